@@ -1,0 +1,1 @@
+"""Maximum-likelihood fits with densities compiled just in time."""

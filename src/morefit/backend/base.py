@@ -1,0 +1,91 @@
+"""What every backend offers, and how events are laid out over parameter sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.kernel import Kernel, Precision
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Which events belong to which parameter set: the same for every set, or a slice of its own for each."""
+
+    starts: Integers
+    stops: Integers
+    shared: bool
+
+    @classmethod
+    def all_sets(cls, count: int) -> Events:
+        """Give every set all events."""
+        return cls(np.array([0]), np.array([count]), True)
+
+    @classmethod
+    def slices(cls, sizes: Sequence[int] | Integers) -> Events:
+        """Give each set the next ``sizes[set]`` events."""
+        stops = np.cumsum(np.asarray(sizes, np.int64))
+        return cls(np.concatenate([[0], stops[:-1]]).astype(np.int64), stops, False)
+
+    @property
+    def count(self) -> int:
+        """How many events there are in all."""
+        return int(self.stops[-1]) if len(self.stops) else 0
+
+    def sizes(self, sets: int) -> Integers:
+        """How many events each of so many sets has."""
+        sizes = self.stops - self.starts
+        return np.broadcast_to(sizes, (sets,)) if self.shared else sizes
+
+
+class Buffer(Protocol):
+    """A column where the backend can read it."""
+
+    @property
+    def count(self) -> int: ...
+
+
+class Launch(Protocol):
+    """A program bound to data, to be called with parameter sets."""
+
+    def __call__(self, parameters: Array) -> Array:
+        """Return (sets, outputs + 1) for a SUM and (sets, outputs, events) for a STORE kernel.
+
+        The last output of a SUM counts the blocks in which a density was not a positive number.
+        """
+        ...
+
+
+class Program(Protocol):
+    """A compiled kernel."""
+
+    @property
+    def kernel(self) -> Kernel: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def compile_seconds(self) -> float: ...
+
+    def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> Launch:
+        """Bind columns; ``steps`` says how far each moves from set to set (0 unless given)."""
+        ...
+
+
+class Backend(Protocol):
+    """A place where kernels run."""
+
+    @property
+    def name(self) -> str: ...
+
+    def compile(self, kernel: Kernel) -> Program: ...
+
+    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Buffer: ...

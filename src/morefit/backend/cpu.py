@@ -1,0 +1,299 @@
+"""Run kernels on the CPU, compiled in this process by LLVM."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+from morefit.backend.base import Array, Buffer, Events, Integers
+from morefit.backend.cache import key_of, load, store
+from morefit.backend.workers import WORKERS, available_cores
+from morefit.errors import BackendError, CompileError
+from morefit.kernel import Frame, Kernel, Precision
+from morefit.render.block import Block
+from morefit.render.launch import ARGUMENTS, BLOCK
+from morefit.render.llvm import Target, render
+from morefit.render.writer import Vector
+
+Function = Callable[[int], None]
+PADDING = 16  # numbers; the last vector of a column may read so far past its end
+MOST_PROGRAMS = 256  # kept compiled in this process
+WORTH_THREADS = 2e5  # lines times events; below it waking a thread costs more than it brings
+
+
+@dataclass(frozen=True)
+class Host:
+    """The processor as LLVM knows it."""
+
+    cpu: str
+    features: str
+    width: int
+    machine: str
+
+
+@cache
+def host() -> Host:
+    """Look at the processor, once."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features()
+    triple = llvm.get_default_triple()
+    machine = "x86" if triple.startswith("x86_64") else "arm" if triple.startswith(("aarch64", "arm64")) else "other"
+    width = 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
+    text = features.flatten()
+    if width == 8:
+        text += ",-prefer-256-bit"  # else LLVM splits every vector of eight
+    return Host(llvm.get_host_cpu_name(), text, width, machine)
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column in memory: aligned, and safe to read a vector past its end."""
+
+    numbers: np.ndarray[Any, Any]  # padded
+    count: int
+
+    @property
+    def address(self) -> int:
+        return int(self.numbers.ctypes.data)
+
+
+def aligned(count: int, kind: type[np.floating[Any]] = np.float64) -> np.ndarray[Any, Any]:
+    """Return room for so many numbers that starts on a cache line."""
+    size = np.dtype(kind).itemsize
+    raw = np.empty(count * size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + count * size].view(kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """Machine code in memory; ``engine`` owns it."""
+
+    engine: Any
+    run: Function
+    prepare: Function
+    work: Function
+    combine: Function | None
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """The processor: ``threads`` (default: all cores) and vector ``width`` in doubles (default: the widest)."""
+
+    threads: int | None = None
+    width: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.threads < 1:
+            raise BackendError(f"backend 'cpu': threads must be at least 1, got {self.threads}")
+        if self.width not in (None, 1, 2, 4, 8):
+            raise BackendError(f"backend 'cpu': width must be 1, 2, 4 or 8, got {self.width}")
+
+    @property
+    def name(self) -> str:
+        return "cpu"
+
+    def compile(self, kernel: Kernel) -> CpuProgram:
+        """Compile a kernel, or find it compiled before by this or another process."""
+        target = Target(self.width or host().width, host().machine)
+        source = render(kernel, target)
+        begin = time.perf_counter()
+        code = find_code(source, kernel.frame is Frame.SUM)
+        threads = self.threads or available_cores()
+        return CpuProgram(kernel, source, code, target, threads, time.perf_counter() - begin)
+
+    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Column:
+        """Copy a column to where vectors can read it."""
+        kind = np.float64 if precision is Precision.DOUBLE else np.float32
+        count = len(column)
+        numbers = aligned(count + PADDING, kind)
+        numbers[:count] = column
+        numbers[count:] = column[-1] if count else 1.0  # events that are there, so nothing odd can happen to them
+        return Column(numbers, count)
+
+
+_programs: OrderedDict[str, Code] = OrderedDict()
+_lock = threading.Lock()
+
+
+def find_code(source: str, summing: bool) -> Code:
+    """Return machine code for a text: from this process, from disk, or compiled now."""
+    key = key_of(source, host().cpu, host().features, llvmlite.__version__)
+    with _lock:
+        code = _programs.get(key)
+        if code is None:
+            obj = load(key)
+            code = link(obj, summing) if obj else None
+            if code is None:
+                obj = build_object(source)
+                store(key, obj)
+                code = link(obj, summing)
+                assert code is not None
+            _programs[key] = code
+            if len(_programs) > MOST_PROGRAMS:
+                _programs.popitem(last=False)
+        _programs.move_to_end(key)
+        return code
+
+
+def target_machine() -> Any:
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=host().cpu, features=host().features, opt=2, jit=True)
+
+
+def build_object(source: str) -> bytes:
+    """Optimise a text and compile it to an object file."""
+    try:
+        module = llvm.parse_assembly(source)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"kernel: LLVM refused the text: {error}", source) from error
+    machine = target_machine()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(machine.emit_object(module))
+
+
+def link(obj: bytes, summing: bool) -> Code | None:
+    """Load an object file into memory; None if it is not one for this machine."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+    try:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
+        engine.finalize_object()
+    except RuntimeError:
+        return None
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    names = ["run", "prepare", "work", *(["combine"] if summing else [])]
+    addresses = [engine.get_function_address(n) for n in names]
+    if not all(addresses):
+        return None
+    functions: list[Any] = [kind(a) for a in addresses]
+    return Code(engine, functions[0], functions[1], functions[2], functions[3] if summing else None)
+
+
+@dataclass(frozen=True, eq=False)
+class CpuProgram:
+    """A kernel compiled for this processor."""
+
+    kernel: Kernel
+    source: str
+    code: Code
+    target: Target
+    threads: int
+    compile_seconds: float
+
+    def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> CpuLaunch:
+        assert all(isinstance(c, Column) for c in columns)
+        return CpuLaunch(self, tuple(columns), events, tuple(steps) or (0,) * len(columns))  # type: ignore[arg-type]
+
+    @property
+    def words(self) -> int:
+        """How many words each task leaves for ``combine``."""
+        lanes = self.target.width * (64 // self.kernel.precision.value)
+        return Block(self.kernel, Vector(lanes, self.kernel.precision.value), Vector(lanes)).words
+
+
+class CpuLaunch:
+    """A program bound to columns. Any number of threads may call it at once."""
+
+    def __init__(
+        self, program: CpuProgram, columns: tuple[Column, ...], events: Events, steps: tuple[int, ...]
+    ) -> None:
+        assert len(columns) == len(program.kernel.columns) == len(steps)
+        self.program, self.columns, self.events = program, columns, events
+        pairs = [(c.address, s) for c, s in zip(columns, steps, strict=True)]
+        self.table = np.array(pairs, np.int64).reshape(-1)
+        self.free: dict[int, list[Workspace]] = {}
+
+    def __call__(self, parameters: Array) -> Array:
+        """Evaluate at parameters of shape (sets, parameters)."""
+        sets = len(parameters)
+        spare = self.free.setdefault(sets, [])
+        space = spare.pop() if spare else Workspace(self, sets)
+        out = space.launch(parameters)
+        if len(spare) < 4 and space.size < MOST_KEPT:
+            spare.append(space)
+        if len(self.free) > 8:
+            self.free.clear()
+        return out
+
+
+MOST_KEPT = 1 << 22  # numbers; larger workspaces are not kept between calls
+
+
+class Workspace:
+    """Everything one launch needs besides the program and the columns."""
+
+    def __init__(self, launch: CpuLaunch, sets: int) -> None:
+        program, events = launch.program, launch.events
+        kernel, width = program.kernel, program.target.width
+        assert events.shared or len(events.starts) == sets
+        self.code, self.kernel, self.sets = program.code, kernel, sets
+        self.summing = kernel.frame is Frame.SUM
+        padded = -(-sets // width) * width
+        blocks: Integers = -(-events.sizes(sets) // BLOCK)
+        self.first_task = np.concatenate([[0], np.cumsum(blocks)]).astype(np.int64)
+        self.task_set = np.repeat(np.arange(sets, dtype=np.int64), blocks)
+        tasks = len(self.task_set)
+        self.parameters = np.ones((len(kernel.parameters), padded))
+        self.scalars = np.empty((max(len(kernel.per_call.results), 1), padded))
+        self.partials = np.empty(tasks * program.words if self.summing else 0)
+        self.counter = np.zeros(1, np.int64)
+        self.keep = launch
+        self.step = events.count + PADDING
+        effort = int(np.sum(events.sizes(sets))) * (8 + len(kernel.per_event.lines) + len(kernel.outer) ** 2)
+        self.threads = min(program.threads, tasks) if effort > WORTH_THREADS * 8 else 1
+        shape = (sets, kernel.outputs + 1) if self.summing else (sets, kernel.outputs, self.step)
+        self.out = np.empty(shape)
+        self.size = self.partials.size + self.out.size + self.scalars.size
+        words = dict.fromkeys(ARGUMENTS, 0) | {
+            "parameters": self.parameters.ctypes.data,
+            "scalars": self.scalars.ctypes.data,
+            "padded": padded,
+            "sets": sets,
+            "columns": launch.table.ctypes.data,
+            "starts": events.starts.ctypes.data,
+            "stops": events.stops.ctypes.data,
+            "bounds_step": 0 if events.shared else 1,
+            "task_set": self.task_set.ctypes.data,
+            "first_task": self.first_task.ctypes.data,
+            "tasks": tasks,
+            "counter": self.counter.ctypes.data,
+            "grain": max(tasks // (self.threads * 16), 1),
+            "partials": self.partials.ctypes.data,
+            "out": self.out.ctypes.data,
+            "out_step": self.step,
+        }
+        self.args = np.array([words[name] for name in ARGUMENTS], np.int64)
+        self.address = int(self.args.ctypes.data)
+
+    def launch(self, parameters: Array) -> Array:
+        if self.sets == 1:
+            self.parameters[:] = parameters.reshape(-1, 1)
+        else:
+            self.parameters[:, : self.sets] = parameters.T
+            self.parameters[:, self.sets :] = parameters[-1][:, None]
+        self.counter[0] = 0
+        if self.threads == 1:
+            self.code.run(self.address)
+        else:
+            self.code.prepare(self.address)
+            WORKERS.run(self.code.work, self.address, self.threads)
+            if self.code.combine:
+                self.code.combine(self.address)
+        if self.summing:
+            return self.out.copy()
+        return self.out[:, :, : self.keep.events.count].copy()

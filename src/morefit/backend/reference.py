@@ -1,0 +1,130 @@
+"""Run kernels line by line in numpy: slow, plain, and the judge of the other backends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from morefit.backend.base import Array, Buffer, Events
+from morefit.expr import MEANING, Op
+from morefit.kernel import Arith, Atom, Body, Frame, Kernel, Precision, Reduce
+
+STEPS: dict[Op | Arith, Any] = dict(MEANING) | {
+    Arith.SUB: np.subtract,
+    Arith.NEG: np.negative,
+    Arith.DIV: np.divide,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A column as it is."""
+
+    numbers: Array
+
+    @property
+    def count(self) -> int:
+        return len(self.numbers)
+
+
+def run_body(body: Body, names: Mapping[str, Any]) -> list[Any]:
+    """Compute the results of straight lines."""
+    known = dict(names)
+
+    def atom(value: Atom) -> Any:
+        return known[value] if isinstance(value, str) else np.float64(value)
+
+    with np.errstate(all="ignore"):
+        for line in body.lines:
+            known[line.target] = STEPS[line.op](*(atom(a) for a in line.args))
+    return [atom(r) for r in body.results]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The numpy reference."""
+
+    @property
+    def name(self) -> str:
+        return "reference"
+
+    def compile(self, kernel: Kernel) -> ReferenceProgram:
+        return ReferenceProgram(kernel)
+
+    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Numbers:
+        kind = np.float64 if precision is Precision.DOUBLE else np.float32
+        return Numbers(np.array(column, kind).astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceProgram:
+    """A kernel to be read line by line."""
+
+    kernel: Kernel
+    compile_seconds: float = 0.0
+
+    @property
+    def source(self) -> str:
+        return str(self.kernel)
+
+    def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> ReferenceLaunch:
+        return ReferenceLaunch(self.kernel, tuple(columns), events, tuple(steps) or (0,) * len(columns))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceLaunch:
+    """A kernel and the columns it reads."""
+
+    kernel: Kernel
+    columns: tuple[Numbers, ...]
+    events: Events
+    steps: tuple[int, ...]
+
+    def __call__(self, parameters: Array) -> Array:
+        rows = [self.one_set(i, row) for i, row in enumerate(parameters)]
+        return np.array(rows)
+
+    def one_set(self, index: int, parameters: Array) -> Array:
+        kernel = self.kernel
+        per_call = run_body(kernel.per_call, dict(zip(kernel.parameters, parameters, strict=True)))
+        at = 0 if self.events.shared else index
+        low, high = int(self.events.starts[at]), int(self.events.stops[at])
+        names: dict[str, Any] = dict(zip(kernel.scalars, per_call, strict=False))
+        for name, column, step in zip(kernel.columns, self.columns, self.steps, strict=True):
+            names[name] = column.numbers[index * step + low : index * step + high]
+        results = [np.broadcast_to(r, (high - low,)) for r in run_body(kernel.per_event, names)]
+        if kernel.frame is Frame.STORE:
+            out = np.full((kernel.outputs, self.events.count), np.nan)
+            out[:, low:high] = results
+            return out
+        return self.reduce(results, per_call)
+
+    def reduce(self, results: list[Array], per_call: list[Any]) -> Array:
+        kernel = self.kernel
+        out = np.zeros(kernel.outputs + 1)
+        for values, result in zip(results, kernel.results, strict=False):
+            if result.reduce is Reduce.LOG:
+                good = (values >= np.finfo(float).tiny) & np.isfinite(values)
+                out[-1] += np.count_nonzero(~good)
+                values = np.log(np.where(good, values, 1.0))
+            out[result.output] += total(values)
+        pairs = len(kernel.outer)
+        left = results[len(kernel.results) : len(kernel.results) + pairs]
+        right = results[len(kernel.results) + pairs :] or left
+        place = kernel.outer_output
+        for i in range(pairs):
+            for j in range(i + 1):
+                out[place] += kernel.outer_sign * total(left[i] * right[j])
+                place += 1
+        for index, output in kernel.per_set:
+            out[output] += per_call[index]
+        return out
+
+
+def total(values: Array) -> float:
+    """Add numbers exactly, or say that they are not all numbers."""
+    return math.fsum(values) if np.all(np.isfinite(values)) else float(np.sum(values))

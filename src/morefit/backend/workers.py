@@ -1,0 +1,58 @@
+"""Threads that wait for compiled code to run; they start when first needed and survive a fork."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+Job = tuple[Callable[[int], None], int, "SimpleQueue[None]"]
+
+
+class Workers:
+    """A set of threads that grows to what was asked for."""
+
+    def __init__(self) -> None:
+        self.jobs: SimpleQueue[Job] = SimpleQueue()
+        self.lock = threading.Lock()
+        self.count = 0
+
+    def run(self, function: Callable[[int], None], argument: int, threads: int) -> None:
+        """Call a function that releases the GIL in so many threads at once, this one included."""
+        self.grow(threads - 1)
+        done: SimpleQueue[None] = SimpleQueue()
+        for _ in range(threads - 1):
+            self.jobs.put((function, argument, done))
+        try:
+            function(argument)
+        finally:
+            for _ in range(threads - 1):
+                done.get()
+
+    def grow(self, count: int) -> None:
+        with self.lock:
+            for _ in range(self.count, count):
+                threading.Thread(target=serve, args=(self.jobs,), name="morefit", daemon=True).start()
+                self.count += 1
+
+
+def serve(jobs: SimpleQueue[Job]) -> None:
+    while True:
+        function, argument, done = jobs.get()
+        try:
+            function(argument)
+        finally:
+            done.put(None)
+
+
+WORKERS = Workers()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=WORKERS.__init__)  # type: ignore[misc]  # the child has none of our threads
+
+
+def available_cores() -> int:
+    """Count the cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

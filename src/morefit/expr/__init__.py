@@ -1,0 +1,31 @@
+"""The language: expressions over constants, scalars (per call) and columns (per event)."""
+
+from morefit.expr.evaluate import MEANING, evaluate
+from morefit.expr.node import (
+    MINUS_ONE,
+    ONE,
+    ZERO,
+    Expr,
+    Operand,
+    Quantity,
+    Symbol,
+    add_all,
+    apply,
+    column,
+    const,
+    make,
+    multiply_all,
+    scalar,
+    to_expr,
+    where,
+    wild,
+)
+from morefit.expr.ops import ARITY, COMPARISONS, LEAVES, NARY, PRICE, SYMMETRIC, Op
+from morefit.expr.walk import fresh_prefix, leaves, node_price, price, rebuild, remake, substitute, symbols, toposort, uses
+
+__all__ = [
+    "ARITY", "COMPARISONS", "LEAVES", "MEANING", "MINUS_ONE", "NARY", "ONE", "PRICE", "SYMMETRIC", "ZERO",
+    "Expr", "Op", "Operand", "Quantity", "Symbol",
+    "add_all", "apply", "column", "const", "evaluate", "fresh_prefix", "leaves", "make", "multiply_all", "node_price", "price",
+    "rebuild", "remake", "scalar", "substitute", "symbols", "to_expr", "toposort", "uses", "where", "wild",
+]  # fmt: skip

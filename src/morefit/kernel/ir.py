@@ -1,0 +1,105 @@
+"""What a renderer is given. No expressions, no targets: names, numbers and operations in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from morefit.expr import Op
+
+Atom = str | float  # a name or a number
+
+
+class Arith(Enum):
+    """Arithmetic that expressions spell with sums, products and powers, and machines do in one step."""
+
+    SUB = auto()
+    NEG = auto()
+    DIV = auto()
+
+
+class Frame(Enum):
+    """What happens around the lines of one event."""
+
+    STORE = auto()  # keep every result of every event
+    SUM = auto()  # reduce the results over the events of each set
+
+
+class Reduce(Enum):
+    """How the results of many events become one number."""
+
+    ADD = auto()  # a sum; compensated between blocks
+    EXACT = auto()  # a sum, compensated at every step
+    LOG = auto()  # the sum of logarithms, taken as the logarithm of a product
+
+
+class Precision(Enum):
+    """The numbers the lines of one event are computed in; sums are always in double precision."""
+
+    DOUBLE = 64
+    SINGLE = 32
+
+
+@dataclass(frozen=True)
+class Line:
+    """``target = op(args)``."""
+
+    target: str
+    op: Op | Arith
+    args: tuple[Atom, ...]
+
+    def __str__(self) -> str:
+        return f"{self.target} = {self.op.name.lower()}({', '.join(map(str, self.args))})"
+
+
+@dataclass(frozen=True)
+class Body:
+    """Straight lines that compute some results from names."""
+
+    lines: tuple[Line, ...]
+    results: tuple[Atom, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where a result of the loop goes: which output, and how it is reduced."""
+
+    output: int
+    reduce: Reduce
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One pass over the events of one or many parameter sets."""
+
+    name: str
+    frame: Frame
+    parameters: tuple[str, ...]  # one number per set each, given by the caller
+    per_call: Body
+    scalars: tuple[str, ...]  # names of the per-call results that the loop uses
+    columns: tuple[str, ...]  # one number per event each
+    per_event: Body
+    results: tuple[Result, ...]  # one for each result of the loop
+    outputs: int
+    # sums of products of every pair, lower triangle row by row, added to the outputs from outer_output on;
+    # the factors are the last results of the loop: all of outer, then all of outer_right where that differs
+    outer: tuple[Atom, ...] = ()
+    outer_right: tuple[Atom, ...] = ()
+    outer_output: int = 0
+    outer_sign: float = 1.0
+    per_set: tuple[tuple[int, int], ...] = ()  # (per-call result, output): added once per set
+    precision: Precision = Precision.DOUBLE
+
+    def __str__(self) -> str:
+        head = f"kernel {self.name} ({self.frame.name}, {self.precision.name})"
+        lines = [head, f"  parameters {', '.join(self.parameters)}", "  per call:"]
+        lines += [f"    {line}" for line in self.per_call.lines]
+        named = zip(self.scalars, self.per_call.results, strict=False)
+        lines += [f"    {name} := {atom}" for name, atom in named if name != atom]
+        lines += [f"  per event, columns {', '.join(self.columns)}:"]
+        lines += [f"    {line}" for line in self.per_event.lines]
+        for atom, result in zip(self.per_event.results, self.results, strict=False):
+            lines.append(f"    output {result.output} <- {result.reduce.name.lower()} {atom}")
+        if self.outer:
+            lines.append(f"    outputs {self.outer_output} ... <- pairs of {', '.join(map(str, self.outer))}")
+        return "\n".join(lines)

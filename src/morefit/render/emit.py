@@ -1,0 +1,81 @@
+"""Kernel lines as LLVM instructions: one row an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from morefit.expr import Op
+from morefit.kernel import Arith, Atom, Body
+from morefit.render.writer import Writer
+
+CONTRACT = "contract "  # a * b + c may be rounded once
+Emit = Callable[..., str]
+
+
+def function(name: str) -> Emit:
+    return lambda w, *args: w.call(name, *args)
+
+
+def intrinsic(name: str) -> Emit:
+    return lambda w, *args: w.intrinsic(name, *args)
+
+
+def comparison(predicate: str) -> Emit:
+    return lambda w, a, b: w.select(w.compare(predicate, a, b), w.number(1.0), w.number(0.0))
+
+
+def choice(predicate: str) -> Emit:
+    """Take the first argument where it compares so with the second or is NaN, as numpy does."""
+    return lambda w, a, b: w.select(
+        w.let(f"or {w.vector.mask} {w.compare(predicate, a, b)}, {w.compare('uno', a, a)}"), a, b
+    )
+
+
+EMIT: dict[Op | Arith, Emit] = {
+    Op.ADD: lambda w, a, b: w.add(a, b, CONTRACT),
+    Op.MUL: lambda w, a, b: w.mul(a, b, CONTRACT),
+    Arith.SUB: lambda w, a, b: w.sub(a, b, CONTRACT),
+    Arith.DIV: lambda w, a, b: w.div(a, b),
+    Arith.NEG: lambda w, a: w.neg(a),
+    Op.POW: function("pow"),
+    Op.EXP: function("exp"),
+    Op.EXPM1: function("expm1"),
+    Op.LOG: function("log"),
+    Op.LOG1P: function("log1p"),
+    Op.SQRT: intrinsic("sqrt"),
+    Op.SIN: function("sin"),
+    Op.COS: function("cos"),
+    Op.TAN: function("tan"),
+    Op.ASIN: function("asin"),
+    Op.ACOS: function("acos"),
+    Op.ATAN: function("atan"),
+    Op.ATAN2: function("atan2"),
+    Op.SINH: function("sinh"),
+    Op.COSH: function("cosh"),
+    Op.TANH: function("tanh"),
+    Op.ERF: function("erf"),
+    Op.ERFC: function("erfc"),
+    Op.LGAMMA: function("lgamma"),
+    Op.DIGAMMA: function("digamma"),
+    Op.TRIGAMMA: function("trigamma"),
+    Op.TETRAGAMMA: function("tetragamma"),
+    Op.ABS: intrinsic("fabs"),
+    Op.MIN: choice("olt"),
+    Op.MAX: choice("ogt"),
+    Op.LESS: comparison("olt"),
+    Op.LESS_EQUAL: comparison("ole"),
+    Op.EQUAL: comparison("oeq"),
+    Op.WHERE: lambda w, c, a, b: w.select(w.compare("une", c, w.number(0.0)), a, b),
+}
+
+
+def emit_body(writer: Writer, body: Body, names: Mapping[str, str]) -> list[str]:
+    """Write the lines of a body; return the registers of its results."""
+    registers = dict(names)
+
+    def atom(value: Atom) -> str:
+        return registers[value] if isinstance(value, str) else writer.number(value)
+
+    for line in body.lines:
+        registers[line.target] = EMIT[line.op](writer, *(atom(a) for a in line.args))
+    return [atom(r) for r in body.results]

@@ -1,0 +1,73 @@
+"""Write elementary and special functions of whole vectors as LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from morefit.render.vecmath.arithmetic import Body
+from morefit.render.vecmath.error import erf, erfc
+from morefit.render.vecmath.exponential import cosh, exp, expm1, sinh, tanh
+from morefit.render.vecmath.gamma import digamma, lgamma, trigamma
+from morefit.render.vecmath.inverse import acos, asin, atan, atan2
+from morefit.render.vecmath.logarithm import log, log1p, pow
+from morefit.render.vecmath.trigonometric import cos, cos_far, sin, sin_far, tan
+from morefit.render.writer import Vector, Writer
+
+__all__ = ["FUNCTIONS", "Body", "define"]
+
+FUNCTIONS: dict[str, Body] = {
+    "exp": exp,
+    "log": log,
+    "sin": sin,
+    "cos": cos,
+    "tan": tan,
+    "asin": asin,
+    "acos": acos,
+    "atan": atan,
+    "atan2": atan2,
+    "sinh": sinh,
+    "cosh": cosh,
+    "tanh": tanh,
+    "erf": erf,
+    "erfc": erfc,
+    "log1p": log1p,
+    "expm1": expm1,
+    "pow": pow,
+    "lgamma": lgamma,
+    "digamma": digamma,
+    "trigamma": trigamma,
+}
+FAR: dict[str, Body] = {"sin_far": sin_far, "cos_far": cos_far}  # rarely called, and only by the others
+OUT_OF_LINE = {"tan", "atan2", "pow", "lgamma", "digamma", "trigamma"}  # too large to repeat at each use
+TWO_ARGUMENTS = {"pow", "atan2"}
+
+
+def define(names: Iterable[str], vector: Vector) -> tuple[list[str], dict[str, str]]:
+    """Return the definitions of functions and of those they call, and the declarations they need by name."""
+    texts: dict[str, str] = {}
+    declarations: dict[str, str] = {}
+    waiting = sorted(set(names))
+    while waiting:
+        name = waiting.pop(0)
+        if name not in texts:
+            writer = Writer(vector)
+            texts[name] = _definition(name, writer)
+            declarations |= writer.intrinsics
+            waiting += writer.functions
+    return list(texts.values()), dict(sorted(declarations.items()))
+
+
+def _definition(name: str, w: Writer) -> str:
+    """Return the text of one function."""
+    arguments = [f"%x{i}" for i in range(2 if name in TWO_ARGUMENTS else 1)]
+    result = (FUNCTIONS | FAR)[name](w, *arguments)
+    parameters = ", ".join(f"{w.vector.type} {a}" for a in arguments)
+    head = (
+        f"define internal {w.vector.type} @mf_{name}_{w.vector.suffix}({parameters}) {_attributes(name)} {{"
+    )
+    return "\n".join([head, "entry:", *w.lines, f"  ret {w.vector.type} {result}", "}"]) + "\n"
+
+
+def _attributes(name: str) -> str:
+    place = "noinline cold" if name in FAR else "noinline" if name in OUT_OF_LINE else "alwaysinline"
+    return f"{place} nounwind willreturn memory(none)"

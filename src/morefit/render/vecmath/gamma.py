@@ -1,0 +1,233 @@
+"""Write the gamma functions: lgamma, digamma, trigamma."""
+
+from __future__ import annotations
+
+from morefit.render.vecmath.arithmetic import (
+    INFINITY,
+    NAN,
+    Pair,
+    absolute,
+    choose,
+    copy_sign,
+    fast_two_sum,
+    polynomial,
+    reciprocal,
+    two_product,
+    two_sum,
+    widened,
+)
+from morefit.render.vecmath.logarithm import log, log_pair
+from morefit.render.vecmath.trigonometric import SIN
+from morefit.render.writer import Writer
+
+# Coefficients, lowest first, are minimax fits by Remez exchange in 60 digits (mpmath), rounded to float.
+# lgamma(2 + u) / u for |u| <= 1/2, relative (2^-59.4).
+LGAMMA_TWO = (
+    0.42278433509846713,
+    0.32246703342411326,
+    -0.06735230105319831,
+    0.020580808427780563,
+    -0.007385551028649774,
+    0.0028905103310241393,
+    -0.0011927539127558247,
+    0.0005096695156647699,
+    -0.00022315473521830349,
+    9.94576701923732e-05,
+    -4.492653051958266e-05,
+    2.050561616607888e-05,
+    -9.437240903221909e-06,
+    4.384595074780127e-06,
+    -2.049737730985564e-06,
+    9.203024902025688e-07,
+    -4.2007861658594176e-07,
+    2.7850591945527025e-07,
+    -1.4326334648960327e-07,
+)
+# x (lgamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2) in 1 / x^2, for x >= 5/2 (2^-58.6).
+STIRLING = (
+    0.08333333333333333,
+    -0.002777777777771623,
+    0.0007936507909367123,
+    -0.000595237620868778,
+    0.0008417070751619099,
+    -0.0019150624442354945,
+    0.006317666163657623,
+    -0.027076304354097424,
+    0.129910227147914,
+    -0.5925537800945585,
+    2.230488269969649,
+    -6.1251452794393515,
+    10.587102147175056,
+    -8.521906384817417,
+)
+# x^2 (log(x) - 1 / (2 x) - digamma(x)) in 1 / x^2, for x >= 4 (2^-58.2).
+DIGAMMA = (
+    0.08333333333333333,
+    -0.008333333333321164,
+    0.003968253960062863,
+    -0.004166664506846307,
+    0.0075754629116926275,
+    -0.021068983005329157,
+    0.08210221531758262,
+    -0.40050010557126225,
+    2.0167613881393103,
+    -7.996682843633904,
+    16.661203444017758,
+)
+# x^3 (trigamma(x) - 1 / x - 1 / (2 x^2)) in 1 / x^2, for x >= 4 (2^-57.0).
+TRIGAMMA = (
+    0.16666666666666666,
+    -0.03333333333329926,
+    0.023809523782118657,
+    -0.033333324663240696,
+    0.07575614680342047,
+    -0.2529726609807045,
+    1.1576605897292462,
+    -6.698875180371335,
+    42.75552348910674,
+    -247.30493047312376,
+    1025.8342988708268,
+    -2124.550091026613,
+)
+
+STIRLING_CONSTANT = (0.4189385332046727, 1.6728209650585413e-17)  # (log(2 pi) - 1) / 2
+STIRLING_FROM = 2.5
+ASYMPTOTIC_FROM = 4.0
+PI = (3.141592653589793, 1.2246467991473532e-16)
+
+
+def _sine_of_turns(w: Writer, r: str) -> str:
+    """Return sin(pi r) for 0 <= r <= 1/2."""
+    y, y_low = two_product(w, r, w.number(PI[0]))
+    y_low = w.fma(r, w.number(PI[1]), y_low)
+    z = w.mul(y, y)
+    slope = w.fma(z, w.number(-0.5), w.number(1.0))
+    return w.add(y, w.fma(w.mul(y, z), polynomial(w, SIN, z), w.mul(y_low, slope)))
+
+
+def _off_integer(w: Writer, x: str) -> str:
+    """Return the distance of x from the nearest integer."""
+    return absolute(w, w.sub(x, w.intrinsic("roundeven", x)))
+
+
+def _reflect(w: Writer, x: str) -> tuple[str, str]:
+    """Return where x is negative, and the argument to use: 1 - x there."""
+    negative = w.compare("olt", x, w.number(0.0))
+    return negative, w.select(negative, w.sub(w.number(1.0), x), x)
+
+
+def _lgamma_large(w: Writer, x: str, logarithm: Pair) -> str:
+    """Return lgamma by Stirling's formula, (x - 1/2) (log(x) - 1) and the rest, in pairs."""
+    a = w.sub(x, w.number(0.5))
+    high, low = two_sum(w, logarithm[0], w.number(-1.0))
+    product, rest = two_product(w, a, high)
+    rest = w.fma(a, w.add(low, logarithm[1]), rest)
+    inverse = w.div(w.number(1.0), x)
+    series = w.mul(inverse, polynomial(w, STIRLING, w.mul(inverse, inverse)))
+    total, lost = two_sum(w, product, w.number(STIRLING_CONSTANT[0]))
+    return choose(w, "oeq", product, INFINITY, product, w.add(total, w.add(lost, w.add(rest, series))))
+
+
+def _lgamma_positive(w: Writer, x: str) -> str:
+    """Return lgamma for x > 0: about 2, or brought there by log(x) or log(x (1 + x)), or by Stirling."""
+    low, middle, top = (w.compare("olt", x, w.number(bound)) for bound in (0.5, 1.5, STIRLING_FROM))
+    u = w.sub(x, w.select(low, w.number(0.0), w.select(middle, w.number(1.0), w.number(2.0))))
+    next_high, next_low = fast_two_sum(w, w.number(1.0), x)
+    product, rest = two_product(w, x, next_high)
+    rest = w.div(w.fma(x, next_low, rest), product)
+    high, tail = log_pair(w, w.select(low, product, x))
+    tail = w.select(low, w.add(tail, rest), tail)
+    # Between 1 and 3/2 the logarithm takes most of this away: hence a pair.
+    rest = w.mul(u, polynomial(w, LGAMMA_TWO[1:], u))
+    about_two, two_low = fast_two_sum(w, w.number(LGAMMA_TWO[0]), rest)
+    shifted = w.add(w.fma(u, about_two, w.neg(high)), w.fma(u, two_low, w.neg(tail)))
+    small = w.select(middle, shifted, w.fma(u, about_two, w.mul(u, two_low)))
+    return w.select(top, small, _lgamma_large(w, x, (high, tail)))
+
+
+@widened
+def lgamma(w: Writer, x: str) -> str:
+    """Return log|Gamma(x)|; infinite at its poles."""
+    negative, argument = _reflect(w, x)
+    forward = _lgamma_positive(w, argument)
+    sine = w.mul(_sine_of_turns(w, _off_integer(w, x)), w.number(1 / PI[0]))
+    reflected = w.neg(w.add(log(w, sine), forward))
+    result = w.select(negative, reflected, forward)
+    result = choose(w, "oeq", absolute(w, x), INFINITY, INFINITY, result)
+    return choose(w, "oeq", x, 0.0, INFINITY, result)
+
+
+def _shift_up(w: Writer, x: str) -> tuple[str, Pair]:
+    """Return where x is small, and the argument of the asymptotic series: x + 4 there."""
+    small = w.compare("olt", x, w.number(ASYMPTOTIC_FROM))
+    return small, two_sum(w, x, w.select(small, w.number(ASYMPTOTIC_FROM), w.number(0.0)))
+
+
+def _digamma_positive(w: Writer, x: str) -> str:
+    """Return digamma for x > 0, all large terms in pairs."""
+    small, (y, y_low) = _shift_up(w, x)
+    inverse = w.div(w.number(1.0), y)
+    square = w.mul(inverse, inverse)
+    series = w.fma(square, polynomial(w, DIGAMMA, square), w.mul(inverse, w.number(0.5)))
+    high, low = log_pair(w, y)
+    low = w.sub(w.fma(y_low, inverse, low), series)
+    first, first_low = reciprocal(w, (x, w.number(0.0)))
+    terms = [w.neg(first), *(w.div(w.number(-1.0), w.add(x, w.number(i))) for i in (1.0, 2.0, 3.0))]
+    shifted = _add_up(w, high, w.sub(low, first_low), terms)
+    # 1 / x is all there is for tiny x, where it or its pair may overflow.
+    shifted = choose(w, "olt", x, 2.0**-200, w.neg(first), shifted)
+    return w.select(small, shifted, w.add(high, low))
+
+
+def _add_up(w: Writer, total: str, low: str, terms: list[str]) -> str:
+    """Return the sum of all, rounded once, nearly."""
+    for term in terms:
+        total, lost = two_sum(w, total, term)
+        low = w.add(low, lost)
+    return w.add(total, low)
+
+
+@widened
+def digamma(w: Writer, x: str) -> str:
+    """Return the derivative of log(Gamma(x)); NaN at its poles below zero."""
+    negative, argument = _reflect(w, x)
+    forward = _digamma_positive(w, argument)
+    off = _off_integer(w, x)
+    cosine = _sine_of_turns(w, w.sub(w.number(0.5), off))
+    cotangent = w.div(w.mul(cosine, w.number(PI[0])), _sine_of_turns(w, off))
+    side = w.sub(x, w.intrinsic("roundeven", x))
+    reflected = w.sub(forward, copy_sign(w, cotangent, side))
+    result = w.select(negative, choose(w, "oeq", off, 0.0, NAN, reflected), forward)
+    result = choose(w, "oeq", x, INFINITY, INFINITY, result)
+    return choose(w, "oeq", x, 0.0, copy_sign(w, w.number(INFINITY), w.neg(x)), result)
+
+
+def _inverse_square(w: Writer, x: Pair) -> str:
+    """Return 1 / x^2 without underflow on the way."""
+    high, low = reciprocal(w, x)
+    return w.mul(high, w.fma(low, w.number(2.0), high))
+
+
+def _trigamma_positive(w: Writer, x: str) -> str:
+    """Return trigamma for x > 0."""
+    small, y = _shift_up(w, x)
+    inverse, inverse_low = reciprocal(w, y)
+    square = w.mul(inverse, inverse)
+    series = w.fma(w.mul(inverse, square), polynomial(w, TRIGAMMA, square), w.mul(square, w.number(0.5)))
+    low = w.add(series, inverse_low)
+    terms = [_inverse_square(w, two_sum(w, x, w.number(i))) for i in (0.0, 1.0, 2.0, 3.0)]
+    shifted = choose(w, "olt", x, 2.0**-520, INFINITY, _add_up(w, inverse, low, terms))
+    return w.select(small, shifted, w.add(inverse, low))
+
+
+@widened
+def trigamma(w: Writer, x: str) -> str:
+    """Return the second derivative of log(Gamma(x)); infinite at its poles."""
+    negative, argument = _reflect(w, x)
+    forward = _trigamma_positive(w, argument)
+    sine = _sine_of_turns(w, _off_integer(w, x))
+    ratio = w.div(w.number(PI[0]), sine)
+    ratio = choose(w, "olt", sine, 2.0**-520, INFINITY, ratio)
+    result = w.select(negative, w.fma(ratio, ratio, w.neg(forward)), forward)
+    result = choose(w, "oeq", x, INFINITY, 0.0, result)
+    return choose(w, "oeq", x, -INFINITY, NAN, choose(w, "oeq", x, 0.0, INFINITY, result))
