@@ -8,19 +8,27 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
 from scipy import special
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "render"))
 
+from vecmath_harness import ARITY, TYPES, compiled
+
 from morefit.render.vecmath import FUNCTIONS
 from morefit.render.writer import Vector
-from vecmath_harness import TYPES, compiled
 
 EVENTS = 4096  # stays in the first cache
 REPEATS = 200
 ROUNDS = 7
-RANGES = {"exp": (-30.0, 1.0), "sin": (-10.0, 10.0), "cos": (-10.0, 10.0), "asin": (-1.0, 1.0), "acos": (-1.0, 1.0)}
+RANGES = {
+    "exp": (-30.0, 1.0),
+    "sin": (-10.0, 10.0),
+    "cos": (-10.0, 10.0),
+    "asin": (-1.0, 1.0),
+    "acos": (-1.0, 1.0),
+}
 OTHERS: dict[str, Callable[..., Any]] = {
     "asin": np.arcsin,
     "acos": np.arccos,
@@ -37,8 +45,6 @@ OTHERS: dict[str, Callable[..., Any]] = {
 
 def best_width() -> int:
     """Return how many float64 the widest registers of this computer hold."""
-    import llvmlite.binding as llvm
-
     features = llvm.get_host_cpu_features()
     return 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
 
@@ -54,23 +60,33 @@ def nanoseconds(function: Callable[[], Any], calls: int) -> float:
     return min(times) / (calls * EVENTS) * 1e9
 
 
+def compare(name: str, width: int) -> list[float]:
+    """Return the times of one function: float64, numpy's float64, float32."""
+    x, y = np.random.default_rng(1).uniform(*RANGES.get(name, (0.1, 4.0)), (2, EVENTS))
+    arguments = (x, y) if name in ARITY else (x,)
+    other = OTHERS.get(name) or getattr(np, name)
+    return [
+        time_loop(name, Vector(width, 64), arguments),
+        nanoseconds(lambda: other(*arguments), REPEATS // 10),
+        time_loop(name, Vector(2 * width, 32), arguments),
+    ]
+
+
+def time_loop(name: str, vector: Vector, arguments: tuple[Any, ...]) -> float:
+    """Return the time an element takes in compiled code."""
+    typed = [a.astype(TYPES[vector.bits]) for a in arguments]
+    result = np.empty_like(typed[0])
+    pointers = [a.ctypes.data for a in (result, *typed)]
+    run = compiled(name, vector).raw
+    return nanoseconds(lambda: run(*pointers, EVENTS), REPEATS)
+
+
 def main(names: list[str]) -> None:
     """Print a table of nanoseconds an element."""
-    width, rng = best_width(), np.random.default_rng(1)
+    width = best_width()
     print(f"{'':10} {'float64':>9} {'numpy':>9} {'float32':>9}   nanoseconds an element, width {width}")
     for name in names or FUNCTIONS:
-        low, high = RANGES.get(name, (0.1, 4.0))
-        x, y = rng.uniform(low, high, (2, EVENTS))
-        arguments = (x, y) if name in ("pow", "atan2") else (x,)
-        other = OTHERS.get(name) or getattr(np, name)
-        times = []
-        for vector in (Vector(width, 64), Vector(2 * width, 32)):
-            run, typed = compiled(name, vector).raw, [a.astype(TYPES[vector.bits]) for a in arguments]
-            result = np.empty_like(typed[0])
-            pointers = [a.ctypes.data for a in (result, *typed)]
-            times.append(nanoseconds(lambda run=run, p=pointers: run(*p, EVENTS), REPEATS))
-        times.insert(1, nanoseconds(lambda: other(*arguments), REPEATS // 10))
-        print(f"{name:10} " + " ".join(f"{t:9.3f}" for t in times))
+        print(f"{name:10} " + " ".join(f"{t:9.3f}" for t in compare(name, width)))
 
 
 if __name__ == "__main__":

@@ -1,1 +1,29 @@
 """Maximum-likelihood fits with densities compiled just in time."""
+
+from morefit import physics
+from morefit.backend import Cpu
+from morefit.data import Dataset
+from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, MorefitError
+from morefit.expr import where
+from morefit.fit import FitResult, fit
+from morefit.likelihood import Likelihood, gaussian_constraint
+from morefit.model import (
+    CrystalBall,
+    Density,
+    Exponential,
+    Gaussian,
+    Observable,
+    Parameter,
+    Pdf,
+    Polynomial,
+    Product,
+    Sum,
+    Uniform,
+)
+
+__all__ = [
+    "BackendError", "CompileError", "Cpu", "CrystalBall", "DataError", "Dataset", "Density", "Exponential",
+    "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "Parameter",
+    "Pdf", "Polynomial", "Product", "Sum", "Uniform", "fit", "gaussian_constraint", "physics", "where",
+]  # fmt: skip
+__version__ = "0.1.0"

@@ -10,9 +10,10 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
+from numpy.typing import NDArray
+
 from morefit.render.vecmath import define
 from morefit.render.writer import Vector
-from numpy.typing import NDArray
 
 Array = NDArray[Any]
 TYPES: dict[int, type[np.floating[Any]]] = {64: np.float64, 32: np.float32}

@@ -72,7 +72,7 @@ def evaluate(root: Expr, values: Mapping[str, Any]) -> Any:
 def evaluate_all(roots: tuple[Expr, ...], values: Mapping[str, Any]) -> list[Any]:
     done: dict[Expr, Any] = {}
     order = toposort(*roots)
-    bound = {name for n in order if n.op is Op.INTEGRAL for name, *_ in rule_axes(str(n.value))}
+    bound = {name for n in order if n.op is Op.INTEGRAL for name, _ in rule_axes(str(n.value))}
     for node in order:
         if node.op is Op.CONST:
             done[node] = node.number

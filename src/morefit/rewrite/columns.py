@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
-
 from morefit.expr import Expr, Op, node_price, toposort
+from morefit.rewrite.mincut import source_side
 
 Precompute = Literal["auto", "all", "none"]
 
@@ -49,15 +46,3 @@ def choose_columns(needed: Sequence[Expr], precompute: Precompute = "auto") -> l
             edges[source, there(node)] = endless
     chosen = source_side(edges, size)
     return [n for n in nodes if n.args and there(n) in chosen and computed(n) not in chosen]
-
-
-def source_side(edges: dict[tuple[int, int], int], size: int) -> set[int]:
-    """Return the nodes on the source's side of a minimum cut."""
-    rows, cols = np.array(list(edges), dtype=np.int32).T
-    capacity = csr_array((np.array(list(edges.values()), dtype=np.int32), (rows, cols)), shape=(size, size))
-    flow = maximum_flow(capacity, 0, 1).flow
-    residual = (capacity - flow).tocsr()
-    residual.data = np.where(residual.data > 0, residual.data, 0)
-    residual.eliminate_zeros()
-    reached = breadth_first_order(residual, 0, return_predecessors=False)
-    return set(map(int, reached))

@@ -9,7 +9,7 @@ from morefit.render.vecmath.error import erf, erfc
 from morefit.render.vecmath.exponential import cosh, exp, expm1, sinh, tanh
 from morefit.render.vecmath.gamma import digamma, lgamma, trigamma
 from morefit.render.vecmath.inverse import acos, asin, atan, atan2
-from morefit.render.vecmath.logarithm import log, log1p, pow
+from morefit.render.vecmath.logarithm import log, log1p, log_far, pow
 from morefit.render.vecmath.trigonometric import cos, cos_far, sin, sin_far, tan
 from morefit.render.writer import Vector, Writer
 
@@ -37,7 +37,11 @@ FUNCTIONS: dict[str, Body] = {
     "digamma": digamma,
     "trigamma": trigamma,
 }
-FAR: dict[str, Body] = {"sin_far": sin_far, "cos_far": cos_far}  # rarely called, and only by the others
+FAR: dict[str, Body] = {
+    "log_far": log_far,
+    "sin_far": sin_far,
+    "cos_far": cos_far,
+}  # rarely called, and only by the others
 OUT_OF_LINE = {"tan", "atan2", "pow", "lgamma", "digamma", "trigamma"}  # too large to repeat at each use
 TWO_ARGUMENTS = {"pow", "atan2"}
 

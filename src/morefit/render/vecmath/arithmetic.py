@@ -9,8 +9,6 @@ from morefit.render.writer import Vector, Writer
 Body = Callable[..., str]  # (writer, *arguments) -> the register that holds the result
 Pair = tuple[str, str]  # an unevaluated sum, the second much smaller than the first
 
-SIGN = {64: -(2**63), 32: -(2**31)}
-MANTISSA = {64: 52, 32: 23}
 INFINITY = float("inf")
 NAN = float("nan")
 
@@ -120,15 +118,6 @@ def widened(body: Body) -> Body:
             wide, *[wide.let(f"fpext {w.vector.type} {a} to {wide.vector.type}") for a in arguments]
         )
         return w.let(f"fptrunc {wide.vector.type} {result} to {w.vector.type}")
-
-    return write
-
-
-def by_precision(double: Body, single: Body) -> Body:
-    """Choose the body written for the precision of the vector."""
-
-    def write(w: Writer, *arguments: str) -> str:
-        return (double if w.vector.bits == 64 else single)(w, *arguments)
 
     return write
 

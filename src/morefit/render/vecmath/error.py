@@ -93,6 +93,7 @@ ERFC = (
     2.2012391727378305e-07,
     -8.238561775382622e-08,
 )
+ERFC_LOW = (-2.33300502552968e-17, -3.734999421008891e-17)  # what rounding took from the first two
 POLE = 2.0
 ERFC_ZERO = 27.25  # erfc is below half the smallest denormal number
 
@@ -119,7 +120,8 @@ def _without_exponential(w: Writer, x: str) -> Pair:
     linear = fast_two_sum(w, w.number(ERFC[1]), w.mul(t, polynomial(w, ERFC[2:], t)))
     rest, rest_low = two_product(w, t, linear[0])
     high, low = fast_two_sum(w, w.number(ERFC[0]), rest)
-    low = w.fma(t_low, slope, w.add(low, w.fma(t, linear[1], rest_low)))
+    low = w.add(low, w.fma(t, linear[1], rest_low))
+    low = w.add(low, w.fma(t_low, slope, polynomial(w, ERFC_LOW, t)))
     return multiply(w, inverse, (high, low))
 
 

@@ -169,7 +169,7 @@ def expm1(w: Writer, x: str) -> str:
     half = power_of_two(w, rounded, DOUBLE)  # 2^n itself overflows a little too early
     linear = w.fma(half, r, w.sub(half, w.number(0.5)))  # exact where the two would cancel
     result = w.fma(half, w.mul(w.mul(r, r), polynomial(w, EXPM1, r)), linear)
-    return copy_sign(w, w.mul(result, w.number(2.0)), x)
+    return choose(w, "olt", absolute(w, x), 2.0**-54, x, w.mul(result, w.number(2.0)))
 
 
 def _quarter_exp(w: Writer, x: str) -> Pair:

@@ -9,15 +9,18 @@ from morefit.render.vecmath.arithmetic import (
     absolute,
     choose,
     copy_sign,
+    divide,
     fast_two_sum,
+    multiply,
     polynomial,
     reciprocal,
     two_product,
     two_sum,
+    where_any,
     widened,
 )
-from morefit.render.vecmath.logarithm import log, log_pair
-from morefit.render.vecmath.trigonometric import SIN
+from morefit.render.vecmath.logarithm import log_pair
+from morefit.render.vecmath.trigonometric import sine_and_cosine
 from morefit.render.writer import Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 60 digits (mpmath), rounded to float.
@@ -93,16 +96,25 @@ TRIGAMMA = (
 STIRLING_CONSTANT = (0.4189385332046727, 1.6728209650585413e-17)  # (log(2 pi) - 1) / 2
 STIRLING_FROM = 2.5
 ASYMPTOTIC_FROM = 4.0
+INVERSE_PI = (0.3183098861837907, -1.9678676675182486e-17)
 PI = (3.141592653589793, 1.2246467991473532e-16)
 
 
-def _sine_of_turns(w: Writer, r: str) -> str:
-    """Return sin(pi r) for 0 <= r <= 1/2."""
-    y, y_low = two_product(w, r, w.number(PI[0]))
-    y_low = w.fma(r, w.number(PI[1]), y_low)
-    z = w.mul(y, y)
-    slope = w.fma(z, w.number(-0.5), w.number(1.0))
-    return w.add(y, w.fma(w.mul(y, z), polynomial(w, SIN, z), w.mul(y_low, slope)))
+def _turns(w: Writer, r: str) -> tuple[Pair, Pair]:
+    """Return sin(pi r) and cos(pi r) for 0 <= r <= 1/2."""
+    far = w.compare("ogt", r, w.number(0.25))
+    near = w.select(far, w.sub(w.number(0.5), r), r)
+    high, low = two_product(w, near, w.number(PI[0]))
+    sine, cosine = sine_and_cosine(w, high, w.fma(near, w.number(PI[1]), low))
+    return _select_pair(w, far, cosine, sine), _select_pair(w, far, sine, cosine)
+
+
+def _select_pair(w: Writer, mask: str, a: Pair, b: Pair) -> Pair:
+    return w.select(mask, a[0], b[0]), w.select(mask, a[1], b[1])
+
+
+def _pi(w: Writer) -> Pair:
+    return w.number(PI[0]), w.number(PI[1])
 
 
 def _off_integer(w: Writer, x: str) -> str:
@@ -145,16 +157,31 @@ def _lgamma_positive(w: Writer, x: str) -> str:
     return w.select(top, small, _lgamma_large(w, x, (high, tail)))
 
 
+def _log_reflection(w: Writer, size: str) -> str:
+    """Return log(|x sin(pi x)| / pi) from |x|."""
+    sine, _ = _turns(w, _off_integer(w, size))
+    product = multiply(
+        w, multiply(w, sine, (size, w.number(0.0))), (w.number(INVERSE_PI[0]), w.number(INVERSE_PI[1]))
+    )
+    high, low = log_pair(w, product[0])
+    return w.add(high, w.add(low, w.div(product[1], product[0])))
+
+
+def _lgamma_negative(w: Writer, x: str, forward: str) -> str:
+    """Return lgamma for x < 0 from that of -x."""
+    reflected = w.neg(w.add(_log_reflection(w, absolute(w, x)), forward))
+    return choose(w, "oeq", _off_integer(w, x), 0.0, INFINITY, reflected)
+
+
 @widened
 def lgamma(w: Writer, x: str) -> str:
     """Return log|Gamma(x)|; infinite at its poles."""
-    negative, argument = _reflect(w, x)
-    forward = _lgamma_positive(w, argument)
-    sine = w.mul(_sine_of_turns(w, _off_integer(w, x)), w.number(1 / PI[0]))
-    reflected = w.neg(w.add(log(w, sine), forward))
-    result = w.select(negative, reflected, forward)
-    result = choose(w, "oeq", absolute(w, x), INFINITY, INFINITY, result)
-    return choose(w, "oeq", x, 0.0, INFINITY, result)
+    size = absolute(w, x)
+    forward = _lgamma_positive(w, size)
+    # Next to zero both sides are alike, and x^2 might underflow.
+    negative = w.compare("olt", x, w.number(-(2.0**-100)))
+    result = where_any(w, negative, forward, lambda: _lgamma_negative(w, x, forward))
+    return choose(w, "oeq", x, 0.0, INFINITY, choose(w, "oeq", size, INFINITY, INFINITY, result))
 
 
 def _shift_up(w: Writer, x: str) -> tuple[str, Pair]:
@@ -187,17 +214,22 @@ def _add_up(w: Writer, total: str, low: str, terms: list[str]) -> str:
     return w.add(total, low)
 
 
+def _digamma_negative(w: Writer, x: str, forward: str) -> str:
+    """Return digamma for x < 0 from that of 1 - x."""
+    off = _off_integer(w, x)
+    sine, cosine = _turns(w, off)
+    cotangent = divide(w, multiply(w, cosine, _pi(w)), sine)
+    cotangent = choose(w, "olt", off, 2.0**-200, w.div(w.number(1.0), off), cotangent)
+    side = w.sub(x, w.intrinsic("roundeven", x))
+    return choose(w, "oeq", off, 0.0, NAN, w.sub(forward, copy_sign(w, cotangent, side)))
+
+
 @widened
 def digamma(w: Writer, x: str) -> str:
     """Return the derivative of log(Gamma(x)); NaN at its poles below zero."""
     negative, argument = _reflect(w, x)
     forward = _digamma_positive(w, argument)
-    off = _off_integer(w, x)
-    cosine = _sine_of_turns(w, w.sub(w.number(0.5), off))
-    cotangent = w.div(w.mul(cosine, w.number(PI[0])), _sine_of_turns(w, off))
-    side = w.sub(x, w.intrinsic("roundeven", x))
-    reflected = w.sub(forward, copy_sign(w, cotangent, side))
-    result = w.select(negative, choose(w, "oeq", off, 0.0, NAN, reflected), forward)
+    result = where_any(w, negative, forward, lambda: _digamma_negative(w, x, forward))
     result = choose(w, "oeq", x, INFINITY, INFINITY, result)
     return choose(w, "oeq", x, 0.0, copy_sign(w, w.number(INFINITY), w.neg(x)), result)
 
@@ -220,14 +252,19 @@ def _trigamma_positive(w: Writer, x: str) -> str:
     return w.select(small, shifted, w.add(inverse, low))
 
 
+def _trigamma_negative(w: Writer, x: str, forward: str) -> str:
+    """Return trigamma for x < 0 from that of 1 - x."""
+    off = _off_integer(w, x)
+    high, low = multiply(w, reciprocal(w, _turns(w, off)[0]), _pi(w))
+    reflected = w.fma(high, high, w.fma(w.add(high, high), low, w.neg(forward)))
+    return choose(w, "olt", off, 2.0**-520, INFINITY, reflected)
+
+
 @widened
 def trigamma(w: Writer, x: str) -> str:
     """Return the second derivative of log(Gamma(x)); infinite at its poles."""
     negative, argument = _reflect(w, x)
     forward = _trigamma_positive(w, argument)
-    sine = _sine_of_turns(w, _off_integer(w, x))
-    ratio = w.div(w.number(PI[0]), sine)
-    ratio = choose(w, "olt", sine, 2.0**-520, INFINITY, ratio)
-    result = w.select(negative, w.fma(ratio, ratio, w.neg(forward)), forward)
+    result = where_any(w, negative, forward, lambda: _trigamma_negative(w, x, forward))
     result = choose(w, "oeq", x, INFINITY, 0.0, result)
     return choose(w, "oeq", x, -INFINITY, NAN, choose(w, "oeq", x, 0.0, INFINITY, result))

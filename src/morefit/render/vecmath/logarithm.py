@@ -18,6 +18,7 @@ from morefit.render.vecmath.arithmetic import (
     multiply,
     polynomial,
     two_sum,
+    where_any,
     widened,
 )
 from morefit.render.vecmath.exponential import exp_of_pair
@@ -57,6 +58,7 @@ class Split:
     mantissa: int
     one: int  # the bits of 1
     root: int  # the bits of sqrt(1/2), where k changes
+    infinity: int  # the bits of infinity
     normal: float  # the smallest normal number
     lift: int  # denormal numbers are multiplied by two to this power
     magic: int  # the bits of 2^mantissa, whose lowest bits read as an integer
@@ -68,6 +70,7 @@ DOUBLE = Split(
     52,
     0x3FF0000000000000,
     0x3FE6A09E667F3BCD,
+    0x7FF0000000000000,
     2.0**-1022,
     54,
     0x4330000000000000,
@@ -75,7 +78,15 @@ DOUBLE = Split(
     LOG,
 )
 SINGLE = Split(
-    23, 0x3F800000, 0x3F3504F3, 2.0**-126, 25, 0x4B000000, (0.693147182, -1.90465421e-09), LOG_SINGLE
+    23,
+    0x3F800000,
+    0x3F3504F3,
+    0x7F800000,
+    2.0**-126,
+    25,
+    0x4B000000,
+    (0.693147182, -1.90465421e-09),
+    LOG_SINGLE,
 )
 
 
@@ -119,8 +130,20 @@ def _edges(w: Writer, x: str, result: str, pole: float) -> str:
     return choose(w, "ole", x, pole, outside, result)
 
 
+def _rare(w: Writer, x: str) -> str:
+    """Say which lanes are not positive, normal and finite, as one comparison of integers."""
+    c = DOUBLE if w.vector.bits == 64 else SINGLE
+    above = w.integer_op("sub", w.to_bits(x), w.integer(1 << c.mantissa))
+    return w.let(f"icmp uge {w.vector.integers} {above}, {w.integer(c.infinity - (1 << c.mantissa))}")
+
+
 def log(w: Writer, x: str) -> str:
-    """Return the natural logarithm."""
+    """Return the natural logarithm; rare lanes are taken from ``log_far``."""
+    return where_any(w, _rare(w, x), join(w, *split(w, x, tiny=False)), lambda: w.call("log_far", x))
+
+
+def log_far(w: Writer, x: str) -> str:
+    """Return the natural logarithm of any number."""
     return _edges(w, x, join(w, *split(w, x)), 0.0)
 
 
@@ -137,9 +160,9 @@ def log1p(w: Writer, x: str) -> str:
     return _edges(w, x, copy_sign(w, result, x), -1.0)
 
 
-def log_pair(w: Writer, x: str) -> Pair:
-    """Return the logarithm of a positive number to about 2^-64, as a pair."""
-    k, f = split(w, x)
+def log_pair(w: Writer, x: str, tiny: bool = True) -> Pair:
+    """Return the logarithm of a positive number to about 2^-64, as a pair; denormal numbers only if ``tiny``."""
+    k, f = split(w, x, tiny)
     d, d_low = fast_two_sum(w, w.number(2.0), f)
     inverse = w.div(w.number(1.0), d)
     s = w.mul(f, inverse)
@@ -154,16 +177,27 @@ def log_pair(w: Writer, x: str) -> Pair:
     return fast_two_sum(w, total, w.add(rest, w.fma(k, w.number(LN2_SHORT[1]), low)))
 
 
-@widened
-def pow(w: Writer, x: str, y: str) -> str:
-    """Return x to the power y, with the special cases of IEEE 754."""
-    size = absolute(w, x)
-    high, low = log_pair(w, size)
+def _pow_of_positive(w: Writer, x: str, y: str, tiny: bool) -> str:
+    """Return x to the power y for positive finite numbers."""
+    high, low = log_pair(w, x, tiny)
     product = w.mul(y, high)
     rest = w.fma(y, low, w.fma(y, high, w.neg(product)))
     modest = w.compare("olt", absolute(w, product), w.number(800.0))
-    power = exp_of_pair(w, (product, w.select(modest, rest, w.number(0.0))))
-    power = _pow_of_edges(w, size, y, power)
+    return exp_of_pair(w, (product, w.select(modest, rest, w.number(0.0))))
+
+
+@widened
+def pow(w: Writer, x: str, y: str) -> str:
+    """Return x to the power y; rare lanes are taken apart."""
+    endless = w.compare("ueq", absolute(w, y), w.number(INFINITY))
+    usual = _pow_of_positive(w, x, y, tiny=False)
+    return where_any(w, either(w, _rare(w, x), endless), usual, lambda: _pow_of_any(w, x, y))
+
+
+def _pow_of_any(w: Writer, x: str, y: str) -> str:
+    """Return x to the power y, with the special cases of IEEE 754."""
+    size = absolute(w, x)
+    power = _pow_of_edges(w, size, y, _pow_of_positive(w, size, y, tiny=True))
     power = _pow_of_negative(w, x, y, power)
     one = either(w, w.compare("oeq", x, w.number(1.0)), w.compare("oeq", y, w.number(0.0)))
     return w.select(one, w.number(1.0), power)

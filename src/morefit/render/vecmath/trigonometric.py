@@ -8,6 +8,7 @@ from morefit.render.vecmath.arithmetic import (
     Pair,
     absolute,
     choose,
+    clamp,
     copy_sign,
     divide,
     fast_two_sum,
@@ -33,7 +34,8 @@ SIN = (
     -7.642992039469295e-13,
     2.721179793325737e-15,
 )
-SIN_SINGLE = (-0.166666672, 0.00833333097, -0.000198408685, 2.75253956e-06, -2.38890809e-08)
+# The last bits of these were searched for the least error that leaves cos(0) = 1.
+SIN_SINGLE = (-0.166666657, 0.00833332818, -0.000198408859, 2.75242451e-06, -2.38828815e-08)
 SIN_QUARTER = (
     -0.1666666666666663,
     0.008333333333322094,
@@ -82,10 +84,10 @@ def _less_turns(w: Writer, x: str, n: str, parts: tuple[float, float, float]) ->
     return x
 
 
-def sin_reduced(w: Writer, r: str, coefficients: tuple[float, ...]) -> str:
-    """Return sin(r) for a reduced argument."""
+def _sin_reduced(w: Writer, r: str, coefficients: tuple[float, ...]) -> str:
+    """Return sin(r) for a reduced argument; rounding must not carry it past one."""
     z = w.mul(r, r)
-    return w.fma(w.mul(r, z), polynomial(w, coefficients, z), r)
+    return clamp(w, w.fma(w.mul(r, z), polynomial(w, coefficients, z), r), -1.0, 1.0)
 
 
 def _far(w: Writer, name: str, x: str, near: str) -> str:
@@ -99,7 +101,7 @@ def sin(w: Writer, x: str) -> str:
     c = _turn(w)
     rounded = w.fma(x, w.number(INVERSE_PI), w.number(c.shift))
     r = _less_turns(w, x, w.sub(rounded, w.number(c.shift)), c.pi)
-    near = copy_sign(w, sin_reduced(w, r, c.polynomial), r)
+    near = copy_sign(w, _sin_reduced(w, r, c.polynomial), r)
     return _far(w, "sin", x, flip_sign(w, near, w.to_bits(rounded)))
 
 
@@ -109,7 +111,7 @@ def cos(w: Writer, x: str) -> str:
     rounded = w.add(w.fma(x, w.number(INVERSE_PI), w.number(0.5)), w.number(c.shift))
     n = w.sub(w.sub(rounded, w.number(c.shift)), w.number(0.5))
     r = _less_turns(w, x, n, c.pi)
-    return _far(w, "cos", x, flip_sign(w, sin_reduced(w, r, c.polynomial), w.to_bits(rounded)))
+    return _far(w, "cos", x, flip_sign(w, _sin_reduced(w, r, c.polynomial), w.to_bits(rounded)))
 
 
 def sin_far(w: Writer, x: str) -> str:
@@ -122,7 +124,7 @@ def cos_far(w: Writer, x: str) -> str:
     return lane_by_lane(w, "cos", x)
 
 
-def _sine_and_cosine(w: Writer, r: str, low: str) -> tuple[Pair, Pair]:
+def sine_and_cosine(w: Writer, r: str, low: str) -> tuple[Pair, Pair]:
     """Return both as pairs, for |r| <= pi / 4."""
     z, z_low = two_product(w, r, r)
     half = w.mul(z, w.number(0.5))
@@ -142,7 +144,7 @@ def tan(w: Writer, x: str) -> str:
     second, second_low = two_product(w, n, w.number(-HALF_PI[1]))
     r, lost = two_sum(w, w.fma(n, w.number(-HALF_PI[0]), x), second)
     low = w.add(lost, w.fma(n, w.number(-HALF_PI[2]), second_low))
-    sine, cosine = _sine_and_cosine(w, r, low)
+    sine, cosine = sine_and_cosine(w, r, low)
     odd = w.let(f"trunc {w.vector.integers} {w.to_bits(rounded)} to {w.vector.mask}")
     above = tuple(w.select(odd, w.neg(c), s) for s, c in zip(sine, cosine, strict=True))
     below = tuple(w.select(odd, s, c) for s, c in zip(sine, cosine, strict=True))

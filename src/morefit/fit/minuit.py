@@ -1,0 +1,361 @@
+"""Minimise a likelihood with Minuit, and judge what it found by our own Hessian."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from iminuit import Minuit
+from numpy.typing import ArrayLike
+
+from morefit.backend import Array, Backend
+from morefit.errors import DataError, FitError
+from morefit.fit.result import FitResult
+from morefit.likelihood import PENALTY, AnyLikelihood, Evaluation, Likelihood
+from morefit.model import Parameter, Pdf
+
+AT_LIMIT = 1e-3  # of the error: closer to a limit than this counts as at it
+Derivatives = Literal["analytic", "numeric"]
+
+
+def fit(
+    model: Pdf | AnyLikelihood,
+    data: Any = None,
+    *,
+    weights: ArrayLike | None = None,
+    start: Mapping[str, float] | None = None,
+    fixed: Mapping[str, float] | Iterable[str] = (),
+    limits: Mapping[str, tuple[float, float]] | None = None,
+    derivatives: Derivatives = "analytic",
+    strategy: int = 1,
+    tolerance: float = 0.1,
+    max_calls: int | None = None,
+    minos: bool | Iterable[str] = False,
+    backend: str | Backend = "auto",
+) -> FitResult:
+    """Fit a model to data, or minimise a likelihood.
+
+    ``fixed`` names parameters to hold, at their start values or at values given as a mapping; ``start`` and
+    ``limits`` override those of the parameters. ``tolerance`` is Minuit's: the fit stops at an estimated distance
+    to the minimum (EDM) below 0.002 * tolerance * 0.5. The covariance is the inverse of the exact Hessian.
+    """
+    begin = time.perf_counter()
+    likelihood = as_likelihood(model, data, weights, backend)
+    problem = make_problem(likelihood, start or {}, fixed, limits or {})
+    objective = Objective(likelihood, problem)
+    first = objective.at(problem.start, 2)
+    check_start(likelihood, problem, first)
+    ready = time.perf_counter()
+    minuit = run_minuit(objective, first, derivatives, strategy, tolerance, max_calls)
+    minos_errors = run_minos(minuit, problem, minos)
+    found = time.perf_counter()
+    values = np.array(minuit.values)
+    last = objective.at(values, 2)
+    seconds = {"compile": ready - begin, "minimise": found - ready, "hessian": time.perf_counter() - found}
+    return judge(likelihood, problem, objective, minuit, values, last, minos_errors, seconds, tolerance)
+
+
+# ------------------------------------------------------------------------------------ what is asked
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Which parameters float, from where, and how far."""
+
+    all_parameters: tuple[Parameter, ...]
+    values: Mapping[str, float]  # where all start, or stay
+    limits: Mapping[str, tuple[float, float]]
+    floating: tuple[str, ...]
+    rows: tuple[int, ...]  # of the floating ones among the likelihood's floating ones
+
+    @property
+    def start(self) -> Array:
+        return np.array([self.values[n] for n in self.floating])
+
+    def full(self, x: Array) -> Array:
+        """Complete floating values to all, as one set."""
+        values = dict(self.values) | dict(zip(self.floating, x, strict=True))
+        return np.array([[values[p.name] for p in self.all_parameters]])
+
+
+def as_likelihood(
+    model: Pdf | AnyLikelihood, data: Any, weights: ArrayLike | None, backend: str | Backend
+) -> AnyLikelihood:
+    if isinstance(model, AnyLikelihood):
+        if data is not None or weights is not None:
+            raise FitError("fit: a likelihood has its data already; give no data and no weights")
+        likelihood = model
+    elif isinstance(model, Pdf):
+        if data is None:
+            raise FitError("fit: a model needs data; call fit(model, data)")
+        likelihood = Likelihood(model, data, weights=weights, backend=backend)
+    else:
+        raise FitError(f"fit: takes a model or a likelihood, got {type(model).__name__}")
+    if likelihood.events == 0:
+        raise DataError("dataset: has no events; there is nothing to fit")
+    return likelihood
+
+
+def make_problem(
+    likelihood: AnyLikelihood,
+    start: Mapping[str, float],
+    fixed: Mapping[str, float] | Iterable[str],
+    limits: Mapping[str, tuple[float, float]],
+) -> Problem:
+    """Put together what the parameters say and what the call overrides."""
+    parameters = likelihood.all_parameters
+    held = (
+        dict(fixed)
+        if isinstance(fixed, Mapping)
+        else dict.fromkeys([fixed] if isinstance(fixed, str) else fixed)
+    )
+    check_names(parameters, [*start, *held, *limits])
+    values = {p.name: float(start.get(p.name, p.start)) for p in parameters}
+    values |= {name: float(v) for name, v in held.items() if v is not None}
+    ranges = {p.name: tuple(map(float, limits.get(p.name, (p.low, p.high)))) for p in parameters}
+    floating = [p.name for p in parameters if not p.fixed and p.name not in held]
+    if not floating:
+        raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")
+    outside = [
+        f"parameter '{n}': start must lie in [{ranges[n][0]}, {ranges[n][1]}], got {values[n]}"
+        for n in floating
+        if not ranges[n][0] <= values[n] <= ranges[n][1] or not math.isfinite(values[n])
+    ]
+    if outside:
+        raise FitError("; ".join(outside))
+    derived = [p.name for p in likelihood.parameters]
+    rows = tuple(derived.index(n) for n in floating)
+    return Problem(parameters, values, ranges, tuple(floating), rows)  # type: ignore[arg-type]
+
+
+def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:
+    known = [p.name for p in parameters]
+    problems = []
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, 0.5)
+            problems.append(
+                f"parameter '{name}': not in the model" + (f"; did you mean '{near[0]}'?" if near else "")
+            )
+    if problems:
+        raise FitError("; ".join(problems))
+
+
+def check_start(likelihood: AnyLikelihood, problem: Problem, first: Evaluation) -> None:
+    """Refuse to start where the likelihood is not defined: Minuit could not find its way out."""
+    if first.bad[0]:
+        floating = [p.name for p in likelihood.parameters]
+        x = [
+            dict(zip(problem.floating, problem.start, strict=True)).get(n, problem.values[n])
+            for n in floating
+        ]
+        raise FitError(
+            f"fit: at the start values {likelihood.bad_events(x)}; change the start values, the model or the range"
+        )
+    if not (np.isfinite(first.value[0]) and np.all(np.isfinite(first.gradient))):
+        raise FitError("fit: the likelihood is not finite at the start values; change them or the model")
+
+
+# ------------------------------------------------------------------------------------ the objective
+
+
+@dataclass(eq=False)
+class Objective:
+    """The function Minuit sees. Value and gradient come from one pass, so the last point is remembered."""
+
+    likelihood: AnyLikelihood
+    problem: Problem
+    calls: dict[str, int] = field(default_factory=lambda: {"value": 0, "gradient": 0, "hessian": 0})
+    strayed: int = 0  # evaluations where some event had no positive density
+    last_point: bytes = b""
+    last: Evaluation | None = None
+
+    def at(self, x: Array, order: int) -> Evaluation:
+        """Evaluate with the derivatives of the parameters that float in this fit."""
+        self.calls[("value", "gradient", "hessian")[order]] += 1
+        found = self.likelihood.evaluate_full(self.problem.full(x), order)
+        if found.bad[0]:
+            self.strayed += 1
+        rows = list(self.problem.rows)
+        value = found.value + PENALTY * found.bad
+        gradient = found.gradient[:, rows] if order > 0 else found.gradient
+        hessian = found.hessian[:, rows][:, :, rows] if order > 1 else found.hessian
+        return Evaluation(value, gradient, hessian, found.bad)
+
+    def remembered(self, x: Array) -> Evaluation:
+        point = x.tobytes()
+        if self.last is None or point != self.last_point:
+            self.last, self.last_point = self.at(x, 1), point
+        return self.last
+
+    def value_of_pair(self, x: Array) -> float:
+        return finite(self.remembered(x).value[0])
+
+    def gradient(self, x: Array) -> Array:
+        return self.remembered(x).gradient[0]
+
+    def value(self, x: Array) -> float:
+        return finite(self.at(x, 0).value[0])
+
+
+def finite(value: float) -> float:
+    """Give Minuit a number it can compare."""
+    return float(value) if math.isfinite(value) else 1e300
+
+
+def run_minuit(
+    objective: Objective, first: Evaluation, derivatives: Derivatives, strategy: int, tolerance: float,
+    max_calls: int | None,
+) -> Minuit:  # fmt: skip
+    """Run Migrad on the floating parameters only; the Hessian at the start gives it its scales."""
+    problem = objective.problem
+    if derivatives == "analytic":
+        minuit = Minuit(
+            objective.value_of_pair, problem.start, grad=objective.gradient, name=problem.floating
+        )
+    elif derivatives == "numeric":
+        minuit = Minuit(objective.value, problem.start, name=problem.floating)
+    else:
+        raise FitError(f"fit: derivatives must be 'analytic' or 'numeric', got {derivatives!r}")
+    minuit.errordef = Minuit.LIKELIHOOD
+    minuit.strategy = strategy
+    minuit.tol = tolerance
+    minuit.print_level = 0
+    minuit.limits = [problem.limits[n] for n in problem.floating]
+    minuit.errors = step_sizes(problem, first)
+    minuit.migrad(ncall=max_calls)
+    return minuit
+
+
+def step_sizes(problem: Problem, first: Evaluation) -> list[float]:
+    """Return one standard deviation each, as the curvature at the start has it, within the limits."""
+    steps = []
+    for k, name in enumerate(problem.floating):
+        curvature = first.hessian[0, k, k]
+        low, high = problem.limits[name]
+        width = high - low
+        step = 1 / math.sqrt(curvature) if curvature > 0 and math.isfinite(curvature) else 0.0
+        if not step > 0:
+            step = 0.01 * (width if math.isfinite(width) else max(abs(problem.values[name]), 1.0))
+        steps.append(min(step, 0.25 * width))
+    return steps
+
+
+def run_minos(
+    minuit: Minuit, problem: Problem, wanted: bool | Iterable[str]
+) -> dict[str, tuple[float, float]]:
+    if wanted is False:
+        return {}
+    names = list(problem.floating) if wanted is True else list(wanted)  # type: ignore[arg-type]
+    unknown = [n for n in names if n not in problem.floating]
+    if unknown:
+        raise FitError(f"fit: minos needs floating parameters, got {', '.join(map(repr, unknown))}")
+    if not minuit.fmin.is_valid:
+        return {}
+    minuit.minos(*names)
+    return {
+        n: (minuit.merrors[n].lower, minuit.merrors[n].upper) for n in names if minuit.merrors[n].is_valid
+    }
+
+
+# ------------------------------------------------------------------------------------ the verdict
+
+
+def judge(
+    likelihood: AnyLikelihood, problem: Problem, objective: Objective, minuit: Minuit, values: Array,
+    last: Evaluation, minos: dict[str, tuple[float, float]], seconds: dict[str, float], tolerance: float,
+) -> FitResult:  # fmt: skip
+    """Build the result: covariance and EDM from the exact Hessian at the point Minuit stopped at."""
+    hessian, gradient = last.hessian[0], last.gradient[0]
+    covariance = invert(hessian)
+    errors = np.sqrt(np.diag(covariance))
+    at_limit = [
+        n
+        for n, x, e, g in zip(problem.floating, values, errors, gradient, strict=True)
+        if touches(x, e if math.isfinite(e) else 0.0, g, problem.limits[n])
+    ]
+    free = [k for k, n in enumerate(problem.floating) if n not in at_limit]
+    edm = distance(hessian, gradient, free)
+    reasons = list(complaints(minuit, covariance, last, edm, tolerance))
+    if objective.strayed and last.bad[0]:
+        reasons.append(
+            f"at the minimum {likelihood.bad_events(floating_values(likelihood, problem, values))}"
+        )
+    floating = dict(zip(problem.floating, zip(values, errors, strict=True), strict=True))
+    return FitResult(
+        names=tuple(p.name for p in problem.all_parameters),
+        values={
+            p.name: float(floating.get(p.name, (problem.values[p.name],))[0]) for p in problem.all_parameters
+        },
+        errors={p.name: float(floating.get(p.name, (0.0, 0.0))[1]) for p in problem.all_parameters},
+        floating=problem.floating,
+        covariance=covariance,
+        nll=float(last.value[0]),
+        edm=edm,
+        valid=not reasons,
+        reasons=tuple(reasons),
+        at_limit=tuple(at_limit),
+        limits=dict(problem.limits),
+        calls=dict(objective.calls),
+        seconds=seconds,
+        minos=minos,
+        events=likelihood.events,
+        backend=likelihood.backend.name,
+        minimiser="minuit",
+    )
+
+
+def floating_values(likelihood: AnyLikelihood, problem: Problem, values: Array) -> Array:
+    known = dict(problem.values) | dict(zip(problem.floating, values, strict=True))
+    return np.array([known[p.name] for p in likelihood.parameters])
+
+
+def invert(hessian: Array) -> Array:
+    """Invert a positive-definite matrix, scaled to a unit diagonal first; nan where it is not one."""
+    nothing = np.full_like(hessian, np.nan)
+    diagonal = np.diag(hessian)
+    if not np.all(np.isfinite(hessian)) or not np.all(diagonal > 0):
+        return nothing
+    scale = 1 / np.sqrt(diagonal)
+    try:
+        factor = np.linalg.cholesky(hessian * np.outer(scale, scale))
+    except np.linalg.LinAlgError:
+        return nothing
+    inverse = np.linalg.solve(factor, np.diag(scale))
+    return np.asarray(inverse.T @ inverse, np.float64)
+
+
+def touches(x: float, error: float, slope: float, limits: tuple[float, float]) -> bool:
+    """Say whether a parameter ended at a limit: within a thousandth of its error, the slope pointing outwards."""
+    near = AT_LIMIT * error
+    low, high = limits
+    return (x - low <= near and slope >= 0) or (high - x <= near and slope <= 0)
+
+
+def distance(hessian: Array, gradient: Array, free: list[int]) -> float:
+    """Return half of g H^-1 g over the parameters that are not at a limit."""
+    if not free:
+        return 0.0
+    inverse = invert(hessian[np.ix_(free, free)])
+    slopes = gradient[free]
+    return float(0.5 * slopes @ inverse @ slopes)
+
+
+def complaints(
+    minuit: Minuit, covariance: Array, last: Evaluation, edm: float, tolerance: float
+) -> Iterable[str]:
+    """List what is wrong with a fit."""
+    goal = 0.002 * max(tolerance, 1e-4) * 0.5
+    if minuit.fmin.has_reached_call_limit:
+        yield "the call limit was reached before the minimum"
+    if not np.all(np.isfinite(covariance)):
+        yield "the Hessian is not positive definite, so there are no errors"
+    elif not edm <= 10 * goal:  # Minuit's own margin for calling a minimum valid
+        yield f"the estimated distance to the minimum, {edm:.3g}, is above the goal of {goal:.3g}"
+    if not math.isfinite(last.value[0]):
+        yield "the likelihood is not finite at the minimum"

@@ -1,0 +1,95 @@
+"""The base of every density: write ``density``, and ``integral`` where you know it; the rest follows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from morefit.errors import ModelError
+from morefit.expr import ZERO, Expr, Op, Quantity, apply, symbols
+from morefit.model.integrate import integral_over
+from morefit.model.observable import Observable
+from morefit.model.parameter import Parameter
+
+Leaf = TypeVar("Leaf", Observable, Parameter)
+
+
+class Pdf(ABC):
+    """A density in one or more observables, up to a factor that does not depend on the event.
+
+    Subclass it, keep what the formula needs as attributes, and write ``density`` with observables, parameters
+    and NumPy functions. Without an ``integral`` it is found term by term or by quadrature.
+    """
+
+    @abstractmethod
+    def density(self) -> Expr:
+        """Return the density, up to a factor that does not depend on the event."""
+
+    def integral(self) -> Expr:
+        """Return the integral of ``density`` over the ranges of the observables."""
+        return integral_over(self.density(), self.observables, self.parameters)
+
+    def normalised(self) -> Expr:
+        """Return the density divided by its integral."""
+        return self.density() / self.integral()
+
+    def log_normalised(self) -> Expr:
+        """Return the logarithm of the normalised density."""
+        return apply(Op.LOG, self.density()) - apply(Op.LOG, self.integral())
+
+    def expected_events(self) -> Expr | None:
+        """Return the expected number of events, or None if the model does not predict it."""
+        return None
+
+    def log_intensity(self) -> Expr:
+        """Return the logarithm of what a likelihood sums: for an extended model the density of events."""
+        return self.log_normalised()
+
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        """The observables, in the order they were given in."""
+        return collect(Observable, Op.COLUMN, self, self.density())
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters, fixed ones included, in the order they were given in."""
+        return collect(Parameter, Op.SCALAR, self, self.density())
+
+
+def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
+    """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
+    found: dict[str, Leaf] = {}
+    for symbol in [*declared(kind, op, vars(pdf).values()), *symbols(op, density)]:
+        if not isinstance(symbol, kind):
+            continue
+        known = found.setdefault(symbol.name, symbol)
+        if known != symbol:
+            raise ModelError(
+                f"{kind.__name__.lower()} '{symbol.name}': two different ones share this name in one model,"
+                f" {known!r} and {symbol!r}; rename one or use the same object"
+            )
+    return tuple(found.values())
+
+
+def declared(kind: type[Leaf], op: Op, attributes: Iterable[object]) -> Iterator[object]:
+    """Go through attributes in order, into lists and other densities."""
+    for value in attributes:
+        if isinstance(value, Quantity):
+            yield from symbols(op, value.expr)
+        elif isinstance(value, Pdf):
+            yield from value.observables if kind is Observable else value.parameters
+        elif isinstance(value, (list, tuple)):
+            yield from declared(kind, op, value)
+
+
+def check_model(model: Pdf) -> None:
+    """Refuse a model whose names clash or that has nothing to fit to."""
+    observables, parameters = model.observables, model.parameters
+    both = {o.name for o in observables} & {p.name for p in parameters}
+    if both:
+        raise ModelError(f"model: {', '.join(map(repr, sorted(both)))} names an observable and a parameter; rename one")
+    if not observables:
+        raise ModelError("model: its density depends on no observable; write it with mf.Observable")
+    if model.density() is ZERO:
+        raise ModelError("model: its density is zero everywhere")

@@ -1,0 +1,46 @@
+"""Polynomials, and the polynomial without any coefficient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from morefit.errors import ModelError
+from morefit.expr import ONE, Expr, Operand, add_all, const, to_expr
+from morefit.model.observable import Observable
+from morefit.model.pdf import Pdf
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Polynomial(Pdf):
+    r"""$1 + \sum_{k\ge1} c_k\,x^k$ on the range of $x$."""
+
+    x: Observable
+    coefficients: tuple[Expr, ...]
+
+    def __init__(self, x: Observable, coefficients: Sequence[Operand]) -> None:
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "coefficients", tuple(to_expr(c) for c in coefficients))
+        if not self.coefficients:
+            raise ModelError("polynomial: needs at least one coefficient; use mf.Uniform for none")
+
+    def density(self) -> Expr:
+        return add_all(ONE, *(c * self.x**k for k, c in enumerate(self.coefficients, 1)))
+
+    def integral(self) -> Expr:
+        low, high = self.x.low, self.x.high
+        powers = [(high ** (k + 1) - low ** (k + 1)) / (k + 1) for k in range(len(self.coefficients) + 1)]
+        return add_all(const(powers[0]), *(c * p for c, p in zip(self.coefficients, powers[1:], strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Uniform(Pdf):
+    r"""$1$ on the range of $x$."""
+
+    x: Observable
+
+    def density(self) -> Expr:
+        return ONE
+
+    def integral(self) -> Expr:
+        return const(self.x.high - self.x.low)
