@@ -326,5 +326,3 @@ def add_times(times: Iterable[Mapping[str, float]]) -> dict[str, float]:
         return total | {k: total.get(k, 0.0) + v for k, v in one.items()}
 
     return reduce(join, times, {})
-
-

@@ -147,7 +147,9 @@ def compile_sums(request: Request, parameters: tuple[Expr, ...], settings: Setti
     clock.stop("split")
     assembled = Assembler(request, stages.per_event).assemble()
     name = "fisher" if request.fisher else ("value", "gradient", "hessian")[request.order]
-    return finish(name, Frame.SUM, stages, assembled, request.outputs, set_terms(request), parameters, settings, clock)
+    return finish(
+        name, Frame.SUM, stages, assembled, request.outputs, set_terms(request), parameters, settings, clock
+    )
 
 
 @lru_cache(maxsize=128)

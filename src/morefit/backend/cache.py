@@ -39,7 +39,11 @@ def load(key: str) -> bytes | None:
         data = (folder / f"{key}.o").read_bytes()
     except OSError:
         return None
-    head, digest, payload = data[: len(MAGIC)], data[len(MAGIC) : len(MAGIC) + DIGEST], data[len(MAGIC) + DIGEST :]
+    head, digest, payload = (
+        data[: len(MAGIC)],
+        data[len(MAGIC) : len(MAGIC) + DIGEST],
+        data[len(MAGIC) + DIGEST :],
+    )
     if head != MAGIC or digest != hashlib.sha256(key.encode() + payload).digest():
         return None
     return payload

@@ -48,7 +48,13 @@ def host() -> Host:
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features()
     triple = llvm.get_default_triple()
-    machine = "x86" if triple.startswith("x86_64") else "arm" if triple.startswith(("aarch64", "arm64")) else "other"
+    machine = (
+        "x86"
+        if triple.startswith("x86_64")
+        else "arm"
+        if triple.startswith(("aarch64", "arm64"))
+        else "other"
+    )
     width = 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
     text = features.flatten()
     if width == 8:
@@ -119,7 +125,9 @@ class Cpu:
         count = len(column)
         numbers = aligned(count + PADDING, kind)
         numbers[:count] = column
-        numbers[count:] = column[-1] if count else 1.0  # events that are there, so nothing odd can happen to them
+        numbers[count:] = (
+            column[-1] if count else 1.0
+        )  # events that are there, so nothing odd can happen to them
         return Column(numbers, count)
 
 

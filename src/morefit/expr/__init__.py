@@ -21,11 +21,24 @@ from morefit.expr.node import (
     wild,
 )
 from morefit.expr.ops import ARITY, COMPARISONS, LEAVES, NARY, PRICE, SYMMETRIC, Op
-from morefit.expr.walk import fresh_prefix, leaves, node_price, price, rebuild, remake, substitute, symbols, toposort, uses
+from morefit.expr.show import to_dot, to_latex, to_text
+from morefit.expr.walk import (
+    fresh_prefix,
+    leaves,
+    node_price,
+    price,
+    rebuild,
+    remake,
+    substitute,
+    symbols,
+    toposort,
+    uses,
+)
 
 __all__ = [
     "ARITY", "COMPARISONS", "LEAVES", "MEANING", "MINUS_ONE", "NARY", "ONE", "PRICE", "SYMMETRIC", "ZERO",
     "Expr", "Op", "Operand", "Quantity", "Symbol",
     "add_all", "apply", "column", "const", "evaluate", "fresh_prefix", "leaves", "make", "multiply_all", "node_price", "price",
-    "rebuild", "remake", "scalar", "substitute", "symbols", "to_expr", "toposort", "uses", "where", "wild",
+    "rebuild", "remake", "scalar", "substitute", "symbols", "to_dot", "to_expr", "to_latex", "to_text", "toposort", "uses",
+    "where", "wild",
 ]  # fmt: skip

@@ -13,8 +13,10 @@ import numpy as np
 
 from morefit.errors import ModelError
 from morefit.expr.ops import SYMMETRIC, Op
+from morefit.expr.show import to_latex, to_text
 
 Operand = Any  # whatever to_expr accepts: a Quantity or a real number
+LINE = 200  # characters of an expression in a message
 
 
 class Quantity(ABC):
@@ -80,13 +82,13 @@ class Quantity(ABC):
 
     def __bool__(self) -> NoReturn:
         raise ModelError(
-            f"expression '{shorten(self)}': has no truth value; choose between two expressions with"
+            f"expression '{to_text(self.expr, LINE)}': has no truth value; choose between two expressions with"
             " mf.where(condition, a, b)"
         )
 
     def __float__(self) -> NoReturn:
         raise ModelError(
-            f"expression '{shorten(self)}': is not a number; use np.exp and the like instead of math.exp"
+            f"expression '{to_text(self.expr, LINE)}': is not a number; use np.exp and the like instead of math.exp"
         )
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Operand, **options: Any) -> Expr:
@@ -137,7 +139,10 @@ class Expr(Quantity):
         raise AttributeError("expressions never change; build a new one")
 
     def __repr__(self) -> str:
-        return shorten(self)
+        return to_text(self, LINE)
+
+    def _repr_latex_(self) -> str:
+        return f"${to_latex(self)}$"
 
     def __reduce__(self) -> tuple[Callable[[Any], Expr], tuple[Any]]:
         return from_table, (to_table(self),)
@@ -348,21 +353,3 @@ def from_table(table: Table) -> Expr:
     for op, args, value in table:
         nodes.append(make(op, tuple(nodes[a] for a in args), value))
     return nodes[-1]
-
-
-def shorten(quantity: Quantity, limit: int = 200) -> str:
-    """Write an expression as text, cut off where it grows too long."""
-    from_here = spell(quantity.expr, 12)
-    return from_here if len(from_here) <= limit else from_here[: limit - 4] + " ..."
-
-
-def spell(node: Expr, depth: int) -> str:
-    if node.op is Op.CONST:
-        return f"{node.number:.6g}"
-    if not node.args:
-        return node.name
-    if depth == 0:
-        return "..."
-    parts = [spell(a, depth - 1) for a in node.args[:20]] + (["..."] if len(node.args) > 20 else [])
-    sign = {Op.ADD: " + ", Op.MUL: " * ", Op.POW: "**"}.get(node.op)
-    return f"({sign.join(parts)})" if sign else f"{node.op.name.lower()}({', '.join(parts)})"

@@ -148,9 +148,9 @@ class FitResult:
         """The correlation matrix of the floating parameters, NaN where a variance is not positive."""
         variances = self.covariance.diagonal()
         deviations = np.sqrt(np.where(variances > 0, variances, np.nan))
-        matrix = self.covariance / np.outer(deviations, deviations)
-        np.fill_diagonal(matrix, np.where(np.isnan(deviations), np.nan, 1.0))
-        return matrix
+        scaled: Array = self.covariance / np.outer(deviations, deviations)
+        np.fill_diagonal(scaled, np.where(np.isnan(deviations), np.nan, 1.0))
+        return scaled
 
     def covariance_of(self, *names: str) -> Array:
         """Return the covariance matrix of the floating parameters named, in that order."""
@@ -318,7 +318,8 @@ def correlation_table(result: FitResult) -> list[Column]:
     rows = [f"{i} {name}" for i, name in enumerate(names, 1)] if long else names
     headings = [str(i) for i, _ in enumerate(names, 1)] if long else names
     lower = [
-        [f"{round(x, 3) + 0.0:.3f}" if i >= j else "" for i, x in enumerate(row)] for j, row in enumerate(result.correlation)
+        [f"{round(x, 3) + 0.0:.3f}" if i >= j else "" for i, x in enumerate(row)]
+        for j, row in enumerate(result.correlation)
     ]
     return [Column("correlation", rows, numeric=False), *map(Column, headings, lower)]
 
@@ -338,18 +339,29 @@ def aligned(column: Column) -> list[str]:
 
 
 def align_points(cells: Sequence[str]) -> list[str]:
-    """Pad numbers so that their decimal points come below each other."""
-    parts = [cell.partition(".") for cell in cells]
-    before = max(len(whole) for whole, _, _ in parts)
-    lines = [whole.rjust(before) + point + rest for whole, point, rest in parts]
-    return [line.ljust(max(map(len, lines))) for line in lines]
+    """Pad numbers so that their decimal points come below each other; what has no digits goes to the right."""
+    before = max(digits_before(cell) for cell in cells)
+    lines = [" " * (before - digits_before(cell)) + cell if has_digits(cell) else cell for cell in cells]
+    width = max(map(len, lines))
+    return [(str.ljust if has_digits(line) else str.rjust)(line, width) for line in lines]
+
+
+def digits_before(cell: str) -> int:
+    """Return how many characters stand before the decimal point; none count if there are no digits."""
+    return len(cell.partition(".")[0]) if has_digits(cell) else 0
+
+
+def has_digits(cell: str) -> bool:
+    """Say whether a cell holds a finite number."""
+    return any(map(str.isdigit, cell))
 
 
 def html_table(columns: Sequence[Column]) -> str:
     """Return a table as HTML."""
     head = "".join(f"<th>{html.escape(column.heading)}</th>" for column in columns)
     rows = zip(*([html_cell(column, cell) for cell in column.cells] for column in columns), strict=True)
-    return f"<table><tr>{head}</tr>{BODY}</table>"
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def html_cell(column: Column, cell: str) -> str:

@@ -7,8 +7,8 @@ from math import isfinite
 
 # Numbers from 0.0001 to below 10^9 are written out, others with an exponent that value and errors share.
 PLAIN = range(-4, 9)
-# A double has about 16 digits: where value and error are further apart, they cannot be rounded together.
-MOST_DIGITS = 15
+# A double has at most 17 digits: where value and error are further apart, they cannot be rounded together.
+MOST_DIGITS = 17
 
 
 def round_pdg(value: float, *errors: float) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def round_pdg(value: float, *errors: float) -> tuple[str, ...]:
     last = last_digit(min(sizes))
     first = max(highest_digit(x) for x in numbers if isfinite(x))
     if first - last > MOST_DIGITS:
-        return (f"{value:.{MOST_DIGITS}g}", *(f"{e:.2g}" for e in errors))
+        return (repr(float(value)), *(f"{e:.2g}" for e in errors))
     shift = 0 if first in PLAIN else first
     return tuple(round_at(x, last, shift) for x in numbers)
 

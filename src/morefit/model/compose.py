@@ -89,7 +89,9 @@ class Product(Pdf):
         for pdf in self.pdfs:
             twice = seen & {o.name for o in pdf.observables}
             if twice:
-                raise ModelError(f"product: observable '{min(twice)}' stands in two of its densities; use mf.Density")
+                raise ModelError(
+                    f"product: observable '{min(twice)}' stands in two of its densities; use mf.Density"
+                )
             seen |= {o.name for o in pdf.observables}
 
     def density(self) -> Expr:
@@ -107,6 +109,8 @@ def check_parts(kind: str, pdfs: tuple[Pdf, ...]) -> None:
         raise ModelError(f"{kind}: needs at least two densities, got {len(pdfs)}")
     for pdf in pdfs:
         if not isinstance(pdf, Pdf):
-            raise ModelError(f"{kind}: takes densities, got {type(pdf).__name__}; wrap a formula in mf.Density")
+            raise ModelError(
+                f"{kind}: takes densities, got {type(pdf).__name__}; wrap a formula in mf.Density"
+            )
         if kind == "product" and pdf.expected_events() is not None:
             raise ModelError("product: an extended sum cannot be a factor; use fractions")

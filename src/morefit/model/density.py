@@ -33,7 +33,9 @@ class Density(Pdf):
                 f" {sorted(names)}; add them"
             )
         if self.given_integral is not None and symbols(Op.COLUMN, self.given_integral):
-            raise ModelError("density: the integral must not depend on observables; integrate over their ranges")
+            raise ModelError(
+                "density: the integral must not depend on observables; integrate over their ranges"
+            )
 
     def density(self) -> Expr:
         return self.formula

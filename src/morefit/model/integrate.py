@@ -99,7 +99,11 @@ def integrate_factors(factors: tuple[Expr, ...], observables: Ranges) -> tuple[f
     number = size = 1.0
     for names, parts in groups:
         box = tuple(o for o in observables if o.name in names)
-        found = integrate_box(multiply_all(*parts), box) if names else (float(evaluate(multiply_all(*parts), {})),) * 2
+        found = (
+            integrate_box(multiply_all(*parts), box)
+            if names
+            else (float(evaluate(multiply_all(*parts), {})),) * 2
+        )
         if found is None:
             return None
         number, size = number * found[0], size * abs(found[1])

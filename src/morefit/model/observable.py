@@ -22,7 +22,9 @@ class Observable(Symbol, Quantity):
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             raise ModelError(f"observable '{self.name}': range must be finite, got [{self.low}, {self.high}]")
         if not self.low < self.high:
-            raise ModelError(f"observable '{self.name}': low must be below high, got {self.low} and {self.high}")
+            raise ModelError(
+                f"observable '{self.name}': low must be below high, got {self.low} and {self.high}"
+            )
 
     @property
     def expr(self) -> Expr:

@@ -28,7 +28,9 @@ class Parameter(Symbol, Quantity):
         if not math.isfinite(self.start):
             raise ModelError(f"parameter '{self.name}': start must be finite, got {self.start}")
         if math.isnan(self.low) or math.isnan(self.high) or not self.low < self.high:
-            raise ModelError(f"parameter '{self.name}': low must be below high, got {self.low} and {self.high}")
+            raise ModelError(
+                f"parameter '{self.name}': low must be below high, got {self.low} and {self.high}"
+            )
         if not self.low <= self.start <= self.high:
             raise ModelError(
                 f"parameter '{self.name}': start must lie in [{self.low}, {self.high}], got {self.start}"

@@ -88,7 +88,9 @@ def check_model(model: Pdf) -> None:
     observables, parameters = model.observables, model.parameters
     both = {o.name for o in observables} & {p.name for p in parameters}
     if both:
-        raise ModelError(f"model: {', '.join(map(repr, sorted(both)))} names an observable and a parameter; rename one")
+        raise ModelError(
+            f"model: {', '.join(map(repr, sorted(both)))} names an observable and a parameter; rename one"
+        )
     if not observables:
         raise ModelError("model: its density depends on no observable; write it with mf.Observable")
     if model.density() is ZERO:

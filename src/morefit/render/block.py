@@ -71,7 +71,9 @@ class Block:
         scalars, padded = argument(head, "scalars", "ptr"), argument(head, "padded")
         for k, _ in enumerate(self.kernel.scalars):
             index = head.let(f"add i64 {head.let(f'mul i64 {padded}, {k}')}, %set")
-            number = head.let(f"load double, ptr {head.let(f'getelementptr double, ptr {scalars}, i64 {index}')}")
+            number = head.let(
+                f"load double, ptr {head.let(f'getelementptr double, ptr {scalars}, i64 {index}')}"
+            )
             if v.bits == 32:
                 number = head.let(f"fptrunc double {number} to float")
             one = head.let(f"insertelement {v.type} undef, {v.scalar} {number}, i32 0")
@@ -121,9 +123,13 @@ class Block:
         """Carry sums through the loop and add them to the block's words."""
         count, pairs = len(self.kernel.results), len(self.kernel.outer)
         offset = head.let(f"mul i64 %task, {self.words}")
-        head.lines.append(f"  %partial = getelementptr double, ptr {argument(head, 'partials', 'ptr')}, i64 {offset}")
+        head.lines.append(
+            f"  %partial = getelementptr double, ptr {argument(head, 'partials', 'ptr')}, i64 {offset}"
+        )
         for k in range(self.sums.words):
-            head.lines.append(f"  store double 0.0, ptr {head.let(f'getelementptr double, ptr %partial, i64 {k}')}")
+            head.lines.append(
+                f"  store double 0.0, ptr {head.let(f'getelementptr double, ptr %partial, i64 {k}')}"
+            )
         self.sums.update(loop, registers[:count])
         self.sums.flush(flush)
         if self.rank:

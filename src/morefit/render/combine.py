@@ -86,7 +86,9 @@ class Outputs:
                 term = self.logarithm(word)
                 bad = self.w.let(f"fadd double {bad}, {self.word('high', word + 2)}")
             elif result.reduce is Reduce.EXACT:
-                low = self.add(self.word("low", word), self.add(self.word("high", word + 1), self.word("low", word + 1)))
+                low = self.add(
+                    self.word("low", word), self.add(self.word("high", word + 1), self.word("low", word + 1))
+                )
                 term = self.add(self.word("high", word), low)
             else:
                 term = self.add(self.word("high", word), self.word("low", word))
@@ -101,7 +103,9 @@ class Outputs:
             self.add_pairs()
 
     def word(self, which: str, index: int) -> str:
-        return self.w.let(f"load double, ptr {self.w.let(f'getelementptr double, ptr %{which}, i64 {index}')}")
+        return self.w.let(
+            f"load double, ptr {self.w.let(f'getelementptr double, ptr %{which}, i64 {index}')}"
+        )
 
     def add(self, a: str, b: str) -> str:
         return self.w.let(f"fadd double {a}, {b}")
@@ -109,7 +113,9 @@ class Outputs:
     def scalar(self, index: int) -> str:
         scalars, padded = argument(self.w, "scalars", "ptr"), argument(self.w, "padded")
         place = self.w.let(f"add i64 {self.w.let(f'mul i64 {padded}, {index}')}, %set")
-        return self.w.let(f"load double, ptr {self.w.let(f'getelementptr double, ptr {scalars}, i64 {place}')}")
+        return self.w.let(
+            f"load double, ptr {self.w.let(f'getelementptr double, ptr {scalars}, i64 {place}')}"
+        )
 
     def store(self, output: int, number: str) -> None:
         address = self.w.let(f"getelementptr double, ptr {self.row}, i64 {output}")

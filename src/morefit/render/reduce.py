@@ -85,7 +85,9 @@ class Sums:
                 word = REDUCE[how][part](flush, name)
                 address = flush.let(f"getelementptr double, ptr %partial, i64 {self.first_word(k) + part}")
                 sofar = flush.let(f"load double, ptr {address}")
-                flush.lines.append(f"  store double {flush.let(f'fadd double {sofar}, {word}')}, ptr {address}")
+                flush.lines.append(
+                    f"  store double {flush.let(f'fadd double {sofar}, {word}')}, ptr {address}"
+                )
 
 
 def update_sum(w: Writer, x: str, total: str) -> list[str]:

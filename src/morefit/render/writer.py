@@ -49,7 +49,9 @@ class Writer:
     prefix: str = "t"
     lines: list[str] = field(default_factory=list)
     intrinsics: dict[str, str] = field(default_factory=dict)  # name -> declaration
-    functions: dict[str, None] = field(default_factory=dict)  # names in the vector mathematics, in order of use
+    functions: dict[str, None] = field(
+        default_factory=dict
+    )  # names in the vector mathematics, in order of use
 
     def widened(self, vector: Vector) -> Writer:
         """Return a writer of vectors of another kind that adds to the same lines."""

@@ -124,5 +124,3 @@ def hessian(root: Expr, wrt: Sequence[Expr], rewriter: Rewriter | None = None) -
     new = rewriter or simplifier()
     first = derivatives(root, wrt, new)
     return [derivatives(d, wrt[: i + 1], new) for i, d in enumerate(first)]
-
-

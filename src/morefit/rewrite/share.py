@@ -19,7 +19,9 @@ def share(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
         groups = {n: list(n.args) for n in toposort(*roots) if n.op is op and len(n.args) <= LONGEST}
         pull_pairs(op, groups)
 
-        def nest(node: Expr, args: tuple[Expr, ...], op: Op = op, groups: dict[Expr, list[Expr]] = groups) -> Expr:
+        def nest(
+            node: Expr, args: tuple[Expr, ...], op: Op = op, groups: dict[Expr, list[Expr]] = groups
+        ) -> Expr:
             if node not in groups or groups[node] == list(node.args):
                 return remake(node, args)
             renew = dict(zip(node.args, args, strict=True))

@@ -124,9 +124,7 @@ class Regrouper:
             kinds[home] = [*numbers, *kinds[home]]
             numbers = []
         joined = [
-            self.new(op, tuple(kinds[kind]))
-            for kind in (Depends.PARAMETERS, Depends.EVENT)
-            if kind in kinds
+            self.new(op, tuple(kinds[kind])) for kind in (Depends.PARAMETERS, Depends.EVENT) if kind in kinds
         ]
         return [*numbers, *joined, *kinds.get(Depends.BOTH, [])]
 

@@ -6,7 +6,20 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from morefit.expr import MINUS_ONE, ONE, ZERO, Expr, Op, add_all, apply, column, leaves, make, multiply_all, where
+from morefit.expr import (
+    MINUS_ONE,
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    add_all,
+    apply,
+    column,
+    leaves,
+    make,
+    multiply_all,
+    where,
+)
 from morefit.kernel import Reduce, Result
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.rules import Rewriter
@@ -137,7 +150,8 @@ class Assembler:
         def keep(part: Part, instead: Expr) -> Part:
             value = where(self.good, part.value, instead)
             first, second = (
-                tuple(d if d is ZERO else where(self.good, d, ZERO) for d in ds) for ds in (part.first, part.second)
+                tuple(d if d is ZERO else where(self.good, d, ZERO) for d in ds)
+                for ds in (part.first, part.second)
             )
             return Part(value, first, second)
 
@@ -168,7 +182,12 @@ class Assembler:
             if in_tiles:
                 left = tuple(self.slopes(0))
                 right = tuple(product(self.weight, s) for s in left) if self.request.weighted else ()
-                outer = {"outer": left, "outer_right": right, "outer_output": 1 + self.count, "outer_sign": -1.0}
+                outer = {
+                    "outer": left,
+                    "outer_right": right,
+                    "outer_output": 1 + self.count,
+                    "outer_sign": -1.0,
+                }
         if self.request.careful:
             rows.append((self.request.outputs, Reduce.ADD, 1 - self.good))
         kept = [row for row in rows if row[2] is not ZERO]
