@@ -18,6 +18,7 @@ from morefit.expr import Expr, Op, column, leaves, make, scalar, substitute, top
 from morefit.expr.quadrature import rule_nodes
 from morefit.kernel import Body, Frame, Kernel, Precision, Reduce, Result, lower
 from morefit.rewrite.columns import Precompute
+from morefit.rewrite.exponents import use_base_two
 from morefit.rewrite.simplify import normalise
 from morefit.rewrite.stages import Stages, regroup, split
 from morefit.rewrite.sums import WEIGHT, Assembled, Assembler, Request, event_terms, set_terms
@@ -183,11 +184,13 @@ def finish(
     parameters: tuple[Expr, ...], settings: Settings, clock: Clock,
 ) -> Compiled:  # fmt: skip
     """Lower, compile, and see to the integrals that the per-call stage needs."""
-    loop = (*assembled.results, *assembled.outer, *assembled.outer_right)
+    loop, powers = use_base_two((*assembled.results, *assembled.outer, *assembled.outer_right))
+    hoisted = {scalar(name): expr for name, expr in stages.per_call.items()}
+    known = hoisted | {scalar(name): substitute(expr, hoisted) for name, expr in powers.items()}
     used = leaves(Op.SCALAR, *loop)
     columns = leaves(Op.COLUMN, *loop)
     wanted = [(k, term) for k, term in enumerate(set_terms) if term.op is not Op.CONST or term.number != 0.0]
-    per_call = [stages.per_call.get(leaf.name, leaf) for leaf in used] + [term for _, term in wanted]
+    per_call = [known.get(leaf, leaf) for leaf in used] + [term for _, term in wanted]
     per_call, integrals, extra = take_integrals(per_call, parameters, settings)
     given = {leaf: leaf.name for leaf in (*parameters, *extra)}
     prologue = lower(per_call, given, "p")

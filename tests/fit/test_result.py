@@ -80,10 +80,8 @@ def same(one, other):
 
 def without_parameters():
     """Return the result of a fit of nothing."""
-    empty = dict(
-        names=(), values={}, errors={}, floating=(), covariance=np.empty((0, 0)), minos={}, limits={}
-    )
-    return replace(GOOD, **empty)
+    nothing = {"names": (), "values": {}, "errors": {}, "floating": (), "minos": {}, "limits": {}}
+    return replace(GOOD, **nothing, covariance=np.empty((0, 0)))
 
 
 # ---------------------------------------------------------------------------------------------- holding

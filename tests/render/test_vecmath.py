@@ -34,6 +34,14 @@ def _trigamma(x: Any) -> Any:
     return mp.psi(1, x)
 
 
+def _exp2(x: Any) -> Any:
+    return mp.mpf(2) ** x
+
+
+def _tetragamma(x: Any) -> Any:
+    return mp.psi(2, x)
+
+
 def _lgamma(x: Any) -> Any:
     return mp.re(mp.loggamma(x))
 
@@ -58,6 +66,7 @@ SPECS = {
         (-307, 2),
         points=(709.782712893384,),
     ),
+    "exp2": Spec(_exp2, ((-1, 1), (-1074, 1023.9), (-1074, -1020), (-150, 127), (1e-3, 2e-3)), (-300, 0)),
     "log": Spec(mp.log, ((0.5, 2), (0.99, 1.01), (0, 100)), (-323, 308), (1,)),
     "sin": Spec(mp.sin, ((-4, 4), (-1e3, 1e3), (-2e9, 2e9), (-7e4, 7e4)), points=MULTIPLES),
     "cos": Spec(mp.cos, ((-4, 4), (-1e3, 1e3), (-2e9, 2e9), (-7e4, 7e4)), points=MULTIPLES),
@@ -86,6 +95,7 @@ SPECS = {
     ),
     "digamma": Spec(mp.digamma, ((0, 3), (2.5, 10), (-6, 0), (-160, 0), (3, 1e3)), (-307, 307), (1,)),
     "trigamma": Spec(_trigamma, ((0, 3), (2.5, 10), (-6, 0), (-160, 0), (3, 1e3)), (-153, 20), (1,)),
+    "tetragamma": Spec(_tetragamma, ((0, 3), (2.5, 15), (-6, 0), (-160, 0), (3, 1e3)), (-102, 20), (1,)),
 }
 
 
@@ -101,12 +111,18 @@ def _trigamma_scale(x: Any) -> Any:
     return 0 if x >= 0 else max(_trigamma(1 - x), (mp.pi / mp.sin(mp.pi * x)) ** 2)
 
 
+def _tetragamma_scale(x: Any) -> Any:
+    turn = mp.pi * x
+    return 0 if x >= 0 else max(abs(_tetragamma(1 - x)), abs(2 * mp.pi**3 * mp.cot(turn) / mp.sin(turn) ** 2))
+
+
 # The size of the largest term of a sum that may cancel: the error is measured in its ulp where it is larger
 # than the value. For positive arguments only digamma, near its zero at 1.46, needs this.
 SCALES: dict[str, Callable[[Any], Any]] = {
     "lgamma": _lgamma_scale,
     "digamma": _digamma_scale,
     "trigamma": _trigamma_scale,
+    "tetragamma": _tetragamma_scale,
 }
 
 
@@ -282,6 +298,11 @@ def specials(bits: int) -> Iterator[tuple[str, float, float]]:
         ("digamma", -tiny, INF),
     ]
     yield from [
+        ("tetragamma", 0.0, -INF),
+        ("tetragamma", -0.0, INF),
+        ("tetragamma", -1.0, NAN),
+        ("tetragamma", INF, 0.0),
+        ("tetragamma", -INF, NAN),
         ("trigamma", 0.0, INF),
         ("trigamma", -0.0, INF),
         ("trigamma", -1.0, INF),

@@ -32,6 +32,7 @@ MEANING: dict[Op, Callable[..., Any]] = {
     Op.MUL: lambda *x: reduce(np.multiply, x),
     Op.POW: np.power,
     Op.EXP: np.exp,
+    Op.EXP2: np.exp2,
     Op.EXPM1: np.expm1,
     Op.LOG: np.log,
     Op.LOG1P: np.log1p,
@@ -85,5 +86,5 @@ def evaluate_all(roots: tuple[Expr, ...], values: Mapping[str, Any]) -> list[Any
         elif node.op is Op.COLUMN and node.name in bound:
             done[node] = values.get(node.name, math.nan)  # only the integral knows its value
         else:
-            done[node] = values[node.name]
+            done[node] = np.multiply(values[node.name], 1.0)  # numpy has no negative powers of integers
     return [done[r] for r in roots]

@@ -6,13 +6,14 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr.ops import SYMMETRIC, Op
+from morefit.expr.ops import COMPARISONS, SYMMETRIC, Op
 from morefit.expr.show import to_latex, to_text
 
 Operand = Any  # whatever to_expr accepts: a Quantity or a real number
@@ -174,7 +175,7 @@ def by_order(node: Expr) -> tuple[int, int]:
 def stable_order(op: Op, args: tuple[Expr, ...], value: Value) -> tuple[int, int]:
     """Numbers first, then names, then the rest by a hash that does not change from process to process."""
     if op is Op.CONST:
-        return (0, hash(value))
+        return (0, zlib.crc32(float(value).hex().encode()))  # type: ignore[arg-type]  # hash(-1.0) == hash(-2.0)
     if isinstance(value, Symbol):
         return (op.value, zlib.crc32(value.name.encode()))
     text = zlib.crc32(value.encode()) if isinstance(value, str) else 0
@@ -205,7 +206,7 @@ def to_expr(value: Operand) -> Expr:
     """Accept a quantity or a real number."""
     if isinstance(value, Quantity):
         return value.expr
-    if isinstance(value, (int, float, np.integer, np.floating, np.bool_)) or np.ndim(value) == 0:
+    if isinstance(value, (Real, np.bool_)) or (isinstance(value, np.ndarray) and value.ndim == 0):
         return const(float(value))
     raise ModelError(
         f"expression: takes numbers, observables, parameters and expressions, got {type(value).__name__}"
@@ -251,6 +252,16 @@ def less_equal(a: Expr, b: Expr) -> Expr:
     return make(Op.LESS_EQUAL, (a, b))
 
 
+def not_equal(a: Expr, b: Expr) -> Expr:
+    return subtract(ONE, make(Op.EQUAL, (a, b)))
+
+
+def truth(a: Expr) -> Expr:
+    """Return 1 where an expression is not zero; comparisons, and their products and maxima, are so already."""
+    parts = a.args if a.op in (Op.MUL, Op.MAX) else (a,)
+    return a if all(part.op in COMPARISONS for part in parts) else not_equal(a, ZERO)
+
+
 def add_all(*terms: Operand) -> Expr:
     """Add any number of terms in one node."""
     return make(Op.ADD, tuple(to_expr(t) for t in terms)) if terms else ZERO
@@ -288,7 +299,7 @@ UFUNCS: dict[str, Callable[..., Expr]] = {
     "square": lambda a: power(a, const(2)),
     "reciprocal": lambda a: power(a, MINUS_ONE),
     "exp": unary(Op.EXP),
-    "exp2": lambda a: power(const(2), a),
+    "exp2": unary(Op.EXP2),
     "expm1": unary(Op.EXPM1),
     "log": unary(Op.LOG),
     "log2": lambda a: multiply(const(1 / np.log(2)), make(Op.LOG, (a,))),
@@ -316,9 +327,9 @@ UFUNCS: dict[str, Callable[..., Expr]] = {
     "greater": lambda a, b: less(b, a),
     "greater_equal": lambda a, b: less_equal(b, a),
     "equal": unary(Op.EQUAL),
-    "not_equal": lambda a, b: subtract(ONE, make(Op.EQUAL, (a, b))),
-    "logical_and": multiply,
-    "logical_or": unary(Op.MAX),
+    "not_equal": not_equal,
+    "logical_and": lambda a, b: multiply(truth(a), truth(b)),
+    "logical_or": lambda a, b: make(Op.MAX, (truth(a), truth(b))),
     "logical_not": lambda a: make(Op.EQUAL, (a, ZERO)),
     # scipy.special
     "erf": unary(Op.ERF),

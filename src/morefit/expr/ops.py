@@ -21,6 +21,7 @@ class Op(Enum):
 
     # functions
     EXP = auto()
+    EXP2 = auto()
     EXPM1 = auto()
     LOG = auto()
     LOG1P = auto()
@@ -84,6 +85,7 @@ PRICE: dict[Op, int] = {
     Op.MUL: 1,
     Op.POW: 120,
     Op.EXP: 18,
+    Op.EXP2: 15,
     Op.EXPM1: 28,
     Op.LOG: 26,
     Op.LOG1P: 32,

@@ -148,7 +148,8 @@ class FitResult:
         """The correlation matrix of the floating parameters, NaN where a variance is not positive."""
         variances = self.covariance.diagonal()
         deviations = np.sqrt(np.where(variances > 0, variances, np.nan))
-        scaled: Array = self.covariance / np.outer(deviations, deviations)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled: Array = self.covariance / deviations / deviations[:, None]
         np.fill_diagonal(scaled, np.where(np.isnan(deviations), np.nan, 1.0))
         return scaled
 
@@ -319,7 +320,7 @@ def correlation_table(result: FitResult) -> list[Column]:
     headings = [str(i) for i, _ in enumerate(names, 1)] if long else names
     lower = [
         [f"{round(x, 3) + 0.0:.3f}" if i >= j else "" for i, x in enumerate(row)]
-        for j, row in enumerate(result.correlation)
+        for j, row in enumerate(result.correlation.tolist())
     ]
     return [Column("correlation", rows, numeric=False), *map(Column, headings, lower)]
 
@@ -339,7 +340,7 @@ def aligned(column: Column) -> list[str]:
 
 
 def align_points(cells: Sequence[str]) -> list[str]:
-    """Pad numbers so that their decimal points come below each other; what has no digits goes to the right."""
+    """Pad numbers so that their decimal points come below each other; others go to the right."""
     before = max(digits_before(cell) for cell in cells)
     lines = [" " * (before - digits_before(cell)) + cell if has_digits(cell) else cell for cell in cells]
     width = max(map(len, lines))

@@ -39,6 +39,7 @@ EMIT: dict[Op | Arith, Emit] = {
     Arith.NEG: lambda w, a: w.neg(a),
     Op.POW: function("pow"),
     Op.EXP: function("exp"),
+    Op.EXP2: function("exp2"),
     Op.EXPM1: function("expm1"),
     Op.LOG: function("log"),
     Op.LOG1P: function("log1p"),
@@ -69,13 +70,20 @@ EMIT: dict[Op | Arith, Emit] = {
 }
 
 
-def emit_body(writer: Writer, body: Body, names: Mapping[str, str]) -> list[str]:
+FLUSHED: dict[Op | Arith, Emit] = {
+    Op.EXP: function("exp_flushed"),
+    Op.EXP2: function("exp2_flushed"),
+}  # where denormals count as zero
+
+
+def emit_body(writer: Writer, body: Body, names: Mapping[str, str], *, flushed: bool = False) -> list[str]:
     """Write the lines of a body; return the registers of its results."""
     registers = dict(names)
+    table = EMIT | FLUSHED if flushed else EMIT
 
     def atom(value: Atom) -> str:
         return registers[value] if isinstance(value, str) else writer.number(value)
 
     for line in body.lines:
-        registers[line.target] = EMIT[line.op](writer, *(atom(a) for a in line.args))
+        registers[line.target] = table[line.op](writer, *(atom(a) for a in line.args))
     return [atom(r) for r in body.results]

@@ -24,6 +24,7 @@ def fn(op: Op, *args: Expr) -> Expr:
 PARTIALS: dict[Op, tuple[Expr, ...]] = {
     Op.POW: (y * x ** (y - 1), x**y * fn(Op.LOG, x)),
     Op.EXP: (fn(Op.EXP, x),),
+    Op.EXP2: (math.log(2) * fn(Op.EXP2, x),),
     Op.EXPM1: (fn(Op.EXP, x),),
     Op.LOG: (1 / x,),
     Op.LOG1P: (1 / (1 + x),),

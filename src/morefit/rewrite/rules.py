@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from morefit.expr import MEANING, NARY, Expr, Op, const, make, toposort
+import numpy as np
+
+from morefit.expr import MEANING, NARY, Expr, Op, const, evaluate, leaves, make, toposort
 
 Match = dict[Expr, Expr]
 Make = Callable[[Op, tuple[Expr, ...]], Expr]
@@ -71,12 +73,20 @@ class Collector:
 
 def fold_constants(node: Expr) -> Expr | None:
     """Compute a node whose arguments are all numbers, unless the result is not a finite number."""
-    if not node.args or any(a.op is not Op.CONST for a in node.args) or node.op is Op.INTEGRAL:
+    if node.op is Op.INTEGRAL:
+        return (
+            None if leaves(Op.SCALAR, node) or leaves(Op.WILD, node) else as_number(float(evaluate(node, {})))
+        )
+    if not node.args or any(a.op is not Op.CONST for a in node.args):
         return None
     try:
-        value = float(MEANING[node.op](*(a.number for a in node.args)))
+        with np.errstate(all="ignore"):
+            return as_number(float(MEANING[node.op](*(a.number for a in node.args))))
     except (OverflowError, ValueError, ZeroDivisionError):
         return None
+
+
+def as_number(value: float) -> Expr | None:
     return const(value) if abs(value) < float("inf") else None
 
 

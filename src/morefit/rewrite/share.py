@@ -62,7 +62,9 @@ def pull_pairs(op: Op, groups: dict[Expr, list[Expr]]) -> None:
         for owner in sorted(owners, key=lambda o: o.order):
             for old in pairs(groups[owner]):
                 members[old].discard(owner)
-            groups[owner] = [p for p in groups[owner] if p not in pair] + [joined]
+            for part in pair:
+                groups[owner].remove(part)  # once: a product can have a factor twice
+            groups[owner].append(joined)
             for new in pairs(groups[owner]):
                 members[new].add(owner)
                 if joined in new:

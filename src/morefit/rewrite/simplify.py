@@ -4,7 +4,23 @@ from __future__ import annotations
 
 import math
 
-from morefit.expr import ONE, ZERO, Expr, Op, apply, const, make, price, rebuild, where, wild
+from morefit.expr import (
+    NARY,
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    apply,
+    const,
+    make,
+    price,
+    rebuild,
+    remake,
+    toposort,
+    uses,
+    where,
+    wild,
+)
 from morefit.rewrite.rules import Collector, Guard, Make, Rewriter, Rule
 from morefit.rewrite.share import share
 
@@ -26,14 +42,14 @@ def nonnegative(node: Expr, depth: int = DEPTH) -> bool:
 
 
 NEVER_NEGATIVE = frozenset(
-    {Op.EXP, Op.ABS, Op.SQRT, Op.COSH, Op.ERFC, Op.LESS, Op.LESS_EQUAL, Op.EQUAL, Op.TRIGAMMA, Op.ACOS}
+    {Op.EXP, Op.EXP2, Op.ABS, Op.SQRT, Op.COSH, Op.ERFC, Op.LESS, Op.LESS_EQUAL, Op.EQUAL, Op.TRIGAMMA, Op.ACOS}
 )
 KEEPS_SIGN = frozenset({Op.ADD, Op.MUL, Op.POW, Op.MIN, Op.MAX})
 
 
 def positive(node: Expr) -> bool:
     """Say whether an expression is known to be > 0 in exact arithmetic."""
-    return node.op in {Op.EXP, Op.COSH, Op.ERFC} or (node.op is Op.CONST and node.number > 0)
+    return node.op in {Op.EXP, Op.EXP2, Op.COSH, Op.ERFC} or (node.op is Op.CONST and node.number > 0)
 
 
 def whole(node: Expr) -> bool:
@@ -114,6 +130,17 @@ def may_merge(base: Expr, powers: list[float]) -> bool:
     return not fractions or sum(powers) != int(sum(powers)) or nonnegative(base)
 
 
+def vanishes(product: Expr) -> bool:
+    """Say whether numbers, none of them zero, have a product too small for a double."""
+    numbers = [
+        n.number
+        for arg in product.args
+        for n in (arg.args if arg.op is Op.MUL else (arg,))
+        if n.op is Op.CONST
+    ]
+    return 0.0 not in numbers
+
+
 def collect_factors(node: Expr, new: Make) -> Expr | None:
     """Flatten a product, multiply its numbers, gather its like factors and its exponentials."""
     number, powers, exponents = 1.0, dict[Expr, list[float]](), list[Expr]()
@@ -129,7 +156,7 @@ def collect_factors(node: Expr, new: Make) -> Expr | None:
         else:
             base, power = base_and_power(arg)
             powers.setdefault(base, []).append(power)
-    if not math.isfinite(number):
+    if not math.isfinite(number) or (number == 0.0 and vanishes(node)):
         return None
     if number == 0.0:
         return ZERO
@@ -158,14 +185,31 @@ def product(number: float, parts: list[Expr], new: Make) -> Expr | None:
     return parts[0] if len(parts) == 1 else make(Op.MUL, tuple(parts))
 
 
+def is_plain(node: Expr) -> bool:
+    return node.op is Op.CONST and node.number != 0.0
+
+
+def separable(factors: tuple[Expr, ...], exponent: float) -> list[Expr]:
+    """Return the factors that can leave a fractional power of their product.
+
+    One that is positive can. One that may be zero could hide that the rest is negative: 0 * -1 has a root,
+    -1 has none. So it needs a rest that is not negative, or a power that is not defined at zero.
+    """
+    safe = [f for f in factors if nonnegative(f)]
+    return safe if len(safe) == len(factors) or exponent < 0 else [f for f in safe if positive(f)]
+
+
 def power_of_product(node: Expr, new: Make) -> Expr | None:
     """Raise each factor to a whole power, or take what is not negative out of another one."""
     base, exponent = node.args
     if base.op is not Op.MUL or exponent.op is not Op.CONST:
         return None
     if whole(exponent):
-        return new(Op.MUL, tuple(new(Op.POW, (f, exponent)) for f in base.args))
-    safe = [f for f in base.args if nonnegative(f)]
+        powers = [new(Op.POW, (f, exponent)) for f in base.args]
+        if any(f.op is Op.CONST and not is_plain(p) for f, p in zip(base.args, powers, strict=True)):
+            return None  # the power of the number alone is too large or too small for a double
+        return new(Op.MUL, tuple(powers))
+    safe = separable(base.args, exponent.number)
     if not safe:
         return None
     rest = [f for f in base.args if f not in safe]
@@ -179,7 +223,7 @@ def root_of_product(node: Expr, new: Make) -> Expr | None:
     (base,) = node.args
     if base.op is not Op.MUL:
         return None
-    free = [f for f in base.args if positive(f) or (base_and_power(f)[1] % 2 == 0)]
+    free = [f for f in separable(base.args, 0.5) if positive(f) or base_and_power(f)[1] % 2 == 0]
     if not free:
         return None
     rest = tuple(f for f in base.args if f not in free)
@@ -222,7 +266,7 @@ ALGEBRA: list[Rule | Collector] = [
         ((2 * x) ** 3, 8 * x**3), ((x / y) ** 2, x**2 * y**-2), ((x * fn(Op.EXP, y)) ** 0.5,
          fn(Op.SQRT, x) * fn(Op.EXP, 0.5 * y)))),
     Collector("root of a product", Op.SQRT, root_of_product, (
-        (fn(Op.SQRT, 4 * x), 2 * fn(Op.SQRT, x)), (fn(Op.SQRT, x * y**2), fn(Op.SQRT, x) * fn(Op.ABS, y)))),
+        (fn(Op.SQRT, 4 * x), 2 * fn(Op.SQRT, x)), (fn(Op.SQRT, fn(Op.EXP, x) * y**2), fn(Op.EXP, 0.5 * x) * fn(Op.ABS, y)))),
     Collector("logarithm of a product", Op.LOG, open_logarithm, (
         (fn(Op.LOG, fn(Op.EXP, x) * y), x + fn(Op.LOG, y)), (fn(Op.LOG, 2 * y), math.log(2) + fn(Op.LOG, y)))),
     *(Collector(f"minus sign out of {op.name.lower()}", op, negative_argument, ((fn(op, -x), fn(op, x)),))
@@ -244,6 +288,7 @@ ALGEBRA: list[Rule | Collector] = [
     Rule("root of an even power", fn(Op.SQRT, x**b), fn(Op.ABS, x) ** (0.5 * b), {b: EVEN}),
     Rule("exponential of a logarithm", fn(Op.EXP, fn(Op.LOG, x)), x, {x: NOT_NEGATIVE}),
     Rule("logarithm of an exponential", fn(Op.LOG, fn(Op.EXP, x)), x),
+    Rule("logarithm of a power of two", fn(Op.LOG, fn(Op.EXP2, x)), math.log(2) * x),
     Rule("logarithm of a power", fn(Op.LOG, x**a), a * fn(Op.LOG, x), {x: NOT_NEGATIVE, a: NUMBER}),
     Rule("logarithm of an odd power", fn(Op.LOG, x**a), a * fn(Op.LOG, x), {a: ODD}),
     Rule("logarithm of a fractional power", fn(Op.LOG, x**a), a * fn(Op.LOG, x), {a: FRACTION}),
@@ -266,7 +311,30 @@ def simplifier() -> Rewriter:
 
 def normalise(*roots: Expr) -> tuple[Expr, ...]:
     """Apply the algebra until nothing changes: sums and products come out flat."""
-    return rebuild(roots, simplifier().rebuild)
+    return rebuild(open_chains(roots), simplifier().rebuild)
+
+
+def open_chains(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Flatten sums of sums and products of products that nothing else uses.
+
+    The algebra would do it too, one level at a time: for a sum of n terms built one by one, n**2 / 2 steps.
+    """
+    count, order = uses(*roots), toposort(*roots)
+    inner = {a for n in order if n.op in NARY for a in n.args if a.op is n.op and count[a] == 1}
+    done: dict[Expr, Expr] = {}
+    for node in order:
+        if node in inner:
+            continue
+        parts: list[Expr] = []
+        stack = list(reversed(node.args))
+        while stack:
+            arg = stack.pop()
+            if node.op in NARY and arg in inner and arg.op is node.op:
+                stack += reversed(arg.args)
+            else:
+                parts.append(done[arg])
+        done[node] = remake(node, tuple(parts))
+    return tuple(done[r] for r in roots)
 
 
 def simplify_all(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:

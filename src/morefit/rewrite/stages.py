@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
+from functools import reduce
+from operator import and_
 
 from morefit.expr import (
     ONE,
@@ -154,19 +156,19 @@ class Regrouper:
 
     def join_terms(self, terms: list[Term]) -> Expr:
         """Factor out the commonest mixed factor until none is shared, then add what is left."""
-        common = commonest(terms)
-        if common is None:
-            return self.join_plain(terms)
-        inside = [t for t in terms if common in t.mixed]
-        outside = [t for t in terms if common not in t.mixed]
-        power = min(t.mixed[common] for t in inside)
-        less = [Term(t.weight, t.event, t.mixed - Counter({common: power})) for t in inside]
-        factored = self.group_product(
-            self.flat(Op.MUL, (self.new(Op.POW, (common, as_const(power))), self.join_terms(less)))
+        parts: list[Expr] = []
+        while (common := commonest(terms)) is not None:
+            inside = [t for t in terms if common in t.mixed]
+            terms = [t for t in terms if common not in t.mixed]
+            shared = reduce(and_, (t.mixed for t in inside))
+            powers = [self.new(Op.POW, (base, as_const(n))) for base, n in shared.items()]
+            less = self.join_terms([Term(t.weight, t.event, t.mixed - shared) for t in inside])
+            parts.append(self.group_product(self.flat(Op.MUL, (*powers, less))))
+        if terms or not parts:
+            parts.append(self.join_plain(terms))
+        return (
+            make_nary(Op.ADD, self.groups(Op.ADD, self.flat(Op.ADD, parts))) if len(parts) > 1 else parts[0]
         )
-        if not outside:
-            return factored
-        return make_nary(Op.ADD, self.groups(Op.ADD, self.flat(Op.ADD, (factored, self.join_terms(outside)))))
 
     def join_plain(self, terms: list[Term]) -> Expr:
         """Add terms without a common mixed factor; those with the same weight share one product."""

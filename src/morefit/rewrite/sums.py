@@ -23,6 +23,7 @@ from morefit.expr import (
 from morefit.kernel import Reduce, Result
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.rules import Rewriter
+from morefit.rewrite.share import share
 from morefit.rewrite.simplify import normalise, simplifier
 
 LARGEST = sys.float_info.max
@@ -117,6 +118,32 @@ class Part:
     second: tuple[Expr, ...]
 
 
+def divided(part: Part) -> Part:
+    """Divide the derivatives of a density by it; the quotients share what they have in common."""
+    inverse = make(Op.POW, (part.value, MINUS_ONE))
+
+    def quotient(derivative: Expr) -> Expr:
+        if derivative is ZERO or part.value is ONE:
+            return derivative
+        return make(Op.MUL, (inverse, *factors_of(derivative)))
+
+    value, *rest = share((part.value, *(quotient(d) for d in (*part.first, *part.second))))
+    return Part(value, tuple(rest[: len(part.first)]), tuple(rest[len(part.first) :]))
+
+
+def factors_of(node: Expr) -> list[Expr]:
+    """Open a product, and products inside it."""
+    factors: list[Expr] = []
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if top.op is Op.MUL:
+            stack += top.args
+        else:
+            factors.append(top)
+    return factors
+
+
 class Assembler:
     """Turns the terms of the loop into the results it sums."""
 
@@ -128,8 +155,7 @@ class Assembler:
         self.good: Expr = ONE
         if request.careful:
             parts = self.only_good(parts)
-        self.plain, self.inner = parts[0], parts[1:]
-        self.inverse = [make(Op.POW, (q.value, MINUS_ONE)) for q in self.inner]
+        self.plain, self.inner = parts[0], [divided(q) for q in parts[1:]]
 
     def parts(self, terms: Sequence[Expr]) -> int:
         n, request = self.count, self.request
@@ -161,13 +187,8 @@ class Assembler:
     def weight(self) -> Expr:
         return WEIGHT if self.request.weighted else ONE
 
-    def slopes(self, k: int) -> list[Expr]:
-        """Return the gradient of the logarithm of one density."""
-        return [product(d, self.inverse[k]) for d in self.inner[k].first]
-
     def gradient(self) -> list[Expr]:
-        slopes = [self.slopes(k) for k in range(len(self.inner))]
-        return [total(self.plain.first[i], *(s[i] for s in slopes)) for i in range(self.count)]
+        return [total(self.plain.first[i], *(q.first[i] for q in self.inner)) for i in range(self.count)]
 
     def assemble(self) -> Assembled:
         if self.request.fisher:
@@ -180,7 +201,7 @@ class Assembler:
             in_tiles = self.count > FEW and len(self.inner) == 1
             rows += self.hessian_rows(in_tiles)
             if in_tiles:
-                left = tuple(self.slopes(0))
+                left = self.inner[0].first
                 right = tuple(product(self.weight, s) for s in left) if self.request.weighted else ()
                 outer = {
                     "outer": left,
@@ -204,15 +225,14 @@ class Assembler:
         yield 0, Reduce.EXACT, self.plain.value
 
     def hessian_rows(self, in_tiles: bool) -> list[tuple[int, Reduce, Expr]]:
-        slopes = [self.slopes(k) for k in range(len(self.inner))]
         rows, place = [], 0
         for i in range(self.count):
             for j in range(i + 1):
                 terms = [self.plain.second[place]]
-                for k, q in enumerate(self.inner):
-                    terms.append(product(q.second[place], self.inverse[k]))
+                for q in self.inner:
+                    terms.append(q.second[place])
                     if not in_tiles:
-                        terms.append(product(MINUS_ONE, product(slopes[k][i], slopes[k][j])))
+                        terms.append(product(MINUS_ONE, product(q.first[i], q.first[j])))
                 rows.append((1 + self.count + place, Reduce.ADD, product(self.weight, total(*terms))))
                 place += 1
         return rows

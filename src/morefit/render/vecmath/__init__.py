@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from morefit.render.vecmath.arithmetic import Body
 from morefit.render.vecmath.error import erf, erfc
-from morefit.render.vecmath.exponential import cosh, exp, expm1, sinh, tanh
-from morefit.render.vecmath.gamma import digamma, lgamma, trigamma
+from morefit.render.vecmath.exponential import cosh, exp, exp2, exp2_flushed, exp_flushed, expm1, sinh, tanh
+from morefit.render.vecmath.gamma import digamma, lgamma, tetragamma, trigamma
 from morefit.render.vecmath.inverse import acos, asin, atan, atan2
 from morefit.render.vecmath.logarithm import log, log1p, log_far, pow
 from morefit.render.vecmath.trigonometric import cos, cos_far, sin, sin_far, tan
@@ -17,6 +17,7 @@ __all__ = ["FUNCTIONS", "Body", "define"]
 
 FUNCTIONS: dict[str, Body] = {
     "exp": exp,
+    "exp2": exp2,
     "log": log,
     "sin": sin,
     "cos": cos,
@@ -36,13 +37,15 @@ FUNCTIONS: dict[str, Body] = {
     "lgamma": lgamma,
     "digamma": digamma,
     "trigamma": trigamma,
+    "tetragamma": tetragamma,
 }
+FLUSHED: dict[str, Body] = {"exp_flushed": exp_flushed, "exp2_flushed": exp2_flushed}  # for loops that flush denormals to zero
 FAR: dict[str, Body] = {
     "log_far": log_far,
     "sin_far": sin_far,
     "cos_far": cos_far,
 }  # rarely called, and only by the others
-OUT_OF_LINE = {"tan", "atan2", "pow", "lgamma", "digamma", "trigamma"}  # too large to repeat at each use
+OUT_OF_LINE = {"tan", "atan2", "pow", "lgamma", "digamma", "trigamma", "tetragamma"}  # too large to repeat at each use
 TWO_ARGUMENTS = {"pow", "atan2"}
 
 
@@ -64,7 +67,7 @@ def define(names: Iterable[str], vector: Vector) -> tuple[list[str], dict[str, s
 def _definition(name: str, w: Writer) -> str:
     """Return the text of one function."""
     arguments = [f"%x{i}" for i in range(2 if name in TWO_ARGUMENTS else 1)]
-    result = (FUNCTIONS | FAR)[name](w, *arguments)
+    result = (FUNCTIONS | FLUSHED | FAR)[name](w, *arguments)
     parameters = ", ".join(f"{w.vector.type} {a}" for a in arguments)
     head = (
         f"define internal {w.vector.type} @mf_{name}_{w.vector.suffix}({parameters}) {_attributes(name)} {{"

@@ -1,4 +1,4 @@
-"""Write the exponential and its kin: exp, expm1, sinh, cosh, tanh."""
+"""Write the exponential and its kin: exp, exp2, expm1, sinh, cosh, tanh."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from morefit.render.vecmath.arithmetic import (
     clamp,
     copy_sign,
     fast_two_sum,
+    lean_polynomial,
     polynomial,
     widened,
 )
@@ -31,6 +32,21 @@ EXP = (
     2.5002092029393493e-08,
 )
 EXP_SINGLE = (0.5, 0.166665182, 0.0416662395, 0.0083689075, 0.00139485928)
+# (2^r - 1) / r for |r| <= 1/2, Chebyshev fits, relative to 2^r (2^-55.5; float32: 2^-26.7).
+EXP2 = (
+    0.6931471805599453,
+    0.24022650695910097,
+    0.0555041086648216,
+    0.009618129107606888,
+    0.0013333558146416936,
+    0.0001540353044173605,
+    1.525273382983612e-05,
+    1.321544258792169e-06,
+    1.0178062445845774e-07,
+    7.072585949269223e-09,
+    4.4549605981865186e-10,
+)
+EXP2_SINGLE = (0.693147182, 0.240226507, 0.0555035695, 0.009618083, 0.00133908633, 0.000154531634)
 # The same, relative to e^r - 1 (2^-61.7).
 EXPM1 = (
     0.5,
@@ -72,6 +88,7 @@ TANH = (
 
 TANH_SMALL = 0.55  # above it tanh > 1/2, so that 1 - 2 / (e^2x + 1) loses nothing
 INVERSE_LN2 = 1.4426950408889634
+LN2 = 0.6931471805599453
 
 
 @dataclass(frozen=True)
@@ -88,14 +105,15 @@ class Scale:
     high: float  # exp is infinite above
     tiny: float  # below, exp may be denormal: 2^n is then raised by ``lift`` and lowered in the last step
     lift: int
+    flushed: tuple[float, float]  # between, 2^n is a normal number; at the ends it is zero and infinite
     ln2: tuple[float, float]
     polynomial: tuple[float, ...]
 
 
 DOUBLE = Scale(
-    52, 1.5 * 2.0**52 + 1022, -746.0, 710.0, -700.0, 200, (0.6931471805599453, 2.3190468138462996e-17), EXP
+    52, 1.5 * 2.0**52 + 1022, -746.0, 710.0, -700.0, 200, (-709.0, 709.6), (0.6931471805599453, 2.3190468138462996e-17), EXP
 )
-SINGLE = Scale(23, 1.5 * 2.0**23 + 126, -104.0, 89.0, -80.0, 64, (0.693147182, -1.90465421e-09), EXP_SINGLE)
+SINGLE = Scale(23, 1.5 * 2.0**23 + 126, -104.0, 89.0, -80.0, 64, (-88.0, 88.6), (0.693147182, -1.90465421e-09), EXP_SINGLE)
 
 
 def reduce(w: Writer, x: str, shift: str, scale: Scale) -> Pair:
@@ -159,6 +177,41 @@ def exp_modest(w: Writer, x: str) -> str:
     rounded, r = reduce(w, x, shift, DOUBLE)
     power = power_of_two(w, rounded, DOUBLE)
     return w.fma(power, less_one(w, r, EXP), power)
+
+
+def exp2(w: Writer, x: str) -> str:
+    """Return 2^x; gradual underflow costs one rounding only."""
+    scale, coefficients = (DOUBLE, EXP2) if w.vector.bits == 64 else (SINGLE, EXP2_SINGLE)
+    x = clamp(w, x, scale.low / LN2, scale.high / LN2)
+    tiny = w.compare("olt", x, w.number(scale.tiny / LN2))
+    shift = w.select(tiny, w.number(scale.shift + scale.lift), w.number(scale.shift))
+    rounded = w.add(x, shift)
+    r = w.sub(x, w.sub(rounded, shift))
+    power = power_of_two(w, rounded, scale)
+    whole = w.fma(power, w.mul(r, polynomial(w, coefficients, r)), power)
+    return w.mul(whole, w.select(tiny, w.number(2.0 ** (1 - scale.lift)), w.number(2.0)))
+
+
+def exp2_flushed(w: Writer, x: str) -> str:
+    """Return 2^x where denormals count as zero: the same, but infinite from 1023.5 on, and cheaper."""
+    scale, coefficients = (DOUBLE, EXP2) if w.vector.bits == 64 else (SINGLE, EXP2_SINGLE)
+    low, high = scale.flushed
+    shift = w.number(scale.shift + 1)
+    x = clamp(w, x, low / LN2, high / LN2)
+    rounded = w.add(x, shift)
+    r = w.sub(x, w.sub(rounded, shift))
+    power = power_of_two(w, rounded, scale)
+    return w.fma(power, w.mul(r, lean_polynomial(w, coefficients, r)), power)
+
+
+def exp_flushed(w: Writer, x: str) -> str:
+    """Return e^x where denormals count as zero: the same, but infinite from 709.43 on, and cheaper."""
+    scale = DOUBLE if w.vector.bits == 64 else SINGLE
+    shift = w.number(scale.shift + 1)
+    rounded, r = reduce(w, clamp(w, x, *scale.flushed), shift, scale)
+    power = power_of_two(w, rounded, scale)
+    square = w.mul(r, r)
+    return w.fma(power, w.fma(square, lean_polynomial(w, scale.polynomial, r), r), power)
 
 
 @widened

@@ -1,4 +1,4 @@
-"""Write the gamma functions: lgamma, digamma, trigamma."""
+"""Write the gamma functions: lgamma, digamma, trigamma, tetragamma."""
 
 from __future__ import annotations
 
@@ -268,3 +268,58 @@ def trigamma(w: Writer, x: str) -> str:
     result = where_any(w, negative, forward, lambda: _trigamma_negative(w, x, forward))
     result = choose(w, "oeq", x, INFINITY, 0.0, result)
     return choose(w, "oeq", x, -INFINITY, NAN, choose(w, "oeq", x, 0.0, INFINITY, result))
+
+
+# x^2 (-tetragamma(x) x^2 - 1 - 1 / x) in 1 / x^2: the Bernoulli numbers B_2k (2k + 1), exact enough from x = 14 on
+TETRAGAMMA = (1 / 2, -1 / 6, 1 / 6, -3 / 10, 5 / 6, -691 / 210, 35 / 2, -3617 / 30)
+TETRAGAMMA_FROM = 14
+
+
+def _inverse_cube(w: Writer, x: Pair) -> str:
+    """Return 1 / x^3, rounded once, nearly."""
+    high, low = reciprocal(w, x)
+    square, square_low = two_product(w, high, high)
+    cube, cube_low = two_product(w, square, high)
+    small = w.fma(square_low, high, w.mul(w.mul(w.number(3.0), low), square))
+    return w.add(cube, w.add(cube_low, small))
+
+
+def _tetragamma_positive(w: Writer, x: str) -> str:
+    """Return tetragamma for x > 0: the asymptotic series, and up to it by recurrence."""
+    small = w.compare("olt", x, w.number(TETRAGAMMA_FROM))
+    y = two_sum(w, x, w.select(small, w.number(TETRAGAMMA_FROM), w.number(0.0)))
+    inverse, inverse_low = reciprocal(w, y)
+    square = w.mul(inverse, inverse)
+    rest = w.add(inverse, w.mul(square, polynomial(w, TETRAGAMMA, square)))
+    square_low = w.fma(w.add(inverse, inverse), inverse_low, w.fma(inverse, inverse, w.neg(square)))
+    series = w.fma(square, rest, square_low)
+    total, low = square, series
+    for i in range(TETRAGAMMA_FROM):
+        term = w.mul(w.number(2.0), _inverse_cube(w, two_sum(w, x, w.number(float(i)))))
+        total, lost = two_sum(w, total, w.select(small, term, w.number(0.0)))
+        low = w.add(low, lost)
+    result = w.neg(w.add(total, low))
+    return choose(w, "olt", x, 2.0**-340, -INFINITY, result)
+
+
+def _tetragamma_negative(w: Writer, x: str, forward: str) -> str:
+    """Return tetragamma for x < 0 from that of 1 - x."""
+    off = _off_integer(w, x)
+    sine, cosine = _turns(w, off)
+    inverse = multiply(w, reciprocal(w, sine), _pi(w))
+    cube = multiply(w, multiply(w, inverse, inverse), inverse)
+    term = multiply(w, cube, cosine)
+    size = w.mul(w.number(2.0), w.add(term[0], term[1]))
+    side = w.sub(x, w.intrinsic("roundeven", x))
+    return choose(w, "olt", off, 2.0**-340, NAN, w.sub(forward, copy_sign(w, size, side)))
+
+
+@widened
+def tetragamma(w: Writer, x: str) -> str:
+    """Return the third derivative of log(Gamma(x)); NaN at its poles below zero."""
+    negative, argument = _reflect(w, x)
+    forward = _tetragamma_positive(w, argument)
+    result = where_any(w, negative, forward, lambda: _tetragamma_negative(w, x, forward))
+    result = choose(w, "oeq", x, INFINITY, -0.0, result)
+    at_zero = copy_sign(w, w.number(INFINITY), w.neg(x))
+    return choose(w, "oeq", x, -INFINITY, NAN, choose(w, "oeq", x, 0.0, at_zero, result))

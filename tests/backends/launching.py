@@ -1,0 +1,118 @@
+"""Compile the models of the zoo, bind them to events in any layout, and say how large the terms of each sum are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from zoo import ZOO
+
+import morefit as mf
+from morefit.backend import Array, Backend, Events, Reference
+from morefit.backend.reference import ReferenceLaunch
+from morefit.kernel import Reduce
+from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
+
+MOST = 10_000  # events of each model
+KINDS = {"value": (0, False), "gradient": (1, False), "hessian": (2, False), "fisher": (0, True)}
+
+
+@cache
+def model_of(name: str) -> tuple[mf.Pdf, dict[str, Array], Array]:
+    """Return a model with enough events; its weights are a column like the others."""
+    model, data, values = ZOO[name](MOST)
+    data["weight"] = np.random.default_rng(17).uniform(-0.2, 2.0, MOST)
+    return model, data, values
+
+
+def moved(compiled: Compiled, backend: Backend) -> Compiled:
+    """Compile the same kernels for another backend."""
+    integrals = tuple(replace(i, compiled=moved(i.compiled, backend)) for i in compiled.integrals)
+    program = backend.compile(compiled.program.kernel)
+    settings = replace(compiled.settings, backend=backend)
+    return replace(compiled, program=program, integrals=integrals, settings=settings)
+
+
+@cache
+def sums_of(name: str, kind: str, weighted: bool, backend: Backend) -> Compiled:
+    """Compile the sums of a model: derived once, compiled for each backend."""
+    if not isinstance(backend, Reference):
+        return moved(sums_of(name, kind, weighted, Reference()), backend)
+    model, data, _ = model_of(name)
+    columns = {o.name: data[o.name] for o in model.observables}
+    likelihood = mf.Likelihood(model, columns, weights=data["weight"] if weighted else None)
+    order, fisher = KINDS[kind]
+    request = likelihood.request(order, fisher=fisher)
+    return compile_sums(request, tuple(p.expr for p in model.parameters), Settings(backend))
+
+
+@cache
+def values_of(name: str, backend: Backend) -> Compiled:
+    """Compile the density of a model, to be kept for each event."""
+    if not isinstance(backend, Reference):
+        return moved(values_of(name, Reference()), backend)
+    model, _, _ = model_of(name)
+    leaves = tuple(p.expr for p in model.parameters)
+    return compile_values((model.normalised(),), leaves, Settings(backend))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which events each set sees, and with which weights."""
+
+    events: Events
+    weights: Array | None = None
+
+    @property
+    def count(self) -> int:
+        return self.events.count
+
+
+def bind(compiled: Compiled, name: str, layout: Layout) -> Bound:
+    """Bind to the first events of a model."""
+    model, data, _ = model_of(name)
+    columns = {o.name: np.resize(data[o.name], layout.count) for o in model.observables}
+    return compiled.bind(Columns(columns), layout.events, layout.weights)
+
+
+def shared(name: str, n: int, weighted: bool) -> Layout:
+    """Give every set the first n events."""
+    return Layout(Events.all_sets(n), model_of(name)[1]["weight"][:n] if weighted else None)
+
+
+class Sizes(ReferenceLaunch):
+    """Adds the sizes of the terms: what the error of a sum is measured by."""
+
+    def reduce(self, results: list[Array], per_call: list[Any]) -> Array:
+        kernel, out = self.kernel, np.zeros(self.kernel.outputs + 1)
+        for values, result in zip(results, kernel.results, strict=False):
+            out[result.output] += np.sum(np.abs(np.log(values) if result.reduce is Reduce.LOG else values))
+        pairs = len(kernel.outer)
+        if pairs:
+            left = np.abs(results[len(kernel.results) : len(kernel.results) + pairs])
+            right = np.abs(results[len(kernel.results) + pairs :] or left)
+            lower = (left @ right.T)[np.tril_indices(pairs)]
+            out[kernel.outer_output : kernel.outer_output + len(lower)] += lower
+        for index, output in kernel.per_set:
+            out[output] += abs(per_call[index])
+        return out
+
+
+def sizes(judge: Bound) -> Bound:
+    """Return the sums of the sizes of the terms that a reference launch adds."""
+    launch = judge.launch
+    assert isinstance(launch, ReferenceLaunch)
+    return replace(judge, launch=Sizes(launch.kernel, launch.columns, launch.events, launch.steps))
+
+
+def assert_sums_agree(found: Array, judge: Bound, parameters: Array, tolerance: float) -> None:
+    """Compare with the reference, each sum measured by the size of its terms; nothing may be counted as bad."""
+    expected, scale = judge(parameters), sizes(judge)(parameters)
+    assert found.shape == expected.shape
+    assert not found[:, -1].any()
+    error = np.abs(found - expected)[:, :-1]
+    allowed = tolerance * scale[:, :-1]
+    worst = np.unravel_index(np.argmax(error - allowed), error.shape)
+    assert (error <= allowed).all(), f"set {worst[0]}, output {worst[1]}: off by {error[worst]}"

@@ -1,0 +1,32 @@
+"""What every test starts from: one profile for hypothesis, and a cache folder that is thrown away."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))  # so that tests in any folder find strategies, tolerances, ...
+
+settings.register_profile(
+    "morefit",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=150,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)
+settings.load_profile("morefit")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory):
+    """Keep compiled kernels of the tests away from the user's own."""
+    before = os.environ.get("MOREFIT_CACHE_DIR")
+    os.environ["MOREFIT_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["MOREFIT_CACHE_DIR"]
+    else:
+        os.environ["MOREFIT_CACHE_DIR"] = before

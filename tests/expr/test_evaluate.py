@@ -1,0 +1,85 @@
+"""The meaning of expressions in numpy."""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from judge import judge
+from mp_evaluate import DIGITS, Undefined, mp_evaluate
+from scipy.integrate import dblquad, quad
+from strategies import expressions, points
+from tolerances import QUADRATURE
+
+from morefit.expr import Op, column, const, evaluate, make, scalar, where
+from morefit.expr.quadrature import rule_axes, rule_nodes, rule_text
+
+a, b, m, n = scalar("a"), scalar("b"), column("m"), column("n")
+
+
+@given(expressions(), points())
+def test_numpy_agrees_with_many_digits(expr, values):
+    judged = judge(expr, values)
+    assume(judged is not None)
+    with mpmath.workdps(DIGITS):
+        try:
+            exact = float(mp_evaluate(expr, values))
+        except Undefined:
+            assume(False)
+    value, tolerance = judged
+    assert value == pytest.approx(exact, rel=0, abs=tolerance)
+
+
+def test_columns_are_evaluated_event_by_event():
+    assert evaluate(a * m, {"a": 2.0, "m": np.arange(3.0)}).tolist() == [0.0, 2.0, 4.0]
+
+
+def test_issue_whole_numbers_have_negative_powers():
+    # this used to raise: numpy has no negative powers of integers
+    assert evaluate(a**b, {"a": 2, "b": -1}) == 0.5
+
+
+def test_a_comparison_is_one_or_zero():
+    assert evaluate(a < m, {"a": 1.0, "m": np.array([0.0, 1.0, 2.0])}).tolist() == [0.0, 0.0, 1.0]
+
+
+def test_where_ignores_what_it_does_not_choose():
+    assert evaluate(where(a > 0, np.log(a), 3), {"a": -1.0}) == 3.0
+
+
+def test_no_warning_escapes():
+    assert evaluate(np.log(a), {"a": 0.0}) == -np.inf
+
+
+def test_a_missing_value_is_named():
+    with pytest.raises(KeyError, match="a"):
+        evaluate(a + 1, {})
+
+
+@pytest.mark.parametrize("body", [np.exp(-a * m), np.sin(m) ** 2 * a, 1 / (m**2 + a), const(1.0) * m])
+def test_an_integral_agrees_with_scipy(body):
+    integral = make(Op.INTEGRAL, (body,), rule_text([("m", (0.0, 1.0, 2.5))]))
+    expected, _ = quad(lambda v: float(evaluate(body, {"a": 1.3, "m": v})), 0.0, 2.5, epsabs=0, epsrel=1e-13)
+    assert evaluate(integral, {"a": 1.3}) == pytest.approx(expected, rel=QUADRATURE)
+
+
+def test_an_integral_over_two_columns_agrees_with_scipy():
+    body = np.exp(-a * m * n) * m
+    integral = make(Op.INTEGRAL, (body,), rule_text([("m", (0.0, 1.0)), ("n", (-1.0, 0.5, 2.0))]))
+    expected, _ = dblquad(lambda v, u: float(evaluate(body, {"a": 0.7, "m": u, "n": v})), 0, 1, -1, 2)
+    assert evaluate(integral, {"a": 0.7}) == pytest.approx(expected, rel=QUADRATURE)
+
+
+def test_the_column_outside_an_integral_is_not_the_one_inside():
+    integral = make(Op.INTEGRAL, (m**2,), rule_text([("m", (0.0, 1.0))]))
+    found = evaluate(m / integral, {"m": np.array([1.0, 2.0])})
+    assert found == pytest.approx([3.0, 6.0], rel=QUADRATURE)
+
+
+def test_a_rule_reads_back_what_was_written():
+    axes = [("m", (0.1, 1 / 3, 2.0)), ("a = b", (-1.0, 1.0))]
+    assert rule_axes(rule_text(axes)) == axes
+
+
+def test_the_weights_of_a_rule_add_up_to_the_volume():
+    _, weights = rule_nodes(rule_text([("m", (0.0, 1.0, 3.0)), ("n", (-1.0, 1.0))]))
+    assert weights.sum() == pytest.approx(6.0, rel=QUADRATURE)

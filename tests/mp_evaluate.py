@@ -1,0 +1,88 @@
+"""Evaluate expressions with many digits: a judge that does not share numpy's roundings."""
+
+import mpmath
+
+from morefit.expr import Op, toposort
+from morefit.expr.quadrature import rule_nodes
+
+DIGITS = 40
+
+
+class Undefined(ValueError):
+    """The expression has no real value here."""
+
+
+def real(function):
+    def checked(*args):
+        try:
+            value = function(*args)
+        except (ValueError, ZeroDivisionError, OverflowError) as error:
+            raise Undefined(str(error)) from error
+        if isinstance(value, mpmath.mpc) or not mpmath.isfinite(value):
+            raise Undefined(str(value))
+        return value
+
+    return checked
+
+
+MEANING = {
+    Op.ADD: lambda *x: mpmath.fsum(x),
+    Op.MUL: lambda *x: mpmath.fprod(x),
+    Op.POW: lambda x, y: mpmath.power(x, int(y) if y == int(y) else y),
+    Op.EXP: mpmath.exp,
+    Op.EXPM1: mpmath.expm1,
+    Op.LOG: mpmath.log,
+    Op.LOG1P: mpmath.log1p,
+    Op.SQRT: mpmath.sqrt,
+    Op.SIN: mpmath.sin,
+    Op.COS: mpmath.cos,
+    Op.TAN: mpmath.tan,
+    Op.ASIN: mpmath.asin,
+    Op.ACOS: mpmath.acos,
+    Op.ATAN: mpmath.atan,
+    Op.ATAN2: mpmath.atan2,
+    Op.SINH: mpmath.sinh,
+    Op.COSH: mpmath.cosh,
+    Op.TANH: mpmath.tanh,
+    Op.ERF: mpmath.erf,
+    Op.ERFC: mpmath.erfc,
+    Op.LGAMMA: lambda x: mpmath.log(abs(mpmath.gamma(x))),
+    Op.DIGAMMA: lambda x: mpmath.psi(0, x),
+    Op.TRIGAMMA: lambda x: mpmath.psi(1, x),
+    Op.TETRAGAMMA: lambda x: mpmath.psi(2, x),
+    Op.ABS: abs,
+    Op.MIN: min,
+    Op.MAX: max,
+    Op.LESS: lambda x, y: mpmath.mpf(x < y),
+    Op.LESS_EQUAL: lambda x, y: mpmath.mpf(x <= y),
+    Op.EQUAL: lambda x, y: mpmath.mpf(x == y),
+    Op.WHERE: lambda c, x, y: x if c != 0 else y,
+}
+
+
+def mp_evaluate(root, values):
+    """Compute an expression in the working precision of mpmath; raise Undefined where it has no real value."""
+    done = {}
+    for node in toposort(root, enter_integrals=False):
+        if node.op is Op.CONST:
+            done[node] = mpmath.mpf(node.number)
+        elif node.op is Op.INTEGRAL:
+            nodes, weights = rule_nodes(node.value)
+            points = ({name: x[k] for name, x in nodes.items()} for k in range(len(weights)))
+            body = [mp_evaluate(node.args[0], {**values, **point}) for point in points]
+            done[node] = mpmath.fdot(zip(map(mpmath.mpf, weights), body, strict=True))
+        elif node.args:
+            args = [done[a] for a in node.args]
+            if any(a is None for a in args):
+                chosen = node.op is Op.WHERE and args[0] is not None
+                done[node] = MEANING[Op.WHERE](*args) if chosen else None
+                continue
+            try:
+                done[node] = real(MEANING[node.op])(*args)
+            except Undefined:
+                done[node] = None  # bad only if the value needs it
+        else:
+            done[node] = mpmath.mpf(values[node.name])
+    if done[root] is None:
+        raise Undefined(repr(root))
+    return done[root]
