@@ -7,3 +7,26 @@ FOLDED_CONSTANTS = 1e-13  # high precision on both sides, but numbers such as 2/
 NUMERIC_DERIVATIVE = 1e-12  # derivatives by mpmath.diff with 40 digits against exact ones with double constants
 QUADRATURE = 1e-12  # Gauss-Legendre in panels against scipy's adaptive quadrature, smooth bodies
 SHOWN_DIGITS = 1e-12  # text with 17 digits, read back and evaluated in another order
+
+# of the compiled path; a sum is measured by the sizes of its terms
+SAME_LINES = 1e-13  # the same lines in numpy, with other elementary functions and without fused multiply-adds
+SUM_OF_LOGS = 1e-14  # a sum of logarithms against numpy's, each right to two units in the last place
+FUSED = 1e-13  # the value and gradient that come along with a Hessian against those asked for alone
+FINITE_DIFFERENCE = 1e-7  # central differences over a thousandth of a parameter, of the value's size
+
+# densities, likelihoods and fits
+SHAPE = 1e-13  # a shape and its derivatives against mpmath, in units of what its terms are before they cancel
+SCIPY_DENSITY = 1e-11  # scipy.stats, which is not exact itself, against our densities
+UNIT_INTEGRAL = 1e-10  # scipy's adaptive quadrature of a normalised density
+INTEGRAL_PROMISE = 1e-10  # what the library promises of numerical integrals
+TERM_INTEGRAL = 1e-13  # integrals done term by term, once and for all
+NUMPY_SUM = 1e-12  # sums over a few thousand events against numpy's
+DIFFERENCES = 2e-6  # central differences of exact first derivatives, relative to the largest
+RECORDED_DIGITS = 1e-11  # what the C++ system recorded, against our sums at the same point
+RECORDED_NLL = 1e-6  # both stop a little above the minimum
+RECORDED_VALUE = 1e-3  # of an error, between two minimisers that stop at different distances
+RECORDED_ERROR = 5e-3  # relative, of errors and covariances: the C++ system's Hessian is numeric
+HESSE = 2e-3  # relative, Minuit's numeric HESSE against the exact Hessian
+SAME_MINIMUM = 2e-2  # of an error, between two fits that stop within the same tolerance
+PROFILE = 1e-2  # relative, MINOS against a profile scan
+PULL_SIGMAS = 4  # of a statistical statement

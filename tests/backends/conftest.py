@@ -14,6 +14,17 @@ COMPILED: dict[str, Backend] = {
     "width-1": Cpu(threads=1, width=1),
 }
 JUDGE: dict[str, Backend] = {"reference": Reference()}
+CHEAP = {"mass", "kstarmumu", "gaussian"}  # models that compile fast enough to be tried at every width
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Call slow what takes seconds to compile."""
+    for item in items:
+        chosen = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        name, place = chosen.get("name"), chosen.get("fast", chosen.get("backend", ""))
+        if name == "many" or (name and name not in CHEAP and place.startswith("width")):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=COMPILED | JUDGE)

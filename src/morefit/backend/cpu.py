@@ -168,10 +168,15 @@ def build_object(source: str) -> bytes:
     except RuntimeError as error:
         raise CompileError(f"kernel: LLVM refused the text: {error}", source) from error
     machine = target_machine()
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+    passes = llvm.create_new_module_pass_manager()
+    # the text is vectorised and free of common subexpressions already: the usual pipelines (O1, O2) take twice
+    # as long and make no kernel faster (benchmarks/compile.py)
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
     return bytes(machine.emit_object(module))
 
 

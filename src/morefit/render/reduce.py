@@ -9,7 +9,7 @@ from morefit.render.writer import Vector, Writer
 
 MANTISSA, EXPONENT_ONE = (1 << 52) - 1, 1023 << 52
 SMALLEST, RANGE = 1 << 52, 0x7FE0000000000000  # bits of the smallest normal number; how far up to infinity
-IN_REGISTERS = 40  # vectors; more of them live in memory, which spares the compiler from spilling them itself
+IN_REGISTERS = 64  # vectors; more of them live in memory, which spares the compiler from spilling them itself
 
 # the vectors carried around the loop, as (type, first value); and the words they become in a block's result:
 # ADD a sum; EXACT a sum and its correction; LOG a logarithm, a binary exponent and whether a density was bad

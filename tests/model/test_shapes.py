@@ -1,0 +1,506 @@
+"""Every density is normalised, agrees with scipy, and is exact with its derivatives, also where naive forms fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+
+import mpmath as mp
+import numpy as np
+import pytest
+from numpy.polynomial.legendre import leggauss
+from scipy import integrate, stats
+from tolerances import FEW_ROUNDINGS, SCIPY_DENSITY, SHAPE, UNIT_INTEGRAL
+
+import morefit as mf
+from morefit.expr import evaluate
+from morefit.model import formulas, shapes
+from morefit.rewrite.derive import gradient, hessian
+from morefit.rewrite.simplify import normalise
+
+DIGITS = 60
+PHI = np.pi
+
+# ------------------------------------------------------------------------- the same densities with many digits
+
+
+def mp_normal(low, high):
+    """The integral of exp(-t**2/2), from the side where nothing cancels."""
+    if low + high < 0:
+        low, high = -high, -low
+    root = mp.sqrt(2)
+    return mp.sqrt(mp.pi / 2) * (mp.erfc(low / root) - mp.erfc(high / root))
+
+
+def mp_gaussian(x, low, high, mu, sigma):
+    return -(((x - mu) / sigma) ** 2) / 2 - mp.log(sigma * mp_normal((low - mu) / sigma, (high - mu) / sigma))
+
+
+def mp_exponential(x, low, high, slope):
+    if slope == 0:
+        return -mp.log(high - low)
+    return slope * (x - low) - mp.log(mp.expm1(slope * (high - low)) / slope)
+
+
+def mp_crystal_ball(x, low, high, mu, sigma, alpha, n):
+    side, a = (-1, -alpha) if alpha < 0 else (1, alpha)
+    ends = sorted(side * (edge - mu) / sigma for edge in (low, high))
+    t = side * (x - mu) / sigma
+
+    def tail(u):
+        return 1 - a / n * (a + u)
+
+    near, far = (mp.log(tail(min(u, -a))) for u in reversed(ends))
+    steep = (1 - n) * (far - near)
+    power = mp.exp((1 - n) * near) * (far - near) * (mp.expm1(steep) / steep if steep else 1)
+    power *= n / a * mp.exp(-a * a / 2)
+    core = mp_normal(max(ends[0], -a), max(ends[1], -a))
+    value = -t * t / 2 if t > -a else -a * a / 2 - n * mp.log(tail(t))
+    return value - mp.log(sigma * (power + core))
+
+
+def mp_polynomial(x, low, high, *c):
+    terms = [1, *c]
+    total = mp.fsum(ck * (high ** (k + 1) - low ** (k + 1)) / (k + 1) for k, ck in enumerate(terms))
+    return mp.log(mp.fsum(ck * x**k for k, ck in enumerate(terms)) / total)
+
+
+# ------------------------------------------------------------------------- the table
+
+
+@dataclass(frozen=True)
+class Point:
+    """A range, parameter values and where to look; ``scale`` is how large the terms of log P are in these units."""
+
+    label: str
+    low: float
+    high: float
+    values: dict[str, float]
+    at: float
+    units: tuple[float, ...]  # a natural step of each parameter
+    scale: float = 1.0
+    second: bool = True  # whether second derivatives are promised
+    peaks: tuple[float, ...] = ()  # where an integrator should look
+
+
+@dataclass(frozen=True)
+class Row:
+    """How to make a density, how to judge it, and where."""
+
+    make: Callable[..., mf.Pdf]
+    judge: Callable[..., object]
+    points: list[Point]
+    scipy: Callable[..., object] = field(default=lambda *_: None)
+
+
+def gaussian_point(label, mu, sigma, at, low=5.0, high=7.0, **options):
+    return Point(label, low, high, {"mu": mu, "sigma": sigma}, at, (sigma, sigma), peaks=(mu,), **options)
+
+
+def exponential_point(slope, low, high):
+    width = high - low
+    unit = 1 / max(1 / width, abs(slope))
+    # the exponent is rounded to its own size, and each derivative by the slope brings a factor of the width
+    scale = max(1.0, abs(slope) * width) ** 2
+    return Point(
+        f"slope {slope:g} on [{low:g}, {high:g}]",
+        low,
+        high,
+        {"slope": slope},
+        low + 0.3 * width,
+        (unit,),
+        scale,
+    )
+
+
+def crystal_ball_point(label, low, high, mu, sigma, alpha, n, at, **options):
+    values = {"mu": mu, "sigma": sigma, "alpha": alpha, "n": n}
+    return Point(label, low, high, values, at, (sigma, sigma, abs(alpha), n), peaks=(mu,), **options)
+
+
+def scipy_gaussian(x, low, high, mu, sigma):
+    return stats.truncnorm((low - mu) / sigma, (high - mu) / sigma, mu, sigma).pdf(x)
+
+
+def scipy_exponential(x, low, high, slope):
+    if slope == 0:
+        return stats.uniform(low, high - low).pdf(x)
+    rising = slope > 0
+    scale = 1 / abs(slope)
+    falling = stats.truncexpon((high - low) / scale, 0, scale)
+    return falling.pdf(high - x if rising else x - low)
+
+
+def scipy_crystal_ball(x, low, high, mu, sigma, alpha, n):
+    if n <= 1:
+        return None
+    if alpha < 0:
+        return scipy_crystal_ball(2 * mu - x, 2 * mu - high, 2 * mu - low, mu, sigma, -alpha, n)
+    ball = stats.crystalball(alpha, n, mu, sigma)
+    inside = ball.cdf(high) - ball.cdf(low)
+    return ball.pdf(x) / inside if inside > 1e-3 else None
+
+
+def scipy_polynomial(x, low, high, *c):
+    whole = np.polynomial.Polynomial([1, *c])
+    area = whole.integ()
+    return whole(x) / (area(high) - area(low))
+
+
+SLOPES = [0.0, *(s * 10.0**-k for k in (3, 5, 8, 10, 12) for s in (1, -1)), 1.0, -1.0, 0.5, -2.0]
+ROWS: dict[str, Row] = {
+    "Gaussian": Row(
+        mf.Gaussian,
+        mp_gaussian,
+        [
+            gaussian_point("ordinary", 5.28, 0.06, 5.3),
+            gaussian_point("mean in the middle", 6.0, 0.3, 5.3),
+            gaussian_point("mean in the middle, wide", 6.0, 3.0, 5.3),
+            gaussian_point("mean next to the middle", 6.0 + 1e-9, 0.3, 5.3),
+            gaussian_point("mean at the lower edge", 5.0, 0.1, 5.05),
+            gaussian_point("mean at the upper edge", 7.0, 0.1, 6.8),
+            gaussian_point("narrow", 5.28, 1e-4, 5.2801),
+            gaussian_point("20 times wider than the range", 5.5, 40.0, 5.3, scale=20),
+            gaussian_point("1000 times wider than the range", 5.5, 2000.0, 5.3, scale=1000),
+            gaussian_point("10 sigma below", 4.0, 0.1, 5.02, scale=1e4),
+            gaussian_point("10 sigma above", 8.0, 0.1, 6.98, scale=1e4),
+            gaussian_point("20 sigma below", 3.0, 0.1, 5.02, scale=2e5),
+            gaussian_point("20 sigma above", 9.0, 0.1, 6.98, scale=2e5),
+            gaussian_point("30 sigma below", 2.0, 0.1, 5.02, scale=1e6, second=False),
+            gaussian_point("30 sigma above", 10.0, 0.1, 6.98, scale=1e6, second=False),
+            gaussian_point("far off and wide", -15.0, 2.0, 5.3, scale=1e4),
+        ],
+        scipy_gaussian,
+    ),
+    "Exponential": Row(
+        mf.Exponential,
+        mp_exponential,
+        [exponential_point(s, *r) for r in ((5.0, 7.0), (0.0, 1.0), (5000.0, 5600.0)) for s in SLOPES]
+        + [exponential_point(s, 5000.0, 5600.0) for s in (30.0, -30.0)],
+        scipy_exponential,
+    ),
+    "CrystalBall": Row(
+        mf.CrystalBall,
+        mp_crystal_ball,
+        [
+            crystal_ball_point("across, in the core", 5.0, 7.0, 5.8, 0.1, 1.3, 2.5, 5.85),
+            crystal_ball_point("across, in the tail", 5.0, 7.0, 5.8, 0.1, 1.3, 2.5, 5.3),
+            crystal_ball_point("tail on the right, in the core", 5.0, 7.0, 5.8, 0.1, -1.3, 2.5, 5.75),
+            crystal_ball_point("tail on the right, in the tail", 5.0, 7.0, 5.8, 0.1, -1.3, 2.5, 6.4),
+            crystal_ball_point("n of one", 5.0, 7.0, 5.8, 0.1, 1.3, 1.0, 5.3, scale=20),
+            crystal_ball_point("n of one, tail on the right", 5.0, 7.0, 5.8, 0.1, -1.3, 1.0, 6.4, scale=20),
+            crystal_ball_point("n next to one", 5.0, 7.0, 5.8, 0.1, 1.3, 1.0 + 1e-9, 5.3, scale=20),
+            crystal_ball_point("n just below one", 5.0, 7.0, 5.8, 0.1, 1.3, 1.0 - 1e-5, 5.3, scale=20),
+            crystal_ball_point("n large", 5.0, 7.0, 5.8, 0.1, 1.3, 80.0, 5.6, scale=1000),
+            crystal_ball_point("all in the tail", 5.0, 5.5, 5.8, 0.1, 1.3, 2.5, 5.3, scale=20),
+            crystal_ball_point("all in the tail, on the right", 6.1, 7.0, 5.8, 0.1, -1.3, 2.5, 6.4, scale=20),
+            crystal_ball_point("all in the core", 5.75, 6.0, 5.8, 0.1, 1.3, 2.5, 5.85, scale=20),
+        ],
+        scipy_crystal_ball,
+    ),
+    "Polynomial": Row(
+        lambda x, c1, c2: mf.Polynomial(x, [c1, c2]),
+        mp_polynomial,
+        [
+            Point("ordinary", -1.0, 1.0, {"c1": 0.3, "c2": -0.2}, 0.4, (1.0, 1.0)),
+            Point("zero", -1.0, 1.0, {"c1": 0.0, "c2": 0.0}, 0.4, (1.0, 1.0)),
+            Point("far from zero", 5.0, 7.0, {"c1": -0.1, "c2": 0.005}, 5.7, (0.2, 0.03), 20.0),
+            Point("almost nothing at an edge", 0.0, 1.0, {"c1": -1 + 1e-9, "c2": 0.0}, 0.9, (0.1, 0.1), 100.0),
+        ],
+        scipy_polynomial,
+    ),
+    "Uniform": Row(
+        mf.Uniform,
+        lambda x, low, high: -mp.log(high - low),
+        [Point("ordinary", 5.0, 7.0, {}, 5.5, ()), Point("wide", -1e6, 1e6, {}, 3.0, ())],
+        lambda x, low, high: stats.uniform(low, high - low).pdf(x),
+    ),
+}  # fmt: skip
+CASES = [pytest.param(row, point, id=f"{name}-{point.label}") for name, row in ROWS.items() for point in row.points]
+
+
+@cache
+def built(make, low, high, names):
+    x = mf.Observable("x", low, high)
+    return make(x, *(mf.Parameter(name, 1.0) for name in names))
+
+
+def pdf_of(row: Row, point: Point) -> mf.Pdf:
+    return built(row.make, point.low, point.high, tuple(point.values))
+
+
+@cache
+def derivatives_of(pdf):
+    leaves = [p.expr for p in pdf.parameters]
+    (log,) = normalise(pdf.log_normalised())
+    return log, gradient(log, leaves), hessian(log, leaves)
+
+
+def judged(row: Row, point: Point):
+    """Return log P and its derivatives in natural units, with many digits."""
+    names = tuple(point.values)
+    low, high, at = mp.mpf(point.low), mp.mpf(point.high), mp.mpf(point.at)
+
+    def log(*steps):
+        moved = [point.values[n] + s * u for n, s, u in zip(names, steps, point.units, strict=True)]
+        return row.judge(at, low, high, *moved)
+
+    origin = (mp.mpf(0),) * len(names)
+    with mp.workdps(DIGITS):
+
+        def diff(*along):
+            if not along:
+                return log(*origin)
+            orders = tuple(along.count(k) for k in range(len(names)))
+            return mp.diff(log, origin, orders) if len(names) > 1 else mp.diff(log, origin[0], orders[0])
+
+        first = [float(diff(k)) for k in range(len(names))]
+        second = [[float(diff(i, j)) for j in range(i + 1)] for i in range(len(names))]
+        return float(diff()), first, second
+
+
+# ------------------------------------------------------------------------- what holds for all
+
+
+def test_every_density_has_a_row():
+    assert set(ROWS) == set(shapes.__all__)
+
+
+def test_every_physics_density_is_tested_here():
+    assert mf.physics.__all__ == ["KstarMuMu"]
+
+
+@pytest.mark.parametrize(("row", "point"), CASES)
+def test_density_is_exact_against_mpmath(row, point):
+    found = float(evaluate(derivatives_of(pdf_of(row, point))[0], {**point.values, "x": point.at}))
+    value, _, _ = judged(row, point)
+    assert found == pytest.approx(value, rel=SHAPE, abs=SHAPE * max(1.0, point.scale**0.5))
+
+
+@pytest.mark.parametrize(("row", "point"), CASES)
+def test_gradient_is_exact_against_mpmath(row, point):
+    _, first, _ = derivatives_of(pdf_of(row, point))
+    found = [float(evaluate(d, {**point.values, "x": point.at})) for d in first]
+    _, expected, _ = judged(row, point)
+    np.testing.assert_allclose(np.array(found) * point.units, expected, SHAPE, SHAPE * point.scale)
+
+
+@pytest.mark.parametrize(("row", "point"), [c for c in CASES if c.values[1].second])
+def test_hessian_is_exact_against_mpmath(row, point):
+    _, _, second = derivatives_of(pdf_of(row, point))
+    _, _, expected = judged(row, point)
+    for i, line in enumerate(second):
+        for j, entry in enumerate(line):
+            found = float(evaluate(entry, {**point.values, "x": point.at})) * point.units[i] * point.units[j]
+            assert found == pytest.approx(expected[i][j], rel=SHAPE, abs=SHAPE * point.scale)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_compiled_likelihood_of_one_event_is_exact_against_mpmath(name):
+    row = ROWS[name]
+    for point in row.points:
+        pdf = pdf_of(row, point)
+        likelihood = mf.Likelihood(pdf, {"x": np.array([point.at])}, backend="cpu")
+        x = [point.values[p.name] for p in likelihood.parameters]
+        value, first, second = judged(row, point)
+        units = np.array(point.units)
+        assert likelihood.value(x) == pytest.approx(-value, rel=SHAPE, abs=SHAPE * max(1.0, point.scale**0.5))
+        if not units.size:
+            continue
+        np.testing.assert_allclose(
+            -likelihood.gradient(x) * units, first, SHAPE, SHAPE * point.scale, err_msg=point.label
+        )
+        if point.second:
+            found = -likelihood.hessian(x) * np.outer(units, units)
+            lower = [found[i, j] for i in range(len(units)) for j in range(i + 1)]
+            flat = [h for line in second for h in line]
+            np.testing.assert_allclose(lower, flat, SHAPE, SHAPE * point.scale, err_msg=point.label)
+
+
+@pytest.mark.parametrize(("row", "point"), CASES)
+def test_density_integrates_to_one(row, point):
+    density = pdf_of(row, point).normalised()
+    sigma = point.values.get("sigma", point.high - point.low)
+    peaks = [p + k * sigma for p in point.peaks for k in (-8, -2, 0, 2, 8)]
+    edge = 10 / abs(point.values["slope"]) if point.values.get("slope") else np.inf
+    peaks += [point.low + edge, point.high - edge]
+    near = sigma * sigma / max(1e-300, *(abs(p - c) for p in point.peaks for c in (point.low, point.high))) if point.peaks else 0
+    peaks += [point.low + 5 * near, point.high - 5 * near]
+    inside = sorted({p for p in peaks if point.low < p < point.high})
+    total, _ = integrate.quad(
+        lambda x: float(evaluate(density, {**point.values, "x": x})),
+        point.low,
+        point.high,
+        points=inside,
+        epsabs=1e-13,
+        epsrel=1e-12,
+        limit=200,
+    )
+    assert total == pytest.approx(1, abs=UNIT_INTEGRAL)
+
+
+@pytest.mark.parametrize(("row", "point"), CASES)
+def test_density_agrees_with_scipy(row, point):
+    x = np.linspace(point.low, point.high, 41)
+    expected = row.scipy(x, point.low, point.high, *point.values.values())
+    if expected is None:
+        assert "n" in point.values  # scipy's Crystal Ball stops at n = 1 and loses its digits far out
+        return
+    found = np.broadcast_to(evaluate(pdf_of(row, point).normalised(), {**point.values, "x": x}), x.shape)
+    seen = expected > 1e-290
+    np.testing.assert_allclose(found[seen], np.asarray(expected)[seen], SCIPY_DENSITY * max(1, point.scale**0.5))
+
+
+# ------------------------------------------------------------------------- where naive forms fail
+
+
+@pytest.mark.parametrize("z", [0.0, *(s * 10.0**-k for k in range(1, 16) for s in (1, -1)), 0.999999, 1.0, -3.0])
+def test_exprel_and_its_derivatives_are_exact(z):
+    leaf = mf.Parameter("z", 0.0)
+    root = formulas.exprel(leaf.expr)
+    chain = [root, *gradient(root, [leaf.expr]), hessian(root, [leaf.expr])[0][0]]
+    with mp.workdps(DIGITS):
+        # the integral of t**k exp(z t) over [0, 1], the k-th derivative
+        expected = [float(mp.quad(lambda t, k=k: t**k * mp.exp(z * t), [0, 1])) for k in range(3)]
+    for expr, wanted in zip(chain, expected, strict=True):
+        assert float(evaluate(expr, {"z": z})) == pytest.approx(wanted, rel=SHAPE, abs=0)
+
+
+@pytest.mark.parametrize("slope", [800.0, -800.0, 1e6])
+def test_issue_steep_exponential_does_not_overflow(slope):
+    # this used to overflow for rising exponentials: the density was counted from the lower edge
+    x, parameter = mf.Observable("x", 0.0, 1.0), mf.Parameter("slope", 1.0)
+    likelihood = mf.Likelihood(mf.Exponential(x, parameter), {"x": np.array([0.25, 0.5])})
+    total = 2 * np.log(abs(slope)) - abs(slope) * (0.75 if slope < 0 else 1.25)
+    assert likelihood.value([slope]) == pytest.approx(-total, rel=FEW_ROUNDINGS)
+    assert np.isfinite(likelihood.gradient([slope])).all()
+    assert likelihood.hessian([slope])[0, 0] == pytest.approx(2 / slope**2, rel=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_lone_gaussian_keeps_its_logarithm_a_hundred_sigma_out(backend):
+    x = mf.Observable("x", 5.0, 7.0)
+    pdf = mf.Gaussian(x, mf.Parameter("mu", 5.5), mf.Parameter("sigma", 0.01))
+    likelihood = mf.Likelihood(pdf, {"x": np.array([6.5])}, backend=backend)
+    expected = 5000 + np.log(0.01 * np.sqrt(2 * np.pi))
+    assert likelihood.value([5.5, 0.01]) == pytest.approx(expected, rel=SHAPE)
+    np.testing.assert_allclose(likelihood.gradient([5.5, 0.01]), [-1e4, 100 - 1e6], rtol=SHAPE)
+
+
+def test_second_derivatives_of_a_gaussian_have_no_kink_in_the_middle():
+    x = mf.Observable("x", 5.0, 7.0)
+    pdf = mf.Gaussian(x, mf.Parameter("mu", 6.0), mf.Parameter("sigma", 0.5))
+    likelihood = mf.Likelihood(pdf, {"x": np.array([5.8])})
+    below, at, above = (likelihood.hessian([6.0 + step, 0.5]) for step in (-1e-12, 0.0, 1e-12))
+    np.testing.assert_allclose(below, at, rtol=1e-10)
+    np.testing.assert_allclose(above, at, rtol=1e-10)
+
+
+def test_crystal_ball_is_smooth_where_tail_meets_core():
+    x = mf.Observable("x", 5.0, 7.0)
+    values = {"mu": 5.8, "sigma": 0.1, "alpha": 1.3, "n": 2.5}
+    pdf = mf.CrystalBall(x, *(mf.Parameter(n, v) for n, v in values.items()))
+    log, first, _ = derivatives_of(pdf)
+    seam = 5.8 - 0.13
+    for expr in (log, *first):
+        left, right = (float(evaluate(expr, {**values, "x": seam + step})) for step in (-1e-9, 1e-9))
+        assert left == pytest.approx(right, rel=1e-5, abs=1e-5)
+
+
+def test_polynomial_without_coefficients_points_to_uniform():
+    with pytest.raises(mf.ModelError, match=r"polynomial: needs at least one coefficient; use mf\.Uniform"):
+        mf.Polynomial(mf.Observable("x", 0, 1), [])
+
+
+# ------------------------------------------------------------------------- B0 -> K*0 mu+ mu-
+
+KSTAR = {"FL": 0.6, "S3": -0.02, "S4": 0.12, "S5": -0.15, "AFB": 0.1, "S7": 0.03, "S8": -0.04, "S9": 0.05}
+
+
+def kstar(ctl=(-1.0, 1.0), ctk=(-1.0, 1.0), phi=(-PHI, PHI)):
+    ranges = {"ctl": ctl, "ctk": ctk, "phi": phi}
+    observables = [mf.Observable(name, *edges) for name, edges in ranges.items()]
+    return mf.physics.KstarMuMu(*observables, *(mf.Parameter(n, v, -1, 1) for n, v in KSTAR.items()))
+
+
+def angular(ctl, ctk, phi, FL, S3, S4, S5, AFB, S7, S8, S9):  # noqa: N803
+    """The density as the paper writes it, in angles."""
+    k, l = np.arccos(ctk), np.arccos(ctl)  # noqa: E741
+    return 9 / 32 / np.pi * (
+        0.75 * (1 - FL) * np.sin(k) ** 2
+        + FL * np.cos(k) ** 2
+        + 0.25 * (1 - FL) * np.sin(k) ** 2 * np.cos(2 * l)
+        - FL * np.cos(k) ** 2 * np.cos(2 * l)
+        + S3 * np.sin(k) ** 2 * np.sin(l) ** 2 * np.cos(2 * phi)
+        + S4 * np.sin(2 * k) * np.sin(2 * l) * np.cos(phi)
+        + S5 * np.sin(2 * k) * np.sin(l) * np.cos(phi)
+        + 4 / 3 * AFB * np.sin(k) ** 2 * np.cos(l)
+        + S7 * np.sin(2 * k) * np.sin(l) * np.sin(phi)
+        + S8 * np.sin(2 * k) * np.sin(2 * l) * np.sin(phi)
+        + S9 * np.sin(k) ** 2 * np.sin(l) ** 2 * np.sin(2 * phi)
+    )  # fmt: skip
+
+
+def angular_integral(function, ctl=(-1.0, 1.0), ctk=(-1.0, 1.0), phi=(-PHI, PHI), count=40):
+    """Integrate over the angles themselves, where everything is smooth."""
+    x, w = leggauss(count)
+
+    def line(low, high):
+        return low + (high - low) * (x + 1) / 2, w * (high - low) / 2
+
+    tl, wl = line(np.arccos(ctl[1]), np.arccos(ctl[0]))
+    tk, wk = line(np.arccos(ctk[1]), np.arccos(ctk[0]))
+    p, wp = line(*phi)
+    a, b, c = np.meshgrid(tl, tk, p, indexing="ij")
+    weights = np.einsum("i,j,k->ijk", wl * np.sin(tl), wk * np.sin(tk), wp)
+    return float(np.sum(weights * function(np.cos(a), np.cos(b), c)))
+
+
+def test_kstarmumu_agrees_with_the_formula_in_angles():
+    rng = np.random.default_rng(1)
+    ctl, ctk, phi = rng.uniform(-1, 1, 500), rng.uniform(-1, 1, 500), rng.uniform(-PHI, PHI, 500)
+    found = evaluate(kstar().normalised(), {**KSTAR, "ctl": ctl, "ctk": ctk, "phi": phi})
+    np.testing.assert_allclose(found, angular(ctl, ctk, phi, **KSTAR), rtol=SCIPY_DENSITY)
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        {},
+        {"ctl": (-0.8, 0.9)},
+        {"ctk": (-0.5, 1.0), "phi": (-PHI / 2, PHI)},
+        {"phi": (0.0, PHI)},
+        {"phi": (0.0, 2 * PHI)},
+        {"ctl": (0.0, 1.0), "ctk": (0.2, 0.7), "phi": (0.1, 0.4)},
+    ],
+)
+def test_kstarmumu_integrates_to_one_on_any_range(ranges):
+    density = kstar(**ranges).normalised()
+
+    def function(ctl, ctk, phi):
+        return evaluate(density, {**KSTAR, "ctl": ctl, "ctk": ctk, "phi": phi})
+
+    assert angular_integral(function, **ranges) == pytest.approx(1, abs=UNIT_INTEGRAL)
+
+
+@pytest.mark.parametrize("ranges", [{}, {"ctl": (-0.8, 0.9), "phi": (-1.0, 2.0)}])
+def test_kstarmumu_derivatives_agree_with_the_ratios_they_are(ranges):
+    """It is linear in its parameters over an integral that is linear too, so the truth is a few quotients."""
+    rng = np.random.default_rng(2)
+    event = {n: rng.uniform(*ranges.get(n, (-1.0, 1.0)), 1) for n in ("ctl", "ctk", "phi")}
+    likelihood = mf.Likelihood(kstar(**ranges), event)
+    x = np.array(list(KSTAR.values()))
+
+    def terms(function):
+        base = function(np.zeros(8))
+        return base, np.array([function(np.eye(8)[k]) - base for k in range(8)])
+
+    p0, p = terms(lambda v: float(angular(*(e[0] for e in event.values()), *v)))
+    n0, n = terms(lambda v: angular_integral(lambda *angles: angular(*angles, *v), **ranges))
+    density, norm = p0 + p @ x, n0 + n @ x
+    first = n / norm - p / density
+    second = np.outer(p, p) / density**2 - np.outer(n, n) / norm**2
+    assert likelihood.value(x) == pytest.approx(np.log(norm) - np.log(density), rel=SCIPY_DENSITY)
+    np.testing.assert_allclose(likelihood.gradient(x), first, SCIPY_DENSITY, SCIPY_DENSITY)
+    np.testing.assert_allclose(likelihood.hessian(x), second, SCIPY_DENSITY, SCIPY_DENSITY)
