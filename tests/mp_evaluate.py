@@ -30,6 +30,7 @@ MEANING = {
     Op.MUL: lambda *x: mpmath.fprod(x),
     Op.POW: lambda x, y: mpmath.power(x, int(y) if y == int(y) else y),
     Op.EXP: mpmath.exp,
+    Op.EXP2: lambda x: mpmath.power(2, x),
     Op.EXPM1: mpmath.expm1,
     Op.LOG: mpmath.log,
     Op.LOG1P: mpmath.log1p,

@@ -13,10 +13,16 @@ POWERS = [const(v) for v in (-3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2
 # ways into the domain of an operation, from any real number
 ANY = (lambda x: x,)
 SMALL = (lambda x: x, lambda x: apply(Op.SIN, x), lambda x: apply(Op.ATAN, x))
-POSITIVE = (lambda x: abs(x) + 0.5, lambda x: x**2 + 0.25, lambda x: apply(Op.EXP, apply(Op.SIN, x)), lambda x: x)
+POSITIVE = (
+    lambda x: abs(x) + 0.5,
+    lambda x: x**2 + 0.25,
+    lambda x: apply(Op.EXP, apply(Op.SIN, x)),
+    lambda x: x,
+)
 UNIT = (lambda x: apply(Op.TANH, x), lambda x: 0.9 * apply(Op.SIN, x))
 DOMAIN = {
     Op.EXP: SMALL,
+    Op.EXP2: SMALL,
     Op.EXPM1: SMALL,
     Op.SINH: SMALL,
     Op.COSH: SMALL,
@@ -49,10 +55,14 @@ def some_of(inner, functions):
         st.builds(lambda safe, x, y: safe(x) ** apply(Op.SIN, y), st.sampled_from(POSITIVE), inner, inner),
         st.builds(apply, st.sampled_from(PAIRS), inner, inner),
         st.sampled_from(functions).flatmap(
-            lambda op: st.builds(lambda safe, x: apply(op, safe(x)), st.sampled_from(DOMAIN.get(op, ANY)), inner)
+            lambda op: st.builds(
+                lambda safe, x: apply(op, safe(x)), st.sampled_from(DOMAIN.get(op, ANY)), inner
+            )
         ),
         st.sampled_from(functions).flatmap(
-            lambda op: st.builds(lambda safe, x: apply(op, safe(x)), st.sampled_from(DOMAIN.get(op, ANY)), inner)
+            lambda op: st.builds(
+                lambda safe, x: apply(op, safe(x)), st.sampled_from(DOMAIN.get(op, ANY)), inner
+            )
         ),
         st.builds(where, comparison, inner, inner),
         comparison,

@@ -5,6 +5,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from morefit.expr import ARITY, LEAVES, MEANING, PRICE, Op
+from morefit.expr.show import LATEX_AROUND, LATEX_NAMES, LATEX_SIGNS
 from morefit.kernel import Arith
 from morefit.render.emit import EMIT
 from morefit.render.vecmath import FUNCTIONS
@@ -15,7 +16,14 @@ TABLES = {
     "ARITY (expr/ops.py)": (OPERATIONS, set(ARITY)),
     "PRICE (expr/ops.py)": (OPERATIONS, set(PRICE)),
     "MEANING (expr/evaluate.py)": (OPERATIONS, set(MEANING)),
-    "PARTIALS, SHAPED or NO_DERIVATIVE (rewrite/derive.py)": (OPERATIONS, set(PARTIALS) | SHAPED | NO_DERIVATIVE),
+    "PARTIALS, SHAPED or NO_DERIVATIVE (rewrite/derive.py)": (
+        OPERATIONS,
+        set(PARTIALS) | SHAPED | NO_DERIVATIVE,
+    ),
+    "LATEX_NAMES, LATEX_AROUND or LATEX_SIGNS (expr/show.py)": (
+        OPERATIONS - {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL},
+        set(LATEX_NAMES) | set(LATEX_AROUND) | set(LATEX_SIGNS),
+    ),
     "EMIT (render/emit.py)": ((OPERATIONS - {Op.INTEGRAL}) | set(Arith), set(EMIT)),
 }
 

@@ -4,7 +4,9 @@ EPSILON = 2.0**-52  # the relative distance of neighbouring doubles
 FEW_ROUNDINGS = 8 * EPSILON  # the same formula in another order
 ROUNDINGS = 128  # of a long formula, in units of what its conditioning makes of one rounding
 FOLDED_CONSTANTS = 1e-13  # high precision on both sides, but numbers such as 2/sqrt(pi) are doubles
-NUMERIC_DERIVATIVE = 1e-12  # derivatives by mpmath.diff with 40 digits against exact ones with double constants
+NUMERIC_DERIVATIVE = (
+    1e-12  # derivatives by mpmath.diff with 40 digits against exact ones with double constants
+)
 QUADRATURE = 1e-12  # Gauss-Legendre in panels against scipy's adaptive quadrature, smooth bodies
 SHOWN_DIGITS = 1e-12  # text with 17 digits, read back and evaluated in another order
 
@@ -30,3 +32,8 @@ HESSE = 2e-3  # relative, Minuit's numeric HESSE against the exact Hessian
 SAME_MINIMUM = 2e-2  # of an error, between two fits that stop within the same tolerance
 PROFILE = 1e-2  # relative, MINOS against a profile scan
 PULL_SIGMAS = 4  # of a statistical statement
+FLUSHED = 1e-300  # absolute: denormals count as zero inside compiled loops
+TOTAL = 1e-15  # of a sum over millions of events, relative
+SINGLE = 1e-5  # of sums of single-precision terms, relative to their sizes
+EVENT_ROUNDINGS = 1e-12  # of a sum whose terms are known exactly, by its size
+FEW_ULP = 4 * EPSILON  # an elementary function right to two units, against another one

@@ -4,6 +4,7 @@ from morefit import physics
 from morefit.backend import Cpu
 from morefit.data import Dataset
 from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, MorefitError
+from morefit.explain import Explanation, explain
 from morefit.expr import where
 from morefit.fit import FitResult, fit
 from morefit.likelihood import Likelihood, gaussian_constraint
@@ -22,8 +23,8 @@ from morefit.model import (
 )
 
 __all__ = [
-    "BackendError", "CompileError", "Cpu", "CrystalBall", "DataError", "Dataset", "Density", "Exponential",
-    "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "Parameter",
-    "Pdf", "Polynomial", "Product", "Sum", "Uniform", "fit", "gaussian_constraint", "physics", "where",
+    "BackendError", "CompileError", "Cpu", "CrystalBall", "DataError", "Dataset", "Density", "Explanation",
+    "Exponential", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "Parameter",
+    "Pdf", "Polynomial", "Product", "Sum", "Uniform", "explain", "fit", "gaussian_constraint", "physics", "where",
 ]  # fmt: skip
 __version__ = "0.1.0"

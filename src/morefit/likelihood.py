@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -16,11 +16,12 @@ from morefit.data import Dataset
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, Operand, add_all, symbols, to_expr
 from morefit.kernel import Precision
+from morefit.kernel.sums import Request
 from morefit.model import Parameter, Pdf
+from morefit.model.integrate import integral_error
 from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.rewrite.columns import Precompute
-from morefit.rewrite.sums import Request
 
 PENALTY = 708.0  # minus the logarithm of the smallest density a double can hold, for each event that has none
 
@@ -78,6 +79,10 @@ class AnyLikelihood(ABC):
 
     @abstractmethod
     def bad_events(self, x: ArrayLike) -> BadEvents: ...
+
+    @abstractmethod
+    def integral_error(self, x: ArrayLike) -> float:
+        """Return the relative error of the worst numerical integral of the model, 0 if it has none."""
 
     @abstractmethod
     def compile_seconds(self) -> dict[str, float]:
@@ -210,6 +215,11 @@ class Likelihood(AnyLikelihood):
         bad = np.flatnonzero(~((densities >= np.finfo(float).tiny) & (densities < np.inf)))
         return BadEvents(bad, densities[bad], len(densities))
 
+    def integral_error(self, x: ArrayLike) -> float:
+        points, _ = self.points(x)
+        values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
+        return integral_error(self.model.log_intensity(), values)
+
     def compile_seconds(self) -> dict[str, float]:
         return add_times(c.seconds for c in self.compiled.values())
 
@@ -260,13 +270,21 @@ class JointLikelihood(AnyLikelihood):
         return total
 
     def bad_events(self, x: ArrayLike) -> BadEvents:
-        full, _ = self.points(x)
-        for part, places in zip(self.parts, self.places, strict=True):
-            floating = [k for k, p in zip(places, part.all_parameters, strict=True) if not p.fixed]
-            found = part.bad_events(full[0, floating])
+        for part, own in self.own_points(x):
+            found = part.bad_events(own)
             if len(found):
                 return found
         return found
+
+    def integral_error(self, x: ArrayLike) -> float:
+        return max(part.integral_error(own) for part, own in self.own_points(x))
+
+    def own_points(self, x: ArrayLike) -> Iterator[tuple[AnyLikelihood, Array]]:
+        """Go through the parts, each with the point in its own floating parameters."""
+        full, _ = self.points(x)
+        for part, places in zip(self.parts, self.places, strict=True):
+            floating = [k for k, p in zip(places, part.all_parameters, strict=True) if not p.fixed]
+            yield part, full[0, floating]
 
     def compile_seconds(self) -> dict[str, float]:
         return add_times(part.compile_seconds() for part in self.parts)

@@ -17,11 +17,11 @@ from morefit.backend import Array, Backend, Buffer, Events, Launch, Program
 from morefit.expr import Expr, Op, column, leaves, make, scalar, substitute, toposort
 from morefit.expr.quadrature import rule_nodes
 from morefit.kernel import Body, Frame, Kernel, Precision, Reduce, Result, lower
+from morefit.kernel.sums import WEIGHT, Assembled, Assembler, Request, event_terms, set_terms
 from morefit.rewrite.columns import Precompute
 from morefit.rewrite.exponents import use_base_two
 from morefit.rewrite.simplify import normalise
 from morefit.rewrite.stages import Stages, regroup, split
-from morefit.rewrite.sums import WEIGHT, Assembled, Assembler, Request, event_terms, set_terms
 
 NODE_WEIGHT = column("weight of the node")  # the column of a quadrature rule's weights
 

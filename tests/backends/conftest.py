@@ -21,7 +21,9 @@ CHEAP = {"mass", "kstarmumu", "gaussian"}  # models that compile fast enough to 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Call slow what takes seconds to compile."""
     for item in items:
-        chosen = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        chosen = (
+            item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        )
         name, place = chosen.get("name"), chosen.get("fast", chosen.get("backend", ""))
         if name == "many" or (name and name not in CHEAP and place.startswith("width")):
             item.add_marker(pytest.mark.slow)

@@ -16,7 +16,20 @@ from strategies import expressions
 from tolerances import FEW_ROUNDINGS
 
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, add_all, apply, column, const, evaluate, make, scalar, to_expr, to_text, where
+from morefit.expr import (
+    Expr,
+    Op,
+    add_all,
+    apply,
+    column,
+    const,
+    evaluate,
+    make,
+    scalar,
+    to_expr,
+    to_text,
+    where,
+)
 from morefit.expr.node import UFUNCS
 
 x, y = scalar("x"), scalar("y")
@@ -76,8 +89,8 @@ def test_an_expression_has_no_truth_value():
 
 
 def test_an_expression_is_not_a_number():
-    with pytest.raises(ModelError, match=r"expression 'x \+ 1': is not a number; use np.exp"):
-        float(x + 1)
+    with pytest.raises(ModelError, match=r"expression 'x/y': is not a number; use np.exp"):
+        float(x / y)
 
 
 @pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
@@ -92,7 +105,9 @@ def test_only_numbers_and_quantities_enter_expressions(thing):
         x + thing
 
 
-@pytest.mark.parametrize("number", [2, 2.0, True, np.int32(2), np.float32(2), np.bool_(True), np.array(2.0), Fraction(1, 2)])
+@pytest.mark.parametrize(
+    "number", [2, 2.0, True, np.int32(2), np.float32(2), np.bool_(True), np.array(2.0), Fraction(1, 2)]
+)
 def test_real_numbers_of_any_kind_enter_expressions(number):
     assert to_expr(number) is const(float(number))
 
@@ -118,7 +133,9 @@ def ufunc(name):
 
 
 @pytest.mark.parametrize("name", sorted(UFUNCS))
-@pytest.mark.parametrize("numbers", [(0.7, 0.3), (-0.6, 0.3), (-1.0, 0.0), (0.0, -2.0), (0.5, 0.5), (2.0, -1.5)])
+@pytest.mark.parametrize(
+    "numbers", [(0.7, 0.3), (-0.6, 0.3), (-1.0, 0.0), (0.0, -2.0), (0.5, 0.5), (2.0, -1.5)]
+)
 def test_numpy_functions_mean_what_they_mean_for_numbers(name, numbers):
     function = ufunc(name)
     with np.errstate(all="ignore"):
@@ -128,7 +145,9 @@ def test_numpy_functions_mean_what_they_mean_for_numbers(name, numbers):
 
 
 def test_an_unknown_numpy_function_is_named():
-    with pytest.raises(ModelError, match="numpy function 'gcd': not known to morefit; it knows absolute, add"):
+    with pytest.raises(
+        ModelError, match="numpy function 'gcd': not known to morefit; it knows absolute, add"
+    ):
         np.gcd(x, y)
 
 
@@ -159,7 +178,9 @@ print(json.dumps([to_text(total, None), [to_text(a, None) for a in total.args]])
 def test_the_order_of_arguments_is_the_same_in_every_process():
     def run(seed):
         env = {**os.environ, "PYTHONHASHSEED": seed}
-        return subprocess.run([sys.executable, "-c", ORDER], env=env, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            [sys.executable, "-c", ORDER], env=env, capture_output=True, text=True, check=True
+        ).stdout
 
     first = run("1")
     assert json.loads(first)[1]

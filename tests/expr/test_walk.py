@@ -78,7 +78,9 @@ def test_symbols_come_in_order_of_first_appearance():
     assert [s.name for s in symbols(Op.SCALAR, b / 2, a, b)] == ["b", "a"]
 
 
-@pytest.mark.parametrize(("name", "prefix"), [("x", "b"), ("b", "b"), ("b0", "b_"), ("b12", "b_"), ("bx", "b")])
+@pytest.mark.parametrize(
+    ("name", "prefix"), [("x", "b"), ("b", "b"), ("b0", "b_"), ("b12", "b_"), ("bx", "b")]
+)
 def test_a_fresh_prefix_avoids_the_names_in_use(name, prefix):
     assert fresh_prefix("b", scalar(name) * m) == prefix
 
@@ -107,11 +109,11 @@ def chain(step, levels=33_000):
 
 
 GRAPHS = {
-    "functions of functions": lambda: chain(lambda s, k: np.sin(a * s + m)),
+    "functions of functions": lambda: chain(lambda s, k: np.sin(a * s + m), 30_000),
     "a sum built term by term": lambda: chain(lambda s, k: s + np.exp(b * (k + 0.5)) * m),
     "a product built factor by factor": lambda: chain(lambda s, k: s * (b + (k + 0.5))),
-    "differences of differences": lambda: chain(lambda s, k: np.tanh(m - s), 50_000),
-    "everything shared": lambda: chain(lambda s, k: s * s + a, 50_000),
+    "differences of differences": lambda: chain(lambda s, k: np.tanh(m - s), 30_000),
+    "everything shared": lambda: chain(lambda s, k: s * s + a, 45_000),
 }
 
 

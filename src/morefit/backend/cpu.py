@@ -234,8 +234,13 @@ class CpuLaunch:
     def __call__(self, parameters: Array) -> Array:
         """Evaluate at parameters of shape (sets, parameters)."""
         sets = len(parameters)
+        if not sets:
+            return np.empty(self.program.kernel.shape(0, self.events.count))
         spare = self.free.setdefault(sets, [])
-        space = spare.pop() if spare else Workspace(self, sets)
+        try:
+            space = spare.pop()
+        except IndexError:
+            space = Workspace(self, sets)
         out = space.launch(parameters)
         if len(spare) < 4 and space.size < MOST_KEPT:
             spare.append(space)

@@ -86,7 +86,7 @@ class ReferenceLaunch:
 
     def __call__(self, parameters: Array) -> Array:
         rows = [self.one_set(i, row) for i, row in enumerate(parameters)]
-        return np.array(rows)
+        return np.array(rows).reshape(self.kernel.shape(len(rows), self.events.count))
 
     def one_set(self, index: int, parameters: Array) -> Array:
         kernel = self.kernel

@@ -268,6 +268,7 @@ LATEX_NAMES = {
 RAISED_BEFORE = frozenset({Op.SIN, Op.COS, Op.TAN, Op.SINH, Op.COSH, Op.TANH, Op.LOG})
 LATEX_AROUND = {
     Op.EXP: (RAISES, "e^{", "}"),
+    Op.EXP2: (RAISES, "2^{", "}"),
     Op.EXPM1: (ADDS, "e^{", "} - 1"),
     Op.LOG1P: (STANDS_ALONE, r"\ln\left(1 + ", r"\right)"),
     Op.SQRT: (STANDS_ALONE, r"\sqrt{", "}"),

@@ -20,6 +20,7 @@ from morefit.likelihood import PENALTY, AnyLikelihood, Evaluation, Likelihood
 from morefit.model import Parameter, Pdf
 
 RETRIES = 2  # of Migrad, from where it stopped, if the exact Hessian says that it stopped too early
+INTEGRAL_ERROR = 0.01  # of the log likelihood: more from numerical integrals makes a fit invalid
 AT_LIMIT = 1e-3  # of the error: closer to a limit than this counts as at it
 Derivatives = Literal["analytic", "numeric"]
 
@@ -204,7 +205,8 @@ class Objective:
         return finite(self.remembered(x).value[0])
 
     def gradient(self, x: Array) -> Array:
-        return self.remembered(x).gradient[0].astype(np.float64, copy=False)
+        slopes: Array = self.remembered(x).gradient[0]
+        return slopes
 
     def value(self, x: Array) -> float:
         return finite(self.at(x, 0).value[0])
@@ -264,7 +266,7 @@ def run_minos(
 ) -> dict[str, tuple[float, float]]:
     if wanted is False:
         return {}
-    names = list(problem.floating) if wanted is True else list(wanted)  # type: ignore[arg-type]
+    names = list(problem.floating) if wanted is True else list(wanted)
     unknown = [n for n in names if n not in problem.floating]
     if unknown:
         raise FitError(f"fit: minos needs floating parameters, got {', '.join(map(repr, unknown))}")
@@ -314,9 +316,13 @@ def make_result(
 ) -> FitResult:  # fmt: skip
     problem = objective.problem
     reasons = list(complaints(minuit, verdict))
+    x = floating_values(likelihood, problem, verdict.values)
     if verdict.last.bad[0]:
+        reasons.append(f"at the minimum {likelihood.bad_events(x)}")
+    off = likelihood.integral_error(x)
+    if not likelihood.events * off <= INTEGRAL_ERROR:
         reasons.append(
-            f"at the minimum {likelihood.bad_events(floating_values(likelihood, problem, verdict.values))}"
+            f"a numerical integral is off by {off:.2g} at the minimum; start closer to it, or give an integral"
         )
     errors = np.sqrt(np.diag(verdict.covariance))
     fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))

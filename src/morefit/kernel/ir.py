@@ -90,10 +90,20 @@ class Kernel:
     per_set: tuple[tuple[int, int], ...] = ()  # (per-call result, output): added once per set
     precision: Precision = Precision.DOUBLE
 
+    def shape(self, sets: int, events: int) -> tuple[int, ...]:
+        """Say what a launch returns; the last output of a sum counts bad densities."""
+        return (sets, self.outputs + 1) if self.frame is Frame.SUM else (sets, self.outputs, events)
+
     def __str__(self) -> str:
+        return self.to_text()
+
+    def to_text(self, most: int | None = None) -> str:
+        """Write the kernel; ``most`` bounds the lines shown of the per-call stage."""
         head = f"kernel {self.name} ({self.frame.name}, {self.precision.name})"
         lines = [head, f"  parameters {', '.join(self.parameters)}", "  per call:"]
-        lines += [f"    {line}" for line in self.per_call.lines]
+        lines += [f"    {line}" for line in self.per_call.lines[:most]]
+        if most is not None and len(self.per_call.lines) > most:
+            lines.append(f"    ... {len(self.per_call.lines) - most} more lines")
         named = zip(self.scalars, self.per_call.results, strict=False)
         lines += [f"    {name} := {atom}" for name, atom in named if name != atom]
         lines += [f"  per event, columns {', '.join(self.columns)}:"]

@@ -8,14 +8,15 @@ from functools import lru_cache
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, add_all, const, evaluate, leaves, make, multiply_all
-from morefit.expr.quadrature import Array, Axis, axis_nodes, box_nodes, halve, rule_text
+from morefit.expr import Expr, Op, add_all, const, evaluate, leaves, make, multiply_all, toposort
+from morefit.expr.quadrature import Array, Axis, axis_nodes, box_nodes, halve, rule_axes, rule_text
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
 TERM_TOLERANCE = 1e-14  # of an integral that is done once and for all
 RULE_TOLERANCE = 1e-11  # of a rule at the values it is made for; 1e-10 is promised
 MOST_TERMS = 200
+CLOSEST = 13  # quarterings: peaks are looked for down to 4**-12 of the range
 MOST_PANELS = {1: 4096, 2: 128, 3: 16}  # in each direction
 Ranges = tuple[Observable, ...]
 
@@ -91,7 +92,7 @@ def term_by_term(terms: list[Term], observables: Ranges) -> Expr | None:
 def integrate_factors(factors: tuple[Expr, ...], observables: Ranges) -> tuple[float, float] | None:
     """Integrate a product over a box, factors in different observables apart; also the integral of its size."""
     groups: list[tuple[set[str], list[Expr]]] = []
-    for factor in (g for f in factors for g in (f.args if f.op is Op.MUL else (f,))):
+    for factor in open_products(factors):
         names = {leaf.name for leaf in leaves(Op.COLUMN, factor)}
         joined = [g for g in groups if g[0] & names]
         groups = [g for g in groups if not g[0] & names]
@@ -112,6 +113,19 @@ def integrate_factors(factors: tuple[Expr, ...], observables: Ranges) -> tuple[f
         if o.name not in free:
             number, size = number * (o.high - o.low), size * (o.high - o.low)
     return number, size
+
+
+def open_products(factors: tuple[Expr, ...]) -> list[Expr]:
+    """Replace products, and products inside them, by their factors."""
+    opened: list[Expr] = []
+    stack = list(reversed(factors))
+    while stack:
+        factor = stack.pop()
+        if factor.op is Op.MUL:
+            stack += reversed(factor.args)
+        else:
+            opened.append(factor)
+    return opened
 
 
 def integrate_box(expr: Expr, box: Ranges) -> tuple[float, float] | None:
@@ -142,6 +156,20 @@ def make_rule(density: Expr, observables: Ranges, parameters: Sequence[Parameter
     return rule_text([(name, tuple(sorted(found))) for name, found in edges.items()])
 
 
+def integral_error(expr: Expr, values: Mapping[str, float]) -> float:
+    """Say by how much, relatively, numerical integrals in an expression change when their panels are cut in two."""
+    worst = 0.0
+    for node in (n for n in toposort(expr) if n.op is Op.INTEGRAL):
+        axes = rule_axes(str(node.value))
+        now = float(evaluate(node, values))
+        change = 0.0
+        for name, _ in axes:  # one direction at a time, as the rule was found
+            finer = [(n, tuple(halve(np.array(e))) if n == name else e) for n, e in axes]
+            change += abs(float(evaluate(make(Op.INTEGRAL, node.args, rule_text(finer)), values)) - now)
+        worst = max(worst, change / abs(now) if now else np.inf)
+    return worst
+
+
 def trial_values(parameters: Sequence[Parameter]) -> list[dict[str, float]]:
     """Return the start values, then each parameter moved a quarter of the way to each of its limits."""
     start = {p.name: p.start for p in parameters}
@@ -162,26 +190,47 @@ def converge(expr: Expr, values: Mapping[str, float], box: Ranges, tolerance: fl
 
 
 def adapt_line(expr: Expr, values: Mapping[str, float], x: Observable, tolerance: float) -> Array | None:
+    """Find panels for a line; look again next to the values themselves, where a narrow peak may hide."""
+    edges = refine_line(expr, values, x, tolerance, np.linspace(x.low, x.high, 9))
+    inside = [v for v in values.values() if x.low < v < x.high]
+    if edges is None or not inside:
+        return edges
+    steps = np.outer([-1, 1], (x.high - x.low) * 0.25 ** np.arange(1, CLOSEST)).ravel()
+    near = np.add.outer(inside, [0, *steps]).ravel()
+    closer = np.unique([x.low, x.high, *near[(near > x.low) & (near < x.high)]])
+    found = refine_line(expr, values, x, tolerance, closer)
+    if found is None:
+        return edges
+    total, size = (panels.sum() for panels in panel_sums(expr, values, x, found))
+    known = panel_sums(expr, values, x, edges)[0].sum()
+    return edges if abs(total - known) <= tolerance * size else found
+
+
+def panel_sums(expr: Expr, values: Mapping[str, float], x: Observable, edges: Array) -> tuple[Array, Array]:
+    """Integrate an expression and its size over each panel."""
+    nodes, weights = axis_nodes(edges)
+    terms = weights * np.broadcast_to(evaluate(expr, {**values, x.name: nodes}), nodes.shape)
+    rows = terms.reshape(len(edges) - 1, -1)
+    return rows.sum(axis=1), np.abs(rows).sum(axis=1)
+
+
+def refine_line(
+    expr: Expr, values: Mapping[str, float], x: Observable, tolerance: float, edges: Array
+) -> Array | None:
     """Cut panels in two where that changes the integral, until it no longer does."""
-
-    def panels(edges: Array) -> tuple[Array, Array]:
-        nodes, weights = axis_nodes(edges)
-        terms = weights * np.broadcast_to(evaluate(expr, {**values, x.name: nodes}), nodes.shape)
-        rows = terms.reshape(len(edges) - 1, -1)
-        return rows.sum(axis=1), np.abs(rows).sum(axis=1)
-
-    edges = np.linspace(x.low, x.high, 9)
     while len(edges) <= MOST_PANELS[1]:
-        whole, _ = panels(edges)
+        whole, _ = panel_sums(expr, values, x, edges)
         finer = halve(edges)
-        halves, sizes = panels(finer)
+        halves, sizes = panel_sums(expr, values, x, finer)
         if not np.all(np.isfinite(halves)):
             return None
-        wrong = np.abs(whole - halves.reshape(-1, 2).sum(axis=1)) > tolerance * sizes.sum() / 4
+        change = np.abs(whole - halves.reshape(-1, 2).sum(axis=1))
+        wrong = change > tolerance * sizes.sum() / 4
         if not wrong.any():
             return edges
-        if len(edges) > 2 and np.min(np.diff(edges)[wrong]) < 1e-13 * (x.high - x.low):
-            return edges  # a jump or a root at an edge: what is left of it is too narrow to matter
+        if np.min(np.diff(edges)[wrong]) < 1e-13 * (x.high - x.low):
+            # a jump, or a root at an edge: what is left of it is too narrow to matter, unless it is a pole
+            return edges if change.sum() <= RULE_TOLERANCE * sizes.sum() else None
         edges = np.sort(np.concatenate([edges, finer[1::2][wrong]]))
     return None
 

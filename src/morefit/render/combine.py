@@ -98,7 +98,8 @@ class Outputs:
             totals[output] = self.add(totals[output], term) if output in totals else term
         for output in range(self.kernel.outputs):
             self.store(output, totals.get(output, "0.0"))
-        self.store(self.kernel.outputs, bad)
+        counted = totals.get(self.kernel.outputs)  # a careful kernel counts bad events itself
+        self.store(self.kernel.outputs, self.add(bad, counted) if counted else bad)
         if self.block.rank:
             self.add_pairs()
 

@@ -41,12 +41,12 @@ def render(kernel: Kernel, target: Target) -> str:
     needs = [writer for _, writers in parts for writer in writers]
     functions: list[str] = []
     declarations: dict[str, str] = {}
-    wanted: dict[Vector, dict[str, None]] = {}
+    wanted: dict[tuple[Vector, bool], dict[str, None]] = {}
     for writer in needs:
         declarations |= writer.intrinsics
-        wanted.setdefault(writer.vector, {}).update(writer.functions)
-    for kind, names in wanted.items():
-        defined, declared = vecmath.define(names, kind)
+        wanted.setdefault((writer.vector, writer.out_of_line), {}).update(writer.functions)
+    for (kind, out_of_line), names in wanted.items():
+        defined, declared = vecmath.define(names, kind, out_of_line=out_of_line)
         functions += [d for d in defined if d not in functions]
         declarations |= declared
     head = [f"; {line}" for line in str(kernel).splitlines()]
@@ -56,7 +56,7 @@ def render(kernel: Kernel, target: Target) -> str:
 
 def prepare_text(body: Body, kernel: Kernel, vector: Vector) -> tuple[str, list[Writer]]:
     """Compute the per-call scalars of every set, a vector of sets at a time."""
-    head, loop = Writer(vector, "h"), Writer(vector, "t")
+    head, loop = Writer(vector, "h"), Writer(vector, "t", out_of_line=True)
     parameters, scalars = argument(head, "parameters", "ptr"), argument(head, "scalars", "ptr")
     padded = argument(head, "padded")
     names = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from morefit.kernel import Reduce
@@ -115,7 +116,11 @@ def update_log(w: Writer, x: str, product: str, exponent: str, worst: str) -> li
     ]
 
 
-UPDATE = {Reduce.ADD: update_sum, Reduce.EXACT: update_exact, Reduce.LOG: update_log}
+UPDATE: dict[Reduce, Callable[..., list[str]]] = {
+    Reduce.ADD: update_sum,
+    Reduce.EXACT: update_exact,
+    Reduce.LOG: update_log,
+}
 
 
 def integer_intrinsic(w: Writer, name: str, a: str, b: str) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass, field
+
+LARGEST_SINGLE = (2.0 - 2.0**-23) * 2.0**127
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,15 @@ class Vector:
 def number_text(x: float, bits: int) -> str:
     """Write a number as LLVM reads it, exactly (a float32 is written as the double it equals)."""
     if bits == 32:
+        # a number beyond the range stands for the largest, such as the bound that tells inf from numbers
+        x = max(-LARGEST_SINGLE, min(x, LARGEST_SINGLE)) if math.isfinite(x) else x
         x = struct.unpack("<f", struct.pack("<f", x))[0]
     return f"0x{struct.unpack('>Q', struct.pack('>d', x))[0]:016X}"
+
+
+def function_name(name: str, vector: Vector, out_of_line: bool) -> str:
+    """Name a function of the vector mathematics for one kind of vector."""
+    return f"@mf_{name}_{vector.suffix}{'_called' if out_of_line else ''}"
 
 
 @dataclass
@@ -49,13 +59,12 @@ class Writer:
     prefix: str = "t"
     lines: list[str] = field(default_factory=list)
     intrinsics: dict[str, str] = field(default_factory=dict)  # name -> declaration
-    functions: dict[str, None] = field(
-        default_factory=dict
-    )  # names in the vector mathematics, in order of use
+    functions: dict[str, None] = field(default_factory=dict)  # of the vector mathematics, in order of use
+    out_of_line: bool = False  # call functions instead of having them inlined: smaller, faster to compile
 
     def widened(self, vector: Vector) -> Writer:
         """Return a writer of vectors of another kind that adds to the same lines."""
-        return Writer(vector, self.prefix, self.lines, self.intrinsics, self.functions)
+        return Writer(vector, self.prefix, self.lines, self.intrinsics, self.functions, self.out_of_line)
 
     def let(self, text: str) -> str:
         """Give the result of an instruction a name."""
@@ -100,7 +109,8 @@ class Writer:
         """Call a function of the vector mathematics, such as ``exp``."""
         v = self.vector
         self.functions[name] = None
-        return self.let(f"call {v.type} @mf_{name}_{v.suffix}({', '.join(f'{v.type} {a}' for a in args)})")
+        full = function_name(name, v, self.out_of_line)
+        return self.let(f"call {v.type} {full}({', '.join(f'{v.type} {a}' for a in args)})")
 
     def compare(self, predicate: str, a: str, b: str) -> str:
         """Return a mask; predicates as LLVM's: olt, ole, oeq, une, uno ..."""

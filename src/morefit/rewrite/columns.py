@@ -28,21 +28,22 @@ def choose_columns(needed: Sequence[Expr], precompute: Precompute = "auto") -> l
         return [n for n in needed if node_price(n) > 0]
     nodes = [n for n in toposort(*needed) if n.op is not Op.CONST]
     index = {n: i for i, n in enumerate(nodes)}
-    there, computed = (lambda n: 2 + 2 * index[n]), (lambda n: 3 + 2 * index[n])
+    there = {n: 2 + 2 * i for n, i in index.items()}
+    computed = {n: 3 + 2 * i for n, i in index.items()}
     source, sink, size = 0, 1, 2 + 2 * len(nodes)
     endless = 1 + sum(READ_PRICE + node_price(n) for n in nodes)
     edges: dict[tuple[int, int], int] = {}
     for node in nodes:
         gain = READ_PRICE - node_price(node) if node.args else 0
-        edges[there(node), sink] = READ_PRICE
+        edges[there[node], sink] = READ_PRICE
         if gain > 0:
-            edges[source, computed(node)] = gain
+            edges[source, computed[node]] = gain
         elif gain < 0:
-            edges[computed(node), sink] = -gain
+            edges[computed[node], sink] = -gain
         if node.args:
             for implied in (node, *(a for a in node.args if a in index)):
-                edges[computed(node), there(implied)] = endless
+                edges[computed[node], there[implied]] = endless
         if node in needed:
-            edges[source, there(node)] = endless
+            edges[source, there[node]] = endless
     chosen = source_side(edges, size)
-    return [n for n in nodes if n.args and there(n) in chosen and computed(n) not in chosen]
+    return [n for n in nodes if n.args and there[n] in chosen and computed[n] not in chosen]

@@ -25,6 +25,7 @@ from morefit.rewrite.rules import Collector, Guard, Make, Rewriter, Rule
 from morefit.rewrite.share import share
 
 x, y, z, a, b = (wild(name) for name in "xyzab")
+LONGEST = 40  # arguments of a sum in a sum, or a product in a product, that is opened: it has a price each time
 DEPTH = 5  # how far down to look for a proof that something cannot be negative
 
 
@@ -42,7 +43,19 @@ def nonnegative(node: Expr, depth: int = DEPTH) -> bool:
 
 
 NEVER_NEGATIVE = frozenset(
-    {Op.EXP, Op.EXP2, Op.ABS, Op.SQRT, Op.COSH, Op.ERFC, Op.LESS, Op.LESS_EQUAL, Op.EQUAL, Op.TRIGAMMA, Op.ACOS}
+    {
+        Op.EXP,
+        Op.EXP2,
+        Op.ABS,
+        Op.SQRT,
+        Op.COSH,
+        Op.ERFC,
+        Op.LESS,
+        Op.LESS_EQUAL,
+        Op.EQUAL,
+        Op.TRIGAMMA,
+        Op.ACOS,
+    }
 )
 KEEPS_SIGN = frozenset({Op.ADD, Op.MUL, Op.POW, Op.MIN, Op.MAX})
 
@@ -101,7 +114,7 @@ def collect_terms(node: Expr, new: Make) -> Expr | None:
         sign, arg = stack.pop()
         number, base = coefficient(arg)
         number *= sign
-        if base.op is Op.ADD and abs(number) == 1.0:
+        if base.op is Op.ADD and abs(number) == 1.0 and len(base.args) <= LONGEST:
             stack += [(number, inner) for inner in reversed(base.args)]
         elif base.op is Op.CONST:
             total += number * base.number
@@ -143,19 +156,20 @@ def vanishes(product: Expr) -> bool:
 
 def collect_factors(node: Expr, new: Make) -> Expr | None:
     """Flatten a product, multiply its numbers, gather its like factors and its exponentials."""
-    number, powers, exponents = 1.0, dict[Expr, list[float]](), list[Expr]()
+    number, factors, exponents, long = 1.0, dict[Expr, list[Expr]](), list[Expr](), list[Expr]()
     stack = list(reversed(node.args))
     while stack:
         arg = stack.pop()
-        if arg.op is Op.MUL:
+        if arg.op is Op.MUL and len(arg.args) > LONGEST:
+            long.append(arg)
+        elif arg.op is Op.MUL:
             stack += reversed(arg.args)
         elif arg.op is Op.CONST:
             number *= arg.number
         elif arg.op is Op.EXP:
             exponents.append(arg.args[0])
         else:
-            base, power = base_and_power(arg)
-            powers.setdefault(base, []).append(power)
+            factors.setdefault(base_and_power(arg)[0], []).append(arg)
     if not math.isfinite(number) or (number == 0.0 and vanishes(node)):
         return None
     if number == 0.0:
@@ -163,13 +177,14 @@ def collect_factors(node: Expr, new: Make) -> Expr | None:
     parts = [make(Op.EXP, (exponents[0],))] if len(exponents) == 1 else []
     if len(exponents) > 1:
         parts.append(new(Op.EXP, (new(Op.ADD, tuple(exponents)),)))
-    for base, list_of_powers in powers.items():
-        groups = [[sum(list_of_powers)]] if may_merge(base, list_of_powers) else [[p] for p in list_of_powers]
-        parts += [new(Op.POW, (base, const(p))) for (p,) in groups]
-    return product(number, parts, new)
+    for base, alike in factors.items():
+        powers = [base_and_power(factor)[1] for factor in alike]
+        together = len(alike) > 1 and may_merge(base, powers)
+        parts += [new(Op.POW, (base, const(sum(powers))))] if together else alike
+    return product(number, parts, long)
 
 
-def product(number: float, parts: list[Expr], new: Make) -> Expr | None:
+def product(number: float, parts: list[Expr], long: list[Expr]) -> Expr | None:
     """Multiply factors that have nothing in common; one that turned into a product or number is opened."""
     if any(p.op is Op.MUL or p.op is Op.CONST for p in parts):
         inner = [q for p in parts for q in (p.args if p.op is Op.MUL else (p,))]
@@ -180,6 +195,7 @@ def product(number: float, parts: list[Expr], new: Make) -> Expr | None:
             return None
     if number == 0.0:
         return ZERO
+    parts = parts + long
     if number != 1.0 or not parts:
         parts = [const(number), *parts]
     return parts[0] if len(parts) == 1 else make(Op.MUL, tuple(parts))

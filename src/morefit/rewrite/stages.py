@@ -239,6 +239,9 @@ def split(outputs: Sequence[Expr], precompute: Precompute = "auto") -> Stages:
     for user in nodes:
         if user.op is not Op.INTEGRAL:
             border.update(arg for arg in user.args if depends[arg] != depends[user])
+    for node in list(border):
+        if node.op is Op.MUL and node_price(node) == 0:  # a negation is free: what it negates is what counts
+            border.update(node.args)
 
     hoisted = [n for n in nodes if n in border and depends[n] is Depends.PARAMETERS and is_worth_hoisting(n)]
     needed = [n for n in nodes if n in border and depends[n] is Depends.EVENT]

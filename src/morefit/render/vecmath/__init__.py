@@ -11,7 +11,7 @@ from morefit.render.vecmath.gamma import digamma, lgamma, tetragamma, trigamma
 from morefit.render.vecmath.inverse import acos, asin, atan, atan2
 from morefit.render.vecmath.logarithm import log, log1p, log_far, pow
 from morefit.render.vecmath.trigonometric import cos, cos_far, sin, sin_far, tan
-from morefit.render.writer import Vector, Writer
+from morefit.render.writer import Vector, Writer, function_name
 
 __all__ = ["FUNCTIONS", "Body", "define"]
 
@@ -39,17 +39,30 @@ FUNCTIONS: dict[str, Body] = {
     "trigamma": trigamma,
     "tetragamma": tetragamma,
 }
-FLUSHED: dict[str, Body] = {"exp_flushed": exp_flushed, "exp2_flushed": exp2_flushed}  # for loops that flush denormals to zero
+FLUSHED: dict[str, Body] = {
+    "exp_flushed": exp_flushed,
+    "exp2_flushed": exp2_flushed,
+}  # for loops that flush denormals to zero
 FAR: dict[str, Body] = {
     "log_far": log_far,
     "sin_far": sin_far,
     "cos_far": cos_far,
 }  # rarely called, and only by the others
-OUT_OF_LINE = {"tan", "atan2", "pow", "lgamma", "digamma", "trigamma", "tetragamma"}  # too large to repeat at each use
+OUT_OF_LINE = {
+    "tan",
+    "atan2",
+    "pow",
+    "lgamma",
+    "digamma",
+    "trigamma",
+    "tetragamma",
+}  # too large to repeat at each use
 TWO_ARGUMENTS = {"pow", "atan2"}
 
 
-def define(names: Iterable[str], vector: Vector) -> tuple[list[str], dict[str, str]]:
+def define(
+    names: Iterable[str], vector: Vector, *, out_of_line: bool = False
+) -> tuple[list[str], dict[str, str]]:
     """Return the definitions of functions and of those they call, and the declarations they need by name."""
     texts: dict[str, str] = {}
     declarations: dict[str, str] = {}
@@ -57,7 +70,7 @@ def define(names: Iterable[str], vector: Vector) -> tuple[list[str], dict[str, s
     while waiting:
         name = waiting.pop(0)
         if name not in texts:
-            writer = Writer(vector)
+            writer = Writer(vector, out_of_line=out_of_line)
             texts[name] = _definition(name, writer)
             declarations |= writer.intrinsics
             waiting += writer.functions
@@ -69,12 +82,12 @@ def _definition(name: str, w: Writer) -> str:
     arguments = [f"%x{i}" for i in range(2 if name in TWO_ARGUMENTS else 1)]
     result = (FUNCTIONS | FLUSHED | FAR)[name](w, *arguments)
     parameters = ", ".join(f"{w.vector.type} {a}" for a in arguments)
-    head = (
-        f"define internal {w.vector.type} @mf_{name}_{w.vector.suffix}({parameters}) {_attributes(name)} {{"
-    )
+    full = function_name(name, w.vector, w.out_of_line)
+    head = f"define internal {w.vector.type} {full}({parameters}) {_attributes(name, w.out_of_line)} {{"
     return "\n".join([head, "entry:", *w.lines, f"  ret {w.vector.type} {result}", "}"]) + "\n"
 
 
-def _attributes(name: str) -> str:
-    place = "noinline cold" if name in FAR else "noinline" if name in OUT_OF_LINE else "alwaysinline"
+def _attributes(name: str, out_of_line: bool) -> str:
+    called = out_of_line or name in OUT_OF_LINE
+    place = "noinline cold" if name in FAR else "noinline" if called else "alwaysinline"
     return f"{place} nounwind willreturn memory(none)"

@@ -20,13 +20,14 @@ from morefit.expr import (
     multiply_all,
     where,
 )
-from morefit.kernel import Reduce, Result
+from morefit.kernel.ir import Reduce, Result
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.share import share
 from morefit.rewrite.simplify import normalise, simplifier
 
 LARGEST = sys.float_info.max
+SMALLEST = sys.float_info.min  # of the normal numbers
 FEW = 12  # parameters; for more the products of first derivatives are summed in tiles
 WEIGHT = column("weight of the event")  # the column that carries weights; no user's name has spaces
 
@@ -169,7 +170,8 @@ class Assembler:
     def only_good(self, parts: list[Part]) -> list[Part]:
         """Leave out events whose density is not a positive number."""
         plain, *inner = parts
-        tests = [q.value > 0 for q in inner] + [q.value <= LARGEST for q in inner]
+        # a denormal density is zero inside loops that flush them, and must be bad for all
+        tests = [test for q in inner for test in (q.value > 0, q.value >= SMALLEST, q.value <= LARGEST)]
         tests.append(abs(plain.value) <= LARGEST)
         self.good = product(*tests)
 
