@@ -69,7 +69,7 @@ def test_weighted_sum_is_exact(n, fast):
     assert relative_error(found, weights.astype(Long) * mass_logs(model, data, x)) <= TOTAL
 
 
-def line(low=1e-305, high=1e305):
+def line(low=0.0, high=1e305):
     """A density that is its observable, so that the data say what it is worth."""
     x = mf.Observable("x", low, high)
     return mf.Density(x + mf.Parameter("shift", 0.0), [x], integral=1)

@@ -124,7 +124,8 @@ class Cpu:
         kind = np.float64 if precision is Precision.DOUBLE else np.float32
         count = len(column)
         numbers = aligned(count + PADDING, kind)
-        numbers[:count] = column
+        with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
+            numbers[:count] = column
         numbers[count:] = (
             column[-1] if count else 1.0
         )  # events that are there, so nothing odd can happen to them

@@ -57,7 +57,8 @@ class Reference:
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Numbers:
         kind = np.float64 if precision is Precision.DOUBLE else np.float32
-        return Numbers(np.array(column, kind).astype(np.float64))
+        with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
+            return Numbers(np.array(column, kind).astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)

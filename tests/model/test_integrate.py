@@ -1,0 +1,241 @@
+"""Integrals are found term by term and cost nothing per event, or are done numerically to what is promised."""
+
+import numpy as np
+import pytest
+from scipy import integrate as scipy_integrate
+from scipy.special import erf
+from tolerances import DIFFERENCES, INTEGRAL_PROMISE, TERM_INTEGRAL
+
+import morefit as mf
+from morefit.expr import Op, evaluate, leaves, toposort
+from morefit.model.integrate import integral_error, open_products, separate
+
+X = mf.Observable("x", 0.0, 1.0)
+Y = mf.Observable("y", -1.0, 2.0)
+Z = mf.Observable("z", 0.5, 1.5)
+
+
+def is_numeric(expr):
+    return any(node.op is Op.INTEGRAL for node in toposort(expr))
+
+
+def peak(mu, sigma, low=0.0, high=1.0):
+    root = np.sqrt(2) * sigma
+    return sigma * np.sqrt(np.pi / 2) * (erf((high - mu) / root) - erf((low - mu) / root))
+
+
+# ------------------------------------------------------------------------- term by term
+
+
+def angles():
+    ctl, ctk = mf.Observable("ctl", -1, 1), mf.Observable("ctk", -1, 1)
+    FL = mf.Parameter("FL", 0.6, 0, 1)  # noqa: N806
+    formula = 9 / 16 * ((1 - FL) / 2 * (1 - ctk**2) * (1 + ctl**2) + 2 * FL * ctk**2 * (1 - ctl**2))
+    return mf.Density(formula, observables=[ctl, ctk])
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 0.6, 1.0])
+def test_example_of_the_design_is_integrated_term_by_term(fraction):
+    integral = angles().integral()
+    assert not is_numeric(integral)
+    # 9/16 ((1 - FL)/2 * 4/3 * 8/3 + 2 FL * 2/3 * 4/3) = 1
+    assert evaluate(integral, {"FL": fraction}) == pytest.approx(1, rel=TERM_INTEGRAL)
+
+
+def test_integral_depends_on_no_observable():
+    assert not leaves(Op.COLUMN, angles().integral())
+
+
+def test_normalisation_costs_nothing_per_event():
+    FL = angles().parameters[0]  # noqa: N806
+    pdf = angles()
+    by_hand = mf.Density(pdf.formula, pdf.observables, integral=1 + 0 * FL)
+    data = {"ctl": np.linspace(-1, 1, 9), "ctk": np.linspace(-1, 1, 9)}
+    lines = []
+    for model in (pdf, by_hand):
+        likelihood = mf.Likelihood(model, data)
+        likelihood.program(1)
+        lines.append(len(likelihood.compiled[(1, False)].program.kernel.per_event.lines))
+    # log P - log N needs one subtraction at most; for a numeric integral the loop would be no longer either
+    assert lines[0] <= lines[1] + 2
+
+
+@pytest.mark.parametrize(
+    ("density", "box", "expected"),
+    [
+        (lambda a: a * np.sqrt(1 - X**2) + 1, [X], lambda a: a * np.pi / 4 + 1),
+        (lambda a: a * X * Y**2 + X, [X, Y], lambda a: a * 0.5 * 3 + 0.5 * 3),
+        (lambda a: np.exp(-X) * (1 + a * np.cos(3 * X)), [X], lambda a: scipy_integrate.quad(lambda x: np.exp(-x) * (1 + a * np.cos(3 * x)), 0, 1, epsabs=1e-14)[0]),
+        (lambda a: 1 + a * np.sin(X * Y), [X, Y], lambda a: 3 + a * scipy_integrate.dblquad(lambda y, x: np.sin(x * y), 0, 1, -1, 2, epsabs=1e-13)[0]),
+        (lambda a: X * Y**2 * Z * (a + 2), [X, Y, Z], lambda a: (a + 2) * 0.5 * 3 * 1),
+        (lambda a: (1 + a * X) ** 1 * mf.where(X < 0.3, 1, 2), [X], lambda a: 0.3 + 2 * 0.7 + a * (0.045 + 2 * (0.5 - 0.045))),
+        (lambda a: a * abs(X - 0.4) + 1, [X], lambda a: 1 + a * (0.08 + 0.18)),
+    ],
+)  # fmt: skip
+def test_sums_of_parameters_times_event_terms_are_exact(density, box, expected):
+    a = mf.Parameter("a", 0.5, 0, 1)
+    integral = mf.Density(density(a), box).integral()
+    assert not is_numeric(integral)
+    for value in (0.0, 0.5, 0.9):
+        assert evaluate(integral, {"a": value}) == pytest.approx(expected(value), rel=TERM_INTEGRAL, abs=TERM_INTEGRAL)
+
+
+def test_terms_that_cancel_are_dropped():
+    a = mf.Parameter("a", 0.5)
+    odd = mf.Observable("odd", -1.0, 1.0)
+    integral = mf.Density(1 + a * odd + a**2 * odd**3, [odd]).integral()
+    assert not leaves(Op.SCALAR, integral)
+    assert evaluate(integral, {}) == pytest.approx(2, rel=TERM_INTEGRAL)
+
+
+def test_issue_products_inside_products_are_opened():
+    # this used to look for a rule in two dimensions, which cannot be had for roots at the ends of the ranges
+    ctl, ctk = mf.Observable("ctl", 0.0, 1.0), mf.Observable("ctk", 0.2, 1.0)
+    s = mf.Parameter("s", 0.1)
+    nested = 2 * (ctk * np.sqrt(1 - ctk**2)) * np.sqrt(1 - ctl**2)
+    integral = mf.Density(1 + s * nested, [ctl, ctk]).integral()
+    assert not is_numeric(integral)
+    expected = 0.8 + 0.1 * 2 / 3 * (1 - 0.2**2) ** 1.5 * np.pi / 4
+    assert evaluate(integral, {"s": 0.1}) == pytest.approx(expected, rel=TERM_INTEGRAL)
+    assert all(factor.op is not Op.MUL for factor in open_products((nested,)))
+
+
+def test_density_that_mixes_cannot_be_separated():
+    a = mf.Parameter("a", 0.5)
+    assert separate(np.exp(a * X)) is None
+    assert len(separate((1 + a) * (X + a * X**2))) == 4
+
+
+@pytest.mark.parametrize("ranges", [((-0.8, 0.9), (-1, 1)), ((-1, 0), (0.2, 0.7))])
+def test_restricted_angles_keep_their_integral_free_of_events(ranges):
+    ctl, ctk = (mf.Observable(n, *r) for n, r in zip(("ctl", "ctk"), ranges, strict=True))
+    phi = mf.Observable("phi", -1.0, 2.0)
+    names = ("FL", "S3", "S4", "S5", "AFB", "S7", "S8", "S9")
+    pdf = mf.physics.KstarMuMu(ctl, ctk, phi, *(mf.Parameter(n, 0.1, -1, 1) for n in names))
+    integral = pdf.integral()
+    assert not is_numeric(integral)
+    assert not leaves(Op.COLUMN, integral)
+
+
+# ------------------------------------------------------------------------- numerically
+
+
+@pytest.mark.parametrize("width", [0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5])
+def test_peak_of_any_width_is_integrated_at_its_start_values(width):
+    mu, sigma = mf.Parameter("mu", 0.37, 0.0, 1.0), mf.Parameter("sigma", width, width / 5, width * 5)
+    integral = mf.Density(np.exp(-0.5 * ((X - mu) / sigma) ** 2), [X]).integral()
+    assert is_numeric(integral)
+    found = evaluate(integral, {"mu": 0.37, "sigma": width})
+    assert found == pytest.approx(peak(0.37, width), rel=INTEGRAL_PROMISE)
+
+
+@pytest.mark.parametrize("width", [0.01, 1e-4, 1e-5])
+def test_issue_narrow_peak_on_a_background_is_not_missed(width):
+    # this used to step over a peak between two nodes where something else is there too
+    mu, sigma = mf.Parameter("mu", 0.37), mf.Parameter("sigma", width)
+    integral = mf.Density(1 + 100 * np.exp(-0.5 * ((X - mu) / sigma) ** 2), [X]).integral()
+    found = evaluate(integral, {"mu": 0.37, "sigma": width})
+    assert found == pytest.approx(1 + 100 * peak(0.37, width), rel=INTEGRAL_PROMISE)
+
+
+@pytest.mark.parametrize("tau", [0.05, 0.3, 3.0])
+def test_one_dimension_keeps_the_promise(tau):
+    parameter = mf.Parameter("tau", tau, tau / 2, tau * 2)
+    integral = mf.Density(np.sqrt(X + 0.01) * np.exp(-X / parameter), [X]).integral()
+    for value in (tau, 0.8 * tau, 1.3 * tau):
+        expected, _ = scipy_integrate.quad(lambda x, t=value: np.sqrt(x + 0.01) * np.exp(-x / t), 0, 1, epsabs=1e-14, epsrel=1e-13)
+        assert evaluate(integral, {"tau": value}) == pytest.approx(expected, rel=INTEGRAL_PROMISE)
+
+
+def test_root_at_an_end_with_a_parameter_under_it_keeps_the_promise():
+    end = mf.Parameter("end", 1.0, fixed=True)
+    slope = mf.Parameter("slope", 1.0, 0.5, 2.0)
+    integral = mf.Density(np.sqrt(end - X) * np.exp(slope * X), [X]).integral()
+    expected, _ = scipy_integrate.quad(lambda x: np.exp(x), 0, 1, weight="alg", wvar=(0, 0.5), epsabs=1e-14)
+    assert evaluate(integral, {"end": 1.0, "slope": 1.0}) == pytest.approx(expected, rel=INTEGRAL_PROMISE)
+
+
+def test_two_dimensions_keep_the_promise():
+    a, b = mf.Parameter("a", 1.5, 1.0, 2.0), mf.Parameter("b", 0.5, 0.2, 1.0)
+    integral = mf.Density(np.exp(-a * X * Y) + b * np.cos(X + b * Y), [X, Y]).integral()
+    for va, vb in ((1.5, 0.5), (1.2, 0.9)):
+        expected, _ = scipy_integrate.nquad(
+            lambda y, x, a=va, b=vb: np.exp(-a * x * y) + b * np.cos(x + b * y),
+            [[-1, 2], [0, 1]],
+            opts={"epsabs": 1e-13, "epsrel": 1e-13},
+        )
+        assert evaluate(integral, {"a": va, "b": vb}) == pytest.approx(expected, rel=INTEGRAL_PROMISE)
+
+
+def test_three_dimensions_keep_the_promise():
+    a = mf.Parameter("a", 0.7, 0.5, 1.0)
+    integral = mf.Density(np.exp(-a * (X + Y + Z)) + np.sqrt(a + X), [X, Y, Z]).integral()
+    for value in (0.7, 0.55):
+        expected = np.prod([(np.exp(-value * o.low) - np.exp(-value * o.high)) / value for o in (X, Y, Z)])
+        expected += 3 * 2 / 3 * ((value + 1) ** 1.5 - value**1.5)
+        assert evaluate(integral, {"a": value}) == pytest.approx(expected, rel=INTEGRAL_PROMISE)
+
+
+def test_derivatives_of_a_numerical_integral_are_exact():
+    mu, sigma = mf.Parameter("mu", 0.37, 0.2, 0.5), mf.Parameter("sigma", 0.2, 0.1, 0.4)
+    given = mf.Gaussian(X, mu, sigma)
+    found = mf.Density(given.density(), [X])
+    data = {"x": np.linspace(0.05, 0.95, 29)}
+    exact, numeric = mf.Likelihood(given, data), mf.Likelihood(found, data)
+    x = [0.41, 0.23]
+    assert numeric.value(x) == pytest.approx(exact.value(x), rel=INTEGRAL_PROMISE)
+    np.testing.assert_allclose(numeric.gradient(x), exact.gradient(x), rtol=INTEGRAL_PROMISE)
+    np.testing.assert_allclose(numeric.hessian(x), exact.hessian(x), rtol=INTEGRAL_PROMISE)
+
+
+def test_derivatives_of_a_numerical_integral_in_two_dimensions_agree_with_differences():
+    a = mf.Parameter("a", 1.5, 1.0, 2.0)
+    pdf = mf.Density(np.exp(-a * X * Y), [X, Y])
+    rng = np.random.default_rng(1)
+    likelihood = mf.Likelihood(pdf, {"x": rng.uniform(0, 1, 50), "y": rng.uniform(-1, 2, 50)})
+    step = 1e-4
+    slope = (likelihood.value([1.5 + step]) - likelihood.value([1.5 - step])) / (2 * step)
+    assert likelihood.gradient([1.5])[0] == pytest.approx(slope, rel=DIFFERENCES)
+    bend = (likelihood.gradient([1.5 + step]) - likelihood.gradient([1.5 - step]))[0] / (2 * step)
+    assert likelihood.hessian([1.5])[0, 0] == pytest.approx(bend, rel=DIFFERENCES)
+
+
+def test_numerical_integrals_work_for_many_sets_at_once():
+    a = mf.Parameter("a", 1.5, 1.0, 2.0)
+    likelihood = mf.Likelihood(mf.Density(np.exp(-a * X**1.5), [X]), {"x": np.linspace(0, 1, 11)})
+    sets = np.array([[1.2], [1.5], [1.9]])
+    together = likelihood.value(sets)
+    assert together.shape == (3,)
+    np.testing.assert_array_equal(together, [likelihood.value(row) for row in sets])
+
+
+def test_integral_error_sees_a_rule_that_no_longer_fits():
+    mu = mf.Parameter("mu", 0.3, 0.0, 1.0)
+    integral = mf.Density(np.exp(-0.5 * ((X - mu) / 0.002) ** 2), [X]).integral()
+    assert integral_error(integral, {"mu": 0.3}) < INTEGRAL_PROMISE
+    assert integral_error(integral, {"mu": 0.61}) > 1e-3
+
+
+# ------------------------------------------------------------------------- what cannot be done
+
+
+@pytest.mark.parametrize(
+    "density", [1 / X, X**-1.5, 1 / (1 - X), 1 / abs(X - 0.3), np.exp(1 / X)], ids=["pole", "steep pole", "pole at the upper end", "pole inside", "essential"]
+)  # fmt: skip
+def test_density_with_a_pole_is_refused(density):
+    # the simple poles used to be given an integral that stopped where the panels became too narrow
+    with pytest.raises(mf.ModelError, match="could not be integrated to .* at the start values; give an integral"):
+        mf.Density(density, [X]).integral()
+
+
+def test_density_that_is_no_number_in_its_range_is_refused():
+    a = mf.Parameter("a", 1.0)
+    with pytest.raises(mf.ModelError, match="could not be integrated .*narrower ranges or better start values"):
+        mf.Density(np.sqrt(X - a * 0.5), [X]).integral()
+
+
+def test_four_dimensions_are_refused_with_a_way_out():
+    boxes = [mf.Observable(n, 0.0, 1.0) for n in "uvwt"]
+    pdf = mf.Density(1 + boxes[0] * boxes[1] * boxes[2] * boxes[3], boxes)
+    with pytest.raises(mf.ModelError, match="in 1 to 3 dimensions, got 4; give an integral, or write it as a product"):
+        pdf.integral()
