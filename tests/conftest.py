@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests in any folder find strategies, tolerances, ...
 
+PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 settings.register_profile(
-    "morefit",
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=150,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+    "morefit", deadline=None, derandomize=True, database=None, max_examples=200, suppress_health_check=PATIENT
+)
+# to look for bugs rather than to guard against old ones: pytest --hypothesis-profile=search
+settings.register_profile(
+    "search", deadline=None, database=None, max_examples=4000, suppress_health_check=PATIENT
 )
 settings.load_profile("morefit")
 

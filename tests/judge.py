@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from tolerances import EPSILON, ROUNDINGS
 
 from morefit.expr import COMPARISONS, MEANING, Op, toposort
+from tolerances import EPSILON, ROUNDINGS
 
 NOISE = 1e-10  # relative, on every node: shows what the formula makes of roundings
 FAR = 1e100  # numbers beyond, or closer to zero than its inverse, may overflow in another order

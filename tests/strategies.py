@@ -78,4 +78,4 @@ def expressions(leaves=(*SCALARS, *COLUMNS), functions=FUNCTIONS, size=10):
 def points(names=("a", "b", "c", "m", "n")):
     """Values for names: sixteenths, so that ties, zeros and whole numbers come up."""
     number = st.integers(-48, 48).map(lambda k: k / 16)
-    return st.fixed_dictionaries({name: number for name in names})
+    return st.fixed_dictionaries(dict.fromkeys(names, number))

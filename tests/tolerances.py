@@ -8,7 +8,7 @@ NUMERIC_DERIVATIVE = (
     1e-12  # derivatives by mpmath.diff with 40 digits against exact ones with double constants
 )
 QUADRATURE = 1e-12  # Gauss-Legendre in panels against scipy's adaptive quadrature, smooth bodies
-SHOWN_DIGITS = 1e-12  # text with 17 digits, read back and evaluated in another order
+REORDERED = 1e-13  # a well-conditioned model of a few dozen steps in another order
 
 # of the compiled path; a sum is measured by the sizes of its terms
 SAME_LINES = 1e-13  # the same lines in numpy, with other elementary functions and without fused multiply-adds
@@ -35,5 +35,5 @@ PULL_SIGMAS = 4  # of a statistical statement
 FLUSHED = 1e-300  # absolute: denormals count as zero inside compiled loops
 TOTAL = 1e-15  # of a sum over millions of events, relative
 SINGLE = 1e-5  # of sums of single-precision terms, relative to their sizes
-EVENT_ROUNDINGS = 1e-12  # of a sum whose terms are known exactly, by its size
+SINGLE_MILLION = 1e-9  # of a sum of a million single-precision terms, whose roundings average out
 FEW_ULP = 4 * EPSILON  # an elementary function right to two units, against another one

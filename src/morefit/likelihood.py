@@ -203,17 +203,26 @@ class Likelihood(AnyLikelihood):
     def per_event(self, x: ArrayLike) -> Array:
         """Return the normalised density of each event, (events,) or (B, events)."""
         points, one = self.points(x)
-        leaves = tuple(p.expr for p in self.all_parameters)
-        compiled = compile_values((self.model.normalised(),), leaves, self.settings)
-        bound = compiled.bind(self.columns, Events.all_sets(self.events))
-        found = bound(points)[:, 0, :]
+        found = self.event_values(points, self.model.normalised())[:, 0, :]
         return found[0] if one else found
+
+    def event_values(self, full: Array, *wanted: Expr) -> Array:
+        """Return expressions for each set and event, (B, expressions, events)."""
+        leaves = tuple(p.expr for p in self.all_parameters)
+        compiled = compile_values(wanted, leaves, self.settings)
+        return compiled.bind(self.columns, Events.all_sets(self.events))(full)
 
     def bad_events(self, x: ArrayLike) -> BadEvents:
         """Say which events have a density that is zero, negative, infinite or not a number."""
-        densities = np.atleast_2d(self.per_event(x))[0]
-        bad = np.flatnonzero(~((densities >= np.finfo(float).tiny) & (densities < np.inf)))
-        return BadEvents(bad, densities[bad], len(densities))
+        model, (points, _) = self.model, self.points(x)
+        density, logs, formula = self.event_values(
+            points[:1], model.normalised(), model.log_intensity(), model.density()
+        )[0]
+        bad = np.flatnonzero(~np.isfinite(logs))
+        if not len(bad):
+            bad = np.flatnonzero(~((density >= np.finfo(float).tiny) & (density < np.inf)))
+        # where formula and integral are both negative, their quotient would not show what is wrong
+        return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
 
     def integral_error(self, x: ArrayLike) -> float:
         points, _ = self.points(x)

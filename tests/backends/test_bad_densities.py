@@ -15,7 +15,14 @@ from morefit.likelihood import Likelihood
 from morefit.pipeline import Columns, Settings, compile_sums
 
 EVENTS = 4096 + 13
-PLACES = {"first": 0, "in a lane": 3, "end of a block": 4095, "second block": 4096, "tail": 4096 + 9, "last": 4096 + 12}
+PLACES = {
+    "first": 0,
+    "in a lane": 3,
+    "end of a block": 4095,
+    "second block": 4096,
+    "tail": 4096 + 9,
+    "last": 4096 + 12,
+}
 X = mf.Observable("x", -1e300, 1e300)
 K = mf.Parameter("k", 1.0, 0.1, 10.0)
 
@@ -46,7 +53,9 @@ weighted_or_not = pytest.mark.parametrize("weighted", [False, True], ids=["plain
 
 
 def likelihood(case, x, backend, weights=None) -> Likelihood:
-    return mf.Likelihood(mf.Density(case.formula, [X], integral=1), {"x": x}, weights=weights, backend=backend)
+    return mf.Likelihood(
+        mf.Density(case.formula, [X], integral=1), {"x": x}, weights=weights, backend=backend
+    )
 
 
 def good_events(n=EVENTS):
@@ -143,7 +152,9 @@ def test_bad_events_of_the_next_set_never_count(weighted, backend):
     x = good_events(int(sizes.sum()))
     x[3:8], x[9 : 9 + 4097] = -9.0, np.inf
     weights = np.ones(len(x)) if weighted else None
-    request = likelihood(CASES["negative"], good_events(3), backend, None if weights is None else weights[:3]).request(2)
+    request = likelihood(
+        CASES["negative"], good_events(3), backend, None if weights is None else weights[:3]
+    ).request(2)
     compiled = compile_sums(request, (K.expr,), Settings(backend))
     found = compiled.bind(Columns({"x": x}), Events.slices(sizes), weights)(np.ones((5, 1)))
     bad = ~np.isfinite(found).all(axis=1) | (found[:, -1] > 0)

@@ -24,9 +24,7 @@ def assert_same_bits(a, b):
 @models
 def test_any_number_of_threads_gives_the_same_bits(name, kind):
     x = around(model_of(name)[2], 3)
-    found = [
-        bind(sums_of(name, kind, False, Cpu(threads=n)), name, Layout(EVENTS))(x) for n in (1, 2, 3, 4)
-    ]
+    found = [bind(sums_of(name, kind, False, Cpu(threads=n)), name, Layout(EVENTS))(x) for n in (1, 2, 3, 4)]
     for other in found[1:]:
         assert_same_bits(found[0], other)
 
@@ -34,7 +32,9 @@ def test_any_number_of_threads_gives_the_same_bits(name, kind):
 @pytest.mark.slow
 def test_any_number_of_threads_gives_the_same_bits_for_many_parameters():
     x = around(model_of("many")[2], 2)
-    found = [bind(sums_of("many", "hessian", True, Cpu(threads=n)), "many", Layout(9001, True)) for n in (1, 3)]
+    found = [
+        bind(sums_of("many", "hessian", True, Cpu(threads=n)), "many", Layout(9001, True)) for n in (1, 3)
+    ]
     assert_same_bits(found[0](x), found[1](x))
 
 

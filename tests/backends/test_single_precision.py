@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from launching import model_of
-from tolerances import EVENT_ROUNDINGS, SINGLE
+from tolerances import SINGLE, SINGLE_MILLION, TOTAL
 from zoo import mass
 
 import morefit as mf
@@ -24,7 +24,8 @@ def test_single_precision_agrees_with_double(name, weighted, fast):
         some = {key: column[:n] for key, column in data.items()}
         weights = np.linspace(0.5, 1.5, n) if weighted else None
         single, double = (
-            mf.Likelihood(model, some, weights=weights, backend=fast, precision=p) for p in ("single", "double")
+            mf.Likelihood(model, some, weights=weights, backend=fast, precision=p)
+            for p in ("single", "double")
         )
         value, fisher = double.value(x), double.fisher(x)
         size = np.sqrt(n * np.diag(fisher))
@@ -47,7 +48,15 @@ def test_sums_of_a_million_single_precision_terms_lose_no_digits(fast):
     densities = nll.per_event(x)
     np.testing.assert_array_equal(densities, densities.astype(np.float32))
     exact = -math.fsum(np.log(densities.astype(np.longdouble)))
-    assert nll.value(x) == pytest.approx(exact, rel=EVENT_ROUNDINGS)
+    assert nll.value(x) == pytest.approx(exact, rel=SINGLE_MILLION)
+
+
+def test_sums_of_terms_that_single_precision_holds_are_exact(fast):
+    x = mf.Observable("x", 0.0, 10.0)
+    model = mf.Density(x + mf.Parameter("shift", 0.0), [x], integral=1)
+    data = {"x": np.random.default_rng(1).uniform(1.0, 10.0, 10**6).astype(np.float32)}
+    found = mf.Likelihood(model, data, backend=fast, precision="single").value([0.0])
+    assert found == pytest.approx(-math.fsum(np.log(data["x"].astype(np.longdouble))), rel=TOTAL)
 
 
 def test_columns_are_kept_in_single_precision():

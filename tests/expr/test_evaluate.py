@@ -4,14 +4,14 @@ import mpmath
 import numpy as np
 import pytest
 from hypothesis import assume, given
-from judge import judge
-from mp_evaluate import DIGITS, Undefined, mp_evaluate
 from scipy.integrate import dblquad, quad
-from strategies import expressions, points
-from tolerances import QUADRATURE
 
+from judge import judge
 from morefit.expr import Op, column, const, evaluate, make, scalar, where
 from morefit.expr.quadrature import rule_axes, rule_nodes, rule_text
+from mp_evaluate import DIGITS, Undefined, mp_evaluate
+from strategies import expressions, points
+from tolerances import QUADRATURE
 
 a, b, m, n = scalar("a"), scalar("b"), column("m"), column("n")
 

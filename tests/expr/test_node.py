@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 import scipy.special
 from hypothesis import given
-from strategies import expressions
-from tolerances import FEW_ROUNDINGS
 
 from morefit.errors import ModelError
 from morefit.expr import (
@@ -30,7 +28,9 @@ from morefit.expr import (
     to_text,
     where,
 )
-from morefit.expr.node import UFUNCS
+from morefit.expr.node import UFUNCS, _alive
+from strategies import expressions
+from tolerances import FEW_ROUNDINGS
 
 x, y = scalar("x"), scalar("y")
 
@@ -60,8 +60,6 @@ def test_a_scalar_and_a_column_of_one_name_differ():
 
 
 def test_expressions_that_nobody_holds_are_forgotten():
-    from morefit.expr.node import _alive
-
     before = len(_alive)
     node = deep(1000)
     del node

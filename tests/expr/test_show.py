@@ -6,14 +6,12 @@ import re
 import numpy as np
 import pytest
 from hypothesis import assume, given
-from judge import judge
-from strategies import expressions, points
 
+from judge import judge
 from morefit.expr import (
     MEANING,
     Op,
     add_all,
-    apply,
     column,
     const,
     make,
@@ -25,6 +23,7 @@ from morefit.expr import (
 )
 from morefit.expr.quadrature import rule_text
 from morefit.expr.show import COLOURS
+from strategies import expressions, points
 
 a, b, c, m = scalar("a"), scalar("b"), scalar("c"), column("m")
 integral = make(Op.INTEGRAL, (a * m,), rule_text([("m", (5.0, 6.0, 7.0))]))

@@ -5,7 +5,6 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import expressions
 
 from morefit.expr import (
     Op,
@@ -29,6 +28,7 @@ from morefit.expr.quadrature import rule_text
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import simplify
 from morefit.rewrite.stages import regroup, split
+from strategies import expressions
 
 a, b, m = scalar("a"), scalar("b"), column("m")
 PATIENCE = 10.0  # seconds for a graph of 1e5 nodes on a slow machine

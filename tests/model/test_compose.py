@@ -48,7 +48,7 @@ def test_fractions_may_be_numbers():
 def test_fractions_may_be_expressions():
     a, b = mf.Parameter("a", 0.5), mf.Parameter("b", 0.5)
     model = mf.Sum(parts(), fractions=[a * b])
-    assert [p.name for p in model.parameters] == ["a", "b"]
+    assert {p.name for p in model.parameters} == {"a", "b"}
     p = truth()
     np.testing.assert_allclose(at(model, a=0.5, b=0.4), 0.2 * p[0] + 0.8 * p[1], SCIPY_DENSITY)
 
@@ -99,7 +99,7 @@ def test_normalised_density_of_an_extended_sum_integrates_to_one():
 def test_yields_may_be_numbers_and_expressions():
     total, ratio = mf.Parameter("total", 50.0), mf.Parameter("ratio", 0.4)
     model = mf.Sum(parts(3), yields=[total * ratio, total * (1 - ratio), 7])
-    assert [p.name for p in model.parameters] == ["total", "ratio"]
+    assert {p.name for p in model.parameters} == {"total", "ratio"}
     assert evaluate(model.expected_events(), {"total": 50.0, "ratio": 0.4}) == pytest.approx(57)
 
 

@@ -68,7 +68,7 @@ def test_normalisation_costs_nothing_per_event():
         (lambda a: np.exp(-X) * (1 + a * np.cos(3 * X)), [X], lambda a: scipy_integrate.quad(lambda x: np.exp(-x) * (1 + a * np.cos(3 * x)), 0, 1, epsabs=1e-14)[0]),
         (lambda a: 1 + a * np.sin(X * Y), [X, Y], lambda a: 3 + a * scipy_integrate.dblquad(lambda y, x: np.sin(x * y), 0, 1, -1, 2, epsabs=1e-13)[0]),
         (lambda a: X * Y**2 * Z * (a + 2), [X, Y, Z], lambda a: (a + 2) * 0.5 * 3 * 1),
-        (lambda a: (1 + a * X) ** 1 * mf.where(X < 0.3, 1, 2), [X], lambda a: 0.3 + 2 * 0.7 + a * (0.045 + 2 * (0.5 - 0.045))),
+        (lambda a: (1 + a * X) * mf.where(X < 0.3, 1, 2), [X], lambda a: 0.3 + 2 * 0.7 + a * (0.045 + 2 * (0.5 - 0.045))),
         (lambda a: a * abs(X - 0.4) + 1, [X], lambda a: 1 + a * (0.08 + 0.18)),
     ],
 )  # fmt: skip
@@ -103,7 +103,7 @@ def test_issue_products_inside_products_are_opened():
 def test_density_that_mixes_cannot_be_separated():
     a = mf.Parameter("a", 0.5)
     assert separate(np.exp(a * X)) is None
-    assert len(separate((1 + a) * (X + a * X**2))) == 4
+    assert len(separate((1 + a) * (X + a * X**2))) == 2
 
 
 @pytest.mark.parametrize("ranges", [((-0.8, 0.9), (-1, 1)), ((-1, 0), (0.2, 0.7))])
@@ -182,10 +182,14 @@ def test_derivatives_of_a_numerical_integral_are_exact():
     found = mf.Density(given.density(), [X])
     data = {"x": np.linspace(0.05, 0.95, 29)}
     exact, numeric = mf.Likelihood(given, data), mf.Likelihood(found, data)
-    x = [0.41, 0.23]
-    assert numeric.value(x) == pytest.approx(exact.value(x), rel=INTEGRAL_PROMISE)
-    np.testing.assert_allclose(numeric.gradient(x), exact.gradient(x), rtol=INTEGRAL_PROMISE)
-    np.testing.assert_allclose(numeric.hessian(x), exact.hessian(x), rtol=INTEGRAL_PROMISE)
+    order = [[p.name for p in numeric.parameters].index(p.name) for p in exact.parameters]
+    x = np.array([0.41, 0.23])
+    y = x[np.argsort(order)]  # a formula has no order of its own
+    assert numeric.value(y) == pytest.approx(exact.value(x), rel=INTEGRAL_PROMISE)
+    np.testing.assert_allclose(numeric.gradient(y)[order], exact.gradient(x), rtol=INTEGRAL_PROMISE)
+    np.testing.assert_allclose(
+        numeric.hessian(y)[np.ix_(order, order)], exact.hessian(x), rtol=INTEGRAL_PROMISE
+    )
 
 
 def test_derivatives_of_a_numerical_integral_in_two_dimensions_agree_with_differences():

@@ -17,6 +17,7 @@ from morefit.render.vecmath import FAR, FUNCTIONS, define
 from morefit.render.writer import Vector
 
 MAX_ULP = 2.0  # of the exact value, or of SCALES where a function has zeros that it reaches by cancellation
+OTHER_ULP = {"ndtri": 6.0}  # draws random numbers only; two more roundings than the rest is good enough
 DIGITS = 40
 MAIN_WIDTH = 8
 WIDTHS = (1, 2, 4, 8)
@@ -32,6 +33,14 @@ EDGES = (1.0, 0.5, 2.0, 3.0, 4.0, 10.0, 0.55, 0.25, 1.5, 2.5, 0.7071067811865476
 
 def _trigamma(x: Any) -> Any:
     return mp.psi(1, x)
+
+
+def _ndtri(p: Any) -> Any:
+    with mp.workdps(60):
+        half = mp.log(p) if p < 0.5 else mp.log(1 - p)
+        start = mp.sqrt(2) * abs(mp.erfinv(2 * p - 1)) if abs(p - 0.5) < 0.4999 else mp.sqrt(-2 * half) * 0.97
+        root = mp.findroot(lambda z: mp.log(mp.erfc(z / mp.sqrt(2)) / 2) - half, start) if p != 0.5 else 0
+        return -root if p < 0.5 else root
 
 
 def _exp2(x: Any) -> Any:
@@ -67,6 +76,7 @@ SPECS = {
         points=(709.782712893384,),
     ),
     "exp2": Spec(_exp2, ((-1, 1), (-1074, 1023.9), (-1074, -1020), (-150, 127), (1e-3, 2e-3)), (-300, 0)),
+    "ndtri": Spec(_ndtri, ((0, 0.9999), (0.07, 0.08), (0.92, 0.93), (0, 1e-9), (0.499, 0.501)), (-300, -1), (1,)),
     "log": Spec(mp.log, ((0.5, 2), (0.99, 1.01), (0, 100)), (-323, 308), (1,)),
     "sin": Spec(mp.sin, ((-4, 4), (-1e3, 1e3), (-2e9, 2e9), (-7e4, 7e4)), points=MULTIPLES),
     "cos": Spec(mp.cos, ((-4, 4), (-1e3, 1e3), (-2e9, 2e9), (-7e4, 7e4)), points=MULTIPLES),
@@ -213,14 +223,14 @@ def test_every_function_is_measured() -> None:
 @pytest.mark.parametrize("bits", [64, 32])
 def test_main_width_is_right_everywhere(name: str, bits: int) -> None:
     worst, where = worst_ulp(name, Vector(MAIN_WIDTH, bits))
-    assert worst <= MAX_ULP, where
+    assert worst <= OTHER_ULP.get(name, MAX_ULP), where
 
 
 @pytest.mark.parametrize("bits", [64, 32])
 @pytest.mark.parametrize("width", [w for w in WIDTHS if w != MAIN_WIDTH])
 def test_every_width_is_right(name: str, width: int, bits: int) -> None:
     worst, where = worst_ulp(name, Vector(width, bits), STEP)
-    assert worst <= MAX_ULP, where
+    assert worst <= OTHER_ULP.get(name, MAX_ULP), where
 
 
 @pytest.mark.parametrize("bits", [64, 32])

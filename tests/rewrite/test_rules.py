@@ -5,13 +5,13 @@ from itertools import product
 
 import mpmath
 import pytest
-from mp_evaluate import DIGITS, Undefined, mp_evaluate
-from tolerances import FOLDED_CONSTANTS
 
-from morefit.expr import Op, const, evaluate, leaves, make, scalar, wild
+from morefit.expr import Op, column, const, evaluate, leaves, make, scalar, substitute
 from morefit.expr.quadrature import rule_text
 from morefit.rewrite.rules import Collector, Rule, fold_constants
 from morefit.rewrite.simplify import ALGEBRA, normalise
+from mp_evaluate import DIGITS, Undefined, mp_evaluate
+from tolerances import FOLDED_CONSTANTS
 
 REAL = (-2.5, -1.0, -1 / 3, 0.0, 0.25, 1.0, 3.7)  # what a wildcard without a guard may stand for
 
@@ -29,7 +29,9 @@ def points(before, after, guards):
         yield {w.name: value for w, value in zip(wilds, numbers, strict=True)}
 
 
-@pytest.mark.parametrize(("before", "after", "guards"), [i[1:] for i in IDENTITIES], ids=[i[0] for i in IDENTITIES])
+@pytest.mark.parametrize(
+    ("before", "after", "guards"), [i[1:] for i in IDENTITIES], ids=[i[0] for i in IDENTITIES]
+)
 def test_rule_keeps_the_value(before, after, guards):
     tried = 0
     with mpmath.workdps(DIGITS):
@@ -43,11 +45,15 @@ def test_rule_keeps_the_value(before, after, guards):
                 right = mp_evaluate(after, values)
             except Undefined:
                 pytest.fail(f"at {values} the left side is {left} and the right side is not defined")
-            assert abs(left - right) <= FOLDED_CONSTANTS * max(abs(left), 1), f"at {values}: {left} became {right}"
+            assert abs(left - right) <= FOLDED_CONSTANTS * max(abs(left), 1), (
+                f"at {values}: {left} became {right}"
+            )
     assert tried > 0
 
 
-@pytest.mark.parametrize(("before", "after", "guards"), [i[1:] for i in IDENTITIES], ids=[i[0] for i in IDENTITIES])
+@pytest.mark.parametrize(
+    ("before", "after", "guards"), [i[1:] for i in IDENTITIES], ids=[i[0] for i in IDENTITIES]
+)
 def test_rule_invents_no_value(before, after, guards):
     """Where the left side is NaN in numpy, a hole apart, so is the right side."""
     for values in points(before, after, guards):
@@ -58,8 +64,6 @@ def test_rule_invents_no_value(before, after, guards):
 
 
 def in_variables(expr):
-    from morefit.expr import substitute
-
     return substitute(expr, {w: scalar(w.name) for w in leaves(Op.WILD, expr)})
 
 
@@ -89,18 +93,19 @@ def test_numbers_fold():
     assert fold_constants(const(2) ** 3) is const(8)
 
 
-@pytest.mark.parametrize("node", [make(Op.LOG, (const(0),)), const(0) ** -1, make(Op.SQRT, (const(-1),)), const(1e300) ** 2])
+@pytest.mark.parametrize(
+    "node", [make(Op.LOG, (const(0),)), const(0) ** -1, make(Op.SQRT, (const(-1),)), const(1e300) ** 2]
+)
 def test_what_is_not_finite_stays_as_it_is(node):
     assert fold_constants(node) is None
 
 
 def test_issue_an_integral_without_parameters_folds():
     # this used to stay, and then had no place in any stage: the kernel could not be written
-    m = make(Op.COLUMN, value=wild("m").value)
-    (found,) = normalise(make(Op.INTEGRAL, (m**2,), rule_text([("m", (0.0, 3.0))])))
+    (found,) = normalise(make(Op.INTEGRAL, (column("m") ** 2,), rule_text([("m", (0.0, 3.0))])))
     assert found.number == pytest.approx(9.0, rel=FOLDED_CONSTANTS)
 
 
 def test_an_integral_with_parameters_does_not_fold():
-    integral = make(Op.INTEGRAL, (scalar("a") * make(Op.COLUMN, value=wild("m").value),), rule_text([("m", (0.0, 3.0))]))
+    integral = make(Op.INTEGRAL, (scalar("a") * column("m"),), rule_text([("m", (0.0, 3.0))]))
     assert fold_constants(integral) is None

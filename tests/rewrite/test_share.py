@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judge import judge, walk
-from strategies import expressions, points
 
+from judge import judge, walk
 from morefit.expr import multiply_all, price, scalar, toposort
 from morefit.rewrite.share import share
+from strategies import expressions, points
 
 a, b, c, d = (scalar(name) for name in "abcd")
 several = st.lists(expressions(), min_size=1, max_size=3).map(tuple)

@@ -18,11 +18,19 @@ def cache_folder() -> Path | None:
     chosen = os.environ.get("MOREFIT_CACHE_DIR")
     if chosen is not None:
         return Path(chosen) if chosen else None
+    try:
+        return user_folder() / "morefit"
+    except RuntimeError:  # a user without a home
+        return None
+
+
+def user_folder() -> Path:
+    """Return where programs of this user keep what they can make again."""
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "morefit"
+        return Path.home() / "Library" / "Caches"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "morefit" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "morefit"
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home())
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def key_of(*parts: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -134,6 +135,8 @@ class Cpu:
 
 _programs: OrderedDict[str, Code] = OrderedDict()
 _lock = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that nobody is left to open
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def find_code(source: str, summing: bool) -> Code:
@@ -271,7 +274,10 @@ class Workspace:
         self.scalars = np.empty((max(len(kernel.per_call.results), 1), padded))
         self.partials = np.empty(tasks * program.words if self.summing else 0)
         self.counter = np.zeros(1, np.int64)
-        self.keep = launch
+        self.count, self.keep = (
+            events.count,
+            (launch.columns, launch.table, events),
+        )  # not launch: it keeps us
         self.step = events.count + PADDING
         effort = int(np.sum(events.sizes(sets))) * (8 + len(kernel.per_event.lines) + len(kernel.outer) ** 2)
         self.threads = min(program.threads, tasks) if effort > WORTH_THREADS * 8 else 1
@@ -310,9 +316,9 @@ class Workspace:
             self.code.run(self.address)
         else:
             self.code.prepare(self.address)
-            WORKERS.run(self.code.work, self.address, self.threads)
+            WORKERS.run(self.code.work, self.address, self.threads, self)
             if self.code.combine:
                 self.code.combine(self.address)
         if self.summing:
             return self.out.copy()
-        return self.out[:, :, : self.keep.events.count].copy()
+        return self.out[:, :, : self.count].copy()

@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-Job = tuple[Callable[[int], None], int, "SimpleQueue[None]"]
+# what to call, with which argument, where to say that it is done, and who owns the memory it works on: an
+# interrupt may take the caller away while others still write there
+Job = tuple[Callable[[int], None], int, "SimpleQueue[None]", object]
 
 
 class Workers:
@@ -18,12 +20,12 @@ class Workers:
         self.lock = threading.Lock()
         self.count = 0
 
-    def run(self, function: Callable[[int], None], argument: int, threads: int) -> None:
+    def run(self, function: Callable[[int], None], argument: int, threads: int, owner: object) -> None:
         """Call a function that releases the GIL in so many threads at once, this one included."""
         self.grow(threads - 1)
         done: SimpleQueue[None] = SimpleQueue()
         for _ in range(threads - 1):
-            self.jobs.put((function, argument, done))
+            self.jobs.put((function, argument, done, owner))
         try:
             function(argument)
         finally:
@@ -39,11 +41,16 @@ class Workers:
 
 def serve(jobs: SimpleQueue[Job]) -> None:
     while True:
-        function, argument, done = jobs.get()
-        try:
-            function(argument)
-        finally:
-            done.put(None)
+        do(jobs.get())
+
+
+def do(job: Job) -> None:
+    """Do one job; nothing of it stays alive while the thread waits for the next."""
+    function, argument, done, _ = job
+    try:
+        function(argument)
+    finally:
+        done.put(None)
 
 
 WORKERS = Workers()

@@ -49,6 +49,7 @@ MEANING: dict[Op, Callable[..., Any]] = {
     Op.TANH: np.tanh,
     Op.ERF: plain_or(math.erf, "erf"),
     Op.ERFC: plain_or(math.erfc, "erfc"),
+    Op.NDTRI: special("ndtri"),
     Op.LGAMMA: special("gammaln"),
     Op.DIGAMMA: special("digamma"),
     Op.TRIGAMMA: special("polygamma", 1),

@@ -334,6 +334,7 @@ UFUNCS: dict[str, Callable[..., Expr]] = {
     # scipy.special
     "erf": unary(Op.ERF),
     "erfc": unary(Op.ERFC),
+    "ndtri": unary(Op.NDTRI),
     "gammaln": unary(Op.LGAMMA),
     "psi": unary(Op.DIGAMMA),
 }

@@ -38,6 +38,7 @@ class Op(Enum):
     TANH = auto()
     ERF = auto()
     ERFC = auto()
+    NDTRI = auto()  # the inverse of the standard normal distribution
     LGAMMA = auto()
     DIGAMMA = auto()
     TRIGAMMA = auto()
@@ -102,6 +103,7 @@ PRICE: dict[Op, int] = {
     Op.TANH: 45,
     Op.ERF: 60,
     Op.ERFC: 90,
+    Op.NDTRI: 120,
     Op.LGAMMA: 200,
     Op.DIGAMMA: 200,
     Op.TRIGAMMA: 200,

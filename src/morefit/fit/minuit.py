@@ -55,7 +55,6 @@ def fit(
     check_start(likelihood, problem, first)
     ready = time.perf_counter()
     minuit = run_minuit(objective, first, derivatives, strategy, tolerance, max_calls)
-    minos_errors = run_minos(minuit, problem, minos)
     found = time.perf_counter()
     verdict = look_at(objective, np.array(minuit.values), tolerance)
     for _ in range(RETRIES):
@@ -64,7 +63,11 @@ def fit(
         minuit.strategy = max(strategy, 1)
         minuit.migrad(ncall=max_calls)
         verdict = look_at(objective, np.array(minuit.values), tolerance)
-    seconds = {"compile": ready - begin, "minimise": found - ready, "hessian": time.perf_counter() - found}
+    looked = time.perf_counter()
+    seconds = {"compile": ready - begin, "minimise": found - ready, "hessian": looked - found}
+    minos_errors = run_minos(minuit, problem, minos)
+    if minos_errors:
+        seconds["minos"] = time.perf_counter() - looked
     return make_result(likelihood, objective, minuit, verdict, minos_errors, seconds)
 
 
@@ -266,7 +269,10 @@ def run_minos(
 ) -> dict[str, tuple[float, float]]:
     if wanted is False:
         return {}
-    names = list(problem.floating) if wanted is True else list(wanted)
+    if wanted is True:
+        names = list(problem.floating)
+    else:
+        names = [wanted] if isinstance(wanted, str) else list(wanted)
     unknown = [n for n in names if n not in problem.floating]
     if unknown:
         raise FitError(f"fit: minos needs floating parameters, got {', '.join(map(repr, unknown))}")

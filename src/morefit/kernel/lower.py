@@ -20,7 +20,7 @@ class Lowering:
         self.negated: dict[Atom, Atom] = {}
 
     def line(self, op: Op | Arith, *args: Atom) -> str:
-        key = (op, *((type(a), a) for a in args))
+        key = (op, *((type(a), a if isinstance(a, str) else a.hex()) for a in args))  # 0.0 == -0.0
         if key not in self.seen:
             self.seen[key] = f"{self.prefix}{len(self.lines)}"
             self.lines.append(Line(self.seen[key], op, args))
@@ -37,8 +37,8 @@ class Lowering:
         return self.line(node.op, *args)
 
     def multiply(self, nodes: Sequence[Expr], atoms: Sequence[Atom]) -> Atom:
-        negative = any(is_minus_one(n) for n in nodes)
         parts = [a for n, a in zip(nodes, atoms, strict=True) if not is_minus_one(n)]
+        negative = (len(nodes) - len(parts)) % 2 == 1
         total = parts[0] if parts else 1.0
         for part in parts[1:]:
             total = self.line(Op.MUL, total, part)
@@ -62,7 +62,7 @@ class Lowering:
 
     def sign(self, node: Expr, atom: Atom) -> tuple[bool, Atom]:
         """Undo the negation of a term; its line falls away later if nothing else uses it."""
-        if node.op is Op.MUL and any(is_minus_one(n) for n in node.args):
+        if node.op is Op.MUL and atom in self.negated:
             return True, self.negated[atom]
         return False, atom
 

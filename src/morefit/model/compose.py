@@ -43,13 +43,19 @@ class Sum(Pdf):
             )
         if yields is not None and len(self.yields) != count:
             raise ModelError(f"sum: {count} densities need {count} yields, got {len(self.yields)}")
-        first = {o.name for o in self.pdfs[0].observables}
+        first = {o.name: o for o in self.pdfs[0].observables}
         for pdf in self.pdfs:
-            if {o.name for o in pdf.observables} != first:
+            if {o.name for o in pdf.observables} != set(first):
                 raise ModelError(
                     f"sum: its densities must share their observables, got {sorted(first)}"
                     f" and {sorted(o.name for o in pdf.observables)}"
                 )
+            for o in pdf.observables:
+                if o != first[o.name]:
+                    raise ModelError(
+                        f"observable '{o.name}': two different ones share this name in one model,"
+                        f" {first[o.name]!r} and {o!r}; rename one or use the same object"
+                    )
 
     @property
     def weights(self) -> tuple[Expr, ...]:

@@ -56,6 +56,7 @@ EMIT: dict[Op | Arith, Emit] = {
     Op.TANH: function("tanh"),
     Op.ERF: function("erf"),
     Op.ERFC: function("erfc"),
+    Op.NDTRI: function("ndtri"),
     Op.LGAMMA: function("lgamma"),
     Op.DIGAMMA: function("digamma"),
     Op.TRIGAMMA: function("trigamma"),

@@ -41,6 +41,7 @@ PARTIALS: dict[Op, tuple[Expr, ...]] = {
     Op.TANH: (1 - fn(Op.TANH, x) ** 2,),
     Op.ERF: (2 / math.sqrt(math.pi) * fn(Op.EXP, -(x**2)),),
     Op.ERFC: (-2 / math.sqrt(math.pi) * fn(Op.EXP, -(x**2)),),
+    Op.NDTRI: (math.sqrt(2 * math.pi) * fn(Op.EXP, 0.5 * fn(Op.NDTRI, x) ** 2),),
     Op.LGAMMA: (fn(Op.DIGAMMA, x),),
     Op.DIGAMMA: (fn(Op.TRIGAMMA, x),),
     Op.TRIGAMMA: (fn(Op.TETRAGAMMA, x),),

@@ -43,6 +43,7 @@ class CrystalBall(Pdf):
         return sigma * (core + apply(Op.EXP, -0.5 * a**2) * n / a * powers)
 
     def constants(self) -> tuple[Expr, Expr, Expr]:
+        """Return the side of the tail (1 left, -1 right), the size of alpha, and n."""
         alpha = to_expr(self.alpha)
         return where(alpha < 0, -1, 1), abs(alpha), to_expr(self.n)
 

@@ -10,6 +10,7 @@ from morefit.render.vecmath.exponential import cosh, exp, exp2, exp2_flushed, ex
 from morefit.render.vecmath.gamma import digamma, lgamma, tetragamma, trigamma
 from morefit.render.vecmath.inverse import acos, asin, atan, atan2
 from morefit.render.vecmath.logarithm import log, log1p, log_far, pow
+from morefit.render.vecmath.normal import ndtri
 from morefit.render.vecmath.trigonometric import cos, cos_far, sin, sin_far, tan
 from morefit.render.writer import Vector, Writer, function_name
 
@@ -38,6 +39,7 @@ FUNCTIONS: dict[str, Body] = {
     "digamma": digamma,
     "trigamma": trigamma,
     "tetragamma": tetragamma,
+    "ndtri": ndtri,
 }
 FLUSHED: dict[str, Body] = {
     "exp_flushed": exp_flushed,

@@ -1,0 +1,209 @@
+"""Derivatives against numeric ones with many digits."""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import assume, given
+
+from judge import walk
+from morefit.errors import ModelError
+from morefit.expr import (
+    ARITY,
+    COMPARISONS,
+    Op,
+    apply,
+    column,
+    evaluate,
+    make,
+    multiply_all,
+    scalar,
+    toposort,
+    where,
+)
+from morefit.expr.quadrature import rule_text
+from morefit.rewrite.derive import NO_DERIVATIVE, PARTIALS, gradient, hessian
+from mp_evaluate import DIGITS, Undefined, mp_evaluate
+from strategies import FUNCTIONS, SCALARS, expressions, points
+from tolerances import NUMERIC_DERIVATIVE
+from zoo_expressions import kstarmumu, mass_model
+
+x, y, z = scalar("x"), scalar("y"), scalar("z")
+KINKS = COMPARISONS | {Op.ABS, Op.MIN, Op.MAX}
+
+# where to differentiate each operation; the same two numbers for any other
+PLACES = {
+    Op.ASIN: (0.3, -0.7),
+    Op.ACOS: (0.3, -0.7),
+    Op.LOG: (0.3, 2.5),
+    Op.SQRT: (0.3, 2.5),
+    Op.LOG1P: (0.3, -0.6),
+}
+PLACES |= {Op.LGAMMA: (0.3, 4.5), Op.DIGAMMA: (0.3, 4.5), Op.TRIGAMMA: (0.3, 4.5)}
+PAIRS = {Op.POW: ((0.3, -1.2), (2.5, 0.7)), Op.ATAN2: ((0.3, -1.2), (-2.5, 0.7))}
+
+
+def close(found, expected):
+    return abs(found - expected) <= NUMERIC_DERIVATIVE * max(1, abs(expected))
+
+
+def numeric(expr, values, *names):
+    """Differentiate by each name in turn, numerically."""
+    different = sorted(set(names))
+    orders = tuple(names.count(name) for name in different)
+
+    def function(*numbers):
+        return mp_evaluate(expr, {**values, **dict(zip(different, numbers, strict=True))})
+
+    at = tuple(mpmath.mpf(values[name]) for name in different)
+    return mpmath.diff(function, at, orders) if len(at) > 1 else mpmath.diff(function, at[0], orders[0])
+
+
+def cases():
+    for op in PARTIALS:
+        if ARITY[op] == 1:
+            for number in PLACES.get(op, (0.3, -1.2)):
+                yield op, {"x": number}
+        else:
+            for pair in PAIRS.get(op, ((0.3, -1.2), (-0.4, 0.9))):
+                yield op, dict(zip("xy", pair, strict=True))
+
+
+CASES = list(cases())
+IDS = [f"{op.name.lower()} at {list(values.values())}" for op, values in CASES]
+
+
+@pytest.mark.parametrize(("op", "values"), CASES, ids=IDS)
+def test_gradient_of_every_operation(op, values):
+    leaves = [scalar(name) for name in values]
+    expr = apply(op, *leaves)
+    with mpmath.workdps(DIGITS):
+        for leaf, slope in zip(leaves, gradient(expr, leaves), strict=True):
+            assert close(mp_evaluate(slope, values), numeric(expr, values, leaf.name))
+
+
+@pytest.mark.parametrize(
+    ("op", "values"), [c for c in CASES if c[0] is not Op.TRIGAMMA], ids=[i for i in IDS if "tri" not in i]
+)
+def test_hessian_of_every_operation(op, values):
+    leaves = [scalar(name) for name in values]
+    expr = apply(op, *leaves)
+    with mpmath.workdps(DIGITS):
+        for i, row in enumerate(hessian(expr, leaves)):
+            for j, second in enumerate(row):
+                expected = numeric(expr, values, leaves[i].name, leaves[j].name)
+                assert close(mp_evaluate(second, values), expected)
+
+
+def smooth(expr, values):
+    """Say whether an expression is well away from kinks, poles and the edges of domains."""
+    try:
+        with mpmath.workdps(DIGITS):
+            done = walk(expr, values)
+    except (OverflowError, ZeroDivisionError):
+        return False
+    numbers = list(done.values())
+    if not np.all(np.isfinite(numbers)) or max(map(abs, numbers)) > 1e4:
+        return False
+    for node in toposort(expr):
+        sizes = [abs(done[a]) for a in node.args]
+        if node.op in KINKS and len(sizes) == 2 and abs(done[node.args[0]] - done[node.args[1]]) < 0.01:
+            return False
+        if node.op in KINKS | {Op.POW, Op.SQRT, Op.LOG} and sizes[0] < 0.01:
+            return False
+        if node.op in (Op.ASIN, Op.ACOS) and sizes[0] > 0.99:
+            return False
+        if node.op is Op.ATAN2 and min(sizes) < 0.01:
+            return False
+    return True
+
+
+DERIVABLE = [op for op in FUNCTIONS if op not in (NO_DERIVATIVE | {Op.TRIGAMMA})]
+TWICE = [op for op in DERIVABLE if op is not Op.DIGAMMA]
+
+
+@given(expressions(SCALARS, DERIVABLE, 6), points(("a", "b", "c")))
+def test_gradient_of_random_expressions(expr, values):
+    assume(smooth(expr, values))
+    with mpmath.workdps(DIGITS):
+        for leaf, slope in zip(SCALARS, gradient(expr, SCALARS), strict=True):
+            try:
+                expected = numeric(expr, values, leaf.name)
+            except Undefined:
+                assume(False)
+            assert close(mp_evaluate(slope, values), expected)
+
+
+@given(expressions(SCALARS[:2], TWICE, 4), points(("a", "b")))
+def test_hessian_of_random_expressions(expr, values):
+    assume(smooth(expr, values))
+    a, b = SCALARS[:2]
+    (aa,), (ba, bb) = hessian(expr, [a, b])
+    with mpmath.workdps(DIGITS):
+        for second, names in ((aa, "aa"), (ba, "ab"), (bb, "bb")):
+            try:
+                expected = numeric(expr, values, *names)
+            except Undefined:
+                assume(False)
+            assert close(mp_evaluate(second, values), expected)
+
+
+@pytest.mark.parametrize("model", [mass_model(), kstarmumu()], ids=["mass", "kstarmumu"])
+def test_gradient_of_the_models_of_the_paper(model):
+    with mpmath.workdps(DIGITS):
+        for leaf, slope in zip(model.parameters, gradient(model.density, model.parameters), strict=True):
+            assert close(mp_evaluate(slope, model.point), numeric(model.density, model.point, leaf.name))
+
+
+def test_a_size_squared_has_its_second_derivative_at_zero():
+    (row,) = hessian(abs(x) ** 2, [x])
+    assert evaluate(row[0], {"x": 0.0}) == 2.0
+
+
+def test_a_kink_takes_the_slope_of_its_right_side():
+    assert evaluate(gradient(abs(x), [x])[0], {"x": 0.0}) == 1.0
+
+
+def test_a_derivative_goes_through_an_integral():
+    m = column("m")
+    integral = make(Op.INTEGRAL, (np.exp(-x * m) * x,), rule_text([("m", (0.0, 1.0, 2.0))]))
+    (slope,) = gradient(integral, [x])
+    with mpmath.workdps(DIGITS):
+        assert close(mp_evaluate(slope, {"x": 0.8}), numeric(integral, {"x": 0.8}, "x"))
+
+
+def test_an_integral_without_the_parameter_has_no_slope():
+    integral = make(Op.INTEGRAL, (column("m") * y,), rule_text([("m", (0.0, 1.0))]))
+    assert evaluate(gradient(integral, [x])[0], {"y": 1.0}) == 0.0
+
+
+def test_a_choice_is_differentiated_branch_by_branch():
+    (slope,) = gradient(where(x < y, x**2, y), [x])
+    assert slope is where(x < y, 2 * x, 0)
+
+
+def test_the_branch_not_taken_does_no_harm():
+    (slope,) = gradient(where(x > 0, np.log(x), 3 * x), [x])
+    assert evaluate(slope, {"x": 0.0}) == 3.0
+
+
+def test_a_long_product_is_differentiated():
+    factors = [scalar(f"p{k}") for k in range(50)]
+    (slope,) = gradient(multiply_all(*factors), [factors[7]])
+    values = {f.name: 1 + 0.01 * k for k, f in enumerate(factors)}
+    expected = np.prod([values[f.name] for f in factors if f is not factors[7]])
+    assert evaluate(slope, values) == pytest.approx(expected, rel=NUMERIC_DERIVATIVE)
+
+
+def test_tetragamma_has_no_derivative():
+    with pytest.raises(
+        ModelError, match="operation 'tetragamma': has no derivative; take numeric derivatives"
+    ):
+        gradient(apply(Op.TETRAGAMMA, x), [x])
+
+
+def test_what_does_not_depend_on_a_parameter_has_slope_zero():
+    assert gradient(np.exp(y), [x])[0].number == 0.0
+
+
+def test_the_hessian_is_a_lower_triangle():
+    assert [len(row) for row in hessian(x * y * z, [x, y, z])] == [1, 2, 3]

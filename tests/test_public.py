@@ -1,0 +1,77 @@
+"""The public face: what is exported, that it is documented, and what importing it does not drag in."""
+
+import inspect
+import os
+import subprocess
+import sys
+
+import pytest
+
+import morefit as mf
+
+EXPECTED = [
+    "BackendError", "CompileError", "Cpu", "CrystalBall", "DataError", "Dataset", "Density", "Explanation",
+    "Exponential", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "Parameter",
+    "Pdf", "Polynomial", "Product", "Sum", "Uniform", "explain", "fit", "gaussian_constraint", "physics", "where",
+]  # fmt: skip
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+HEAVY = ("scipy", "pandas", "matplotlib", "mpmath", "pyopencl", "uproot")
+
+
+def test_public_names_are_exactly_these():
+    assert sorted(mf.__all__) == sorted(EXPECTED)
+
+
+def test_public_names_come_once():
+    assert len(set(mf.__all__)) == len(mf.__all__)
+
+
+@pytest.mark.parametrize("name", mf.__all__)
+def test_public_name_is_there_and_documented(name):
+    found = getattr(mf, name)
+    own = vars(found).get("__doc__") if inspect.isclass(found) else found.__doc__
+    assert own
+    assert own.strip()
+    assert not own.startswith(f"{name}("), "a dataclass made this text up"
+
+
+@pytest.mark.parametrize("name", [n for n in mf.__all__ if inspect.isclass(getattr(mf, n))])
+def test_public_methods_are_documented(name):
+    kind = getattr(mf, name)
+    missing = [
+        f"{name}.{method}"
+        for method, member in inspect.getmembers(kind)
+        if not method.startswith("_")
+        and (inspect.isfunction(member) or isinstance(member, property))
+        and (getattr(member, "__module__", "") or "").startswith("morefit")
+        and not inspect.getdoc(member)
+    ]
+    assert not missing
+
+
+def test_errors_are_one_family():
+    errors = [getattr(mf, n) for n in mf.__all__ if n.endswith("Error")]
+    assert len(errors) == 6
+    assert all(issubclass(e, mf.MorefitError) for e in errors)
+    assert issubclass(mf.ModelError, ValueError)
+    assert issubclass(mf.FitError, RuntimeError)
+
+
+def test_version_is_that_of_the_package():
+    assert mf.__version__.count(".") == 2
+
+
+def test_importing_is_light():
+    code = f"import sys, morefit; print([m for m in {HEAVY!r} if m in sys.modules])"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=ENVIRONMENT
+    )
+    assert found.stdout.strip() == "[]"
+
+
+def test_importing_writes_nothing():
+    code = "import morefit"
+    found = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True, env=ENVIRONMENT
+    )
+    assert found.stdout == found.stderr == ""
