@@ -21,10 +21,9 @@ This file is made by `python docs/make_map.py`; change the docstrings instead of
 
 def make_map() -> str:
     """Return the text of the map."""
-    layers = read_layers()
-    named = {room for layer in layers for room in layer}
-    others = sorted({room_of(path) for path in modules()} - named)
-    rooms = [*others, *(room for layer in layers for room in layer)]
+    found = {room_of(path) for path in modules()}
+    named = [room for layer in read_layers() for room in layer if room in found]
+    rooms = [*sorted(found - set(named)), *named]
     return "\n".join([HEAD, *map(section, rooms)])
 
 

@@ -26,7 +26,9 @@ def draw_masses(events: int, rng: np.random.Generator) -> np.ndarray:
     signal = rng.normal(TRUTH["mu"], TRUTH["sigma"], events)  # the range is four standard deviations away
     reach = np.expm1(TRUTH["alpha"] * (HIGH - LOW))
     background = LOW + np.log1p(rng.random(events) * reach) / TRUTH["alpha"]
-    return np.where(rng.random(events) < TRUTH["fsig"], signal, background)
+    is_signal = rng.random(events) < TRUTH["fsig"]
+    print(f"drew {is_signal.sum()} signal events of {events}")
+    return np.where(is_signal, signal, background)
 
 
 def main() -> None:

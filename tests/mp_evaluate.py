@@ -47,6 +47,7 @@ MEANING = {
     Op.TANH: mpmath.tanh,
     Op.ERF: mpmath.erf,
     Op.ERFC: mpmath.erfc,
+    Op.NDTRI: lambda x: mpmath.sqrt(2) * mpmath.erfinv(2 * x - 1),
     Op.LGAMMA: lambda x: mpmath.log(abs(mpmath.gamma(x))),
     Op.DIGAMMA: lambda x: mpmath.psi(0, x),
     Op.TRIGAMMA: lambda x: mpmath.psi(1, x),

@@ -20,7 +20,9 @@ POSITIVE = (
     lambda x: x,
 )
 UNIT = (lambda x: apply(Op.TANH, x), lambda x: 0.9 * apply(Op.SIN, x))
+PROBABILITY = (lambda x: 0.5 + 0.45 * apply(Op.SIN, x), lambda x: 1 / (1 + x**2))
 DOMAIN = {
+    Op.NDTRI: PROBABILITY,
     Op.EXP: SMALL,
     Op.EXP2: SMALL,
     Op.EXPM1: SMALL,
@@ -36,7 +38,7 @@ DOMAIN = {
     Op.ASIN: UNIT,
     Op.ACOS: UNIT,
 }
-SPECIAL = {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL} | COMPARISONS
+SPECIAL = {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL, Op.LOOKUP} | COMPARISONS
 PAIRS = (Op.ATAN2, Op.MIN, Op.MAX)
 FUNCTIONS = [op for op in Op if op not in LEAVES | SPECIAL and op not in PAIRS]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from tolerances import DIFFERENCES, FEW_ROUNDINGS, NUMPY_SUM, RECORDED_DIGITS, SCIPY_DENSITY
 
 import morefit as mf
 from morefit.likelihood import JointLikelihood
+from tolerances import DIFFERENCES, FEW_ROUNDINGS, NUMPY_SUM, RECORDED_DIGITS, SCIPY_DENSITY
 
 REFERENCE = Path(__file__).parent / "reference"
 M = mf.Observable("m", 5.0, 7.0)
@@ -226,7 +226,9 @@ def test_constraint_may_bring_a_parameter_of_its_own():
     scale = mf.Parameter("scale", 1.0)
     model = mass(mu=5.28, sigma=SIGMA * scale)
     likelihood = mf.Likelihood(
-        model, {"m": events()}, constraints=[mf.gaussian_constraint(scale * mf.Parameter("extra", 2.0), 2.1, 0.1)]
+        model,
+        {"m": events()},
+        constraints=[mf.gaussian_constraint(scale * mf.Parameter("extra", 2.0), 2.1, 0.1)],
     )
     assert "extra" in [p.name for p in likelihood.parameters]
     x = vector(likelihood, scale=1.0, extra=2.0)
@@ -270,7 +272,9 @@ def test_likelihoods_of_two_models_share_parameters_by_name():
     assert sorted(p.name for p in both.parameters) == ["alpha", "fsig", "mu", "sigma", "tau"]
     point = vector(both, tau=1.1)
     parts = [vector(part, tau=1.1) for part in (other, first)]
-    assert both.value(point) == pytest.approx(other.value(parts[0]) + first.value(parts[1]), rel=FEW_ROUNDINGS)
+    assert both.value(point) == pytest.approx(
+        other.value(parts[0]) + first.value(parts[1]), rel=FEW_ROUNDINGS
+    )
     gradient, hessian = both.gradient(point), both.hessian(point)
     names = [p.name for p in both.parameters]
     total, square = np.zeros(5), np.zeros((5, 5))
@@ -294,7 +298,9 @@ def test_sums_of_likelihoods_are_flat():
 
 def test_conflicting_definitions_of_a_parameter_are_both_shown():
     other = mf.Likelihood(mass(mu=mf.Parameter("mu", 5.3, 5.0, 6.0)), {"m": events()})
-    with pytest.raises(mf.ModelError, match=r"parameter 'mu': two different .*start=5\.28.*start=5\.3.*rename one"):
+    with pytest.raises(
+        mf.ModelError, match=r"parameter 'mu': two different .*start=5\.28.*start=5\.3.*rename one"
+    ):
         mf.Likelihood(mass(), {"m": events()}) + other
 
 
@@ -464,7 +470,9 @@ def test_recorded_value_at_the_start(recorded):
 def test_recorded_gradient_at_the_start(recorded):
     found, likelihood, order = recorded
     x = np.array(found["start_values"])[order]
-    np.testing.assert_allclose(2 * likelihood.gradient(x), np.array(found["grad_at_start"])[order], RECORDED_DIGITS)
+    np.testing.assert_allclose(
+        2 * likelihood.gradient(x), np.array(found["grad_at_start"])[order], RECORDED_DIGITS
+    )
 
 
 def test_recorded_hessian_at_the_start(recorded):

@@ -12,7 +12,8 @@ import morefit as mf
 EXPECTED = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "DataError", "Dataset", "Density", "Explanation",
     "Exponential", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "Parameter",
-    "Pdf", "Polynomial", "Product", "Sum", "Uniform", "explain", "fit", "gaussian_constraint", "physics", "where",
+    "Pdf", "Polynomial", "Product", "Sum", "Uniform", "explain", "fit", "gaussian_constraint", "generate",
+    "physics", "where",
 ]  # fmt: skip
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 HEAVY = ("scipy", "pandas", "matplotlib", "mpmath", "pyopencl", "uproot")
@@ -72,6 +73,10 @@ def test_importing_is_light():
 def test_importing_writes_nothing():
     code = "import morefit"
     found = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True, env=ENVIRONMENT
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=ENVIRONMENT,
     )
     assert found.stdout == found.stderr == ""

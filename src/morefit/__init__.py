@@ -7,6 +7,7 @@ from morefit.errors import BackendError, CompileError, DataError, FitError, Mode
 from morefit.explain import Explanation, explain
 from morefit.expr import where
 from morefit.fit import FitResult, fit
+from morefit.generate import generate
 from morefit.likelihood import Likelihood, gaussian_constraint
 from morefit.model import (
     CrystalBall,
@@ -25,6 +26,6 @@ from morefit.model import (
 __all__ = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "DataError", "Dataset", "Density", "Explanation",
     "Exponential", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "Parameter",
-    "Pdf", "Polynomial", "Product", "Sum", "Uniform", "explain", "fit", "gaussian_constraint", "physics", "where",
+    "Pdf", "Polynomial", "Product", "Sum", "Uniform", "explain", "fit", "gaussian_constraint", "generate", "physics", "where",
 ]  # fmt: skip
 __version__ = "0.1.0"

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from morefit.backend import Array, Backend, Buffer, Events, Launch, Program
-from morefit.expr import Expr, Op, column, leaves, make, scalar, substitute, toposort
+from morefit.expr import Expr, Op, Table, column, leaves, make, scalar, substitute, toposort
 from morefit.expr.quadrature import rule_nodes
 from morefit.kernel import Body, Frame, Kernel, Precision, Reduce, Result, lower
 from morefit.kernel.sums import WEIGHT, Assembled, Assembler, Request, event_terms, set_terms
@@ -166,6 +166,16 @@ def compile_values(outputs: tuple[Expr, ...], parameters: tuple[Expr, ...], sett
     return finish("values", Frame.STORE, stages, assembled, len(outputs), [], parameters, settings, clock)
 
 
+@lru_cache(maxsize=64)
+def compile_sampler(drawn: tuple[Expr, ...], accept: Expr, above: Expr, backend: Backend) -> Compiled:
+    """Compile the drawing of events: expressions of the columns "uniform 0", "uniform 1", ..."""
+    clock = Clock()
+    stages = split(regroup((*drawn, accept, above)), "none")
+    clock.stop("split")
+    assembled = Assembled(stages.per_event, ())
+    return finish("sample", Frame.SAMPLE, stages, assembled, len(drawn), [], (), Settings(backend), clock)
+
+
 def compile_integrals(
     rule: str, bodies: Sequence[Expr], parameters: tuple[Expr, ...], settings: Settings
 ) -> Compiled:
@@ -194,14 +204,15 @@ def finish(
     per_call, integrals, extra = take_integrals(per_call, parameters, settings)
     given = {leaf: leaf.name for leaf in (*parameters, *extra)}
     prologue = lower(per_call, given, "p")
-    body = lower(loop, {leaf: leaf.name for leaf in (*used, *columns)})
+    tables = {leaf: leaf.value for leaf in toposort(*loop) if isinstance(leaf.value, Table)}
+    body = lower(loop, {leaf: leaf.name for leaf in (*used, *columns, *tables)})
     pairs = len(assembled.outer)
     outer = body.results[len(assembled.results) : len(assembled.results) + pairs]
     kernel = Kernel(
         name, frame, tuple(given.values()), prologue, tuple(leaf.name for leaf in used),
         tuple(leaf.name for leaf in columns), Body(body.lines, body.results), assembled.reduce, outputs,
         outer, body.results[len(assembled.results) + pairs :], assembled.outer_output, assembled.outer_sign,
-        tuple((len(used) + i, k) for i, (k, _) in enumerate(wanted)), settings.precision,
+        tuple(tables.values()), tuple((len(used) + i, k) for i, (k, _) in enumerate(wanted)), settings.precision,
     )  # fmt: skip
     clock.stop("lower")
     program = settings.backend.compile(kernel)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from morefit.backend import Backend, Cpu, Reference, cpu
@@ -13,19 +15,30 @@ COMPILED: dict[str, Backend] = {
     "width-2": Cpu(threads=1, width=2),
     "width-1": Cpu(threads=1, width=1),
 }
+FOLDER = Path(__file__).parent
 JUDGE: dict[str, Backend] = {"reference": Reference()}
-CHEAP = {"mass", "kstarmumu", "gaussian"}  # models that compile fast enough to be tried at every width
+CHEAP = {"mass", "kstarmumu", "gaussian"}  # models that compile fast enough to be tried on every backend
+EVERYWHERE = {
+    "test_sums",
+    "test_operations",
+    "test_determinism",
+}  # files that try every width in the quick run
+FIRST = {"cpu", "width-1", "reference"}  # the others try these: vectors, no vectors, numpy
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Call slow what takes seconds to compile."""
+    """Call slow what takes seconds to compile and tells little more."""
     for item in items:
+        if item.path.parent != FOLDER:
+            continue
         chosen = (
             item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
         )
-        name, place = chosen.get("name"), chosen.get("fast", chosen.get("backend", ""))
-        if name == "many" or (name and name not in CHEAP and place.startswith("width")):
+        name, place = chosen.get("name", "mass"), chosen.get("fast", chosen.get("backend", "cpu"))
+        dear = name not in CHEAP and place not in {"cpu", "reference"}
+        rare = item.path.stem not in EVERYWHERE and place not in FIRST
+        if name == "many" or dear or rare:
             item.add_marker(pytest.mark.slow)
 
 

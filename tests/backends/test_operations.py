@@ -41,7 +41,8 @@ EDGES = (
     -1e5,
 )
 DENORMAL = (5e-324, -1e-310)
-OPERATIONS = [op for op in Op if op not in LEAVES and op is not Op.INTEGRAL]
+OF_TABLES = {Op.INTEGRAL, Op.LOOKUP}  # take more than numbers
+OPERATIONS = [op for op in Op if op not in LEAVES and op not in OF_TABLES]
 GAMMAS = {Op.LGAMMA, Op.DIGAMMA, Op.TRIGAMMA, Op.TETRAGAMMA}  # mpmath judges them in tests/render
 NAMES = ("x", "y", "z")
 FEW, MANY = 6, 60  # kernels of random expressions on each backend

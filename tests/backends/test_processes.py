@@ -300,6 +300,7 @@ def test_memory_is_flat_over_many_evaluations():
     assert growth(step, 100, 2000) < LEAK
 
 
+@pytest.mark.slow
 def test_memory_is_flat_over_many_likelihoods_of_one_model():
     model, data, x = mass(10_000)
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -128,6 +129,7 @@ def test_latex_closes_what_it_opens(expr):
     assert text.count(r"\left") == text.count(r"\right")
 
 
+@cache
 def deep(levels=35_000):
     node = a
     for _ in range(levels):
@@ -142,6 +144,7 @@ def shared(levels=1000):
     return node
 
 
+@cache
 def wide(terms=100_000):
     return add_all(*(scalar(f"p{k}") * m for k in range(terms)))
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy import stats
-from tolerances import FEW_ROUNDINGS, NUMPY_SUM, SCIPY_DENSITY
 
 import morefit as mf
 from morefit.expr import evaluate
+from tolerances import FEW_ROUNDINGS, NUMPY_SUM, SCIPY_DENSITY
 
 X = mf.Observable("x", 0.0, 2.0)
 Y = mf.Observable("y", -1.0, 1.0)
@@ -42,7 +42,9 @@ def test_last_density_gets_what_is_left():
 
 def test_fractions_may_be_numbers():
     p = truth()
-    np.testing.assert_allclose(at(mf.Sum(parts(), fractions=[0.25])), 0.25 * p[0] + 0.75 * p[1], SCIPY_DENSITY)
+    np.testing.assert_allclose(
+        at(mf.Sum(parts(), fractions=[0.25])), 0.25 * p[0] + 0.75 * p[1], SCIPY_DENSITY
+    )
 
 
 def test_fractions_may_be_expressions():
@@ -205,7 +207,9 @@ def test_one_density_is_not_enough(make, kind):
     [(lambda p: mf.Sum(p, fractions=[0.5]), "sum"), (lambda p: mf.Product(p), "product")],
 )
 def test_formula_in_place_of_a_density_is_explained(make, kind):
-    with pytest.raises(mf.ModelError, match=rf"{kind}: takes densities, got Expr; wrap a formula in mf\.Density"):
+    with pytest.raises(
+        mf.ModelError, match=rf"{kind}: takes densities, got Expr; wrap a formula in mf\.Density"
+    ):
         make([mf.Uniform(X), X**2])
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from scipy import stats
-from tolerances import FEW_ROUNDINGS, NUMPY_SUM, SCIPY_DENSITY
 
 import morefit as mf
 from morefit.expr import ONE, Op, evaluate, toposort
 from morefit.expr.node import _alive
 from morefit.model.pdf import check_model
+from tolerances import FEW_ROUNDINGS, NUMPY_SUM, SCIPY_DENSITY
 
 X = mf.Observable("x", 0.0, 2.0)
 Y = mf.Observable("y", -1.0, 1.0)
@@ -43,7 +43,9 @@ def test_integral_in_an_observable_is_refused():
 
 
 def test_observable_missing_from_the_list_is_named():
-    with pytest.raises(mf.ModelError, match=r"density: its formula uses 'y', missing from observables \['x'\]"):
+    with pytest.raises(
+        mf.ModelError, match=r"density: its formula uses 'y', missing from observables \['x'\]"
+    ):
         mf.Density(X + Y, [X])
 
 
@@ -81,7 +83,9 @@ def test_fixed_parameters_are_listed():
 
 def test_two_parameters_of_one_name_are_both_shown():
     model = mf.Gaussian(X, mf.Parameter("a", 1.0), mf.Parameter("a", 0.5))
-    with pytest.raises(mf.ModelError, match=r"parameter 'a': two different .*start=1\.0.*start=0\.5.*rename one"):
+    with pytest.raises(
+        mf.ModelError, match=r"parameter 'a': two different .*start=1\.0.*start=0\.5.*rename one"
+    ):
         _ = model.parameters
 
 

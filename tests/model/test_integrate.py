@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import integrate as scipy_integrate
 from scipy.special import erf
-from tolerances import DIFFERENCES, INTEGRAL_PROMISE, TERM_INTEGRAL
 
 import morefit as mf
 from morefit.expr import Op, evaluate, leaves, toposort
 from morefit.model.integrate import integral_error, open_products, separate
+from tolerances import DIFFERENCES, INTEGRAL_PROMISE, TERM_INTEGRAL
 
 X = mf.Observable("x", 0.0, 1.0)
 Y = mf.Observable("y", -1.0, 2.0)
@@ -29,7 +29,7 @@ def peak(mu, sigma, low=0.0, high=1.0):
 
 def angles():
     ctl, ctk = mf.Observable("ctl", -1, 1), mf.Observable("ctk", -1, 1)
-    FL = mf.Parameter("FL", 0.6, 0, 1)  # noqa: N806
+    FL = mf.Parameter("FL", 0.6, 0, 1)
     formula = 9 / 16 * ((1 - FL) / 2 * (1 - ctk**2) * (1 + ctl**2) + 2 * FL * ctk**2 * (1 - ctl**2))
     return mf.Density(formula, observables=[ctl, ctk])
 
@@ -47,7 +47,7 @@ def test_integral_depends_on_no_observable():
 
 
 def test_normalisation_costs_nothing_per_event():
-    FL = angles().parameters[0]  # noqa: N806
+    FL = angles().parameters[0]
     pdf = angles()
     by_hand = mf.Density(pdf.formula, pdf.observables, integral=1 + 0 * FL)
     data = {"ctl": np.linspace(-1, 1, 9), "ctk": np.linspace(-1, 1, 9)}
@@ -77,7 +77,9 @@ def test_sums_of_parameters_times_event_terms_are_exact(density, box, expected):
     integral = mf.Density(density(a), box).integral()
     assert not is_numeric(integral)
     for value in (0.0, 0.5, 0.9):
-        assert evaluate(integral, {"a": value}) == pytest.approx(expected(value), rel=TERM_INTEGRAL, abs=TERM_INTEGRAL)
+        assert evaluate(integral, {"a": value}) == pytest.approx(
+            expected(value), rel=TERM_INTEGRAL, abs=TERM_INTEGRAL
+        )
 
 
 def test_terms_that_cancel_are_dropped():
@@ -143,7 +145,9 @@ def test_one_dimension_keeps_the_promise(tau):
     parameter = mf.Parameter("tau", tau, tau / 2, tau * 2)
     integral = mf.Density(np.sqrt(X + 0.01) * np.exp(-X / parameter), [X]).integral()
     for value in (tau, 0.8 * tau, 1.3 * tau):
-        expected, _ = scipy_integrate.quad(lambda x, t=value: np.sqrt(x + 0.01) * np.exp(-x / t), 0, 1, epsabs=1e-14, epsrel=1e-13)
+        expected, _ = scipy_integrate.quad(
+            lambda x, t=value: np.sqrt(x + 0.01) * np.exp(-x / t), 0, 1, epsabs=1e-14, epsrel=1e-13
+        )
         assert evaluate(integral, {"tau": value}) == pytest.approx(expected, rel=INTEGRAL_PROMISE)
 
 
@@ -228,18 +232,24 @@ def test_integral_error_sees_a_rule_that_no_longer_fits():
 )  # fmt: skip
 def test_density_with_a_pole_is_refused(density):
     # the simple poles used to be given an integral that stopped where the panels became too narrow
-    with pytest.raises(mf.ModelError, match="could not be integrated to .* at the start values; give an integral"):
+    with pytest.raises(
+        mf.ModelError, match=r"could not be integrated to .* at the start values; give an integral"
+    ):
         mf.Density(density, [X]).integral()
 
 
 def test_density_that_is_no_number_in_its_range_is_refused():
     a = mf.Parameter("a", 1.0)
-    with pytest.raises(mf.ModelError, match="could not be integrated .*narrower ranges or better start values"):
+    with pytest.raises(
+        mf.ModelError, match=r"could not be integrated .*narrower ranges or better start values"
+    ):
         mf.Density(np.sqrt(X - a * 0.5), [X]).integral()
 
 
 def test_four_dimensions_are_refused_with_a_way_out():
     boxes = [mf.Observable(n, 0.0, 1.0) for n in "uvwt"]
     pdf = mf.Density(1 + boxes[0] * boxes[1] * boxes[2] * boxes[3], boxes)
-    with pytest.raises(mf.ModelError, match="in 1 to 3 dimensions, got 4; give an integral, or write it as a product"):
+    with pytest.raises(
+        mf.ModelError, match="in 1 to 3 dimensions, got 4; give an integral, or write it as a product"
+    ):
         pdf.integral()

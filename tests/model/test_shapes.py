@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 from scipy import integrate, stats
-from tolerances import FEW_ROUNDINGS, SCIPY_DENSITY, SHAPE, UNIT_INTEGRAL
 
 import morefit as mf
 from morefit.expr import evaluate
 from morefit.model import formulas, shapes
 from morefit.rewrite.derive import gradient, hessian
 from morefit.rewrite.simplify import normalise
+from tolerances import FEW_ROUNDINGS, SCIPY_DENSITY, SHAPE, UNIT_INTEGRAL
 
 DIGITS = 60
 PHI = np.pi
@@ -388,6 +388,23 @@ def test_issue_steep_exponential_does_not_overflow(slope):
     assert likelihood.hessian([slope])[0, 0] == pytest.approx(2 / slope**2, rel=1e-6)
 
 
+@pytest.mark.parametrize("limits", [(-np.inf, 0.0), (0.0, np.inf), (-np.inf, np.inf), (-50.0, 50.0)])
+@pytest.mark.parametrize("size", [0.0, 1e-12, 1e-6, 1e-3, 0.7, 2.0, 30.0])
+def test_limits_of_a_slope_change_nothing_but_the_way_it_is_computed(limits, size):
+    row = ROWS["Exponential"]
+    slope = -size if limits[1] == 0 else size
+    point = exponential_point(slope, 5.0, 7.0)
+    pdf = mf.Exponential(mf.Observable("x", 5.0, 7.0), mf.Parameter("slope", 0.0, *limits))
+    likelihood = mf.Likelihood(pdf, {"x": np.array([point.at])})
+    value, (first,), ((second,),) = judged(row, point)
+    (unit,) = point.units
+    assert likelihood.value([slope]) == pytest.approx(-value, rel=SHAPE, abs=SHAPE * point.scale)
+    assert -likelihood.gradient([slope])[0] * unit == pytest.approx(first, rel=SHAPE, abs=SHAPE * point.scale)
+    assert -likelihood.hessian([slope])[0, 0] * unit**2 == pytest.approx(
+        second, rel=SHAPE, abs=SHAPE * point.scale
+    )
+
+
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_lone_gaussian_keeps_its_logarithm_a_hundred_sigma_out(backend):
     x = mf.Observable("x", 5.0, 7.0)
@@ -434,7 +451,7 @@ def kstar(ctl=(-1.0, 1.0), ctk=(-1.0, 1.0), phi=(-PHI, PHI)):
     return mf.physics.KstarMuMu(*observables, *(mf.Parameter(n, v, -1, 1) for n, v in KSTAR.items()))
 
 
-def angular(ctl, ctk, phi, FL, S3, S4, S5, AFB, S7, S8, S9):  # noqa: N803
+def angular(ctl, ctk, phi, FL, S3, S4, S5, AFB, S7, S8, S9):
     """The density as the paper writes it, in angles."""
     k, l = np.arccos(ctk), np.arccos(ctl)  # noqa: E741
     return 9 / 32 / np.pi * (

@@ -311,7 +311,7 @@ def specials(bits: int) -> Iterator[tuple[str, float, float]]:
         ("tetragamma", 0.0, -INF),
         ("tetragamma", -0.0, INF),
         ("tetragamma", -1.0, NAN),
-        ("tetragamma", INF, 0.0),
+        ("tetragamma", INF, -0.0),
         ("tetragamma", -INF, NAN),
         ("trigamma", 0.0, INF),
         ("trigamma", -0.0, INF),

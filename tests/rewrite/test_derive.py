@@ -39,6 +39,7 @@ PLACES = {
     Op.LOG1P: (0.3, -0.6),
 }
 PLACES |= {Op.LGAMMA: (0.3, 4.5), Op.DIGAMMA: (0.3, 4.5), Op.TRIGAMMA: (0.3, 4.5)}
+PLACES |= {Op.NDTRI: (0.3, 0.9)}
 PAIRS = {Op.POW: ((0.3, -1.2), (2.5, 0.7)), Op.ATAN2: ((0.3, -1.2), (-2.5, 0.7))}
 
 
@@ -60,6 +61,8 @@ def numeric(expr, values, *names):
 
 def cases():
     for op in PARTIALS:
+        if op is Op.LOOKUP:  # needs a table
+            continue
         if ARITY[op] == 1:
             for number in PLACES.get(op, (0.3, -1.2)):
                 yield op, {"x": number}
@@ -68,11 +71,10 @@ def cases():
                 yield op, dict(zip("xy", pair, strict=True))
 
 
-CASES = list(cases())
-IDS = [f"{op.name.lower()} at {list(values.values())}" for op, values in CASES]
+CASES = [pytest.param(op, v, id=f"{op.name.lower()} at {list(v.values())}") for op, v in cases()]
 
 
-@pytest.mark.parametrize(("op", "values"), CASES, ids=IDS)
+@pytest.mark.parametrize(("op", "values"), CASES)
 def test_gradient_of_every_operation(op, values):
     leaves = [scalar(name) for name in values]
     expr = apply(op, *leaves)
@@ -81,9 +83,7 @@ def test_gradient_of_every_operation(op, values):
             assert close(mp_evaluate(slope, values), numeric(expr, values, leaf.name))
 
 
-@pytest.mark.parametrize(
-    ("op", "values"), [c for c in CASES if c[0] is not Op.TRIGAMMA], ids=[i for i in IDS if "tri" not in i]
-)
+@pytest.mark.parametrize(("op", "values"), [c for c in CASES if c.values[0] is not Op.TRIGAMMA])
 def test_hessian_of_every_operation(op, values):
     leaves = [scalar(name) for name in values]
     expr = apply(op, *leaves)
@@ -109,6 +109,8 @@ def smooth(expr, values):
         if node.op in KINKS and len(sizes) == 2 and abs(done[node.args[0]] - done[node.args[1]]) < 0.01:
             return False
         if node.op in KINKS | {Op.POW, Op.SQRT, Op.LOG} and sizes[0] < 0.01:
+            return False
+        if node.op is Op.NDTRI and not 0.01 < sizes[0] < 0.99:
             return False
         if node.op in (Op.ASIN, Op.ACOS) and sizes[0] > 0.99:
             return False

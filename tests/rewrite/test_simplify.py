@@ -91,7 +91,7 @@ BECOMES = [
     (x + x + x, 3 * x),
     (x / x, const(1)),
     (x - x, const(0)),
-    (-(-x), x),
+    (0 - (-x), x),
     (np.exp(x) * np.exp(-x), const(1)),
     (np.sin(-x) + np.sin(x), const(0)),
     (abs(x**2), x**2),

@@ -51,6 +51,20 @@ class Buffer(Protocol):
     @property
     def count(self) -> int: ...
 
+    @property
+    def values(self) -> Array:
+        """The numbers, on the host."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Events that were drawn, set after set, and what went wrong."""
+
+    columns: tuple[Buffer, ...]
+    above: int  # vectors of events in which a density was above its envelope
+    given_up: int  # vectors of events that found no acceptable candidate
+
 
 class Launch(Protocol):
     """A program bound to data, to be called with parameter sets."""
@@ -77,6 +91,10 @@ class Program(Protocol):
 
     def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> Launch:
         """Bind columns; ``steps`` says how far each moves from set to set (0 unless given)."""
+        ...
+
+    def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
+        """Draw the events of each set, a toy each, from random numbers that the seed and its number determine."""
         ...
 
 

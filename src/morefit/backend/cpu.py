@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import threading
 import time
@@ -16,7 +17,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from morefit.backend.base import Array, Buffer, Events, Integers
+from morefit.backend.base import Array, Buffer, Drawn, Events, Integers
 from morefit.backend.cache import key_of, load, store
 from morefit.backend.workers import WORKERS, available_cores
 from morefit.errors import BackendError, CompileError
@@ -73,6 +74,10 @@ class Column:
     @property
     def address(self) -> int:
         return int(self.numbers.ctypes.data)
+
+    @property
+    def values(self) -> Array:
+        return self.numbers[: self.count].astype(np.float64, copy=False)
 
 
 def aligned(count: int, kind: type[np.floating[Any]] = np.float64) -> np.ndarray[Any, Any]:
@@ -216,6 +221,11 @@ class CpuProgram:
         assert all(isinstance(c, Column) for c in columns)
         return CpuLaunch(self, tuple(columns), events, tuple(steps) or (0,) * len(columns))  # type: ignore[arg-type]
 
+    def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
+        """Draw the events of each set, a toy each, from random numbers that the seed and its number determine."""
+        launch = CpuLaunch(self, (), events, ())
+        return Workspace(launch, len(parameters)).draw(parameters, seed, first_toy)
+
     @property
     def words(self) -> int:
         """How many words each task leaves for ``combine``."""
@@ -229,9 +239,10 @@ class CpuLaunch:
     def __init__(
         self, program: CpuProgram, columns: tuple[Column, ...], events: Events, steps: tuple[int, ...]
     ) -> None:
-        assert len(columns) == len(program.kernel.columns) == len(steps)
         self.program, self.columns, self.events = program, columns, events
+        self.tables = [np.array(table.array) for table in program.kernel.tables]
         pairs = [(c.address, s) for c, s in zip(columns, steps, strict=True)]
+        pairs += [(int(table.ctypes.data), 0) for table in self.tables]
         self.table = np.array(pairs, np.int64).reshape(-1)
         self.free: dict[int, list[Workspace]] = {}
 
@@ -272,17 +283,22 @@ class Workspace:
         tasks = len(self.task_set)
         self.parameters = np.ones((len(kernel.parameters), padded))
         self.scalars = np.empty((max(len(kernel.per_call.results), 1), padded))
-        self.partials = np.empty(tasks * program.words if self.summing else 0)
+        self.partials = np.empty(0 if kernel.frame is Frame.STORE else tasks * program.words)
         self.counter = np.zeros(1, np.int64)
         self.count, self.keep = (
             events.count,
             (launch.columns, launch.table, events),
         )  # not launch: it keeps us
-        self.step = events.count + PADDING
+        self.step = -(-events.count // PADDING) * PADDING + PADDING
         effort = int(np.sum(events.sizes(sets))) * (8 + len(kernel.per_event.lines) + len(kernel.outer) ** 2)
         self.threads = min(program.threads, tasks) if effort > WORTH_THREADS * 8 else 1
-        shape = (sets, kernel.outputs + 1) if self.summing else (sets, kernel.outputs, self.step)
-        self.out = np.empty(shape)
+        shapes = {
+            Frame.SUM: (sets, kernel.outputs + 1),
+            Frame.STORE: (sets, kernel.outputs, self.step),
+            Frame.SAMPLE: (kernel.outputs, self.step),
+        }
+        shape = shapes[kernel.frame]
+        self.out = aligned(math.prod(shape)).reshape(shape)
         self.size = self.partials.size + self.out.size + self.scalars.size
         words = dict.fromkeys(ARGUMENTS, 0) | {
             "parameters": self.parameters.ctypes.data,
@@ -306,6 +322,21 @@ class Workspace:
         self.address = int(self.args.ctypes.data)
 
     def launch(self, parameters: Array) -> Array:
+        self.run(parameters)
+        if self.summing:
+            return self.out.copy()
+        return self.out[:, :, : self.count].copy()
+
+    def draw(self, parameters: Array, seed: int, first_toy: int) -> Drawn:
+        """Draw events; the workspace must not be used again, its output is what is returned."""
+        self.args[ARGUMENTS.index("seed")] = np.uint64(seed).astype(np.int64)
+        self.args[ARGUMENTS.index("first_toy")] = first_toy
+        self.run(parameters)
+        self.out[:, self.count :] = self.out[:, self.count - 1 : self.count] if self.count else 1.0
+        above, given_up = self.partials.reshape(-1, 2).sum(axis=0) if len(self.partials) else (0, 0)
+        return Drawn(tuple(Column(row, self.count) for row in self.out), int(above), int(given_up))
+
+    def run(self, parameters: Array) -> None:
         if self.sets == 1:
             self.parameters[:] = parameters.reshape(-1, 1)
         else:
@@ -319,6 +350,3 @@ class Workspace:
             WORKERS.run(self.code.work, self.address, self.threads, self)
             if self.code.combine:
                 self.code.combine(self.address)
-        if self.summing:
-            return self.out.copy()
-        return self.out[:, :, : self.count].copy()

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from morefit.backend.base import Array, Buffer, Events
+from morefit.backend.base import Array, Buffer, Drawn, Events
+from morefit.backend.philox import uniforms
 from morefit.expr import MEANING, Op
+from morefit.render.sample import MOST_DRAWS, UNIFORM, calls_needed
 from morefit.kernel import Arith, Atom, Body, Frame, Kernel, Precision, Reduce
 
 STEPS: dict[Op | Arith, Any] = dict(MEANING) | {
@@ -29,6 +31,10 @@ class Numbers:
     @property
     def count(self) -> int:
         return len(self.numbers)
+
+    @property
+    def values(self) -> Array:
+        return self.numbers
 
 
 def run_body(body: Body, names: Mapping[str, Any]) -> list[Any]:
@@ -74,6 +80,32 @@ class ReferenceProgram:
 
     def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> ReferenceLaunch:
         return ReferenceLaunch(self.kernel, tuple(columns), events, tuple(steps) or (0,) * len(columns))  # type: ignore[arg-type]
+
+    def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
+        """Draw toy after toy, all events of one at a time."""
+        toys = [
+            self.one_toy(row, int(stop - start), seed, first_toy + k)
+            for k, (row, start, stop) in enumerate(zip(parameters, events.starts, events.stops, strict=True))
+        ]
+        columns = np.concatenate([out for out, _, _ in toys], axis=1)
+        return Drawn(tuple(Numbers(c) for c in columns), sum(t[1] for t in toys), sum(t[2] for t in toys))
+
+    def one_toy(self, parameters: Array, size: int, seed: int, toy: int) -> tuple[Array, int, int]:
+        kernel, calls = self.kernel, calls_needed(self.kernel)
+        per_call = run_body(kernel.per_call, dict(zip(kernel.parameters, parameters, strict=True)))
+        names = dict(zip(kernel.scalars, per_call, strict=False)) | {t.name: t.array for t in kernel.tables}
+        out, waiting, above = np.zeros((kernel.outputs, size)), np.arange(size), 0
+        for draw in range(MOST_DRAWS):
+            numbers = [u for k in range(calls) for u in uniforms(seed, toy, waiting, draw * calls + k)]
+            known = names | {name: numbers[int(name.removeprefix(UNIFORM))] for name in kernel.columns}
+            *found, accept, over = (np.broadcast_to(r, waiting.shape) for r in run_body(kernel.per_event, known))
+            good = accept != 0
+            out[:, waiting[good]] = np.array(found)[:, good]
+            above += int(np.count_nonzero(over))
+            waiting = waiting[~good]
+            if not len(waiting):
+                break
+        return out, above, len(waiting)
 
 
 @dataclass(frozen=True, eq=False)

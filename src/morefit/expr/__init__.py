@@ -9,10 +9,12 @@ from morefit.expr.node import (
     Operand,
     Quantity,
     Symbol,
+    Table,
     add_all,
     apply,
     column,
     const,
+    lookup,
     make,
     multiply_all,
     scalar,
@@ -37,8 +39,8 @@ from morefit.expr.walk import (
 
 __all__ = [
     "ARITY", "COMPARISONS", "LEAVES", "MEANING", "MINUS_ONE", "NARY", "ONE", "PRICE", "SYMMETRIC", "ZERO",
-    "Expr", "Op", "Operand", "Quantity", "Symbol",
-    "add_all", "apply", "column", "const", "evaluate", "fresh_prefix", "leaves", "make", "multiply_all", "node_price", "price",
+    "Expr", "Op", "Operand", "Quantity", "Symbol", "Table",
+    "add_all", "apply", "column", "const", "evaluate", "fresh_prefix", "leaves", "lookup", "make", "multiply_all", "node_price", "price",
     "rebuild", "remake", "scalar", "substitute", "symbols", "to_dot", "to_expr", "to_latex", "to_text", "toposort", "uses",
     "where", "wild",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.expr.node import Expr
+from morefit.expr.node import Expr, Table
 from morefit.expr.ops import Op
 from morefit.expr.quadrature import rule_axes, rule_nodes
 from morefit.expr.walk import toposort
@@ -55,11 +55,13 @@ MEANING: dict[Op, Callable[..., Any]] = {
     Op.TRIGAMMA: special("polygamma", 1),
     Op.TETRAGAMMA: special("polygamma", 2),
     Op.ABS: np.abs,
+    Op.FLOOR: np.floor,
     Op.MIN: np.minimum,
     Op.MAX: np.maximum,
     Op.LESS: lambda x, y: np.less(x, y) * 1.0,
     Op.LESS_EQUAL: lambda x, y: np.less_equal(x, y) * 1.0,
     Op.EQUAL: lambda x, y: np.equal(x, y) * 1.0,
+    Op.LOOKUP: lambda table, place: table[np.asarray(place).astype(np.int64)],
     Op.WHERE: lambda c, x, y: np.where(np.not_equal(c, 0.0), x, y),
     Op.INTEGRAL: lambda weights, body: np.sum(weights * body, axis=-1),
 }
@@ -78,6 +80,8 @@ def evaluate_all(roots: tuple[Expr, ...], values: Mapping[str, Any]) -> list[Any
     for node in order:
         if node.op is Op.CONST:
             done[node] = node.number
+        elif isinstance(node.value, Table):
+            done[node] = node.value.array
         elif node.op is Op.INTEGRAL:
             nodes, weights = rule_nodes(str(node.value))
             body = np.asarray(evaluate(node.args[0], dict(values) | nodes))

@@ -109,6 +109,17 @@ class Symbol:
     name: str
 
 
+@dataclass(frozen=True)
+class Table(Symbol):
+    """Numbers inside an expression, kept as the bytes of doubles."""
+
+    numbers: bytes
+
+    @property
+    def array(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.frombuffer(self.numbers, np.float64)
+
+
 Value = float | Symbol | str
 
 
@@ -200,6 +211,11 @@ def column(symbol: Symbol | str) -> Expr:
 
 def wild(name: str) -> Expr:
     return make(Op.WILD, value=Symbol(name))
+
+
+def lookup(table: Table, place: Operand) -> Expr:
+    """Return the number of a table at a place."""
+    return make(Op.LOOKUP, (make(Op.TABLE, value=table), to_expr(place)))
 
 
 def to_expr(value: Operand) -> Expr:
@@ -318,6 +334,7 @@ UFUNCS: dict[str, Callable[..., Expr]] = {
     "tanh": unary(Op.TANH),
     "absolute": unary(Op.ABS),
     "fabs": unary(Op.ABS),
+    "floor": unary(Op.FLOOR),
     "minimum": unary(Op.MIN),
     "fmin": unary(Op.MIN),
     "maximum": unary(Op.MAX),
@@ -339,10 +356,10 @@ UFUNCS: dict[str, Callable[..., Expr]] = {
     "psi": unary(Op.DIGAMMA),
 }
 
-Table = tuple[tuple[Op, tuple[int, ...], Value], ...]
+Rows = tuple[tuple[Op, tuple[int, ...], Value], ...]
 
 
-def to_table(root: Expr) -> Table:
+def to_table(root: Expr) -> Rows:
     """Flatten a graph to rows that name their arguments by number: pickles without recursion."""
     index: dict[Expr, int] = {}
     rows: list[tuple[Op, tuple[int, ...], Value]] = []
@@ -360,7 +377,7 @@ def to_table(root: Expr) -> Table:
     return tuple(rows)
 
 
-def from_table(table: Table) -> Expr:
+def from_table(table: Rows) -> Expr:
     nodes: list[Expr] = []
     for op, args, value in table:
         nodes.append(make(op, tuple(nodes[a] for a in args), value))

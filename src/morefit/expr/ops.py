@@ -13,6 +13,7 @@ class Op(Enum):
     SCALAR = auto()  # one number per call: a parameter, or a value hoisted out of the loop
     COLUMN = auto()  # one number per event: an observable, or a value computed once per dataset
     WILD = auto()  # matches anything; lives only in rules
+    TABLE = auto()  # numbers known now, to be looked up by their place
 
     # arithmetic; ADD and MUL take any number of arguments
     ADD = auto()
@@ -46,12 +47,16 @@ class Op(Enum):
 
     # choices; a comparison is 1.0 where it holds and 0.0 elsewhere
     ABS = auto()
+    FLOOR = auto()
     MIN = auto()
     MAX = auto()
     LESS = auto()
     LESS_EQUAL = auto()
     EQUAL = auto()
     WHERE = auto()
+
+    # LOOKUP(table, place): the number at a place, which must be a whole number inside the table
+    LOOKUP = auto()
 
     # a sum over the nodes of a quadrature rule, whose columns are bound inside it
     INTEGRAL = auto()
@@ -60,7 +65,7 @@ class Op(Enum):
         return bool(self.value < other.value)
 
 
-LEAVES = frozenset({Op.CONST, Op.SCALAR, Op.COLUMN, Op.WILD})
+LEAVES = frozenset({Op.CONST, Op.SCALAR, Op.COLUMN, Op.WILD, Op.TABLE})
 NARY = frozenset({Op.ADD, Op.MUL})  # commutative and associative, any number of arguments
 SYMMETRIC = NARY | {Op.MIN, Op.MAX, Op.EQUAL}  # the order of the arguments does not matter
 COMPARISONS = frozenset({Op.LESS, Op.LESS_EQUAL, Op.EQUAL})
@@ -76,6 +81,7 @@ ARITY: dict[Op, int] = {op: 1 for op in Op if op not in LEAVES} | {
     Op.LESS: 2,
     Op.LESS_EQUAL: 2,
     Op.EQUAL: 2,
+    Op.LOOKUP: 2,
     Op.WHERE: 3,
 }
 
@@ -109,12 +115,14 @@ PRICE: dict[Op, int] = {
     Op.TRIGAMMA: 200,
     Op.TETRAGAMMA: 200,
     Op.ABS: 1,
+    Op.FLOOR: 1,
     Op.MIN: 1,
     Op.MAX: 1,
     Op.LESS: 1,
     Op.LESS_EQUAL: 1,
     Op.EQUAL: 1,
     Op.WHERE: 1,
+    Op.LOOKUP: 12,
     Op.INTEGRAL: 1000,
 }
 DIVISION_PRICE = 10  # of the reciprocal that a negative power needs

@@ -263,7 +263,8 @@ LATEX_NAMES = {
     Op.LOG: r"\ln", Op.SIN: r"\sin", Op.COS: r"\cos", Op.TAN: r"\tan", Op.ASIN: r"\arcsin", Op.ACOS: r"\arccos",
     Op.ATAN: r"\arctan", Op.ATAN2: r"\operatorname{atan2}", Op.SINH: r"\sinh", Op.COSH: r"\cosh", Op.TANH: r"\tanh",
     Op.ERF: r"\operatorname{erf}", Op.ERFC: r"\operatorname{erfc}", Op.LGAMMA: r"\ln\Gamma", Op.DIGAMMA: r"\psi",
-    Op.TRIGAMMA: r"\psi_{1}", Op.TETRAGAMMA: r"\psi_{2}", Op.MIN: r"\min", Op.MAX: r"\max",
+    Op.TRIGAMMA: r"\psi_{1}", Op.TETRAGAMMA: r"\psi_{2}", Op.NDTRI: r"\Phi^{-1}",
+    Op.LOOKUP: r"\operatorname{lookup}", Op.MIN: r"\min", Op.MAX: r"\max",
 }  # fmt: skip
 RAISED_BEFORE = frozenset({Op.SIN, Op.COS, Op.TAN, Op.SINH, Op.COSH, Op.TANH, Op.LOG})
 LATEX_AROUND = {

@@ -243,7 +243,7 @@ def run_minuit(
     minuit.errordef = Minuit.LIKELIHOOD
     minuit.strategy = strategy
     minuit.tol = tolerance
-    minuit.print_level = 0
+    minuit.print_level = -1  # what goes wrong is told by the result, not on the terminal
     minuit.limits = [problem.limits[n] for n in problem.floating]
     minuit.errors = step_sizes(problem, first)
     minuit.migrad(ncall=max_calls)

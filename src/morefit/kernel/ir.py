@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from morefit.expr import Op
+from morefit.expr import Op, Table
 
 Atom = str | float  # a name or a number
 
@@ -23,6 +23,7 @@ class Frame(Enum):
 
     STORE = auto()  # keep every result of every event
     SUM = auto()  # reduce the results over the events of each set
+    SAMPLE = auto()  # draw events: columns are random numbers, the last two results say "accept" and "too high"
 
 
 class Reduce(Enum):
@@ -87,6 +88,7 @@ class Kernel:
     outer_right: tuple[Atom, ...] = ()
     outer_output: int = 0
     outer_sign: float = 1.0
+    tables: tuple[Table, ...] = ()
     per_set: tuple[tuple[int, int], ...] = ()  # (per-call result, output): added once per set
     precision: Precision = Precision.DOUBLE
 

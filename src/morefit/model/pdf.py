@@ -38,6 +38,10 @@ class Pdf(ABC):
         """Return the logarithm of the normalised density."""
         return apply(Op.LOG, self.density()) - apply(Op.LOG, self.integral())
 
+    def quantile(self, probability: Expr) -> Expr | None:
+        """Return the inverse of the distribution of a density in one observable, or None if there is no formula."""
+        return None
+
     def expected_events(self) -> Expr | None:
         """Return the expected number of events, or None if the model does not predict it."""
         return None

@@ -9,6 +9,8 @@ from morefit.render.emit import emit_body
 from morefit.render.launch import argument
 from morefit.render.rank import Rank
 from morefit.render.reduce import Sums
+from morefit.render.sample import WORDS as SAMPLE_WORDS
+from morefit.render.sample import sample_text
 from morefit.render.writer import Vector, Writer
 
 CHUNK = 512  # vectors between two flushes: a product of that many mantissas stays below 2**512
@@ -32,13 +34,18 @@ class Block:
     @property
     def words(self) -> int:
         """How many words a block's partial results take."""
+        if self.kernel.frame is Frame.SAMPLE:
+            return SAMPLE_WORDS
         return self.sums.words + (self.rank.words if self.rank else 0)
 
     def text(self) -> tuple[str, list[Writer]]:
         head, loop, flush = Writer(self.vector, "h"), Writer(self.vector, "t"), Writer(self.wide, "f")
         self.load_scalars(head)
+        names = {name: f"%s{k}" for k, name in enumerate(self.kernel.scalars)} | self.find_tables(head)
+        if self.kernel.frame is Frame.SAMPLE:
+            return sample_text(self.kernel, self.vector, names, head)
         self.find_columns(head)
-        names = {name: f"%s{k}" for k, name in enumerate(self.kernel.scalars)} | self.load_columns(loop)
+        names |= self.load_columns(loop)
         summing = self.kernel.frame is Frame.SUM
         registers = emit_body(loop, self.kernel.per_event, names, flushed=summing)
         if summing:
@@ -81,6 +88,16 @@ class Block:
             one = head.let(f"insertelement {v.type} undef, {v.scalar} {number}, i32 0")
             spread = f"shufflevector {v.type} {one}, {v.type} undef, <{v.width} x i32> zeroinitializer"
             head.lines.append(f"  %s{k} = {spread}")
+
+    def find_tables(self, head: Writer) -> dict[str, str]:
+        """Load the address of each table; they follow those of the columns."""
+        first = 0 if self.kernel.frame is Frame.SAMPLE else len(self.kernel.columns)
+        addresses = argument(head, "columns", "ptr")
+        names = {}
+        for k, table in enumerate(self.kernel.tables):
+            place = head.let(f"getelementptr i64, ptr {addresses}, i64 {2 * (first + k)}")
+            names[table.name] = head.let(f"load ptr, ptr {place}")
+        return names
 
     def find_columns(self, head: Writer) -> None:
         """Find where each column of this set begins, and where the full vectors end."""

@@ -31,6 +31,20 @@ def choice(predicate: str) -> Emit:
     )
 
 
+def gather(w: Writer, table: str, place: str) -> str:
+    """Load one number for each lane; the register of a table is its address."""
+    v = w.vector
+    places = w.let(f"fptosi {v.type} {place} to <{v.width} x i64>")
+    result = "undef"
+    for lane in range(v.width):
+        index = w.let(f"extractelement <{v.width} x i64> {places}, i32 {lane}")
+        number = w.let(f"load double, ptr {w.let(f'getelementptr double, ptr {table}, i64 {index}')}")
+        if v.bits == 32:
+            number = w.let(f"fptrunc double {number} to float")
+        result = w.let(f"insertelement {v.type} {result}, {v.scalar} {number}, i32 {lane}")
+    return result
+
+
 EMIT: dict[Op | Arith, Emit] = {
     Op.ADD: lambda w, a, b: w.add(a, b, CONTRACT),
     Op.MUL: lambda w, a, b: w.mul(a, b, CONTRACT),
@@ -62,11 +76,13 @@ EMIT: dict[Op | Arith, Emit] = {
     Op.TRIGAMMA: function("trigamma"),
     Op.TETRAGAMMA: function("tetragamma"),
     Op.ABS: intrinsic("fabs"),
+    Op.FLOOR: intrinsic("floor"),
     Op.MIN: choice("olt"),
     Op.MAX: choice("ogt"),
     Op.LESS: comparison("olt"),
     Op.LESS_EQUAL: comparison("ole"),
     Op.EQUAL: comparison("oeq"),
+    Op.LOOKUP: lambda w, table, place: gather(w, table, place),
     Op.WHERE: lambda w, c, a, b: w.select(w.compare("une", c, w.number(0.0)), a, b),
 }
 

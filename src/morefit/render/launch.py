@@ -24,6 +24,8 @@ ARGUMENTS = (
     "partials",  # double[task][word], scratch
     "out",  # SUM: double[set][output]; STORE: double[set][output][out_step]
     "out_step",
+    "seed",  # of the random numbers
+    "first_toy",  # the number of the first set, for the random numbers
 )
 
 

@@ -30,10 +30,10 @@ class Target:
 def render(kernel: Kernel, target: Target) -> str:
     """Write a kernel as the text of an LLVM module."""
     lanes = target.width * (64 // kernel.precision.value)
-    vector = Vector(lanes, kernel.precision.value)
+    lines = Vector(lanes, kernel.precision.value)
     wide = Vector(lanes)
     narrow = Vector(target.width)
-    block = Block(kernel, vector, wide)
+    block = Block(kernel, lines, wide)
     parts = [prepare_text(kernel.per_call, kernel, narrow), block.text()]
     if kernel.frame is Frame.SUM:
         parts.append(combine_text(kernel, block))
@@ -44,7 +44,8 @@ def render(kernel: Kernel, target: Target) -> str:
     wanted: dict[tuple[Vector, bool], dict[str, None]] = {}
     for writer in needs:
         declarations |= writer.intrinsics
-        wanted.setdefault((writer.vector, writer.out_of_line), {}).update(writer.functions)
+        for name, vector in writer.functions:
+            wanted.setdefault((vector, writer.out_of_line), {})[name] = None
     for (kind, out_of_line), names in wanted.items():
         defined, declared = vecmath.define(names, kind, out_of_line=out_of_line)
         functions += [d for d in defined if d not in functions]
@@ -150,16 +151,18 @@ def work_text(target: Target) -> str:
     ])  # fmt: skip
 
 
+WITHOUT_COMBINE = """define void @run(ptr noalias %args) {
+  call void @prepare(ptr %args)
+  call void @work(ptr %args)
+  ret void
+}"""
 RUN = {
+    Frame.STORE: WITHOUT_COMBINE,
+    Frame.SAMPLE: WITHOUT_COMBINE,
     Frame.SUM: """define void @run(ptr noalias %args) {
   call void @prepare(ptr %args)
   call void @work(ptr %args)
   call void @combine(ptr %args)
-  ret void
-}""",
-    Frame.STORE: """define void @run(ptr noalias %args) {
-  call void @prepare(ptr %args)
-  call void @work(ptr %args)
   ret void
 }""",
 }

@@ -59,7 +59,7 @@ class Writer:
     prefix: str = "t"
     lines: list[str] = field(default_factory=list)
     intrinsics: dict[str, str] = field(default_factory=dict)  # name -> declaration
-    functions: dict[str, None] = field(default_factory=dict)  # of the vector mathematics, in order of use
+    functions: dict[tuple[str, Vector], None] = field(default_factory=dict)  # called so far, in order
     out_of_line: bool = False  # call functions instead of having them inlined: smaller, faster to compile
 
     def widened(self, vector: Vector) -> Writer:
@@ -108,7 +108,7 @@ class Writer:
     def call(self, name: str, *args: str) -> str:
         """Call a function of the vector mathematics, such as ``exp``."""
         v = self.vector
-        self.functions[name] = None
+        self.functions[name, v] = None
         full = function_name(name, v, self.out_of_line)
         return self.let(f"call {v.type} {full}({', '.join(f'{v.type} {a}' for a in args)})")
 

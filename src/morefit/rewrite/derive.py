@@ -48,9 +48,11 @@ PARTIALS: dict[Op, tuple[Expr, ...]] = {
     Op.ABS: (where(x < 0, -1, 1),),
     Op.MIN: (where(x <= y, 1, 0), where(x <= y, 0, 1)),
     Op.MAX: (where(x <= y, 0, 1), where(x <= y, 1, 0)),
+    Op.FLOOR: (ZERO,),
     Op.LESS: (ZERO, ZERO),
     Op.LESS_EQUAL: (ZERO, ZERO),
     Op.EQUAL: (ZERO, ZERO),
+    Op.LOOKUP: (ZERO, ZERO),  # a step function
 }
 # operations whose derivative has a shape of its own, in ``slope_of``
 SHAPED = frozenset({Op.ADD, Op.MUL, Op.WHERE, Op.INTEGRAL})

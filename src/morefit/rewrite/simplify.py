@@ -25,7 +25,7 @@ from morefit.rewrite.rules import Collector, Guard, Make, Rewriter, Rule
 from morefit.rewrite.share import share
 
 x, y, z, a, b = (wild(name) for name in "xyzab")
-LONGEST = 40  # arguments of a sum in a sum, or a product in a product, that is opened: it has a price each time
+LONGEST = 40  # arguments of a sum in a sum, or a product in a product, that is opened again
 DEPTH = 5  # how far down to look for a proof that something cannot be negative
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Operand, apply, to_expr
+from morefit.expr import Expr, Op, Operand, apply, to_expr, where
 from morefit.model.formulas import normal_integral
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
@@ -25,3 +26,11 @@ class Gaussian(Pdf):
     def integral(self) -> Expr:
         sigma = to_expr(self.sigma)
         return sigma * normal_integral((self.x.low - self.mu) / sigma, (self.x.high - self.mu) / sigma)
+
+    def quantile(self, probability: Expr) -> Expr:
+        # measured from the end of the range that is closer to the mean, so that a far tail keeps its digits
+        mu, sigma = to_expr(self.mu), to_expr(self.sigma)
+        low, high = (self.x.low - mu) / sigma, (self.x.high - mu) / sigma
+        side = where(low + high > 0, -1, 1)
+        below, above = (0.5 * apply(Op.ERFC, -side * end / math.sqrt(2)) for end in (low, high))
+        return mu + side * sigma * apply(Op.NDTRI, below + probability * (above - below))

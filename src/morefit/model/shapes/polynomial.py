@@ -44,3 +44,6 @@ class Uniform(Pdf):
 
     def integral(self) -> Expr:
         return const(self.x.high - self.x.low)
+
+    def quantile(self, probability: Expr) -> Expr:
+        return self.x.low + (self.x.high - self.x.low) * probability

@@ -66,14 +66,14 @@ def define(
     names: Iterable[str], vector: Vector, *, out_of_line: bool = False
 ) -> tuple[list[str], dict[str, str]]:
     """Return the definitions of functions and of those they call, and the declarations they need by name."""
-    texts: dict[str, str] = {}
+    texts: dict[tuple[str, Vector], str] = {}
     declarations: dict[str, str] = {}
-    waiting = sorted(set(names))
+    waiting = [(name, vector) for name in sorted(set(names))]
     while waiting:
-        name = waiting.pop(0)
-        if name not in texts:
-            writer = Writer(vector, out_of_line=out_of_line)
-            texts[name] = _definition(name, writer)
+        name, kind = waiting.pop(0)
+        if (name, kind) not in texts:
+            writer = Writer(kind, out_of_line=out_of_line)
+            texts[name, kind] = _definition(name, writer)
             declarations |= writer.intrinsics
             waiting += writer.functions
     return list(texts.values()), dict(sorted(declarations.items()))

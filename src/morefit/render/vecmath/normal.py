@@ -82,23 +82,21 @@ def ndtri(w: Writer, p: str) -> str:
     """Return x such that a standard normal number is below it with probability p; NaN outside [0, 1]."""
     q = w.sub(p, w.number(0.5))
     centre = w.fma(q, w.neg(q), w.number(CENTRE * CENTRE))
-    middle = w.mul(q, ratio(w, CENTRE_TOP, CENTRE_BOTTOM, centre))
+    central = w.compare("ogt", centre, w.number(0.0))
     upper = w.compare("ogt", q, w.number(0.0))
     small = w.select(upper, w.sub(w.number(1.0), p), p)
     root = w.intrinsic("sqrt", w.neg(w.call("log", small)))
     far = w.compare("ogt", root, w.number(FAR_FROM))
     shifted = w.sub(root, w.select(far, w.number(FAR_FROM), w.number(TAIL_FROM)))
-    top, bottom = blended(w, far, FAR_TOP, TAIL_TOP), blended(w, far, FAR_BOTTOM, TAIL_BOTTOM)
-    tail = w.div(horner(w, top, shifted), horner(w, bottom, shifted))
-    tail = choose(w, "oeq", small, 0.0, INFINITY, tail)
-    outside = w.compare("olt", small, w.number(0.0))
-    tail = w.select(outside, w.number(NAN), tail)
-    tail = w.select(upper, tail, w.neg(tail))
-    return w.select(w.compare("ogt", centre, w.number(0.0)), middle, tail)
-
-
-def ratio(w: Writer, top: Sequence[float], bottom: Sequence[float], x: str) -> str:
-    return w.div(lean_polynomial(w, top, x), lean_polynomial(w, bottom, x))
+    top = horner(w, blended(w, far, FAR_TOP, TAIL_TOP), shifted)
+    bottom = horner(w, blended(w, far, FAR_BOTTOM, TAIL_BOTTOM), shifted)
+    middle = w.mul(q, lean_polynomial(w, CENTRE_TOP, centre))
+    top = w.select(central, middle, w.select(upper, top, w.neg(top)))
+    bottom = w.select(central, lean_polynomial(w, CENTRE_BOTTOM, centre), bottom)
+    result = w.div(top, bottom)
+    end = w.select(upper, w.number(INFINITY), w.number(-INFINITY))
+    result = w.select(w.compare("oeq", small, w.number(0.0)), end, result)
+    return choose(w, "olt", small, 0.0, NAN, result)
 
 
 def blended(w: Writer, mask: str, yes: Sequence[float], no: Sequence[float]) -> list[str]:
