@@ -354,7 +354,7 @@ class Held:
             count = len(self.names)
             away = self.points - [self.best.values[n] for n in self.names]
             start += away @ np.linalg.solve(both[:count, :count], both[:count, count:])
-        return np.clip(start, self.limits[:, 0], self.limits[:, 1])
+        return np.asarray(np.clip(start, self.limits[:, 0], self.limits[:, 1]), np.float64)
 
     def nearest(self, sets: Sets) -> Sets:
         """Return the valid point nearest to each of some points."""

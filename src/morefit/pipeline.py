@@ -95,6 +95,14 @@ class Integral:
 class Columns:
     """The columns of a dataset, and what has been uploaded or precomputed from them."""
 
+    @classmethod
+    def uploaded(cls, buffers: Mapping[str, Buffer], settings: Settings) -> Columns:
+        """Take columns that are where the backend can read them already."""
+        columns = cls({name: buffer.values for name, buffer in buffers.items()})
+        for name, buffer in buffers.items():
+            columns.buffers[column(name), settings.backend, Precision.DOUBLE] = buffer
+        return columns
+
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         self.arrays = dict(arrays)
         self.buffers: dict[tuple[Expr, Backend, Precision], Buffer] = {}
