@@ -37,3 +37,10 @@ TOTAL = 1e-15  # of a sum over millions of events, relative
 SINGLE = 1e-5  # of sums of single-precision terms, relative to their sizes
 SINGLE_MILLION = 1e-9  # of a sum of a million single-precision terms, whose roundings average out
 FEW_ULP = 4 * EPSILON  # an elementary function right to two units, against another one
+
+# toys and intervals
+PUBLISHED_CELL = 0.006  # half of the last digit of a published table, which was made by a scan in steps of 0.005
+BELT_EDGE = 1e-9  # an end of a confidence belt, found by bisection
+MINOS = 1e-3  # of an error: MINOS stops within its own tolerance, a profile is interpolated
+ELLIPSE = 5e-3  # of an error: a contour between nodes a fifth of an error apart, against that of a parabola
+REPEATED = 1e-4  # of an error: the same minimum from another start

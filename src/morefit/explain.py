@@ -18,7 +18,7 @@ from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums
 from morefit.rewrite.columns import READ_PRICE, Precompute
-from morefit.rewrite.simplify import normalise
+from morefit.rewrite.simplify import simplify
 
 SHOWN = 8  # lines of a kernel's per-call stage; all are in str(kernel)
 ORDERS = ("value", "value and gradient", "value, gradient and Hessian")
@@ -74,7 +74,8 @@ class Explanation:
     def times(self) -> str:
         """Return what each stage cost, and one evaluation."""
         stages = list(dict.fromkeys(name for c in self.compiled for name in c.seconds))
-        lines = ["time [ms]" + "".join(f"{s:>10}" for s in (*stages, "run", "ns/event")) + "   for"]
+        headings = (*stages, "run", "ns/event") if self.run_seconds else stages
+        lines = ["time [ms]" + "".join(f"{s:>10}" for s in headings) + "   for"]
         for order, c in enumerate(self.compiled):
             cells = [c.seconds.get(s, 0.0) * 1e3 for s in stages]
             if self.run_seconds:
@@ -101,7 +102,7 @@ def explain(
     floating = tuple(p.expr for p in model.parameters if not p.fixed)
     log_density = model.log_intensity()
     compiled = tuple(compile_sums(Request(log_density, floating, o), parameters, settings) for o in (0, 1, 2))
-    (after,) = normalise(log_density)
+    after = simplify(log_density)
     if data is None:
         return Explanation(log_density, after, compiled, (), 0)
     dataset = Dataset(data, model.observables)

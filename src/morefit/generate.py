@@ -16,9 +16,9 @@ from morefit.errors import ModelError
 from morefit.expr import evaluate
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
-from morefit.sampling import MARGIN, Numbers, Recipe, recipe
 from morefit.pipeline import Compiled, compile_sampler
 from morefit.rewrite.simplify import normalise
+from morefit.sampling import MARGIN, Numbers, Recipe, recipe
 
 REPAIRS = 6  # times the margin of an envelope may be doubled
 COUNT_STREAM = 0x636F756E74  # keeps the numbers that draw sizes apart from those that draw events
@@ -50,12 +50,16 @@ class Sampler:
             none = np.empty((len(sizes), 0))
             drawn = self.compiled.program.sample(none, events, seed, first_toy)
             if drawn.given_up:
-                raise ModelError("model: could not be drawn from; its density is zero or nearly so where it was tried")
+                raise ModelError(
+                    "model: could not be drawn from; its density is zero or nearly so where it was tried"
+                )
             if not drawn.above:
                 return drawn
             self.margin *= 2
             self.recipe, self.compiled = self.prepare()
-        raise ModelError("model: its density exceeds every envelope tried; is it bounded on the observables' ranges?")
+        raise ModelError(
+            "model: its density exceeds every envelope tried; is it bounded on the observables' ranges?"
+        )
 
 
 def all_values(model: Pdf, values: Mapping[str, float] | None) -> dict[str, float]:
@@ -63,7 +67,9 @@ def all_values(model: Pdf, values: Mapping[str, float] | None) -> dict[str, floa
     known = {p.name: p.start for p in model.parameters}
     strangers = [name for name in values or {} if name not in known]
     if strangers and not all(name in known for name in known if name in (values or {})):
-        raise ModelError(f"model: has no parameter {', '.join(map(repr, strangers))}; it has {', '.join(known)}")
+        raise ModelError(
+            f"model: has no parameter {', '.join(map(repr, strangers))}; it has {', '.join(known)}"
+        )
     return known | {name: float(v) for name, v in (values or {}).items() if name in known}
 
 
@@ -80,7 +86,9 @@ def expected_events(model: Pdf, values: Mapping[str, float]) -> float:
     """Return how many events an extended model predicts."""
     expected = model.expected_events()
     if expected is None:
-        raise ModelError("generate: say how many events; the model predicts no number, as one with yields would")
+        raise ModelError(
+            "generate: say how many events; the model predicts no number, as one with yields would"
+        )
     return float(evaluate(expected, values))
 
 
@@ -121,7 +129,10 @@ def generate(
     stops = np.cumsum(sizes)
     names = [o.name for o in model.observables]
     parts = [
-        Dataset({n: c.values[stop - size : stop] for n, c in zip(names, drawn.columns, strict=True)}, model.observables)
+        Dataset(
+            {n: c.values[stop - size : stop] for n, c in zip(names, drawn.columns, strict=True)},
+            model.observables,
+        )
         for size, stop in zip(sizes, stops, strict=True)
     ]
     return parts[0] if one else parts

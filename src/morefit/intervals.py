@@ -23,6 +23,7 @@ from morefit.likelihood import AnyLikelihood, Evaluation, JointLikelihood, Likel
 from morefit.pipeline import Bound, compile_sums
 
 GOAL = 1e-6  # distance to the minimum: small against the 0.5 that makes one standard deviation
+LOWER = 10 * GOAL  # than the best fit: a point so much lower is the better minimum
 TOLERANCE = GOAL / 0.001  # the same for Minuit
 LARGEST_LAUNCH = (
     2e8  # events times sets at once, about a second: Ctrl-C is heard and the bar moves in between
@@ -75,7 +76,7 @@ def feldman_cousins_gaussian(x: float, level: float = 0.9, low: float = 0.0) -> 
     y = x - low
     z = two_sided(level)
     bottom = 0.0
-    if normal_cdf(y) > level:
+    if y > 0 and normal_cdf(y) > level:
         bottom = bisect(lambda mu: between_below(y, mu) > level, 0.0, y)
     top = y + z if y >= 0 else bisect(lambda mu: between_above(y, mu) < level, 0.0, z + 1)
     return low + bottom, low + top
@@ -176,7 +177,8 @@ def upper_ends(n: int, backgrounds: Array, level: float) -> Array:
     accepting = pieces.accepting(level)
     last = accepting.shape[1] - 1 - np.argmax(accepting[:, ::-1], axis=1)
     chosen = pieces.pick((np.arange(len(last)), last))
-    return np.asarray(chosen.boundary(level, upper=True) - backgrounds, np.float64)
+    ends = chosen.boundary(level, upper=True) - backgrounds
+    return np.where(accepting.any(axis=1), ends, 0.0)  # no signal at all accepts every count below
 
 
 def single_upper_end(n: int, background: float, level: float) -> float:
@@ -211,7 +213,7 @@ def lower_end(n: int, background: float, level: float) -> float:
     low = np.maximum(np.concatenate([[0.0], ends[:-1]]), least)
     pieces = Pieces(low, np.maximum(ends, low), counts, np.array(n - 1.0))
     accepting = np.flatnonzero(pieces.accepting(level))
-    if not len(accepting):  # every count below comes first, and together they are too probable
+    if not len(accepting):  # only from the last swap on, where no count comes before n
         return max(float(ends[-1]) - background, 0.0)
     return float(pieces.pick((accepting[:1],)).boundary(level, upper=False)[0]) - background
 
@@ -275,7 +277,17 @@ def best_fit(what: str, likelihood: AnyLikelihood, best: FitResult | None) -> Fi
     names = {p.name for p in likelihood.all_parameters}
     if set(best.names) != names or not set(best.floating) <= {p.name for p in likelihood.parameters}:
         raise FitError(f"{what}: best must be a fit of this likelihood, got one of {', '.join(best.names)}")
-    return best
+    return refined(likelihood, best)
+
+
+def refined(likelihood: AnyLikelihood, best: FitResult) -> FitResult:
+    """Take the last steps to the minimum: a fit may stop where the nll is still 1e-4 too high."""
+    held = Held(likelihood, best, (), np.empty((1, 0)), Bar("", 1, False))
+    held.attempt(np.array([0]), held.others)
+    if not held.valid[0] or held.nll[0] > best.nll:
+        return best
+    values = {**best.values, **dict(zip(held.rest, held.others[0].tolist(), strict=True))}
+    return replace(best, values=values, nll=float(held.nll[0]))
 
 
 def check_floating(what: str, best: FitResult, *names: str) -> None:
@@ -345,6 +357,14 @@ class Held:
     @property
     def failed(self) -> Sets:
         return np.flatnonzero(~self.valid)
+
+    def lowest(self) -> tuple[Array, float]:
+        """Return where the nll is lowest and how low: at the best fit, or at a point that is clearly lower."""
+        nll = np.where(self.valid, self.nll, inf)
+        k = int(np.argmin(nll))
+        if nll[k] < self.best.nll - LOWER:
+            return self.points[k], float(nll[k])
+        return np.array([self.best.values[n] for n in self.names]), self.best.nll
 
     def predicted(self) -> Array:
         """Return where a parabola with the covariance of the best fit has the minima."""
@@ -558,14 +578,9 @@ def profile(
     with Bar(f"profile of {name}", len(points), progress) as bar:
         held = Held(likelihood, best, (name,), points[:, None], bar)
         held.minimise()
-    nll = np.where(held.valid, held.nll, inf)
-    lowest = int(np.argmin(nll))
-    better = bool(nll[lowest] < best.nll)
-    return Profile(
-        name, points, held.nll, held.rest, held.others, held.valid,
-        float(points[lowest]) if better else best.values[name], min(float(nll[lowest]), best.nll),
-        best.limits[name],
-    )  # fmt: skip
+    (centre,), minimum = held.lowest()
+    limits = best.limits[name]
+    return Profile(name, points, held.nll, held.rest, held.others, held.valid, float(centre), minimum, limits)
 
 
 def chosen_values(
@@ -661,7 +676,10 @@ class Contour:
         for level in self.levels:
             found = self.lines(level)
             ends = sum(not np.array_equal(line[0], line[-1]) for line in found)
-            lines.append(f"  {100 * level:g} %: {len(found)} lines" + (f", {ends} OPEN" if ends else ""))
+            lines.append(
+                f"  {100 * level:g} %: {len(found)} line{'s' * (len(found) != 1)}"
+                + (f", {ends} OPEN" if ends else "")
+            )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -738,15 +756,11 @@ def contour(
     with Bar(f"contour of {x} and {y}", len(points), progress) as bar:
         held = Held(likelihood, best, (x, y), points, bar)
         held.minimise()
-    nll = np.where(held.valid, held.nll, inf)
-    lowest = int(np.argmin(nll))
-    better = bool(nll[lowest] < best.nll)
-    centre = points[lowest] if better else np.array([best.values[x], best.values[y]])
+    centre, minimum = held.lowest()
     shape = (len(axes[0]), len(axes[1]))
     return Contour(
         x, y, axes[0], axes[1], held.nll.reshape(shape), held.rest, held.others.reshape(*shape, -1),
-        held.valid.reshape(shape), (float(centre[0]), float(centre[1])), min(float(nll[lowest]), best.nll),
-        tuple(levels),
+        held.valid.reshape(shape), (float(centre[0]), float(centre[1])), minimum, tuple(levels),
     )  # fmt: skip
 
 
@@ -840,7 +854,9 @@ class Bootstrap:
     def __str__(self) -> str:
         bad = int(np.sum(~self.valid))
         verdict = "all valid" if not bad else f"{bad} NOT VALID"
-        cells = [round_pdg(*row) for row in zip(self.best, self.errors, self.bias, strict=True)]
+        means = self.errors / sqrt(max(len(self) - bad, 1))  # their errors
+        rows = zip(self.best, self.errors, self.bias, means, strict=True)
+        cells = [(*round_pdg(value, error), round_pdg(bias, mean)[0]) for value, error, bias, mean in rows]
         value, error, bias = zip(*cells, strict=True)
         columns = [Column("parameter", self.names, numeric=False), Column("value", value)]
         table = text_table([*columns, Column("error", error), Column("bias", bias)])

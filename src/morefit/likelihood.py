@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,19 @@ class AnyLikelihood(ABC):
     def evaluate_full(self, full: Array, order: int) -> Evaluation:
         """Evaluate at all parameters, of shape (sets, all parameters); derivatives by the floating ones."""
 
+    @property
+    @abstractmethod
+    def weighted(self) -> bool:
+        """Whether events have weights, so that the inverse Hessian is not the covariance."""
+
+    @abstractmethod
+    def score_covariance(self, full: Array) -> Array:
+        """Return the covariance of the gradient, (sets, P, P), estimated from the events."""
+
+    @abstractmethod
+    def prepare(self, order: int) -> None:
+        """Compile what an evaluation of this order needs."""
+
     @abstractmethod
     def bad_events(self, x: ArrayLike) -> BadEvents: ...
 
@@ -130,6 +143,10 @@ class AnyLikelihood(ABC):
     def __add__(self, other: AnyLikelihood) -> JointLikelihood:
         return JointLikelihood([self, other])
 
+    def __radd__(self, other: int) -> AnyLikelihood:
+        """Let ``sum([a, b])`` work, which starts at 0."""
+        return self if other == 0 else NotImplemented
+
 
 class Likelihood(AnyLikelihood):
     """Minus the logarithm of the likelihood of a model given data: -sum ln P, extended when it has yields.
@@ -174,7 +191,23 @@ class Likelihood(AnyLikelihood):
         per_set = ZERO if not extra else extra[0] if len(extra) == 1 else add_all(*extra)
         floating = tuple(p.expr for p in self.parameters)
         weighted = self.data.weights is not None
-        return Request(self.model.log_intensity(), floating, order, weighted, careful, fisher, per_set)
+        return Request(self.log_intensity, floating, order, weighted, careful, fisher, per_set)
+
+    @cached_property
+    def log_intensity(self) -> Expr:
+        """What is summed over events, as an expression."""
+        return self.model.log_intensity()
+
+    @property
+    def weighted(self) -> bool:
+        return self.data.weights is not None
+
+    def score_covariance(self, full: Array) -> Array:
+        """Return the sums of w**2 dlnP/da dlnP/db over events for each set of all parameters."""
+        return triangle(self.program(0, fisher=True)(full)[:, :-1], len(self.parameters))
+
+    def prepare(self, order: int) -> None:
+        self.program(order)
 
     def program(self, order: int, careful: bool = False, fisher: bool = False) -> Bound:
         """Return the compiled sums bound to the data, compiling them when first asked for."""
@@ -197,7 +230,7 @@ class Likelihood(AnyLikelihood):
     def fisher(self, x: ArrayLike) -> Array:
         """Return the sums of w**2 dlnP/da dlnP/db over events, as weighted fits need them."""
         points, one = self.points(x)
-        found = triangle(self.program(0, fisher=True)(points)[:, :-1], len(self.parameters))
+        found = self.score_covariance(points)
         return found[0] if one else found
 
     def per_event(self, x: ArrayLike) -> Array:
@@ -227,7 +260,7 @@ class Likelihood(AnyLikelihood):
     def integral_error(self, x: ArrayLike) -> float:
         points, _ = self.points(x)
         values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
-        return integral_error(self.model.log_intensity(), values)
+        return integral_error(self.log_intensity, values)
 
     def compile_seconds(self) -> dict[str, float]:
         return add_times(c.seconds for c in self.compiled.values())
@@ -284,6 +317,22 @@ class JointLikelihood(AnyLikelihood):
             if len(found):
                 return found
         return found
+
+    @property
+    def weighted(self) -> bool:
+        return any(part.weighted for part in self.parts)
+
+    def score_covariance(self, full: Array) -> Array:
+        count = len(self.parameters)
+        total = np.zeros((len(full), count, count))
+        for part, places, rows in zip(self.parts, self.places, self.rows, strict=True):
+            found = part.score_covariance(np.ascontiguousarray(full[:, places]))
+            total[np.ix_(range(len(full)), rows, rows)] += found
+        return total
+
+    def prepare(self, order: int) -> None:
+        for part in self.parts:
+            part.prepare(order)
 
     def integral_error(self, x: ArrayLike) -> float:
         return max(part.integral_error(own) for part, own in self.own_points(x))

@@ -8,7 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, Table, apply, column, const, evaluate, leaves, lookup, substitute, where
+from morefit.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    Table,
+    apply,
+    column,
+    const,
+    evaluate,
+    leaves,
+    lookup,
+    substitute,
+    where,
+)
 from morefit.expr.quadrature import Array
 from morefit.model.compose import Product, Sum
 from morefit.model.integrate import adapt_box, adapt_line
@@ -20,7 +34,11 @@ UNIFORM = "uniform "  # random numbers are the columns "uniform 0", "uniform 1",
 ENOUGH = 0.9  # of the candidates accepted; an envelope is refined until then
 MOST_CELLS = 1 << 15
 FEWEST = 8  # cells in each direction, in two and three dimensions
-PROBES = {1: 9, 2: 5, 3: 4}  # points in each direction of a cell, edges included, at which its maximum is sought
+PROBES = {
+    1: 9,
+    2: 5,
+    3: 4,
+}  # points in each direction of a cell, edges included, at which its maximum is sought
 MARGIN = 0.25  # of what the density varies over those points, added to their maximum
 SHAPE_TOLERANCE = 1e-6  # of the first cells: they must see every peak that the integral sees
 
@@ -71,9 +89,7 @@ def density_recipe(
 ) -> Recipe:
     """Draw observables that the density does not depend on uniformly, the others under an envelope."""
     names = {leaf.name for leaf in leaves(Op.COLUMN, density)}
-    flat = {
-        o.name: o.low + (o.high - o.low) * numbers.take() for o in observables if o.name not in names
-    }
+    flat = {o.name: o.low + (o.high - o.low) * numbers.take() for o in observables if o.name not in names}
     if not names:
         return Recipe(flat, ONE, ZERO, 1.0)
     inner = envelope_recipe(density, tuple(o for o in observables if o.name in names), values, numbers)
@@ -116,7 +132,9 @@ def product_recipe(pdf: Product, values: Mapping[str, float], numbers: Numbers) 
     accept, above = ONE, ZERO
     for part in parts:
         accept = part.accept if accept is ONE else accept if part.accept is ONE else accept * part.accept
-        above = part.above if above is ZERO else above if part.above is ZERO else apply(Op.MAX, above, part.above)
+        above = (
+            part.above if above is ZERO else above if part.above is ZERO else apply(Op.MAX, above, part.above)
+        )
     return Recipe(drawn, accept, above, float(np.prod([p.efficiency for p in parts])))
 
 
@@ -154,7 +172,9 @@ def envelope_recipe(
     rest = cell
     for axis in reversed(range(len(observables))):
         count = envelope.shape[axis]
-        rows = apply(Op.FLOOR, (rest + 0.5) / count) if axis else const(0)  # whole numbers, half a step from rounding
+        rows = (
+            apply(Op.FLOOR, (rest + 0.5) / count) if axis else const(0)
+        )  # whole numbers, half a step from rounding
         index = rest - rows * count
         drawn[observables[axis].name] = point_in(f"{name} {axis}", envelope.edges[axis], index, points[axis])
         rest = rows
@@ -168,8 +188,11 @@ def point_in(name: str, edges: Array, index: Expr, number: Expr) -> Expr:
     """Return a point of a cell; equal cells need no table."""
     widths = np.diff(edges)
     if np.ptp(widths) <= 1e-12 * widths[0]:
-        return edges[0] + (edges[-1] - edges[0]) / len(widths) * (index + number)
-    return lookup(table(f"{name} low", edges[:-1]), index) + lookup(table(f"{name} width", widths), index) * number
+        return float(edges[0]) + float(edges[-1] - edges[0]) / len(widths) * (index + number)
+    return (
+        lookup(table(f"{name} low", edges[:-1]), index)
+        + lookup(table(f"{name} width", widths), index) * number
+    )
 
 
 def table(name: str, numbers: Array) -> Table:
@@ -197,17 +220,19 @@ def make_envelope(
     return envelope
 
 
-def first_cells(density: Expr, observables: tuple[Observable, ...], values: Mapping[str, float]) -> tuple[Array, ...]:
+def first_cells(
+    density: Expr, observables: tuple[Observable, ...], values: Mapping[str, float]
+) -> tuple[Array, ...]:
     """Start with the panels that integrate the density: they are small where it changes fast."""
     if len(observables) == 1:
         line = adapt_line(density, values, observables[0], SHAPE_TOLERANCE)
-        found = None if line is None else (line,)
+        if line is not None:
+            return (line,)
     else:
         axes = adapt_box(density, values, observables, SHAPE_TOLERANCE)
-        found = None if axes is None else tuple(at_least(np.array(e), FEWEST) for _, e in axes)
-    if found is None:
-        found = tuple(np.linspace(o.low, o.high, 17) for o in observables)
-    return found
+        if axes is not None:
+            return tuple(at_least(np.array(e), FEWEST) for _, e in axes)
+    return tuple(np.linspace(o.low, o.high, 17) for o in observables)
 
 
 def at_least(edges: Array, cells: int) -> Array:
@@ -215,14 +240,18 @@ def at_least(edges: Array, cells: int) -> Array:
     return np.linspace(edges[0], edges[-1], max(len(edges) - 1, cells) + 1)
 
 
-def best_refinement(density: Expr, observables: tuple[Observable, ...], envelope: Envelope, margin: float) -> Envelope | None:
+def best_refinement(
+    density: Expr, observables: tuple[Observable, ...], envelope: Envelope, margin: float
+) -> Envelope | None:
     """Cut the cells that waste most: in one dimension those, else all along the direction that gains most."""
     if int(np.prod(envelope.shape)) * 2 > MOST_CELLS:
         return None
     if len(observables) == 1:
         (edges,) = envelope.edges
         width = np.diff(edges)
-        waste = envelope.heights * width - np.maximum(cell_means(density, observables, envelope.edges), 0) * width
+        waste = (
+            envelope.heights * width - np.maximum(cell_means(density, observables, envelope.edges), 0) * width
+        )
         worst = waste >= np.quantile(waste, 0.5)
         middles = ((edges[:-1] + edges[1:]) / 2)[worst]
         return measure(density, observables, (np.sort(np.concatenate([edges, middles])),), margin)
@@ -247,10 +276,12 @@ def probe(density: Expr, observables: tuple[Observable, ...], edges: tuple[Array
 
 
 def cell_means(density: Expr, observables: tuple[Observable, ...], edges: tuple[Array, ...]) -> Array:
-    return np.nanmean(probe(density, observables, edges, PROBES[len(observables)]), axis=1)
+    return np.asarray(np.nanmean(probe(density, observables, edges, PROBES[len(observables)]), axis=1), np.float64)
 
 
-def measure(density: Expr, observables: tuple[Observable, ...], edges: tuple[Array, ...], margin: float) -> Envelope:
+def measure(
+    density: Expr, observables: tuple[Observable, ...], edges: tuple[Array, ...], margin: float
+) -> Envelope:
     """Put a height on every cell, above what the density reaches at its points by a part of what it varies."""
     found = probe(density, observables, edges, PROBES[len(observables)])
     found = np.nan_to_num(found, nan=0.0, posinf=0.0)
@@ -277,4 +308,3 @@ def alias_table(weights: Array) -> tuple[Array, Array]:
         if left[big] < 1:
             small.append(large.pop())
     return share, alias
-

@@ -7,14 +7,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from tolerances import FLUSHED
-from zoo import ZOO, around
 
 import morefit as mf
 from morefit.backend import Array, Backend, Events, Reference
 from morefit.backend.reference import ReferenceLaunch
 from morefit.kernel import Reduce
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
+from tolerances import FLUSHED
+from zoo import ZOO, around
 
 MOST = 10_000  # events of each model
 KINDS = {"value": (0, False), "gradient": (1, False), "hessian": (2, False), "fisher": (0, True)}

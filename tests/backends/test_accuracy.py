@@ -7,10 +7,10 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from tolerances import TOTAL
-from zoo import gaussian, mass
 
 import morefit as mf
+from tolerances import TOTAL
+from zoo import gaussian, mass
 
 MILLIONS = [10**6, pytest.param(10**7, marks=pytest.mark.slow)]
 Long = np.longdouble

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from tolerances import FUSED
 
 import morefit as mf
 from morefit.backend import Events
 from morefit.expr import Expr
 from morefit.likelihood import Likelihood
 from morefit.pipeline import Columns, Settings, compile_sums
+from tolerances import FUSED
 
 EVENTS = 4096 + 13
 PLACES = {

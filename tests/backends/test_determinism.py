@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from launching import KINDS, Layout, bind, model_of, sums_of, values_of
-from zoo import around
 
 from morefit.backend import Cpu
 from morefit.pipeline import Columns
+from zoo import around
 
 EVENTS = 30_001
 SETS = 17

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from judge import judge
-from strategies import COLUMNS, SCALARS, expressions, points
-from tolerances import FEW_ULP, FLUSHED
 
+from judge import judge
 from morefit.backend import Events, Reference
 from morefit.expr import ARITY, LEAVES, NARY, Op, apply, column, evaluate
 from morefit.pipeline import Columns, Settings, compile_values
+from strategies import COLUMNS, SCALARS, expressions, points
+from tolerances import FEW_ULP, FLUSHED
 
 INF, NAN = float("inf"), float("nan")
 HUGE, TINY = 1.7e308, 2.3e-308

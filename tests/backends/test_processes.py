@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from zoo import ZOO, around, gaussian, mass, numerical
 
 import morefit as mf
 from morefit.backend import Cpu, Reference
+from zoo import ZOO, around, gaussian, mass, numerical
 
 PAGE = resource.getpagesize()
 MEGABYTE = 2**20

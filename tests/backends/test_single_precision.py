@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 from launching import model_of
-from tolerances import SINGLE, SINGLE_MILLION, TOTAL
-from zoo import mass
 
 import morefit as mf
 from morefit.backend import Cpu
+from tolerances import SINGLE, SINGLE_MILLION, TOTAL
+from zoo import mass
 
 NAMES = ("mass", "kstarmumu", "gaussian", "extended", "product", "numerical", "crystal ball")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from launching import KINDS, Layout, assert_sums_agree, bind, judged, model_of, sums_of, values_of
-from tolerances import FEW_ROUNDINGS, FINITE_DIFFERENCE, FUSED, SAME_LINES, SUM_OF_LOGS
-from zoo import ZOO, around
 
 from morefit.backend import Cpu, Reference
 from morefit.expr import evaluate
+from tolerances import FEW_ROUNDINGS, FINITE_DIFFERENCE, FUSED, SAME_LINES, SUM_OF_LOGS
+from zoo import ZOO, around
 
 SIZES = (1, 2, 7, 8, 9, 4095, 4096, 4097, 10_000)
 BATCHES = (1, 2, 3, 8, 17)

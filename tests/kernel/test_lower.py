@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judge import judge
-from strategies import expressions, points
-from tolerances import EPSILON, FEW_ROUNDINGS, ROUNDINGS
 
+from judge import judge
 from morefit.backend.reference import run_body
 from morefit.expr import MINUS_ONE, Op, add_all, apply, column, evaluate, leaves, make, scalar
 from morefit.kernel import Arith, lower
+from strategies import expressions, points
+from tolerances import EPSILON, FEW_ROUNDINGS, ROUNDINGS
 
 x, y, z = (column(name) for name in "xyz")
 

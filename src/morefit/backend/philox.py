@@ -10,7 +10,9 @@ WORD = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 
 
-def philox(counter: tuple[Words, Words, Words, Words], key: tuple[int, int]) -> tuple[Words, Words, Words, Words]:
+def philox(
+    counter: tuple[Words, Words, Words, Words], key: tuple[int, int]
+) -> tuple[Words, Words, Words, Words]:
     """Return four 32-bit words for each counter (Salmon et al., SC11)."""
     c0, c1, c2, c3 = (np.asarray(c, np.uint64) for c in counter)
     k0, k1 = key
@@ -28,4 +30,6 @@ def uniforms(seed: int, toy: int, events: NDArray[np.int64], draw: int) -> tuple
     low, high = (np.full_like(event, part) for part in (toy & 0xFFFFFFFF, toy >> 32))
     key = (seed & 0xFFFFFFFF, seed >> 32)
     w = philox((event, low, np.full_like(event, draw), high), key)
-    return tuple(((a << np.uint64(21)) | (b >> np.uint64(11))) * 2.0**-53 for a, b in ((w[0], w[1]), (w[2], w[3])))
+    return tuple(
+        ((a << np.uint64(21)) | (b >> np.uint64(11))) * 2.0**-53 for a, b in ((w[0], w[1]), (w[2], w[3]))
+    )

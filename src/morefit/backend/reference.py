@@ -12,8 +12,8 @@ import numpy as np
 from morefit.backend.base import Array, Buffer, Drawn, Events
 from morefit.backend.philox import uniforms
 from morefit.expr import MEANING, Op
-from morefit.render.sample import MOST_DRAWS, UNIFORM, calls_needed
 from morefit.kernel import Arith, Atom, Body, Frame, Kernel, Precision, Reduce
+from morefit.render.sample import MOST_DRAWS, UNIFORM, calls_needed
 
 STEPS: dict[Op | Arith, Any] = dict(MEANING) | {
     Arith.SUB: np.subtract,
@@ -98,7 +98,9 @@ class ReferenceProgram:
         for draw in range(MOST_DRAWS):
             numbers = [u for k in range(calls) for u in uniforms(seed, toy, waiting, draw * calls + k)]
             known = names | {name: numbers[int(name.removeprefix(UNIFORM))] for name in kernel.columns}
-            *found, accept, over = (np.broadcast_to(r, waiting.shape) for r in run_body(kernel.per_event, known))
+            *found, accept, over = (
+                np.broadcast_to(r, waiting.shape) for r in run_body(kernel.per_event, known)
+            )
             good = accept != 0
             out[:, waiting[good]] = np.array(found)[:, good]
             above += int(np.count_nonzero(over))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from morefit.backend import Array, Backend, Drawn, Events
 from morefit.data import Dataset
 from morefit.errors import FitError
+from morefit.expr import ZERO
 from morefit.fit.minuit import fit as fit_one
 from morefit.fit.newton import Minima, Sets, minimise
 from morefit.generate import Sampler
@@ -58,7 +59,9 @@ class Ensemble:
         names = {o.name for o in self.fit_model.observables}
         missing = names - {o.name for o in self.model.observables}
         if missing:
-            raise FitError(f"toys: the fitted model needs {sorted(missing)}, which the generating model does not draw")
+            raise FitError(
+                f"toys: the fitted model needs {sorted(missing)}, which the generating model does not draw"
+            )
         if not self.floating:
             raise FitError("toys: the fitted model has no floating parameter; free one")
 
@@ -77,8 +80,9 @@ class Ensemble:
     @cached_property
     def compiled(self) -> Compiled:
         expected = self.fit_model.expected_events()
-        per_set = {} if expected is None else {"per_set": -expected}
-        request = Request(self.fit_model.log_intensity(), tuple(p.expr for p in self.floating), 2, **per_set)
+        per_set = ZERO if expected is None else -expected
+        floating = tuple(p.expr for p in self.floating)
+        request = Request(self.fit_model.log_intensity(), floating, 2, per_set=per_set)
         return compile_sums(request, tuple(p.expr for p in self.all_parameters), self.settings)
 
     def draw(self, first: int, sizes: NDArray[np.int64]) -> Toys:

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -44,8 +45,9 @@ def fit(
 
     ``fixed`` names parameters to hold, at their start values or at values given as a mapping; ``start`` and
     ``limits`` override those of the parameters. ``tolerance`` is Minuit's: the fit stops at an estimated distance
-    to the minimum (EDM) below 0.002 * tolerance * 0.5. The covariance is the inverse of the exact Hessian, which
+    to the minimum (EDM) below 0.002 * tolerance * 0.5. The covariance is the inverse of the exact Hessian H, which
     also checks the minimum; so Minuit's own numeric check, its strategy 1 or 2, is not needed and off by default.
+    With weights it is H^-1 C H^-1, C being the sum of the squared weighted scores (arXiv:1911.01303).
     """
     begin = time.perf_counter()
     likelihood = as_likelihood(model, data, weights, backend)
@@ -53,6 +55,7 @@ def fit(
     objective = Objective(likelihood, problem)
     first = objective.at(problem.start, 2)
     check_start(likelihood, problem, first)
+    likelihood.prepare(1 if derivatives == "analytic" else 0)
     ready = time.perf_counter()
     minuit = run_minuit(objective, first, derivatives, strategy, tolerance, max_calls)
     found = time.perf_counter()
@@ -90,8 +93,24 @@ class Problem:
 
     def full(self, x: Array) -> Array:
         """Complete floating values to all, as one set."""
-        values = dict(self.values) | dict(zip(self.floating, x, strict=True))
-        return np.array([[values[p.name] for p in self.all_parameters]])
+        values = self.template.copy()
+        values[0, self.places] = x
+        return values
+
+    @cached_property
+    def template(self) -> Array:
+        return np.array([[self.values[p.name] for p in self.all_parameters]])
+
+    @cached_property
+    def places(self) -> list[int]:
+        """Where the floating parameters are among all."""
+        names = [p.name for p in self.all_parameters]
+        return [names.index(n) for n in self.floating]
+
+    @cached_property
+    def every_row(self) -> bool:
+        """Whether all that floats in the likelihood floats in this fit, in its order."""
+        return self.rows == tuple(range(sum(not p.fixed for p in self.all_parameters)))
 
 
 def as_likelihood(
@@ -192,8 +211,10 @@ class Objective:
         found = self.likelihood.evaluate_full(self.problem.full(x), order)
         if found.bad[0]:
             self.strayed += 1
-        rows = list(self.problem.rows)
         value = found.value + PENALTY * found.bad
+        if self.problem.every_row:
+            return Evaluation(value, found.gradient, found.hessian, found.bad)
+        rows = list(self.problem.rows)
         gradient = found.gradient[:, rows] if order > 0 else found.gradient
         hessian = found.hessian[:, rows][:, :, rows] if order > 1 else found.hessian
         return Evaluation(value, gradient, hessian, found.bad)
@@ -330,7 +351,10 @@ def make_result(
         reasons.append(
             f"a numerical integral is off by {off:.2g} at the minimum; start closer to it, or give an integral"
         )
-    errors = np.sqrt(np.diag(verdict.covariance))
+    covariance = verdict.covariance
+    if likelihood.weighted:
+        covariance = sandwich(likelihood, problem, verdict)
+    errors = np.sqrt(np.diag(covariance))
     fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
     uncertain = dict(zip(problem.floating, errors.tolist(), strict=True))
     names = tuple(p.name for p in problem.all_parameters)
@@ -339,7 +363,7 @@ def make_result(
         values={n: fitted.get(n, problem.values[n]) for n in names},
         errors={n: uncertain.get(n, 0.0) for n in names},
         floating=problem.floating,
-        covariance=verdict.covariance,
+        covariance=covariance,
         nll=float(verdict.last.value[0]),
         edm=verdict.edm,
         valid=not reasons,
@@ -353,6 +377,13 @@ def make_result(
         backend=likelihood.backend.name,
         minimiser="minuit",
     )
+
+
+def sandwich(likelihood: AnyLikelihood, problem: Problem, verdict: Verdict) -> Array:
+    """Return the covariance of a weighted fit: H^-1 C H^-1."""
+    rows = list(problem.rows)
+    scores = likelihood.score_covariance(problem.full(verdict.values))[0][np.ix_(rows, rows)]
+    return np.asarray(verdict.covariance @ scores @ verdict.covariance, np.float64)
 
 
 def floating_values(likelihood: AnyLikelihood, problem: Problem, values: Array) -> Array:

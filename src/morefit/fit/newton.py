@@ -13,7 +13,9 @@ from morefit.likelihood import Evaluation
 
 Sets = NDArray[np.int64]  # which sets
 Flags = NDArray[np.bool_]
-Evaluate = Callable[[Sets, Array], Evaluation]  # (sets, x of shape (len(sets), P)) -> value, gradient, Hessian
+Evaluate = Callable[
+    [Sets, Array], Evaluation
+]  # (sets, x of shape (len(sets), P)) -> value, gradient, Hessian
 
 MOST_STEPS = 60
 DAMPING = 1e-3  # where damping starts when a step fails
@@ -94,7 +96,7 @@ class State:
             (x >= self.high[sets]) & (self.gradient[sets] <= 0)
         )
         self.held[sets] = outward
-        step, definite, edm = self.solve(sets, np.zeros(len(sets)))
+        _, definite, edm = self.solve(sets, np.zeros(len(sets)))
         self.edm[sets] = np.where(definite, edm, np.inf)
         self.done[sets] = definite & (edm <= self.goal)
 
@@ -184,7 +186,9 @@ def backward(factor: Array, right: Array) -> Array:
     """Solve L^T x = right for many lower triangles."""
     x = np.zeros_like(right)
     for i in reversed(range(right.shape[1])):
-        x[:, i] = (right[:, i] - np.einsum("bk,bk->b", factor[:, i + 1 :, i], x[:, i + 1 :])) / factor[:, i, i]
+        x[:, i] = (right[:, i] - np.einsum("bk,bk->b", factor[:, i + 1 :, i], x[:, i + 1 :])) / factor[
+            :, i, i
+        ]
     return x
 
 

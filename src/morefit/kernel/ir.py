@@ -23,7 +23,9 @@ class Frame(Enum):
 
     STORE = auto()  # keep every result of every event
     SUM = auto()  # reduce the results over the events of each set
-    SAMPLE = auto()  # draw events: columns are random numbers, the last two results say "accept" and "too high"
+    SAMPLE = (
+        auto()
+    )  # draw events: columns are random numbers, the last two results say "accept" and "too high"
 
 
 class Reduce(Enum):

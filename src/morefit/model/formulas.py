@@ -6,7 +6,6 @@ import math
 
 from morefit.expr import Expr, Op, apply, const, where
 
-SERIES_SINH = 10  # terms in z**2 of sinh(z) / z, likewise
 SERIES = 19  # terms: below |z| = 1 the next one is under 1e-18 of the sum, also in the second derivative
 
 
@@ -23,12 +22,3 @@ def normal_integral(low: Expr, high: Expr) -> Expr:
     middle = abs(low + high) / (2 * math.sqrt(2))
     half = (high - low) / (2 * math.sqrt(2))
     return math.sqrt(math.pi / 2) * (apply(Op.ERFC, middle - half) - apply(Op.ERFC, middle + half))
-
-
-def sinhrel(z: Expr) -> Expr:
-    r"""Return $\sinh(z)/z$, with its limit 1 at z = 0; exact with its first two derivatives for all z."""
-    square = z**2
-    series = const(1 / math.factorial(2 * SERIES_SINH + 1))
-    for k in range(SERIES_SINH - 1, -1, -1):
-        series = series * square + 1 / math.factorial(2 * k + 1)
-    return where(abs(z) < 1, series, apply(Op.SINH, z) / z)

@@ -18,7 +18,8 @@ def round_keys(w: Writer, seed: str) -> list[tuple[str, str]]:
     for _ in range(ROUNDS):
         rounds.append((spread(w, keys[0]), spread(w, keys[1])))
         keys = [
-            w.let(f"and i64 {w.let(f'add i64 {key}, {bump}')}, {WORD}") for key, bump in zip(keys, BUMPS, strict=True)
+            w.let(f"and i64 {w.let(f'add i64 {key}, {bump}')}, {WORD}")
+            for key, bump in zip(keys, BUMPS, strict=True)
         ]
     return rounds
 
@@ -38,7 +39,9 @@ def splat(vector: Vector, number: int) -> str:
     return "<" + ", ".join([f"i64 {number}"] * vector.width) + ">"
 
 
-def two_uniforms(w: Writer, counter: tuple[str, str, str, str], keys: list[tuple[str, str]]) -> tuple[str, str]:
+def two_uniforms(
+    w: Writer, counter: tuple[str, str, str, str], keys: list[tuple[str, str]]
+) -> tuple[str, str]:
     """Return two numbers in [0, 1) of 53 bits for each lane, from a counter of four 32-bit words in 64-bit lanes."""
     v, kind, word = w.vector, integers(w.vector), splat(w.vector, WORD)
 

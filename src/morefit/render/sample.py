@@ -18,7 +18,9 @@ def calls_needed(kernel: Kernel) -> int:
     return max((int(name.removeprefix(UNIFORM)) // 2 + 1 for name in kernel.columns), default=0)
 
 
-def sample_text(kernel: Kernel, vector: Vector, names: dict[str, str], head: Writer) -> tuple[str, list[Writer]]:
+def sample_text(
+    kernel: Kernel, vector: Vector, names: dict[str, str], head: Writer
+) -> tuple[str, list[Writer]]:
     """Write ``block`` for a kernel that draws; ``head`` has loaded scalars and tables, ``names`` knows them."""
     body, whole, part = (Writer(vector, prefix) for prefix in ("t", "f", "g"))
     keys = round_keys(head, argument(head, "seed"))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Operand, apply, to_expr, where
-from morefit.model.formulas import exprel, sinhrel
+from morefit.expr import Expr, Op, Operand, apply, const, to_expr, where
+from morefit.model.formulas import exprel
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf
+
+SAFE = 200.0  # e to this power, cubed as in a second derivative, is far from overflowing
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,12 +21,13 @@ class Exponential(Pdf):
     slope: Operand
 
     def density(self) -> Expr:
-        return apply(Op.EXP, self.slope * (self.x - self.origin()))
+        # counted from an edge where it is largest, or nearly so, lest it overflow
+        edge = where(self.side() < 0, self.x.low, self.x.high)
+        return apply(Op.EXP, to_expr(self.slope) * (self.x - edge))
 
     def integral(self) -> Expr:
-        width, slope = self.x.high - self.x.low, to_expr(self.slope)
-        side = self.side()
-        return width * (exprel(-side * slope * width) if side else sinhrel(0.5 * slope * width))
+        width = self.x.high - self.x.low
+        return width * exprel(-self.side() * to_expr(self.slope) * width)
 
     def quantile(self, probability: Expr) -> Expr:
         width, slope = self.x.high - self.x.low, to_expr(self.slope)
@@ -33,12 +36,11 @@ class Exponential(Pdf):
         level = self.x.low + width * probability
         return where(abs(slope * width) < 1e-9, level, where(slope < 0, falling, rising))
 
-    def side(self) -> int:
-        """Say which way the limits of the slope let it point: -1, 1, or 0 for both."""
-        if isinstance(self.slope, Parameter):
-            return -1 if self.slope.high <= 0 else 1 if self.slope.low >= 0 else 0
-        return 0
-
-    def origin(self) -> float:
-        """Count x from the edge where the density is largest, or from the middle: it must not overflow."""
-        return {-1: self.x.low, 1: self.x.high, 0: 0.5 * (self.x.low + self.x.high)}[self.side()]
+    def side(self) -> Expr:
+        """Return -1 to count from the lower edge, 1 from the upper; a choice where the limits allow both ways."""
+        width = self.x.high - self.x.low
+        if isinstance(self.slope, Parameter) and self.slope.high * width <= SAFE:
+            return const(-1)
+        if isinstance(self.slope, Parameter) and self.slope.low * width >= -SAFE:
+            return const(1)
+        return where(to_expr(self.slope) < 0, -1, 1)
