@@ -49,15 +49,23 @@ class Sampler:
         for _ in range(REPAIRS):
             none = np.empty((len(sizes), 0))
             drawn = self.compiled.program.sample(none, events, seed, first_toy)
-            if drawn.given_up:
-                raise ModelError(
-                    "model: could not be drawn from; its density is zero or nearly so where it was tried"
-                )
-            if not drawn.above:
+            if not self.repair(drawn.above, drawn.given_up):
                 return drawn
+        raise self.hopeless()
+
+    def repair(self, above: int, given_up: int) -> bool:
+        """Raise the envelope if a draw found a density above it; say whether the draw must be repeated."""
+        if given_up:
+            raise ModelError(
+                "model: could not be drawn from; its density is zero or nearly so where it was tried"
+            )
+        if above:
             self.margin *= 2
             self.recipe, self.compiled = self.prepare()
-        raise ModelError(
+        return above > 0
+
+    def hopeless(self) -> ModelError:
+        return ModelError(
             "model: its density exceeds every envelope tried; is it bounded on the observables' ranges?"
         )
 

@@ -276,7 +276,9 @@ def probe(density: Expr, observables: tuple[Observable, ...], edges: tuple[Array
 
 
 def cell_means(density: Expr, observables: tuple[Observable, ...], edges: tuple[Array, ...]) -> Array:
-    return np.asarray(np.nanmean(probe(density, observables, edges, PROBES[len(observables)]), axis=1), np.float64)
+    return np.asarray(
+        np.nanmean(probe(density, observables, edges, PROBES[len(observables)]), axis=1), np.float64
+    )
 
 
 def measure(

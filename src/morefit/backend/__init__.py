@@ -1,10 +1,10 @@
 """From a kernel to numbers, on one kind of device each."""
 
-from morefit.backend.base import Array, Backend, Buffer, Drawn, Events, Launch, Program
+from morefit.backend.base import Array, Backend, Buffer, Drawn, Events, Launch, Program, WholeFit
 from morefit.backend.choose import choose_backend
 from morefit.backend.cpu import Cpu
 from morefit.backend.reference import Reference
 
 __all__ = [
-    "Array", "Backend", "Buffer", "Cpu", "Drawn", "Events", "Launch", "Program", "Reference", "choose_backend",
+    "Array", "Backend", "Buffer", "Cpu", "Drawn", "Events", "Launch", "Program", "Reference", "WholeFit", "choose_backend",
 ]  # fmt: skip

@@ -98,6 +98,26 @@ class Program(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class WholeFit:
+    """What a backend needs to draw and fit toys on its own; a kernel each for drawing, summing, stepping."""
+
+    sampler: Program
+    derive: Program | None  # computes event-only columns
+    sums: Program
+    step: Program
+    observables: tuple[str, ...]  # that the sampler draws
+    derived: tuple[str, ...]  # columns that ``derive`` computes
+    row_names: tuple[str, ...]  # of the numbers that a step reads
+    start: Array  # those numbers to begin with
+    kept: int  # so many of them a step writes
+    first_sum: int  # the row of the first sum
+    status: int  # the row that says whether to go on: 0
+    parameters: Array  # all parameters of the sums, fixed ones at their values
+    places: tuple[int, ...]  # of the floating ones among them; their trial values are the first rows
+    most_steps: int
+
+
 class Backend(Protocol):
     """A place where kernels run."""
 
@@ -109,3 +129,11 @@ class Backend(Protocol):
     def compile(self, kernel: Kernel) -> Program: ...
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Buffer: ...
+
+    def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
+        """Draw and fit a toy for each size; None if this backend cannot.
+
+        Each row: what the last step wrote, the steps taken, how often a density was above its envelope, and how
+        often no candidate was accepted.
+        """
+        ...

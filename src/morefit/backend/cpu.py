@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,8 +17,10 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from morefit.backend.base import Array, Buffer, Drawn, Events, Integers
+from morefit.backend.base import Array, Buffer, Drawn, Events, Integers, WholeFit
 from morefit.backend.cache import key_of, load, store
+from morefit.backend.memory import PADDING, Code, aligned
+from morefit.backend.whole_fit import run_whole_fits
 from morefit.backend.workers import WORKERS, available_cores
 from morefit.errors import BackendError, CompileError
 from morefit.kernel import Frame, Kernel, Precision
@@ -27,8 +29,6 @@ from morefit.render.launch import ARGUMENTS, BLOCK
 from morefit.render.llvm import Target, render
 from morefit.render.writer import Vector
 
-Function = Callable[[int], None]
-PADDING = 16  # numbers; the last vector of a column may read so far past its end
 MOST_PROGRAMS = 256  # kept compiled in this process
 WORTH_THREADS = 2e5  # lines times events; below it waking a thread costs more than it brings
 
@@ -80,25 +80,6 @@ class Column:
         return self.numbers[: self.count].astype(np.float64, copy=False)
 
 
-def aligned(count: int, kind: type[np.floating[Any]] = np.float64) -> np.ndarray[Any, Any]:
-    """Return room for so many numbers that starts on a cache line."""
-    size = np.dtype(kind).itemsize
-    raw = np.empty(count * size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + count * size].view(kind)
-
-
-@dataclass(frozen=True, eq=False)
-class Code:
-    """Machine code in memory; ``engine`` owns it."""
-
-    engine: Any
-    run: Function
-    prepare: Function
-    work: Function
-    combine: Function | None
-
-
 @dataclass(frozen=True)
 class Cpu:
     """The processor: ``threads`` (default: all cores) and vector ``width`` in doubles (default: the widest)."""
@@ -121,9 +102,13 @@ class Cpu:
         target = Target(self.width or host().width, host().machine)
         source = render(kernel, target)
         begin = time.perf_counter()
-        code = find_code(source, kernel.frame is Frame.SUM)
+        code = find_code(source, FUNCTIONS[kernel.frame])
         threads = self.threads or available_cores()
         return CpuProgram(kernel, source, code, target, threads, time.perf_counter() - begin)
+
+    def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
+        """Draw and fit a toy for each size, every thread on its own."""
+        return run_whole_fits(job, sizes, seed, first_toy, find_code)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Column:
         """Copy a column to where vectors can read it."""
@@ -144,18 +129,25 @@ if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that nobo
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
-def find_code(source: str, summing: bool) -> Code:
+FUNCTIONS = {
+    Frame.SUM: ("run", "prepare", "work", "combine", "block"),
+    Frame.STORE: ("run", "prepare", "work", "block"),
+    Frame.SAMPLE: ("run", "prepare", "work", "block"),
+}
+
+
+def find_code(source: str, names: Sequence[str]) -> Code:
     """Return machine code for a text: from this process, from disk, or compiled now."""
     key = key_of(source, host().cpu, host().features, llvmlite.__version__)
     with _lock:
         code = _programs.get(key)
         if code is None:
             obj = load(key)
-            code = link(obj, summing) if obj else None
+            code = link(obj, names) if obj else None
             if code is None:
                 obj = build_object(source)
                 store(key, obj)
-                code = link(obj, summing)
+                code = link(obj, names)
                 assert code is not None
             _programs[key] = code
             if len(_programs) > MOST_PROGRAMS:
@@ -189,7 +181,7 @@ def build_object(source: str) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-def link(obj: bytes, summing: bool) -> Code | None:
+def link(obj: bytes, names: Sequence[str]) -> Code | None:
     """Load an object file into memory; None if it is not one for this machine."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
     try:
@@ -198,12 +190,10 @@ def link(obj: bytes, summing: bool) -> Code | None:
     except RuntimeError:
         return None
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-    names = ["run", "prepare", "work", *(["combine"] if summing else [])]
-    addresses = [engine.get_function_address(n) for n in names]
-    if not all(addresses):
+    addresses = {n: int(engine.get_function_address(n)) for n in names}
+    if not all(addresses.values()):
         return None
-    functions: list[Any] = [kind(a) for a in addresses]
-    return Code(engine, functions[0], functions[1], functions[2], functions[3] if summing else None)
+    return Code(engine, addresses, {n: kind(a) for n, a in addresses.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,9 +334,9 @@ class Workspace:
             self.parameters[:, self.sets :] = parameters[-1][:, None]
         self.counter[0] = 0
         if self.threads == 1:
-            self.code.run(self.address)
+            self.code.functions["run"](self.address)
         else:
-            self.code.prepare(self.address)
-            WORKERS.run(self.code.work, self.address, self.threads, self)
-            if self.code.combine:
-                self.code.combine(self.address)
+            self.code.functions["prepare"](self.address)
+            WORKERS.run(self.code.functions["work"], [self.address] * self.threads, self)
+            if self.summing:
+                self.code.functions["combine"](self.address)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 # what to call, with which argument, where to say that it is done, and who owns the memory it works on: an
@@ -20,16 +20,16 @@ class Workers:
         self.lock = threading.Lock()
         self.count = 0
 
-    def run(self, function: Callable[[int], None], argument: int, threads: int, owner: object) -> None:
-        """Call a function that releases the GIL in so many threads at once, this one included."""
-        self.grow(threads - 1)
+    def run(self, function: Callable[[int], None], arguments: Sequence[int], owner: object) -> None:
+        """Call a function that releases the GIL with each argument at once, a thread each, this one included."""
+        self.grow(len(arguments) - 1)
         done: SimpleQueue[None] = SimpleQueue()
-        for _ in range(threads - 1):
+        for argument in arguments[1:]:
             self.jobs.put((function, argument, done, owner))
         try:
-            function(argument)
+            function(arguments[0])
         finally:
-            for _ in range(threads - 1):
+            for _ in arguments[1:]:
                 done.get()
 
     def grow(self, count: int) -> None:

@@ -7,23 +7,26 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from morefit.backend import Array, Backend, Drawn, Events
+from morefit.backend import Array, Backend, Drawn, Events, WholeFit
+from morefit.backend.workers import available_cores
 from morefit.data import Dataset
-from morefit.errors import FitError
+from morefit.errors import DataError, FitError
 from morefit.expr import ZERO
 from morefit.fit.minuit import fit as fit_one
-from morefit.fit.newton import Minima, Sets, minimise
-from morefit.generate import Sampler
+from morefit.fit.newton import MOST_STEPS, Minima, Sets, minimise
+from morefit.fit.step import CONVERGED, MOST_PARAMETERS, UNKNOWN, Step, make_step
+from morefit.generate import REPAIRS, Sampler
 from morefit.kernel.sums import Request
 from morefit.likelihood import Evaluation, unpack
 from morefit.model import Parameter, Pdf
 from morefit.model.pdf import check_model
-from morefit.pipeline import Columns, Compiled, Settings, compile_sums
+from morefit.pipeline import Columns, Compiled, Settings, compile_sums, compile_values
 
 NEWTON, ANOTHER_START, MINUIT, FAILED = range(4)  # how a fit was obtained
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
+LARGEST = 1 << 23  # numbers in a toy; every thread makes room for one
 SHIFTS = (0.5, -0.5, 1.5)  # in errors, roughly: other starts for fits that do not converge
 
 
@@ -86,8 +89,55 @@ class Ensemble:
         return compile_sums(request, tuple(p.expr for p in self.all_parameters), self.settings)
 
     def draw(self, first: int, sizes: NDArray[np.int64]) -> Toys:
-        """Draw toys ``first``, ``first + 1``, ..."""
-        return Toys(self, first, sizes, self.sampler.draw(sizes, self.seed, first))
+        """Return toys ``first``, ``first + 1``, ...; their events are drawn when they are asked for."""
+        return Toys(self, first, np.ascontiguousarray(sizes, np.int64))
+
+    @cached_property
+    def start_values(self) -> Array:
+        return np.array([self.start[p.name] for p in self.all_parameters])
+
+    @cached_property
+    def places(self) -> list[int]:
+        """Where the floating parameters are among all."""
+        return [k for k, p in enumerate(self.all_parameters) if p in self.floating]
+
+    @cached_property
+    def limits(self) -> Array:
+        return np.array([(p.low, p.high) for p in self.floating])
+
+    def whole_fit(self) -> WholeFit | None:
+        """Put together a fit that needs no Python, if the model allows it."""
+        compiled = self.compiled
+        if compiled.integrals or len(self.floating) > MOST_PARAMETERS:
+            return None
+        step = make_step(len(self.floating))
+        derived = tuple(compiled.stages.per_dataset.values())
+        plain = Settings(self.backend, precompute="none")
+        return WholeFit(
+            self.sampler.compiled.program,
+            compile_values(derived, (), plain).program if derived else None,
+            compiled.program,
+            compile_values(step.exprs, (), plain).program,
+            tuple(o.name for o in self.model.observables),
+            tuple(compiled.stages.per_dataset),
+            step.reads,
+            self.first_rows(step),
+            step.kept,
+            step.place("new_value"),
+            step.place("status"),
+            self.start_values,
+            tuple(self.places),
+            MOST_STEPS,
+        )
+
+    def first_rows(self, step: Step) -> Array:
+        """Return what the first step reads: the start as trial point, limits, and nothing known yet."""
+        start = np.clip(self.start_values[self.places], self.limits[:, 0], self.limits[:, 1])
+        rows = dict.fromkeys(step.reads, 0.0) | {"value": UNKNOWN, "goal": GOAL}
+        for k, x in enumerate(start):
+            rows |= {f"trial{k}": x, f"x{k}": x, f"low{k}": self.limits[k, 0], f"high{k}": self.limits[k, 1]}
+            rows[f"h{k}_{k}"] = 1.0
+        return np.array([rows[name] for name in step.reads])
 
     def holding(self, values: Mapping[str, float]) -> Ensemble:
         """Return the same with some parameters of the fit held at given values."""
@@ -101,12 +151,16 @@ class Ensemble:
 
 @dataclass(eq=False)
 class Toys:
-    """Some toys, drawn: their events, one toy after the other, where the backend keeps them."""
+    """Some toys, known by the number of the first and the number of events of each."""
 
     ensemble: Ensemble
     first: int
     sizes: NDArray[np.int64]
-    drawn: Drawn
+
+    @cached_property
+    def drawn(self) -> Drawn:
+        """Draw the events, one toy after the other, where the backend keeps them."""
+        return self.ensemble.sampler.draw(self.sizes, self.ensemble.seed, self.first)
 
     @cached_property
     def events(self) -> Events:
@@ -123,17 +177,67 @@ class Toys:
         names = [o.name for o in self.ensemble.model.observables]
         return Dataset({n: c.values[low:high] for n, c in zip(names, self.drawn.columns, strict=True)})
 
+    def one(self, toy: int) -> Toys:
+        """Return one toy alone."""
+        return Toys(self.ensemble, self.first + toy, self.sizes[toy : toy + 1])
+
     def fit(self, ensemble: Ensemble | None = None) -> Fitted:
         """Fit every toy: together by Newton's method, again from other starts, and by Minuit what is left."""
-        task = BatchFit(ensemble or self.ensemble, self)
-        found = task.newton()
-        how = np.where(found.valid, NEWTON, FAILED).astype(np.uint8)
-        result = Fitted(found.x, found.errors, found.nll, found.edm, found.valid.copy(), how)
-        for shift in SHIFTS:
-            task.retry(result, shift)
+        ensemble = ensemble or self.ensemble
+        whole = self.fit_whole(ensemble) if self.suits_whole_fits() else None
+        result = whole or self.fit_batch(ensemble)
+        typical = typical_errors(result)
         for toy in np.flatnonzero(~result.valid):
-            task.minuit(result, int(toy))
+            one = BatchFit(ensemble, self.one(int(toy)))
+            one.rescue(result, int(toy), typical)
         return result
+
+    def suits_whole_fits(self) -> bool:
+        """Say whether there are enough toys to keep all threads busy, and none is too large for one."""
+        numbers = int(self.sizes.max(initial=0)) * len(self.ensemble.model.observables)
+        return len(self.sizes) >= 2 * available_cores() and numbers <= LARGEST
+
+    def fit_whole(self, ensemble: Ensemble) -> Fitted | None:
+        """Draw and fit every toy in compiled code alone."""
+        for _ in range(REPAIRS):
+            job = ensemble.whole_fit()
+            if job is None:
+                return None
+            rows = ensemble.backend.fit_whole(job, self.sizes, ensemble.seed, self.first)
+            if rows is None:
+                return None
+            if not ensemble.sampler.repair(int(rows[:, -2].sum()), int(rows[:, -1].sum())):
+                return read_rows(rows, len(ensemble.floating))
+        raise ensemble.sampler.hopeless()
+
+    def fit_batch(self, ensemble: Ensemble) -> Fitted:
+        """Fit every toy with events kept in memory, all of them step by step."""
+        found = BatchFit(ensemble, self).newton()
+        how = np.where(found.valid, NEWTON, FAILED).astype(np.uint8)
+        return Fitted(found.x, found.errors, found.nll, found.edm, found.valid.copy(), how)
+
+
+def read_rows(rows: Array, count: int) -> Fitted:
+    """Read the results of whole fits out of what their last steps wrote."""
+    step = make_step(count)
+    place = {name: k for k, name in enumerate(step.writes)}
+    valid = rows[:, place["status"]] == CONVERGED
+    errors = rows[:, place["error0"] : place["error0"] + count]
+    return Fitted(
+        rows[:, place["x0"] : place["x0"] + count].copy(),
+        np.where(errors >= 0, errors, np.nan),
+        rows[:, place["value"]].copy(),
+        rows[:, place["edm"]].copy(),
+        valid,
+        np.where(valid, NEWTON, FAILED).astype(np.uint8),
+    )
+
+
+def typical_errors(result: Fitted) -> Array:
+    """Return the median error of each parameter over the fits that converged, nan if none did."""
+    if not result.valid.any():
+        return np.full(result.values.shape[1], np.nan)
+    return np.asarray(np.median(result.errors[result.valid], axis=0), np.float64)
 
 
 class BatchFit:
@@ -141,54 +245,57 @@ class BatchFit:
 
     def __init__(self, ensemble: Ensemble, toys: Toys) -> None:
         self.ensemble, self.toys = ensemble, toys
-        self.places = [k for k, p in enumerate(ensemble.all_parameters) if p in ensemble.floating]
-        self.full = np.array([ensemble.start[p.name] for p in ensemble.all_parameters])
-        self.limits = np.array([(p.low, p.high) for p in ensemble.floating])
-        self.start = self.full[self.places]
+        self.start = ensemble.start_values[ensemble.places]
 
     def evaluate(self, which: Sets, x: Array) -> Evaluation:
         """Evaluate toys ``which`` at floating parameters x."""
         events = self.toys.events
         part = Events(events.starts[which], events.stops[which], False)
-        full = np.tile(self.full, (len(which), 1))
-        full[:, self.places] = x
+        full = np.tile(self.ensemble.start_values, (len(which), 1))
+        full[:, self.ensemble.places] = x
         out = self.ensemble.compiled.bind(self.toys.columns, part)(full)
-        return unpack(out, len(self.places), 2)
+        return unpack(out, len(self.start), 2)
 
-    def newton(self, which: Sets | None = None, start: Array | None = None) -> Minima:
-        these = np.arange(len(self.toys.sizes)) if which is None else which
-        begin = np.tile(self.start, (len(these), 1)) if start is None else start
-        return minimise(lambda sets, x: self.evaluate(these[sets], x), begin, self.limits, GOAL)
+    def newton(self, start: Array | None = None) -> Minima:
+        begin = np.tile(self.start if start is None else start, (len(self.toys.sizes), 1))
+        return minimise(self.evaluate, begin, self.ensemble.limits, GOAL)
 
-    def retry(self, result: Fitted, shift: float) -> None:
-        """Try what failed from another start: shifted by about its error, each parameter in its own direction."""
-        bad = np.flatnonzero(~result.valid)
-        if not len(bad):
-            return
-        with np.errstate(all="ignore"):
-            typical = np.nanmedian(result.errors[result.valid], axis=0) if result.valid.any() else np.nan
-        width = self.limits[:, 1] - self.limits[:, 0]
+    def rescue(self, result: Fitted, toy: int, typical: Array) -> None:
+        """Fit the one toy here again: from other starts, then by Minuit; what fails for good stays marked so."""
+        for shift in SHIFTS:
+            found = self.newton(self.shifted(shift, typical))
+            if found.valid[0]:
+                fill(result, toy, found.x[0], found.errors[0], found.nll[0], found.edm[0], ANOTHER_START)
+                return
+        self.minuit(result, toy)
+
+    def shifted(self, shift: float, typical: Array) -> Array:
+        """Move the start by about an error, each parameter in its own direction."""
+        low, high = self.ensemble.limits.T
+        width = high - low
         small = np.where(np.isfinite(width), 0.05 * width, 0.1 * np.maximum(np.abs(self.start), 1.0))
-        step = np.where(np.isfinite(typical), typical, small)
         signs = np.where(np.arange(len(self.start)) % 2, 1.0, -1.0)
-        start = np.clip(self.start + shift * signs * step, self.limits[:, 0], self.limits[:, 1])
-        found = self.newton(bad, np.tile(start, (len(bad), 1)))
-        good = bad[found.valid]
-        result.values[good], result.errors[good] = found.x[found.valid], found.errors[found.valid]
-        result.nll[good], result.edm[good] = found.nll[found.valid], found.edm[found.valid]
-        result.valid[good], result.how[good] = True, ANOTHER_START
+        step = np.where(np.isfinite(typical), typical, small)
+        return np.asarray(np.clip(self.start + shift * signs * step, low, high), np.float64)
 
     def minuit(self, result: Fitted, toy: int) -> None:
-        """Hand one toy to Minuit; what it cannot fit either stays marked as failed."""
+        """Hand the toy to Minuit."""
         ensemble = self.ensemble
         held = {p.name: ensemble.start[p.name] for p in ensemble.all_parameters if p not in ensemble.floating}
         start = {p.name: ensemble.start[p.name] for p in ensemble.floating}
         try:
-            found = fit_one(ensemble.fit_model, self.toys.dataset(toy), start=start, fixed=held, strategy=1)
-        except (FitError, ValueError):
+            found = fit_one(ensemble.fit_model, self.toys.dataset(0), start=start, fixed=held, strategy=1)
+        except (FitError, DataError):
             return
-        result.values[toy] = [found.values[p.name] for p in ensemble.floating]
-        result.errors[toy] = [found.errors[p.name] for p in ensemble.floating]
-        result.nll[toy], result.edm[toy] = found.nll, found.edm
-        if found.valid:
-            result.valid[toy], result.how[toy] = True, MINUIT
+        names = [p.name for p in ensemble.floating]
+        values, errors = ([m[n] for n in names] for m in (found.values, found.errors))
+        fill(result, toy, values, errors, found.nll, found.edm, MINUIT if found.valid else FAILED)
+
+
+def fill(
+    result: Fitted, toy: int, values: ArrayLike, errors: ArrayLike, nll: float, edm: float, how: int
+) -> None:
+    """Write one fit into the results of all."""
+    result.values[toy], result.errors[toy] = values, errors
+    result.nll[toy], result.edm[toy] = nll, edm
+    result.valid[toy], result.how[toy] = how != FAILED, how

@@ -56,7 +56,7 @@ class Block:
         last = self.rank.finish_lines("%partial", self.sums.words) if self.rank else []
         lines = [
             # an unaligned stack lets every spilled vector cross a cache line: up to 1.7 times slower
-            "define internal void @block(ptr %args, i64 %set, i64 %begin, i64 %end, i64 %task)"
+            "define void @block(ptr %args, i64 %set, i64 %begin, i64 %end, i64 %task)"
             " noinline alignstack(64) {",
             "entry:", *head.lines, *self.sums.head, "  br label %chunk",
             "chunk:", "  %from = phi i64 [ %begin, %entry ], [ %to, %next ]",

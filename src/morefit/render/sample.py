@@ -47,7 +47,7 @@ def sample_text(
     body.lines += [f"  %done1 = or {mask} %done, {accepted}", f"  %over1 = or i1 %over, {any_over}"]
     finished = reduce_mask(body, "and", "%done1")
     lines = [
-        "define internal void @block(ptr %args, i64 %set, i64 %begin, i64 %end, i64 %task) noinline alignstack(64) {",
+        "define void @block(ptr %args, i64 %set, i64 %begin, i64 %end, i64 %task) noinline alignstack(64) {",
         "entry:", *head.lines, "  br label %events",
         "events:",
         "  %i = phi i64 [ %begin, %entry ], [ %following, %next ]",

@@ -1,0 +1,169 @@
+"""Run whole fits on the CPU: every thread draws, sums and steps on its own, with its events in its own cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+import numpy as np
+
+from morefit.backend.base import Array, Integers, Program, WholeFit
+from morefit.backend.memory import PADDING, Code, aligned
+from morefit.backend.workers import WORKERS
+from morefit.render.drive import CONTEXT, Shape, drive_text
+from morefit.render.launch import ARGUMENTS, BLOCK
+from morefit.render.llvm import Target
+
+
+def shape_of(job: WholeFit, lanes: int) -> Shape:
+    return Shape(
+        lanes, tuple(job.places), job.sums.kernel.outputs + 1, job.first_sum, len(job.start), job.kept,
+        PADDING, job.status,
+    )  # fmt: skip
+
+
+class Native(Protocol):
+    """A program with machine code."""
+
+    @property
+    def code(self) -> Code: ...
+
+    @property
+    def target(self) -> Target: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    @property
+    def words(self) -> int: ...
+
+
+def native(program: Program) -> Native:
+    return cast(Native, program)
+
+
+def run_whole_fits(
+    job: WholeFit, sizes: Integers, seed: int, first_toy: int, find_code: Callable[[str, Sequence[str]], Code]
+) -> Array:
+    """Draw and fit a toy for each size; return the rows that the last step wrote, and three words of report."""
+    sums = native(job.sums)
+    shape = shape_of(job, sums.target.width)
+    code = find_code(drive_text(shape), ["drive"])
+    results = np.empty((len(sizes), job.kept + 3))
+    counter = np.zeros(1, np.int64)
+    threads = max(min(sums.threads, len(sizes)), 1)
+    shared = {"counter": counter.ctypes.data, "toys": len(sizes), "sizes": sizes.ctypes.data,
+              "results": results.ctypes.data, "most_steps": job.most_steps}  # fmt: skip
+    contexts = [
+        Context(job, shape, int(sizes.max(initial=0)), seed, first_toy, shared) for _ in range(threads)
+    ]
+    WORKERS.run(
+        code.functions["drive"], [c.address for c in contexts], (contexts, sizes, results, counter, code)
+    )
+    return results
+
+
+@dataclass(eq=False)
+class Context:
+    """What one thread needs: tables for the four kernels, and room for one toy."""
+
+    job: WholeFit
+    shape: Shape
+    most_events: int
+    seed: int
+    first_toy: int
+    shared: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        lanes = self.shape.lanes
+        self.keep: list[np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = []
+        self.step = -(-self.most_events // PADDING) * PADDING + PADDING
+        blocks = -(-self.most_events // BLOCK) or 1
+        self.zero, self.count = self.words([0]), self.words([0])
+        self.tasks = self.words([0, 0])
+        self.events = self.room(len(self.job.observables) * self.step)
+        self.derived = self.room(max(len(self.job.derived), 1) * self.step)
+        self.report = self.room(2 * blocks)
+        self.rows = self.room(self.shape.rows * lanes)
+        self.start = self.room(self.shape.rows * lanes)
+        self.start[::lanes] = self.job.start
+        self.written = self.room(self.shape.kept * self.shape.written_step)
+        self.parameters = self.room(len(self.job.sums.kernel.parameters) * lanes)
+        self.parameters[:] = np.repeat(self.job.parameters, lanes)
+        self.outputs = self.room(self.shape.sums)
+        self.partials = self.room(native(self.job.sums).words * blocks)
+        table = self.words([self.words_of(name) for name in CONTEXT])
+        self.address = int(table.ctypes.data)
+
+    def room(self, count: int) -> Array:
+        array = aligned(count)
+        array[:] = 1.0  # what is read past the end must do no harm
+        self.keep.append(array)
+        return array
+
+    def words(self, numbers: Sequence[int]) -> Integers:
+        array = np.array(numbers, np.int64)
+        self.keep.append(array)
+        return array
+
+    def words_of(self, name: str) -> int:
+        if name in self.shared:
+            return self.shared[name]
+        return self.made[name]
+
+    @property
+    def made(self) -> dict[str, int]:
+        job = self.job
+        observables = {n: self.events[k * self.step :] for k, n in enumerate(job.observables)}
+        derived = {n: self.derived[k * self.step :] for k, n in enumerate(job.derived)}
+        rows = {n: self.rows[k * self.shape.lanes :] for k, n in enumerate(job.row_names)}
+        draw = {"out": self.events, "partials": self.report}
+        sums: dict[str, Array | Integers] = {
+            "parameters": self.parameters, "partials": self.partials, "out": self.outputs,
+            "stops": self.count, "first_task": self.tasks,
+        }  # fmt: skip
+        return {
+            **function("draw", job.sampler, "block"), "draw_args": self.table(job.sampler, {}, draw),
+            "draw_report": address(self.report),
+            **(function("derive", job.derive, "block") if job.derive else {"derive": 0}),
+            "derive_args": self.table(job.derive, observables, {"out": self.derived}) if job.derive else 0,
+            **function("prepare", job.sums, "prepare"), **function("block", job.sums, "block"),
+            **function("combine", job.sums, "combine"),
+            "sum_args": self.table(job.sums, observables | derived, sums),
+            **function("step", job.step, "block"),
+            "step_args": self.table(job.step, rows, {"out": self.written}, self.shape.written_step),
+            "count": address(self.count), "last_task": address(self.tasks[1:]),
+            "parameters": address(self.parameters), "sums": address(self.outputs), "rows": address(self.rows),
+            "written": address(self.written), "start": address(self.start),
+        }  # fmt: skip
+
+    def table(
+        self, program: Program, columns: Mapping[str, Array],
+        arrays: Mapping[str, Array | Integers], out_step: int | None = None,
+    ) -> int:  # fmt: skip
+        """Write the table of one kernel, and compute what it needs once."""
+        kernel, lanes = program.kernel, self.shape.lanes
+        tables = [np.array(t.array) for t in kernel.tables]
+        self.keep += tables
+        named = [columns[n] for n in kernel.columns] if columns else []
+        pairs = self.words([w for array in (*named, *tables) for w in (address(array), 0)])
+        scalars = self.room(max(len(kernel.per_call.results), 1) * lanes)
+        found = {
+            "scalars": address(scalars), "padded": lanes, "sets": 1, "columns": address(pairs),
+            "starts": address(self.zero), "out_step": self.step if out_step is None else out_step,
+            "seed": int(np.uint64(self.seed).astype(np.int64)), "first_toy": self.first_toy,
+        } | {name: address(array) for name, array in arrays.items()}  # fmt: skip
+        words = self.words([found.get(name, 0) for name in ARGUMENTS])
+        if not kernel.parameters:
+            native(program).code.functions["prepare"](address(words))
+        return address(words)
+
+
+def address(array: Array | Integers) -> int:
+    return int(array.ctypes.data)
+
+
+def function(name: str, program: Program, which: str) -> dict[str, int]:
+    code: Code = native(program).code
+    return {name: code.addresses[which]}
