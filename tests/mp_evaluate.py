@@ -53,6 +53,7 @@ MEANING = {
     Op.TRIGAMMA: lambda x: mpmath.psi(1, x),
     Op.TETRAGAMMA: lambda x: mpmath.psi(2, x),
     Op.ABS: abs,
+    Op.FLOOR: mpmath.floor,
     Op.MIN: min,
     Op.MAX: max,
     Op.LESS: lambda x, y: mpmath.mpf(x < y),

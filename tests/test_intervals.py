@@ -4,6 +4,7 @@ import io
 import pickle
 import sys
 from dataclasses import FrozenInstanceError, replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy import stats
 
 import morefit as mf
 import zoo
-from morefit import intervals
+from morefit import progress
 from morefit.errors import DataError, FitError
 from morefit.intervals import (
     Contour,
@@ -20,9 +21,11 @@ from morefit.intervals import (
     contour,
     feldman_cousins_gaussian,
     feldman_cousins_poisson,
-    poisson_weights,
     profile,
 )
+from morefit.intervals.bootstrap import poisson_weights
+from morefit.intervals.contour import crossings, segments
+from morefit.intervals.held import LOWER
 from tolerances import (
     BELT_EDGE,
     ELLIPSE,
@@ -35,6 +38,11 @@ from tolerances import (
     REPEATED,
     TOTAL_YIELD,
     WHOLE_COUNTS,
+)
+
+# functions of these names hide their modules
+held, profiled, replicated = (
+    import_module(f"morefit.intervals.{name}") for name in ("held", "profile", "bootstrap")
 )
 
 # ------------------------------------------------------------------------- Feldman and Cousins
@@ -193,7 +201,7 @@ def test_intervals_of_a_profile_agree_with_minos(likelihood, best, name):
 def test_each_point_is_the_minimum_over_the_others(likelihood, best, mu_profile):
     for k in (0, 7, 30):
         expected = mf.fit(likelihood, fixed={"mu": mu_profile.values[k]}, tolerance=1e-3)
-        assert mu_profile.nll[k] == pytest.approx(expected.nll, abs=intervals.LOWER)
+        assert mu_profile.nll[k] == pytest.approx(expected.nll, abs=LOWER)
         others = [expected.values[n] for n in mu_profile.names]
         errors = np.array([best.errors[n] for n in mu_profile.names])
         np.testing.assert_allclose((mu_profile.others[k] - others) / errors, 0, atol=10 * MINOS)
@@ -254,7 +262,7 @@ def test_parameters_fixed_in_the_best_fit_stay_fixed(likelihood):
     found = profile(likelihood, "mu", best=best, size=5)
     assert found.names == ("sigma", "fsig")
     expected = mf.fit(likelihood, fixed={"alpha": -0.9, "mu": found.values[0]}, tolerance=1e-3)
-    assert found.nll[0] == pytest.approx(expected.nll, abs=intervals.LOWER)
+    assert found.nll[0] == pytest.approx(expected.nll, abs=LOWER)
 
 
 def test_a_model_with_one_parameter_needs_no_minimising(likelihood):
@@ -270,39 +278,33 @@ def test_a_sum_of_likelihoods_has_a_profile():
     model, data, _ = zoo.mass(2000)
     halves = [mf.Likelihood(model, {"m": data["m"][k::2]}) for k in (0, 1)]
     whole = profile(mf.Likelihood(model, data), "mu", [5.27, 5.28])
-    np.testing.assert_allclose(
-        profile(halves[0] + halves[1], "mu", [5.27, 5.28]).nll, whole.nll, atol=intervals.LOWER
-    )
+    np.testing.assert_allclose(profile(halves[0] + halves[1], "mu", [5.27, 5.28]).nll, whole.nll, atol=LOWER)
 
 
 def test_large_scans_are_evaluated_in_parts_with_the_same_result(likelihood, best, mu_profile, monkeypatch):
-    monkeypatch.setattr(intervals, "LARGEST_LAUNCH", 3 * likelihood.events)
+    monkeypatch.setattr(held, "LARGEST_LAUNCH", 3 * likelihood.events)
     np.testing.assert_array_equal(profile(likelihood, "mu", best=best).nll, mu_profile.nll)
 
 
 def test_points_that_fail_are_tried_again_from_elsewhere(likelihood, best, mu_profile, monkeypatch):
     # the first call is the best fit's, the second all points, the third starts from the best fit
-    pretend = reporting(intervals.minimise, lambda call, n: (np.arange(n) < 4) & (call in (2, 3)))
-    monkeypatch.setattr(intervals, "minimise", pretend)
+    pretend = reporting(held.minimise, lambda call, n: (np.arange(n) < 4) & (call in (2, 3)))
+    monkeypatch.setattr(held, "minimise", pretend)
     found = profile(likelihood, "mu", best=best)
     assert found.valid.all()
-    np.testing.assert_allclose(found.nll, mu_profile.nll, atol=intervals.LOWER)
+    np.testing.assert_allclose(found.nll, mu_profile.nll, atol=LOWER)
 
 
 def test_points_that_never_converge_go_to_minuit(likelihood, best, mu_profile, monkeypatch):
-    monkeypatch.setattr(
-        intervals, "minimise", reporting(intervals.minimise, lambda _, n: (np.arange(n) < 4) & (n > 1))
-    )
+    monkeypatch.setattr(held, "minimise", reporting(held.minimise, lambda _, n: (np.arange(n) < 4) & (n > 1)))
     found = profile(likelihood, "mu", best=best)
     assert found.valid.all()
-    np.testing.assert_allclose(found.nll, mu_profile.nll, atol=10 * intervals.LOWER)
+    np.testing.assert_allclose(found.nll, mu_profile.nll, atol=10 * LOWER)
 
 
 def test_points_that_nobody_minimises_are_flagged(likelihood, best, monkeypatch):
-    monkeypatch.setattr(
-        intervals, "minimise", reporting(intervals.minimise, lambda _, n: (np.arange(n) < 4) & (n > 1))
-    )
-    monkeypatch.setattr(intervals, "try_minuit", lambda *_: None)
+    monkeypatch.setattr(held, "minimise", reporting(held.minimise, lambda _, n: (np.arange(n) < 4) & (n > 1)))
+    monkeypatch.setattr(held, "try_minuit", lambda *_: None)
     found = profile(likelihood, "mu", best=best)
     assert found.valid.tolist() == [False] * 4 + [True] * 27
     assert np.isnan(found.nll[:4]).all()
@@ -314,7 +316,7 @@ def test_a_lower_minimum_than_the_best_fit_is_taken(likelihood, best, mu_profile
     held = mf.fit(likelihood, fixed={"mu": worse["mu"]})
     stuck = replace(best, values=dict(held.values), nll=held.nll)
     found = profile(likelihood, "mu", mu_profile.values, best=stuck)
-    assert found.minimum == pytest.approx(mu_profile.minimum, abs=intervals.LOWER)
+    assert found.minimum == pytest.approx(mu_profile.minimum, abs=LOWER)
     assert found.interval() == pytest.approx(mu_profile.interval(), abs=MINOS * best.errors["mu"])
 
 
@@ -358,7 +360,7 @@ def test_scans_that_make_no_sense_are_refused(likelihood, best, call, message):
 
 def test_a_profile_refuses_a_fit_that_is_not_valid(likelihood, monkeypatch, best):
     bad = replace(best, valid=False, reasons=("the call limit was reached",))
-    monkeypatch.setattr(intervals, "fit", lambda _: bad)
+    monkeypatch.setattr(held, "fit", lambda _: bad)
     with pytest.raises(
         FitError, match=r"is not valid \(the call limit was reached\); pass a better one as best"
     ):
@@ -424,7 +426,7 @@ def test_separate_regions_have_separate_lines():
 def test_saddles_are_decided_by_their_middle(signs, middle):
     a, b = signs
     height = np.array([[a, b], [b, a]]) + middle
-    pairs = list(intervals.crossings(height))
+    pairs = list(crossings(height))
     corners = {frozenset(pair) for pair in pairs}
     left_bottom = frozenset({(0, 0, True), (0, 0, False)})
     assert len(pairs) == 2
@@ -436,7 +438,7 @@ def test_every_kind_of_cell_connects_the_edges_that_are_crossed():
         above = [bool(kind >> k & 1) for k in range(4)]
         crossed = {k for k in range(4) if above[k] != above[(k + 1) % 4]}
         for middle in (True, False):
-            ends = [edge for pair in intervals.segments(kind, middle) for edge in pair]
+            ends = [edge for pair in segments(kind, middle) for edge in pair]
             assert sorted(ends) == sorted(crossed)
 
 
@@ -455,7 +457,7 @@ def test_nodes_of_a_contour_are_minima_over_the_others(likelihood, mu_sigma):
     fixed = {"mu": mu_sigma.x[i], "sigma": mu_sigma.y[j]}
     expected = mf.fit(likelihood, fixed=fixed, tolerance=1e-3)
     assert mu_sigma.valid.all()
-    assert mu_sigma.nll[i, j] == pytest.approx(expected.nll, abs=intervals.LOWER)
+    assert mu_sigma.nll[i, j] == pytest.approx(expected.nll, abs=LOWER)
 
 
 def test_the_extent_of_a_line_is_the_interval_of_the_profile(likelihood, best, mu_sigma):
@@ -528,7 +530,7 @@ def test_a_replica_is_the_fit_of_its_weighted_data(small, replicas):
 
 
 def test_blocks_do_not_change_the_replicas(small, replicas, monkeypatch):
-    monkeypatch.setattr(intervals, "BLOCK_BYTES", 8 * 500 * 37)
+    monkeypatch.setattr(replicated, "BLOCK_BYTES", 8 * 500 * 37)
     np.testing.assert_array_equal(bootstrap(small, replicas=200, seed=5).values, replicas.values)
 
 
@@ -585,25 +587,25 @@ def test_parameters_fixed_in_the_best_fit_are_not_in_the_replicas(small):
 
 
 def test_replicas_that_fail_are_tried_again_from_the_start_values(small, replicas, monkeypatch):
-    pretend = reporting(intervals.minimise, lambda call, n: (np.arange(n) < 4) & (call == 2))
-    monkeypatch.setattr(intervals, "minimise", pretend)
+    pretend = reporting(replicated.minimise, lambda call, n: (np.arange(n) < 4) & (call == 2))
+    monkeypatch.setattr(replicated, "minimise", pretend)
     found = bootstrap(small, replicas=20, seed=5)
     assert found.valid.all()
     np.testing.assert_allclose((found.values - replicas.values[:20]) / replicas.errors, 0, atol=10 * MINOS)
 
 
 def test_replicas_that_never_converge_go_to_minuit(small, replicas, monkeypatch):
-    pretend = reporting(intervals.minimise, lambda _, n: (np.arange(n) < 4) & (n > 1))
-    monkeypatch.setattr(intervals, "minimise", pretend)
+    pretend = reporting(replicated.minimise, lambda _, n: (np.arange(n) < 4) & (n > 1))
+    monkeypatch.setattr(replicated, "minimise", pretend)
     found = bootstrap(small, replicas=20, seed=5)
     assert found.valid.all()
     np.testing.assert_allclose((found.values - replicas.values[:20]) / replicas.errors, 0, atol=10 * MINOS)
 
 
 def test_replicas_that_nobody_minimises_are_flagged(small, monkeypatch):
-    pretend = reporting(intervals.minimise, lambda _, n: (np.arange(n) < 4) & (n > 1))
-    monkeypatch.setattr(intervals, "minimise", pretend)
-    monkeypatch.setattr(intervals, "try_minuit", lambda *_: None)
+    pretend = reporting(replicated.minimise, lambda _, n: (np.arange(n) < 4) & (n > 1))
+    monkeypatch.setattr(replicated, "minimise", pretend)
+    monkeypatch.setattr(replicated, "try_minuit", lambda *_: None)
     found = bootstrap(small, replicas=20, seed=5)
     assert len(found) == 20
     assert found.valid.tolist() == [False] * 4 + [True] * 16
@@ -644,7 +646,7 @@ def show_on_terminal(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(intervals, "SECONDS_UNSHOWN", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_UNSHOWN", 0.0)
     return screen
 
 
@@ -662,13 +664,13 @@ def test_no_bar_is_shown_unless_wanted(likelihood, best, monkeypatch):
 
 def test_a_short_job_shows_no_bar(likelihood, best, monkeypatch):
     terminal = show_on_terminal(monkeypatch)
-    monkeypatch.setattr(intervals, "SECONDS_UNSHOWN", 60.0)
+    monkeypatch.setattr(progress, "SECONDS_UNSHOWN", 60.0)
     profile(likelihood, "mu", best=best)
     assert terminal.getvalue() == ""
 
 
 def test_nothing_is_written_where_there_is_no_terminal(likelihood, best, capsys, monkeypatch):
-    monkeypatch.setattr(intervals, "SECONDS_UNSHOWN", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_UNSHOWN", 0.0)
     profile(likelihood, "mu", best=best)
     assert capsys.readouterr() == ("", "")
 
@@ -677,14 +679,14 @@ def test_an_interrupt_ends_a_job_and_its_bar(likelihood, best, monkeypatch):
     show_on_terminal(monkeypatch)
     bars = []
 
-    class Watched(intervals.Bar):
+    class Watched(progress.Bar):
         def done(self, count):
             super().done(count)
             if self.progress is not None:
                 bars.append(self.progress)
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(intervals, "Bar", Watched)
+    monkeypatch.setattr(profiled, "Bar", Watched)
     with pytest.raises(KeyboardInterrupt):
         profile(likelihood, "mu", best=best)
     assert bars

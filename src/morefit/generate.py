@@ -1,7 +1,13 @@
-"""Draw events from a model: random numbers, density and acceptance all in one compiled kernel."""
+"""Draw events from a model: random numbers, density and acceptance all in one compiled kernel.
+
+Event i of toy t depends on the seed, t and i only. The one exception: where a density is found above its envelope,
+the envelope is raised and everything drawn anew, so that which events are asked for together may then matter.
+"""
 
 from __future__ import annotations
 
+import difflib
+import operator
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,18 +16,21 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.backend import Backend, Drawn, Events, choose_backend
+from morefit.backend import Array, Backend, Drawn, Events, Reference, choose_backend
 from morefit.data import Dataset
-from morefit.errors import ModelError
-from morefit.expr import evaluate
+from morefit.errors import BackendError, ModelError
+from morefit.expr import Expr, Op, column, evaluate, leaves, substitute
+from morefit.generators import COMPILED, Generator, Source, check_generator, source_for
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
-from morefit.pipeline import Compiled, compile_sampler
+from morefit.pipeline import Columns, Compiled, Settings, compile_sampler, compile_values
+from morefit.render.sample import MOST_DRAWS, UNIFORM, XOSHIRO
 from morefit.rewrite.simplify import normalise
 from morefit.sampling import MARGIN, Numbers, Recipe, recipe
 
 REPAIRS = 6  # times the margin of an envelope may be doubled
 COUNT_STREAM = 0x636F756E74  # keeps the numbers that draw sizes apart from those that draw events
+MOST_AT_ONCE = 1 << 18  # candidates from numbers made on the host
 Sizes = NDArray[np.int64]
 
 
@@ -33,6 +42,7 @@ class Sampler:
     values: Mapping[str, float]
     backend: Backend
     margin: float = MARGIN
+    generator: Generator = COMPILED[0]
 
     def __post_init__(self) -> None:
         self.recipe, self.compiled = self.prepare()
@@ -40,18 +50,38 @@ class Sampler:
     def prepare(self) -> tuple[Recipe, Compiled]:
         found = recipe(self.model, self.values, Numbers(0, self.margin))
         drawn = [found.drawn[o.name] for o in self.model.observables]
-        *columns, accept, above = normalise(*drawn, found.accept, found.above)
+        outputs = normalise(*drawn, found.accept, found.above)
+        if self.on_host:
+            return found, compile_values(outputs, (), Settings(self.backend, precompute="none"))
+        *columns, accept, above = outputs if self.generator == COMPILED[0] else by_xoshiro(outputs)
         return found, compile_sampler(tuple(columns), accept, above, self.backend)
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the random numbers are made in numpy; the rest of the recipe is compiled all the same."""
+        return self.generator not in COMPILED
 
     def draw(self, sizes: Sizes, seed: int, first_toy: int = 0) -> Drawn:
         """Draw toys ``first_toy``, ``first_toy + 1``, ... of the given sizes, one after the other."""
-        events = Events.slices(sizes)
         for _ in range(REPAIRS):
-            none = np.empty((len(sizes), 0))
-            drawn = self.compiled.program.sample(none, events, seed, first_toy)
+            drawn = self.launch(sizes, seed, first_toy)
             if not self.repair(drawn.above, drawn.given_up):
                 return drawn
         raise self.hopeless()
+
+    def launch(self, sizes: Sizes, seed: int, first_toy: int) -> Drawn:
+        if not self.on_host:
+            none = np.empty((len(sizes), 0))
+            return self.compiled.program.sample(none, Events.slices(sizes), seed, first_toy)
+        toys = [
+            draw_on_host(
+                self.compiled, int(size), source_for(self.generator, seed, first_toy + k), self.recipe
+            )
+            for k, size in enumerate(sizes)
+        ]
+        columns = np.concatenate([rows for rows, _, _ in toys], axis=1)
+        buffers = tuple(self.backend.upload(c) for c in columns)
+        return Drawn(buffers, sum(t[1] for t in toys), sum(t[2] for t in toys))
 
     def repair(self, above: int, given_up: int) -> bool:
         """Raise the envelope if a draw found a density above it; say whether the draw must be repeated."""
@@ -60,7 +90,7 @@ class Sampler:
                 "model: could not be drawn from; its density is zero or nearly so where it was tried"
             )
         if above:
-            self.margin *= 2
+            self.margin = 2 * max(self.margin, MARGIN)
             self.recipe, self.compiled = self.prepare()
         return above > 0
 
@@ -70,15 +100,34 @@ class Sampler:
         )
 
 
+def by_xoshiro(outputs: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Take the random numbers from the other compiled generator."""
+    taken = {u: column(XOSHIRO + u.name.removeprefix(UNIFORM)) for u in leaves(Op.COLUMN, *outputs)}
+    return tuple(substitute(e, taken) for e in outputs)
+
+
+def draw_on_host(compiled: Compiled, size: int, source: Source, found: Recipe) -> tuple[Array, int, int]:
+    """Draw candidates from a source until enough are accepted; also count those above the envelope, and the missing."""
+    names, width = compiled.program.kernel.columns, compiled.program.kernel.outputs - 2
+    parts, missing, above, tries = [np.empty((width, 0))], size, 0, 0
+    while missing and tries < MOST_DRAWS:
+        count = min(int(1.05 * missing / found.efficiency) + 16, MOST_AT_ONCE)
+        columns = Columns({name: source.random(count) for name in names})
+        *rows, accept, over = compiled.bind(columns, Events.all_sets(count))(np.empty((1, 0)))[0]
+        parts.append(np.array(rows)[:, accept != 0][:, :missing])
+        missing, above, tries = missing - parts[-1].shape[1], above + int(np.count_nonzero(over)), tries + 1
+    return np.concatenate(parts, axis=1), above, missing
+
+
 def all_values(model: Pdf, values: Mapping[str, float] | None) -> dict[str, float]:
     """Complete given values by the start values of the parameters."""
     known = {p.name: p.start for p in model.parameters}
     strangers = [name for name in values or {} if name not in known]
-    if strangers and not all(name in known for name in known if name in (values or {})):
-        raise ModelError(
-            f"model: has no parameter {', '.join(map(repr, strangers))}; it has {', '.join(known)}"
-        )
-    return known | {name: float(v) for name, v in (values or {}).items() if name in known}
+    if strangers:
+        near = difflib.get_close_matches(strangers[0], known, 1, 0.5)
+        hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(known) or 'none'}"
+        raise ModelError(f"model: has no parameter {', '.join(map(repr, strangers))}; {hint}")
+    return known | {name: float(v) for name, v in (values or {}).items()}
 
 
 def poisson_sizes(mean: float, count: int, seed: int, first_toy: int = 0) -> Sizes:
@@ -97,18 +146,21 @@ def expected_events(model: Pdf, values: Mapping[str, float]) -> float:
         raise ModelError(
             "generate: say how many events; the model predicts no number, as one with yields would"
         )
-    return float(evaluate(expected, values))
+    mean = float(evaluate(expected, values))
+    if not 0 <= mean < np.inf:
+        raise ModelError(f"generate: the expected number of events must not be negative, got {mean:g}")
+    return mean
 
 
 @overload
 def generate(
     model: Pdf, events: int | None = None, *, values: Mapping[str, float] | None = None, seed: int | None = None,
-    backend: str | Backend = "auto",
+    backend: str | Backend = "auto", generator: Generator = ...,
 ) -> Dataset: ...  # fmt: skip
 @overload
 def generate(
     model: Pdf, events: Sequence[int], *, values: Mapping[str, float] | None = None, seed: int | None = None,
-    backend: str | Backend = "auto",
+    backend: str | Backend = "auto", generator: Generator = ...,
 ) -> list[Dataset]: ...  # fmt: skip
 def generate(
     model: Pdf,
@@ -117,36 +169,69 @@ def generate(
     values: Mapping[str, float] | None = None,
     seed: int | None = None,
     backend: str | Backend = "auto",
+    generator: Generator = COMPILED[0],
 ) -> Dataset | list[Dataset]:
     """Draw a dataset from a model at the given values (default: its start values).
 
     A sequence of numbers of events gives as many datasets, drawn together. Without ``events`` an extended model
-    draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only.
+    draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only. A density that is
+    negative or infinite somewhere at these values is refused.
+
+    ``generator`` is "philox" or "xoshiro128++", both compiled with the rest; or, with the numbers made on the host,
+    "xoshiro256++", the name of one of NumPy's ("PCG64DXSM", "MT19937", ...), or an object to be drawn from as it is.
     """
     check_model(model)
+    check_generator(generator, seed)
+    place = choose_backend(backend)
+    if generator == COMPILED[1] and isinstance(place, Reference):
+        raise BackendError(
+            f"backend '{place.name}': has no generator '{generator}'; use 'philox' or backend='cpu'"
+        )
     seed = secrets.randbits(63) if seed is None else check_seed(seed)
     known = all_values(model, values)
-    one = events is None or np.ndim(events) == 0
     if events is None:
+        if not isinstance(generator, str):  # then sizes too are the generator's to decide
+            seed = int(source_for(generator, 0, 0).random(1)[0] * 2**53)
         sizes = poisson_sizes(expected_events(model, known), 1, seed)
     else:
-        sizes = np.atleast_1d(np.asarray(events, np.int64))
-    if np.any(sizes < 0):
-        raise ModelError(f"generate: the number of events must not be negative, got {sizes.min()}")
-    drawn = Sampler(model, known, choose_backend(backend)).draw(sizes, seed)
-    stops = np.cumsum(sizes)
+        sizes = check_sizes(events)
+    if not len(sizes):
+        return []
+    drawn = Sampler(model, known, place, generator=generator).draw(sizes, seed)
+    parts = datasets(model, sizes, drawn)
+    return parts[0] if events is None or np.ndim(events) == 0 else parts
+
+
+def datasets(model: Pdf, sizes: Sizes, drawn: Drawn) -> list[Dataset]:
+    """Cut what was drawn into a dataset for each size."""
     names = [o.name for o in model.observables]
-    parts = [
+    return [
         Dataset(
             {n: c.values[stop - size : stop] for n, c in zip(names, drawn.columns, strict=True)},
             model.observables,
         )
-        for size, stop in zip(sizes, stops, strict=True)
+        for size, stop in zip(sizes, np.cumsum(sizes), strict=True)
     ]
-    return parts[0] if one else parts
+
+
+def check_sizes(events: int | Sequence[int]) -> Sizes:
+    """Return numbers of events, whole and not negative."""
+    given = np.atleast_1d(np.asarray(events))
+    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
+        raise ModelError(
+            f"generate: the number of events must be a whole number or a list of them, got {events!r}"
+        )
+    if np.any(given < 0):
+        raise ModelError(f"generate: the number of events must not be negative, got {given.min()}")
+    return given.astype(np.int64)
 
 
 def check_seed(seed: int) -> int:
-    if not 0 <= seed < 1 << 64:
+    """Return a seed as the compiled generators take it."""
+    try:
+        whole = operator.index(seed)
+    except TypeError:
+        whole = -1
+    if not 0 <= whole < 1 << 64:
         raise ModelError(f"seed: must be a whole number from 0 to 2**64 - 1, got {seed}")
-    return int(seed)
+    return whole

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -30,16 +31,17 @@ from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 from morefit.rewrite.bind import bind
 
+PROBABILITY = column("probability")  # what a quantile is a function of
 UNIFORM = "uniform "  # random numbers are the columns "uniform 0", "uniform 1", ...
 ENOUGH = 0.9  # of the candidates accepted; an envelope is refined until then
 MOST_CELLS = 1 << 15
 FEWEST = 8  # cells in each direction, in two and three dimensions
-PROBES = {
-    1: 9,
-    2: 5,
-    3: 4,
-}  # points in each direction of a cell, edges included, at which its maximum is sought
+PROBES = {1: 9, 2: 5, 3: 4}  # points in each direction of a cell, edges included, where its maximum is sought
 MARGIN = 0.25  # of what the density varies over those points, added to their maximum
+FOOT = 0.1  # of the margin: the least height of a cell, as a part of the highest neighbour's
+SPARE = 1 + 1e-9  # another backend may round upwards
+NEGATIVE = 1e-9  # of the largest value; a density below minus that is no density, above it is rounded
+CHECKS = 65  # points at which a formula for a quantile is checked
 SHAPE_TOLERANCE = 1e-6  # of the first cells: they must see every peak that the integral sees
 
 
@@ -54,10 +56,13 @@ class Recipe:
 
 
 class Numbers:
-    """Hands out random numbers; component densities of a sum may use the same ones."""
+    """Hands out random numbers; component densities of a sum may use the same ones.
 
-    def __init__(self, first: int = 0, margin: float = MARGIN) -> None:
-        self.next, self.margin = first, margin
+    ``exact`` asks for efficiencies that are not estimated: those of components decide how often each is tried.
+    """
+
+    def __init__(self, first: int = 0, margin: float = MARGIN, *, exact: bool = False) -> None:
+        self.next, self.margin, self.exact = first, margin, exact
 
     def take(self) -> Expr:
         self.next += 1
@@ -70,13 +75,61 @@ def recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> Recipe:
         return sum_recipe(pdf, values, numbers)
     if isinstance(pdf, Product):
         return product_recipe(pdf, values, numbers)
-    quantile = pdf.quantile(column("probability"))
+    quantile = pdf.quantile(PROBABILITY)
     if quantile is not None:
-        (x,) = pdf.observables
-        bound = substitute(bind_values(quantile, pdf, values), {column("probability"): numbers.take()})
-        inside = apply(Op.MIN, apply(Op.MAX, bound, const(x.low)), const(x.high))  # rounding at an edge
-        return Recipe({x.name: inside}, ONE, ZERO, 1.0)
-    return density_recipe(bind_values(pdf.density(), pdf, values), pdf.observables, values, numbers)
+        return quantile_recipe(bind_values(quantile, pdf, values), pdf, values, numbers)
+    return density_recipe(pdf, values, numbers)
+
+
+def quantile_recipe(quantile: Expr, pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> Recipe:
+    """Draw by inversion."""
+    (x,) = pdf.observables
+    check_quantile(quantile, bind_values(pdf.density(), pdf, values), x)
+    bound = substitute(quantile, {PROBABILITY: numbers.take()})
+    return Recipe({x.name: inside(x, bound)}, ONE, ZERO, 1.0)
+
+
+def inside(x: Observable, point: Expr) -> Expr:
+    """Keep a point in its range, which rounding may leave at an edge."""
+    return apply(Op.MIN, apply(Op.MAX, point, const(x.low)), const(x.high))
+
+
+def check_quantile(quantile: Expr, density: Expr, x: Observable) -> None:
+    """Refuse a formula whose density is not one at the given values, or that cannot tell points apart."""
+    places = np.linspace(x.low, x.high, CHECKS)
+    check_numbers(np.broadcast_to(evaluate(density, {x.name: places}), CHECKS), {x.name: places})
+    between = np.linspace(0, 1, CHECKS)[1:-1]
+    points = np.broadcast_to(evaluate(quantile, {PROBABILITY.name: between}), between.shape)
+    if not np.all(np.diff(points) >= 0) or not np.ptp(points) > 0:
+        raise ModelError(
+            f"density: cannot be drawn from, the inverse of its distribution in '{x.name}' is not a rising"
+            " function at the given values; are they too far from the range?"
+        )
+
+
+def check_numbers(found: Array, places: Mapping[str, Array]) -> None:
+    """Refuse a density that is infinite, negative or nowhere positive at the given values."""
+    largest = np.nanmax(found, initial=0.0)
+    if largest == np.inf:
+        raise ModelError(
+            f"density: infinite at {place_text(places, int(np.nanargmax(found)))}; cannot draw from a density"
+            " without a bound, change the ranges of its observables"
+        )
+    if not largest > 0:
+        raise ModelError(
+            "density: zero, negative or not a number wherever it was tried, at the given values; are they"
+            " too far from the range?"
+        )
+    if np.nanmin(found) < -NEGATIVE * largest:
+        lowest = int(np.nanargmin(found))
+        raise ModelError(
+            f"density: negative at {place_text(places, lowest)}, got {float(found[lowest]):.3g} where its largest"
+            f" value is {largest:.3g}; draw at values where it is positive everywhere"
+        )
+
+
+def place_text(places: Mapping[str, Array], index: int) -> str:
+    return ", ".join(f"{name} = {float(numbers[index]):.6g}" for name, numbers in places.items())
 
 
 def bind_values(expr: Expr, pdf: Pdf, values: Mapping[str, float]) -> Expr:
@@ -84,16 +137,32 @@ def bind_values(expr: Expr, pdf: Pdf, values: Mapping[str, float]) -> Expr:
     return bind([expr], {p.name: values[p.name] for p in pdf.parameters})[0]
 
 
-def density_recipe(
-    density: Expr, observables: tuple[Observable, ...], values: Mapping[str, float], numbers: Numbers
-) -> Recipe:
+def density_recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> Recipe:
     """Draw observables that the density does not depend on uniformly, the others under an envelope."""
+    density = bind_values(pdf.density(), pdf, values)
     names = {leaf.name for leaf in leaves(Op.COLUMN, density)}
-    flat = {o.name: o.low + (o.high - o.low) * numbers.take() for o in observables if o.name not in names}
+    flat = {o.name: flat_point(o, numbers.take()) for o in pdf.observables if o.name not in names}
     if not names:
+        check_numbers(np.array([float(evaluate(density, {}))]), {})
         return Recipe(flat, ONE, ZERO, 1.0)
-    inner = envelope_recipe(density, tuple(o for o in observables if o.name in names), values, numbers)
-    return Recipe({**inner.drawn, **flat}, inner.accept, inner.above, inner.efficiency)
+    box = tuple(o for o in pdf.observables if o.name in names)
+    inner, area = envelope_recipe(density, box, hints(pdf, values), numbers)
+    efficiency = inner.efficiency
+    if numbers.exact:
+        rest = float(np.prod([o.high - o.low for o in pdf.observables if o.name not in names]))
+        efficiency = float(evaluate(pdf.integral(), values)) / (area * rest)
+    return Recipe({**inner.drawn, **flat}, inner.accept, inner.above, efficiency)
+
+
+def flat_point(x: Observable, number: Expr) -> Expr:
+    return apply(Op.MIN, x.low + (x.high - x.low) * number, const(x.high))
+
+
+def hints(pdf: Pdf, values: Mapping[str, float]) -> dict[str, float]:
+    """Return numbers next to which a narrow peak may hide: parameters, and constants of the formula."""
+    known = {p.name: values[p.name] for p in pdf.parameters}
+    written = {abs(c.number) for c in leaves(Op.CONST, pdf.density())}
+    return known | {f"constant {c}": c for size in written for c in (size, -size)}
 
 
 def sum_recipe(pdf: Sum, values: Mapping[str, float], numbers: Numbers) -> Recipe:
@@ -103,15 +172,18 @@ def sum_recipe(pdf: Sum, values: Mapping[str, float], numbers: Numbers) -> Recip
         raise ModelError(
             f"sum: cannot draw with the fractions {weights.tolist()}; all must be positive or zero at the given values"
         )
-    edges = np.cumsum(weights / weights.sum())
+    shares = weights[weights > 0] / weights.sum()
     chosen = numbers.take()
     parts, last = [], numbers.next
-    for component in pdf.pdfs:
-        own = Numbers(numbers.next, numbers.margin)
+    for component in (c for c, w in zip(pdf.pdfs, weights, strict=True) if w > 0):
+        own = Numbers(numbers.next, numbers.margin, exact=True)
         parts.append(recipe(component, values, own))
         last = max(last, own.next)
     numbers.next = last
-    kept = [(edge, part) for edge, w, part in zip(edges, weights, parts, strict=True) if w > 0]
+    # a candidate that is not accepted is drawn anew, component and all: what is rejected more is tried more often
+    tries = shares / [part.efficiency for part in parts]
+    edges = np.cumsum(tries) / tries.sum()
+    kept = list(zip(edges.tolist(), parts, strict=True))
 
     def pick(exprs: list[Expr]) -> Expr:
         choice = exprs[-1]
@@ -120,9 +192,8 @@ def sum_recipe(pdf: Sum, values: Mapping[str, float], numbers: Numbers) -> Recip
         return choice
 
     drawn = {o.name: pick([part.drawn[o.name] for _, part in kept]) for o in pdf.observables}
-    shares = weights / weights.sum()
-    tried = sum(s / p.efficiency for s, p in zip(shares, parts, strict=True))
-    return Recipe(drawn, pick([p.accept for _, p in kept]), pick([p.above for _, p in kept]), 1 / tried)
+    efficiency = 1 / float(tries.sum())
+    return Recipe(drawn, pick([p.accept for p in parts]), pick([p.above for p in parts]), efficiency)
 
 
 def product_recipe(pdf: Product, values: Mapping[str, float], numbers: Numbers) -> Recipe:
@@ -147,7 +218,9 @@ class Envelope:
 
     edges: tuple[Array, ...]
     heights: Array  # one for each cell, the last direction fastest
-    efficiency: float
+    efficiency: float  # estimated
+    waste: Array  # of each cell: how much of its volume lies above the density
+    changes: tuple[float, ...]  # of the density inside cells, along each axis
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -156,8 +229,8 @@ class Envelope:
 
 def envelope_recipe(
     density: Expr, observables: tuple[Observable, ...], values: Mapping[str, float], numbers: Numbers
-) -> Recipe:
-    """Draw a cell by Walker's alias method, a point in it, and accept it by its height."""
+) -> tuple[Recipe, float]:
+    """Draw a cell by Walker's alias method, a point in it, and accept it by its height; also say the area under it."""
     envelope = make_envelope(density, observables, values, numbers.margin)
     volumes = envelope.heights * cell_volumes(envelope.edges).ravel()
     share, alias = alias_table(volumes)
@@ -176,12 +249,13 @@ def envelope_recipe(
             apply(Op.FLOOR, (rest + 0.5) / count) if axis else const(0)
         )  # whole numbers, half a step from rounding
         index = rest - rows * count
-        drawn[observables[axis].name] = point_in(f"{name} {axis}", envelope.edges[axis], index, points[axis])
+        point = point_in(f"{name} {axis}", envelope.edges[axis], index, points[axis])
+        drawn[observables[axis].name] = apply(Op.MIN, point, const(observables[axis].high))
         rest = rows
     height = lookup(table(f"{name} height", envelope.heights), cell)
     here = substitute(density, {o.expr: drawn[o.name] for o in observables})
     accept = numbers.take() * height < here
-    return Recipe(drawn, accept, height < here, envelope.efficiency)
+    return Recipe(drawn, accept, height < here, envelope.efficiency), float(volumes.sum())
 
 
 def point_in(name: str, edges: Array, index: Expr, number: Expr) -> Expr:
@@ -243,57 +317,81 @@ def at_least(edges: Array, cells: int) -> Array:
 def best_refinement(
     density: Expr, observables: tuple[Observable, ...], envelope: Envelope, margin: float
 ) -> Envelope | None:
-    """Cut the cells that waste most: in one dimension those, else all along the direction that gains most."""
+    """Cut the cells that waste most: in one dimension those, else all along the direction of the largest changes."""
     if int(np.prod(envelope.shape)) * 2 > MOST_CELLS:
         return None
-    if len(observables) == 1:
-        (edges,) = envelope.edges
-        width = np.diff(edges)
-        waste = (
-            envelope.heights * width - np.maximum(cell_means(density, observables, envelope.edges), 0) * width
-        )
-        worst = waste >= np.quantile(waste, 0.5)
-        middles = ((edges[:-1] + edges[1:]) / 2)[worst]
-        return measure(density, observables, (np.sort(np.concatenate([edges, middles])),), margin)
-    trials = []
-    for axis, e in enumerate(envelope.edges):
-        halves = np.sort(np.concatenate([e, (e[:-1] + e[1:]) / 2]))
-        finer = (*envelope.edges[:axis], halves, *envelope.edges[axis + 1 :])
-        trials.append(measure(density, observables, finer, margin))
-    best = max(trials, key=lambda trial: trial.efficiency)
-    return best if best.efficiency > envelope.efficiency + 1e-4 or max(envelope.shape) < 64 else None
+    edges = list(envelope.edges)
+    axis = int(np.argmax(envelope.changes))
+    cut = envelope.waste >= np.quantile(envelope.waste, 0.5) if len(edges) == 1 else slice(None)
+    middles = ((edges[axis][:-1] + edges[axis][1:]) / 2)[cut]
+    edges[axis] = np.sort(np.concatenate([edges[axis], middles]))
+    return measure(density, observables, tuple(edges), margin)
 
 
-def probe(density: Expr, observables: tuple[Observable, ...], edges: tuple[Array, ...], points: int) -> Array:
-    """Evaluate a density at points of every cell, edges included: (cells, points)."""
-    axes = [e[:-1, None] + np.diff(e)[:, None] * np.linspace(0, 1, points) for e in edges]
-    grids = np.meshgrid(*(a.ravel() for a in axes), indexing="ij")
-    named = {o.name: g.ravel() for o, g in zip(observables, grids, strict=True)}
-    values = np.broadcast_to(evaluate(density, named), grids[0].size)
-    split = values.reshape([n for e in edges for n in (len(e) - 1, points)])
-    order = [*range(0, 2 * len(edges), 2), *range(1, 2 * len(edges), 2)]
-    return split.transpose(order).reshape(int(np.prod([len(e) - 1 for e in edges])), -1)
+def probe(density: Expr, observables: tuple[Observable, ...], edges: tuple[Array, ...]) -> Array:
+    """Evaluate a density on a grid that has the same number of points in every cell, those on its edges included."""
+    steps = PROBES[len(edges)] - 1
+    inner = np.arange(steps) / steps
+    axes = [np.append((e[:-1, None] + np.diff(e)[:, None] * inner).ravel(), e[-1]) for e in edges]
+    grids = np.meshgrid(*axes, indexing="ij", sparse=True)
+    named = {o.name: g for o, g in zip(observables, grids, strict=True)}
+    shape = tuple(len(a) for a in axes)
+    found: Array = np.array(np.broadcast_to(evaluate(density, named), shape), np.float64)
+    check_numbers(found.ravel(), {n: np.broadcast_to(g, shape).ravel() for n, g in named.items()})
+    return found
 
 
-def cell_means(density: Expr, observables: tuple[Observable, ...], edges: tuple[Array, ...]) -> Array:
-    return np.asarray(
-        np.nanmean(probe(density, observables, edges, PROBES[len(observables)]), axis=1), np.float64
-    )
+def over_cells(grid: Array, how: Callable[[Array, Array], Array], axis: int) -> Array:
+    """Combine the points of each cell along one axis."""
+    steps = PROBES[grid.ndim] - 1
+    moved = np.moveaxis(grid, axis, 0)
+    parts = [moved[k : len(moved) - steps + k : steps] for k in range(steps + 1)]
+    return np.moveaxis(reduce(how, parts), 0, axis)
+
+
+def over_all(grid: Array, how: Callable[[Array, Array], Array]) -> Array:
+    for axis in range(grid.ndim):
+        grid = over_cells(grid, how, axis)
+    return grid
+
+
+def highest_neighbour(heights: Array) -> Array:
+    """Return the largest of each cell and those around it."""
+    for axis in range(heights.ndim):
+        moved = np.moveaxis(heights, axis, 0)
+        largest = moved.copy()
+        largest[1:] = np.maximum(largest[1:], moved[:-1])
+        largest[:-1] = np.maximum(largest[:-1], moved[1:])
+        heights = np.moveaxis(largest, 0, axis)
+    return heights
 
 
 def measure(
     density: Expr, observables: tuple[Observable, ...], edges: tuple[Array, ...], margin: float
 ) -> Envelope:
-    """Put a height on every cell, above what the density reaches at its points by a part of what it varies."""
-    found = probe(density, observables, edges, PROBES[len(observables)])
-    found = np.nan_to_num(found, nan=0.0, posinf=0.0)
-    top, bottom = found.max(axis=1), found.min(axis=1)
-    heights = np.maximum(top + margin * (top - bottom), 0.0)
+    """Put a height on every cell, above what the density reaches at its points by a part of what it varies.
+
+    Where the density is negative by rounding, or not a number at single points, it counts as zero.
+    """
+    found = np.maximum(np.nan_to_num(probe(density, observables, edges), nan=0.0), 0.0)
+    top, bottom = over_all(found, np.maximum), over_all(found, np.minimum)
+    heights = top + margin * (top - bottom)
     # a cell that looks empty may hide the foot of a peak: it gets a little, so that it is at least looked at
-    heights = np.maximum(heights, 1e-9 * heights.max())
+    foot = np.maximum(FOOT * margin * highest_neighbour(top), 1e-9 * top.max())
+    heights = SPARE * np.maximum(heights, foot)
     volumes = cell_volumes(edges)
-    mean = np.maximum(found, 0).mean(axis=1)
-    return Envelope(edges, heights, float(np.sum(mean * volumes) / np.sum(heights * volumes)))
+    mean = over_all(found, np.add).ravel() / PROBES[found.ndim] ** found.ndim
+    waste = (heights.ravel() - mean) * volumes
+    efficiency = float(np.sum(mean * volumes) / np.sum(heights.ravel() * volumes))
+    return Envelope(edges, heights.ravel(), efficiency, waste, spreads(found))
+
+
+def spreads(grid: Array) -> tuple[float, ...]:
+    """Say how much a density changes inside cells along each axis."""
+    return tuple(
+        float(np.mean(over_cells(grid, np.maximum, k) - over_cells(grid, np.minimum, k)))
+        for k in range(grid.ndim)
+    )
 
 
 def alias_table(weights: Array) -> tuple[Array, Array]:

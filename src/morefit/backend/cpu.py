@@ -172,7 +172,7 @@ def build_object(source: str) -> bytes:
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
     passes = llvm.create_new_module_pass_manager()
     # the text is vectorised and free of common subexpressions already: the usual pipelines (O1, O2) take twice
-    # as long and make no kernel faster (benchmarks/compile.py)
+    # as long and make no kernel faster (docs/decisions/0006-llvm.md)
     passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
     passes.add_instruction_combine_pass()

@@ -61,6 +61,8 @@ class Op(Enum):
     # a sum over the nodes of a quadrature rule, whose columns are bound inside it
     INTEGRAL = auto()
 
+    __hash__ = object.__hash__  # Enum's own hashes the name, in Python: a tenth of the time of every rewrite
+
     def __lt__(self, other: Op) -> bool:
         return bool(self.value < other.value)
 

@@ -274,6 +274,7 @@ LATEX_AROUND = {
     Op.LOG1P: (STANDS_ALONE, r"\ln\left(1 + ", r"\right)"),
     Op.SQRT: (STANDS_ALONE, r"\sqrt{", "}"),
     Op.ABS: (STANDS_ALONE, r"\left|", r"\right|"),
+    Op.FLOOR: (STANDS_ALONE, r"\lfloor ", r" \rfloor"),
 }
 
 

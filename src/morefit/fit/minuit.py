@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from morefit.backend import Array, Backend
 from morefit.errors import DataError, FitError
+from morefit.fit.newton import minimise
 from morefit.fit.result import FitResult
 from morefit.likelihood import PENALTY, AnyLikelihood, Evaluation, Likelihood
 from morefit.model import Parameter, Pdf
@@ -24,6 +25,7 @@ RETRIES = 2  # of Migrad, from where it stopped, if the exact Hessian says that 
 INTEGRAL_ERROR = 0.01  # of the log likelihood: more from numerical integrals makes a fit invalid
 AT_LIMIT = 1e-3  # of the error: closer to a limit than this counts as at it
 Derivatives = Literal["analytic", "numeric"]
+Minimiser = Literal["minuit", "newton"]
 
 
 def fit(
@@ -39,6 +41,7 @@ def fit(
     tolerance: float = 0.1,
     max_calls: int | None = None,
     minos: bool | Iterable[str] = False,
+    minimiser: Minimiser = "minuit",
     backend: str | Backend = "auto",
 ) -> FitResult:
     """Fit a model to data, or minimise a likelihood.
@@ -48,6 +51,7 @@ def fit(
     to the minimum (EDM) below 0.002 * tolerance * 0.5. The covariance is the inverse of the exact Hessian H, which
     also checks the minimum; so Minuit's own numeric check, its strategy 1 or 2, is not needed and off by default.
     With weights it is H^-1 C H^-1, C being the sum of the squared weighted scores (arXiv:1911.01303).
+    ``minimiser="newton"`` takes Newton steps with the exact Hessian, and Minuit only where they fail.
     """
     begin = time.perf_counter()
     likelihood = as_likelihood(model, data, weights, backend)
@@ -55,23 +59,23 @@ def fit(
     objective = Objective(likelihood, problem)
     first = objective.at(problem.start, 2)
     check_start(likelihood, problem, first)
-    likelihood.prepare(1 if derivatives == "analytic" else 0)
+    check_choices(derivatives, minimiser)
+    if minimiser == "minuit":
+        likelihood.prepare(1 if derivatives == "analytic" else 0)
     ready = time.perf_counter()
-    minuit = run_minuit(objective, first, derivatives, strategy, tolerance, max_calls)
+    path = Path(objective, first, derivatives, strategy, tolerance, max_calls)
+    verdict = path.newton() if minimiser == "newton" else None
+    verdict = verdict or path.minuit_with_retries()
     found = time.perf_counter()
-    verdict = look_at(objective, np.array(minuit.values), tolerance)
-    for _ in range(RETRIES):
-        if verdict.edm <= verdict.goal or minuit.fmin.has_reached_call_limit:
-            break
-        minuit.strategy = max(strategy, 1)
-        minuit.migrad(ncall=max_calls)
-        verdict = look_at(objective, np.array(minuit.values), tolerance)
-    looked = time.perf_counter()
-    seconds = {"compile": ready - begin, "minimise": found - ready, "hessian": looked - found}
-    minos_errors = run_minos(minuit, problem, minos)
+    minos_errors = run_minos(path, verdict, minos)
+    seconds = {
+        "compile": ready - begin,
+        "minimise": found - ready - path.looking,
+        "hessian": path.looking,
+    }
     if minos_errors:
-        seconds["minos"] = time.perf_counter() - looked
-    return make_result(likelihood, objective, minuit, verdict, minos_errors, seconds)
+        seconds["minos"] = time.perf_counter() - found
+    return make_result(likelihood, objective, path, verdict, minos_errors, seconds)
 
 
 # ------------------------------------------------------------------------------------ what is asked
@@ -241,34 +245,89 @@ def finite(value: float) -> float:
     return float(value) if math.isfinite(value) else 1e300
 
 
-def run_minuit(
-    objective: Objective, first: Evaluation, derivatives: Derivatives, strategy: int, tolerance: float,
-    max_calls: int | None,
-) -> Minuit:  # fmt: skip
-    """Run Migrad on the floating parameters only; the Hessian at the start gives it its scales."""
-    problem = objective.problem
-    if derivatives == "analytic":
-        curvature = np.diag(first.hessian[0]).copy()
-        minuit = Minuit(
-            objective.value_of_pair,
-            problem.start,
-            grad=objective.gradient,
-            # Minuit scales its first steps by the curvature, and needs it nowhere else
-            g2=(lambda x: curvature) if np.all(curvature > 0) else None,
-            name=problem.floating,
-        )
-    elif derivatives == "numeric":
-        minuit = Minuit(objective.value, problem.start, name=problem.floating)
-    else:
+@dataclass(eq=False)
+class Path:
+    """The way to a minimum: Newton's or Minuit's, from where the former ended."""
+
+    objective: Objective
+    first: Evaluation
+    derivatives: Derivatives
+    strategy: int
+    tolerance: float
+    max_calls: int | None
+    minuit: Minuit | None = None
+    looking: float = 0.0  # seconds spent on Hessians at the end of it
+
+    def look(self, values: Array) -> Verdict:
+        begin = time.perf_counter()
+        verdict = look_at(self.objective, values, self.tolerance)
+        self.looking += time.perf_counter() - begin
+        return verdict
+
+    @property
+    def name(self) -> str:
+        return "newton" if self.minuit is None else "minuit"
+
+    @property
+    def exhausted(self) -> bool:
+        return self.minuit is not None and bool(self.minuit.fmin.has_reached_call_limit)
+
+    def newton(self) -> Verdict | None:
+        """Take Newton steps; None if they do not end at a minimum."""
+        problem = self.objective.problem
+        limits = np.array([problem.limits[n] for n in problem.floating])
+        goal = goal_of(self.tolerance)
+        found = minimise(lambda _, x: self.objective.at(x[0], 2), problem.start[None, :], limits, goal)
+        return self.look(found.x[0]) if found.valid[0] else None
+
+    def minuit_with_retries(self) -> Verdict:
+        """Run Migrad, and again from where it stopped if the exact Hessian says that it stopped too early."""
+        minuit = self.run_minuit(self.objective.problem.start)
+        verdict = self.look(np.array(minuit.values))
+        for _ in range(RETRIES):
+            if verdict.edm <= verdict.goal or minuit.fmin.has_reached_call_limit:
+                break
+            minuit.strategy = max(self.strategy, 1)
+            minuit.migrad(ncall=self.max_calls)
+            verdict = self.look(np.array(minuit.values))
+        return verdict
+
+    def run_minuit(self, start: Array) -> Minuit:
+        """Run Migrad on the floating parameters only; the Hessian at the start gives it its scales."""
+        problem = self.objective.problem
+        if self.derivatives == "analytic":
+            curvature = np.diag(self.first.hessian[0]).copy()
+            minuit = Minuit(
+                self.objective.value_of_pair,
+                start,
+                grad=self.objective.gradient,
+                # Minuit scales its first steps by the curvature, and needs it nowhere else
+                g2=(lambda x: curvature) if np.all(curvature > 0) else None,
+                name=problem.floating,
+            )
+        else:
+            minuit = Minuit(self.objective.value, start, name=problem.floating)
+        minuit.errordef = Minuit.LIKELIHOOD
+        minuit.strategy = self.strategy
+        minuit.tol = self.tolerance
+        minuit.print_level = -1  # what goes wrong is told by the result, not on the terminal
+        minuit.limits = [problem.limits[n] for n in problem.floating]
+        minuit.errors = step_sizes(problem, self.first)
+        minuit.migrad(ncall=self.max_calls)
+        self.minuit = minuit
+        return minuit
+
+
+def check_choices(derivatives: str, minimiser: str) -> None:
+    if derivatives not in ("analytic", "numeric"):
         raise FitError(f"fit: derivatives must be 'analytic' or 'numeric', got {derivatives!r}")
-    minuit.errordef = Minuit.LIKELIHOOD
-    minuit.strategy = strategy
-    minuit.tol = tolerance
-    minuit.print_level = -1  # what goes wrong is told by the result, not on the terminal
-    minuit.limits = [problem.limits[n] for n in problem.floating]
-    minuit.errors = step_sizes(problem, first)
-    minuit.migrad(ncall=max_calls)
-    return minuit
+    if minimiser not in ("minuit", "newton"):
+        raise FitError(f"fit: minimiser must be 'minuit' or 'newton', got {minimiser!r}")
+
+
+def goal_of(tolerance: float) -> float:
+    """Return the distance to the minimum at which Minuit is content."""
+    return 0.002 * max(tolerance, 1e-4) * 0.5
 
 
 def step_sizes(problem: Problem, first: Evaluation) -> list[float]:
@@ -285,18 +344,16 @@ def step_sizes(problem: Problem, first: Evaluation) -> list[float]:
     return steps
 
 
-def run_minos(
-    minuit: Minuit, problem: Problem, wanted: bool | Iterable[str]
-) -> dict[str, tuple[float, float]]:
+def run_minos(path: Path, verdict: Verdict, wanted: bool | Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Run MINOS for the parameters wanted, with Minuit brought to the minimum if it was not there."""
     if wanted is False:
         return {}
-    if wanted is True:
-        names = list(problem.floating)
-    else:
-        names = [wanted] if isinstance(wanted, str) else list(wanted)
-    unknown = [n for n in names if n not in problem.floating]
+    floating = path.objective.problem.floating
+    names = list(floating) if wanted is True else [wanted] if isinstance(wanted, str) else list(wanted)
+    unknown = [n for n in names if n not in floating]
     if unknown:
         raise FitError(f"fit: minos needs floating parameters, got {', '.join(map(repr, unknown))}")
+    minuit = path.minuit or path.run_minuit(verdict.values)
     if not minuit.fmin.is_valid:
         return {}
     minuit.minos(*names)
@@ -333,16 +390,15 @@ def look_at(objective: Objective, values: Array, tolerance: float) -> Verdict:
         if touches(x, error, slope, problem.limits[name])
     )
     free = [k for k, name in enumerate(problem.floating) if name not in at_limit]
-    goal = 0.002 * max(tolerance, 1e-4) * 0.5
-    return Verdict(values, last, covariance, at_limit, distance(hessian, gradient, free), goal)
+    return Verdict(values, last, covariance, at_limit, distance(hessian, gradient, free), goal_of(tolerance))
 
 
 def make_result(
-    likelihood: AnyLikelihood, objective: Objective, minuit: Minuit, verdict: Verdict,
+    likelihood: AnyLikelihood, objective: Objective, path: Path, verdict: Verdict,
     minos: dict[str, tuple[float, float]], seconds: dict[str, float],
 ) -> FitResult:  # fmt: skip
     problem = objective.problem
-    reasons = list(complaints(minuit, verdict))
+    reasons = list(complaints(path.exhausted, verdict))
     x = floating_values(likelihood, problem, verdict.values)
     if verdict.last.bad[0]:
         reasons.append(f"at the minimum {likelihood.bad_events(x)}")
@@ -375,7 +431,7 @@ def make_result(
         minos=minos,
         events=likelihood.events,
         backend=likelihood.backend.name,
-        minimiser="minuit",
+        minimiser=path.name,
     )
 
 
@@ -422,9 +478,9 @@ def distance(hessian: Array, gradient: Array, free: list[int]) -> float:
     return float(0.5 * slopes @ inverse @ slopes)
 
 
-def complaints(minuit: Minuit, verdict: Verdict) -> Iterable[str]:
+def complaints(exhausted: bool, verdict: Verdict) -> Iterable[str]:
     """List what is wrong with a fit."""
-    if minuit.fmin.has_reached_call_limit:
+    if exhausted:
         yield "the call limit was reached before the minimum"
     if not np.all(np.isfinite(verdict.covariance)):
         yield "the Hessian is not positive definite, so there are no errors"

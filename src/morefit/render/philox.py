@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from morefit.render.launch import argument
 from morefit.render.writer import Vector, Writer
 
 ROUNDS = 10
@@ -9,6 +10,32 @@ MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 BUMPS = (0x9E3779B9, 0xBB67AE85)
 WORD = 0xFFFFFFFF
 UNIFORM = 2.0**-53  # of 53 random bits
+
+
+class Philox:
+    """Writes the random numbers of a sampling kernel: keyed by seed, counted by event, toy and draw."""
+
+    def __init__(self, head: Writer, toy: str) -> None:
+        self.keys = round_keys(head, argument(head, "seed"))
+        self.low = spread(head, head.let(f"and i64 {toy}, {WORD}"))
+        self.high = spread(head, head.let(f"lshr i64 {toy}, 32"))
+
+    def event_lines(self) -> list[str]:
+        """Need nothing for a vector of events."""
+        return []
+
+    def attempt_lines(self) -> list[str]:
+        """Keep nothing from candidate to candidate."""
+        return []
+
+    def draw(self, body: Writer, calls: int) -> list[str]:
+        """Draw the numbers of one candidate."""
+        uniforms: list[str] = []
+        first = body.let(f"mul i64 %draw, {calls}")
+        for k in range(calls):
+            draw = spread(body, body.let(f"add i64 {first}, {k}"))
+            uniforms += two_uniforms(body, ("%event", self.low, draw, self.high), self.keys)
+        return uniforms
 
 
 def round_keys(w: Writer, seed: str) -> list[tuple[str, str]]:

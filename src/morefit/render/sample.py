@@ -5,17 +5,29 @@ from __future__ import annotations
 from morefit.kernel import Kernel
 from morefit.render.emit import emit_body
 from morefit.render.launch import argument
-from morefit.render.philox import integers, round_keys, spread, two_uniforms
-from morefit.render.writer import Vector, Writer
+from morefit.render.philox import Philox, integers
+from morefit.render.writer import ANY_DENORMALS, Vector, Writer
+from morefit.render.xoshiro import Xoshiro
 
 MOST_DRAWS = 10_000  # candidates for one event; more means that the envelope is useless
 WORDS = 2  # of a block's report: vectors with a density above its envelope, and vectors given up
 UNIFORM = "uniform "  # the columns of a sampling kernel are random numbers, "uniform 0", "uniform 1", ...
+XOSHIRO = "xoshiro "  # ... or these, from another generator
+
+
+def place_of(name: str) -> int:
+    """Return which random number of a candidate a column is."""
+    return int(name.rpartition(" ")[2])
 
 
 def calls_needed(kernel: Kernel) -> int:
     """Count the calls of the generator for one candidate: each gives two numbers."""
-    return max((int(name.removeprefix(UNIFORM)) // 2 + 1 for name in kernel.columns), default=0)
+    return max((place_of(name) // 2 + 1 for name in kernel.columns), default=0)
+
+
+def generator_of(kernel: Kernel) -> type[Philox] | type[Xoshiro]:
+    """Choose the generator that the columns are named after."""
+    return Xoshiro if any(name.startswith(XOSHIRO) for name in kernel.columns) else Philox
 
 
 def sample_text(
@@ -23,14 +35,11 @@ def sample_text(
 ) -> tuple[str, list[Writer]]:
     """Write ``block`` for a kernel that draws; ``head`` has loaded scalars and tables, ``names`` knows them."""
     body, whole, part = (Writer(vector, prefix) for prefix in ("t", "f", "g"))
-    keys = round_keys(head, argument(head, "seed"))
     toy = head.let(f"add i64 {argument(head, 'first_toy')}, %set")
-    low = spread(head, head.let(f"and i64 {toy}, {0xFFFFFFFF}"))
-    high = spread(head, head.let(f"lshr i64 {toy}, 32"))
+    generator = generator_of(kernel)(head, toy)
     first = first_event(head)
-    calls = calls_needed(kernel)
-    uniforms = draw_lines(body, calls, low, high, keys)
-    known = names | {name: uniforms[int(name.removeprefix(UNIFORM))] for name in kernel.columns}
+    uniforms = generator.draw(body, calls_needed(kernel))
+    known = names | {name: uniforms[place_of(name)] for name in kernel.columns}
     *found, accept, above = emit_body(body, kernel.per_event, known)
     count = len(found)
     rows = out_rows(head, count)
@@ -47,19 +56,22 @@ def sample_text(
     body.lines += [f"  %done1 = or {mask} %done, {accepted}", f"  %over1 = or i1 %over, {any_over}"]
     finished = reduce_mask(body, "and", "%done1")
     lines = [
-        "define void @block(ptr %args, i64 %set, i64 %begin, i64 %end, i64 %task) noinline alignstack(64) {",
+        "define void @block(ptr %args, i64 %set, i64 %begin, i64 %end, i64 %task)"
+        f" noinline alignstack(64) {ANY_DENORMALS} {{",
         "entry:", *head.lines, "  br label %events",
         "events:",
         "  %i = phi i64 [ %begin, %entry ], [ %following, %next ]",
         "  %overs = phi i64 [ 0, %entry ], [ %overs1, %next ]", "  %fails = phi i64 [ 0, %entry ], [ %fails1, %next ]",
         f"  %relative = sub i64 %i, {first}", "  %left = sub i64 %end, %i",
         *spread_lines("event", "%relative", vector), f"  %event = add {many} %event_all, <{lanes}>",
+        *generator.event_lines(),
         *spread_lines("room", "%left", vector), f"  %beyond = icmp sge {many} <{lanes}>, %room_all",
         "  br label %attempt",
         "attempt:",
         "  %draw = phi i64 [ 0, %events ], [ %draw1, %attempt ]",
         f"  %done = phi {mask} [ %beyond, %events ], [ %done1, %attempt ]",
         "  %over = phi i1 [ false, %events ], [ %over1, %attempt ]",
+        *generator.attempt_lines(),
         *(f"  %x{k} = phi {kind} [ zeroinitializer, %events ], [ %x{k}n, %attempt ]" for k in range(count)),
         *body.lines,
         "  %draw1 = add i64 %draw, 1", f"  %patient = icmp slt i64 %draw1, {MOST_DRAWS}",
@@ -95,16 +107,6 @@ def first_event(head: Writer) -> str:
     place = head.let(f"mul i64 %set, {argument(head, 'bounds_step')}")
     address = head.let(f"getelementptr i64, ptr {argument(head, 'starts', 'ptr')}, i64 {place}")
     return head.let(f"load i64, ptr {address}")
-
-
-def draw_lines(body: Writer, calls: int, low: str, high: str, keys: list[tuple[str, str]]) -> list[str]:
-    """Draw the random numbers of one candidate: counted by event, toy, and draw."""
-    uniforms: list[str] = []
-    first = body.let(f"mul i64 %draw, {calls}")
-    for k in range(calls):
-        draw = spread(body, body.let(f"add i64 {first}, {k}"))
-        uniforms += two_uniforms(body, ("%event", low, draw, high), keys)
-    return uniforms
 
 
 def reduce_mask(w: Writer, how: str, mask: str) -> str:

@@ -37,6 +37,10 @@ class Vector:
         return f"v{self.width}f{self.bits}"
 
 
+# loops flush denormals, the rest does not: no test for zero may be merged with another on either assumption
+ANY_DENORMALS = '"denormal-fp-math"="dynamic,dynamic"'
+
+
 def number_text(x: float, bits: int) -> str:
     """Write a number as LLVM reads it, exactly (a float32 is written as the double it equals)."""
     if bits == 32:

@@ -11,7 +11,7 @@ from morefit.rewrite.mincut import source_side
 Precompute = Literal["auto", "all", "none"]
 
 # Reading eight bytes an event from memory costs one core about 0.5 ns; an addition on vectors of eight
-# doubles about 0.05 ns (benchmarks/columns.py).
+# doubles about 0.05 ns (docs/decisions/0002-columns-by-minimum-cut.md).
 READ_PRICE = 8
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Operand, apply, to_expr, where
+from morefit.expr import Expr, Op, Operand, apply, const, to_expr, where
 from morefit.model.formulas import exprel, normal_integral
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
+
+TINY = 1e-300  # instead of an area that is nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +34,22 @@ class CrystalBall(Pdf):
         return where(core, apply(Op.EXP, -0.5 * t**2), apply(Op.EXP, -0.5 * a**2 - n * apply(Op.LOG, ratio)))
 
     def integral(self) -> Expr:
+        _, core, tail = self.parts()
+        return to_expr(self.sigma) * (core.area + tail.area)
+
+    def quantile(self, probability: Expr) -> Expr:
+        side, core, tail = self.parts()
+        target = where(side < 0, 1 - probability, probability) * (core.area + tail.area)
+        t = where(target < tail.area, tail.point(target), core.point(target - tail.area))
+        return to_expr(self.mu) + side * to_expr(self.sigma) * t
+
+    def parts(self) -> tuple[Expr, Core, Tail]:
+        """Return the side of the tail, and both parts as far as they lie in the range."""
         side, a, n = self.constants()
-        sigma = to_expr(self.sigma)
-        ends = [side * (edge - self.mu) / sigma for edge in (self.x.low, self.x.high)]
+        ends = [side * (edge - self.mu) / to_expr(self.sigma) for edge in (self.x.low, self.x.high)]
         low, high = where(side < 0, ends[1], ends[0]), where(side < 0, ends[0], ends[1])
-        core = normal_integral(apply(Op.MAX, low, -a), apply(Op.MAX, high, -a))
-        far = apply(Op.LOG, tail_ratio(apply(Op.MIN, low, -a), a, n))
-        near = apply(Op.LOG, tail_ratio(apply(Op.MIN, high, -a), a, n))
-        # the integral of r**-n over r, written so that n = 1 is no special case
-        powers = apply(Op.EXP, (1 - n) * near) * (far - near) * exprel((1 - n) * (far - near))
-        return sigma * (core + apply(Op.EXP, -0.5 * a**2) * n / a * powers)
+        core = Core(apply(Op.MAX, low, -a), apply(Op.MAX, high, -a))
+        return side, core, Tail(a, n, apply(Op.MIN, low, -a), apply(Op.MIN, high, -a))
 
     def constants(self) -> tuple[Expr, Expr, Expr]:
         """Return the side of the tail (1 left, -1 right), the size of alpha, and n."""
@@ -51,3 +60,54 @@ class CrystalBall(Pdf):
 def tail_ratio(t: Expr, a: Expr, n: Expr) -> Expr:
     """Return what the tail raises to the power -n: 1 where it meets the core, growing outwards."""
     return 1 - a / n * (a + t)
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """A normal density between two ends."""
+
+    low: Expr
+    high: Expr
+
+    @property
+    def area(self) -> Expr:
+        return normal_integral(self.low, self.high)
+
+    def point(self, target: Expr) -> Expr:
+        """Return where the area from the lower end on reaches a target."""
+        side = where(self.low + self.high > 0, -1, 1)  # from the end where a tail keeps its digits
+        below, above = (0.5 * apply(Op.ERFC, -side * end / math.sqrt(2)) for end in (self.low, self.high))
+        share = target / apply(Op.MAX, self.area, const(TINY))
+        return side * apply(Op.NDTRI, below + share * (above - below))
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """A power law between two ends; in the logarithm of ``tail_ratio`` it is an exponential."""
+
+    a: Expr
+    n: Expr
+    low: Expr
+    high: Expr
+
+    @property
+    def near(self) -> Expr:
+        return apply(Op.LOG, tail_ratio(self.high, self.a, self.n))
+
+    @property
+    def length(self) -> Expr:
+        return apply(Op.LOG, tail_ratio(self.low, self.a, self.n)) - self.near
+
+    @property
+    def area(self) -> Expr:
+        # the integral of r**-n over r, written so that n = 1 is no special case
+        powers = apply(Op.EXP, (1 - self.n) * self.near) * self.length * exprel((1 - self.n) * self.length)
+        return apply(Op.EXP, -0.5 * self.a**2) * self.n / self.a * powers
+
+    def point(self, target: Expr) -> Expr:
+        """Return where the area from the far end on reaches a target."""
+        share = 1 - target / apply(Op.MAX, self.area, const(TINY))  # counted from the near end
+        slope = 1 - self.n
+        bent = apply(Op.LOG1P, share * apply(Op.EXPM1, slope * self.length)) / slope
+        log = self.near + where(abs(slope) > 0, bent, share * self.length)
+        return -self.a - self.n / self.a * apply(Op.EXPM1, log)

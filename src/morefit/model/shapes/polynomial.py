@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Operand, add_all, const, to_expr
+from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, const, to_expr
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
+
+TINY = 1e-300  # instead of a density that is nothing
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -31,6 +33,15 @@ class Polynomial(Pdf):
         low, high = self.x.low, self.x.high
         powers = [(high ** (k + 1) - low ** (k + 1)) / (k + 1) for k in range(len(self.coefficients) + 1)]
         return add_all(const(powers[0]), *(c * p for c, p in zip(self.coefficients, powers[1:], strict=True)))
+
+    def quantile(self, probability: Expr) -> Expr | None:
+        if len(self.coefficients) > 1:
+            return None
+        (c,) = self.coefficients
+        first, area = 1 + c * self.x.low, probability * self.integral()
+        # the root of first*u + c*u**2/2 = area that is right at c = 0, and where the density vanishes at an edge
+        last = apply(Op.SQRT, apply(Op.MAX, first**2 + 2 * c * area, const(0)))
+        return self.x.low + 2 * area / apply(Op.MAX, first + last, const(TINY))
 
 
 @dataclass(frozen=True, eq=False)

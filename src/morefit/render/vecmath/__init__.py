@@ -12,7 +12,7 @@ from morefit.render.vecmath.inverse import acos, asin, atan, atan2
 from morefit.render.vecmath.logarithm import log, log1p, log_far, pow
 from morefit.render.vecmath.normal import ndtri
 from morefit.render.vecmath.trigonometric import cos, cos_far, sin, sin_far, tan
-from morefit.render.writer import Vector, Writer, function_name
+from morefit.render.writer import ANY_DENORMALS, Vector, Writer, function_name
 
 __all__ = ["FUNCTIONS", "Body", "define"]
 
@@ -92,4 +92,4 @@ def _definition(name: str, w: Writer) -> str:
 def _attributes(name: str, out_of_line: bool) -> str:
     called = out_of_line or name in OUT_OF_LINE
     place = "noinline cold" if name in FAR else "noinline" if called else "alwaysinline"
-    return f"{place} nounwind willreturn memory(none)"
+    return f"{place} nounwind willreturn memory(none) {ANY_DENORMALS}"
