@@ -47,3 +47,6 @@ REPEATED = 1e-4  # of an error: the same minimum from another start
 POLYGON = 0.02  # of an error: the corners of a contour lie on it, its outermost points between them
 WHOLE_COUNTS = 2  # of a Poisson interval against a Gaussian one: counts are whole, and skewed
 TOTAL_YIELD = 1e-4  # relative, the sum of yields against the number of events, at the distance where fits stop
+
+# errors of fits in compiled code against the inverse of the exact Hessian at the same point
+EXACT_ERRORS = 1e-6

@@ -12,12 +12,11 @@ import zipfile
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from importlib import metadata
-from numbers import Integral, Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, runtime_checkable
@@ -34,6 +33,7 @@ from morefit.fit.result import suggest
 from morefit.generate import Sizes, check_seed, expected_events, poisson_sizes
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
+from morefit.progress import Bar
 from morefit.toys import ToyResults, morefit_version
 
 SMALL = (
@@ -122,11 +122,13 @@ def toy_study(
 
 def run(study: Study, parts: Parts, progress: bool) -> ToyResults:
     """Collect finished blocks until all are done, the user has seen enough or something breaks."""
+    before, begin = study.done, time.monotonic()
     try:
-        with closing(parts), bar(study, progress) as show:
+        with closing(parts), Bar("toys", len(study.sizes), progress, unit="toys") as bar:
             for part in parts:
                 study.add(part)
-                show()
+                speed = (study.done - before) / max(time.monotonic() - begin, 1e-9)
+                bar.done(study.done, f"{speed:,.0f} toys/s")
     except KeyboardInterrupt:
         if not study.parts:
             raise
@@ -143,11 +145,12 @@ def run(study: Study, parts: Parts, progress: bool) -> ToyResults:
 # ------------------------------------------------------------------------------------ what is asked
 
 
-def whole(what: str, number: object) -> int:
+def whole(what: str, number: Any) -> int:
     """Return a whole number, however it is written."""
-    if not isinstance(number, Real) or isinstance(number, bool) or not float(number).is_integer():
+    known = isinstance(number, int | float | np.integer | np.floating) and not isinstance(number, bool)
+    if not known or not float(number).is_integer():
         raise ModelError(f"toy study: {what} must be a whole number, got {number!r}")
-    return int(float(number)) if not isinstance(number, Integral) else int(number)
+    return int(number)
 
 
 def at_least(what: str, number: int, least: int) -> int:
@@ -527,33 +530,6 @@ def contiguous(parts: Iterable[ToyResults]) -> list[ToyResults]:
         else:
             groups.append([part])
     return [group[0] if len(group) == 1 else ToyResults.join(group) for group in groups]
-
-
-@contextmanager
-def bar(study: Study, wanted: bool) -> Iterator[Callable[[], None]]:
-    """Show a progress bar on a terminal's standard error: toys, toys per second and the time left."""
-    if not wanted or not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console  # slow imports, for terminals only
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    before, begin = study.done, time.monotonic()
-    looks = (
-        "toys",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[speed]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*looks, console=Console(stderr=True), transient=True) as shown:
-        toys = shown.add_task("toys", total=len(study.sizes), completed=before, speed="")
-
-        def show() -> None:
-            speed = (study.done - before) / max(time.monotonic() - begin, 1e-9)
-            shown.update(toys, completed=study.done, speed=f"{speed:,.0f} toys/s")
-
-        yield show
 
 
 # ------------------------------------------------------------------------------------ what makes a study

@@ -4,7 +4,6 @@ import json
 import pickle
 from dataclasses import FrozenInstanceError
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -439,10 +438,9 @@ def test_events_without_a_density_are_punished():
 
 def test_distance_above_the_goal_is_a_complaint():
     last = Evaluation(np.zeros(1), np.zeros((1, 1)), np.ones((1, 1, 1)), np.zeros(1, int))
-    fmin = SimpleNamespace(fmin=SimpleNamespace(has_reached_call_limit=False))
 
     def said(edm):
-        return list(complaints(fmin, Verdict(np.zeros(1), last, np.ones((1, 1)), (), edm, 1e-4)))
+        return list(complaints(False, Verdict(np.zeros(1), last, np.ones((1, 1)), (), edm, 1e-4)))
 
     assert said(1e-5) == []
     assert said(0.02) == ["the estimated distance to the minimum, 0.02, is above the goal of 0.0001"]

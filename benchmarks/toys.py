@@ -1,0 +1,105 @@
+"""Time pseudo-experiments, generation and fit and errors each: ``python benchmarks/toys.py`` writes JSON and a table.
+
+The split comes from runs of the parts: generation alone, and one pass over the events (value, gradient, Hessian)
+times the mean number of steps. Best of several; compare ratios, not runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import morefit as mf
+from models import MODELS
+from morefit.backend.cpu import host
+from morefit.backend.workers import available_cores
+from morefit.fit.ensemble import Ensemble
+from morefit.fit.step import make_step
+
+TARGETS = {  # microseconds a toy on one AVX-512 core
+    "mass": {1_000: 30, 10_000: 250, 100_000: 2_500, 1_000_000: 25_000},
+    "kstarmumu": {1_000: 60, 10_000: 550, 100_000: 6_000, 1_000_000: 60_000},
+}
+
+
+def make_ensemble(name: str, threads: int) -> Ensemble:
+    model = MODELS[name][0]()
+    start = {p.name: p.start for p in model.parameters}
+    return Ensemble(model, model, start, start, 1, mf.Cpu(threads=threads))
+
+
+def best(function: Any, repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def time_toys(name: str, events: int, threads: int, repeats: int) -> dict[str, Any]:
+    """Time toys of one size: the whole, and its parts."""
+    ensemble = make_ensemble(name, threads)
+    count = max(20_000_000 // events // 10, 4 * threads)
+    sizes = np.full(count, events)
+    job = ensemble.whole_fit()
+    assert job is not None
+    rows = ensemble.backend.fit_whole(job, sizes, 1, 0)
+    assert rows is not None
+    step = make_step(len(ensemble.floating))
+    converged = float(np.mean(rows[:, step.place("status")] == 1.0))
+    whole = best(lambda: ensemble.backend.fit_whole(job, sizes, 1, 0), repeats) / count
+    draw = best(lambda: ensemble.sampler.draw(sizes, 1, 0), repeats) / count
+    steps = float(rows[:, -3].mean())
+    return {
+        "model": name, "events": events, "threads": threads, "toys": count, "toy_us": whole * 1e6,
+        "draw_us": draw * 1e6, "draw_ns_per_event": draw / events * 1e9, "steps": steps, "converged": converged,
+        "target_us": TARGETS[name].get(events),
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", default="benchmarks/toys.json")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--most", type=int, default=6, help="largest number of events, as a power of ten")
+    options = parser.parse_args()
+    jobs = [
+        (n, 10**k, t)
+        for n in MODELS
+        for k in range(3, options.most + 1)
+        for t in sorted({1, available_cores()})
+    ]
+    rows = [time_toys(*job, options.repeats) for job in track(jobs, "timing")]
+    report = {"processor": host().cpu, "cores": available_cores(), "rows": rows}
+    Path(options.json).write_text(json.dumps(report, indent=1))
+    table = Table(title=f"{host().cpu}: microseconds for one toy, generation and fit and errors")
+    for heading in (
+        "model",
+        "events",
+        "threads",
+        "toy",
+        "target (1 thread)",
+        "of it drawing",
+        "steps",
+        "converged",
+    ):
+        table.add_column(heading, justify="right")
+    for r in rows:
+        table.add_row(
+            r["model"], f"{r['events']:.0e}", str(r["threads"]), f"{r['toy_us']:.1f}", str(r["target_us"]),
+            f"{r['draw_us']:.1f}", f"{r['steps']:.2f}", f"{r['converged']:.5f}",
+        )  # fmt: skip
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()
