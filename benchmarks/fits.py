@@ -161,7 +161,7 @@ def main() -> None:
     report = {
         "machine": {"processor": host().cpu, "vector": host().width, "cores": available_cores(),
                     "python": platform.python_version(), "system": platform.system()},
-        "versions": {p: version(p) for p in ("morefit", "numpy", "iminuit", "llvmlite")},
+        "versions": {"morefit": mf.__version__} | {p: version(p) for p in ("numpy", "iminuit", "llvmlite")},
         "rows": rows,
         "compile_ms": {name: time_compile(name) for name in MODELS},
         "first_fit_s": time_first_fit(),

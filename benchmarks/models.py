@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import morefit as mf
-from morefit.cli import draw_masses, mass_model
+from morefit.cli import mass_model
 from morefit.physics import KstarMuMu
 
 KSTAR_NAMES = ("FL", "S3", "S4", "S5", "AFB", "S7", "S8", "S9")
@@ -35,6 +35,16 @@ def draw_angles(events: int, seed: int = 1) -> dict[str, np.ndarray]:
         kept.append(np.array([ctl, ctk]).T[rng.random(len(ctl)) * 1.2 < shape])
     ctl, ctk = np.concatenate(kept)[:events].T
     return {"ctl": ctl, "ctk": ctk, "phi": rng.uniform(-np.pi, np.pi, events)}
+
+
+def draw_masses(events: int, seed: int) -> np.ndarray:
+    """Draw events of the mass model at its start values, by inverting each component's distribution."""
+    rng = np.random.default_rng(seed)
+    background = 5.0 - np.log1p(-rng.random(events) * -np.expm1(-2.0))
+    signal = rng.normal(5.28, 0.06, events)
+    while np.any(outside := (signal < 5.0) | (signal > 7.0)):
+        signal[outside] = rng.normal(5.28, 0.06, np.count_nonzero(outside))
+    return np.where(rng.random(events) < 0.3, signal, background)
 
 
 def mass_data(events: int, seed: int = 1) -> dict[str, np.ndarray]:

@@ -1,6 +1,6 @@
 """Maximum-likelihood fits with densities compiled just in time."""
 
-from morefit import physics
+from morefit import intervals, physics
 from morefit.backend import Cpu
 from morefit.data import Dataset
 from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, MorefitError
@@ -22,10 +22,13 @@ from morefit.model import (
     Sum,
     Uniform,
 )
+from morefit.study import toy_study
+from morefit.toys import ToyResults
 
 __all__ = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "DataError", "Dataset", "Density", "Explanation",
-    "Exponential", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "Parameter",
-    "Pdf", "Polynomial", "Product", "Sum", "Uniform", "explain", "fit", "gaussian_constraint", "generate", "physics", "where",
+    "Exponential", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError",
+    "Observable", "Parameter", "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "explain",
+    "fit", "gaussian_constraint", "generate", "intervals", "physics", "toy_study", "where",
 ]  # fmt: skip
 __version__ = "0.1.0"

@@ -7,13 +7,13 @@ import sys
 import time
 from collections.abc import Sequence
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from morefit.backend import Cpu
 from morefit.errors import MorefitError
 from morefit.fit import FitResult, fit
+from morefit.generate import generate
 from morefit.likelihood import Likelihood
 from morefit.model import Exponential, Gaussian, Observable, Parameter, Pdf, Sum
 
@@ -60,22 +60,13 @@ def mass_model() -> Pdf:
     return Sum([Gaussian(m, mu, sigma), Exponential(m, alpha)], fractions=[fsig])
 
 
-def draw_masses(events: int, seed: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Draw events of the mass model at its start values, by inverting each component's distribution."""
-    rng = np.random.default_rng(seed)
-    background = 5.0 - np.log1p(-rng.random(events) * -np.expm1(-2.0))
-    signal = rng.normal(5.28, 0.06, events)
-    while np.any(outside := (signal < 5.0) | (signal > 7.0)):
-        signal[outside] = rng.normal(5.28, 0.06, np.count_nonzero(outside))
-    return np.where(rng.random(events) < 0.3, signal, background)
-
-
 def run_demo(options: argparse.Namespace) -> int:
     """Generate data, fit the mass model, print the result and the time of each stage."""
+    backend, model = Cpu(threads=options.threads), mass_model()
     begin = time.perf_counter()
-    data = {"m": draw_masses(options.events, options.seed)}
+    data = generate(model, options.events, seed=options.seed, backend=backend)
     generated = time.perf_counter()
-    likelihood = Likelihood(mass_model(), data, backend=Cpu(threads=options.threads))
+    likelihood = Likelihood(model, data, backend=backend)
     result = fit(likelihood)
     print(result)
     stages = {"generate": generated - begin, **likelihood.compile_seconds(), **result.seconds}

@@ -18,6 +18,7 @@ from functools import cached_property
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
+from pickle import PicklingError
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,9 +27,9 @@ from numpy.typing import NDArray
 
 from morefit.backend import Backend, Cpu, choose_backend
 from morefit.data import Dataset
-from morefit.errors import BackendError, DataError, ModelError, MorefitError
+from morefit.errors import BackendError, DataError, ModelError
 from morefit.expr import Expr, Symbol, Table, to_text, toposort
-from morefit.fit.ensemble import Ensemble, Fitted, Toys
+from morefit.fit.ensemble import SMALL, Ensemble, Fitted, Toys
 from morefit.fit.result import suggest
 from morefit.generate import Sizes, check_seed, expected_events, poisson_sizes
 from morefit.model import Pdf
@@ -36,9 +37,6 @@ from morefit.model.pdf import check_model
 from morefit.progress import Bar
 from morefit.toys import ToyResults, morefit_version
 
-SMALL = (
-    100_000  # events of a toy that one thread fits; larger ones are fitted by all threads, one step at a time
-)
 MOST_EVENTS, MOST_TOYS = 2_000_000, 5_000  # of a block, unless the user says otherwise
 BLOCKS_PER_WORKER = 4  # at least, so that none waits long for the last
 IN_FLIGHT = 2  # blocks submitted for each worker: one to work on and one to go on with
@@ -277,7 +275,7 @@ def work_piece(task: Task, toys: Toys) -> ToyResults:
     """Fit toys, and ask the user's own function about each."""
     begin = time.perf_counter()
     names = tuple(p.name for p in toys.ensemble.floating)
-    fitted = fit_alike(toys)
+    fitted = toys.fit()
     end = time.perf_counter()
     statistics = own_numbers(task, toys, names, fitted)
     seconds = {"draw and fit": end - begin}
@@ -287,21 +285,6 @@ def work_piece(task: Task, toys: Toys) -> ToyResults:
         names, task.truth, fitted.values, fitted.errors, fitted.nll, fitted.edm, fitted.valid, fitted.how,
         toys.sizes, task.seed, toys.first, statistics, seconds,
     )  # fmt: skip
-
-
-def fit_alike(toys: Toys) -> Fitted:
-    """Fit toys so that no result depends on which others are there, or on how many threads.
-
-    Toys.fit() chooses its way by the number of toys and cores, and guesses other starts from the errors of all; so
-    the way is chosen by size here, and what needs another start is fitted alone.
-    """
-    whole = toys.fit_whole(toys.ensemble) if toys.sizes.max() <= SMALL else None
-    found = whole or toys.fit_batch(toys.ensemble)
-    for toy in np.flatnonzero(~found.valid):
-        alone = toys.one(int(toy)).fit()
-        for name, column in vars(found).items():
-            column[toy] = getattr(alone, name)[0]
-    return found
 
 
 def own_numbers(
@@ -395,14 +378,13 @@ def failure_of(future: Future[ToyResults]) -> BaseException | None:
 
 def explained(failure: BaseException) -> BaseException:
     """Return an error that says what to do about a failure of the workers; others stay as they are."""
-    if (
+    gone = (
         isinstance(failure, CancelledError) or type(failure).__name__ == "KilledWorker"
-    ):  # dask gave up on a block
+    )  # dask gave a block up
+    if gone:
         return BrokenExecutor(f"{type(failure).__name__}: {failure}")
-    if not isinstance(failure, MorefitError) and "pickle" in f"{type(failure).__name__} {failure}".lower():
-        rule = (
-            "what is sent to workers must pickle; define models and statistics in a module, not in a function"
-        )
+    if isinstance(failure, PicklingError | AttributeError | TypeError) and "pickle" in str(failure):
+        rule = "what workers get must pickle; define models and statistics in a module, not in a function"
         return BackendError(f"toy study: {rule} ({failure})")
     return failure
 

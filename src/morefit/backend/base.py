@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -116,6 +116,7 @@ class WholeFit:
     parameters: Array  # all parameters of the sums, fixed ones at their values
     places: tuple[int, ...]  # of the floating ones among them; their trial values are the first rows
     most_steps: int
+    spare: list[object] = field(default_factory=list)  # what the backend keeps from one call to the next
 
 
 class Backend(Protocol):

@@ -53,15 +53,23 @@ def run_whole_fits(
     results = np.empty((len(sizes), job.kept + 3))
     counter = np.zeros(1, np.int64)
     threads = max(min(sums.threads, len(sizes)), 1)
-    shared = {"counter": counter.ctypes.data, "toys": len(sizes), "sizes": sizes.ctypes.data,
-              "results": results.ctypes.data, "most_steps": job.most_steps}  # fmt: skip
-    contexts = [
-        Context(job, shape, int(sizes.max(initial=0)), seed, first_toy, shared) for _ in range(threads)
-    ]
-    WORKERS.run(
-        code.functions["drive"], [c.address for c in contexts], (contexts, sizes, results, counter, code)
-    )
+    contexts = take_contexts(job, shape, threads, int(sizes.max(initial=0)))
+    for context in contexts:
+        context.aim(seed, first_toy, counter, sizes, results)
+    owners = (contexts, sizes, results, counter, code)
+    WORKERS.run(code.functions["drive"], [c.address for c in contexts], owners)
+    job.spare.extend(contexts)
     return results
+
+
+def take_contexts(job: WholeFit, shape: Shape, threads: int, most_events: int) -> list[Context]:
+    """Take contexts that are free and large enough, make the rest."""
+    contexts: list[Context] = []
+    while job.spare and len(contexts) < threads:
+        context = job.spare.pop()
+        if isinstance(context, Context) and context.most_events >= most_events:
+            contexts.append(context)
+    return contexts + [Context(job, shape, most_events) for _ in range(threads - len(contexts))]
 
 
 @dataclass(eq=False)
@@ -71,9 +79,6 @@ class Context:
     job: WholeFit
     shape: Shape
     most_events: int
-    seed: int
-    first_toy: int
-    shared: Mapping[str, int]
 
     def __post_init__(self) -> None:
         lanes = self.shape.lanes
@@ -93,8 +98,18 @@ class Context:
         self.parameters[:] = np.repeat(self.job.parameters, lanes)
         self.outputs = self.room(self.shape.sums)
         self.partials = self.room(native(self.job.sums).words * blocks)
-        table = self.words([self.words_of(name) for name in CONTEXT])
-        self.address = int(table.ctypes.data)
+        known = self.made()
+        self.context = self.words([known.get(name, 0) for name in CONTEXT])
+        self.address = address(self.context)
+
+    def aim(self, seed: int, first_toy: int, counter: Integers, sizes: Integers, results: Array) -> None:
+        """Say which toys to fit, and where to leave the results."""
+        self.draw_args[ARGUMENTS.index("seed")] = np.uint64(seed).astype(np.int64)
+        self.draw_args[ARGUMENTS.index("first_toy")] = first_toy
+        for name, array in (("counter", counter), ("sizes", sizes), ("results", results)):
+            self.context[CONTEXT.index(name)] = address(array)
+        self.context[CONTEXT.index("toys")] = len(sizes)
+        self.context[CONTEXT.index("most_steps")] = self.job.most_steps
 
     def room(self, count: int) -> Array:
         array = aligned(count)
@@ -107,32 +122,27 @@ class Context:
         self.keep.append(array)
         return array
 
-    def words_of(self, name: str) -> int:
-        if name in self.shared:
-            return self.shared[name]
-        return self.made[name]
-
-    @property
     def made(self) -> dict[str, int]:
+        """Build the tables of the four kernels; return where everything is."""
         job = self.job
         observables = {n: self.events[k * self.step :] for k, n in enumerate(job.observables)}
         derived = {n: self.derived[k * self.step :] for k, n in enumerate(job.derived)}
         rows = {n: self.rows[k * self.shape.lanes :] for k, n in enumerate(job.row_names)}
-        draw = {"out": self.events, "partials": self.report}
+        self.draw_args = self.table(job.sampler, {}, {"out": self.events, "partials": self.report})
         sums: dict[str, Array | Integers] = {
             "parameters": self.parameters, "partials": self.partials, "out": self.outputs,
             "stops": self.count, "first_task": self.tasks,
         }  # fmt: skip
         return {
-            **function("draw", job.sampler, "block"), "draw_args": self.table(job.sampler, {}, draw),
+            **function("draw", job.sampler, "block"), "draw_args": address(self.draw_args),
             "draw_report": address(self.report),
             **(function("derive", job.derive, "block") if job.derive else {"derive": 0}),
-            "derive_args": self.table(job.derive, observables, {"out": self.derived}) if job.derive else 0,
+            "derive_args": address(self.table(job.derive, observables, {"out": self.derived})) if job.derive else 0,
             **function("prepare", job.sums, "prepare"), **function("block", job.sums, "block"),
             **function("combine", job.sums, "combine"),
-            "sum_args": self.table(job.sums, observables | derived, sums),
+            "sum_args": address(self.table(job.sums, observables | derived, sums)),
             **function("step", job.step, "block"),
-            "step_args": self.table(job.step, rows, {"out": self.written}, self.shape.written_step),
+            "step_args": address(self.table(job.step, rows, {"out": self.written}, self.shape.written_step)),
             "count": address(self.count), "last_task": address(self.tasks[1:]),
             "parameters": address(self.parameters), "sums": address(self.outputs), "rows": address(self.rows),
             "written": address(self.written), "start": address(self.start),
@@ -141,7 +151,7 @@ class Context:
     def table(
         self, program: Program, columns: Mapping[str, Array],
         arrays: Mapping[str, Array | Integers], out_step: int | None = None,
-    ) -> int:  # fmt: skip
+    ) -> Integers:  # fmt: skip
         """Write the table of one kernel, and compute what it needs once."""
         kernel, lanes = program.kernel, self.shape.lanes
         tables = [np.array(t.array) for t in kernel.tables]
@@ -152,12 +162,11 @@ class Context:
         found = {
             "scalars": address(scalars), "padded": lanes, "sets": 1, "columns": address(pairs),
             "starts": address(self.zero), "out_step": self.step if out_step is None else out_step,
-            "seed": int(np.uint64(self.seed).astype(np.int64)), "first_toy": self.first_toy,
         } | {name: address(array) for name, array in arrays.items()}  # fmt: skip
         words = self.words([found.get(name, 0) for name in ARGUMENTS])
         if not kernel.parameters:
             native(program).code.functions["prepare"](address(words))
-        return address(words)
+        return words
 
 
 def address(array: Array | Integers) -> int:

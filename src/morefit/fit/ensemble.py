@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morefit.backend import Array, Backend, Drawn, Events, WholeFit
-from morefit.backend.workers import available_cores
 from morefit.data import Dataset
 from morefit.errors import DataError, FitError
 from morefit.expr import ZERO
@@ -26,8 +25,8 @@ from morefit.pipeline import Columns, Compiled, Settings, compile_sums, compile_
 
 NEWTON, ANOTHER_START, MINUIT, FAILED = range(4)  # how a fit was obtained
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
-LARGEST = 1 << 23  # numbers in a toy; every thread makes room for one
-SHIFTS = (0.5, -0.5, 1.5)  # in errors, roughly: other starts for fits that do not converge
+SMALL = 100_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
+SHIFTS = (0.5, -0.5, 1.5)  # in twentieths of the way between limits: other starts for fits that fail
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +53,7 @@ class Ensemble:
     backend: Backend
     fixed: tuple[str, ...] = ()  # held besides those that the model holds
     settings: Settings = field(init=False)
+    made: tuple[Compiled, WholeFit | None] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_model(self.model)
@@ -106,7 +106,12 @@ class Ensemble:
         return np.array([(p.low, p.high) for p in self.floating])
 
     def whole_fit(self) -> WholeFit | None:
-        """Put together a fit that needs no Python, if the model allows it."""
+        """Return a fit that needs no Python, if the model allows it; made anew when the sampler was repaired."""
+        if self.made is None or self.made[0] is not self.sampler.compiled:
+            self.made = (self.sampler.compiled, self.make_whole_fit())
+        return self.made[1]
+
+    def make_whole_fit(self) -> WholeFit | None:
         compiled = self.compiled
         if compiled.integrals or len(self.floating) > MOST_PARAMETERS:
             return None
@@ -182,20 +187,16 @@ class Toys:
         return Toys(self.ensemble, self.first + toy, self.sizes[toy : toy + 1])
 
     def fit(self, ensemble: Ensemble | None = None) -> Fitted:
-        """Fit every toy: together by Newton's method, again from other starts, and by Minuit what is left."""
-        ensemble = ensemble or self.ensemble
-        whole = self.fit_whole(ensemble) if self.suits_whole_fits() else None
-        result = whole or self.fit_batch(ensemble)
-        typical = typical_errors(result)
-        for toy in np.flatnonzero(~result.valid):
-            one = BatchFit(ensemble, self.one(int(toy)))
-            one.rescue(result, int(toy), typical)
-        return result
+        """Fit every toy: by Newton's method, again from other starts, and by Minuit what is left.
 
-    def suits_whole_fits(self) -> bool:
-        """Say whether there are enough toys to keep all threads busy, and none is too large for one."""
-        numbers = int(self.sizes.max(initial=0)) * len(self.ensemble.model.observables)
-        return len(self.sizes) >= 2 * available_cores() and numbers <= LARGEST
+        No result depends on which other toys are there, nor on the number of threads.
+        """
+        ensemble = ensemble or self.ensemble
+        whole = self.fit_whole(ensemble) if self.sizes.max(initial=0) <= SMALL else None
+        result = whole or self.fit_batch(ensemble)
+        for toy in np.flatnonzero(~result.valid):
+            BatchFit(ensemble, self.one(int(toy))).rescue(result, int(toy))
+        return result
 
     def fit_whole(self, ensemble: Ensemble) -> Fitted | None:
         """Draw and fit every toy in compiled code alone."""
@@ -233,13 +234,6 @@ def read_rows(rows: Array, count: int) -> Fitted:
     )
 
 
-def typical_errors(result: Fitted) -> Array:
-    """Return the median error of each parameter over the fits that converged, nan if none did."""
-    if not result.valid.any():
-        return np.full(result.values.shape[1], np.nan)
-    return np.asarray(np.median(result.errors[result.valid], axis=0), np.float64)
-
-
 class BatchFit:
     """One fit for each toy, with one ensemble's parameters."""
 
@@ -260,23 +254,22 @@ class BatchFit:
         begin = np.tile(self.start if start is None else start, (len(self.toys.sizes), 1))
         return minimise(self.evaluate, begin, self.ensemble.limits, GOAL)
 
-    def rescue(self, result: Fitted, toy: int, typical: Array) -> None:
+    def rescue(self, result: Fitted, toy: int) -> None:
         """Fit the one toy here again: from other starts, then by Minuit; what fails for good stays marked so."""
         for shift in SHIFTS:
-            found = self.newton(self.shifted(shift, typical))
+            found = self.newton(self.shifted(shift))
             if found.valid[0]:
                 fill(result, toy, found.x[0], found.errors[0], found.nll[0], found.edm[0], ANOTHER_START)
                 return
         self.minuit(result, toy)
 
-    def shifted(self, shift: float, typical: Array) -> Array:
-        """Move the start by about an error, each parameter in its own direction."""
+    def shifted(self, shift: float) -> Array:
+        """Move the start by a part of the way between the limits, each parameter in its own direction."""
         low, high = self.ensemble.limits.T
         width = high - low
-        small = np.where(np.isfinite(width), 0.05 * width, 0.1 * np.maximum(np.abs(self.start), 1.0))
+        part = np.where(np.isfinite(width), 0.05 * width, 0.1 * np.maximum(np.abs(self.start), 1.0))
         signs = np.where(np.arange(len(self.start)) % 2, 1.0, -1.0)
-        step = np.where(np.isfinite(typical), typical, small)
-        return np.asarray(np.clip(self.start + shift * signs * step, low, high), np.float64)
+        return np.asarray(np.clip(self.start + shift * signs * part, low, high), np.float64)
 
     def minuit(self, result: Fitted, toy: int) -> None:
         """Hand the toy to Minuit."""

@@ -1,252 +1,35 @@
-"""The construction of Feldman and Cousins with toys, for a parameter of any model."""
+"""Intervals by construction with toys, for a parameter of any model: Feldman-Cousins, and Neyman's belt."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from math import ceil, inf, sqrt
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from morefit.backend import Array, Backend, Cpu, choose_backend
-from morefit.errors import DataError, FitError
+from morefit.errors import DataError, FitError, ModelError
 from morefit.fit import FitResult
-from morefit.fit.newton import Flags
-from morefit.fit.result import Column, duration, floats, text_table, words
-from morefit.generate import check_seed
+from morefit.fit.result import suggest
+from morefit.generate import all_values, check_seed
+from morefit.intervals.belt import KIND as BELT
+from morefit.intervals.belt import NeymanBelt
 from morefit.intervals.classic import check_level
-from morefit.intervals.crossing import Region, hull, regions
-from morefit.intervals.held import LOWER, Held, best_fit, check_floating, check_points, freeze, rebuilt
-from morefit.intervals.points import Facts, Job, read_record, saved_outcomes, total_seconds, write_record
-from morefit.intervals.tested import TIE, Outcome, Tested, without_effect
+from morefit.intervals.feldman import KIND as FELDMAN
+from morefit.intervals.feldman import FeldmanCousins
+from morefit.intervals.held import LOWER, Held, best_fit, check_floating, check_points, cut, evaluate_in_parts
+from morefit.intervals.points import Facts, Job, read_record, saved_outcomes, total_seconds
+from morefit.intervals.tested import Estimator, Outcome, Tested
 from morefit.likelihood import Likelihood
-from morefit.model import Pdf
+from morefit.model import Parameter, Pdf
 from morefit.progress import Bar
 from morefit.study import DaskClient, checked_path, fingerprint, versions
-
-KIND = "morefit feldman-cousins"
-NEAR = 1e-6  # of the spacing: a tested value so close to the best fit is the best fit
-MOST_ROWS = 60  # of a table that somebody reads
-Failed = Literal["above", "below"]  # where t of toys whose fits failed is taken to be
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FeldmanCousins:
-    """Tested values of a parameter, each with the t of the data and of T toys drawn there.
-
-    t = 2 (nll with the parameter held - nll) is at least 0. A value is in the interval if its p-value, the fraction
-    of toys with a t at least that of the data, is at least 1 - level. Toys whose fits failed are never left out:
-    their t is nan, and as nobody knows it, it counts as above that of the data (``p_values``, which makes intervals
-    long rather than short) and below it (``least_p_values``); the truth lies in between.
-    """
-
-    name: str
-    values: Array  # (K,), ascending: those that are finished
-    t_data: Array  # (K,)
-    t: NDArray[np.float32]  # (K, T), nan where a fit failed
-    names: tuple[str, ...]  # all parameters of the model
-    truths: Array  # (K, parameters), where the toys were drawn
-    clipped: NDArray[np.int64]  # (K,) toys with a t below 0 by less than fits can tell, set to 0
-    best: float
-    limits: tuple[float, float]
-    level: float
-    seed: int
-    seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage, added up over workers
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", words(self.names))
-        object.__setattr__(self, "seconds", floats(self.seconds))
-        object.__setattr__(self, "limits", (float(self.limits[0]), float(self.limits[1])))
-        freeze(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return rebuilt(self)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @property
-    def toys(self) -> int:
-        """How many toys were drawn at each value."""
-        return int(self.t.shape[1])
-
-    @property
-    def invalid(self) -> NDArray[np.int64]:
-        """How many toys have no t at each value, as one of their fits failed, (K,)."""
-        return np.count_nonzero(np.isnan(self.t), axis=1).astype(np.int64)
-
-    @property
-    def p_values(self) -> Array:
-        """The fraction of toys with a t at least that of the data, (K,); failed ones count."""
-        return (self.above + self.invalid) / self.toys
-
-    @property
-    def least_p_values(self) -> Array:
-        """The same where failed toys do not count, (K,)."""
-        return self.above / self.toys
-
-    @property
-    def above(self) -> NDArray[np.int64]:
-        """How many toys are known to have a t at least that of the data, (K,)."""
-        return np.count_nonzero(self.t >= (self.t_data - TIE)[:, None], axis=1).astype(np.int64)
-
-    @property
-    def p_errors(self) -> Array:
-        """The binomial errors of the p-values, (K,); never zero, as one toy more and one less is added."""
-        fraction = (self.p_values * self.toys + 1) / (self.toys + 2)
-        return np.asarray(np.sqrt(fraction * (1 - fraction) / self.toys), np.float64)
-
-    @property
-    def critical(self) -> Array:
-        """The largest t that is accepted at the level, (K,); inf if too many fits failed."""
-        return self.critical_at(self.level)[0]
-
-    @property
-    def critical_errors(self) -> Array:
-        """The Monte-Carlo errors of the critical values, (K,)."""
-        return self.critical_at(self.level)[1]
-
-    def critical_at(self, level: float, failed: Failed = "above") -> tuple[Array, Array]:
-        """Return the critical values of t at any level and their errors, from the order of the toys."""
-        filled = np.where(np.isnan(self.t), inf if failed == "above" else -inf, self.t)
-        largest = -np.sort(-filled, axis=1).astype(np.float64)
-        place = min(max(ceil((1 - level) * self.toys - 1e-9), 1), self.toys) - 1
-        spread = sqrt(self.toys * level * (1 - level))
-        few, many = max(floor_of(place - spread), 0), min(ceil(place + spread), self.toys - 1)
-        with np.errstate(invalid="ignore"):
-            errors = (largest[:, few] - largest[:, many]) * spread / max(many - few, 1)
-        return np.maximum(largest[:, place], 0.0), np.where(np.isfinite(errors), errors, inf)
-
-    def accepted(self, level: float | None = None, failed: Failed = "above") -> Flags:
-        """Say which values have a p-value of at least 1 - level, (K,)."""
-        p = self.p_values if failed == "above" else self.least_p_values
-        return np.asarray(p >= 1 - self.checked(level) - 1e-12, np.bool_)
-
-    def regions(self, level: float | None = None, *, failed: Failed = "above") -> list[Region]:
-        """Return all intervals of accepted values, in order.
-
-        Ends lie where the roots of the t of the data and of the critical t cross, on a line between a value that is
-        accepted and one that is not. The best fit always is accepted.
-        """
-        level = self.checked(level)
-        critical, errors = self.critical_at(level, failed)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            heights = np.sqrt(self.t_data) - np.sqrt(critical)
-            spreads = errors / np.maximum(2 * np.sqrt(critical), np.sqrt(errors))
-        spreads = np.where(np.isnan(spreads), 0.0 if not len(spreads) else inf, spreads)
-        curve = self.with_best(heights, spreads, critical, self.accepted(level, failed))
-        return regions(*curve, self.limits)
-
-    def with_best(
-        self, heights: Array, spreads: Array, critical: Array, accepted: Flags
-    ) -> tuple[Array, Array, Array, Flags]:
-        """Put the best fit, where t is 0, among the tested values, unless it is one of them."""
-        near = NEAR * np.ptp(self.values) / max(len(self.values) - 1, 1)
-        k = int(np.searchsorted(self.values, self.best))
-        if np.min(np.abs(self.values - self.best)) <= near:
-            return self.values, heights[None], spreads[None], accepted
-        height = -sqrt(float(np.interp(self.best, self.values, np.minimum(critical, 1e300))))
-        spread = float(np.interp(self.best, self.values, np.minimum(spreads, 1e300)))
-        return (
-            np.insert(self.values, k, self.best), np.insert(heights, k, height)[None],
-            np.insert(spreads, k, spread)[None], np.insert(accepted, k, True),
-        )  # fmt: skip
-
-    def interval(self, level: float | None = None, *, failed: Failed = "above") -> Region:
-        """Return the interval from the lowest to the highest accepted value; ``regions`` may have gaps in it."""
-        return hull(self.regions(level, failed=failed))
-
-    def checked(self, level: float | None) -> float:
-        if level is None:
-            return self.level
-        check_level("feldman_cousins", level)
-        return level
-
-    def save(self, path: str | Path, facts: Facts | None = None) -> None:
-        """Write everything to one npz file with a header in JSON; it appears complete or not at all."""
-        header = {
-            "name": self.name, "names": list(self.names), "best": self.best, "limits": self.limits,
-            "level": self.level, "seed": self.seed, "seconds": dict(self.seconds),
-        }  # fmt: skip
-        arrays = {name: getattr(self, name) for name in ARRAYS}
-        write_record(path, KIND, header, arrays, facts)
-
-    @classmethod
-    def load(cls, path: str | Path) -> FeldmanCousins:
-        """Read back what ``save`` wrote, to the last bit; also what ``feldman_cousins(save=...)`` left."""
-        header, arrays = read_record(path, KIND)
-        try:
-            content = {n: header[n] for n in ("name", "names", "best", "limits", "level", "seed", "seconds")}
-            return cls(**content, **{name: arrays[name] for name in ARRAYS})
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{KIND} '{path}': the file is damaged, {error}") from error
-
-    def __str__(self) -> str:
-        parts = [headline(self), text_table(table(self)) if len(self) <= MOST_ROWS else "", footline(self)]
-        return "\n\n".join(part for part in parts if part)
-
-    __repr__ = __str__
-
-
-ARRAYS = ("values", "t_data", "t", "truths", "clipped")
-
-
-def floor_of(x: float) -> int:
-    return int(np.floor(x))
-
-
-# ------------------------------------------------------------------------------------ print
-
-
-def headline(found: FeldmanCousins) -> str:
-    """Return what was done, the interval, and what is wrong with it."""
-    bad = int(found.invalid.sum())
-    verdict = "all fits valid" if not bad else f"{bad} TOYS WITH FAILED FITS"
-    lines = [f"feldman-cousins of {found.name}: {len(found)} values of {found.toys} toys, {verdict}"]
-    lines.append(f"  {100 * found.level:g} %: {written(found.regions())}")
-    if bad:
-        lines.append(f"  if t of failed toys is small: {written(found.regions(failed='below'))}")
-    clipped = int(found.clipped.sum())
-    note = f", t of {clipped} toys below 0 by less than {TIE:.1g} set to 0" if clipped else ""
-    return "\n".join([*lines, f"  best fit {found.best:.6g}, seed {found.seed}{note}"])
-
-
-def written(found: Sequence[Region]) -> str:
-    """Write regions one after the other."""
-    return " and ".join(map(str, found)) if found else "NOTHING ACCEPTED"
-
-
-def table(found: FeldmanCousins) -> list[Column]:
-    """Return one row for each tested value."""
-    bad = found.invalid
-    failed = [
-        Column("least p", [f"{p:.4f}" for p in found.least_p_values]),
-        Column("failed", [str(n) for n in bad]),
-    ]
-    return [
-        Column(found.name, [f"{x:.6g}" for x in found.values]),
-        Column("t data", [f"{t:.3f}" for t in found.t_data]),
-        Column("critical", [f"{t:.3f}" for t in found.critical]),
-        Column("+-", [f"{e:.3f}" for e in found.critical_errors]),
-        Column("p", [f"{p:.4f}" for p in found.p_values]),
-        Column("+-", [f"{e:.4f}" for e in found.p_errors]),
-        *(failed if bad.any() else []),
-        Column("", ["" if a else "excluded" for a in found.accepted()], numeric=False),
-    ]
-
-
-def footline(found: FeldmanCousins) -> str:
-    return ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in found.seconds.items())
-
-
-# ------------------------------------------------------------------------------------ the construction
 
 
 class Conditional(NamedTuple):
@@ -254,6 +37,7 @@ class Conditional(NamedTuple):
 
     truths: tuple[dict[str, float], ...]
     starts: tuple[dict[str, float], ...]  # for free fits of toys
+    idle: tuple[tuple[str, ...], ...]  # parameters without effect
     t: Array
     best: float
 
@@ -285,42 +69,42 @@ def feldman_cousins(
     values : to test; inside the limits of the parameter, which are what an interval may end at.
     level : of the interval printed; others can be read from the same toys.
     nuisance : "plugin": toys are drawn with the other parameters where the data have their minimum.
-    best : the fit of the data, if it is known already; parameters that are fixed in it must be so in the model.
+    best : the fit of the data, if it is known already, with all parameters floating that float in the model.
     executor : a concurrent.futures.Executor or a dask.distributed.Client; its workers use one thread each, unless
         a backend is given.
     save : a file to keep finished values in. The same call resumes a scan that was stopped, with the same bits.
         Ctrl-C returns what is finished.
     """
-    check_options("feldman_cousins", toys, level, nuisance)
+    check_options("feldman_cousins", toys, level)
+    if nuisance != "plugin":
+        raise DataError(f"feldman_cousins: nuisance must be 'plugin', got {nuisance!r}")
     likelihood = Likelihood(model, data, backend=backend)
     if likelihood.weighted:
         raise DataError("feldman_cousins: toys have no weights, so the data must not have any")
     best = best_fit("feldman_cousins", likelihood, best)
-    check_floating("feldman_cousins", best, name)
+    check_floating("feldman_cousins", best, name, *(p.name for p in likelihood.parameters if p.name != name))
     points = np.unique(np.asarray(values, np.float64))
     check_points("feldman_cousins", best, name, points)
     found = conditional(likelihood, best, name, points, progress)
     target = None if save is None else checked_path(Path(save))
-    header, arrays = read_record(target, KIND) if target is not None and target.exists() else ({}, {})
+    header, arrays = read_record(target, FELDMAN) if target is not None and target.exists() else ({}, {})
     tested = Tested(
-        model, name, found.truths, found.starts, pick_seed(seed, header), toys,
+        model, name, found.truths, found.starts, found.idle, pick_seed(seed, header), toys,
         likelihood.events if model.expected_events() is None else None,
-        choose_place(backend, executor), best.errors,
+        choose_place(backend, executor),
     )  # fmt: skip
     collect = partial(collected, tested, found, points, best.limits[name], level)
-    facts = facts_of(tested, points, found)
+    facts = facts_of(tested, points, found.t)
     job = Job(f"feldman_cousins of {name}", tested.ratios, len(points), toys, facts, collect, target)
     if header:
         job.resume(header.get("facts") or {}, saved_outcomes(header, arrays, "t", points))
     return collect(job.run(executor, progress))
 
 
-def check_options(what: str, toys: int, level: float, nuisance: str) -> None:
+def check_options(what: str, toys: int, level: float) -> None:
     check_level(what, level)
     if not (isinstance(toys, int | np.integer) and toys >= 1):
         raise DataError(f"{what}: toys must be a whole number from 1, got {toys}")
-    if nuisance != "plugin":
-        raise DataError(f"{what}: nuisance must be 'plugin', got {nuisance!r}")
 
 
 def pick_seed(seed: int | None, header: Facts) -> int:
@@ -338,12 +122,12 @@ def conditional(
     likelihood: Likelihood, best: FitResult, name: str, points: Array, progress: bool
 ) -> Conditional:
     """Minimise the data over the other parameters at all points together; those that have no effect stay."""
-    gone = [without_effect(likelihood.model, name, float(x)) for x in points]
+    idle = without_effect(likelihood, best, name, points)
     names = [p.name for p in likelihood.all_parameters]
     full, nll = np.empty((len(points), len(names))), np.empty(len(points))
     with Bar(f"profile of {name}", len(points), progress) as bar:
-        for still in dict.fromkeys(gone):
-            these = np.array([k for k, g in enumerate(gone) if g == still])
+        for still in dict.fromkeys(idle):
+            these = np.array([k for k, names_there in enumerate(idle) if names_there == still])
             where = np.column_stack([points[these], *(np.full(len(these), best.values[n]) for n in still)])
             full[these], nll[these] = minimised(likelihood, best, (name, *still), where, bar)
     lowest = int(np.argmin(nll))
@@ -351,8 +135,24 @@ def conditional(
     centre, minimum = (points[lowest], nll[lowest]) if better else (best.values[name], best.nll)
     truths = tuple(dict(zip(names, row, strict=True)) for row in full.tolist())
     # where some parameters have no effect, a free fit would not know where to go
-    starts = tuple(dict(best.values) if g else truth for g, truth in zip(gone, truths, strict=True))
-    return Conditional(truths, starts, np.maximum(2 * (nll - minimum), 0.0), float(centre))
+    starts = tuple(dict(best.values) if some else truth for some, truth in zip(idle, truths, strict=True))
+    return Conditional(truths, starts, idle, np.maximum(2 * (nll - minimum), 0.0), float(centre))
+
+
+def without_effect(
+    likelihood: Likelihood, best: FitResult, name: str, points: Array
+) -> tuple[tuple[str, ...], ...]:
+    """Return the parameters that the likelihood does not depend on, at each value of the one tested.
+
+    Such are those of a signal that is not there: they cannot be fitted then. All their derivatives are zero.
+    """
+    full = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(points), 1))
+    full[:, [p.name for p in likelihood.all_parameters].index(name)] = points
+    rows = [k for k, p in enumerate(likelihood.parameters) if p.name != name]
+    found = cut(evaluate_in_parts(likelihood, full), rows)
+    still = (found.gradient == 0) & np.all(found.hessian == 0, axis=2)
+    names = np.array([likelihood.parameters[k].name for k in rows], object)
+    return tuple(tuple(names[row]) for row in still)
 
 
 def minimised(
@@ -372,13 +172,14 @@ def minimised(
     return full, held.nll
 
 
-def facts_of(tested: Tested, points: Array, found: Conditional) -> Facts:
-    """Return what results depend on; toys and data only as far as they matter."""
-    numbers = np.concatenate([found.t, *([*truth.values()] for truth in found.truths)])
+def facts_of(tested: Tested, points: Array, t_data: ArrayLike) -> Facts:
+    """Return what results depend on; truths and data only as a digest of what they come down to."""
+    numbers = np.concatenate([t_data, *([*truth.values()] for truth in tested.truths)])
     return {
         "model": fingerprint(tested.model),
         "parameter": tested.name,
         "values": points.tolist(),
+        "events": tested.events,
         "data": sha256(numbers.tobytes()).hexdigest()[:16],
         "toys": tested.toys,
         "seed": tested.seed,
@@ -400,3 +201,82 @@ def collected(
         np.array([outcomes[k].clipped for k in done], np.int64), found.best, limits, level, tested.seed,
         total_seconds(outcomes),
     )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------ the belt
+
+
+def neyman_belt(
+    model: Pdf,
+    name: str,
+    values: ArrayLike,
+    *,
+    events: int | None = None,
+    others: Mapping[str, float] | None = None,
+    estimator: Estimator | None = None,
+    toys: int = 5000,
+    level: float = 0.9,
+    seed: int | None = None,
+    backend: str | Backend = "auto",
+    executor: Executor | DaskClient | None = None,
+    save: str | Path | None = None,
+    progress: bool = True,
+) -> NeymanBelt:
+    """Draw toys at true values of a parameter and see where estimates of it fall: Neyman's construction.
+
+    ``NeymanBelt.interval`` then turns an estimate observed into an interval. Seeds, executors and files are as for
+    ``feldman_cousins``.
+
+    Parameters
+    ----------
+    events : of every toy; None draws Poisson numbers around what an extended model expects.
+    others : true values of the other parameters; their start values where it says nothing.
+    estimator : called with the dataset of each toy; None is the fitted value of the parameter.
+    """
+    check_options("neyman_belt", toys, level)
+    truth = all_values(model, others)
+    points = np.unique(np.asarray(values, np.float64))
+    parameter = tested_parameter(model, name, points)
+    if events is None and model.expected_events() is None:
+        raise ModelError(
+            "neyman_belt: events is missing; the model predicts no number, as one with yields would"
+        )
+    truths = tuple(truth | {name: x} for x in points.tolist())
+    target = None if save is None else checked_path(Path(save))
+    header, arrays = read_record(target, BELT) if target is not None and target.exists() else ({}, {})
+    place = choose_place(backend, executor)
+    tested = Tested(
+        model, name, truths, truths, ((),) * len(truths), pick_seed(seed, header), toys, events, place, estimator
+    )  # fmt: skip
+    collect = partial(collected_belt, tested, points, (parameter.low, parameter.high), level)
+    facts = {**facts_of(tested, points, []), "estimator": getattr(estimator, "__qualname__", str(estimator))}
+    job = Job(f"neyman_belt of {name}", tested.estimates, len(points), toys, facts, collect, target)
+    if header:
+        job.resume(header.get("facts") or {}, saved_outcomes(header, arrays, "estimates", points))
+    return collect(job.run(executor, progress))
+
+
+def tested_parameter(model: Pdf, name: str, points: Array) -> Parameter:
+    """Return the parameter of this name, if it floats and may have these values."""
+    floating = {p.name: p for p in model.parameters if not p.fixed}
+    if name not in floating:
+        raise FitError(f"neyman_belt: needs a floating parameter, got '{name}': {suggest(name, floating)}")
+    parameter = floating[name]
+    if (
+        points.ndim != 1
+        or not len(points)
+        or not np.all((points >= parameter.low) & (points <= parameter.high))
+    ):
+        rule = f"values of '{name}' must be numbers in [{parameter.low}, {parameter.high}]"
+        raise FitError(f"neyman_belt: {rule}, got {points.tolist()[:5]}")
+    return parameter
+
+
+def collected_belt(
+    tested: Tested, points: Array, limits: tuple[float, float], level: float, outcomes: Mapping[int, Outcome]
+) -> NeymanBelt:
+    """Put finished points together."""
+    done = list(outcomes)
+    estimates = np.array([outcomes[k].numbers for k in done]).reshape(len(done), tested.toys)
+    seconds = total_seconds(outcomes)
+    return NeymanBelt(tested.name, points[done], estimates, limits, level, tested.seed, seconds)

@@ -146,7 +146,7 @@ def elsewhere(
 ) -> Generator[Numbered, None, None]:
     """Submit points, a few for each worker at a time; what is finished comes out even if another one failed."""
     pool = executor if isinstance(executor, Executor) else executor.get_executor(pure=False)
-    pending: dict[Future[Outcome], int] = {}
+    pending: dict[Future[Any], int] = {}
     try:
         while queue or pending:
             while queue and len(pending) < IN_FLIGHT * workers(executor):

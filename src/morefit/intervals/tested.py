@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from morefit.backend import Array, Backend
 from morefit.data import Dataset
-from morefit.expr import ZERO, Expr, Op, leaves
-from morefit.fit.ensemble import GOAL, LARGEST, BatchFit, Ensemble, Fitted, Toys
+from morefit.expr import ZERO
+from morefit.fit.ensemble import GOAL, SMALL, BatchFit, Ensemble, Fitted, Toys
 from morefit.fit.newton import Flags
 from morefit.fit.step import UNKNOWN
 from morefit.generate import Sizes, expected_events, poisson_sizes
@@ -22,7 +22,6 @@ from morefit.kernel.sums import Request
 from morefit.likelihood import unpack
 from morefit.model import Pdf
 from morefit.pipeline import compile_sums
-from morefit.rewrite.bind import bind
 
 MOST_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
 TIE = 4 * GOAL  # two fits stop so far above their minima that t may be off by so much: closer is equal
@@ -48,11 +47,13 @@ class Tested:
     name: str
     truths: tuple[Mapping[str, float], ...]
     starts: tuple[Mapping[str, float], ...]  # of the free fits
+    idle: tuple[
+        tuple[str, ...], ...
+    ]  # parameters without effect where the one tested is held, so held as well
     seed: int
     toys: int
     events: int | None  # None: Poisson numbers around what the model expects
     backend: Backend
-    errors: Mapping[str, float]  # by about so much other starts are moved
     estimator: Estimator | None = None
 
     def ratios(self, point: int, tell: Tell) -> Outcome:
@@ -107,7 +108,8 @@ class Point:
         if tested.events is not None:
             return np.full(toys, tested.events, np.int64)
         mean = expected_events(tested.model, self.truth)
-        return self.timed("draw sizes", poisson_sizes, mean, toys, tested.seed, self.number * toys)
+        found: Sizes = self.timed("draw sizes", poisson_sizes, mean, toys, tested.seed, self.number * toys)
+        return found
 
     def timed(self, what: str, do: Callable[..., Any], *arguments: Any) -> Any:
         begin = time.perf_counter()
@@ -116,13 +118,11 @@ class Point:
         return result
 
     def fit(self, toys: Toys, ensemble: Ensemble) -> Fitted:
-        """Fit every toy; none of them learns anything from its neighbours."""
-        typical = np.array([self.tested.errors.get(p.name, np.nan) for p in ensemble.floating])
-        numbers = int(toys.sizes.max(initial=0)) * len(self.tested.model.observables)
-        whole = toys.fit_whole(ensemble) if numbers <= LARGEST else None
+        """Fit every toy as ``Toys.fit`` does, but be content with a minimum where there are no errors."""
+        whole = toys.fit_whole(ensemble) if toys.sizes.max(initial=0) <= SMALL else None
         found = whole or toys.fit_batch(ensemble)
         for toy in np.flatnonzero(~reached(found)):
-            BatchFit(ensemble, toys.one(int(toy))).rescue(found, int(toy), typical)
+            BatchFit(ensemble, toys.one(int(toy))).rescue(found, int(toy))
         return found
 
     def estimates_of(self, toys: Toys) -> Array:
@@ -149,8 +149,7 @@ class Point:
     @cached_property
     def holding(self) -> dict[str, float]:
         """What is held: the parameter tested, and those that do not matter where it is."""
-        gone = without_effect(self.tested.model, self.tested.name, self.truth[self.tested.name])
-        return {name: self.truth[name] for name in (self.tested.name, *gone)}
+        return {name: self.truth[name] for name in (self.tested.name, *self.tested.idle[self.number])}
 
     @cached_property
     def held(self) -> Ensemble | None:
@@ -186,14 +185,3 @@ def reached(found: Fitted) -> Flags:
     """Say which minima are known; at a limit that may be so although there are no errors."""
     there = (found.edm <= GOAL) & np.isfinite(found.nll) & (found.nll < UNKNOWN)
     return np.asarray(found.valid | there, np.bool_)
-
-
-def without_effect(model: Pdf, name: str, value: float) -> tuple[str, ...]:
-    """Return the floating parameters that the likelihood does not depend on at a value of another.
-
-    Such are those of a signal that is not there; they cannot be fitted then.
-    """
-    expected = model.expected_events()
-    roots: list[Expr] = [model.log_intensity(), *([] if expected is None else [expected])]
-    left = {leaf.name for leaf in leaves(Op.SCALAR, *bind(roots, {name: value}))}
-    return tuple(p.name for p in model.parameters if not p.fixed and p.name != name and p.name not in left)

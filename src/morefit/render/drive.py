@@ -7,6 +7,7 @@ event-only columns, the one that sums, and the one that takes a Newton step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from morefit.render.launch import BLOCK
 from morefit.render.sample import WORDS as SAMPLE_WORDS
@@ -52,6 +53,7 @@ def word(w: Writer, name: str, kind: str = "ptr") -> str:
     return w.let(f"load {kind}, ptr {address}")
 
 
+@lru_cache(maxsize=64)
 def drive_text(shape: Shape) -> str:
     """Write the driver."""
     head, toy, step = Writer(Vector(1), "h"), Writer(Vector(1), "t"), Writer(Vector(1), "s")

@@ -1,0 +1,711 @@
+"""Drawing events: known random numbers, the same events however they are asked for, hard densities, the public face."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+from numpy.polynomial.legendre import leggauss
+from scipy import stats
+
+import morefit as mf
+import zoo
+from morefit.backend import Cpu, Events, Reference, cpu
+from morefit.backend.philox import philox, uniforms
+from morefit.expr import ONE, ZERO, column, evaluate
+from morefit.generate import Sampler, all_values, draw_on_host, poisson_sizes
+from morefit.generators import Xoshiro256PlusPlus, source_for, splitmix64
+from morefit.pipeline import compile_sampler
+from morefit.sampling import MARGIN, Numbers, alias_table, recipe
+
+GENERATE = importlib.import_module("morefit.generate")  # the function hides its module
+SEED = 0x1234_5678_9ABC_DEF0
+ROUNDING = 1e-12  # of a range: the same random number through the same formula on two backends
+SIGMAS = 5.0  # of the few statistical statements here; the thorough ones are in statistics/
+QUANTILE = 1e-12  # in probability, of a closed form against numerical integration
+ACCEPTANCE = 0.8  # promised of every envelope
+STRONG = (0.5, 0.136, 0.191, -0.371, -0.159, 0.209, 0.079, -0.119)  # angular coefficients of K*mumu
+WIDTHS = (1, 2, 4, 8)
+MODELS = ("mass", "kstarmumu", "gaussian", "crystal ball", "extended", "product", "numerical")
+
+
+@pytest.fixture(autouse=True)
+def _threads_for_every_launch(monkeypatch):
+    """Wake the threads also for the little work that tests have."""
+    monkeypatch.setattr(cpu, "WORTH_THREADS", 0.0)
+
+
+def sampler(model, backend=None, **options):
+    return Sampler(model, all_values(model, None), backend or Cpu(threads=1), **options)
+
+
+def drawn(model, sizes, seed=SEED, first_toy=0, backend=None, **options):
+    """Draw toys; an array (observables, events)."""
+    found = sampler(model, backend, **options).draw(np.array(sizes), seed, first_toy)
+    return np.array([c.values for c in found.columns])
+
+
+def x_on(low=0.0, high=1.0):
+    return mf.Observable("x", low, high)
+
+
+def numbers_of(prefix, count, backend, events, seed=SEED, toy=0):
+    """Let a compiled kernel return its random numbers."""
+    columns = tuple(column(f"{prefix} {k}") for k in range(count))
+    program = compile_sampler(columns, ONE, ZERO, backend).program
+    return np.array(
+        [c.values for c in program.sample(np.empty((1, 0)), Events.slices([events]), seed, toy).columns]
+    )
+
+
+# ----------------------------------------------------------------------------------- random numbers
+
+# Random123, kat_vectors: counter, key, answer
+KNOWN = [
+    ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+        (0xA4093822, 0x299F31D0),
+        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("counter", "key", "answer"), KNOWN)
+def test_philox_gives_the_published_words(counter, key, answer):
+    words = philox(tuple(np.array([c], np.uint64) for c in counter), key)
+    assert tuple(int(w[0]) for w in words) == answer
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("toy", [0, 7, (1 << 32) + 5])
+def test_compiled_philox_is_the_reference(width, toy):
+    found = numbers_of("uniform", 4, Cpu(threads=1, width=width), 1003, toy=toy)
+    events = np.arange(1003)
+    expected = [u for call in (0, 1) for u in uniforms(SEED, toy, events, call)]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_the_first_uniform_of_all_is_made_of_the_published_words():
+    ((first,), (second,)) = numbers_of("uniform", 2, Cpu(threads=1), 1, seed=0)
+    a, b, c, d = KNOWN[0][2]
+    assert (first, second) == (((a << 21) | (b >> 11)) / 2**53, ((c << 21) | (d >> 11)) / 2**53)
+
+
+@pytest.mark.parametrize("prefix", ["uniform", "xoshiro"])
+def test_uniforms_have_53_bits_and_stay_below_one(prefix):
+    scaled = numbers_of(prefix, 4, Cpu(threads=1), 100_000) * 2.0**53
+    np.testing.assert_array_equal(scaled, np.floor(scaled))
+    assert scaled.min() >= 0
+    assert scaled.max() < 2.0**53
+    ones = [np.mean(np.floor(scaled / 2.0**bit) % 2) for bit in range(53)]
+    assert np.all(np.abs(np.array(ones) - 0.5) < SIGMAS * 0.5 / np.sqrt(scaled.size))
+
+
+def xoshiro128_words(state, count):
+    """xoshiro128++ as its authors define it, in whole numbers of Python."""
+    mask = 0xFFFFFFFF
+
+    def rotate(w, by):
+        return (w << by | w >> (32 - by)) & mask
+
+    s, words = list(state), []
+    for _ in range(count):
+        words.append((rotate((s[0] + s[3]) & mask, 7) + s[0]) & mask)
+        shifted = s[1] << 9 & mask
+        s[2] ^= s[0]
+        s[3] ^= s[1]
+        s[1] ^= s[2]
+        s[0] ^= s[3]
+        s[2] ^= shifted
+        s[3] = rotate(s[3], 11)
+    return words
+
+
+def mixed(z):
+    """The scrambling of splitmix64, of one word."""
+    return int(splitmix64((z - 0x9E3779B97F4A7C15) % 2**64, 0, 1)[0])
+
+
+def xoshiro128_numbers(seed, toy, event, count):
+    """The numbers that the compiled generator promises for an event."""
+    golden = 0x9E3779B97F4A7C15
+    start = mixed((mixed((seed + golden) % 2**64) + golden * (toy + 1)) % 2**64)
+    halves = [int(w) for w in splitmix64(start, 2 * event, 2)]
+    words = xoshiro128_words([p for h in halves for p in (h & 0xFFFFFFFF, h >> 32)], 2 * count)
+    return [((a << 21) | (b >> 11)) / 2**53 for a, b in zip(words[::2], words[1::2], strict=True)]
+
+
+def test_xoshiro128_gives_the_published_words():
+    """The first words from the state 1, 2, 3, 4, as the test of Rust's rand_xoshiro has them."""
+    expected = [641, 1573767, 3222811527, 3517856514, 836907274, 4247214768, 3867114732, 1355841295, 495546011, 621204420]  # fmt: skip
+    assert xoshiro128_words([1, 2, 3, 4], 10) == expected
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_compiled_xoshiro_follows_its_definition(width):
+    found = numbers_of("xoshiro", 5, Cpu(threads=1, width=width), 19, toy=3)
+    np.testing.assert_array_equal(found.T, [xoshiro128_numbers(SEED, 3, k, 5) for k in range(19)])
+
+
+def test_xoshiro_goes_on_in_its_stream_after_a_rejected_candidate():
+    number = column("xoshiro 0")
+    program = compile_sampler((number,), number < 0.3, ZERO, Cpu(threads=1)).program
+    (found,) = program.sample(np.empty((1, 0)), Events.slices([50]), SEED, 0).columns
+    for event, value in enumerate(found.values):
+        stream = xoshiro128_numbers(SEED, 0, event, 200)[::2]  # a call makes two numbers
+        assert value == next(u for u in stream if u < 0.3)
+
+
+def test_xoshiro256_gives_the_published_words():
+    """The first words from the state 1, 2, 3, 4, as the test of Rust's rand_xoshiro has them."""
+    streams = Xoshiro256PlusPlus(np.array([1, 2, 3, 4], np.uint64))
+    expected = [41943041, 58720359, 3588806011781223, 3591011842654386, 9228616714210784205,
+                9973669472204895162, 14011001112246962877, 12406186145184390807]  # fmt: skip
+    assert [int(streams.words()[0]) for _ in range(8)] == expected
+
+
+def test_splitmix_gives_the_published_words():
+    expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
+    assert [int(w) for w in splitmix64(1234567, 0, 4)] == expected
+    assert [int(w) for w in splitmix64(1234567, 2, 2)] == expected[2:]
+
+
+def step_matrix():
+    """One step of xoshiro256 on each of the 256 unit states, as a matrix of bits."""
+    unit = np.zeros((4, 256), np.uint64)
+    for k in range(256):
+        unit[k // 64, k] = np.uint64(1) << np.uint64(k % 64)
+    streams = Xoshiro256PlusPlus(unit)
+    streams.words()
+    return state_bits(streams.state)
+
+
+def state_bits(state):
+    places = np.arange(64, dtype=np.uint64)
+    return ((state[:, None, :] >> places[:, None]) & np.uint64(1)).reshape(256, -1).astype(np.float64)
+
+
+def test_a_jump_is_so_many_steps():
+    """A step is linear in the bits of the state, so 2**128 of them are a matrix squared 128 times."""
+    power = step_matrix()
+    for _ in range(128):
+        power = power @ power % 2
+    streams = Xoshiro256PlusPlus(splitmix64(5, 0, 12).reshape(4, 3))
+    before = state_bits(streams.state)
+    streams.jump()
+    np.testing.assert_array_equal(state_bits(streams.state), power @ before % 2)
+
+
+def test_streams_of_toys_do_not_share_their_seeds():
+    states = [Xoshiro256PlusPlus.seeded(3, toy).state for toy in range(4)]
+    assert len(np.unique(np.concatenate(states, axis=1))) == 4 * states[0].size
+
+
+# ----------------------------------------------------------------- the same events however asked for
+
+
+@pytest.mark.parametrize("name", ["mass", "kstarmumu", "product"])
+@pytest.mark.parametrize("generator", ["philox", "xoshiro128++"])
+def test_events_do_not_depend_on_threads(name, generator):
+    model = zoo.ZOO[name]()[0]
+    one, two, three = (
+        drawn(model, [9000, 10, 5000], backend=Cpu(threads=t), generator=generator) for t in (1, 2, 3)
+    )
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, three)
+
+
+@pytest.mark.parametrize("generator", ["philox", "xoshiro128++", "xoshiro256++", "PCG64"])
+def test_toys_do_not_depend_on_the_split_into_calls(generator):
+    model = zoo.kstarmumu()[0]
+    together = drawn(model, [100, 0, 5000, 37], generator=generator)
+    apart = [drawn(model, [n], first_toy=t, generator=generator) for t, n in enumerate([100, 0, 5000, 37])]
+    np.testing.assert_array_equal(together, np.concatenate(apart, axis=1))
+
+
+@pytest.mark.parametrize("generator", ["philox", "xoshiro128++"])
+def test_more_events_begin_with_the_same(generator):
+    model = zoo.kstarmumu()[0]
+    long, short = (drawn(model, [n], generator=generator) for n in (5000, 1000))
+    np.testing.assert_array_equal(long[:, :1000], short)
+
+
+def test_a_toy_does_not_depend_on_the_size_of_others():
+    model = zoo.mass()[0]
+    np.testing.assert_array_equal(drawn(model, [7, 500])[:, 7:], drawn(model, [4100, 500])[:, 4100:])
+
+
+@pytest.mark.parametrize("name", ["mass", "kstarmumu"])
+@pytest.mark.parametrize("generator", ["philox", "xoshiro128++"])
+def test_every_width_draws_the_same_events(name, generator):
+    model = zoo.ZOO[name]()[0]
+    first, *others = (
+        drawn(model, [3001], backend=Cpu(threads=1, width=w), generator=generator) for w in WIDTHS
+    )
+    for other in others:
+        np.testing.assert_allclose(other, first, rtol=ROUNDING, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_reference_draws_the_same_events(name):
+    model = zoo.ZOO[name]()[0]
+    fast, plain = (drawn(model, [30_000, 500], backend=b) for b in (Cpu(threads=1), Reference()))
+    # none may differ by more than rounding: a candidate on the edge of its envelope, one of a million, would
+    np.testing.assert_allclose(fast, plain, rtol=ROUNDING, atol=ROUNDING)
+
+
+def test_a_component_that_is_rejected_more_often_is_not_drawn_less_often():
+    """This used to: a rejected candidate chose its component again, by shares that took no account of it."""
+    x = x_on()
+    half = mf.Parameter("half", 0.5, 0.0, 1.0)
+    model = mf.Sum([mf.Density(np.exp(-8 * x), [x]), mf.Uniform(x)], fractions=[half])
+    found = np.mean(mf.generate(model, 1_000_000, seed=4)["x"] < 0.125)
+    expected = 0.5 * np.expm1(-1) / np.expm1(-8) + 0.5 * 0.125
+    assert abs(found - expected) < SIGMAS * 0.5 / 1000
+
+
+def test_exact_efficiencies_agree_with_estimates():
+    model = zoo.numerical()[0]
+    values = all_values(model, None)
+    rough, exact = (recipe(model, values, Numbers(exact=e)).efficiency for e in (False, True))
+    assert exact == pytest.approx(rough, rel=1e-3)
+
+
+# ------------------------------------------------------------------------------------- hard densities
+
+
+def moments(values, mean, spread):
+    """Say how far the mean and the spread of a sample are from what they should be, in sigmas."""
+    count = len(values)
+    kurtosis = np.mean((values - values.mean()) ** 4) / values.var() ** 2
+    width = np.sqrt((kurtosis - 1) / (4 * count)) * spread
+    return abs(values.mean() - mean) / (spread / np.sqrt(count)), abs(values.std() - spread) / width
+
+
+def narrow(place, width=1e-5):
+    x = x_on()
+    return np.exp(-0.5 * ((x - place) / width) ** 2), x
+
+
+def test_a_very_narrow_peak_is_found():
+    formula, x = narrow(mf.Parameter("mu", 0.371, 0.0, 1.0))
+    values = mf.generate(mf.Density(formula, [x]), 100_000, seed=1)["x"]
+    assert max(moments(values, 0.371, 1e-5)) < SIGMAS
+
+
+@pytest.mark.parametrize("place", [mf.Parameter("mu", 0.371, 0.0, 1.0), 0.371], ids=["parameter", "constant"])
+def test_a_very_narrow_peak_on_a_background_is_found(place):
+    formula, x = narrow(place)
+    model = mf.Density(formula + 1e-5 * np.sqrt(2 * np.pi), [x])  # half of it
+    values = mf.generate(model, 100_000, seed=1)["x"]
+    peak = np.mean(np.abs(values - 0.371) < 1e-4)
+    assert abs(peak - (1 + 2e-4) / 2) < SIGMAS * 0.5 / np.sqrt(100_000)
+
+
+def test_a_narrow_peak_in_two_dimensions_is_found_or_refused():
+    formula, x = narrow(mf.Parameter("mu", 0.371, 0.0, 1.0), 1e-3)
+    y = mf.Observable("y", 0.0, 1.0)
+    values = mf.generate(mf.Density(formula * np.exp(-0.5 * ((y - 0.2) / 1e-2) ** 2), [x, y]), 50_000, seed=1)
+    assert max(moments(values["x"], 0.371, 1e-3) + moments(values["y"], 0.2, 1e-2)) < SIGMAS
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_maximum_in_a_corner_is_covered(dimensions, sign):
+    observables = [mf.Observable(f"x{k}", 0.0, 1.0) for k in range(dimensions)]
+    model = mf.Density(np.exp(sign * 12 * sum(o + 0 for o in observables)), observables)
+    values = mf.generate(model, 50_000, seed=2)
+    mean = 1 / -np.expm1(-12) - 1 / 12 if sign > 0 else 1 / 12 - 1 / np.expm1(12)
+    spread = np.sqrt(1 / 144 - np.exp(12) / np.expm1(12) ** 2)
+    for o in observables:
+        assert max(moments(values[o.name], mean, spread)) < SIGMAS
+
+
+def test_nothing_falls_where_the_density_is_zero():
+    x = x_on()
+    values = mf.generate(mf.Density(mf.where(x < 0.5, 0.0, x**2), [x]), 100_000, seed=1)["x"]
+    assert values.min() >= 0.5
+    assert max(moments(values, (15 / 64) / (7 / 24), np.sqrt(31 / 160 / (7 / 24) - (45 / 56) ** 2))) < SIGMAS
+
+
+def test_an_edge_that_no_cell_follows_is_sampled_evenly():
+    x, y = x_on(), mf.Observable("y", 0.0, 1.0)
+    values = mf.generate(mf.Density(mf.where(x**2 + y**2 < 1, 1.0, 0.0), [x, y]), 200_000, seed=3)
+    radius = values["x"] ** 2 + values["y"] ** 2
+    angle = np.arctan2(values["y"], values["x"]) / (np.pi / 2)
+    for uniform in (radius, angle):
+        assert stats.kstest(uniform, "uniform").pvalue > 1e-5
+
+
+def test_a_density_flat_up_to_rounding_is_no_reason_to_give_up():
+    """This used to say that the density exceeds every envelope: by one rounding."""
+    x = x_on()
+    values = mf.generate(mf.Density(np.sin(x) ** 2 + np.cos(x) ** 2, [x]), 10_000, seed=1)["x"]
+    assert max(moments(values, 0.5, np.sqrt(1 / 12))) < SIGMAS
+
+
+def test_a_rare_component_is_drawn_as_often_as_it_should_be():
+    x = x_on()
+    rare = mf.Density(mf.where(x < 0.5, 0.0, x), [x])
+    common = mf.Density(mf.where(x < 0.5, 1.0 + x, 0.0), [x])
+    model = mf.Sum([rare, common], fractions=[mf.Parameter("f", 1e-6, 0.0, 1.0)])
+    count = int(np.sum(mf.generate(model, 10_000_000, seed=6)["x"] > 0.5))
+    assert stats.binomtest(count, 10_000_000, 1e-6).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("formula", [lambda x: np.cos(4 * x) + 0.9, lambda x: x - 0.001], ids=["dip", "edge"])
+def test_a_negative_density_is_refused(formula):
+    x = x_on()
+    with pytest.raises(
+        mf.ModelError, match=r"density: negative at x = .* draw at values where it is positive"
+    ):
+        mf.generate(mf.Density(formula(x), [x]), 10)
+
+
+def test_a_negative_density_is_refused_also_where_there_is_a_quantile():
+    with pytest.raises(mf.ModelError, match="density: negative at x = 1, got -1 where"):
+        mf.generate(mf.Polynomial(x_on(), [mf.Parameter("c", -2.0)]), 10)
+
+
+def test_a_density_negative_by_rounding_is_zero():
+    x = x_on(-1.0, 1.0)
+    model = mf.Density((x - 0.1) ** 2 - 1e-15, [x])
+    values = mf.generate(model, 10_000, seed=1)["x"]
+    assert values.min() >= -1.0
+    assert values.max() <= 1.0
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [lambda x: 1 / x, lambda x: x**-0.5, lambda x: abs(x - 0.3) ** -0.5, lambda x: 1 / (x - 0.5) ** 2],
+)
+def test_an_unbounded_density_is_refused(formula):
+    x = x_on()
+    with pytest.raises(mf.ModelError, match=r"density: infinite at x = .* change the ranges"):
+        mf.generate(mf.Density(formula(x), [x]), 10)
+
+
+def test_a_pole_between_the_points_that_are_tried_is_refused():
+    x, y = x_on(), mf.Observable("y", 0.0, 1.0)
+    model = mf.Density(((x - 1 / 3) ** 2 + (y - 1 / 7) ** 2) ** -0.95, [x, y])
+    with pytest.raises(mf.ModelError, match="exceeds every envelope tried; is it bounded"):
+        mf.generate(model, 1_000_000, seed=1)
+
+
+@pytest.mark.parametrize(("mu", "sigma"), [(-50.0, 0.1), (0.5, 0.0)], ids=["500 sigma away", "no width"])
+def test_values_at_which_nothing_is_left_are_refused(mu, sigma):
+    """This used to put every event on an edge of the range."""
+    with pytest.raises(mf.ModelError, match="density: zero, negative or not a number wherever it was tried"):
+        mf.generate(mf.Gaussian(x_on(), mf.Parameter("mu", mu), mf.Parameter("sigma", sigma)), 10)
+
+
+@pytest.mark.parametrize("generator", ["philox", "PCG64"])
+@pytest.mark.parametrize("name", ["kstarmumu", "numerical"])
+def test_an_envelope_that_is_too_low_is_raised(name, generator):
+    model = zoo.ZOO[name]()[0]
+    low = sampler(model, margin=-0.4, generator=generator)
+    found = low.draw(np.array([20_000]), SEED)
+    assert low.margin == 2 * MARGIN
+    good = drawn(model, [20_000], margin=2 * MARGIN, generator=generator)
+    np.testing.assert_array_equal([c.values for c in found.columns], good)
+
+
+def test_a_density_that_hides_from_every_point_is_given_up(monkeypatch):
+    monkeypatch.setattr(GENERATE, "REPAIRS", 0)
+    with pytest.raises(mf.ModelError, match="exceeds every envelope tried"):
+        mf.generate(zoo.mass()[0], 10)
+
+
+def strong_angles():
+    """K*mumu far from flat in all angles, yet positive everywhere."""
+    model = zoo.kstarmumu()[0]
+    names = ("FL", "S3", "S4", "S5", "AFB", "S7", "S8", "S9")
+    values = dict(zip(names, STRONG, strict=True))
+    return model, values
+
+
+@pytest.mark.parametrize(
+    ("model", "values"),
+    [
+        pytest.param(zoo.mass()[0], {}, id="mass"),
+        pytest.param(zoo.kstarmumu()[0], dict.fromkeys(("S3", "S4", "S5", "AFB", "S7", "S8", "S9"), 0.0), id="FL only"),
+        pytest.param(zoo.kstarmumu()[0], {}, id="kstarmumu"),
+        pytest.param(*strong_angles(), id="strong angles"),
+        pytest.param(zoo.crystal_ball()[0], {}, id="crystal ball"),
+        pytest.param(zoo.product()[0], {}, id="polynomial"),
+    ],
+)  # fmt: skip
+def test_most_candidates_are_accepted(model, values):
+    assert Sampler(model, all_values(model, values), Cpu(threads=1)).recipe.efficiency > ACCEPTANCE
+
+
+@pytest.mark.parametrize(
+    "weights", [[1.0], [1.0, 1.0], [1e-9, 1.0, 2.0], [0.0, 3.0, 0.0, 1.0], list(range(1, 50))]
+)
+def test_alias_tables_give_every_cell_its_weight(weights):
+    weights = np.array(weights)
+    share, alias = alias_table(weights)
+    found = share + np.bincount(alias.astype(int), 1 - share, len(weights))
+    np.testing.assert_allclose(found / len(weights), weights / weights.sum(), rtol=1e-13, atol=1e-16)
+
+
+@pytest.mark.parametrize("edge", [0.1, -1 / 3, 1e6])
+def test_events_stay_inside_their_range_to_the_last_bit(edge):
+    x = mf.Observable("x", edge, edge + 0.3)
+    y = mf.Observable("y", edge / 7, edge / 7 + 1.1)
+    model = mf.Density(2 + np.sin(x) + 0 * y, [x, y])
+    found = recipe(model, {}, Numbers())
+    names = [f"uniform {k}" for k in range(8)]
+    for o in (x, y):
+        for number in (0.0, 1 - 2.0**-53):
+            assert o.low <= evaluate(found.drawn[o.name], dict.fromkeys(names, number)) <= o.high
+
+
+# ---------------------------------------------------------------------------------------- quantiles
+
+PROBABILITIES = np.array([0.0, 1e-12, 1e-6, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-6, 1 - 2.0**-53])
+BALLS = [
+    (5.0, 7.0, 1.3, 2.5), (5.0, 7.0, -1.3, 2.5), (5.0, 7.0, 1.3, 1.0), (5.0, 7.0, -1.3, 1.0),
+    (5.0, 7.0, 1.3, 1 + 1e-9), (5.0, 7.0, 1.3, 1 - 1e-9), (5.0, 7.0, 1.3, 0.5), (5.0, 7.0, 1.3, 80.0),
+    (5.0, 5.5, 1.3, 2.5), (6.1, 7.0, -1.3, 2.5), (5.75, 6.0, 1.3, 2.5), (6.3, 7.0, 1.3, 2.5), (5.0, 5.2, -1.3, 2.5),
+]  # fmt: skip
+LINES = [
+    (-1, 1, 0.3), (-1, 1, 0.0), (-1, 1, 1.0), (-1, 1, -1.0), (0, 1, -1 + 1e-9), (0, 1, 1e-12), (5, 7, -0.1),
+    (5, 7, -1 / 7), (5, 7, 1e6), (-7, -5, 1 / 7),
+]  # fmt: skip
+
+
+def crystal_ball(low, high, alpha, n):
+    starts = {"mu": 5.8, "sigma": 0.1, "alpha": alpha, "n": n}
+    return mf.CrystalBall(x_on(low, high), *(mf.Parameter(k, v) for k, v in starts.items()))
+
+
+def distribution(pdf, points, kinks=()):
+    """Integrate a density numerically from the lower edge to each point."""
+    values = {p.name: p.start for p in pdf.parameters}
+    (x,) = pdf.observables
+    edges = np.unique([x.low, x.high, *points, *(k for k in kinks if x.low < k < x.high)])
+    nodes, weights = leggauss(60)
+    half = np.diff(edges)[:, None] / 2
+    heights = evaluate(pdf.density(), values | {"x": edges[:-1, None] + half * (1 + nodes)})
+    area = np.concatenate([[0.0], np.cumsum((heights * weights * half).sum(axis=1))])
+    return area[np.searchsorted(edges, points)] / area[-1]
+
+
+def quantiles(pdf):
+    values = {p.name: p.start for p in pdf.parameters}
+    (x,) = pdf.observables
+    found = evaluate(pdf.quantile(column("p")), values | {"p": PROBABILITIES})
+    assert np.all(np.isfinite(found))
+    return np.clip(np.broadcast_to(found, PROBABILITIES.shape), x.low, x.high)
+
+
+@pytest.mark.parametrize(("low", "high", "alpha", "n"), BALLS)
+def test_crystal_ball_quantiles_invert_its_distribution(low, high, alpha, n):
+    pdf = crystal_ball(low, high, alpha, n)
+    points = quantiles(pdf)
+    found = distribution(pdf, points, [5.8, 5.8 - 0.1 * alpha])
+    np.testing.assert_allclose(found, PROBABILITIES, rtol=0, atol=QUANTILE)
+
+
+@pytest.mark.parametrize(("low", "high", "slope"), LINES)
+def test_quantiles_of_a_line_invert_its_distribution(low, high, slope):
+    pdf = mf.Polynomial(x_on(low, high), [mf.Parameter("c", slope)])
+    points = quantiles(pdf)
+    np.testing.assert_allclose(distribution(pdf, points), PROBABILITIES, rtol=0, atol=QUANTILE)
+
+
+def test_a_curve_has_no_quantile():
+    pdf = mf.Polynomial(x_on(), [mf.Parameter("a", 0.1), mf.Parameter("b", 0.1)])
+    assert pdf.quantile(column("p")) is None
+
+
+# ----------------------------------------------------------------------------------- the public face
+
+
+def test_a_number_of_events_gives_a_dataset():
+    data = mf.generate(zoo.kstarmumu()[0], 123, seed=1)
+    assert isinstance(data, mf.Dataset)
+    assert len(data) == 123
+    assert set(data.columns) == {"ctl", "ctk", "phi"}
+
+
+def test_numbers_of_events_give_datasets_in_one_launch(monkeypatch):
+    launches = []
+    plain = Sampler.launch
+    monkeypatch.setattr(Sampler, "launch", lambda *a: launches.append(1) or plain(*a))
+    data = mf.generate(zoo.mass()[0], [5, 0, 7], seed=1)
+    assert [len(d) for d in data] == [5, 0, 7]
+    assert len(launches) == 1
+
+
+@pytest.mark.parametrize(
+    "events", [(3, 4), np.array([3, 4]), [np.int32(3), np.int64(4)]], ids=lambda e: type(e).__name__
+)
+def test_any_sequence_of_numbers_will_do(events):
+    assert [len(d) for d in mf.generate(zoo.mass()[0], events, seed=1)] == [3, 4]
+
+
+def test_no_events_are_an_empty_dataset():
+    assert len(mf.generate(zoo.mass()[0], 0, seed=1)) == 0
+    assert mf.generate(zoo.mass()[0], [], seed=1) == []
+
+
+def test_an_extended_model_draws_a_poisson_number():
+    model = zoo.extended()[0]
+    sizes = [len(mf.generate(model, seed=s)) for s in range(40)]
+    assert len(set(sizes)) > 20
+    assert abs(np.mean(sizes) - 1000) < SIGMAS * np.sqrt(1000 / 40)
+    assert len(mf.generate(model, 17, seed=1)) == 17
+
+
+def test_poisson_sizes_depend_on_the_toy_only():
+    together, apart = poisson_sizes(100.0, 5, SEED), [poisson_sizes(100.0, 1, SEED, t)[0] for t in range(5)]
+    assert together.tolist() == apart
+
+
+def test_a_number_that_nothing_predicts_is_asked_for():
+    with pytest.raises(mf.ModelError, match="generate: say how many events; the model predicts no number"):
+        mf.generate(zoo.mass()[0])
+
+
+def test_a_negative_yield_is_refused():
+    with pytest.raises(mf.ModelError, match="expected number of events must not be negative, got -1"):
+        mf.generate(zoo.extended()[0], values={"signal": -900.0, "background": -100.0})
+    with pytest.raises(mf.ModelError, match=r"sum: cannot draw with the fractions \[-1.0, 700.0\]"):
+        mf.generate(zoo.extended()[0], 10, values={"signal": -1.0})
+
+
+def test_values_replace_start_values():
+    model = zoo.gaussian()[0]
+    values = mf.generate(model, 10_000, values={"mu": -0.5, "sigma": 0.2}, seed=1)["x"]
+    assert max(moments(values, -0.5, 0.2)) < SIGMAS
+
+
+def test_values_may_come_from_a_fit():
+    model, data, _ = zoo.gaussian()
+    result = mf.fit(model, data)
+    values = mf.generate(model, 10_000, values=result.values, seed=1)["x"]
+    assert max(moments(values, result.values["mu"], result.values["sigma"])) < SIGMAS
+
+
+def test_unknown_values_are_refused_with_a_suggestion():
+    """This used to drop them."""
+    with pytest.raises(mf.ModelError, match=r"model: has no parameter 'sigmas'; did you mean 'sigma'\?"):
+        mf.generate(zoo.mass()[0], 10, values={"mu": 5.3, "sigmas": 0.1})
+    with pytest.raises(mf.ModelError, match="model: has no parameter 'q'; it has mu, sigma, alpha, fsig"):
+        mf.generate(zoo.mass()[0], 10, values={"q": 1.0})
+
+
+def test_values_of_a_larger_model_are_refused():
+    model, data, _ = zoo.mass(300)
+    result = mf.fit(model, data)
+    with pytest.raises(mf.ModelError, match="model: has no parameter 'alpha', 'fsig'"):
+        mf.generate(model.pdfs[0], 10, values=result.values)
+
+
+@pytest.mark.parametrize("events", [-1, [3, -1]])
+def test_a_negative_number_of_events_is_refused(events):
+    with pytest.raises(mf.ModelError, match="number of events must not be negative, got -1"):
+        mf.generate(zoo.mass()[0], events)
+
+
+@pytest.mark.parametrize("events", [10.5, "10", [[1], [2]], [1.0]])
+def test_events_are_counted_in_whole_numbers(events):
+    """This used to cut off the fraction."""
+    with pytest.raises(mf.ModelError, match="number of events must be a whole number or a list of them, got"):
+        mf.generate(zoo.mass()[0], events)
+
+
+@pytest.mark.parametrize("seed", [-1, 1 << 64, 1.5, "one"])
+def test_a_seed_that_does_not_fit_is_refused(seed):
+    with pytest.raises(mf.ModelError, match=r"seed: must be a whole number from 0 to 2\*\*64 - 1, got"):
+        mf.generate(zoo.mass()[0], 10, seed=seed)
+
+
+@pytest.mark.parametrize("seed", [0, (1 << 63) + 1, (1 << 64) - 1, np.uint64(7)])
+def test_every_seed_that_fits_gives_events_of_its_own(seed):
+    model = zoo.mass()[0]
+    first, again, other = (mf.generate(model, 5, seed=s)["m"] for s in (seed, seed, 12345))
+    np.testing.assert_array_equal(first, again)
+    assert not np.any(first == other)
+
+
+@pytest.mark.parametrize("generator", ["philox", "SFC64"])
+def test_without_a_seed_every_call_differs(generator):
+    model = zoo.mass()[0]
+    first, second = (mf.generate(model, 5, generator=generator)["m"] for _ in range(2))
+    assert not np.any(first == second)
+
+
+# ------------------------------------------------------------------------------------ other generators
+
+HOSTED = ("xoshiro256++", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+
+
+@pytest.mark.parametrize("generator", ["xoshiro128++", *HOSTED])
+@pytest.mark.parametrize("name", ["gaussian", "kstarmumu"])
+def test_every_generator_follows_the_same_recipe(generator, name):
+    model = zoo.ZOO[name]()[0]
+    x = model.observables[0].name
+    others = mf.generate(model, 40_000, seed=8, generator=generator)
+    again = mf.generate(model, 40_000, seed=8, generator=generator)
+    usual = mf.generate(model, 40_000, seed=8)
+    np.testing.assert_array_equal(others[x], again[x])
+    assert not np.any(others[x] == usual[x])
+    assert stats.ks_2samp(others[x], usual[x]).pvalue > 1e-5
+
+
+def test_numbers_from_the_host_are_used_in_order():
+    source = source_for("MT19937", 5, 0)
+    x = x_on(2.0, 4.0)
+    found = mf.generate(mf.Uniform(x), 100, seed=5, generator="MT19937")["x"]
+    np.testing.assert_allclose(found, 2 + 2 * source.random(100 + 21)[:100], rtol=1e-15)
+
+
+@pytest.mark.parametrize("make", [np.random.PCG64, lambda seed: Xoshiro256PlusPlus.seeded(seed)])
+def test_a_generator_object_goes_on_where_it_stands(make):
+    model = zoo.extended()[0]
+    one, same = make(3), make(3)
+    first, second = (mf.generate(model, generator=one)["m"] for _ in range(2))
+    np.testing.assert_array_equal(first, mf.generate(model, generator=same)["m"])
+    assert not np.any(np.isin(first, second))
+
+
+def test_a_host_draw_that_never_succeeds_says_so(monkeypatch):
+    monkeypatch.setattr(GENERATE, "MOST_DRAWS", 10)
+    model = zoo.kstarmumu()[0]
+    prepared = sampler(model, generator="PCG64")
+
+    class Rejected:
+        def random(self, size, /):
+            return np.full(size, 1 - 2.0**-53)
+
+    _, _, missing = draw_on_host(prepared.compiled, 3, Rejected(), prepared.recipe)
+    assert missing == 3
+    with pytest.raises(mf.ModelError, match="could not be drawn from"):
+        prepared.repair(0, missing)
+
+
+def test_a_generator_that_does_not_exist_is_refused():
+    with pytest.raises(
+        mf.ModelError, match=r"generator 'xoshiro265\+\+': not known; did you mean 'xoshiro256\+\+'\?"
+    ):
+        mf.generate(zoo.mass()[0], 10, generator="xoshiro265++")
+    with pytest.raises(mf.ModelError, match="generator 'ZZ': not known; there are 'philox', 'xoshiro128"):
+        mf.generate(zoo.mass()[0], 10, generator="ZZ")
+    with pytest.raises(mf.ModelError, match=r"generator: must be a name, a numpy\.random\.BitGenerator or"):
+        mf.generate(zoo.mass()[0], 10, generator=7)
+
+
+def test_a_generator_object_takes_no_seed():
+    with pytest.raises(mf.ModelError, match="a PCG64 object has a state of its own; drop the seed"):
+        mf.generate(zoo.mass()[0], 10, generator=np.random.PCG64(1), seed=3)
+
+
+def test_the_reference_has_no_xoshiro128():
+    with pytest.raises(mf.BackendError, match="backend 'reference': has no generator"):
+        mf.generate(zoo.mass()[0], 10, generator="xoshiro128++", backend=Reference())
