@@ -706,6 +706,7 @@ def test_a_generator_object_takes_no_seed():
         mf.generate(zoo.mass()[0], 10, generator=np.random.PCG64(1), seed=3)
 
 
-def test_the_reference_has_no_xoshiro128():
-    with pytest.raises(mf.BackendError, match="backend 'reference': has no generator"):
-        mf.generate(zoo.mass()[0], 10, generator="xoshiro128++", backend=Reference())
+@pytest.mark.parametrize("generator", ["xoshiro128++", "PCG64"])
+def test_the_reference_draws_with_philox_only(generator):
+    with pytest.raises(mf.BackendError, match="backend 'reference': draws with 'philox' only, got"):
+        mf.generate(zoo.mass()[0], 10, generator=generator, backend=Reference())

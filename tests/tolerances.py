@@ -39,14 +39,18 @@ SINGLE_MILLION = 1e-9  # of a sum of a million single-precision terms, whose rou
 FEW_ULP = 4 * EPSILON  # an elementary function right to two units, against another one
 
 # toys and intervals
-PUBLISHED_CELL = 0.006  # half of the last digit of a published table, which was made by a scan in steps of 0.005
+PUBLISHED_CELL = (
+    0.006  # half of the last digit of a published table, which was made by a scan in steps of 0.005
+)
 BELT_EDGE = 1e-9  # an end of a confidence belt, found by bisection
 MINOS = 1e-3  # of an error: MINOS stops within its own tolerance, a profile is interpolated
 ELLIPSE = 5e-3  # of an error: a contour between nodes a fifth of an error apart, against that of a parabola
 REPEATED = 1e-4  # of an error: the same minimum from another start
 POLYGON = 0.02  # of an error: the corners of a contour lie on it, its outermost points between them
 WHOLE_COUNTS = 2  # of a Poisson interval against a Gaussian one: counts are whole, and skewed
-TOTAL_YIELD = 1e-4  # relative, the sum of yields against the number of events, at the distance where fits stop
+TOTAL_YIELD = (
+    1e-4  # relative, the sum of yields against the number of events, at the distance where fits stop
+)
 
 # errors of fits in compiled code against the inverse of the exact Hessian at the same point
 EXACT_ERRORS = 1e-6

@@ -183,9 +183,9 @@ def generate(
     check_model(model)
     check_generator(generator, seed)
     place = choose_backend(backend)
-    if generator == COMPILED[1] and isinstance(place, Reference):
+    if generator != COMPILED[0] and isinstance(place, Reference):
         raise BackendError(
-            f"backend '{place.name}': has no generator '{generator}'; use 'philox' or backend='cpu'"
+            f"backend '{place.name}': draws with '{COMPILED[0]}' only, got {generator!r}; use backend='cpu'"
         )
     seed = secrets.randbits(63) if seed is None else check_seed(seed)
     known = all_values(model, values)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge import judge
-from morefit.backend import Events, Reference
+from morefit.backend import Events
 from morefit.expr import ARITY, LEAVES, NARY, Op, apply, column, evaluate
 from morefit.pipeline import Columns, Settings, compile_values
 from strategies import COLUMNS, SCALARS, expressions, points

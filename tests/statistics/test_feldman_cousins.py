@@ -25,7 +25,7 @@ def counting(background):
 
 
 def check_end(end, error, expected, slack=0.0):
-    assert abs(end - expected) < PULL_SIGMAS * error + slack
+    assert abs(end - expected) <= PULL_SIGMAS * error + slack
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ def test_p_values_at_the_truth_are_uniform():
 @pytest.mark.slow
 def test_a_belt_covers_as_often_as_it_says():
     model = gaussian(4)
-    belt = neyman_belt(model, "mu", np.linspace(3.0, 9.0, 13), events=4, toys=TOYS, seed=14)
+    belt = neyman_belt(model, "mu", np.linspace(0.0, 12.0, 25), events=4, toys=TOYS, seed=14)
     observed = [
         float(np.mean(data["x"])) for data in mf.generate(model, [4] * 2000, values={"mu": 6.0}, seed=15)
     ]

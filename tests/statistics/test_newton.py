@@ -30,7 +30,9 @@ def small_signal():
 def crystal_ball_tail():
     m = mf.Observable("m", 5.0, 5.6)
     alpha, n = mf.Parameter("a", 1.5, 0.3, 5.0), mf.Parameter("n", 3.0, 1.01, 30.0)
-    peak = mf.CrystalBall(m, mf.Parameter("mu", 5.28, 5.2, 5.4), mf.Parameter("sigma", 0.02, 0.005, 0.1), alpha, n)
+    peak = mf.CrystalBall(
+        m, mf.Parameter("mu", 5.28, 5.2, 5.4), mf.Parameter("sigma", 0.02, 0.005, 0.1), alpha, n
+    )
     slope = mf.Parameter("slope", -1.0, -20.0, 20.0)
     return mf.Sum([peak, mf.Exponential(m, slope)], fractions=[mf.Parameter("f", 0.6, 0.0, 1.0)])
 
@@ -38,7 +40,9 @@ def crystal_ball_tail():
 def many_peaks():
     x = mf.Observable("x", 0.0, 21.0)
     peaks = [
-        mf.Gaussian(x, mf.Parameter(f"mu{k}", k + 1.0, k + 0.5, k + 1.5), mf.Parameter(f"s{k}", 0.2, 0.05, 0.5))
+        mf.Gaussian(
+            x, mf.Parameter(f"mu{k}", k + 1.0, k + 0.5, k + 1.5), mf.Parameter(f"s{k}", 0.2, 0.05, 0.5)
+        )
         for k in range(20)
     ]
     tail = mf.Exponential(x, mf.Parameter("slope", -0.05, -1.0, 1.0))

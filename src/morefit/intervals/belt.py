@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil, floor, inf, isfinite, sqrt
+from functools import cached_property
+from math import floor, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from morefit.fit.result import Column, floats, text_table
 from morefit.intervals.classic import check_level
 from morefit.intervals.crossing import Region, hull, regions
 from morefit.intervals.held import freeze, rebuilt
+from morefit.intervals.order import ROUNDING, order_statistic
 from morefit.intervals.points import Facts, read_record, write_record
 
 KIND = "morefit neyman belt"
@@ -70,11 +72,18 @@ class NeymanBelt:
         """The upper edge of the belt at the level, (K,)."""
         return self.edges(self.level)[1]
 
+    @cached_property
+    def ordered(self) -> Array:
+        """The estimates in ascending order, nan last, (K, T)."""
+        return np.sort(self.estimates, axis=1)
+
     def edges(self, level: float) -> tuple[Array, Array, Array, Array]:
         """Return lower and upper edge of the belt at any level, and their Monte-Carlo errors."""
-        low, low_error = order_statistic(self.estimates, 0.5 * (1 - level))
-        high, high_error = order_statistic(-self.estimates, 0.5 * (1 - level))
-        return low, -high, low_error, high_error
+        tail = 0.5 * (1 - level)
+        below = min(floor(tail * self.toys + ROUNDING), self.toys - 1)
+        low, low_error = order_statistic(self.ordered, below, tail, "lowest")
+        high, high_error = order_statistic(self.ordered, self.toys - 1 - below, tail, "highest")
+        return low, high, low_error, high_error
 
     def regions(self, observed: float, level: float | None = None) -> list[Region]:
         """Return all intervals of true values whose belt holds an estimate; there may be none."""
@@ -127,15 +136,3 @@ class NeymanBelt:
         return f"{head}\n  belt at {100 * self.level:g} %\n\n{table}"
 
     __repr__ = __str__
-
-
-def order_statistic(numbers: Array, fraction: float) -> tuple[Array, Array]:
-    """Return below which number a fraction of each row lies at most, and its error; nan counts as lowest."""
-    rows = np.sort(np.where(np.isnan(numbers), -inf, numbers), axis=1)
-    count = rows.shape[1]
-    place = min(floor(fraction * count + 1e-9), count - 1)
-    spread = sqrt(count * fraction * (1 - fraction))
-    few, many = max(floor(place - spread), 0), min(ceil(place + spread), count - 1)
-    with np.errstate(invalid="ignore"):
-        errors = (rows[:, many] - rows[:, few]) * spread / max(many - few, 1)
-    return rows[:, place], np.where(np.isfinite(errors), errors, inf)

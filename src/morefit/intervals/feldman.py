@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil, floor, inf, sqrt
+from functools import cached_property
+from math import ceil, inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,12 +19,12 @@ from morefit.fit.result import Column, duration, floats, text_table, words
 from morefit.intervals.classic import check_level, two_sided
 from morefit.intervals.crossing import Region, hull, regions
 from morefit.intervals.held import freeze, rebuilt
+from morefit.intervals.order import ROUNDING, Unknown, order_statistic
 from morefit.intervals.points import Facts, read_record, write_record
 from morefit.intervals.tested import TIE
 
 KIND = "morefit feldman-cousins"
 NEAR = 1e-6  # of the spacing: a tested value so close to the best fit is the best fit
-ROUNDING = 1e-9  # of 1 - level, and of products with it
 MOST_ROWS = 60  # of a table that somebody reads
 Failed = Literal["above", "below"]  # where t of toys whose fits failed is taken to be
 
@@ -104,16 +105,17 @@ class FeldmanCousins:
         """The Monte-Carlo errors of the critical values, (K,)."""
         return self.critical_at(self.level)[1]
 
+    @cached_property
+    def ordered(self) -> NDArray[np.float32]:
+        """The t of the toys in ascending order, nan last, (K, T)."""
+        return np.sort(self.t, axis=1)
+
     def critical_at(self, level: float, failed: Failed = "above") -> tuple[Array, Array]:
         """Return the critical values of t at any level and their errors, from the order of the toys."""
-        filled = np.where(np.isnan(self.t), inf if failed == "above" else -inf, self.t)
-        largest = -np.sort(-filled, axis=1).astype(np.float64)
-        place = min(max(ceil((1 - level) * self.toys - ROUNDING), 1), self.toys) - 1
-        spread = sqrt(self.toys * level * (1 - level))
-        few, many = max(floor(place - spread), 0), min(ceil(place + spread), self.toys - 1)
-        with np.errstate(invalid="ignore"):
-            errors = (largest[:, few] - largest[:, many]) * spread / max(many - few, 1)
-        return np.maximum(largest[:, place], 0.0), np.where(np.isfinite(errors), errors, inf)
+        above = min(max(ceil((1 - level) * self.toys - ROUNDING), 1), self.toys)
+        unknown: Unknown = "highest" if failed == "above" else "lowest"
+        found, errors = order_statistic(self.ordered, self.toys - above, level, unknown)
+        return np.maximum(found, 0.0), errors
 
     def accepted(self, level: float | None = None, failed: Failed = "above") -> Flags:
         """Say which values have a p-value of at least 1 - level, (K,)."""
