@@ -395,6 +395,20 @@ def test_a_pole_between_the_points_that_are_tried_is_refused():
         mf.generate(model, 1_000_000, seed=1)
 
 
+def test_a_density_that_is_no_number_in_places_is_refused():
+    x, y = x_on(-1.0, 1.0), mf.Observable("y", -1.0, 1.0)
+    with pytest.raises(
+        mf.ModelError, match=r"density: not a number from x = -1, y = -1 on; say with mf\.where"
+    ):
+        mf.generate(mf.Density(np.sqrt(1 - x**2 - y**2), [x, y]), 10)
+
+
+def test_a_single_point_without_a_number_does_no_harm():
+    x = x_on(-1.0, 1.0)
+    values = mf.generate(mf.Density(np.sin(x) / x, [x]), 10_000, seed=1)["x"]
+    assert abs(values.mean()) < SIGMAS * 0.6 / 100
+
+
 @pytest.mark.parametrize(("mu", "sigma"), [(-50.0, 0.1), (0.5, 0.0)], ids=["500 sigma away", "no width"])
 def test_values_at_which_nothing_is_left_are_refused(mu, sigma):
     """This used to put every event on an edge of the range."""

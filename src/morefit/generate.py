@@ -109,13 +109,14 @@ def by_xoshiro(outputs: Sequence[Expr]) -> tuple[Expr, ...]:
 def draw_on_host(compiled: Compiled, size: int, source: Source, found: Recipe) -> tuple[Array, int, int]:
     """Draw candidates from a source until enough are accepted; also count those above the envelope, and the missing."""
     names, width = compiled.program.kernel.columns, compiled.program.kernel.outputs - 2
-    parts, missing, above, tries = [np.empty((width, 0))], size, 0, 0
-    while missing and tries < MOST_DRAWS:
+    parts, missing, above, vain = [np.empty((width, 0))], size, 0, 0
+    while missing and vain < MOST_DRAWS:
         count = min(int(1.05 * missing / found.efficiency) + 16, MOST_AT_ONCE)
         columns = Columns({name: source.random(count) for name in names})
         *rows, accept, over = compiled.bind(columns, Events.all_sets(count))(np.empty((1, 0)))[0]
         parts.append(np.array(rows)[:, accept != 0][:, :missing])
-        missing, above, tries = missing - parts[-1].shape[1], above + int(np.count_nonzero(over)), tries + 1
+        missing, above = missing - parts[-1].shape[1], above + int(np.count_nonzero(over))
+        vain = 0 if parts[-1].size else vain + 1
     return np.concatenate(parts, axis=1), above, missing
 
 

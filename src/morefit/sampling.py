@@ -245,9 +245,8 @@ def envelope_recipe(
     rest = cell
     for axis in reversed(range(len(observables))):
         count = envelope.shape[axis]
-        rows = (
-            apply(Op.FLOOR, (rest + 0.5) / count) if axis else const(0)
-        )  # whole numbers, half a step from rounding
+        # whole numbers, half a step from rounding
+        rows = apply(Op.FLOOR, (rest + 0.5) / count) if axis else const(0)
         index = rest - rows * count
         point = point_in(f"{name} {axis}", envelope.edges[axis], index, points[axis])
         drawn[observables[axis].name] = apply(Op.MIN, point, const(observables[axis].high))
@@ -373,7 +372,14 @@ def measure(
 
     Where the density is negative by rounding, or not a number at single points, it counts as zero.
     """
-    found = np.maximum(np.nan_to_num(probe(density, observables, edges), nan=0.0), 0.0)
+    found = probe(density, observables, edges)
+    lost = np.argwhere(over_all(1.0 * np.isnan(found), np.minimum))
+    if len(lost):
+        place = {o.name: e[k : k + 1] for o, e, k in zip(observables, edges, lost[0], strict=True)}
+        raise ModelError(
+            f"density: not a number from {place_text(place, 0)} on; say with mf.where what it is there"
+        )
+    found = np.maximum(np.nan_to_num(found, nan=0.0), 0.0)
     top, bottom = over_all(found, np.maximum), over_all(found, np.minimum)
     heights = top + margin * (top - bottom)
     # a cell that looks empty may hide the foot of a peak: it gets a little, so that it is at least looked at
