@@ -101,7 +101,7 @@ def test_example_runs(example):
     command = [sys.executable, "-W", "error", str(example), "--events", "2000"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stderr
-    assert "fit valid" in found.stdout
+    assert "valid" in found.stdout
     assert "NOT VALID" not in found.stdout
 
 

@@ -133,6 +133,7 @@ class ReferenceLaunch:
         at = 0 if self.events.shared else index
         low, high = int(self.events.starts[at]), int(self.events.stops[at])
         names: dict[str, Any] = dict(zip(kernel.scalars, per_call, strict=False))
+        names |= {table.name: table.array for table in kernel.tables}
         for name, column, step in zip(kernel.columns, self.columns, self.steps, strict=True):
             names[name] = column.numbers[index * step + low : index * step + high]
         results = [np.broadcast_to(r, (high - low,)) for r in run_body(kernel.per_event, names)]

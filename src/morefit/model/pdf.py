@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from morefit.errors import ModelError
-from morefit.expr import ZERO, Expr, Op, Quantity, apply, symbols
+from morefit.expr import ZERO, Expr, Op, Quantity, apply, symbols, to_latex
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -59,6 +59,9 @@ class Pdf(ABC):
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters, fixed ones included, in the order they were given in."""
         return collect(Parameter, Op.SCALAR, self, self.density())
+
+    def _repr_latex_(self) -> str:
+        return f"${to_latex(self.density())}$"
 
 
 def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
