@@ -16,11 +16,14 @@ import numpy as np
 import pytest
 
 import morefit as mf
-import morefit.study as study_module
 import zoo
 from morefit.errors import BackendError, DataError, ModelError
 from morefit.generate import Sampler, generate, poisson_sizes
-from morefit.study import BrokenStudy, cut, toy_study
+from morefit.study import BrokenStudy, blocks, facts, toy_study
+from morefit.study.blocks import cut
+from morefit.study.ledger import contiguous
+from morefit.study.saved import Saved, read_study, write_study
+from morefit.study.task import Task, work_block
 from morefit.toys import ARRAYS, ToyResults
 
 TOYS = 24
@@ -113,7 +116,7 @@ def test_bits_do_not_depend_on_blocks_or_threads(name):
 
 
 def test_bits_do_not_depend_on_the_kind_of_toys_around(monkeypatch):
-    monkeypatch.setattr(study_module, "SMALL", 150)
+    monkeypatch.setattr(blocks, "SMALL", 150)
     options = {"toys": 6, "events": [100, 200, 120, 130, 300, 90], "seed": 4}
     same(toy_study(gaussian(), block=1, **options), toy_study(gaussian(), **options))
 
@@ -333,10 +336,10 @@ def test_control_c_on_a_worker_leaves_gaps_that_are_filled_later(tmp_path, capsy
 def test_a_file_with_gaps_is_filled(tmp_path):
     path, options = tmp_path / "study.npz", {"toys": 12, "events": EVENTS[:12], "seed": 7}
     whole = toy_study(gaussian(), save=path, statistic=remember, block=2, **options)
-    found = study_module.read_study(path)
-    parts = [study_module.work_block(task_of(options), k, np.array(EVENTS[k : k + 2])) for k in (4, 8, 10)]
-    study_module.write_study(path, study_module.Saved(found.facts, study_module.contiguous(parts)))
-    assert len(study_module.read_study(path).runs) == 2
+    found = read_study(path)
+    parts = [work_block(task_of(options), k, np.array(EVENTS[k : k + 2])) for k in (4, 8, 10)]
+    write_study(path, Saved(found.facts, contiguous(parts)))
+    assert len(read_study(path).runs) == 2
     CALLS.clear()
     same(toy_study(gaussian(), save=path, statistic=remember, **options), whole)
     assert sorted(CALLS) == [0, 1, 2, 3, 6, 7]
@@ -344,12 +347,12 @@ def test_a_file_with_gaps_is_filled(tmp_path):
 
 def task_of(options):
     truth = {p.name: p.start for p in gaussian().parameters}
-    return study_module.Task(gaussian(), gaussian(), truth, truth, options["seed"], mf.Cpu(), remember)
+    return Task(gaussian(), gaussian(), truth, truth, options["seed"], mf.Cpu(), remember)
 
 
 SCRIPT = """
-import test_study, morefit.study as study
-study.SAVE_SECONDS, study.SAVE_SHARE = 0.0, 1.0
+import test_study, morefit.study.keeper as keeper
+keeper.SAVE_SECONDS, keeper.SAVE_SHARE = 0.0, 1.0
 test_study.resumable({path!r})
 """
 
@@ -441,7 +444,7 @@ def test_a_file_of_another_model_is_refused(tmp_path):
 def test_a_file_of_another_version_is_refused(tmp_path, monkeypatch):
     options = {"toys": 3, "events": 50, "seed": 7, "save": tmp_path / "study.npz"}
     toy_study(gaussian(), **options)
-    monkeypatch.setattr(study_module, "morefit_version", lambda: "0.0.0")
+    monkeypatch.setattr(facts, "morefit_version", lambda: "0.0.0")
     with pytest.raises(DataError, match=r"versions morefit: .* in the file, '0.0.0' asked for"):
         toy_study(gaussian(), **options)
 
@@ -458,12 +461,12 @@ def test_files_that_hold_no_study_are_refused(tmp_path):
 
 
 def test_fingerprints_are_the_same_in_every_process():
-    code = "import json, zoo, morefit.study as s; print(json.dumps(s.fingerprint(zoo.crystal_ball(1)[0])))"
+    code = "import json, zoo; from morefit.study.facts import fingerprint as f; print(json.dumps(f(zoo.crystal_ball(1)[0])))"
     paths = os.pathsep.join(map(str, [Path(__file__).parent, Path(mf.__file__).parent.parent]))
     run = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": paths}, capture_output=True, check=True
     )
-    assert json.loads(run.stdout) == study_module.fingerprint(zoo.crystal_ball(1)[0])
+    assert json.loads(run.stdout) == facts.fingerprint(zoo.crystal_ball(1)[0])
 
 
 def test_files_are_complete_archives(tmp_path):

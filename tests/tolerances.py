@@ -54,3 +54,6 @@ TOTAL_YIELD = (
 
 # errors of fits in compiled code against the inverse of the exact Hessian at the same point
 EXACT_ERRORS = 1e-6
+
+# OpenCL: the same random number through the same formula, whose functions are right to a few units only
+SAME_RANDOM_NUMBER = 1e-12  # of a range

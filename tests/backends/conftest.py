@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from morefit.backend import Backend, Cpu, Reference, cpu
+from morefit.backend import Backend, Cpu, OpenCL, Reference, cpu, devices
+from morefit.errors import BackendError
 
 COMPILED: dict[str, Backend] = {
     "cpu": Cpu(threads=1),
@@ -14,6 +15,7 @@ COMPILED: dict[str, Backend] = {
     "width-4": Cpu(threads=1, width=4),
     "width-2": Cpu(threads=1, width=2),
     "width-1": Cpu(threads=1, width=1),
+    "opencl": OpenCL(),
 }
 FOLDER = Path(__file__).parent
 JUDGE: dict[str, Backend] = {"reference": Reference()}
@@ -45,13 +47,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(params=COMPILED | JUDGE)
 def backend(request: pytest.FixtureRequest) -> Backend:
     """Each backend, the reference among them: for judges that are not the reference."""
-    return (COMPILED | JUDGE)[request.param]
+    return there(request.param)
 
 
 @pytest.fixture(params=COMPILED)
 def fast(request: pytest.FixtureRequest) -> Backend:
     """Each backend that the reference judges, or that promises more than it."""
-    return COMPILED[request.param]
+    return there(request.param)
+
+
+def there(name: str) -> Backend:
+    """Return a backend, or skip the test if this machine does not have it."""
+    if name == "opencl":
+        try:
+            found = any(device.double for device in devices())
+        except BackendError as error:
+            pytest.skip(str(error))
+        if not found:
+            pytest.skip("backend 'opencl': no device with double precision on this machine")
+    return (COMPILED | JUDGE)[name]
 
 
 @pytest.fixture(autouse=True)

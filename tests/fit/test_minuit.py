@@ -11,7 +11,9 @@ from iminuit import Minuit
 from scipy.optimize import brentq
 
 import morefit as mf
-from morefit.fit.minuit import Objective, Verdict, complaints, invert, make_problem, touches
+from morefit.fit.objective import Objective
+from morefit.fit.problem import make_problem
+from morefit.fit.verdict import Verdict, complaints, invert, touches
 from morefit.likelihood import Evaluation
 from tolerances import (
     FEW_ROUNDINGS,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,15 +13,17 @@ from iminuit import Minuit
 from numpy.typing import ArrayLike
 
 from morefit.backend import Array, Backend
-from morefit.errors import DataError, FitError
+from morefit.errors import FitError
 from morefit.fit.newton import minimise
+from morefit.fit.objective import Objective
+from morefit.fit.problem import Problem, as_likelihood, check_start, make_problem
 from morefit.fit.result import FitResult
-from morefit.likelihood import PENALTY, AnyLikelihood, Evaluation, Likelihood
-from morefit.model import Parameter, Pdf
+from morefit.fit.verdict import Verdict, complaints, goal_of, look_at, sandwich
+from morefit.likelihood import AnyLikelihood, Evaluation
+from morefit.model import Pdf
 
 RETRIES = 2  # of Migrad, from where it stopped, if the exact Hessian says that it stopped too early
 INTEGRAL_ERROR = 0.01  # of the log likelihood: more from numerical integrals makes a fit invalid
-AT_LIMIT = 1e-3  # of the error: closer to a limit than this counts as at it
 Derivatives = Literal["analytic", "numeric"]
 Minimiser = Literal["minuit", "newton"]
 
@@ -78,171 +78,11 @@ def fit(
     return make_result(likelihood, objective, path, verdict, minos_errors, seconds)
 
 
-# ------------------------------------------------------------------------------------ what is asked
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """Which parameters float, from where, and how far."""
-
-    all_parameters: tuple[Parameter, ...]
-    values: Mapping[str, float]  # where all start, or stay
-    limits: Mapping[str, tuple[float, float]]
-    floating: tuple[str, ...]
-    rows: tuple[int, ...]  # of the floating ones among the likelihood's floating ones
-
-    @property
-    def start(self) -> Array:
-        return np.array([self.values[n] for n in self.floating])
-
-    def full(self, x: Array) -> Array:
-        """Complete floating values to all, as one set."""
-        values = self.template.copy()
-        values[0, self.places] = x
-        return values
-
-    @cached_property
-    def template(self) -> Array:
-        return np.array([[self.values[p.name] for p in self.all_parameters]])
-
-    @cached_property
-    def places(self) -> list[int]:
-        """Where the floating parameters are among all."""
-        names = [p.name for p in self.all_parameters]
-        return [names.index(n) for n in self.floating]
-
-    @cached_property
-    def every_row(self) -> bool:
-        """Whether all that floats in the likelihood floats in this fit, in its order."""
-        return self.rows == tuple(range(sum(not p.fixed for p in self.all_parameters)))
-
-
-def as_likelihood(
-    model: Pdf | AnyLikelihood, data: Any, weights: ArrayLike | None, backend: str | Backend
-) -> AnyLikelihood:
-    if isinstance(model, AnyLikelihood):
-        if data is not None or weights is not None:
-            raise FitError("fit: a likelihood has its data already; give no data and no weights")
-        likelihood = model
-    elif isinstance(model, Pdf):
-        if data is None:
-            raise FitError("fit: a model needs data; call fit(model, data)")
-        likelihood = Likelihood(model, data, weights=weights, backend=backend)
-    else:
-        raise FitError(f"fit: takes a model or a likelihood, got {type(model).__name__}")
-    if likelihood.events == 0:
-        raise DataError("dataset: has no events; there is nothing to fit")
-    return likelihood
-
-
-def make_problem(
-    likelihood: AnyLikelihood,
-    start: Mapping[str, float],
-    fixed: Mapping[str, float] | Iterable[str],
-    limits: Mapping[str, tuple[float, float]],
-) -> Problem:
-    """Put together what the parameters say and what the call overrides."""
-    parameters = likelihood.all_parameters
-    held = (
-        dict(fixed)
-        if isinstance(fixed, Mapping)
-        else dict.fromkeys([fixed] if isinstance(fixed, str) else fixed)
-    )
-    check_names(parameters, [*start, *held, *limits])
-    values = {p.name: float(start.get(p.name, p.start)) for p in parameters}
-    values |= {name: float(v) for name, v in held.items() if v is not None}
-    ranges = {p.name: tuple(map(float, limits.get(p.name, (p.low, p.high)))) for p in parameters}
-    floating = [p.name for p in parameters if not p.fixed and p.name not in held]
-    if not floating:
-        raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")
-    outside = [
-        f"parameter '{n}': start must lie in [{ranges[n][0]}, {ranges[n][1]}], got {values[n]}"
-        for n in floating
-        if not ranges[n][0] <= values[n] <= ranges[n][1] or not math.isfinite(values[n])
-    ]
-    if outside:
-        raise FitError("; ".join(outside))
-    derived = [p.name for p in likelihood.parameters]
-    rows = tuple(derived.index(n) for n in floating)
-    return Problem(parameters, values, ranges, tuple(floating), rows)  # type: ignore[arg-type]
-
-
-def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:
-    known = [p.name for p in parameters]
-    problems = []
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1, 0.5)
-            problems.append(
-                f"parameter '{name}': not in the model" + (f"; did you mean '{near[0]}'?" if near else "")
-            )
-    if problems:
-        raise FitError("; ".join(problems))
-
-
-def check_start(likelihood: AnyLikelihood, problem: Problem, first: Evaluation) -> None:
-    """Refuse to start where the likelihood is not defined: Minuit could not find its way out."""
-    if first.bad[0]:
-        floating = [p.name for p in likelihood.parameters]
-        x = [
-            dict(zip(problem.floating, problem.start, strict=True)).get(n, problem.values[n])
-            for n in floating
-        ]
-        raise FitError(
-            f"fit: at the start values {likelihood.bad_events(x)}; change the start values, the model or the range"
-        )
-    if not (np.isfinite(first.value[0]) and np.all(np.isfinite(first.gradient))):
-        raise FitError("fit: the likelihood is not finite at the start values; change them or the model")
-
-
-# ------------------------------------------------------------------------------------ the objective
-
-
-@dataclass(eq=False)
-class Objective:
-    """The function Minuit sees. Value and gradient come from one pass, so the last point is remembered."""
-
-    likelihood: AnyLikelihood
-    problem: Problem
-    calls: dict[str, int] = field(default_factory=lambda: {"value": 0, "gradient": 0, "hessian": 0})
-    strayed: int = 0  # evaluations where some event had no positive density
-    last_point: bytes = b""
-    last: Evaluation | None = None
-
-    def at(self, x: Array, order: int) -> Evaluation:
-        """Evaluate with the derivatives of the parameters that float in this fit."""
-        self.calls[("value", "gradient", "hessian")[order]] += 1
-        found = self.likelihood.evaluate_full(self.problem.full(x), order)
-        if found.bad[0]:
-            self.strayed += 1
-        value = found.value + PENALTY * found.bad
-        if self.problem.every_row:
-            return Evaluation(value, found.gradient, found.hessian, found.bad)
-        rows = list(self.problem.rows)
-        gradient = found.gradient[:, rows] if order > 0 else found.gradient
-        hessian = found.hessian[:, rows][:, :, rows] if order > 1 else found.hessian
-        return Evaluation(value, gradient, hessian, found.bad)
-
-    def remembered(self, x: Array) -> Evaluation:
-        point = x.tobytes()
-        if self.last is None or point != self.last_point:
-            self.last, self.last_point = self.at(x, 1), point
-        return self.last
-
-    def value_of_pair(self, x: Array) -> float:
-        return finite(self.remembered(x).value[0])
-
-    def gradient(self, x: Array) -> Array:
-        slopes: Array = self.remembered(x).gradient[0]
-        return slopes
-
-    def value(self, x: Array) -> float:
-        return finite(self.at(x, 0).value[0])
-
-
-def finite(value: float) -> float:
-    """Give Minuit a number it can compare."""
-    return float(value) if math.isfinite(value) else 1e300
+def check_choices(derivatives: str, minimiser: str) -> None:
+    if derivatives not in ("analytic", "numeric"):
+        raise FitError(f"fit: derivatives must be 'analytic' or 'numeric', got {derivatives!r}")
+    if minimiser not in ("minuit", "newton"):
+        raise FitError(f"fit: minimiser must be 'minuit' or 'newton', got {minimiser!r}")
 
 
 @dataclass(eq=False)
@@ -318,18 +158,6 @@ class Path:
         return minuit
 
 
-def check_choices(derivatives: str, minimiser: str) -> None:
-    if derivatives not in ("analytic", "numeric"):
-        raise FitError(f"fit: derivatives must be 'analytic' or 'numeric', got {derivatives!r}")
-    if minimiser not in ("minuit", "newton"):
-        raise FitError(f"fit: minimiser must be 'minuit' or 'newton', got {minimiser!r}")
-
-
-def goal_of(tolerance: float) -> float:
-    """Return the distance to the minimum at which Minuit is content."""
-    return 0.002 * max(tolerance, 1e-4) * 0.5
-
-
 def step_sizes(problem: Problem, first: Evaluation) -> list[float]:
     """Return one standard deviation each, as the curvature at the start has it, within the limits."""
     steps = []
@@ -360,37 +188,6 @@ def run_minos(path: Path, verdict: Verdict, wanted: bool | Iterable[str]) -> dic
     return {
         n: (minuit.merrors[n].lower, minuit.merrors[n].upper) for n in names if minuit.merrors[n].is_valid
     }
-
-
-# ------------------------------------------------------------------------------------ the verdict
-
-
-@dataclass(frozen=True, eq=False)
-class Verdict:
-    """What the exact derivatives say of a point."""
-
-    values: Array
-    last: Evaluation
-    covariance: Array
-    at_limit: tuple[str, ...]
-    edm: float
-    goal: float
-
-
-def look_at(objective: Objective, values: Array, tolerance: float) -> Verdict:
-    """Evaluate the Hessian at a point: covariance, distance to the minimum, parameters at a limit."""
-    problem = objective.problem
-    last = objective.at(values, 2)
-    hessian, gradient = last.hessian[0], last.gradient[0]
-    covariance = invert(hessian)
-    errors = np.nan_to_num(np.sqrt(np.diag(covariance)))
-    at_limit = tuple(
-        name
-        for name, x, error, slope in zip(problem.floating, values, errors, gradient, strict=True)
-        if touches(x, error, slope, problem.limits[name])
-    )
-    free = [k for k, name in enumerate(problem.floating) if name not in at_limit]
-    return Verdict(values, last, covariance, at_limit, distance(hessian, gradient, free), goal_of(tolerance))
 
 
 def make_result(
@@ -435,56 +232,6 @@ def make_result(
     )
 
 
-def sandwich(likelihood: AnyLikelihood, problem: Problem, verdict: Verdict) -> Array:
-    """Return the covariance of a weighted fit: H^-1 C H^-1."""
-    rows = list(problem.rows)
-    scores = likelihood.score_covariance(problem.full(verdict.values))[0][np.ix_(rows, rows)]
-    return np.asarray(verdict.covariance @ scores @ verdict.covariance, np.float64)
-
-
 def floating_values(likelihood: AnyLikelihood, problem: Problem, values: Array) -> Array:
     known = dict(problem.values) | dict(zip(problem.floating, values, strict=True))
     return np.array([known[p.name] for p in likelihood.parameters])
-
-
-def invert(hessian: Array) -> Array:
-    """Invert a positive-definite matrix, scaled to a unit diagonal first; nan where it is not one."""
-    nothing = np.full_like(hessian, np.nan)
-    diagonal = np.diag(hessian)
-    if not np.all(np.isfinite(hessian)) or not np.all(diagonal > 0):
-        return nothing
-    scale = 1 / np.sqrt(diagonal)
-    try:
-        factor = np.linalg.cholesky(hessian * np.outer(scale, scale))
-    except np.linalg.LinAlgError:
-        return nothing
-    inverse = np.linalg.solve(factor, np.diag(scale))
-    return np.asarray(inverse.T @ inverse, np.float64)
-
-
-def touches(x: float, error: float, slope: float, limits: tuple[float, float]) -> bool:
-    """Say whether a parameter ended at a limit: within a thousandth of its error, the slope pointing outwards."""
-    near = AT_LIMIT * error
-    low, high = limits
-    return (x - low <= near and slope >= 0) or (high - x <= near and slope <= 0)
-
-
-def distance(hessian: Array, gradient: Array, free: list[int]) -> float:
-    """Return half of g H^-1 g over the parameters that are not at a limit."""
-    if not free:
-        return 0.0
-    inverse = invert(hessian[np.ix_(free, free)])
-    slopes = gradient[free]
-    return float(0.5 * slopes @ inverse @ slopes)
-
-
-def complaints(exhausted: bool, verdict: Verdict) -> Iterable[str]:
-    """List what is wrong with a fit."""
-    if exhausted:
-        yield "the call limit was reached before the minimum"
-    if not np.all(np.isfinite(verdict.covariance)):
-        yield "the Hessian is not positive definite, so there are no errors"
-    elif not verdict.edm <= 10 * verdict.goal:  # Minuit's own margin for calling a minimum valid
-        yield f"the estimated distance to the minimum, {verdict.edm:.3g}, is above the goal of {verdict.goal:.3g}"
-    if not math.isfinite(verdict.last.value[0]):
-        yield "the likelihood is not finite at the minimum"

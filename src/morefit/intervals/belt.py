@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import floor, isfinite
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +14,15 @@ from numpy.typing import NDArray
 from morefit.backend import Array
 from morefit.errors import DataError
 from morefit.fit.result import Column, floats, text_table
+from morefit.frozen import freeze, rebuilt
 from morefit.intervals.classic import check_level
 from morefit.intervals.crossing import Region, hull, regions
-from morefit.intervals.held import freeze, rebuilt
 from morefit.intervals.order import ROUNDING, order_statistic
-from morefit.intervals.points import Facts, read_record, write_record
+from morefit.intervals.record import Layout, load_record, pair, save_record
+from morefit.study.facts import Facts
 
 KIND = "morefit neyman belt"
-ARRAYS = ("values", "estimates")
+LAYOUT = Layout(KIND, ("name", "limits", "level", "seed", "seconds"), ("values", "estimates"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,12 +42,9 @@ class NeymanBelt:
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seconds", floats(self.seconds))
-        object.__setattr__(self, "limits", (float(self.limits[0]), float(self.limits[1])))
-        freeze(self)
+        freeze(self, seconds=floats, limits=pair)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return rebuilt(self)
+    __reduce__ = rebuilt
 
     def __len__(self) -> int:
         return len(self.values)
@@ -109,19 +106,12 @@ class NeymanBelt:
 
     def save(self, path: str | Path, facts: Facts | None = None) -> None:
         """Write everything to one npz file with a header in JSON; it appears complete or not at all."""
-        header = {n: getattr(self, n) for n in ("name", "limits", "level", "seed")}
-        arrays = {name: getattr(self, name) for name in ARRAYS}
-        write_record(path, KIND, {**header, "seconds": dict(self.seconds)}, arrays, facts)
+        save_record(self, path, LAYOUT, facts)
 
     @classmethod
     def load(cls, path: str | Path) -> NeymanBelt:
         """Read back what ``save`` wrote, to the last bit."""
-        header, arrays = read_record(path, KIND)
-        try:
-            content: dict[str, Any] = {n: header[n] for n in ("name", "limits", "level", "seed", "seconds")}
-            return cls(**content | {name: arrays[name] for name in ARRAYS})
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{KIND} '{path}': the file is damaged, {error}") from error
+        return load_record(cls, path, LAYOUT)
 
     def __str__(self) -> str:
         bad = int(self.invalid.sum())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import nan, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -15,8 +14,9 @@ from morefit.fit import FitResult
 from morefit.fit.newton import Flags, Minima, Sets, minimise
 from morefit.fit.result import Column, suggest, text_table
 from morefit.fit.rounding import round_pdg
+from morefit.frozen import freeze, rebuilt
 from morefit.intervals.classic import check_level
-from morefit.intervals.held import GOAL, best_fit, cut, freeze, rebuilt, try_minuit
+from morefit.intervals.held import GOAL, best_fit, cut, try_minuit
 from morefit.likelihood import AnyLikelihood, Evaluation, JointLikelihood, Likelihood, unpack
 from morefit.pipeline import Bound, compile_sums
 from morefit.progress import Bar
@@ -51,8 +51,7 @@ class Bootstrap:
     def __post_init__(self) -> None:
         freeze(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return rebuilt(self)
+    __reduce__ = rebuilt
 
     def __len__(self) -> int:
         return len(self.values)

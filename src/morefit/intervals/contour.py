@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log, nan, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,9 @@ from morefit.backend import Array
 from morefit.errors import DataError, FitError
 from morefit.fit import FitResult
 from morefit.fit.newton import Flags
+from morefit.frozen import freeze, rebuilt
 from morefit.intervals.classic import check_level
-from morefit.intervals.held import Held, best_fit, check_floating, check_points, freeze, rebuilt, span
+from morefit.intervals.held import Held, best_fit, check_floating, check_points, span
 from morefit.likelihood import AnyLikelihood
 from morefit.progress import Bar
 
@@ -55,8 +55,7 @@ class Contour:
     def __post_init__(self) -> None:
         freeze(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return rebuilt(self)
+    __reduce__ = rebuilt
 
     @property
     def delta(self) -> Array:

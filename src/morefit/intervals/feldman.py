@@ -7,23 +7,28 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, inf
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.backend import Array
-from morefit.errors import DataError
 from morefit.fit.newton import Flags
 from morefit.fit.result import Column, duration, floats, text_table, words
+from morefit.frozen import freeze, rebuilt
 from morefit.intervals.classic import check_level, two_sided
 from morefit.intervals.crossing import Region, hull, regions
-from morefit.intervals.held import freeze, rebuilt
 from morefit.intervals.order import ROUNDING, Unknown, order_statistic
-from morefit.intervals.points import Facts, read_record, write_record
+from morefit.intervals.record import Layout, load_record, pair, save_record
 from morefit.intervals.tested import TIE
+from morefit.study.facts import Facts
 
 KIND = "morefit feldman-cousins"
+LAYOUT = Layout(
+    KIND,
+    ("name", "names", "best", "limits", "level", "seed", "seconds"),
+    ("values", "t_data", "t", "truths", "clipped"),
+)
 NEAR = 1e-6  # of the spacing: a tested value so close to the best fit is the best fit
 MOST_ROWS = 60  # of a table that somebody reads
 Failed = Literal["above", "below"]  # where t of toys whose fits failed is taken to be
@@ -53,13 +58,9 @@ class FeldmanCousins:
     seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage, added up over workers
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", words(self.names))
-        object.__setattr__(self, "seconds", floats(self.seconds))
-        object.__setattr__(self, "limits", (float(self.limits[0]), float(self.limits[1])))
-        freeze(self)
+        freeze(self, names=words, seconds=floats, limits=pair)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return rebuilt(self)
+    __reduce__ = rebuilt
 
     def __len__(self) -> int:
         return len(self.values)
@@ -163,33 +164,18 @@ class FeldmanCousins:
 
     def save(self, path: str | Path, facts: Facts | None = None) -> None:
         """Write everything to one npz file with a header in JSON; it appears complete or not at all."""
-        header = {
-            "name": self.name, "names": list(self.names), "best": self.best, "limits": self.limits,
-            "level": self.level, "seed": self.seed, "seconds": dict(self.seconds),
-        }  # fmt: skip
-        arrays = {name: getattr(self, name) for name in ARRAYS}
-        write_record(path, KIND, header, arrays, facts)
+        save_record(self, path, LAYOUT, facts)
 
     @classmethod
     def load(cls, path: str | Path) -> FeldmanCousins:
         """Read back what ``save`` wrote, to the last bit; also what ``feldman_cousins(save=...)`` left."""
-        header, arrays = read_record(path, KIND)
-        try:
-            content: dict[str, Any] = {
-                n: header[n] for n in ("name", "names", "best", "limits", "level", "seed", "seconds")
-            }
-            return cls(**content | {name: arrays[name] for name in ARRAYS})
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{KIND} '{path}': the file is damaged, {error}") from error
+        return load_record(cls, path, LAYOUT)
 
     def __str__(self) -> str:
         parts = [headline(self), text_table(table(self)) if len(self) <= MOST_ROWS else "", footline(self)]
         return "\n\n".join(part for part in parts if part)
 
     __repr__ = __str__
-
-
-ARRAYS = ("values", "t_data", "t", "truths", "clipped")
 
 
 # ------------------------------------------------------------------------------------ print

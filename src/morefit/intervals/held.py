@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from math import inf, isfinite, nan
-from typing import Any
 
 import numpy as np
 
@@ -203,18 +202,3 @@ def joined(parts: Sequence[Evaluation]) -> Evaluation:
 def cut(found: Evaluation, rows: list[int]) -> Evaluation:
     """Keep the derivatives by some of the parameters."""
     return Evaluation(found.value, found.gradient[:, rows], found.hessian[:, rows][:, :, rows], found.bad)
-
-
-def freeze(record: Any) -> None:
-    """Make every array of a record a read-only copy."""
-    for one in fields(record):
-        content = getattr(record, one.name)
-        if isinstance(content, np.ndarray):
-            copy = content.copy()
-            copy.flags.writeable = False
-            object.__setattr__(record, one.name, copy)
-
-
-def rebuilt(record: Any) -> tuple[Any, ...]:
-    """Say how to pickle a record, so that its arrays are read-only afterwards as well."""
-    return type(record), tuple(getattr(record, one.name) for one in fields(record))

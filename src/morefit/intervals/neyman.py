@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.backend import Array, Backend, Cpu, choose_backend
+from morefit.backend import Array, Backend
 from morefit.errors import DataError, FitError, ModelError
 from morefit.fit import FitResult
 from morefit.fit.result import suggest
@@ -24,12 +24,15 @@ from morefit.intervals.classic import check_level
 from morefit.intervals.feldman import KIND as FELDMAN
 from morefit.intervals.feldman import FeldmanCousins
 from morefit.intervals.held import LOWER, Held, best_fit, check_floating, check_points, cut, evaluate_in_parts
-from morefit.intervals.points import Facts, Job, read_record, saved_outcomes, total_seconds
+from morefit.intervals.points import Job, saved_outcomes, total_seconds
+from morefit.intervals.record import read_record
 from morefit.intervals.tested import Estimator, Outcome, Tested
 from morefit.likelihood import Likelihood
 from morefit.model import Parameter, Pdf
 from morefit.progress import Bar
-from morefit.study import DaskClient, checked_path, fingerprint, versions
+from morefit.study.facts import Facts, fingerprint, versions
+from morefit.study.saved import checked_path
+from morefit.study.workers import DaskClient, choose_place
 
 
 class Conditional(NamedTuple):
@@ -112,10 +115,6 @@ def pick_seed(seed: int | None, header: Facts) -> int:
     if seed is not None:
         return check_seed(seed)
     return int(header["seed"]) if header else secrets.randbits(63)
-
-
-def choose_place(backend: str | Backend, executor: object) -> Backend:
-    return Cpu(threads=1) if executor is not None and backend == "auto" else choose_backend(backend)
 
 
 def conditional(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sys
-import time
-import zipfile
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
@@ -18,23 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.errors import BackendError, DataError
-from morefit.fit.result import portable
 from morefit.intervals.tested import Outcome, Tell
 from morefit.progress import Bar
-from morefit.study import (
-    IN_FLIGHT,
-    SAVE_SECONDS,
-    SAVE_SHARE,
-    DaskClient,
-    differences,
-    explained,
-    failure_of,
-    workers,
-)  # fmt: skip
-from morefit.toys import morefit_version, write_whole
+from morefit.study.facts import Facts, differences
+from morefit.study.keeper import Keeper
+from morefit.study.workers import IN_FLIGHT, DaskClient, explained, failure_of, workers
 
-VERSION = 1
-Facts = dict[str, Any]
 Numbered = tuple[int, Outcome]
 
 
@@ -62,25 +48,18 @@ class Job:
     collect: Callable[[Mapping[int, Outcome]], Record]
     path: Path | None
     outcomes: dict[int, Outcome] = field(default_factory=dict)
-    changed: bool = False  # since it was written
-    next_write: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.keeper = Keeper(self.path, self.save)
 
     def add(self, point: int, outcome: Outcome) -> None:
         """Take a finished point, and write the file if that is due."""
         self.outcomes[point] = outcome
-        self.changed = True
-        if time.monotonic() >= self.next_write:
-            self.write()
+        self.keeper.note()
 
-    def write(self) -> None:
-        """Write what is finished, if there is a file and something new."""
-        if self.path is None or not self.changed:
-            return
-        begin = time.monotonic()
-        self.collect(dict(sorted(self.outcomes.items()))).save(self.path, self.facts)
-        self.changed = False
-        end = time.monotonic()
-        self.next_write = end + max(SAVE_SECONDS, (end - begin) / SAVE_SHARE)
+    def save(self, path: Path) -> None:
+        """Write what is finished."""
+        self.collect(dict(sorted(self.outcomes.items()))).save(path, self.facts)
 
     def resume(self, facts: Facts, outcomes: Mapping[int, Outcome]) -> None:
         """Take over finished points from a file, if it is of the same job."""
@@ -106,7 +85,7 @@ class Job:
                 f"{self.what}: the workers are gone ({error}); finished: {self.state()}"
             ) from error
         finally:
-            self.write()
+            self.keeper.write()
         return dict(sorted(self.outcomes.items()))
 
     def collect_from(self, source: Generator[Numbered, None, None], bar: Bar) -> None:
@@ -164,32 +143,6 @@ def elsewhere(
 
 def untold(done: int) -> None:
     """Keep it to oneself: on a worker there is nobody to tell."""
-
-
-# ------------------------------------------------------------------------------------ files
-
-
-def write_record(
-    path: str | Path, kind: str, header: Facts, arrays: Mapping[str, NDArray[Any]], facts: Facts | None
-) -> None:
-    """Write an npz file with a header in JSON; it appears complete or not at all."""
-    known = {"format": kind, "version": VERSION, "morefit": morefit_version(), "facts": facts}
-    text = json.dumps({name: portable(x) for name, x in {**header, **known}.items()}, allow_nan=False)
-    write_whole(Path(path), {"header": np.array(text), **arrays})
-
-
-def read_record(path: str | Path, kind: str) -> tuple[Facts, dict[str, NDArray[Any]]]:
-    """Return header and arrays of a file, if it holds this kind of result."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(str(arrays.pop("header")))
-        found = header["format"], header["version"]
-    except (KeyError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
-        raise DataError(f"{kind} '{path}': the file holds no such result, {error}") from error
-    if found != (kind, VERSION):
-        raise DataError(f"{kind} '{path}': must be version {VERSION} of a {kind}, got {found[0]}, {found[1]}")
-    return header, arrays
 
 
 def total_seconds(outcomes: Mapping[int, Outcome]) -> dict[str, float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import nan
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +13,9 @@ from morefit.backend import Array
 from morefit.errors import FitError
 from morefit.fit import FitResult
 from morefit.fit.newton import Flags
+from morefit.frozen import freeze, rebuilt
 from morefit.intervals.classic import bisect, check_level, two_sided
-from morefit.intervals.held import Held, best_fit, check_floating, check_points, freeze, rebuilt, span
+from morefit.intervals.held import Held, best_fit, check_floating, check_points, span
 from morefit.likelihood import AnyLikelihood
 from morefit.progress import Bar
 
@@ -44,8 +44,7 @@ class Profile:
     def __post_init__(self) -> None:
         freeze(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return rebuilt(self)
+    __reduce__ = rebuilt
 
     @property
     def delta(self) -> Array:

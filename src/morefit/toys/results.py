@@ -1,71 +1,30 @@
-"""What a study of many toys found: values, errors, pulls, coverage, and how it looks in print."""
+"""The results of many toys, and what can be asked of them: pulls, biases, coverages, files."""
 
 from __future__ import annotations
 
-import html
-import json
-import os
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, fields
-from importlib import metadata
+from dataclasses import dataclass, field
 from itertools import pairwise
-from math import isfinite, isnan, nan, sqrt
+from math import isnan, nan, sqrt
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from morefit.archive import UNREADABLE, morefit_version, read_archive, write_archive
 from morefit.backend import Array
 from morefit.errors import DataError, ModelError
-from morefit.fit.result import (
-    BAD,
-    GOOD,
-    Column,
-    Frozen,
-    duration,
-    floats,
-    html_table,
-    portable,
-    suggest,
-    text_table,
-    words,
-)
-from morefit.fit.rounding import round_pdg
+from morefit.fit.result import Frozen, floats, portable, suggest, words
+from morefit.frozen import freeze, read_only, rebuilt
+from morefit.toys.printed import LEVELS, Compared, Report, Row, as_html, as_text
+from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
 
 HOW = ("newton", "newton, another start", "minuit", "failed")
 FORMAT = "morefit toy results"
 VERSION = 1
-LEVELS = (0.6827, 0.9545)  # of the coverages printed
-SUSPICIOUS = 4.0  # standard deviations: further off is said in words
 ARRAYS = ("values", "errors", "nll", "edm", "valid", "how", "events")
-
-
-class PullSummary(NamedTuple):
-    """Mean and width of pulls, each with its error: 0 and 1 for honest errors and no bias."""
-
-    mean: float
-    mean_error: float
-    width: float
-    width_error: float
-
-
-class Bias(NamedTuple):
-    """How far the mean of the fitted values is from the truth."""
-
-    value: float
-    error: float
-
-
-class Coverage(NamedTuple):
-    """The fraction of toys whose interval holds the truth, and the Clopper-Pearson interval of it (68.27 %)."""
-
-    fraction: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,14 +50,12 @@ class ToyResults:
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            object.__setattr__(self, one.name, CONVERT[one.name](getattr(self, one.name)))
+        freeze(self, **CONVERT)
         problems = [*wrong_shapes(self), *wrong_entries(self)]
         if problems:
             raise DataError(f"toy results: {'; '.join(problems)}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ToyResults, tuple(getattr(self, one.name) for one in fields(self))
+    __reduce__ = rebuilt
 
     def __len__(self) -> int:
         return len(self.values)
@@ -175,7 +132,7 @@ class ToyResults:
         }  # fmt: skip
         arrays = {name: getattr(self, name) for name in ARRAYS}
         arrays |= {f"statistic_{k}": column for k, column in enumerate(self.statistics.values())}
-        write_whole(Path(path), {"header": np.array(json.dumps(header, allow_nan=False)), **arrays})
+        write_archive(Path(path), header, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> ToyResults:
@@ -204,18 +161,12 @@ class ToyResults:
         return self.valid if valid_only else np.ones(len(self), bool)
 
     def __str__(self) -> str:
-        head = "\n".join([headline(self), *(f"  {line}" for line in details(self))])
-        return "\n\n".join([head, *map(text_table, tables(self)), *footlines(self)])
+        return as_text(report(self))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        good = bool(self.valid.all()) and not any(remark(self, name) for name in self.names)
-        style = f"background:{GOOD if good else BAD};padding:4px"
-        lines = "".join(f"<br>{html.escape(line)}" for line in details(self))
-        head = f'<p style="{style}"><b>{html.escape(headline(self))}</b>{lines}</p>'
-        feet = "".join(f"<p>{html.escape(line)}</p>" for line in footlines(self))
-        return f"{head}{''.join(map(html_table, tables(self)))}{feet}"
+        return as_html(report(self))
 
 
 # ------------------------------------------------------------------------------------ fields
@@ -225,9 +176,7 @@ def frozen(kind: type[np.generic] | None) -> Callable[[Any], NDArray[Any]]:
     """Return what makes a read-only copy of one kind, or of whatever kind it is."""
 
     def convert(items: Any) -> NDArray[Any]:
-        array = np.array(items, dtype=kind)
-        array.flags.writeable = False
-        return array
+        return read_only(np.array(items, dtype=kind))
 
     return convert
 
@@ -309,62 +258,14 @@ def gaps(pieces: Sequence[ToyResults]) -> Iterator[str]:
             yield f"toys from {other.first} to {min(end, other.first + len(other)) - 1} come twice"
 
 
-# ------------------------------------------------------------------------------------ numbers
-
-
-def moments(numbers: Array) -> tuple[float, float, int]:
-    """Return mean, standard deviation and count; nan where there are too few numbers."""
-    count = len(numbers)
-    with np.errstate(invalid="ignore"):
-        mean = float(np.mean(numbers)) if count else nan
-        return mean, float(np.std(numbers, ddof=1)) if count > 1 else nan, count
-
-
-def clopper_pearson(hits: int, total: int, level: float = 0.6827) -> Coverage:
-    """Return a fraction with its exact central interval; all of [0, 1] if there was no trial."""
-    from scipy.special import betaincinv  # type: ignore[import-untyped]  # slow, and only coverages need it
-
-    if not total:
-        return Coverage(nan, 0.0, 1.0)
-    tail = (1 - level) / 2
-    low = float(betaincinv(hits, total - hits + 1, tail)) if hits else 0.0
-    high = float(betaincinv(hits + 1, total - hits, 1 - tail)) if hits < total else 1.0
-    return Coverage(hits / total, low, high)
-
-
 # ------------------------------------------------------------------------------------ files
-
-
-def morefit_version() -> str:
-    """Return the version of the package installed; a checkout may have none."""
-    try:
-        return metadata.version("morefit")
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def write_whole(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write an npz file beside its place and move it there when it is complete."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:  # also Ctrl-C: leave nothing half-written behind
-        with suppress(OSError):
-            part.unlink()
-        raise
 
 
 def read_whole(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return header and arrays of a file, if it holds toy results of this version."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(str(arrays.pop("header")))
-    except (KeyError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+        header, arrays = read_archive(path)
+    except UNREADABLE as error:
         raise DataError(f"toy results '{path}': not written by ToyResults.save(), {error}") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise DataError(f"toy results '{path}': not written by ToyResults.save()")
@@ -377,101 +278,20 @@ def read_whole(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 # ------------------------------------------------------------------------------------ print
 
 
-def headline(toys: ToyResults) -> str:
-    """Return the one line to read first."""
-    bad = len(toys) - int(toys.valid.sum())
-    verdict = "all valid" if not bad else f"{bad} NOT VALID ({100 * bad / len(toys):.2g} %)"
-    return f"toy study: {len(toys)} toys, {verdict}" if len(toys) else "toy study: no toys"
-
-
-def details(toys: ToyResults) -> list[str]:
-    """Return how the results were obtained, and from what."""
-    counts = np.bincount(toys.how, minlength=len(HOW))
-    ways = "; ".join(f"{way}: {count}" for way, count in zip(HOW, counts, strict=True) if count)
-    numbers = f"toys {toys.first} to {toys.first + len(toys) - 1}" if len(toys) else "none"
-    lines = [f"obtained by {ways}", event_counts(toys)] if len(toys) else []
-    return [*lines, f"seed {toys.seed}, {numbers}"]
-
-
-def event_counts(toys: ToyResults) -> str:
-    least, most = int(toys.events.min()), int(toys.events.max())
-    if least == most:
-        return f"{least} events each"
-    return f"{least} to {most} events, {toys.events.mean():.6g} on average"
-
-
-def tables(toys: ToyResults) -> list[list[Column]]:
-    """Return the table of the parameters, and that of the user's own numbers if there are any."""
-    own = [
-        name for name, column in toys.statistics.items() if column.ndim == 1 and column.dtype.kind in "biuf"
-    ]
-    return [parameter_table(toys), *([statistics_table(toys, own)] if own and len(toys) else [])]
-
-
-def parameter_table(toys: ToyResults) -> list[Column]:
-    """Return one row per parameter; what concerns the truth is left empty where there is none."""
-    rows = [parameter_row(toys, name) for name in toys.names]
-    headings = (
-        "truth", "mean value", "bias", "+-", "pull mean", "+-", "pull width", "+-",
-        *(f"coverage {100 * level:g} %" for level in LEVELS),
+def report(toys: ToyResults) -> Report:
+    """Put together what is printed of toys."""
+    counts = np.bincount(toys.how, minlength=len(HOW)).tolist()
+    return Report(
+        len(toys), int(toys.valid.sum()), dict(zip(HOW, counts, strict=True)), toys.events, toys.seed, toys.first,
+        [row(toys, name) for name in toys.names], toys.statistics, toys.seconds,
     )  # fmt: skip
-    cells = list(zip(*rows, strict=True)) or [()] * (len(headings) + 1)
-    numeric = [Column(heading, column) for heading, column in zip(headings, cells[:-1], strict=True)]
-    remarks = [Column("", cells[-1], numeric=False)] if any(cells[-1]) else []
-    first = Column("parameter", toys.names, numeric=False)
-    return [first, *(numeric if toys.names else []), *remarks]
 
 
-def parameter_row(toys: ToyResults, name: str) -> list[str]:
-    """Return the cells of one parameter, the last of them a remark."""
+def row(toys: ToyResults, name: str) -> Row:
+    """Sum up the valid toys for one parameter."""
     mean, width, count = moments(toys.values[toys.valid, toys.names.index(name)])
-    if isnan(toys.truth.get(name, nan)):
-        value, _ = round_pdg(mean, width / sqrt(count) if count > 1 else nan)
-        return ["", value, *[""] * 6, *[""] * len(LEVELS), remark(toys, name)]
-    bias, pulls = toys.bias(name), toys.pull_summary(name)
-    shown = round_pdg(bias.value, bias.error)
-    value, _ = round_pdg(mean, bias.error)
-    pull_cells = [*round_pdg(pulls.mean, pulls.mean_error), *round_pdg(pulls.width, pulls.width_error)]
-    covered = [coverage_cell(toys.coverage(name, level)) for level in LEVELS]
-    return [f"{toys.truth[name]:.8g}", value, *shown, *pull_cells, *covered, remark(toys, name)]
-
-
-def coverage_cell(coverage: Coverage) -> str:
-    """Write a coverage with digits enough for its interval."""
-    digits = 3 if coverage.high - coverage.low > 0.003 else 4
-    fraction, low, high = (f"{x:.{digits}f}" for x in coverage)
-    return f"{fraction} [{low}, {high}]"
-
-
-def remark(toys: ToyResults, name: str) -> str:
-    """Say in words what is off with a parameter, or nothing."""
-    if isnan(toys.truth.get(name, nan)):
-        return "not generated"
-    mean, mean_error, width, width_error = toys.pull_summary(name)
-    found = []
-    for what, off, error in (("PULL MEAN", mean, mean_error), ("PULL WIDTH", width - 1, width_error)):
-        if not isfinite(off) or not isfinite(error):
-            found.append(f"{what} UNKNOWN")
-        elif abs(off) > SUSPICIOUS * error:
-            found.append(f"{what} OFF" + (f" BY {abs(off) / error:.1f} SIGMA" if error else ""))
-    return ", ".join(found)
-
-
-def statistics_table(toys: ToyResults, names: Sequence[str]) -> list[Column]:
-    """Return mean, standard deviation and range of the user's own numbers, over all toys."""
-    found = [toys.statistics[name].astype(np.float64) for name in names]
-    return [
-        Column("statistic", names, numeric=False),
-        Column("mean", [f"{moments(column)[0]:.6g}" for column in found]),
-        Column("deviation", [f"{moments(column)[1]:.6g}" for column in found]),
-        Column("least", [f"{column.min():.6g}" for column in found]),
-        Column("most", [f"{column.max():.6g}" for column in found]),
-    ]
-
-
-def footlines(toys: ToyResults) -> list[str]:
-    """Return how long each stage took."""
-    times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in toys.seconds.items())
-    bad = len(toys) - int(toys.valid.sum())
-    note = [f"the table is of the {len(toys) - bad} valid toys"] if bad else []
-    return [*note, *([times] if times else [])]
+    truth = toys.truth.get(name, nan)
+    if isnan(truth):
+        return Row(name, mean, width / sqrt(count) if count > 1 else nan)
+    bias, coverages = toys.bias(name), tuple(toys.coverage(name, level) for level in LEVELS)
+    return Row(name, mean, bias.error, Compared(truth, bias, toys.pull_summary(name), coverages))

@@ -1,0 +1,106 @@
+"""Time the OpenCL backend on the device at hand, with checks against the CPU: ``python benchmarks/device.py``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import morefit as mf
+from models import MODELS
+from morefit.backend.opencl import OpenCL, devices
+from morefit.fit.ensemble import Ensemble
+from morefit.generate import Sampler
+
+
+def best(function: Any, repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def time_sums(name: str, events: int, repeats: int) -> list[dict[str, Any]]:
+    """Time value, gradient and Hessian, in ps an event, and compare them with the CPU's."""
+    make_model, draw = MODELS[name]
+    model, few = make_model(), draw(min(events, 1_000_000))
+    data = {n: np.resize(c, events) for n, c in few.items()}
+    ours, judge = mf.Likelihood(model, data, backend=OpenCL()), mf.Likelihood(model, data)
+    point = ours.points([p.start for p in ours.parameters])[0]
+    rows = []
+    for order, what in enumerate(("value", "gradient", "hessian")):
+        found, expected = ours.evaluate_full(point, order), judge.evaluate_full(point, order)
+        off = abs(found.value[0] / expected.value[0] - 1)
+        seconds = best(lambda o=order: ours.evaluate_full(point, o), repeats)
+        rows.append({"model": name, "what": what, "events": events, "us": seconds * 1e6,
+                     "ps_per_event": seconds / events * 1e12, "off": off})  # fmt: skip
+    return rows
+
+
+def time_draw(name: str, events: int, repeats: int) -> dict[str, Any]:
+    model = MODELS[name][0]()
+    sampler = Sampler(model, {p.name: p.start for p in model.parameters}, OpenCL())
+    sizes = np.array([events])
+    sampler.draw(sizes, 1)
+    seconds = best(lambda: sampler.draw(sizes, 1), repeats)
+    return {"model": name, "what": "draw", "events": events, "ps_per_event": seconds / events * 1e12}
+
+
+def time_toys(name: str, events: int, toys: int, repeats: int) -> dict[str, Any]:
+    """Time whole toys, in us each, and compare the first with the CPU's."""
+    model = MODELS[name][0]()
+    start = {p.name: p.start for p in model.parameters}
+    ours, judge = (Ensemble(model, model, start, start, 5, b) for b in (OpenCL(), mf.Cpu()))
+    sizes = np.full(toys, events)
+    begin = time.perf_counter()
+    job = ours.whole_fit()
+    assert job is not None
+    ours.backend.fit_whole(job, sizes[:2], 5, 0)
+    first = time.perf_counter() - begin
+    rows = ours.backend.fit_whole(job, sizes, 5, 0)
+    assert rows is not None
+    seconds = best(lambda: ours.backend.fit_whole(job, sizes, 5, 0), repeats)
+    other = judge.whole_fit()
+    assert other is not None
+    expected = judge.backend.fit_whole(other, sizes[:32], 5, 0)
+    return {"model": name, "what": "toys", "events": events, "toys": toys, "us_per_toy": seconds / toys * 1e6,
+            "first_s": first, "converged": float(np.mean(rows[:, job.status] == 1.0)),
+            "off": float(np.max(np.abs(rows[:32, : job.status] - expected[:, : job.status])))}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", default="benchmarks/device.json")
+    parser.add_argument("--small", action="store_true", help="sizes for a CPU")
+    options = parser.parse_args()
+    print(*devices(), sep="\n")
+    rows: list[dict[str, Any]] = []
+
+    def keep(*found: dict[str, Any]) -> None:
+        rows.extend(found)
+        for row in found:
+            print(
+                {k: round(v, 4) if isinstance(v, float) and v > 1e-3 else v for k, v in row.items()},
+                flush=True,
+            )
+
+    scale = 1000 if options.small else 1
+    for name in MODELS:
+        for events in (1_000, 1_000_000 // scale, 100_000_000 // scale):
+            keep(*time_sums(name, events, 20))
+        keep(time_draw(name, 100_000_000 // scale, 3))
+        for events, toys in ((1_000, 200_000), (10_000, 20_000), (100_000, 2_000)):
+            keep(time_toys(name, events // (10 if options.small else 1), max(toys // scale, 4), 3))
+    Path(options.json).write_text(
+        json.dumps({"devices": [str(d) for d in devices()], "rows": rows}, indent=1)
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+// kernel value (SUM, DOUBLE) in OpenCL C
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define GROUP 128  // work items in a group
+#define BLOCK 1024  // events in a block
+typedef double real;  // of the lines of an event
+
+__kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
+{
+    const int set = get_global_id(0);
+    if (set >= sets) return;
+    const double p_mu = parameters[set * 2 + 0];
+    const double p_sigma = parameters[set * 2 + 1];
+    const double p1 = 5.0 - p_mu;
+    const double p2 = 1.0 / p_sigma;
+    const double p3 = p1 * p2;
+    const double p4 = (-5.0) - p_mu;
+    const double p5 = p2 * p4;
+    const double p7 = p3 - p5;
+    const double p8 = (-0.35355339059327373) * p7;
+    const double p9 = p3 + p5;
+    const double p10 = fabs(p9);
+    const double p11 = 0.35355339059327373 * p10;
+    const double p12 = p8 + p11;
+    const double p13 = erfc(p12);
+    const double p14 = 0.35355339059327373 * p7;
+    const double p15 = p14 + p11;
+    const double p16 = erfc(p15);
+    const double p18 = p13 - p16;
+    const double p19 = p_sigma * p18;
+    const double p20 = log(p19);
+    const double p22 = (-0.22579135264472733) - p20;
+    const double p23 = p_sigma * p_sigma;
+    const double p24 = 1.0 / p23;
+    const double p25 = (-0.5) * p24;
+    scalars[set * 3 + 0] = p22;
+    scalars[set * 3 + 1] = p25;
+    scalars[set * 3 + 2] = p_mu;
+}
+
+// add scratch[word][item] over the items of a group, always in the same order
+void add_items(__local double *scratch, const int words, const int item, __global double *partial)
+{
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int half_way = GROUP / 2; half_way > 0; half_way /= 2) {
+        for (int k = item; k < words * half_way; k += GROUP) {
+            __local double *row = scratch + k / half_way * GROUP + k % half_way;
+            row[0] += row[half_way];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (int k = item; k < words; k += GROUP) partial[k] = scratch[k * GROUP];
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
+    __global const double *scalars,
+    __global const int *task_set, __global const int *first_task,
+    __global const long *starts, __global const long *stops, const int bounds_step,
+    __global double *partials,
+    __global const real *c_x_all, const long c_x_step)
+{
+    const int task = get_group_id(0), item = get_local_id(0), set = task_set[task];
+    const long first = starts[set * bounds_step];
+    const long begin = first + (long)(task - first_task[set]) * BLOCK;
+    const int count = (int)min(stops[set * bounds_step] - begin, (long)BLOCK);
+    const real s_b1 = (real)scalars[set * 3 + 0];
+    const real s_b0 = (real)scalars[set * 3 + 1];
+    const real s_mu = (real)scalars[set * 3 + 2];
+    __local double scratch[2 * GROUP];
+    __global double *partial = partials + (long)task * 2;
+    double sum0 = 0.0, lost0 = 0.0;
+    for (int k = item; k < count; k += GROUP) {
+        const long event = begin + k;
+        const real c_x = c_x_all[c_x_step * set + event];
+        const real v1 = c_x - s_mu;
+        const real v2 = v1 * v1;
+        const real v3 = s_b0 * v2;
+        const real v4 = s_b1 + v3;
+        const double new0 = sum0 + v4, part0 = new0 - sum0;
+        lost0 += (sum0 - (new0 - part0)) + (v4 - part0);
+        sum0 = new0;
+    }
+    scratch[0 * GROUP + item] = sum0;
+    scratch[1 * GROUP + item] = lost0;
+    add_items(scratch, 2, item, partial + 0);
+}
+
+// add a number, and to the correction what the addition loses (Knuth's two-sum)
+void add(double *sum, double *correction, const double x)
+{
+    const double total = *sum + x, part = total - *sum;
+    *correction += (*sum - (total - part)) + (x - part);
+    *sum = total;
+}
+
+// the logarithm of a product from that of its mantissas and its exponent; log(2) in two parts, so that it is exact
+double logarithm(const double high, const double low, const double exponent)
+{
+    double sum = exponent * 0.6931471824645996, lost = 0.0;
+    add(&sum, &lost, high);
+    return sum + (lost + exponent * (-1.904654299957768e-09) + low);
+}
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void combine(
+    __global const int *first_task, __global const double *partials, __global double *totals,
+    __global const double *scalars, __global const long *starts, __global const long *stops, const int bounds_step,
+    __global double *out)
+{
+    const int set = get_group_id(0), item = get_local_id(0);
+    __global double *high = totals + (long)set * 4, *low = high + 2;
+    __global double *row = out + (long)set * 2;
+    __local double sums[GROUP], corrections[GROUP];
+    const int lane = item / 2, column = item % 2;
+    for (int from = 0; from < 2; from += 2) {
+        const int word = from + column;
+        const int mine = lane < 64 && word < 2;
+        double sum = 0.0, correction = 0.0;
+        if (mine)
+            for (int task = first_task[set] + lane; task < first_task[set + 1]; task += 64)
+                add(&sum, &correction, partials[(long)task * 2 + word]);
+        sums[item] = sum;
+        corrections[item] = correction;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (mine && lane == 0) {
+            for (int other = item + 2; other < 128; other += 2) {
+                add(&sum, &correction, sums[other]);
+                correction += corrections[other];
+            }
+            high[word] = sum;
+            low[word] = correction;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    if (item == 0) {
+        row[0] = (high[0] + (low[0] + (high[1] + low[1])));
+        row[1] = 0.0;
+    }
+}
