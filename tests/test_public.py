@@ -11,8 +11,8 @@ import morefit as mf
 
 EXPECTED = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "DataError", "Dataset", "Density", "Explanation",
-    "Exponential", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "Parameter",
-    "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "explain", "fit", "gaussian_constraint", "generate",
+    "Exponential", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "Parameter",
+    "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "explain", "fit", "gaussian_constraint", "generate",
     "intervals", "physics", "toy_study", "where",
 ]  # fmt: skip
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

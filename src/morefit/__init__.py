@@ -1,7 +1,7 @@
 """Maximum-likelihood fits with densities compiled just in time."""
 
 from morefit import intervals, physics
-from morefit.backend import Cpu
+from morefit.backend import Cpu, OpenCL, devices
 from morefit.data import Dataset
 from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, MorefitError
 from morefit.explain import Explanation, explain
@@ -28,7 +28,8 @@ from morefit.toys import ToyResults
 __all__ = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "DataError", "Dataset", "Density", "Explanation",
     "Exponential", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError",
-    "Observable", "Parameter", "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "explain",
-    "fit", "gaussian_constraint", "generate", "intervals", "physics", "toy_study", "where",
+    "Observable", "OpenCL", "Parameter", "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform",
+    "devices", "explain", "fit", "gaussian_constraint", "generate", "intervals", "physics", "toy_study",
+    "where",
 ]  # fmt: skip
 __version__ = "0.1.0"

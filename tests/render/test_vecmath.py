@@ -419,8 +419,12 @@ def test_text_is_the_same_each_time_and_holds_each_function_once(vector: Vector)
     texts, declarations = define(FUNCTIONS, vector)
     assert (texts, declarations) == define(reversed(FUNCTIONS), vector)
     heads = [t.splitlines()[0] for t in texts]
-    assert len(set(heads)) == len(heads) == len(FUNCTIONS) + len(FAR)
-    assert all(t.startswith(f"define internal {vector.type} @mf_") for t in texts)
+    assert len(set(heads)) == len(heads)
+    own = [
+        head for head in heads if f"_{vector.suffix}(" in head
+    ]  # what is widened calls functions of doubles too
+    assert len(own) == len(FUNCTIONS) + len(FAR)
+    assert all(head.startswith(f"define internal {vector.type} @mf_") for head in own)
 
 
 def test_width_sixteen_compiles_and_agrees(name: str) -> None:

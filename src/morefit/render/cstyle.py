@@ -32,7 +32,6 @@ class Dialect:
     bits: str  # the bits of a double as an integer
     from_bits: str
     word: str  # the type of an unsigned integer of 64 bits
-    half_word: str  # ... and of 32
     high_product: str  # the upper half of a product of 32-bit integers
     count_up: str  # adds to an integer that all groups share
 
@@ -52,7 +51,6 @@ OPENCL = Dialect(
     bits="as_ulong({0})",
     from_bits="as_double({0})",
     word="ulong",
-    half_word="uint",
     high_product="mul_hi({0}, {1})",
     count_up="atomic_add({0}, {1});",
 )
