@@ -1,7 +1,6 @@
 // kernel value (SUM, DOUBLE) in OpenCL C
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define GROUP 128  // work items in a group
-#define BLOCK 1024  // events in a block
 typedef double real;  // of the lines of an event
 
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
@@ -111,15 +110,15 @@ void add_items(__local double *scratch, const int words, const int item, __globa
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     __global const double *scalars,
-    __global const int *task_set, __global const int *first_task,
+    __global const int *task_set, __global const int *first_task, const int block,
     __global const long *starts, __global const long *stops, const int bounds_step,
     __global double *partials,
     __global const real *c_m_all, const long c_m_step)
 {
     const int task = get_group_id(0), item = get_local_id(0), set = task_set[task];
     const long first = starts[set * bounds_step];
-    const long begin = first + (long)(task - first_task[set]) * BLOCK;
-    const int count = (int)min(stops[set * bounds_step] - begin, (long)BLOCK);
+    const long begin = first + (long)(task - first_task[set]) * block;
+    const int count = (int)min(stops[set * bounds_step] - begin, (long)block);
     const real s_b0 = (real)scalars[set * 5 + 0];
     const real s_e0 = (real)scalars[set * 5 + 1];
     const real s_b2 = (real)scalars[set * 5 + 2];

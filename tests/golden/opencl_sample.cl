@@ -1,7 +1,6 @@
 // kernel sample (SAMPLE, DOUBLE) in OpenCL C
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define GROUP 128  // work items in a group
-#define BLOCK 1024  // events in a block
 typedef double real;  // of the lines of an event
 
 // a number in [0, 1) of 53 bits
@@ -26,7 +25,7 @@ void philox(uint c0, uint c1, uint c2, uint c3, const ulong seed, double *unifor
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sample(
     __global const double *scalars,
-    __global const int *task_set, __global const int *first_task,
+    __global const int *task_set, __global const int *first_task, const int block,
     __global const long *starts, __global const long *stops, const int bounds_step,
     const ulong seed, const ulong first_toy, __global int *report,
     __global double *out0,
@@ -34,8 +33,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sample(
 {
     const int task = get_group_id(0), item = get_local_id(0), set = task_set[task];
     const long first = starts[set * bounds_step];
-    const long begin = first + (long)(task - first_task[set]) * BLOCK;
-    const int count = (int)min(stops[set * bounds_step] - begin, (long)BLOCK);
+    const long begin = first + (long)(task - first_task[set]) * block;
+    const int count = (int)min(stops[set * bounds_step] - begin, (long)block);
     const ulong toy = first_toy + set;
     int overs = 0, fails = 0;
     for (int k = item; k < count; k += GROUP) {

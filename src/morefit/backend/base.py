@@ -111,6 +111,7 @@ class WholeFit:
     row_names: tuple[str, ...]  # of the numbers that a step reads
     start: Array  # those numbers to begin with
     kept: int  # so many of them a step writes
+    told: int  # the first so many of those are the result
     first_sum: int  # the row of the first sum
     status: int  # the row that says whether to go on: 0
     parameters: Array  # all parameters of the sums, fixed ones at their values
@@ -134,7 +135,7 @@ class Backend(Protocol):
     def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
         """Draw and fit a toy for each size; None if this backend cannot.
 
-        Each row: what the last step wrote, the steps taken, how often a density was above its envelope, and how
+        Each row: what the last step has to tell, the steps taken, how often a density was above its envelope, and how
         often no candidate was accepted.
         """
         ...

@@ -24,6 +24,9 @@ from morefit.render.opencl import MOST_EVENTS, Shape, functions_of, render, word
 MOST_PROGRAMS = 256  # kept built in this process
 MOST_KEPT = 1 << 25  # bytes; larger workspaces are not kept between calls
 MOST_ITEMS = 512  # in a work-group
+CPU_BLOCK = 4096  # events that a group takes on a CPU
+FEWEST_EVENTS = 8  # for an item of a GPU
+GROUPS_WANTED = 4096  # at least, to keep a large GPU busy
 Kind = type[np.float64] | type[np.float32]
 KINDS: dict[Precision, Kind] = {Precision.DOUBLE: np.float64, Precision.SINGLE: np.float32}
 
@@ -140,15 +143,25 @@ class Device:
         return min(wish, 1 << (int(self.device.max_work_group_size).bit_length() - 1))
 
     def shape(self, group: int | None) -> Shape:
-        """Divide the work: some events for each item of a GPU, larger blocks on a CPU."""
+        """Divide the work into groups of the items wished for, or of what suits the device."""
         items = group or self.group
         if items > self.device.max_work_group_size:
             raise BackendError(
                 f"backend 'opencl': work_group must be at most {self.device.max_work_group_size} on"
                 f" {self.info.name}, got {items}"
             )
-        block = 4096 if self.info.kind == "CPU" else 8 * items
-        return Shape(items, min(block, MOST_EVENTS * items))
+        return Shape(items)
+
+    def block(self, group: int, events: Events) -> int:
+        """Return how many events a group takes; it depends on the events alone, so results have the same bits.
+
+        Adding up the items of a group costs about as much as a few events each; so many events make large blocks,
+        but never so large that part of the device is idle.
+        """
+        if self.info.kind == "CPU":
+            return min(CPU_BLOCK, MOST_EVENTS * group)
+        each = events.count // (group * GROUPS_WANTED) if events.shared else FEWEST_EVENTS
+        return group * min(max(each, FEWEST_EVENTS), MOST_EVENTS)
 
     @contextlib.contextmanager
     def watched(self, doing: str) -> Iterator[None]:
@@ -391,7 +404,8 @@ class Workspace:
         self.keep = (launch.columns, launch.tables, launch.starts, launch.stops)  # not launch: it keeps us
         self.size = 0
         self.sent: tuple[Any, Any] | None = None  # the last parameters, on their way
-        blocks: Integers = -(-events.sizes(sets) // program.shape.block)
+        block = self.device.block(self.group, events)
+        blocks: Integers = -(-events.sizes(sets) // block)
         self.tasks = int(blocks.sum())
         self.first_task = self.device.send(np.concatenate([[0], np.cumsum(blocks)]).astype(np.int32))
         self.task_set = self.device.send(np.repeat(np.arange(sets, dtype=np.int32), blocks))
@@ -407,7 +421,7 @@ class Workspace:
             for column, step in zip(launch.columns, launch.steps, strict=True)
             for part in (column.buffer, np.int64(step))
         ]
-        head = (self.scalars, self.task_set, self.first_task, *self.bounds)
+        head = (self.scalars, self.task_set, self.first_task, np.int32(block), *self.bounds)
         self.loop_arguments = (head, (*columns, *launch.tables))
 
     def room(self, *shape: int) -> Any:

@@ -50,8 +50,8 @@ def run_whole_fits(
     memory = device.allocate(each * most)
     fixed = [device.send(np.asarray(a, np.float64)) for a in (job.parameters, job.start)]
     tables = [device.send(np.array(t.array)) for t in job.sampler.kernel.tables]
-    results = np.empty((len(sizes), job.kept + 3))
-    out = device.allocate(8 * most * (job.kept + 3))
+    results = np.empty((len(sizes), job.told + 3))
+    out = device.allocate(8 * most * (job.told + 3))
     for first in range(0, len(sizes), most):
         part = np.ascontiguousarray(sizes[first : first + most], np.int32)
         here = device.send(part)
@@ -64,6 +64,6 @@ def run_whole_fits(
 def shape_of(job: WholeFit, group: int, most_events: int) -> FitShape:
     room = -(-max(most_events, 1) // STEP) * STEP
     return FitShape(
-        group, room, job.observables, job.derived, job.row_names, job.kept, job.first_sum, job.status,
+        group, room, job.observables, job.derived, job.row_names, job.kept, job.told, job.first_sum, job.status,
         job.places, job.most_steps,
     )  # fmt: skip

@@ -18,7 +18,7 @@ from morefit.render.llvm import Target
 
 def shape_of(job: WholeFit, lanes: int) -> Shape:
     return Shape(
-        lanes, tuple(job.places), job.sums.kernel.outputs + 1, job.first_sum, len(job.start), job.kept,
+        lanes, tuple(job.places), job.sums.kernel.outputs + 1, job.first_sum, len(job.start), job.kept, job.told,
         PADDING, job.status,
     )  # fmt: skip
 
@@ -50,7 +50,7 @@ def run_whole_fits(
     sums = native(job.sums)
     shape = shape_of(job, sums.target.width)
     code = find_code(drive_text(shape), ["drive"])
-    results = np.empty((len(sizes), job.kept + 3))
+    results = np.empty((len(sizes), job.told + 3))
     counter = np.zeros(1, np.int64)
     threads = max(min(sums.threads, len(sizes)), 1)
     contexts = take_contexts(job, shape, threads, int(sizes.max(initial=0)))

@@ -128,6 +128,7 @@ class Ensemble:
             step.reads,
             self.first_rows(step),
             step.kept,
+            step.told,
             step.place("new_value"),
             step.place("status"),
             self.start_values,

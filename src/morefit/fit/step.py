@@ -27,6 +27,7 @@ class Step:
     writes: tuple[str, ...]
     exprs: tuple[Expr, ...]  # one for each row written
     kept: int  # so many rows written are the state that is read again
+    told: int  # the first so many of them are what a fit reports
 
     def place(self, name: str) -> int:
         return self.reads.index(name)
@@ -43,15 +44,13 @@ def triangle_names(prefix: str, count: int) -> list[str]:
 @lru_cache(maxsize=MOST_PARAMETERS)
 def make_step(count: int) -> Step:
     """Write the step for so many parameters."""
-    state = [
-        *names("trial", count), "status", *names("x", count), "value", *names("g", count),
-        *triangle_names("h", count), "damping", "edm", *names("error", count),
-    ]  # fmt: skip
+    told = [*names("trial", count), "status", *names("x", count), "value", "edm", *names("error", count)]
+    state = [*told, *names("g", count), *triangle_names("h", count), "damping"]
     found = ["new_value", *names("new_g", count), *triangle_names("new_h", count), "bad"]
     given = [*names("low", count), *names("high", count), "goal"]
     reads = (*state, *found, *given)
     exprs = StepWriter(count).write()
-    return Step(reads, tuple(state), tuple(exprs[name] for name in state), len(state))
+    return Step(reads, tuple(state), tuple(exprs[name] for name in state), len(state), len(told))
 
 
 class StepWriter:

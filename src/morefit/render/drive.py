@@ -29,7 +29,7 @@ CONTEXT = (
     "rows",  # what a step reads: double[row][lanes]
     "written",  # what a step writes: double[row][written_step]
     "start",  # the rows to begin with
-    "results",  # double[toy][kept rows + 3]: state, steps, above its envelope, given up
+    "results",  # double[toy][told rows + 3]: the result, steps, above its envelope, given up
     "most_steps",
 )  # fmt: skip
 
@@ -44,6 +44,7 @@ class Shape:
     first_sum: int  # the row that the first of them goes to
     rows: int  # that a step reads
     kept: int  # that it writes
+    told: int  # the first of those, that are the result
     written_step: int
     status: int  # the row of the status
 
@@ -59,7 +60,7 @@ def drive_text(shape: Shape) -> str:
     head, toy, step = Writer(Vector(1), "h"), Writer(Vector(1), "t"), Writer(Vector(1), "s")
     at = {name: word(head, name) for name in CONTEXT if name not in ("toys", "most_steps")}
     toys, most = word(head, "toys", "i64"), word(head, "most_steps", "i64")
-    result_row = shape.kept + 3
+    result_row = shape.told + 3
     sizes = at["sizes"]
     size = toy.let(f"load i64, ptr {toy.let(f'getelementptr i64, ptr {sizes}, i64 %toy')}")
     toy.lines.append(f"  store i64 {size}, ptr {at['count']}")
@@ -79,16 +80,16 @@ def drive_text(shape: Shape) -> str:
         copy(after, at["written"], k * shape.written_step, at["rows"], k * shape.lanes)
     status = load(after, at["rows"], shape.status * shape.lanes)
     last = Writer(Vector(1), "l")
-    for k in range(shape.kept):
+    for k in range(shape.told):
         copy(last, at["rows"], k * shape.lanes, result, k)
-    put(last, last.let("sitofp i64 %steps1 to double"), result, shape.kept)
+    put(last, last.let("sitofp i64 %steps1 to double"), result, shape.told)
     begin = Writer(Vector(1), "b")
     bytes_of_rows = 8 * shape.rows * shape.lanes
     begin.lines.append(
         f"  call void @llvm.memcpy.p0.p0.i64(ptr {at['rows']}, ptr {at['start']}, i64 {bytes_of_rows}, i1 false)"
     )
     for k in (1, 2):
-        put(begin, "0.0", result, shape.kept + k)
+        put(begin, "0.0", result, shape.told + k)
     return "\n".join([
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", "declare i64 @llvm.smin.i64(i64, i64)",
         "define void @drive(ptr noalias %context) {", "entry:", *head.lines,
@@ -100,7 +101,7 @@ def drive_text(shape: Shape) -> str:
         *loop_over_blocks("draw", "begin", "drawn", size, blocks, [
             f"  call void {at['draw']}(ptr {at['draw_args']}, i64 %toy, i64 %draw_from, i64 %draw_to, i64 %draw_k)",
         ]),
-        "drawn:", *report(at["draw_report"], result, shape.kept, blocks),
+        "drawn:", *report(at["draw_report"], result, shape.told, blocks),
         "reported:", "  br i1 %derives, label %derive, label %fit",
         *loop_over_blocks("derive", "reported", "fit", size, blocks, [
             f"  call void {at['derive']}(ptr {at['derive_args']}, i64 0, i64 %derive_from, i64 %derive_to, i64 %derive_k)",
@@ -136,7 +137,7 @@ def loop_over_blocks(
     ]
 
 
-def report(words: str, result: str, kept: int, blocks: str) -> list[str]:
+def report(words: str, result: str, told: int, blocks: str) -> list[str]:
     """Add up what the drawing of each block had to say."""
     lines = [
         "  br label %report",
@@ -154,7 +155,7 @@ def report(words: str, result: str, kept: int, blocks: str) -> list[str]:
             f"  %report_p{k} = getelementptr double, ptr {words}, i64 %report_i{k}",
             f"  %report_v{k} = load double, ptr %report_p{k}",
             f"  %told{k}_next = fadd double %told{k}, %report_v{k}",
-            f"  %result_p{k} = getelementptr double, ptr {result}, i64 {kept + 1 + k}",
+            f"  %result_p{k} = getelementptr double, ptr {result}, i64 {told + 1 + k}",
             f"  store double %told{k}_next, ptr %result_p{k}",
         ]
     return [

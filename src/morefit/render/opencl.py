@@ -32,13 +32,9 @@ MOST_EVENTS = 512  # of an item: a product of that many mantissas stays below 2*
 
 @dataclass(frozen=True)
 class Shape:
-    """How work is divided: items in a work-group, events in a block."""
+    """How work is divided: items in a work-group."""
 
     group: int
-    block: int
-
-    def __post_init__(self) -> None:
-        assert 0 < self.block <= MOST_EVENTS * self.group
 
 
 FUNCTIONS = {Frame.SUM: ("sums", "combine"), Frame.STORE: ("store",), Frame.SAMPLE: ("sample",)}
@@ -79,7 +75,6 @@ class Source:
             f"// kernel {kernel.name} ({kernel.frame.name}, {kernel.precision.name}) in {d.name}",
             d.prologue,
             f"#define GROUP {self.shape.group}  // work items in a group",
-            f"#define BLOCK {self.shape.block}  // events in a block",
             f"typedef {kind} real;  // of the lines of an event",
             "",
             *helpers((kernel.per_call, kernel.per_event)),
@@ -126,7 +121,7 @@ class Source:
         m, names = self.dialect.memory, self.names
         parts = [
             f"{m}const double *scalars",
-            f"{m}const int *task_set, {m}const int *first_task",
+            f"{m}const int *task_set, {m}const int *first_task, const int block",
             f"{m}const long *starts, {m}const long *stops, const int bounds_step",
             *others,
         ]
@@ -145,8 +140,8 @@ class Source:
         return [
             f"const int task = {d.group}, item = {d.item}, set = task_set[task];",
             "const long first = starts[set * bounds_step];",
-            "const long begin = first + (long)(task - first_task[set]) * BLOCK;",
-            "const int count = (int)min(stops[set * bounds_step] - begin, (long)BLOCK);",
+            "const long begin = first + (long)(task - first_task[set]) * block;",
+            "const int count = (int)min(stops[set * bounds_step] - begin, (long)block);",
             *(
                 f"const real {names.known[name]} = (real)scalars[set * {count} + {k}];"
                 for k, name in enumerate(kernel.scalars)

@@ -22,6 +22,7 @@ class FitShape:
     derived: tuple[str, ...]
     rows: tuple[str, ...]  # of the numbers that a step reads
     kept: int
+    told: int
     first_sum: int
     status: int
     places: tuple[int, ...]  # of the floating parameters among all
@@ -71,7 +72,7 @@ class FitSource:
         ])  # fmt: skip
 
     def source(self, kernel: Kernel) -> Source:
-        return Source(kernel, Shape(self.shape.group, self.shape.group), self.dialect)
+        return Source(kernel, Shape(self.shape.group), self.dialect)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -93,7 +94,7 @@ class FitSource:
             f"{m}double *events = memory + (long)index * {len(self.columns)} * ROOM;",
             f"{d.shared}double rows[{len(shape.rows)}], scalars[{max(len(self.sums.per_call.results), 1)}];",
             f"{d.shared}double high[{max(words, 1)}], low[{max(words, 1)}], scratch[{self.chunk(words)} * GROUP];",
-            f"{m}double *result = results + (long)index * {shape.kept + 3};",
+            f"{m}double *result = results + (long)index * {shape.told + 3};",
             f"for (int k = item; k < {len(shape.rows)}; k += GROUP) rows[k] = start[k];",
             *self.draw(),
             "int steps = 0;",
@@ -109,8 +110,8 @@ class FitSource:
             "    }",
             "}",
             d.wait,
-            f"for (int k = item; k < {shape.kept}; k += GROUP) result[k] = rows[k];",
-            f"if (item == 0) result[{shape.kept}] = steps;",
+            f"for (int k = item; k < {shape.told}; k += GROUP) result[k] = rows[k];",
+            f"if (item == 0) result[{shape.told}] = steps;",
         ]
         joined = ",\n".join(indented(arguments))
         return [f"{d.kernel} fit(", f"{joined})", "{", *indented(body), "}", ""]
@@ -125,7 +126,7 @@ class FitSource:
         kept = [f"events[{k} * ROOM + k] = x{k};" for k in range(count)]
         found = {name: f"x{k}" for k, name in enumerate(self.shape.observables)}
         loop = ["const long event = k;", *names.draw_lines(), *kept, *self.derive_lines(found)]
-        totals = [f"result[{self.shape.kept + 1 + k}] = 0.0;" for k in range(2)]
+        totals = [f"result[{self.shape.told + 1 + k}] = 0.0;" for k in range(2)]
         return [
             "if (item == 0) {", *indented(totals), "}",
             f"{d.shared}int report[2];",
@@ -136,7 +137,7 @@ class FitSource:
             f"if (overs) {d.count_up.format('&report[0]', 'overs')}",
             f"if (fails) {d.count_up.format('&report[1]', 'fails')}",
             d.wait,
-            f"if (item < 2) result[{self.shape.kept + 1} + item] = report[item];",
+            f"if (item < 2) result[{self.shape.told + 1} + item] = report[item];",
         ]  # fmt: skip
 
     def derive_lines(self, found: Mapping[str, str]) -> list[str]:
@@ -223,7 +224,7 @@ class FitSource:
 
     def finish(self) -> list[str]:
         """Turn the words into the sums that a step reads."""
-        combine = Combine(self.sums, Shape(self.shape.group, self.shape.group), self.dialect)
+        combine = Combine(self.sums, Shape(self.shape.group), self.dialect)
         lines = [
             line.replace("row[", f"rows[{self.shape.first_sum} + ")
             .replace("stops[set * bounds_step] - starts[set * bounds_step]", "count")
