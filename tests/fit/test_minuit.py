@@ -691,3 +691,34 @@ def test_fit_leaves_model_and_likelihood_as_they_were(data):
     again = mf.fit(likelihood)
     assert [p.start for p in likelihood.parameters] == before
     assert first.values == again.values
+
+
+def test_weights_of_two_change_no_error():
+    data = {"m": events(20_000, 7)}
+    plain = mf.fit(mass(), data)
+    single, doubled = (mf.fit(mass(), data, weights=np.full(20_000, w)) for w in (1.0, 2.0))
+    for name in plain.floating:
+        assert doubled.errors[name] == pytest.approx(single.errors[name], rel=1e-3)
+        assert doubled.errors[name] == pytest.approx(
+            plain.errors[name], rel=0.05
+        )  # the estimates differ, not much
+    assert doubled.nll == pytest.approx(2 * plain.nll, rel=1e-6)
+
+
+def test_covariance_of_a_weighted_fit_is_the_sandwich():
+    rng = np.random.default_rng(3)
+    data, weights = {"m": events(2000, 8)}, rng.uniform(0.2, 3.0, 2000)
+    found = mf.fit(mass(), data, weights=weights, fixed=["sigma"])
+    likelihood = mf.Likelihood(mass(), data, weights=weights)
+    names = [p.name for p in likelihood.parameters]
+    x = [found.values[n] for n in names]
+    rows = [names.index(n) for n in found.floating]
+    inverse = np.linalg.inv(likelihood.hessian(x)[np.ix_(rows, rows)])
+    expected = inverse @ likelihood.fisher(x)[np.ix_(rows, rows)] @ inverse
+    np.testing.assert_allclose(found.covariance, expected, rtol=1e-8)
+
+
+def test_likelihoods_add_up_with_sum():
+    parts = [mf.Likelihood(mass(), {"m": events(300, k)}) for k in (1, 2, 3)]
+    x = [p.start for p in parts[0].parameters]
+    assert sum(parts).value(x) == pytest.approx(sum(p.value(x) for p in parts), rel=1e-13)
