@@ -12,7 +12,7 @@ import morefit as mf
 EXPECTED = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "DataError", "Dataset", "Density", "Explanation",
     "Exponential", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "Parameter",
-    "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "explain", "fit", "gaussian_constraint", "generate",
+    "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "explain", "fit", "fit_many", "gaussian_constraint", "generate",
     "intervals", "physics", "toy_study", "where",
 ]  # fmt: skip
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

@@ -22,14 +22,14 @@ from morefit.model import (
     Sum,
     Uniform,
 )
-from morefit.study import toy_study
+from morefit.study import fit_many, toy_study
 from morefit.toys import ToyResults
 
 __all__ = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "DataError", "Dataset", "Density", "Explanation",
     "Exponential", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError",
     "Observable", "OpenCL", "Parameter", "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform",
-    "devices", "explain", "fit", "gaussian_constraint", "generate", "intervals", "physics", "toy_study",
-    "where",
+    "devices", "explain", "fit", "fit_many", "gaussian_constraint", "generate", "intervals", "physics",
+    "toy_study", "where",
 ]  # fmt: skip
 __version__ = "0.1.0"

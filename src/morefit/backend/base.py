@@ -102,7 +102,7 @@ class Program(Protocol):
 class WholeFit:
     """What a backend needs to draw and fit toys on its own; a kernel each for drawing, summing, stepping."""
 
-    sampler: Program
+    sampler: Program | None  # None: the events are given
     derive: Program | None  # computes event-only columns
     sums: Program
     step: Program
@@ -117,6 +117,8 @@ class WholeFit:
     parameters: Array  # all parameters of the sums, fixed ones at their values
     places: tuple[int, ...]  # of the floating ones among them; their trial values are the first rows
     most_steps: int
+    given: tuple[Buffer, ...] = ()  # a column for each observable, one toy after the other
+    starts: Integers | None = None  # where each toy begins in them
     spare: list[object] = field(default_factory=list)  # what the backend keeps from one call to the next
 
 

@@ -322,8 +322,10 @@ class OpenCL:
 
     def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
         """Draw and fit a toy for each size, a work-group each."""
+        if job.sampler is None:  # given events are on the device already: batches read them where they are
+            return None
         device = self.open()
-        return run_whole_fits(device, self.work_group, job, sizes, seed, first_toy)
+        return run_whole_fits(device, self.work_group, job.sampler.kernel, job, sizes, seed, first_toy)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> DeviceColumn:
         """Copy a column to the device."""

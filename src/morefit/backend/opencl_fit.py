@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from morefit.backend.base import Array, Integers, WholeFit
+from morefit.kernel import Kernel
 from morefit.render.opencl_fit import FitShape, render_fit
 
 MOST_TOYS = 1 << 16  # in a launch: short enough for Ctrl-C and for displays that watch the device
@@ -35,21 +36,27 @@ class Place(Protocol):
 
 
 def run_whole_fits(
-    device: Place, group: int | None, job: WholeFit, sizes: Integers, seed: int, first_toy: int
+    device: Place,
+    group: int | None,
+    sampler: Kernel,
+    job: WholeFit,
+    sizes: Integers,
+    seed: int,
+    first_toy: int,
 ) -> Array:
     """Draw and fit a toy for each size; return the rows that the last step wrote, and three words of report."""
     most_events = int(sizes.max(initial=0))
     group = group or min(device.group, FEW_ITEMS if most_events < MANY_EVENTS else MANY_ITEMS)
     shape = shape_of(job, group, most_events)
     derive = job.derive.kernel if job.derive else None
-    source = render_fit(job.sampler.kernel, derive, job.sums.kernel, job.step.kernel, shape)
+    source = render_fit(sampler, derive, job.sums.kernel, job.step.kernel, shape)
     kernel = device.cl.Kernel(device.build(source), "fit")
     columns = len(shape.observables) + len(shape.derived)
     each = 8 * columns * shape.room
     most = min(max(min(MOST_TOYS, MOST_BYTES // each), 1), len(sizes))
     memory = device.allocate(each * most)
     fixed = [device.send(np.asarray(a, np.float64)) for a in (job.parameters, job.start)]
-    tables = [device.send(np.array(t.array)) for t in job.sampler.kernel.tables]
+    tables = [device.send(np.array(t.array)) for t in sampler.tables]
     results = np.empty((len(sizes), job.told + 3))
     out = device.allocate(8 * most * (job.told + 3))
     for first in range(0, len(sizes), most):

@@ -11,7 +11,7 @@ import numpy as np
 from morefit.backend.base import Array, Integers, Program, WholeFit
 from morefit.backend.memory import PADDING, Code, aligned
 from morefit.backend.workers import WORKERS
-from morefit.render.drive import CONTEXT, Shape, drive_text
+from morefit.render.drive import CONTEXT, Shape, copy_text, drive_text
 from morefit.render.launch import ARGUMENTS, BLOCK
 from morefit.render.llvm import Target
 
@@ -21,6 +21,9 @@ def shape_of(job: WholeFit, lanes: int) -> Shape:
         lanes, tuple(job.places), job.sums.kernel.outputs + 1, job.first_sum, len(job.start), job.kept, job.told,
         PADDING, job.status,
     )  # fmt: skip
+
+
+FindCode = Callable[[str, Sequence[str]], Code]
 
 
 class Native(Protocol):
@@ -43,9 +46,7 @@ def native(program: Program) -> Native:
     return cast(Native, program)
 
 
-def run_whole_fits(
-    job: WholeFit, sizes: Integers, seed: int, first_toy: int, find_code: Callable[[str, Sequence[str]], Code]
-) -> Array:
+def run_whole_fits(job: WholeFit, sizes: Integers, seed: int, first_toy: int, find_code: FindCode) -> Array:
     """Draw and fit a toy for each size; return the rows that the last step wrote, and three words of report."""
     sums = native(job.sums)
     shape = shape_of(job, sums.target.width)
@@ -53,7 +54,7 @@ def run_whole_fits(
     results = np.empty((len(sizes), job.told + 3))
     counter = np.zeros(1, np.int64)
     threads = max(min(sums.threads, len(sizes)), 1)
-    contexts = take_contexts(job, shape, threads, int(sizes.max(initial=0)))
+    contexts = take_contexts(job, shape, threads, int(sizes.max(initial=0)), find_code)
     for context in contexts:
         context.aim(seed, first_toy, counter, sizes, results)
     owners = (contexts, sizes, results, counter, code)
@@ -62,14 +63,16 @@ def run_whole_fits(
     return results
 
 
-def take_contexts(job: WholeFit, shape: Shape, threads: int, most_events: int) -> list[Context]:
+def take_contexts(
+    job: WholeFit, shape: Shape, threads: int, most_events: int, find_code: FindCode
+) -> list[Context]:
     """Take contexts that are free and large enough, make the rest."""
     contexts: list[Context] = []
     while job.spare and len(contexts) < threads:
         context = job.spare.pop()
         if isinstance(context, Context) and context.most_events >= most_events:
             contexts.append(context)
-    return contexts + [Context(job, shape, most_events) for _ in range(threads - len(contexts))]
+    return contexts + [Context(job, shape, most_events, find_code) for _ in range(threads - len(contexts))]
 
 
 @dataclass(eq=False)
@@ -79,6 +82,7 @@ class Context:
     job: WholeFit
     shape: Shape
     most_events: int
+    find_code: FindCode
 
     def __post_init__(self) -> None:
         lanes = self.shape.lanes
@@ -128,13 +132,13 @@ class Context:
         observables = {n: self.events[k * self.step :] for k, n in enumerate(job.observables)}
         derived = {n: self.derived[k * self.step :] for k, n in enumerate(job.derived)}
         rows = {n: self.rows[k * self.shape.lanes :] for k, n in enumerate(job.row_names)}
-        self.draw_args = self.table(job.sampler, {}, {"out": self.events, "partials": self.report})
+        self.draw_args, draw = self.drawing()
         sums: dict[str, Array | Integers] = {
             "parameters": self.parameters, "partials": self.partials, "out": self.outputs,
             "stops": self.count, "first_task": self.tasks,
         }  # fmt: skip
         return {
-            **function("draw", job.sampler, "block"), "draw_args": address(self.draw_args),
+            "draw": draw, "draw_args": address(self.draw_args),
             "draw_report": address(self.report),
             **(function("derive", job.derive, "block") if job.derive else {"derive": 0}),
             "derive_args": address(self.table(job.derive, observables, {"out": self.derived})) if job.derive else 0,
@@ -147,6 +151,18 @@ class Context:
             "parameters": address(self.parameters), "sums": address(self.outputs), "rows": address(self.rows),
             "written": address(self.written), "start": address(self.start),
         }  # fmt: skip
+
+    def drawing(self) -> tuple[Integers, int]:
+        """Return the table and the address of what fills the events of a toy: a sampler, or a copy of given ones."""
+        job, goal = self.job, {"out": self.events, "partials": self.report}
+        if job.sampler is not None:
+            return self.table(job.sampler, {}, goal), function("draw", job.sampler, "block")["draw"]
+        code = self.find_code(copy_text(len(job.given)), ["block"])
+        assert job.starts is not None
+        pairs = self.words([word for buffer in job.given for word in (address(buffer.values), 0)])
+        found = {"columns": address(pairs), "starts": address(job.starts), "out_step": self.step}
+        found |= {name: address(array) for name, array in goal.items()}
+        return self.words([found.get(name, 0) for name in ARGUMENTS]), code.addresses["block"]
 
     def table(
         self, program: Program, columns: Mapping[str, Array],

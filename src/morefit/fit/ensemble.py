@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morefit.backend import Array, Backend, Drawn, Events, WholeFit
+from morefit.backend import Array, Backend, Buffer, Drawn, Events, Program, WholeFit
 from morefit.data import Dataset
 from morefit.errors import DataError, FitError
 from morefit.expr import ZERO
@@ -108,10 +108,10 @@ class Ensemble:
     def whole_fit(self) -> WholeFit | None:
         """Return a fit that needs no Python, if the model allows it; made anew when the sampler was repaired."""
         if self.made is None or self.made[0] is not self.sampler.compiled:
-            self.made = (self.sampler.compiled, self.make_whole_fit())
+            self.made = (self.sampler.compiled, self.make_whole_fit(self.sampler.compiled.program))
         return self.made[1]
 
-    def make_whole_fit(self) -> WholeFit | None:
+    def make_whole_fit(self, sampler: Program | None) -> WholeFit | None:
         compiled = self.compiled
         if compiled.integrals or len(self.floating) > MOST_PARAMETERS:
             return None
@@ -119,7 +119,7 @@ class Ensemble:
         derived = tuple(compiled.stages.per_dataset.values())
         plain = Settings(self.backend, precompute="none")
         return WholeFit(
-            self.sampler.compiled.program,
+            sampler,
             compile_values(derived, (), plain).program if derived else None,
             compiled.program,
             compile_values(step.exprs, (), plain).program,
@@ -217,6 +217,37 @@ class Toys:
         found = BatchFit(ensemble, self).newton()
         how = np.where(found.valid, NEWTON, FAILED).astype(np.uint8)
         return Fitted(found.x, found.errors, found.nll, found.edm, found.valid.copy(), how)
+
+
+@dataclass(eq=False)
+class GivenToys(Toys):
+    """Toys whose events are given, one toy after the other, a column for each observable."""
+
+    given: tuple[Buffer, ...] = ()
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, datasets: Sequence[Dataset]) -> GivenToys:
+        """Put datasets behind each other where the backend can read them."""
+        names = [o.name for o in ensemble.model.observables]
+        joined = (np.concatenate([d[n] for d in datasets]) for n in names)
+        sizes = np.array([len(d) for d in datasets], np.int64)
+        return cls(ensemble, 0, sizes, tuple(ensemble.backend.upload(c) for c in joined))
+
+    @cached_property
+    def drawn(self) -> Drawn:
+        return Drawn(self.given, 0, 0)
+
+    def one(self, toy: int) -> GivenToys:
+        return GivenToys.of(self.ensemble, [self.dataset(toy)])
+
+    def fit_whole(self, ensemble: Ensemble) -> Fitted | None:
+        """Fit every toy in compiled code alone; its events are copied to where a thread works on them."""
+        job = ensemble.make_whole_fit(None)
+        if job is None:
+            return None
+        job = replace(job, given=self.given, starts=self.events.starts)
+        rows = ensemble.backend.fit_whole(job, self.sizes, 0, 0)
+        return None if rows is None else read_rows(rows, len(ensemble.floating))
 
 
 def read_rows(rows: Array, count: int) -> Fitted:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from morefit.render.launch import BLOCK
+from morefit.render.launch import BLOCK, argument
 from morefit.render.sample import WORDS as SAMPLE_WORDS
 from morefit.render.writer import Vector, Writer
 
@@ -177,3 +177,29 @@ def put(w: Writer, number: str, base: str, index: int) -> None:
 def copy(w: Writer, source: str, at: int, target: str, to: int) -> None:
     """Copy one number from an address to another."""
     put(w, load(w, source, at), target, to)
+
+
+@lru_cache(maxsize=16)
+def copy_text(columns: int) -> str:
+    """Write a stand-in for drawing: it copies the events of a toy from where they are given."""
+    w = Writer(Vector(1), "t")
+    table, starts = argument(w, "columns", "ptr"), argument(w, "starts", "ptr")
+    out, step, words = argument(w, "out", "ptr"), argument(w, "out_step"), argument(w, "partials", "ptr")
+    start = w.let(f"load i64, ptr {w.let(f'getelementptr i64, ptr {starts}, i64 %set')}")
+    first = w.let(f"add i64 {start}, %begin")
+    size = w.let(f"shl i64 {w.let('sub i64 %end, %begin')}, 3")
+    for k in range(columns):
+        base = w.let(f"load ptr, ptr {w.let(f'getelementptr i64, ptr {table}, i64 {2 * k}')}")
+        source = w.let(f"getelementptr double, ptr {base}, i64 {first}")
+        row = w.let(f"add i64 {w.let(f'mul i64 {step}, {k}')}, %begin")
+        target = w.let(f"getelementptr double, ptr {out}, i64 {row}")
+        w.lines.append(
+            f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)"
+        )
+    for k in range(SAMPLE_WORDS):
+        index = w.let(f"add i64 {w.let(f'mul i64 %task, {SAMPLE_WORDS}')}, {k}")
+        w.lines.append(f"  store double 0.0, ptr {w.let(f'getelementptr double, ptr {words}, i64 {index}')}")
+    return "\n".join([
+        "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+        "define void @block(ptr %args, i64 %set, i64 %begin, i64 %end, i64 %task) {", *w.lines, "  ret void", "}",
+    ])  # fmt: skip
