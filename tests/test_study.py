@@ -207,7 +207,7 @@ def test_statistics_must_have_the_same_names_in_every_toy(block):
 
 
 def test_blocks_hold_so_many_toys_and_events():
-    sizes = np.full(12_000, 1000)
+    sizes = np.full(12_000, 16_000)
     assert list(cut(0, 12_000, sizes, 5000)) == [(k, k + 2000) for k in range(0, 12_000, 2000)]
     assert list(cut(3, 10, sizes, 3)) == [(3, 6), (6, 9), (9, 10)]
     few = np.full(12_000, 10)
@@ -215,7 +215,7 @@ def test_blocks_hold_so_many_toys_and_events():
 
 
 def test_a_toy_larger_than_a_block_is_one():
-    sizes = np.array([10, 3_000_000, 3_000_000, 10, 10])
+    sizes = np.array([10, 48_000_000, 48_000_000, 10, 10])
     assert list(cut(0, 5, sizes, 5000)) == [(0, 1), (1, 2), (2, 3), (3, 5)]
 
 

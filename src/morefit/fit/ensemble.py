@@ -25,7 +25,7 @@ from morefit.pipeline import Columns, Compiled, Settings, compile_sums, compile_
 
 NEWTON, ANOTHER_START, MINUIT, FAILED = range(4)  # how a fit was obtained
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
-SMALL = 100_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
+SMALL = 2_000_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
 SHIFTS = (0.5, -0.5, 1.5)  # in twentieths of the way between limits: other starts for fits that fail
 
 

@@ -15,7 +15,7 @@ from morefit.study.task import Task, work_block
 from morefit.study.workers import IN_FLIGHT, DaskClient, explained, failure_of, workers
 from morefit.toys import ToyResults
 
-MOST_EVENTS, MOST_TOYS = 2_000_000, 5_000  # of a block, unless the user says otherwise
+MOST_EVENTS, MOST_TOYS = 32_000_000, 5_000  # of a block, unless the user says otherwise
 BLOCKS_PER_WORKER = 4  # at least, so that none waits long for the last
 
 Block = tuple[int, int]  # the first toy, and the first that is not in it any more
