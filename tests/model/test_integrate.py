@@ -253,3 +253,15 @@ def test_four_dimensions_are_refused_with_a_way_out():
         mf.ModelError, match="in 1 to 3 dimensions, got 4; give an integral, or write it as a product"
     ):
         pdf.integral()
+
+
+@pytest.mark.parametrize("width", [1e-2, 1e-3, 1e-4, 1e-5])
+@pytest.mark.parametrize("place", [3.21, 6.54321])
+def test_issue_narrow_peaks_at_written_numbers_are_seen(place, width):
+    # this used to miss a peak whose place is a number in the formula: the integral was off by up to two per cent
+    x, a = mf.Observable("x", 0.0, 10.0), mf.Parameter("a", 1.0, 0.1, 10.0)
+    expected = width * np.sqrt(2 * np.pi) + 0.01
+    for formula in (np.exp(-0.5 * ((x - place) / (width * a)) ** 2) + 0.001,
+                    np.exp(-0.5 * ((x - place) / width) ** 2) + 0.001 * a):  # fmt: skip
+        found = float(evaluate(mf.Density(formula, observables=[x]).integral(), {"a": 1.0}))
+        assert found == pytest.approx(expected, rel=INTEGRAL_PROMISE)

@@ -374,7 +374,7 @@ class OpenCLLaunch:
         self.starts, self.stops = (
             self.device.send(b.astype(np.int64)) for b in (events.starts, events.stops)
         )
-        self.free: dict[int, list[Workspace]] = {}
+        self.free: dict[int, list[SumSpace | StoreSpace]] = {}
 
     def __call__(self, parameters: Array) -> Array:
         """Evaluate at parameters of shape (sets, parameters)."""
@@ -445,9 +445,6 @@ class Workspace:
             self.device.run(self.kernels["prepare"], -(-self.sets // self.group) * self.group, self.group)
         if self.tasks:
             self.device.run(self.kernels[name], self.tasks * self.group, self.group)
-
-    def launch(self, parameters: Array) -> Array:
-        raise NotImplementedError
 
 
 class SumSpace(Workspace):

@@ -190,9 +190,10 @@ def converge(expr: Expr, values: Mapping[str, float], box: Ranges, tolerance: fl
 
 
 def adapt_line(expr: Expr, values: Mapping[str, float], x: Observable, tolerance: float) -> Array | None:
-    """Find panels for a line; look again next to the values themselves, where a narrow peak may hide."""
+    """Find panels for a line; look again next to parameters and written numbers, where a narrow peak may hide."""
     edges = refine_line(expr, values, x, tolerance, np.linspace(x.low, x.high, 9))
-    inside = [v for v in values.values() if x.low < v < x.high]
+    written = {abs(c.number) for c in leaves(Op.CONST, expr)}
+    inside = [v for v in {*values.values(), *written, *(-w for w in written)} if x.low < v < x.high]
     if edges is None or not inside:
         return edges
     steps = np.outer([-1, 1], (x.high - x.low) * 0.25 ** np.arange(1, CLOSEST)).ravel()
