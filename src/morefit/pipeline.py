@@ -97,38 +97,38 @@ class Columns:
 
     @classmethod
     def uploaded(cls, buffers: Mapping[str, Buffer], settings: Settings) -> Columns:
-        """Take columns that are where the backend can read them already."""
-        columns = cls({name: buffer.values for name, buffer in buffers.items()})
+        """Take columns that are where the backend can read them already; they stay there."""
+        columns = cls({})
+        columns.count = next((b.count for b in buffers.values()), 0)
         for name, buffer in buffers.items():
             columns.buffers[column(name), settings.backend, Precision.DOUBLE] = buffer
         return columns
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         self.arrays = dict(arrays)
+        self.count = len(next(iter(self.arrays.values()))) if self.arrays else 0
         self.buffers: dict[tuple[Expr, Backend, Precision], Buffer] = {}
-        self.computed: dict[Expr, Array] = {}
-
-    @property
-    def count(self) -> int:
-        return len(next(iter(self.arrays.values()))) if self.arrays else 0
 
     def buffer(self, wanted: Expr, settings: Settings) -> Buffer:
         """Return an observable or a precomputed term where the backend can read it."""
         key = (wanted, settings.backend, settings.precision)
         if key not in self.buffers:
-            numbers = self.arrays[wanted.name] if wanted.op is Op.COLUMN else self.computed[wanted]
+            double = (wanted, settings.backend, Precision.DOUBLE)
+            known = double in self.buffers
+            numbers = self.buffers[double].values if known else self.arrays[wanted.name]
             self.buffers[key] = settings.backend.upload(numbers, settings.precision)
         return self.buffers[key]
 
     def precompute(self, terms: tuple[Expr, ...], settings: Settings) -> None:
-        """Compute event-only terms that are not there yet, all in one pass and in double precision."""
-        missing = tuple(t for t in terms if t not in self.computed)
+        """Compute event-only terms that are not there yet, all in one pass, in double precision, where they are read."""
+        backend = settings.backend
+        missing = tuple(t for t in terms if (t, backend, Precision.DOUBLE) not in self.buffers)
         if not missing:
             return
-        plain = Settings(settings.backend, precompute="none")
-        compiled = compile_values(missing, (), plain)
-        values = compiled.bind(self, Events.all_sets(self.count))(np.empty((1, 0)))[0]
-        self.computed |= dict(zip(missing, values, strict=True))
+        compiled = compile_values(missing, (), Settings(backend, precompute="none"))
+        found = compiled.bind(self, Events.all_sets(self.count)).launch.store()
+        for term, buffer in zip(missing, found, strict=True):
+            self.buffers[term, backend, Precision.DOUBLE] = buffer
 
 
 @dataclass

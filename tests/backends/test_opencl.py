@@ -13,7 +13,7 @@ import pytest
 from launching import Layout, bind, model_of, sums_of, values_of
 
 import morefit as mf
-from morefit.backend import Cpu, Events, OpenCL, Reference, choose_backend, devices, opencl
+from morefit.backend import Cpu, Events, OpenCL, Reference, choose_backend, devices, opencl, opencl_device
 from morefit.errors import BackendError, CompileError
 from morefit.expr import LEAVES, ONE, ZERO, Op, column
 from morefit.generate import Sampler, all_values
@@ -48,7 +48,7 @@ def device():
 @pytest.fixture
 def nothing_open(monkeypatch):
     """Forget what was opened before."""
-    monkeypatch.setattr(opencl, "_devices", {})
+    monkeypatch.setattr(opencl_device, "_devices", {})
 
 
 # text
@@ -151,7 +151,7 @@ def test_a_missing_package_is_named(monkeypatch, nothing_open):
 
 
 def test_no_platform_is_an_error(monkeypatch, nothing_open):
-    monkeypatch.setattr(opencl, "found_devices", list)
+    monkeypatch.setattr(opencl_device, "found_devices", list)
     with pytest.raises(
         BackendError, match="'opencl': no platform found; install a driver, or use backend='cpu'"
     ):
@@ -165,8 +165,8 @@ def test_no_such_device_is_an_error(device, wish):
 
 
 def test_no_double_precision_is_an_error(monkeypatch, nothing_open):
-    info = opencl.DeviceInfo(0, 0, "Toy", "Games", "GPU", 1, False)
-    monkeypatch.setattr(opencl, "found_devices", lambda: [(info, None)])
+    info = opencl_device.DeviceInfo(0, 0, "Toy", "Games", "GPU", 1, False)
+    monkeypatch.setattr(opencl_device, "found_devices", lambda: [(info, None)])
     with pytest.raises(BackendError, match=r"'opencl': no double precision \(cl_khr_fp64\) on Toy; choose"):
         OpenCL().open()
 
@@ -220,14 +220,14 @@ def test_the_backend_can_be_pickled(device):
 def test_a_program_is_built_once_and_found_on_disk(device, monkeypatch, tmp_path, nothing_open):
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
     built = []
-    real = opencl.Device.from_source
-    monkeypatch.setattr(opencl.Device, "from_source", lambda *args: built.append(1) or real(*args))
+    real = opencl_device.Device.from_source
+    monkeypatch.setattr(opencl_device.Device, "from_source", lambda *args: built.append(1) or real(*args))
     kernel = sampling_kernel()
     OpenCL().compile(kernel)
     OpenCL().compile(kernel)
     assert len(built) == 1
     assert len(list(tmp_path.glob("*.o"))) == 1
-    opencl._devices.clear()
+    opencl_device._devices.clear()
     program = OpenCL().compile(kernel)
     assert len(built) == 1
     program.sample(np.empty((1, 0)), Events.slices([10]), 1, 0)
@@ -235,7 +235,7 @@ def test_a_program_is_built_once_and_found_on_disk(device, monkeypatch, tmp_path
 
 def test_a_binary_that_the_driver_refuses_is_built_anew(device, monkeypatch, tmp_path, nothing_open):
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(opencl, "load", lambda key: b"not a program")
+    monkeypatch.setattr(opencl_device, "load", lambda key: b"not a program")
     program = OpenCL().compile(sampling_kernel())
     assert program.sample(np.empty((1, 0)), Events.slices([10]), 1, 0).columns[0].count == 10
 
@@ -245,7 +245,7 @@ def test_nothing_is_allocated_or_built_from_call_to_call(device, monkeypatch):
     x = around(model_of("mass")[2], 3)
     first = bound(x)
     for name in ("allocate", "build", "send"):
-        monkeypatch.setattr(opencl.Device, name, None)
+        monkeypatch.setattr(opencl_device.Device, name, None)
     np.testing.assert_array_equal(bound(x), first)
 
 

@@ -3,6 +3,9 @@
 #define GROUP 128  // work items in a group
 typedef double real;  // of the lines of an event
 
+// a block of the events of a set: where it begins among all events and in its set, and where its results go
+typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
+
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
 {
     const int set = get_global_id(0);
@@ -39,22 +42,19 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void store(
     __global const double *scalars,
-    __global const int *task_set, __global const int *first_task, const int block,
-    __global const long *starts, __global const long *stops, const int bounds_step,
-    __global double *out, const long out_step,
-    __global const real *c_x_all, const long c_x_step)
+    __global const block_of_events *blocks, const int first_block,
+    __global double *out, const long out_first, const long out_step,
+    __global const real *c_x_all, const long c_x_first, const long c_x_step)
 {
-    const int task = get_group_id(0), item = get_local_id(0), set = task_set[task];
-    const long first = starts[set * bounds_step];
-    const long begin = first + (long)(task - first_task[set]) * block;
-    const int count = (int)min(stops[set * bounds_step] - begin, (long)block);
+    const block_of_events block = blocks[first_block + get_group_id(0)];
+    const int item = get_local_id(0), set = block.set, count = block.count;
     const real s_b0 = (real)scalars[set * 3 + 0];
     const real s_e0 = (real)scalars[set * 3 + 1];
     const real s_mu = (real)scalars[set * 3 + 2];
-    __global double *row = out + out_step * set * 1;
+    __global double *row = out + out_first + out_step * set * 1;
     for (int k = item; k < count; k += GROUP) {
-        const long event = begin + k;
-        const real c_x = c_x_all[c_x_step * set + event];
+        const long event = block.begin + k;
+        const real c_x = c_x_all[c_x_first + c_x_step * set + event];
         const real v1 = c_x - s_mu;
         const real v2 = v1 * v1;
         const real v3 = s_e0 * v2;

@@ -3,6 +3,9 @@
 #define GROUP 128  // work items in a group
 typedef double real;  // of the lines of an event
 
+// a block of the events of a set: where it begins among all events and in its set, and where its results go
+typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
+
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
 {
     const int set = get_global_id(0);
@@ -36,8 +39,8 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     scalars[set * 3 + 2] = p_mu;
 }
 
-// add scratch[word][item] over the items of a group, always in the same order
-void add_items(__local double *scratch, const int words, const int item, __global double *partial)
+// add scratch[word][item] over the items of a group, always in the same order, into scratch[word][0]
+void add_items(__local double *scratch, const int words, const int item)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int half_way = GROUP / 2; half_way > 0; half_way /= 2) {
@@ -47,41 +50,6 @@ void add_items(__local double *scratch, const int words, const int item, __globa
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    for (int k = item; k < words; k += GROUP) partial[k] = scratch[k * GROUP];
-    barrier(CLK_LOCAL_MEM_FENCE);
-}
-
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
-    __global const double *scalars,
-    __global const int *task_set, __global const int *first_task, const int block,
-    __global const long *starts, __global const long *stops, const int bounds_step,
-    __global double *partials,
-    __global const real *c_x_all, const long c_x_step)
-{
-    const int task = get_group_id(0), item = get_local_id(0), set = task_set[task];
-    const long first = starts[set * bounds_step];
-    const long begin = first + (long)(task - first_task[set]) * block;
-    const int count = (int)min(stops[set * bounds_step] - begin, (long)block);
-    const real s_b1 = (real)scalars[set * 3 + 0];
-    const real s_b0 = (real)scalars[set * 3 + 1];
-    const real s_mu = (real)scalars[set * 3 + 2];
-    __local double scratch[2 * GROUP];
-    __global double *partial = partials + (long)task * 2;
-    double sum0 = 0.0, lost0 = 0.0;
-    for (int k = item; k < count; k += GROUP) {
-        const long event = begin + k;
-        const real c_x = c_x_all[c_x_step * set + event];
-        const real v1 = c_x - s_mu;
-        const real v2 = v1 * v1;
-        const real v3 = s_b0 * v2;
-        const real v4 = s_b1 + v3;
-        const double new0 = sum0 + v4, part0 = new0 - sum0;
-        lost0 += (sum0 - (new0 - part0)) + (v4 - part0);
-        sum0 = new0;
-    }
-    scratch[0 * GROUP + item] = sum0;
-    scratch[1 * GROUP + item] = lost0;
-    add_items(scratch, 2, item, partial + 0);
 }
 
 // add a number, and to the correction what the addition loses (Knuth's two-sum)
@@ -100,9 +68,41 @@ double logarithm(const double high, const double low, const double exponent)
     return sum + (lost + exponent * (-1.904654299957768e-09) + low);
 }
 
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
+    __global const double *scalars,
+    __global const block_of_events *blocks, const int first_block,
+    __global double *partials,
+    __global const real *c_x_all, const long c_x_first, const long c_x_step)
+{
+    const block_of_events block = blocks[first_block + get_group_id(0)];
+    const int item = get_local_id(0), set = block.set, count = block.count;
+    const real s_b1 = (real)scalars[set * 3 + 0];
+    const real s_b0 = (real)scalars[set * 3 + 1];
+    const real s_mu = (real)scalars[set * 3 + 2];
+    __local double scratch[2 * GROUP];
+    __global double *partial = partials + (long)block.place * 2;
+    double sum0 = 0.0, lost0 = 0.0;
+    for (int k = item; k < count; k += GROUP) {
+        const long event = block.begin + k;
+        const real c_x = c_x_all[c_x_first + c_x_step * set + event];
+        const real v1 = c_x - s_mu;
+        const real v2 = v1 * v1;
+        const real v3 = s_b0 * v2;
+        const real v4 = s_b1 + v3;
+        const double new0 = sum0 + v4, part0 = new0 - sum0;
+        lost0 += (sum0 - (new0 - part0)) + (v4 - part0);
+        sum0 = new0;
+    }
+    scratch[0 * GROUP + item] = sum0;
+    scratch[1 * GROUP + item] = lost0;
+    add_items(scratch, 2, item);
+    for (int k = item; k < 2; k += GROUP) partial[k] = scratch[k * GROUP];
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void combine(
     __global const int *first_task, __global const double *partials, __global double *totals,
-    __global const double *scalars, __global const long *starts, __global const long *stops, const int bounds_step,
+    __global const double *scalars, __global const long *sizes, const int sizes_step,
     __global double *out)
 {
     const int set = get_group_id(0), item = get_local_id(0);
@@ -133,6 +133,76 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void combine(
     barrier(CLK_GLOBAL_MEM_FENCE);
     if (item == 0) {
         row[0] = (high[0] + (low[0] + (high[1] + low[1])));
+        row[1] = 0.0;
+    }
+}
+
+typedef struct { double numbers[2]; } one_set;  // of parameters
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
+    const one_set given,
+    __global const double *parameters,
+    const int sets, __global const long *starts, __global const long *sizes, const int sizes_step,
+    __global double *out,
+    __global const real *c_x_all, const long c_x_first, const long c_x_step)
+{
+    const int set = get_group_id(0), item = get_local_id(0), count = sizes[set * sizes_step];
+    const long begin = starts[set * sizes_step];
+    __local double scalars[3], high[2];
+    __local double scratch[2 * GROUP];
+    if (item == 0) {
+        const double p_mu = sets == 1 ? given.numbers[0] : parameters[set * 2 + 0];
+        const double p_sigma = sets == 1 ? given.numbers[1] : parameters[set * 2 + 1];
+        const double p1 = 5.0 - p_mu;
+        const double p2 = 1.0 / p_sigma;
+        const double p3 = p1 * p2;
+        const double p4 = (-5.0) - p_mu;
+        const double p5 = p2 * p4;
+        const double p7 = p3 - p5;
+        const double p8 = (-0.35355339059327373) * p7;
+        const double p9 = p3 + p5;
+        const double p10 = fabs(p9);
+        const double p11 = 0.35355339059327373 * p10;
+        const double p12 = p8 + p11;
+        const double p13 = erfc(p12);
+        const double p14 = 0.35355339059327373 * p7;
+        const double p15 = p14 + p11;
+        const double p16 = erfc(p15);
+        const double p18 = p13 - p16;
+        const double p19 = p_sigma * p18;
+        const double p20 = log(p19);
+        const double p22 = (-0.22579135264472733) - p20;
+        const double p23 = p_sigma * p_sigma;
+        const double p24 = 1.0 / p23;
+        const double p25 = (-0.5) * p24;
+        scalars[0] = p22;
+        scalars[1] = p25;
+        scalars[2] = p_mu;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const real s_b1 = (real)scalars[0];
+    const real s_b0 = (real)scalars[1];
+    const real s_mu = (real)scalars[2];
+    double sum0 = 0.0, lost0 = 0.0;
+    for (int k = item; k < count; k += GROUP) {
+        const long event = begin + k;
+        const real c_x = c_x_all[c_x_first + c_x_step * set + event];
+        const real v1 = c_x - s_mu;
+        const real v2 = v1 * v1;
+        const real v3 = s_b0 * v2;
+        const real v4 = s_b1 + v3;
+        const double new0 = sum0 + v4, part0 = new0 - sum0;
+        lost0 += (sum0 - (new0 - part0)) + (v4 - part0);
+        sum0 = new0;
+    }
+    scratch[0 * GROUP + item] = sum0;
+    scratch[1 * GROUP + item] = lost0;
+    add_items(scratch, 2, item);
+    for (int k = item; k < 2; k += GROUP) high[k] = scratch[k * GROUP];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    __global double *row = out + (long)set * 2;
+    if (item == 0) {
+        row[0] = (high[0] + (high[1]));
         row[1] = 0.0;
     }
 }

@@ -3,6 +3,9 @@
 #define GROUP 128  // work items in a group
 typedef double real;  // of the lines of an event
 
+// a block of the events of a set: where it begins among all events and in its set, and where its results go
+typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
+
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
 {
     const int set = get_global_id(0);
@@ -412,8 +415,8 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     scalars[set * 29 + 28] = p373;
 }
 
-// add scratch[word][item] over the items of a group, always in the same order
-void add_items(__local double *scratch, const int words, const int item, __global double *partial)
+// add scratch[word][item] over the items of a group, always in the same order, into scratch[word][0]
+void add_items(__local double *scratch, const int words, const int item)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int half_way = GROUP / 2; half_way > 0; half_way /= 2) {
@@ -423,21 +426,32 @@ void add_items(__local double *scratch, const int words, const int item, __globa
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    for (int k = item; k < words; k += GROUP) partial[k] = scratch[k * GROUP];
-    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// add a number, and to the correction what the addition loses (Knuth's two-sum)
+void add(double *sum, double *correction, const double x)
+{
+    const double total = *sum + x, part = total - *sum;
+    *correction += (*sum - (total - part)) + (x - part);
+    *sum = total;
+}
+
+// the logarithm of a product from that of its mantissas and its exponent; log(2) in two parts, so that it is exact
+double logarithm(const double high, const double low, const double exponent)
+{
+    double sum = exponent * 0.6931471824645996, lost = 0.0;
+    add(&sum, &lost, high);
+    return sum + (lost + exponent * (-1.904654299957768e-09) + low);
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     __global const double *scalars,
-    __global const int *task_set, __global const int *first_task, const int block,
-    __global const long *starts, __global const long *stops, const int bounds_step,
+    __global const block_of_events *blocks, const int first_block,
     __global double *partials,
-    __global const real *c_m_all, const long c_m_step)
+    __global const real *c_m_all, const long c_m_first, const long c_m_step)
 {
-    const int task = get_group_id(0), item = get_local_id(0), set = task_set[task];
-    const long first = starts[set * bounds_step];
-    const long begin = first + (long)(task - first_task[set]) * block;
-    const int count = (int)min(stops[set * bounds_step] - begin, (long)block);
+    const block_of_events block = blocks[first_block + get_group_id(0)];
+    const int item = get_local_id(0), set = block.set, count = block.count;
     const real s_b0 = (real)scalars[set * 29 + 0];
     const real s_e0 = (real)scalars[set * 29 + 1];
     const real s_b1 = (real)scalars[set * 29 + 2];
@@ -468,7 +482,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     const real s_b24 = (real)scalars[set * 29 + 27];
     const real s_b26 = (real)scalars[set * 29 + 28];
     __local double scratch[16 * GROUP];
-    __global double *partial = partials + (long)task * 17;
+    __global double *partial = partials + (long)block.place * 17;
     double product0 = 1.0;
     int exponent0 = 0;
     ulong worst0 = 0;
@@ -487,8 +501,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     double sum13 = 0.0;
     double sum14 = 0.0;
     for (int k = item; k < count; k += GROUP) {
-        const long event = begin + k;
-        const real c_m = c_m_all[c_m_step * set + event];
+        const long event = block.begin + k;
+        const real c_m = c_m_all[c_m_first + c_m_step * set + event];
         const real v0 = (-5.0) + c_m;
         const real v1 = s_e0 * v0;
         const real v2 = exp2(v1);
@@ -602,30 +616,18 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     scratch[13 * GROUP + item] = sum11;
     scratch[14 * GROUP + item] = sum12;
     scratch[15 * GROUP + item] = sum13;
-    add_items(scratch, 16, item, partial + 0);
+    add_items(scratch, 16, item);
+    for (int k = item; k < 16; k += GROUP) partial[k] = scratch[k * GROUP];
+    barrier(CLK_LOCAL_MEM_FENCE);
     scratch[0 * GROUP + item] = sum14;
-    add_items(scratch, 1, item, partial + 16);
-}
-
-// add a number, and to the correction what the addition loses (Knuth's two-sum)
-void add(double *sum, double *correction, const double x)
-{
-    const double total = *sum + x, part = total - *sum;
-    *correction += (*sum - (total - part)) + (x - part);
-    *sum = total;
-}
-
-// the logarithm of a product from that of its mantissas and its exponent; log(2) in two parts, so that it is exact
-double logarithm(const double high, const double low, const double exponent)
-{
-    double sum = exponent * 0.6931471824645996, lost = 0.0;
-    add(&sum, &lost, high);
-    return sum + (lost + exponent * (-1.904654299957768e-09) + low);
+    add_items(scratch, 1, item);
+    for (int k = item; k < 1; k += GROUP) partial[16 + k] = scratch[k * GROUP];
+    barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void combine(
     __global const int *first_task, __global const double *partials, __global double *totals,
-    __global const double *scalars, __global const long *starts, __global const long *stops, const int bounds_step,
+    __global const double *scalars, __global const long *sizes, const int sizes_step,
     __global double *out)
 {
     const int set = get_group_id(0), item = get_local_id(0);
@@ -655,7 +657,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void combine(
     }
     barrier(CLK_GLOBAL_MEM_FENCE);
     if (item == 0) {
-        const double events = stops[set * bounds_step] - starts[set * bounds_step];
+        const double events = sizes[set * sizes_step];
         row[0] = logarithm(high[0], low[0], high[1] - events * 1022.0);
         row[1] = (high[3] + low[3]);
         row[2] = (high[4] + low[4]);
@@ -671,6 +673,621 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void combine(
         row[12] = (high[14] + low[14]);
         row[13] = (high[15] + low[15]);
         row[14] = (high[16] + low[16]);
+        row[15] = high[2];
+    }
+}
+
+typedef struct { double numbers[4]; } one_set;  // of parameters
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
+    const one_set given,
+    __global const double *parameters,
+    const int sets, __global const long *starts, __global const long *sizes, const int sizes_step,
+    __global double *out,
+    __global const real *c_m_all, const long c_m_first, const long c_m_step)
+{
+    const int set = get_group_id(0), item = get_local_id(0), count = sizes[set * sizes_step];
+    const long begin = starts[set * sizes_step];
+    __local double scalars[29], high[17];
+    __local double scratch[16 * GROUP];
+    if (item == 0) {
+        const double p_mu = sets == 1 ? given.numbers[0] : parameters[set * 4 + 0];
+        const double p_sigma = sets == 1 ? given.numbers[1] : parameters[set * 4 + 1];
+        const double p_alpha = sets == 1 ? given.numbers[2] : parameters[set * 4 + 2];
+        const double p_fsig = sets == 1 ? given.numbers[3] : parameters[set * 4 + 3];
+        const double p0 = 2.0 * p_alpha;
+        const double p1 = fabs(p0);
+        const double p2 = (p1 < 1.0) ? 1.0 : 0.0;
+        const double p3 = 8.22063524662433e-19 * p_alpha;
+        const double p4 = 8.22063524662433e-18 + p3;
+        const double p5 = p4 * p0;
+        const double p6 = 1.5619206968586225e-16 + p5;
+        const double p7 = p6 * p0;
+        const double p8 = 2.8114572543455206e-15 + p7;
+        const double p9 = p0 * p8;
+        const double p10 = 4.779477332387385e-14 + p9;
+        const double p11 = p0 * p10;
+        const double p12 = 7.647163731819816e-13 + p11;
+        const double p13 = p0 * p12;
+        const double p14 = 1.1470745597729725e-11 + p13;
+        const double p15 = p0 * p14;
+        const double p16 = 1.6059043836821613e-10 + p15;
+        const double p17 = p16 * p0;
+        const double p18 = 2.08767569878681e-09 + p17;
+        const double p19 = p18 * p0;
+        const double p20 = 2.505210838544172e-08 + p19;
+        const double p21 = p20 * p0;
+        const double p22 = 2.755731922398589e-07 + p21;
+        const double p23 = p0 * p22;
+        const double p24 = 2.7557319223985893e-06 + p23;
+        const double p25 = p0 * p24;
+        const double p26 = 2.48015873015873e-05 + p25;
+        const double p27 = p0 * p26;
+        const double p28 = 0.0001984126984126984 + p27;
+        const double p29 = p0 * p28;
+        const double p30 = 0.001388888888888889 + p29;
+        const double p31 = p30 * p0;
+        const double p32 = 0.008333333333333333 + p31;
+        const double p33 = p0 * p32;
+        const double p34 = 0.041666666666666664 + p33;
+        const double p35 = p34 * p0;
+        const double p36 = 0.16666666666666666 + p35;
+        const double p37 = p36 * p0;
+        const double p38 = 0.5 + p37;
+        const double p39 = p38 * p0;
+        const double p40 = 1.0 + p39;
+        const double p41 = expm1(p0);
+        const double p42 = 1.0 / p_alpha;
+        const double p43 = 0.5 * p41;
+        const double p44 = p43 * p42;
+        const double p45 = (p2 != 0) ? p40 : p44;
+        const double p46 = 1.0 / p45;
+        const double p48 = 1.0 - p_fsig;
+        const double p49 = 0.5 * p46;
+        const double p50 = p49 * p48;
+        const double p51 = 1.4426950408889634 * p_alpha;
+        const double p52 = 1.0 / p_sigma;
+        const double p54 = 7.0 - p_mu;
+        const double p55 = p52 * p54;
+        const double p56 = 5.0 - p_mu;
+        const double p57 = -p56;
+        const double p58 = p52 * p57;
+        const double p59 = p55 + p58;
+        const double p60 = 0.35355339059327373 * p59;
+        const double p61 = p56 * p52;
+        const double p62 = p55 + p61;
+        const double p63 = fabs(p62);
+        const double p64 = 0.35355339059327373 * p63;
+        const double p65 = p60 + p64;
+        const double p66 = erfc(p65);
+        const double p68 = (-0.35355339059327373) * p59;
+        const double p69 = p68 + p64;
+        const double p70 = erfc(p69);
+        const double p71 = p70 - p66;
+        const double p72 = 1.0 / p71;
+        const double p73 = p_fsig * p72;
+        const double p74 = 0.7978845608028654 * p73;
+        const double p75 = p52 * p74;
+        const double p76 = p_sigma * p_sigma;
+        const double p77 = 1.0 / p76;
+        const double p78 = (-0.5) * p77;
+        const double p79 = 1.4426950408889634 * p78;
+        const double p80 = p65 * p65;
+        const double p81 = -p80;
+        const double p82 = exp(p81);
+        const double p83 = (p62 < 0.0) ? 1.0 : 0.0;
+        const double p84 = (p83 != 0) ? (-1.0) : 1.0;
+        const double p85 = p52 * p84;
+        const double p86 = (-0.7978845608028653) * p82;
+        const double p87 = p86 * p85;
+        const double p88 = p69 * p69;
+        const double p89 = -p88;
+        const double p90 = exp(p89);
+        const double p91 = 0.7978845608028653 * p90;
+        const double p92 = p91 * p85;
+        const double p93 = p87 + p92;
+        const double p94 = (-0.7978845608028654) * p52;
+        const double p95 = p71 * p71;
+        const double p96 = 1.0 / p95;
+        const double p97 = p_fsig * p96;
+        const double p98 = p94 * p97;
+        const double p99 = p93 * p98;
+        const double p100 = p76 * p_sigma;
+        const double p101 = 1.0 / p100;
+        const double p102 = p101 * p74;
+        const double p103 = 1.1283791670955126 * p82;
+        const double p104 = p77 * p54;
+        const double p106 = p56 * p77;
+        const double p107 = p106 - p104;
+        const double p108 = 0.35355339059327373 * p107;
+        const double p109 = p77 * p57;
+        const double p110 = p109 - p104;
+        const double p111 = 0.35355339059327373 * p84;
+        const double p112 = p110 * p111;
+        const double p113 = p108 + p112;
+        const double p114 = p103 * p113;
+        const double p115 = (-0.35355339059327373) * p107;
+        const double p116 = p112 + p115;
+        const double p117 = (-1.1283791670955126) * p90;
+        const double p118 = p116 * p117;
+        const double p119 = p114 + p118;
+        const double p120 = p98 * p119;
+        const double p121 = (-0.7978845608028654) * p77;
+        const double p122 = p121 * p73;
+        const double p123 = p120 + p122;
+        const double p124 = p76 * p76;
+        const double p125 = 1.0 / p124;
+        const double p126 = p74 * p125;
+        const double p127 = p45 * p45;
+        const double p128 = 1.0 / p127;
+        const double p129 = 2.0 * p38;
+        const double p130 = 2.0 * p28;
+        const double p131 = 2.0 * p26;
+        const double p132 = 2.0 * p22;
+        const double p133 = 2.0 * p18;
+        const double p134 = 2.0 * p14;
+        const double p135 = 2.0 * p12;
+        const double p136 = 2.0 * p8;
+        const double p137 = 2.0 * p6;
+        const double p138 = 2.0 * p4;
+        const double p139 = 1.644127049324866e-18 * p_alpha;
+        const double p140 = p138 + p139;
+        const double p141 = p0 * p140;
+        const double p142 = p137 + p141;
+        const double p143 = p0 * p142;
+        const double p144 = p136 + p143;
+        const double p145 = p0 * p144;
+        const double p146 = 2.0 * p10;
+        const double p147 = p145 + p146;
+        const double p148 = p0 * p147;
+        const double p149 = p135 + p148;
+        const double p150 = p149 * p0;
+        const double p151 = p134 + p150;
+        const double p152 = p151 * p0;
+        const double p153 = 2.0 * p16;
+        const double p154 = p152 + p153;
+        const double p155 = p154 * p0;
+        const double p156 = p133 + p155;
+        const double p157 = p0 * p156;
+        const double p158 = 2.0 * p20;
+        const double p159 = p157 + p158;
+        const double p160 = p0 * p159;
+        const double p161 = p132 + p160;
+        const double p162 = p0 * p161;
+        const double p163 = 2.0 * p24;
+        const double p164 = p162 + p163;
+        const double p165 = p0 * p164;
+        const double p166 = p131 + p165;
+        const double p167 = p166 * p0;
+        const double p168 = p130 + p167;
+        const double p169 = p168 * p0;
+        const double p170 = 2.0 * p30;
+        const double p171 = p169 + p170;
+        const double p172 = p0 * p171;
+        const double p173 = 2.0 * p32;
+        const double p174 = p172 + p173;
+        const double p175 = p174 * p0;
+        const double p176 = 2.0 * p34;
+        const double p177 = p175 + p176;
+        const double p178 = p177 * p0;
+        const double p179 = 2.0 * p36;
+        const double p180 = p178 + p179;
+        const double p181 = p0 * p180;
+        const double p182 = p129 + p181;
+        const double p183 = p_alpha * p_alpha;
+        const double p184 = 1.0 / p183;
+        const double p185 = (-0.5) * p41;
+        const double p186 = p185 * p184;
+        const double p187 = exp(p0);
+        const double p188 = p42 * p187;
+        const double p189 = p186 + p188;
+        const double p190 = (p2 != 0) ? p182 : p189;
+        const double p191 = p128 * p190;
+        const double p192 = (-0.5) * p48;
+        const double p193 = p191 * p192;
+        const double p194 = (-0.5) * p46;
+        const double p195 = 0.7978845608028654 * p72;
+        const double p196 = p52 * p195;
+        const double p197 = p95 * p71;
+        const double p198 = 1.0 / p197;
+        const double p199 = p52 * p198;
+        const double p200 = 1.5957691216057308 * p_fsig;
+        const double p201 = p199 * p200;
+        const double p202 = p93 * p93;
+        const double p203 = p201 * p202;
+        const double p204 = (-0.7978845608028654) * p101;
+        const double p205 = p204 * p73;
+        const double p206 = p82 * p65;
+        const double p207 = p84 * p84;
+        const double p208 = p207 * p77;
+        const double p209 = (-1.1283791670955123) * p206;
+        const double p210 = p209 * p208;
+        const double p211 = p69 * p90;
+        const double p212 = 1.1283791670955123 * p211;
+        const double p213 = p212 * p208;
+        const double p214 = p210 + p213;
+        const double p215 = p98 * p214;
+        const double p216 = p203 + p205;
+        const double p217 = p216 + p215;
+        const double p218 = p93 * p97;
+        const double p219 = (-1.5957691216057308) * p218;
+        const double p220 = p219 * p101;
+        const double p221 = p124 * p_sigma;
+        const double p222 = 1.0 / p221;
+        const double p223 = p222 * p74;
+        const double p224 = 0.7978845608028654 * p218;
+        const double p225 = p224 * p77;
+        const double p226 = p93 * p201;
+        const double p227 = p226 * p119;
+        const double p228 = p77 * p84;
+        const double p229 = (-0.7978845608028653) * p90;
+        const double p230 = p229 * p228;
+        const double p231 = (-1.5957691216057306) * p211;
+        const double p232 = p231 * p116;
+        const double p233 = p232 * p85;
+        const double p234 = 0.7978845608028653 * p228;
+        const double p235 = p234 * p82;
+        const double p236 = 1.5957691216057306 * p113;
+        const double p237 = p236 * p206;
+        const double p238 = p237 * p85;
+        const double p239 = p230 + p233;
+        const double p240 = p239 + p235;
+        const double p241 = p240 + p238;
+        const double p242 = p98 * p241;
+        const double p243 = p225 + p227;
+        const double p244 = p243 + p242;
+        const double p245 = p97 * p119;
+        const double p246 = p204 * p245;
+        const double p247 = (-2.3936536824085963) * p125;
+        const double p248 = p247 * p73;
+        const double p249 = p246 + p248;
+        const double p250 = (-0.7978845608028654) * p218;
+        const double p251 = p250 * p125;
+        const double p252 = p100 * p100;
+        const double p253 = 1.0 / p252;
+        const double p254 = p253 * p74;
+        const double p255 = 1.5957691216057308 * p77;
+        const double p256 = p255 * p245;
+        const double p257 = 1.5957691216057308 * p101;
+        const double p258 = p257 * p73;
+        const double p259 = p119 * p119;
+        const double p260 = p201 * p259;
+        const double p261 = p116 * p116;
+        const double p262 = 2.256758334191025 * p261;
+        const double p263 = p262 * p211;
+        const double p264 = 2.0 * p101;
+        const double p265 = p264 * p54;
+        const double p266 = p56 * p264;
+        const double p267 = p265 + p266;
+        const double p268 = p267 * p111;
+        const double p269 = (-2.0) * p56;
+        const double p270 = p269 * p101;
+        const double p271 = p265 + p270;
+        const double p272 = 0.35355339059327373 * p271;
+        const double p273 = p268 + p272;
+        const double p274 = p103 * p273;
+        const double p275 = (-0.35355339059327373) * p271;
+        const double p276 = p268 + p275;
+        const double p277 = p276 * p117;
+        const double p278 = p113 * p113;
+        const double p279 = (-2.256758334191025) * p206;
+        const double p280 = p279 * p278;
+        const double p281 = p263 + p274;
+        const double p282 = p281 + p277;
+        const double p283 = p282 + p280;
+        const double p284 = p98 * p283;
+        const double p285 = p256 + p258;
+        const double p286 = p285 + p260;
+        const double p287 = p286 + p284;
+        const double p288 = (-1.5957691216057308) * p125;
+        const double p289 = p288 * p245;
+        const double p290 = (-3.989422804014327) * p222;
+        const double p291 = p290 * p73;
+        const double p292 = p289 + p291;
+        const double p293 = p252 * p_sigma;
+        const double p294 = 1.0 / p293;
+        const double p295 = p74 * p294;
+        const double p296 = 4.0 * p168;
+        const double p297 = 4.0 * p164;
+        const double p298 = 4.0 * p159;
+        const double p299 = 4.0 * p149;
+        const double p300 = 4.0 * p147;
+        const double p301 = 4.0 * p144;
+        const double p302 = 6.576508197299464e-18 * p_alpha;
+        const double p303 = 4.0 * p140;
+        const double p304 = p302 + p303;
+        const double p305 = p0 * p304;
+        const double p306 = 4.0 * p142;
+        const double p307 = p305 + p306;
+        const double p308 = p0 * p307;
+        const double p309 = p301 + p308;
+        const double p310 = p309 * p0;
+        const double p311 = p300 + p310;
+        const double p312 = p311 * p0;
+        const double p313 = p299 + p312;
+        const double p314 = p313 * p0;
+        const double p315 = 4.0 * p151;
+        const double p316 = p314 + p315;
+        const double p317 = p316 * p0;
+        const double p318 = 4.0 * p154;
+        const double p319 = p317 + p318;
+        const double p320 = p319 * p0;
+        const double p321 = 4.0 * p156;
+        const double p322 = p320 + p321;
+        const double p323 = p0 * p322;
+        const double p324 = p298 + p323;
+        const double p325 = p0 * p324;
+        const double p326 = 4.0 * p161;
+        const double p327 = p325 + p326;
+        const double p328 = p327 * p0;
+        const double p329 = p297 + p328;
+        const double p330 = p0 * p329;
+        const double p331 = 4.0 * p166;
+        const double p332 = p330 + p331;
+        const double p333 = p0 * p332;
+        const double p334 = p296 + p333;
+        const double p335 = p334 * p0;
+        const double p336 = 4.0 * p171;
+        const double p337 = p335 + p336;
+        const double p338 = p337 * p0;
+        const double p339 = 4.0 * p174;
+        const double p340 = p338 + p339;
+        const double p341 = p0 * p340;
+        const double p342 = 4.0 * p177;
+        const double p343 = p341 + p342;
+        const double p344 = p0 * p343;
+        const double p345 = 4.0 * p180;
+        const double p346 = p344 + p345;
+        const double p347 = 2.0 * p188;
+        const double p348 = (-2.0) * p187;
+        const double p349 = p348 * p184;
+        const double p350 = p183 * p_alpha;
+        const double p351 = 1.0 / p350;
+        const double p352 = p41 * p351;
+        const double p353 = p347 + p349;
+        const double p354 = p353 + p352;
+        const double p355 = (p2 != 0) ? p346 : p354;
+        const double p356 = p128 * p192;
+        const double p357 = p356 * p355;
+        const double p358 = p127 * p45;
+        const double p359 = 1.0 / p358;
+        const double p360 = p190 * p190;
+        const double p361 = p359 * p360;
+        const double p362 = p361 * p48;
+        const double p363 = p357 + p362;
+        const double p364 = p191 * p48;
+        const double p365 = -p364;
+        const double p366 = p96 * p94;
+        const double p367 = p93 * p366;
+        const double p368 = p101 * p195;
+        const double p369 = p72 * p121;
+        const double p370 = p366 * p119;
+        const double p371 = p369 + p370;
+        const double p372 = p125 * p195;
+        const double p373 = 0.5 * p191;
+        scalars[0] = p50;
+        scalars[1] = p51;
+        scalars[2] = p75;
+        scalars[3] = p79;
+        scalars[4] = p_mu;
+        scalars[5] = p99;
+        scalars[6] = p102;
+        scalars[7] = p123;
+        scalars[8] = p126;
+        scalars[9] = p193;
+        scalars[10] = p194;
+        scalars[11] = p196;
+        scalars[12] = p217;
+        scalars[13] = p220;
+        scalars[14] = p223;
+        scalars[15] = p244;
+        scalars[16] = p249;
+        scalars[17] = p251;
+        scalars[18] = p254;
+        scalars[19] = p287;
+        scalars[20] = p292;
+        scalars[21] = p295;
+        scalars[22] = p363;
+        scalars[23] = p365;
+        scalars[24] = p367;
+        scalars[25] = p368;
+        scalars[26] = p371;
+        scalars[27] = p372;
+        scalars[28] = p373;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const real s_b0 = (real)scalars[0];
+    const real s_e0 = (real)scalars[1];
+    const real s_b1 = (real)scalars[2];
+    const real s_e1 = (real)scalars[3];
+    const real s_mu = (real)scalars[4];
+    const real s_b4 = (real)scalars[5];
+    const real s_b3 = (real)scalars[6];
+    const real s_b5 = (real)scalars[7];
+    const real s_b6 = (real)scalars[8];
+    const real s_b7 = (real)scalars[9];
+    const real s_b9 = (real)scalars[10];
+    const real s_b8 = (real)scalars[11];
+    const real s_b12 = (real)scalars[12];
+    const real s_b10 = (real)scalars[13];
+    const real s_b11 = (real)scalars[14];
+    const real s_b16 = (real)scalars[15];
+    const real s_b13 = (real)scalars[16];
+    const real s_b15 = (real)scalars[17];
+    const real s_b14 = (real)scalars[18];
+    const real s_b17 = (real)scalars[19];
+    const real s_b18 = (real)scalars[20];
+    const real s_b19 = (real)scalars[21];
+    const real s_b20 = (real)scalars[22];
+    const real s_b21 = (real)scalars[23];
+    const real s_b23 = (real)scalars[24];
+    const real s_b22 = (real)scalars[25];
+    const real s_b25 = (real)scalars[26];
+    const real s_b24 = (real)scalars[27];
+    const real s_b26 = (real)scalars[28];
+    double product0 = 1.0;
+    int exponent0 = 0;
+    ulong worst0 = 0;
+    double sum1 = 0.0;
+    double sum2 = 0.0;
+    double sum3 = 0.0;
+    double sum4 = 0.0;
+    double sum5 = 0.0;
+    double sum6 = 0.0;
+    double sum7 = 0.0;
+    double sum8 = 0.0;
+    double sum9 = 0.0;
+    double sum10 = 0.0;
+    double sum11 = 0.0;
+    double sum12 = 0.0;
+    double sum13 = 0.0;
+    double sum14 = 0.0;
+    double logs0 = 0.0;
+    int taken = 0;
+    for (int k = item; k < count; k += GROUP) {
+        const long event = begin + k;
+        const real c_m = c_m_all[c_m_first + c_m_step * set + event];
+        const real v0 = (-5.0) + c_m;
+        const real v1 = s_e0 * v0;
+        const real v2 = exp2(v1);
+        const real v3 = s_b0 * v2;
+        const real v5 = c_m - s_mu;
+        const real v6 = v5 * v5;
+        const real v7 = s_e1 * v6;
+        const real v8 = exp2(v7);
+        const real v9 = s_b1 * v8;
+        const real v10 = v3 + v9;
+        const real v11 = s_b3 * v5;
+        const real v12 = s_b4 + v11;
+        const real v13 = 1.0 / v10;
+        const real v14 = v13 * v8;
+        const real v15 = v12 * v14;
+        const real v16 = s_b6 * v6;
+        const real v17 = s_b5 + v16;
+        const real v18 = v17 * v14;
+        const real v19 = v2 * v13;
+        const real v20 = s_b0 * v0;
+        const real v21 = s_b7 + v20;
+        const real v22 = v19 * v21;
+        const real v23 = s_b9 * v2;
+        const real v24 = s_b8 * v8;
+        const real v25 = v23 + v24;
+        const real v26 = v25 * v13;
+        const real v27 = v15 * v15;
+        const real v29 = s_b11 * v5;
+        const real v30 = s_b10 + v29;
+        const real v31 = v30 * v5;
+        const real v32 = s_b12 + v31;
+        const real v33 = v32 * v14;
+        const real v34 = v33 - v27;
+        const real v35 = s_b14 * v5;
+        const real v36 = s_b15 + v35;
+        const real v37 = v36 * v5;
+        const real v38 = s_b13 + v37;
+        const real v39 = v38 * v5;
+        const real v40 = s_b16 + v39;
+        const real v41 = v40 * v14;
+        const real v42 = v15 * v18;
+        const real v44 = v41 - v42;
+        const real v45 = v18 * v18;
+        const real v47 = s_b19 * v6;
+        const real v48 = s_b18 + v47;
+        const real v49 = v6 * v48;
+        const real v50 = s_b17 + v49;
+        const real v51 = v50 * v14;
+        const real v52 = v51 - v45;
+        const real v53 = v15 * v22;
+        const real v54 = -v53;
+        const real v55 = v18 * v22;
+        const real v56 = -v55;
+        const real v57 = s_b21 * v0;
+        const real v58 = v0 * v0;
+        const real v59 = s_b0 * v58;
+        const real v60 = s_b20 + v57;
+        const real v61 = v60 + v59;
+        const real v62 = v61 * v19;
+        const real v63 = v22 * v22;
+        const real v65 = v62 - v63;
+        const real v66 = s_b22 * v5;
+        const real v67 = s_b23 + v66;
+        const real v68 = v67 * v14;
+        const real v69 = v15 * v26;
+        const real v71 = v68 - v69;
+        const real v72 = s_b24 * v6;
+        const real v73 = s_b25 + v72;
+        const real v74 = v73 * v14;
+        const real v75 = v18 * v26;
+        const real v77 = v74 - v75;
+        const real v78 = v22 * v26;
+        const real v80 = s_b9 * v0;
+        const real v81 = s_b26 + v80;
+        const real v82 = v19 * v81;
+        const real v83 = v82 - v78;
+        const real v84 = v26 * v26;
+        const real v85 = -v84;
+        const ulong bits0 = as_ulong((double)v10), above0 = bits0 - 0x10000000000000UL;
+        product0 *= as_double((bits0 & 0xfffffffffffffUL) | 0x3ff0000000000000UL);
+        exponent0 += (int)(above0 >> 52);
+        worst0 = max(worst0, above0);
+        sum1 += v15;
+        sum2 += v18;
+        sum3 += v22;
+        sum4 += v26;
+        sum5 += v34;
+        sum6 += v44;
+        sum7 += v52;
+        sum8 += v54;
+        sum9 += v56;
+        sum10 += v65;
+        sum11 += v71;
+        sum12 += v77;
+        sum13 += v83;
+        sum14 += v85;
+        if (++taken % 256 == 0) {
+            logs0 += log(product0), product0 = 1.0;
+        }
+    }
+    scratch[0 * GROUP + item] = logs0 + log(product0);
+    scratch[1 * GROUP + item] = exponent0;
+    scratch[2 * GROUP + item] = worst0 >= 0x7fe0000000000000UL ? 1.0 : 0.0;
+    scratch[3 * GROUP + item] = sum1;
+    scratch[4 * GROUP + item] = sum2;
+    scratch[5 * GROUP + item] = sum3;
+    scratch[6 * GROUP + item] = sum4;
+    scratch[7 * GROUP + item] = sum5;
+    scratch[8 * GROUP + item] = sum6;
+    scratch[9 * GROUP + item] = sum7;
+    scratch[10 * GROUP + item] = sum8;
+    scratch[11 * GROUP + item] = sum9;
+    scratch[12 * GROUP + item] = sum10;
+    scratch[13 * GROUP + item] = sum11;
+    scratch[14 * GROUP + item] = sum12;
+    scratch[15 * GROUP + item] = sum13;
+    add_items(scratch, 16, item);
+    for (int k = item; k < 16; k += GROUP) high[k] = scratch[k * GROUP];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    scratch[0 * GROUP + item] = sum14;
+    add_items(scratch, 1, item);
+    for (int k = item; k < 1; k += GROUP) high[16 + k] = scratch[k * GROUP];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    __global double *row = out + (long)set * 16;
+    if (item == 0) {
+        const double events = count;
+        row[0] = logarithm(high[0], 0.0, high[1] - events * 1022.0);
+        row[1] = high[3];
+        row[2] = high[4];
+        row[3] = high[5];
+        row[4] = high[6];
+        row[5] = high[7];
+        row[6] = high[8];
+        row[7] = high[9];
+        row[8] = high[10];
+        row[9] = high[11];
+        row[10] = high[12];
+        row[11] = high[13];
+        row[12] = high[14];
+        row[13] = high[15];
+        row[14] = high[16];
         row[15] = high[2];
     }
 }

@@ -3,6 +3,9 @@
 #define GROUP 128  // work items in a group
 typedef double real;  // of the lines of an event
 
+// a block of the events of a set: where it begins among all events and in its set, and where its results go
+typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
+
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
 {
     const int set = get_global_id(0);
@@ -93,8 +96,8 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     scalars[set * 5 + 4] = p_mu;
 }
 
-// add scratch[word][item] over the items of a group, always in the same order
-void add_items(__local double *scratch, const int words, const int item, __global double *partial)
+// add scratch[word][item] over the items of a group, always in the same order, into scratch[word][0]
+void add_items(__local double *scratch, const int words, const int item)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int half_way = GROUP / 2; half_way > 0; half_way /= 2) {
@@ -104,53 +107,6 @@ void add_items(__local double *scratch, const int words, const int item, __globa
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    for (int k = item; k < words; k += GROUP) partial[k] = scratch[k * GROUP];
-    barrier(CLK_LOCAL_MEM_FENCE);
-}
-
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
-    __global const double *scalars,
-    __global const int *task_set, __global const int *first_task, const int block,
-    __global const long *starts, __global const long *stops, const int bounds_step,
-    __global double *partials,
-    __global const real *c_m_all, const long c_m_step)
-{
-    const int task = get_group_id(0), item = get_local_id(0), set = task_set[task];
-    const long first = starts[set * bounds_step];
-    const long begin = first + (long)(task - first_task[set]) * block;
-    const int count = (int)min(stops[set * bounds_step] - begin, (long)block);
-    const real s_b0 = (real)scalars[set * 5 + 0];
-    const real s_e0 = (real)scalars[set * 5 + 1];
-    const real s_b2 = (real)scalars[set * 5 + 2];
-    const real s_e1 = (real)scalars[set * 5 + 3];
-    const real s_mu = (real)scalars[set * 5 + 4];
-    __local double scratch[3 * GROUP];
-    __global double *partial = partials + (long)task * 3;
-    double product0 = 1.0;
-    int exponent0 = 0;
-    ulong worst0 = 0;
-    for (int k = item; k < count; k += GROUP) {
-        const long event = begin + k;
-        const real c_m = c_m_all[c_m_step * set + event];
-        const real v0 = (-5.0) + c_m;
-        const real v1 = s_e0 * v0;
-        const real v2 = exp2(v1);
-        const real v3 = s_b0 * v2;
-        const real v5 = c_m - s_mu;
-        const real v6 = v5 * v5;
-        const real v7 = s_e1 * v6;
-        const real v8 = exp2(v7);
-        const real v9 = s_b2 * v8;
-        const real v10 = v3 + v9;
-        const ulong bits0 = as_ulong((double)v10), above0 = bits0 - 0x10000000000000UL;
-        product0 *= as_double((bits0 & 0xfffffffffffffUL) | 0x3ff0000000000000UL);
-        exponent0 += (int)(above0 >> 52);
-        worst0 = max(worst0, above0);
-    }
-    scratch[0 * GROUP + item] = log(product0);
-    scratch[1 * GROUP + item] = exponent0;
-    scratch[2 * GROUP + item] = worst0 >= 0x7fe0000000000000UL ? 1.0 : 0.0;
-    add_items(scratch, 3, item, partial + 0);
 }
 
 // add a number, and to the correction what the addition loses (Knuth's two-sum)
@@ -169,9 +125,53 @@ double logarithm(const double high, const double low, const double exponent)
     return sum + (lost + exponent * (-1.904654299957768e-09) + low);
 }
 
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
+    __global const double *scalars,
+    __global const block_of_events *blocks, const int first_block,
+    __global double *partials,
+    __global const real *c_m_all, const long c_m_first, const long c_m_step)
+{
+    const block_of_events block = blocks[first_block + get_group_id(0)];
+    const int item = get_local_id(0), set = block.set, count = block.count;
+    const real s_b0 = (real)scalars[set * 5 + 0];
+    const real s_e0 = (real)scalars[set * 5 + 1];
+    const real s_b2 = (real)scalars[set * 5 + 2];
+    const real s_e1 = (real)scalars[set * 5 + 3];
+    const real s_mu = (real)scalars[set * 5 + 4];
+    __local double scratch[3 * GROUP];
+    __global double *partial = partials + (long)block.place * 3;
+    double product0 = 1.0;
+    int exponent0 = 0;
+    ulong worst0 = 0;
+    for (int k = item; k < count; k += GROUP) {
+        const long event = block.begin + k;
+        const real c_m = c_m_all[c_m_first + c_m_step * set + event];
+        const real v0 = (-5.0) + c_m;
+        const real v1 = s_e0 * v0;
+        const real v2 = exp2(v1);
+        const real v3 = s_b0 * v2;
+        const real v5 = c_m - s_mu;
+        const real v6 = v5 * v5;
+        const real v7 = s_e1 * v6;
+        const real v8 = exp2(v7);
+        const real v9 = s_b2 * v8;
+        const real v10 = v3 + v9;
+        const ulong bits0 = as_ulong((double)v10), above0 = bits0 - 0x10000000000000UL;
+        product0 *= as_double((bits0 & 0xfffffffffffffUL) | 0x3ff0000000000000UL);
+        exponent0 += (int)(above0 >> 52);
+        worst0 = max(worst0, above0);
+    }
+    scratch[0 * GROUP + item] = log(product0);
+    scratch[1 * GROUP + item] = exponent0;
+    scratch[2 * GROUP + item] = worst0 >= 0x7fe0000000000000UL ? 1.0 : 0.0;
+    add_items(scratch, 3, item);
+    for (int k = item; k < 3; k += GROUP) partial[k] = scratch[k * GROUP];
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void combine(
     __global const int *first_task, __global const double *partials, __global double *totals,
-    __global const double *scalars, __global const long *starts, __global const long *stops, const int bounds_step,
+    __global const double *scalars, __global const long *sizes, const int sizes_step,
     __global double *out)
 {
     const int set = get_group_id(0), item = get_local_id(0);
@@ -201,8 +201,153 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void combine(
     }
     barrier(CLK_GLOBAL_MEM_FENCE);
     if (item == 0) {
-        const double events = stops[set * bounds_step] - starts[set * bounds_step];
+        const double events = sizes[set * sizes_step];
         row[0] = logarithm(high[0], low[0], high[1] - events * 1022.0);
+        row[1] = high[2];
+    }
+}
+
+typedef struct { double numbers[4]; } one_set;  // of parameters
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
+    const one_set given,
+    __global const double *parameters,
+    const int sets, __global const long *starts, __global const long *sizes, const int sizes_step,
+    __global double *out,
+    __global const real *c_m_all, const long c_m_first, const long c_m_step)
+{
+    const int set = get_group_id(0), item = get_local_id(0), count = sizes[set * sizes_step];
+    const long begin = starts[set * sizes_step];
+    __local double scalars[5], high[3];
+    __local double scratch[3 * GROUP];
+    if (item == 0) {
+        const double p_mu = sets == 1 ? given.numbers[0] : parameters[set * 4 + 0];
+        const double p_sigma = sets == 1 ? given.numbers[1] : parameters[set * 4 + 1];
+        const double p_alpha = sets == 1 ? given.numbers[2] : parameters[set * 4 + 2];
+        const double p_fsig = sets == 1 ? given.numbers[3] : parameters[set * 4 + 3];
+        const double p0 = 2.0 * p_alpha;
+        const double p1 = fabs(p0);
+        const double p2 = (p1 < 1.0) ? 1.0 : 0.0;
+        const double p3 = 8.22063524662433e-19 * p_alpha;
+        const double p4 = 8.22063524662433e-18 + p3;
+        const double p5 = p4 * p0;
+        const double p6 = 1.5619206968586225e-16 + p5;
+        const double p7 = p6 * p0;
+        const double p8 = 2.8114572543455206e-15 + p7;
+        const double p9 = p0 * p8;
+        const double p10 = 4.779477332387385e-14 + p9;
+        const double p11 = p0 * p10;
+        const double p12 = 7.647163731819816e-13 + p11;
+        const double p13 = p0 * p12;
+        const double p14 = 1.1470745597729725e-11 + p13;
+        const double p15 = p0 * p14;
+        const double p16 = 1.6059043836821613e-10 + p15;
+        const double p17 = p16 * p0;
+        const double p18 = 2.08767569878681e-09 + p17;
+        const double p19 = p18 * p0;
+        const double p20 = 2.505210838544172e-08 + p19;
+        const double p21 = p20 * p0;
+        const double p22 = 2.755731922398589e-07 + p21;
+        const double p23 = p0 * p22;
+        const double p24 = 2.7557319223985893e-06 + p23;
+        const double p25 = p0 * p24;
+        const double p26 = 2.48015873015873e-05 + p25;
+        const double p27 = p0 * p26;
+        const double p28 = 0.0001984126984126984 + p27;
+        const double p29 = p0 * p28;
+        const double p30 = 0.001388888888888889 + p29;
+        const double p31 = p30 * p0;
+        const double p32 = 0.008333333333333333 + p31;
+        const double p33 = p0 * p32;
+        const double p34 = 0.041666666666666664 + p33;
+        const double p35 = p34 * p0;
+        const double p36 = 0.16666666666666666 + p35;
+        const double p37 = p36 * p0;
+        const double p38 = 0.5 + p37;
+        const double p39 = p38 * p0;
+        const double p40 = 1.0 + p39;
+        const double p41 = expm1(p0);
+        const double p42 = 1.0 / p_alpha;
+        const double p43 = 0.5 * p41;
+        const double p44 = p43 * p42;
+        const double p45 = (p2 != 0) ? p40 : p44;
+        const double p46 = 1.0 / p45;
+        const double p48 = 1.0 - p_fsig;
+        const double p49 = 0.5 * p46;
+        const double p50 = p49 * p48;
+        const double p51 = 1.4426950408889634 * p_alpha;
+        const double p52 = 1.0 / p_sigma;
+        const double p54 = 7.0 - p_mu;
+        const double p55 = p52 * p54;
+        const double p56 = 5.0 - p_mu;
+        const double p57 = p56 * p52;
+        const double p59 = p55 - p57;
+        const double p60 = 0.35355339059327373 * p59;
+        const double p61 = p55 + p57;
+        const double p62 = fabs(p61);
+        const double p63 = 0.35355339059327373 * p62;
+        const double p64 = p60 + p63;
+        const double p65 = erfc(p64);
+        const double p67 = (-0.35355339059327373) * p59;
+        const double p68 = p67 + p63;
+        const double p69 = erfc(p68);
+        const double p70 = p69 - p65;
+        const double p71 = 1.0 / p70;
+        const double p72 = 0.7978845608028654 * p_fsig;
+        const double p73 = p72 * p71;
+        const double p74 = p73 * p52;
+        const double p75 = p_sigma * p_sigma;
+        const double p76 = 1.0 / p75;
+        const double p77 = (-0.5) * p76;
+        const double p78 = 1.4426950408889634 * p77;
+        scalars[0] = p50;
+        scalars[1] = p51;
+        scalars[2] = p74;
+        scalars[3] = p78;
+        scalars[4] = p_mu;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const real s_b0 = (real)scalars[0];
+    const real s_e0 = (real)scalars[1];
+    const real s_b2 = (real)scalars[2];
+    const real s_e1 = (real)scalars[3];
+    const real s_mu = (real)scalars[4];
+    double product0 = 1.0;
+    int exponent0 = 0;
+    ulong worst0 = 0;
+    double logs0 = 0.0;
+    int taken = 0;
+    for (int k = item; k < count; k += GROUP) {
+        const long event = begin + k;
+        const real c_m = c_m_all[c_m_first + c_m_step * set + event];
+        const real v0 = (-5.0) + c_m;
+        const real v1 = s_e0 * v0;
+        const real v2 = exp2(v1);
+        const real v3 = s_b0 * v2;
+        const real v5 = c_m - s_mu;
+        const real v6 = v5 * v5;
+        const real v7 = s_e1 * v6;
+        const real v8 = exp2(v7);
+        const real v9 = s_b2 * v8;
+        const real v10 = v3 + v9;
+        const ulong bits0 = as_ulong((double)v10), above0 = bits0 - 0x10000000000000UL;
+        product0 *= as_double((bits0 & 0xfffffffffffffUL) | 0x3ff0000000000000UL);
+        exponent0 += (int)(above0 >> 52);
+        worst0 = max(worst0, above0);
+        if (++taken % 256 == 0) {
+            logs0 += log(product0), product0 = 1.0;
+        }
+    }
+    scratch[0 * GROUP + item] = logs0 + log(product0);
+    scratch[1 * GROUP + item] = exponent0;
+    scratch[2 * GROUP + item] = worst0 >= 0x7fe0000000000000UL ? 1.0 : 0.0;
+    add_items(scratch, 3, item);
+    for (int k = item; k < 3; k += GROUP) high[k] = scratch[k * GROUP];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    __global double *row = out + (long)set * 2;
+    if (item == 0) {
+        const double events = count;
+        row[0] = logarithm(high[0], 0.0, high[1] - events * 1022.0);
         row[1] = high[2];
     }
 }

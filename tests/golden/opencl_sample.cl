@@ -3,6 +3,9 @@
 #define GROUP 128  // work items in a group
 typedef double real;  // of the lines of an event
 
+// a block of the events of a set: where it begins among all events and in its set, and where its results go
+typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
+
 // a number in [0, 1) of 53 bits
 double uniform_of(const uint high, const uint low)
 {
@@ -25,20 +28,17 @@ void philox(uint c0, uint c1, uint c2, uint c3, const ulong seed, double *unifor
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sample(
     __global const double *scalars,
-    __global const int *task_set, __global const int *first_task, const int block,
-    __global const long *starts, __global const long *stops, const int bounds_step,
-    const ulong seed, const ulong first_toy, __global int *report,
+    __global const block_of_events *blocks, const int first_block,
+    const ulong seed, const ulong first_toy, __global int *report, const long out_first,
     __global double *out0,
     __global double *out1)
 {
-    const int task = get_group_id(0), item = get_local_id(0), set = task_set[task];
-    const long first = starts[set * bounds_step];
-    const long begin = first + (long)(task - first_task[set]) * block;
-    const int count = (int)min(stops[set * bounds_step] - begin, (long)block);
+    const block_of_events block = blocks[first_block + get_group_id(0)];
+    const int item = get_local_id(0), set = block.set, count = block.count;
     const ulong toy = first_toy + set;
     int overs = 0, fails = 0;
     for (int k = item; k < count; k += GROUP) {
-        const long event = begin + k - first;
+        const long event = block.event + k;
         int accepted = 0, over = 0;
         double x0 = 0.0;
         double x1 = 0.0;
@@ -52,8 +52,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sample(
             if (accepted) x0 = c_uniform_0;
             if (accepted) x1 = c_uniform_1;
         }
-        out0[begin + k] = x0;
-        out1[begin + k] = x1;
+        out0[out_first + block.begin + k] = x0;
+        out1[out_first + block.begin + k] = x1;
         overs += over;
         fails += !accepted;
     }

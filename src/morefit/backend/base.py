@@ -76,6 +76,10 @@ class Launch(Protocol):
         """
         ...
 
+    def store(self) -> tuple[Buffer, ...]:
+        """Compute the columns of a STORE kernel without parameters, and keep them where the backend can read them."""
+        ...
+
 
 class Program(Protocol):
     """A compiled kernel."""

@@ -20,6 +20,7 @@ import numpy as np
 from morefit.backend.base import Array, Buffer, Drawn, Events, Integers, WholeFit
 from morefit.backend.cache import key_of, load, store
 from morefit.backend.memory import PADDING, Code, aligned
+from morefit.backend.show import show_source
 from morefit.backend.whole_fit import run_whole_fits
 from morefit.backend.workers import WORKERS, available_cores
 from morefit.errors import BackendError, CompileError
@@ -71,6 +72,18 @@ class Column:
     numbers: np.ndarray[Any, Any]  # padded
     count: int
 
+    @classmethod
+    def of(cls, column: Array, precision: Precision = Precision.DOUBLE) -> Column:
+        """Copy numbers."""
+        kind = np.float64 if precision is Precision.DOUBLE else np.float32
+        count = len(column)
+        numbers = aligned(count + PADDING, kind)
+        with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
+            numbers[:count] = column
+        # events that are there, so nothing odd can happen to them
+        numbers[count:] = column[-1] if count else 1.0
+        return cls(numbers, count)
+
     @property
     def address(self) -> int:
         return int(self.numbers.ctypes.data)
@@ -101,6 +114,7 @@ class Cpu:
         """Compile a kernel, or find it compiled before by this or another process."""
         target = Target(self.width or host().width, host().machine)
         source = render(kernel, target)
+        show_source(source)
         begin = time.perf_counter()
         code = find_code(source, FUNCTIONS[kernel.frame])
         threads = self.threads or available_cores()
@@ -112,15 +126,7 @@ class Cpu:
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Column:
         """Copy a column to where vectors can read it."""
-        kind = np.float64 if precision is Precision.DOUBLE else np.float32
-        count = len(column)
-        numbers = aligned(count + PADDING, kind)
-        with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
-            numbers[:count] = column
-        numbers[count:] = (
-            column[-1] if count else 1.0
-        )  # events that are there, so nothing odd can happen to them
-        return Column(numbers, count)
+        return Column.of(column, precision)
 
 
 _programs: OrderedDict[str, Code] = OrderedDict()
@@ -252,6 +258,10 @@ class CpuLaunch:
         if len(self.free) > 8:
             self.free.clear()
         return out
+
+    def store(self) -> tuple[Column, ...]:
+        """Compute the columns of a kernel without parameters."""
+        return tuple(Column.of(row) for row in self(np.empty((1, 0)))[0])
 
 
 MOST_KEPT = 1 << 22  # numbers; larger workspaces are not kept between calls

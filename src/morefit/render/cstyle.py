@@ -127,9 +127,9 @@ class Names:
     precision: Precision = Precision.DOUBLE
     known: dict[str, str] = field(default_factory=dict)
 
-    def add(self, name: str, role: str) -> str:
-        """Make an identifier, such as ``c_weight_of_the_event`` for a column."""
-        plain = f"{role}_{re.sub(r'[^0-9A-Za-z]+', '_', name).strip('_')}"
+    def add(self, name: str, role: str, shown: str | None = None) -> str:
+        """Make an identifier, such as ``c_weight_of_the_event`` for a column; ``shown`` stands for a longer name."""
+        plain = f"{role}_{re.sub(r'[^0-9A-Za-z]+', '_', name if shown is None else shown).strip('_')}"
         taken = set(self.known.values())
         while plain in taken:
             plain += "_"

@@ -1,33 +1,37 @@
 """Kernels as OpenCL C: a work-group takes a block of the events of a set, its items stride through it.
 
 The text of a kernel has a function ``prepare`` (an item a set) and one for its frame. ``sums`` leaves the partial
-results of each block, which ``combine`` (a group a set) adds in a fixed order and turns into outputs.
+results of each block, which ``combine`` (a group a set) adds in a fixed order and turns into outputs. Where every set
+is small, ``evaluate`` does all of that in one launch, a group a set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from morefit.kernel import Frame, Kernel, Precision, Reduce
-from morefit.render.combine import BIAS, LN2_HIGH, LN2_LOW
-from morefit.render.cstyle import (
-    OPENCL,
-    Dialect,
-    Names,
-    body_lines,
-    helpers,
-    indented,
-    number_text,
-    used_names,
+from morefit.kernel import Frame, Kernel, Precision
+from morefit.render.cstyle import OPENCL, Dialect, Names, body_lines, helpers, indented, used_names
+from morefit.render.opencl_sums import (
+    FINISHED,
+    Combine,
+    GroupSum,
+    PairSum,
+    output_lines,
+    scratch_line,
+    state_lines,
+    sum_functions,
+    tree_lines,
+    update_lines,
+    words_of,
 )
 from morefit.render.philox import BUMPS, MULTIPLIERS, ROUNDS
-from morefit.render.reduce import EXPONENT_ONE, MANTISSA, RANGE, SMALLEST, WORDS
 from morefit.render.sample import MOST_DRAWS, calls_needed, generator_of, place_of
 from morefit.render.xoshiro import GOLDEN, Xoshiro
 
-SCRATCH = 2048  # doubles of shared memory: every device has 16 KB
-MOST_EVENTS = 512  # of an item: a product of that many mantissas stays below 2**512
+EMPTY: Mapping[str, str] = MappingProxyType({})
+MOST_GIVEN = 64  # parameters that one launch may be given as an argument
 
 
 @dataclass(frozen=True)
@@ -38,25 +42,26 @@ class Shape:
 
 
 FUNCTIONS = {Frame.SUM: ("sums", "combine"), Frame.STORE: ("store",), Frame.SAMPLE: ("sample",)}
+TASK = """\
+// a block of the events of a set: where it begins among all events and in its set, and where its results go
+typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
+"""
 
 
 def functions_of(kernel: Kernel) -> tuple[str, ...]:
     """Return the names of the functions in a kernel's text."""
-    return ("prepare",) * bool(kernel.per_call.results) + FUNCTIONS[kernel.frame]
+    names = ("prepare",) * bool(kernel.per_call.results) + FUNCTIONS[kernel.frame]
+    return (*names, "evaluate") if can_evaluate(kernel) else names
+
+
+def can_evaluate(kernel: Kernel) -> bool:
+    """Whether one group can do all there is to do for a set."""
+    return kernel.frame is Frame.SUM and not kernel.outer and len(kernel.parameters) <= MOST_GIVEN
 
 
 def render(kernel: Kernel, shape: Shape, dialect: Dialect = OPENCL) -> str:
     """Write a kernel as text."""
     return Source(kernel, shape, dialect).text()
-
-
-def words_of(kernel: Kernel) -> int:
-    """How many words a block leaves for ``combine``."""
-    return sum(WORDS[r.reduce] for r in kernel.results) + pairs_of(kernel)
-
-
-def pairs_of(kernel: Kernel) -> int:
-    return len(kernel.outer) * (len(kernel.outer) + 1) // 2
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class Source:
     kernel: Kernel
     shape: Shape
     dialect: Dialect
+    tables: str = "t"  # what the names of tables begin with
 
     def text(self) -> str:
         kernel, d = self.kernel, self.dialect
@@ -76,6 +82,8 @@ class Source:
             d.prologue,
             f"#define GROUP {self.shape.group}  // work items in a group",
             f"typedef {kind} real;  // of the lines of an event",
+            "",
+            *TASK.splitlines(),
             "",
             *helpers((kernel.per_call, kernel.per_event)),
             *(self.prepare() if kernel.per_call.results else []),
@@ -112,25 +120,32 @@ class Source:
         for role, group in (("s", self.kernel.scalars), ("c", self.kernel.columns)):
             for name in group:
                 names.add(name, role)
-        for table in self.kernel.tables:
-            names.add(table.name, "t")
+        for k, table in enumerate(self.kernel.tables):
+            names.add(table.name, f"{self.tables}{k}", table.name.rpartition(" ")[2])
         return names
 
     def arguments(self, *others: str, columns: bool = True) -> str:
-        """Write what every loop is given: scalars, tasks, bounds, columns and tables."""
-        m, names = self.dialect.memory, self.names
+        """Write what every loop is given: scalars, blocks, columns and tables."""
+        m = self.dialect.memory
         parts = [
             f"{m}const double *scalars",
-            f"{m}const int *task_set, {m}const int *first_task, const int block",
-            f"{m}const long *starts, {m}const long *stops, const int bounds_step",
+            f"{m}const block_of_events *blocks, const int first_block",
             *others,
+            *(self.column_arguments() if columns else []),
+            *self.table_arguments(),
         ]
-        if columns:
-            for name in self.kernel.columns:
-                c = names.known[name]
-                parts.append(f"{m}const real *{c}_all, const long {c}_step")
-        parts += [f"{m}const double *{names.known[t.name]}" for t in self.kernel.tables]
         return ",\n".join(indented(parts))
+
+    def column_arguments(self) -> list[str]:
+        names = [self.names.known[name] for name in self.kernel.columns]
+        return [
+            f"{self.dialect.memory}const real *{c}_all, const long {c}_first, const long {c}_step"
+            for c in names
+        ]
+
+    def table_arguments(self) -> list[str]:
+        names = self.names.known
+        return [f"{self.dialect.memory}const double *{names[t.name]}" for t in self.kernel.tables]
 
     def head(self) -> list[str]:
         """Find the block of a group, and the scalars of its set."""
@@ -138,10 +153,8 @@ class Source:
         used = used_names(kernel.per_event)
         count = len(kernel.per_call.results)
         return [
-            f"const int task = {d.group}, item = {d.item}, set = task_set[task];",
-            "const long first = starts[set * bounds_step];",
-            "const long begin = first + (long)(task - first_task[set]) * block;",
-            "const int count = (int)min(stops[set * bounds_step] - begin, (long)block);",
+            f"const block_of_events block = blocks[first_block + {d.group}];",
+            f"const int item = {d.item}, set = block.set, count = block.count;",
             *(
                 f"const real {names.known[name]} = (real)scalars[set * {count} + {k}];"
                 for k, name in enumerate(kernel.scalars)
@@ -152,13 +165,13 @@ class Source:
     def loop(self, inside: Sequence[str]) -> list[str]:
         return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
 
-    def load_columns(self) -> list[str]:
+    def load_columns(self, begin: str = "block.begin") -> list[str]:
         names, used = self.names, used_names(self.kernel.per_event)
-        lines = ["const long event = begin + k;"]
+        lines = [f"const long event = {begin} + k;"]
         for name in self.kernel.columns:
             c = names.known[name]
             if name in used:
-                lines.append(f"const real {c} = {c}_all[{c}_step * set + event];")
+                lines.append(f"const real {c} = {c}_all[{c}_first + {c}_step * set + event];")
         return lines
 
     def frame(self, name: str, arguments: str, lines: Sequence[str]) -> list[str]:
@@ -173,117 +186,72 @@ class Source:
             for k, atom in enumerate(kernel.per_event.results)
         ]
         m = self.dialect.memory
-        row = f"{m}double *row = out + out_step * set * {len(kernel.per_event.results)};"
+        row = f"{m}double *row = out + out_first + out_step * set * {len(kernel.per_event.results)};"
         return self.frame(
             "store",
-            self.arguments(f"{m}double *out, const long out_step"),
+            self.arguments(f"{m}double *out, const long out_first, const long out_step"),
             [*self.head(), row, *self.loop([*self.load_columns(), *lines, *kept])],
         )
 
     def sums(self) -> list[str]:
         """Reduce the results over the events of each block, then over blocks."""
-        kernel, d, names = self.kernel, self.dialect, self.names
-        lines = body_lines(kernel.per_event, names, "real")
-        updates = self.updates(names)
+        kernel, d, names, group = self.kernel, self.dialect, self.names, self.shape.group
+        pairs = PairSum(kernel, group, d) if kernel.outer else None
+        inside = [
+            *self.load_columns(), *body_lines(kernel.per_event, names, "real"), *update_lines(kernel, names, d),
+        ]  # fmt: skip
+        words = [w for k, r in enumerate(kernel.results) for w in FINISHED[r.reduce](k)]
         text = [
             *self.head(),
-            self.scratch(),
-            f"{d.memory}double *partial = partials + (long)task * {words_of(kernel)};",
-            *self.state(),
-            *self.loop([*self.load_columns(), *lines, *updates, *self.pair_lines(names)]),
-            *self.leave_words("partial"),
+            scratch_line(len(words), group, d),
+            *(pairs.room() if pairs else []),
+            f"{d.memory}double *partial = partials + (long)block.place * {words_of(kernel)};",
+            *state_lines(kernel),
+            *(pairs.loop(inside, names) if pairs else self.loop(inside)),
+            *tree_lines(words, group, "partial[{place}] = scratch[k * GROUP];", d),
+            *(pairs.leave(f"partial + {len(words)}") if pairs else []),
         ]
-        helper = TREE.format(memory=d.memory, shared=d.shared, wait=d.wait).splitlines()
-        sums = self.frame("sums", self.arguments(f"{d.memory}double *partials"), text)
-        return [*helper, "", *sums, *Combine(self.kernel, self.shape, d).lines()]
+        frame = self.frame("sums", self.arguments(f"{d.memory}double *partials"), text)
+        more = self.evaluate() if can_evaluate(kernel) else []
+        return [*sum_functions(d), *frame, *Combine(kernel, group, d).lines(), *more]
 
-    def state(self) -> list[str]:
-        """Begin the sums of an item."""
-        kernel = self.kernel
-        lines = [line for k, r in enumerate(kernel.results) for line in STATE[r.reduce](k)]
-        return [*lines, f"double pairs[{pairs_of(kernel)}] = {{0.0}};"] if kernel.outer else lines
-
-    def updates(self, names: Names) -> list[str]:
-        """Add the results of one event to the sums of an item."""
-        pairs = zip(self.kernel.results, self.kernel.per_event.results, strict=False)
-        return [
-            line
-            for k, (result, atom) in enumerate(pairs)
-            for line in self.update(k, result.reduce, names.atom(atom))
+    def evaluate(self) -> list[str]:
+        """Do all there is to do for a set in one group: scalars, sums, outputs."""
+        kernel, d, names = self.kernel, self.dialect, self.names
+        m, count = d.memory, len(kernel.parameters)
+        group = GroupSum(kernel, self.shape.group, d)
+        arguments = [
+            *(["const one_set given", f"{m}const double *parameters"] if count else []),
+            f"const int sets, {m}const long *starts, {m}const long *sizes, const int sizes_step",
+            f"{m}double *out",
+            *self.column_arguments(),
+            *self.table_arguments(),
         ]
-
-    def update(self, k: int, reduce: Reduce, x: str) -> list[str]:
-        """Add one event to the sums of an item."""
-        if reduce is Reduce.ADD:
-            return [f"sum{k} += {x};"]
-        if reduce is Reduce.EXACT:
-            # what the addition lost, by Knuth's two-sum
-            return [
-                f"const double new{k} = sum{k} + {x}, part{k} = new{k} - sum{k};",
-                f"lost{k} += (sum{k} - (new{k} - part{k})) + ({x} - part{k});",
-                f"sum{k} = new{k};",
-            ]
-        d = self.dialect
-        mantissa = d.from_bits.format(f"(bits{k} & {MANTISSA:#x}UL) | {EXPONENT_ONE:#x}UL")
-        return [
-            f"const {d.word} bits{k} = {d.bits.format(f'(double){x}')}, above{k} = bits{k} - {SMALLEST:#x}UL;",
-            f"product{k} *= {mantissa};",
-            f"exponent{k} += (int)(above{k} >> 52);",
-            f"worst{k} = max(worst{k}, above{k});",
-        ]
-
-    def pair_lines(self, names: Names) -> list[str]:
-        """Add the products of all pairs of factors."""
-        kernel = self.kernel
-        if not kernel.outer:
-            return []
-        rows = {"left": kernel.outer} | ({"right": kernel.outer_right} if kernel.outer_right else {})
         lines = [
-            f"const double {side}[] = {{{', '.join(names.atom(a) for a in row)}}};"
-            for side, row in rows.items()
+            f"const int set = {d.group}, item = {d.item}, count = sizes[set * sizes_step];",
+            "const long begin = starts[set * sizes_step];",
+            *group.room(),
+            *group.prepare(lambda k: f"sets == 1 ? given.numbers[{k}] : parameters[set * {count} + {k}]"),
+            *group.sum_up(names, self.load_columns("begin")),
+            f"{m}double *row = out + (long)set * {kernel.outputs + 1};",
+            "if (item == 0) {",
+            *indented(output_lines(kernel, "row[{}]", "scalars[{}]", "count", low=False)),
+            "}",
         ]
-        return [
-            *lines,
-            f"for (int i = 0, place = 0; i < {len(kernel.outer)}; i++)",
-            f"    for (int j = 0; j <= i; j++, place++) pairs[place] += left[i] * {list(rows)[-1]}[j];",
-        ]
-
-    @property
-    def most_words(self) -> int:
-        """How many words of every item shared memory holds at a time."""
-        return max(SCRATCH // self.shape.group, 1)
-
-    def scratch(self) -> str:
-        words = min(self.most_words, max(words_of(self.kernel), 1))
-        return f"{self.dialect.shared}double scratch[{words} * GROUP];"
-
-    def leave_words(self, target: str) -> list[str]:
-        """Add the words of all items in a tree, as many at a time as shared memory holds."""
-        kernel, most, lines = self.kernel, self.most_words, []
-        words = [w for k, r in enumerate(kernel.results) for w in FINISHED[r.reduce](k)]
-        for first in range(0, len(words), most):
-            chunk = words[first : first + most]
-            lines += [f"scratch[{k} * GROUP + item] = {word};" for k, word in enumerate(chunk)]
-            lines.append(f"add_items(scratch, {len(chunk)}, item, {target} + {first});")
-        if kernel.outer:
-            count = pairs_of(kernel)
-            lines += [
-                f"for (int from = 0; from < {count}; from += {most}) {{",
-                f"    const int some = min({count} - from, {most});",
-                "    for (int k = 0; k < some; k++) scratch[k * GROUP + item] = pairs[from + k];",
-                f"    add_items(scratch, some, item, {target} + {len(words)} + from);",
-                "}",
-            ]
-        return lines
+        kind = (
+            [f"typedef struct {{ double numbers[{count}]; }} one_set;  // of parameters", ""] if count else []
+        )
+        return [*kind, *self.frame("evaluate", ",\n".join(indented(arguments)), lines)]
 
     @property
     def generator(self) -> Generator:
         """Choose the generator that the columns are named after."""
         return GENERATORS[generator_of(self.kernel) is Xoshiro]
 
-    def draw_lines(self) -> list[str]:
-        """Draw candidates for an event until one is accepted: x0, x1, ..."""
+    def draw_lines(self, numbers: Mapping[str, str] = EMPTY) -> list[str]:
+        """Draw candidates for an event until one is accepted: x0, x1, ...; some numbers may be given by name."""
         kernel, names = self.kernel, self.names
+        names.known |= numbers
         calls, used = calls_needed(kernel), used_names(kernel.per_event)
         body = body_lines(kernel.per_event, names, "double")
         *found, accept, above = (names.atom(a) for a in kernel.per_event.results)
@@ -312,13 +280,15 @@ class Source:
         """Draw events: random numbers, straight lines, again until a candidate is accepted."""
         kernel, d = self.kernel, self.dialect
         loop = [
-            "const long event = begin + k - first;",
+            "const long event = block.event + k;",
             *self.draw_lines(),
-            *(f"out{k}[begin + k] = x{k};" for k in range(kernel.outputs)),
+            *(f"out{k}[out_first + block.begin + k] = x{k};" for k in range(kernel.outputs)),
             "overs += over;",
             "fails += !accepted;",
         ]
-        others = [f"const {d.word} seed, const {d.word} first_toy, {d.memory}int *report"]
+        others = [
+            f"const {d.word} seed, const {d.word} first_toy, {d.memory}int *report, const long out_first"
+        ]
         others += [f"{d.memory}double *out{k}" for k in range(kernel.outputs)]
         lines = [
             *self.head(), f"const {d.word} toy = first_toy + set;", "int overs = 0, fails = 0;", *self.loop(loop),
@@ -331,156 +301,6 @@ class Source:
         """Count what went wrong with the events of an item."""
         count = self.dialect.count_up.format
         return [f"if (overs) {count('report', 'overs')}", f"if (fails) {count('report + 1', 'fails')}"]
-
-
-# what an item carries from event to event, and the words it becomes
-STATE: dict[Reduce, Callable[[int], list[str]]] = {
-    Reduce.ADD: lambda k: [f"double sum{k} = 0.0;"],
-    Reduce.EXACT: lambda k: [f"double sum{k} = 0.0, lost{k} = 0.0;"],
-    Reduce.LOG: lambda k: [f"double product{k} = 1.0;", f"int exponent{k} = 0;", f"ulong worst{k} = 0;"],
-}
-FINISHED: dict[Reduce, Callable[[int], list[str]]] = {
-    Reduce.ADD: lambda k: [f"sum{k}"],
-    Reduce.EXACT: lambda k: [f"sum{k}", f"lost{k}"],
-    Reduce.LOG: lambda k: [f"log(product{k})", f"exponent{k}", f"worst{k} >= {RANGE:#x}UL ? 1.0 : 0.0"],
-}
-
-TREE = """\
-// add scratch[word][item] over the items of a group, always in the same order
-void add_items({shared}double *scratch, const int words, const int item, {memory}double *partial)
-{{
-    {wait}
-    for (int half_way = GROUP / 2; half_way > 0; half_way /= 2) {{
-        for (int k = item; k < words * half_way; k += GROUP) {{
-            {shared}double *row = scratch + k / half_way * GROUP + k % half_way;
-            row[0] += row[half_way];
-        }}
-        {wait}
-    }}
-    for (int k = item; k < words; k += GROUP) partial[k] = scratch[k * GROUP];
-    {wait}
-}}"""
-
-
-@dataclass(frozen=True)
-class Combine:
-    """Writes ``combine``: a compensated sum of every word over the blocks of a set, then its outputs."""
-
-    kernel: Kernel
-    shape: Shape
-    dialect: Dialect
-
-    def lines(self) -> list[str]:
-        d, kernel = self.dialect, self.kernel
-        m = d.memory
-        arguments = [
-            f"{m}const int *first_task, {m}const double *partials, {m}double *totals",
-            f"{m}const double *scalars, {m}const long *starts, {m}const long *stops, const int bounds_step",
-            f"{m}double *out",
-        ]
-        words = words_of(kernel)
-        body = [
-            f"const int set = {d.group}, item = {d.item};",
-            f"{m}double *high = totals + (long)set * {2 * words}, *low = high + {words};",
-            f"{m}double *row = out + (long)set * {kernel.outputs + 1};",
-            *self.add_blocks(words),
-            "if (item == 0) {",
-            *indented(self.outputs()),
-            "}",
-            *self.add_pairs(),
-        ]
-        begin = f"{d.kernel} combine("
-        joined = ",\n".join(indented(arguments))
-        return [*TWO_SUM.splitlines(), "", begin, f"{joined})", "{", *indented(body), "}", ""]
-
-    def add_blocks(self, words: int) -> list[str]:
-        """Let neighbouring items take neighbouring words; with items to spare, each takes every so many blocks."""
-        if not words:
-            return []
-        d, group = self.dialect, self.shape.group
-        width = min(words, group)
-        lanes = group // width
-        return [
-            f"{d.shared}double sums[GROUP], corrections[GROUP];",
-            f"const int lane = item / {width}, column = item % {width};",
-            f"for (int from = 0; from < {words}; from += {width}) {{",
-            "    const int word = from + column;",
-            f"    const int mine = lane < {lanes} && word < {words};",
-            "    double sum = 0.0, correction = 0.0;",
-            "    if (mine)",
-            f"        for (int task = first_task[set] + lane; task < first_task[set + 1]; task += {lanes})",
-            f"            add(&sum, &correction, partials[(long)task * {words} + word]);",
-            "    sums[item] = sum;",
-            "    corrections[item] = correction;",
-            f"    {d.wait}",
-            "    if (mine && lane == 0) {",
-            f"        for (int other = item + {width}; other < {lanes * width}; other += {width}) {{",
-            "            add(&sum, &correction, sums[other]);",
-            "            correction += corrections[other];",
-            "        }",
-            "        high[word] = sum;",
-            "        low[word] = correction;",
-            "    }",
-            f"    {d.wait}",
-            "}",
-            d.wait_memory,
-        ]
-
-    def outputs(self) -> list[str]:
-        """Turn the words of a set into its outputs; the last one counts what was bad."""
-        kernel = self.kernel
-        terms: dict[int, list[str]] = {k: [] for k in range(kernel.outputs + 1)}
-        lines, bad, word = [], [], 0
-        if any(r.reduce is Reduce.LOG for r in kernel.results):
-            lines.append("const double events = stops[set * bounds_step] - starts[set * bounds_step];")
-        for result in kernel.results:
-            w = word
-            word += WORDS[result.reduce]
-            if result.reduce is Reduce.LOG:
-                bias = number_text(float(BIAS))
-                terms[result.output].append(
-                    f"logarithm(high[{w}], low[{w}], high[{w + 1}] - events * {bias})"
-                )
-                bad.append(f"high[{w + 2}]")
-            elif result.reduce is Reduce.EXACT:
-                terms[result.output].append(f"(high[{w}] + (low[{w}] + (high[{w + 1}] + low[{w + 1}])))")
-            else:
-                terms[result.output].append(f"(high[{w}] + low[{w}])")
-        for index, output in kernel.per_set:
-            terms[output].append(f"scalars[set * {len(kernel.per_call.results)} + {index}]")
-        terms[kernel.outputs] = bad + terms[kernel.outputs]
-        return lines + [f"row[{k}] = {' + '.join(parts) or '0.0'};" for k, parts in terms.items()]
-
-    def add_pairs(self) -> list[str]:
-        """Add the sums of pairs to their outputs, with the sign the kernel asks for."""
-        count, kernel = pairs_of(self.kernel), self.kernel
-        if not count:
-            return []
-        first = words_of(kernel) - count
-        sign = number_text(kernel.outer_sign)
-        return [
-            self.dialect.wait_memory,
-            f"for (int k = item; k < {count}; k += GROUP)",
-            f"    row[{kernel.outer_output} + k] += {sign} * (high[{first} + k] + low[{first} + k]);",
-        ]
-
-
-TWO_SUM = f"""\
-// add a number, and to the correction what the addition loses (Knuth's two-sum)
-void add(double *sum, double *correction, const double x)
-{{
-    const double total = *sum + x, part = total - *sum;
-    *correction += (*sum - (total - part)) + (x - part);
-    *sum = total;
-}}
-
-// the logarithm of a product from that of its mantissas and its exponent; log(2) in two parts, so that it is exact
-double logarithm(const double high, const double low, const double exponent)
-{{
-    double sum = exponent * {number_text(LN2_HIGH)}, lost = 0.0;
-    add(&sum, &lost, high);
-    return sum + (lost + exponent * {number_text(LN2_LOW)} + low);
-}}"""
 
 
 @dataclass(frozen=True)

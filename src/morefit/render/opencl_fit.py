@@ -1,15 +1,33 @@
-"""Whole fits in OpenCL C: a work-group draws a toy, sums, steps, and repeats until it has converged."""
+"""Whole fits in OpenCL C: draw a toy, sum, step, and repeat until it has converged, all on the device.
+
+Small toys have a work-group each, which does everything in one launch. The events of a large toy are shared by many
+groups: ``draw`` once, then ``sums`` and ``advance`` (a group a toy) as often as needed; a toy that has converged does
+nothing any more. The numbers that a model is drawn with are arguments, so that one text serves many true values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
-from morefit.kernel import Kernel, Reduce
-from morefit.render.cstyle import OPENCL, Dialect, Names, body_lines, helpers, indented, number_text
-from morefit.render.opencl import FINISHED, STATE, TWO_SUM, Combine, Shape, Source, words_of
+from morefit.kernel import Body, Kernel, Line
+from morefit.render.cstyle import OPENCL, Dialect, Names, body_lines, helpers, indented
+from morefit.render.opencl import Shape, Source
+from morefit.render.opencl_sums import (
+    FINISHED,
+    Combine,
+    GroupSum,
+    output_lines,
+    scratch_line,
+    state_lines,
+    sum_functions,
+    tree_lines,
+    update_lines,
+    words_of,
+)
 
-SCRATCH = 2048  # doubles of shared memory for the reduction
+NUMBER = "number "  # the names of the numbers that a text is given
+PLAIN = frozenset({0.0, 0.5, 1.0, -1.0, 2.0})  # numbers that belong to a formula rather than to values
 
 
 @dataclass(frozen=True)
@@ -17,11 +35,10 @@ class FitShape:
     """What the text of a whole fit depends on besides its kernels."""
 
     group: int
-    room: int  # events that a toy has room for
+    large: bool  # whether many groups share a toy
     observables: tuple[str, ...]
     derived: tuple[str, ...]
     rows: tuple[str, ...]  # of the numbers that a step reads
-    kept: int
     told: int
     first_sum: int
     status: int
@@ -29,224 +46,296 @@ class FitShape:
     most_steps: int
 
 
-def render_fit(
-    sampler: Kernel,
-    derive: Kernel | None,
-    sums: Kernel,
-    step: Kernel,
-    shape: FitShape,
-    dialect: Dialect = OPENCL,
-) -> str:
-    """Write the kernel ``fit``."""
-    return FitSource(sampler, derive, sums, step, shape, dialect).text()
+@dataclass(frozen=True)
+class Lifted:
+    """A kernel whose numbers are given by name, and those numbers."""
+
+    kernel: Kernel
+    numbers: tuple[float, ...]
+
+
+def lift_numbers(kernel: Kernel) -> Lifted:
+    """Give names to the numbers in a kernel's lines."""
+    found: list[float] = []
+
+    def name(atom: str | float) -> str | float:
+        if isinstance(atom, str) or atom in PLAIN or atom != atom:
+            return atom
+        found.append(atom)
+        return f"{NUMBER}{len(found) - 1}"
+
+    lines = tuple(Line(x.target, x.op, tuple(map(name, x.args))) for x in kernel.per_event.lines)
+    results = tuple(map(name, kernel.per_event.results))
+    return Lifted(replace(kernel, per_event=Body(lines, results)), tuple(found))
+
+
+def fit_functions(shape: FitShape) -> tuple[str, ...]:
+    """Return the names of the functions in a text."""
+    return ("draw", "sums", "advance") if shape.large else ("fit",)
 
 
 @dataclass(frozen=True)
 class FitSource:
-    """Writes a whole fit: its parts are the bodies of four kernels."""
+    """Writes a whole fit: its parts are the bodies of four kernels. Without a sampler the events are given."""
 
-    sampler: Kernel
+    sampler: Lifted | None
     derive: Kernel | None
     sums: Kernel
     step: Kernel
     shape: FitShape
-    dialect: Dialect
+    dialect: Dialect = OPENCL
 
     def text(self) -> str:
         d = self.dialect
-        bodies = [k.per_event for k in (self.sampler, self.derive, self.sums, self.step) if k]
+        drawing = self.sampler.kernel if self.sampler else None
+        bodies = [k.per_event for k in (drawing, self.derive, self.sums, self.step) if k]
         bodies += [self.sums.per_call]
-        draws = self.source(self.sampler)
+        numbers = len(self.sampler.numbers) if self.sampler else 0
         return "\n".join([
             f"// whole fit of {len(self.shape.places)} parameters in {d.name}",
             d.prologue,
-            f"#define GROUP {self.shape.group}  // work items in a group, one group a toy",
-            f"#define ROOM {self.shape.room}  // events that a toy has room for",
+            f"#define GROUP {self.shape.group}  // work items in a group",
             "typedef double real;",
+            *([f"typedef struct {{ double number[{numbers}]; }} all_numbers;  // to draw with"] if numbers else []),
+            "// a block of the events of a toy; its place is where its partial sums go",
+            "typedef struct { long begin, event; int set, count, place, unused; } block_of_events;",
             "",
             *helpers(bodies),
-            *draws.generator_text(),
-            *TWO_SUM.splitlines(),
-            "",
-            *self.kernel_lines(),
+            *(self.source(drawing).generator_text() if drawing else []),
+            *sum_functions(d),
+            *(self.large_fit() if self.shape.large else self.small_fit()),
         ])  # fmt: skip
 
-    def source(self, kernel: Kernel) -> Source:
-        return Source(kernel, Shape(self.shape.group), self.dialect)
+    def source(self, kernel: Kernel, tables: str = "t") -> Source:
+        return Source(kernel, Shape(self.shape.group), self.dialect, tables)
+
+    @property
+    def group_sum(self) -> GroupSum:
+        return GroupSum(self.sums, self.shape.group, self.dialect)
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.shape.observables, *self.shape.derived)
 
-    def kernel_lines(self) -> list[str]:
+    def function(self, name: str, arguments: list[str], lines: list[str]) -> list[str]:
+        joined = ",\n".join(indented(arguments))
+        return [f"{self.dialect.kernel} {name}(", f"{joined})", "{", *indented(lines), "}", ""]
+
+    # what functions are given
+
+    def draw_arguments(self) -> list[str]:
+        m, d = self.dialect.memory, self.dialect
+        if self.sampler is None:
+            given = [f"{m}const double *given{k}" for k in range(len(self.shape.observables))]
+            return [f"{m}const long *starts", *given]
+        numbers = ["const all_numbers numbers"] if self.sampler.numbers else []
+        tables = self.source(self.sampler.kernel).table_arguments()
+        return [f"const {d.word} seed, const {d.word} first_toy", *numbers, *tables]
+
+    def sum_arguments(self) -> list[str]:
+        return [
+            f"{self.dialect.memory}const double *parameters",
+            *self.source(self.sums, "u").table_arguments(),
+        ]
+
+    # a group a toy
+
+    def small_fit(self) -> list[str]:
+        """Draw, sum and step in one launch; the rows of a toy are in shared memory."""
         d, shape = self.dialect, self.shape
         m = d.memory
-        tables = self.source(self.sampler).names
         arguments = [
-            f"{m}const int *sizes, const {d.word} seed, const {d.word} first_toy",
-            f"{m}double *memory, {m}const double *parameters, {m}const double *start, {m}double *results",
-            *(f"{m}const double *{tables.known[t.name]}" for t in self.sampler.tables),
+            f"{m}const int *sizes, {m}double *memory, const int room",
+            f"{m}const double *start, {m}double *results",
+            *self.draw_arguments(),
+            *self.sum_arguments(),
         ]
-        words = words_of(self.sums)
         body = [
             f"const int index = {d.group}, item = {d.item}, count = sizes[index];",
-            f"const {d.word} toy = first_toy + index;",
-            f"{m}double *events = memory + (long)index * {len(self.columns)} * ROOM;",
-            f"{d.shared}double rows[{len(shape.rows)}], scalars[{max(len(self.sums.per_call.results), 1)}];",
-            f"{d.shared}double high[{max(words, 1)}], low[{max(words, 1)}], scratch[{self.chunk(words)} * GROUP];",
+            *self.toy_line(),
+            f"{m}double *events = memory + (long)index * {len(self.columns)} * room;",
+            f"{d.shared}double rows[{len(shape.rows)}];",
+            *self.group_sum.room(),
             f"{m}double *result = results + (long)index * {shape.told + 3};",
             f"for (int k = item; k < {len(shape.rows)}; k += GROUP) rows[k] = start[k];",
-            *self.draw(),
-            "int steps = 0;",
-            f"for (; steps < {shape.most_steps}; steps++) {{",
-            f"    {d.wait}",
-            f"    if (rows[{shape.status}] != 0.0) break;",
-            *indented(self.prepare()),
-            f"    {d.wait}",
-            *indented(self.sum_up(words)),
-            "    if (item == 0) {",
-            *indented(self.finish(), 2),
-            *indented(self.take_step(), 2),
-            "    }",
-            "}",
-            d.wait,
-            f"for (int k = item; k < {shape.told}; k += GROUP) result[k] = rows[k];",
-            f"if (item == 0) result[{shape.told}] = steps;",
-        ]
-        joined = ",\n".join(indented(arguments))
-        return [f"{d.kernel} fit(", f"{joined})", "{", *indented(body), "}", ""]
-
-    def chunk(self, words: int) -> int:
-        return min(max(SCRATCH // self.shape.group, 1), max(words, 1))
-
-    def draw(self) -> list[str]:
-        """Draw the events, compute what depends on them alone, and report what went wrong."""
-        d, names = self.dialect, self.source(self.sampler)
-        count = self.sampler.outputs
-        kept = [f"events[{k} * ROOM + k] = x{k};" for k in range(count)]
-        found = {name: f"x{k}" for k, name in enumerate(self.shape.observables)}
-        loop = ["const long event = k;", *names.draw_lines(), *kept, *self.derive_lines(found)]
-        totals = [f"result[{self.shape.told + 1 + k}] = 0.0;" for k in range(2)]
-        return [
-            "if (item == 0) {", *indented(totals), "}",
             f"{d.shared}int report[2];",
             "if (item < 2) report[item] = 0;",
             d.wait,
-            "int overs = 0, fails = 0;",
-            "for (int k = item; k < count; k += GROUP) {", *indented([*loop, "overs += over;", "fails += !accepted;"]), "}",
-            f"if (overs) {d.count_up.format('&report[0]', 'overs')}",
-            f"if (fails) {d.count_up.format('&report[1]', 'fails')}",
+            *self.draw_loop("k", ("&report[0]", "&report[1]")),
             d.wait,
-            f"if (item < 2) result[{self.shape.told + 1} + item] = report[item];",
+            f"if (item < 2) result[{shape.told + 1} + item] = report[item];",
+            "int steps = 0;",
+            f"for (; steps < {shape.most_steps} && rows[{shape.status}] == 0.0; steps++) {{",
+            *indented(self.group_sum.prepare(self.parameter("rows"))),
+            *indented(self.group_sum.sum_up(self.source(self.sums, "u").names, self.load_lines())),
+            "    if (item == 0) {",
+            *indented(self.finish("rows", "scalars[{}]"), 2),
+            *indented(self.take_step("rows"), 2),
+            "    }",
+            f"    {d.wait}",
+            "}",
+            f"for (int k = item; k < {shape.told}; k += GROUP) result[k] = rows[k];",
+            f"if (item == 0) result[{shape.told}] = steps;",
+        ]
+        return self.function("fit", arguments, body)
+
+    # many groups a toy
+
+    def large_fit(self) -> list[str]:
+        """Draw, sum and step in a launch each; the rows of a toy are in the memory of the device."""
+        return [*self.large_draw(), *self.large_sums(), *self.large_step()]
+
+    @property
+    def large_arguments(self) -> list[str]:
+        m = self.dialect.memory
+        return [
+            f"{m}const block_of_events *blocks, {m}double *memory, const long room, {m}double *all_rows",
+        ]
+
+    def large_head(self, skip: bool) -> list[str]:
+        d, shape = self.dialect, self.shape
+        leave = [f"if (rows[{shape.status}] != 0.0) return;"] if skip else []
+        return [
+            f"const block_of_events block = blocks[{d.group}];",
+            f"const int item = {d.item}, index = block.set, count = block.count;",
+            f"{d.memory}double *events = memory + block.begin, *rows = all_rows + (long)index * {len(shape.rows)};",
+            *leave,
+        ]
+
+    def large_draw(self) -> list[str]:
+        d, told = self.dialect, self.shape.told
+        m, width = d.memory, len(self.shape.rows)
+        body = [
+            *self.large_head(skip=False),
+            *self.toy_line(),
+            "if (block.event == 0) {",
+            f"    for (int k = item; k < {width}; k += GROUP) rows[k] = start[k];",
+            f"    if (item == 0) results[(long)index * {told + 3} + {told}] = 0.0;",
+            "}",
+            *self.draw_loop("block.event + k", ("report + 2 * index", "report + 2 * index + 1")),
+        ]
+        own = [f"{m}const double *start, {m}double *results, {m}int *report"]
+        return self.function("draw", [*self.large_arguments, *own, *self.draw_arguments()], body)
+
+    def large_sums(self) -> list[str]:
+        kernel, d, group = self.sums, self.dialect, self.shape.group
+        names = self.source(kernel, "u").names
+        words = [w for k, r in enumerate(kernel.results) for w in FINISHED[r.reduce](k)]
+        inside = [
+            *self.load_lines(), *body_lines(kernel.per_event, names, "real"), *update_lines(kernel, names, d),
+        ]  # fmt: skip
+        body = [
+            *self.large_head(skip=True),
+            f"{d.shared}double scalars[{max(len(kernel.per_call.results), 1)}];",
+            scratch_line(len(words), group, d),
+            f"{d.memory}double *partial = partials + (long)block.place * {words_of(kernel)};",
+            *self.group_sum.prepare(self.parameter("rows")),
+            *(f"const real {names.known[n]} = scalars[{k}];" for k, n in enumerate(kernel.scalars)),
+            *state_lines(kernel),
+            "for (int k = item; k < count; k += GROUP) {", *indented(inside), "}",
+            *tree_lines(words, group, "partial[{place}] = scratch[k * GROUP];", d),
+        ]  # fmt: skip
+        arguments = [*self.large_arguments, f"{d.memory}double *partials", *self.sum_arguments()]
+        return self.function("sums", arguments, body)
+
+    def large_step(self) -> list[str]:
+        """Add the blocks of a toy in their order, with compensation, and take a step."""
+        d, m, shape = self.dialect, self.dialect.memory, self.shape
+        words = max(words_of(self.sums), 1)
+        arguments = [
+            f"{m}const int *first_task, {m}const int *sizes, {m}double *all_rows, {m}double *results",
+            f"{m}const double *partials",
+            *self.sum_arguments(),
+        ]
+        body = [
+            f"const int set = {d.group}, item = {d.item}, count = sizes[set];",
+            f"{m}double *all = all_rows + (long)set * {len(shape.rows)};",
+            f"{m}double *result = results + (long)set * {shape.told + 3};",
+            f"if (all[{shape.status}] != 0.0) return;",
+            f"{d.shared}double rows[{len(shape.rows)}], high[{words}], low[{words}];",
+            f"{d.shared}double scalars[{max(len(self.sums.per_call.results), 1)}];",
+            f"for (int k = item; k < {len(shape.rows)}; k += GROUP) rows[k] = all[k];",
+            *Combine(self.sums, shape.group, d).add_blocks(words),
+            d.wait,
+            *(self.group_sum.prepare(self.parameter("rows")) if self.sums.per_set else []),
+            "if (item == 0) {",
+            *indented(self.finish("rows", "scalars[{}]", low=True)),
+            *indented(self.take_step("rows")),
+            "}",
+            d.wait,
+            f"for (int k = item; k < {len(shape.rows)}; k += GROUP) all[k] = rows[k];",
+            f"for (int k = item; k < {shape.told}; k += GROUP) result[k] = rows[k];",
+            f"if (item == 0) result[{shape.told}] += 1.0;",
+        ]
+        return self.function("advance", arguments, body)
+
+    # parts of both
+
+    def toy_line(self) -> list[str]:
+        return [f"const {self.dialect.word} toy = first_toy + index;"] if self.sampler else []
+
+    def parameter(self, rows: str) -> Callable[[int], str]:
+        """Return where the value of a parameter is: in the trial point, or among those that are fixed."""
+        place = {self.shape.places[k]: k for k in range(len(self.shape.places))}
+        return lambda k: f"{rows}[{place[k]}]" if k in place else f"parameters[{k}]"
+
+    @property
+    def load(self) -> Mapping[str, str]:
+        """Return where each column of event k of a group is."""
+        return {name: f"events[{place} * room + k]" for place, name in enumerate(self.columns)}
+
+    def load_lines(self) -> list[str]:
+        known = self.source(self.sums, "u").names.known
+        return [f"const double {known[n]} = {self.load[n]};" for n in self.sums.columns]
+
+    def draw_loop(self, event: str, report: tuple[str, str]) -> list[str]:
+        """Draw the events or take given ones, compute what depends on them alone, and report what went wrong."""
+        observables, load = self.shape.observables, self.load
+        kept = [f"{load[name]} = x{k};" for k, name in enumerate(observables)]
+        if self.sampler is None:
+            taken = [
+                f"const double x{k} = given{k}[starts[index] + {event}];" for k in range(len(observables))
+            ]
+            inside = [*taken, *kept, *self.derive_lines(load)]
+            return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
+        source = self.source(self.sampler.kernel)
+        drawn = source.draw_lines(
+            {f"{NUMBER}{k}": f"numbers.number[{k}]" for k in range(len(self.sampler.numbers))}
+        )
+        inside = [
+            f"const long event = {event};", *drawn, *kept, *self.derive_lines(load), "overs += over;", "fails += !accepted;",
+        ]  # fmt: skip
+        count = self.dialect.count_up.format
+        return [
+            "int overs = 0, fails = 0;",
+            "for (int k = item; k < count; k += GROUP) {", *indented(inside), "}",
+            f"if (overs) {count(report[0], 'overs')}",
+            f"if (fails) {count(report[1], 'fails')}",
         ]  # fmt: skip
 
-    def derive_lines(self, found: Mapping[str, str]) -> list[str]:
+    def derive_lines(self, load: Mapping[str, str]) -> list[str]:
         """Compute the event-only columns of an event."""
         if self.derive is None:
             return []
-        names = Names()
-        given = [f"const double {names.add(n, 'c')} = {found[n]};" for n in self.derive.columns]
+        names, place = Names(), self.shape.observables.index
+        given = [f"const double {names.add(n, 'c')} = x{place(n)};" for n in self.derive.columns]
         lines = body_lines(self.derive.per_event, names, "double")
-        first = len(self.shape.observables)
-        kept = [
-            f"events[{first + k} * ROOM + k] = {names.atom(a)};"
-            for k, a in enumerate(self.derive.per_event.results)
-        ]
+        pairs = zip(self.shape.derived, self.derive.per_event.results, strict=True)
+        kept = [f"{load[name]} = {names.atom(a)};" for name, a in pairs]
         return ["{", *indented([*given, *lines, *kept]), "}"]
 
-    def prepare(self) -> list[str]:
-        """Compute the per-call scalars from the trial point; one item does it."""
-        names, kernel = Names(), self.sums
-        place = {self.shape.places[k]: k for k in range(len(self.shape.places))}
-        given = [
-            f"const double {names.add(name, 'p')} = {f'rows[{place[k]}]' if k in place else f'parameters[{k}]'};"
-            for k, name in enumerate(kernel.parameters)
-        ]
-        lines = body_lines(kernel.per_call, names, "double")
-        kept = [f"scalars[{k}] = {names.atom(a)};" for k, a in enumerate(kernel.per_call.results)]
-        return ["if (item == 0) {", *indented([*given, *lines, *kept]), "}"]
-
-    def sum_up(self, words: int) -> list[str]:
-        """Sum over the events of the toy, then over the items, always in the same order."""
-        kernel, d = self.sums, self.dialect
-        source = self.source(kernel)
-        names = source.names
-        scalars = [f"const double {names.known[n]} = scalars[{k}];" for k, n in enumerate(kernel.scalars)]
-        columns = [
-            f"const double {names.known[n]} = events[{self.columns.index(n)} * ROOM + k];"
-            for n in kernel.columns
-        ]
-        lines = body_lines(kernel.per_event, names, "double")
-        updates = [
-            line
-            for k, (result, atom) in enumerate(zip(kernel.results, kernel.per_event.results, strict=False))
-            for line in source.update(k, result.reduce, names.atom(atom))
-        ]
-        flush = [line for k, r in enumerate(kernel.results) for line in flush_lines(k, r.reduce)]
-        state = [line for k, r in enumerate(kernel.results) for line in STATE[r.reduce](k)]
-        logs = [k for k, r in enumerate(kernel.results) if r.reduce is Reduce.LOG]
-        carried = [f"double logs{k} = 0.0;" for k in logs]
-        often = ["if ((++taken & 255) == 0) {", *indented(flush), "}"] if logs else []
-        return [
-            *scalars, *state, *carried, *(["int taken = 0;"] if logs else []),
-            "for (int k = item; k < count; k += GROUP) {", *indented([*columns, *lines, *updates, *often]), "}",
-            *self.reduce(words),
-            d.wait,
-        ]  # fmt: skip
-
-    def reduce(self, words: int) -> list[str]:
-        """Add the words of all items in a tree, as many at a time as there is room for."""
-        kernel, d = self.sums, self.dialect
-        finished = [
-            w
-            for k, r in enumerate(kernel.results)
-            for w in ([f"logs{k} + log(product{k})", *FINISHED[r.reduce](k)[1:]] if r.reduce is Reduce.LOG
-                      else FINISHED[r.reduce](k))
-        ]  # fmt: skip
-        most = self.chunk(words)
-        lines = []
-        for first in range(0, len(finished), most):
-            chunk = finished[first : first + most]
-            lines += [f"scratch[{k} * GROUP + item] = {word};" for k, word in enumerate(chunk)]
-            lines += [
-                d.wait,
-                "for (int half_way = GROUP / 2; half_way > 0; half_way /= 2) {",
-                f"    for (int k = item; k < {len(chunk)} * half_way; k += GROUP) {{",
-                f"        {d.shared}double *row = scratch + k / half_way * GROUP + k % half_way;",
-                "        row[0] += row[half_way];",
-                "    }",
-                f"    {d.wait}",
-                "}",
-                f"for (int k = item; k < {len(chunk)}; k += GROUP) high[{first} + k] = scratch[k * GROUP], low[{first} + k] = 0.0;",
-                d.wait,
-            ]
-        return lines
-
-    def finish(self) -> list[str]:
+    def finish(self, rows: str, scalar: str, *, low: bool = False) -> list[str]:
         """Turn the words into the sums that a step reads."""
-        combine = Combine(self.sums, Shape(self.shape.group), self.dialect)
-        lines = [
-            line.replace("row[", f"rows[{self.shape.first_sum} + ")
-            .replace("stops[set * bounds_step] - starts[set * bounds_step]", "count")
-            .replace(f"scalars[set * {len(self.sums.per_call.results)} + ", "scalars[")
-            for line in combine.outputs()
-        ]
-        return ["{", *indented(lines), "}"]
+        row = f"{rows}[{self.shape.first_sum} + {{}}]"
+        return ["{", *indented(output_lines(self.sums, row, scalar, "count", low=low)), "}"]
 
-    def take_step(self) -> list[str]:
+    def take_step(self, rows: str) -> list[str]:
         """Take a Newton step on the rows."""
         names = Names()
         given = [
-            f"const double {names.add(name, 'r')} = rows[{self.shape.rows.index(name)}];"
+            f"const double {names.add(name, 'r')} = {rows}[{self.shape.rows.index(name)}];"
             for name in self.step.columns
         ]
         lines = body_lines(self.step.per_event, names, "double")
-        kept = [f"rows[{k}] = {names.atom(a)};" for k, a in enumerate(self.step.per_event.results)]
+        kept = [f"{rows}[{k}] = {names.atom(a)};" for k, a in enumerate(self.step.per_event.results)]
         return ["{", *indented([*given, *lines, *kept]), "}"]
-
-
-def flush_lines(k: int, reduce: Reduce) -> list[str]:
-    """Take the logarithm of a product before it overflows."""
-    if reduce is not Reduce.LOG:
-        return []
-    return [f"logs{k} += log(product{k});", f"product{k} = {number_text(1.0)};"]

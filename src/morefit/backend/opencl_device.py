@@ -1,0 +1,280 @@
+"""A device that speaks OpenCL 1.2 with double precision: found, opened, and asked to build, copy and run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from morefit.backend.cache import key_of, load, store
+from morefit.errors import BackendError, CompileError
+from morefit.render.opencl import Shape
+
+MOST_PROGRAMS = 256  # kept built in this process
+
+
+def pyopencl() -> Any:
+    """Import pyopencl, the first time it is needed."""
+    try:
+        import pyopencl as cl
+        import pyopencl.tools
+    except ImportError as error:
+        raise BackendError(
+            "backend 'opencl': pyopencl is not installed; pip install morefit[opencl]"
+        ) from error
+    return cl
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A device as its driver describes it; ``platform`` and ``device`` choose it: OpenCL(platform, device)."""
+
+    platform: int
+    device: int
+    name: str
+    platform_name: str
+    kind: str  # "GPU", "CPU", ...
+    memory: int  # bytes
+    double: bool  # whether it computes in double precision
+
+    def __str__(self) -> str:
+        digits = "double precision" if self.double else "no double precision"
+        return (
+            f"{self.platform}:{self.device} {self.name} ({self.platform_name}), {self.kind},"
+            f" {self.memory / 2**30:.1f} GB, {digits}"
+        )
+
+
+def devices() -> tuple[DeviceInfo, ...]:
+    """List the devices of every platform; none if there is no platform."""
+    return tuple(info for info, _ in found_devices())
+
+
+def found_devices() -> list[tuple[DeviceInfo, Any]]:
+    cl = pyopencl()
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # a loader without any driver calls it an error
+        return []
+    found = []
+    for p, platform in enumerate(platforms):
+        with contextlib.suppress(cl.Error):  # a platform without devices
+            found += [(describe(p, d, device), device) for d, device in enumerate(platform.get_devices())]
+    return found
+
+
+def describe(platform: int, number: int, device: Any) -> DeviceInfo:
+    cl = pyopencl()
+    kinds = {"GPU": cl.device_type.GPU, "CPU": cl.device_type.CPU, "ACCELERATOR": cl.device_type.ACCELERATOR}
+    kind = next((name for name, bit in kinds.items() if device.type & bit), "OTHER")
+    return DeviceInfo(
+        platform, number, device.name.strip(), device.platform.name.strip(), kind, int(device.global_mem_size),
+        "cl_khr_fp64" in device.extensions.split(),
+    )  # fmt: skip
+
+
+PREFERRED = ("GPU", "ACCELERATOR", "CPU", "OTHER")
+
+
+def choose_device(platform: int | str | None, device: int | str | None) -> tuple[DeviceInfo, Any]:
+    """Find the device a user means: by number or part of its name; any with double precision, GPUs first."""
+    every = found_devices()
+    if not every:
+        raise BackendError("backend 'opencl': no platform found; install a driver, or use backend='cpu'")
+
+    def meant(wish: int | str | None, number: int, name: str) -> bool:
+        return wish is None or (wish == number if isinstance(wish, int) else wish.lower() in name.lower())
+
+    some = [
+        pair
+        for pair in every
+        if meant(platform, pair[0].platform, pair[0].platform_name)
+        and meant(device, pair[0].device, pair[0].name)
+    ]
+    if not some:
+        there = "; ".join(str(info) for info, _ in every)
+        raise BackendError(
+            f"backend 'opencl': no device found for platform={platform!r}, device={device!r}; there are: {there}"
+        )
+    good = [pair for pair in some if pair[0].double]
+    if not good:
+        names = ", ".join(info.name for info, _ in some)
+        raise BackendError(
+            f"backend 'opencl': no double precision (cl_khr_fp64) on {names}; choose another device, or use"
+            " backend='cpu'"
+        )
+    return min(good, key=lambda pair: PREFERRED.index(pair[0].kind))
+
+
+class Device:
+    """A device with its context and queue, in one process."""
+
+    def __init__(self, info: DeviceInfo, device: Any) -> None:
+        cl = pyopencl()
+        self.cl, self.info, self.device = cl, info, device
+        self.context = cl.Context([device])
+        self.queue = cl.CommandQueue(self.context)
+        # buffers that are let go are used again: a driver takes longer to make one than a small fit takes
+        self.pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
+        self.held = 0  # bytes of columns
+        self.process = os.getpid()
+        self.programs: OrderedDict[str, Any] = OrderedDict()
+        self.lock = threading.Lock()
+        self.identity = (device.name, device.driver_version, device.platform.version, device.version)
+
+    @property
+    def group(self) -> int:
+        """How many items a work-group has unless the user says so; a CPU runs them one after the other."""
+        wish = 16 if self.info.kind == "CPU" else 128
+        return min(wish, 1 << (int(self.device.max_work_group_size).bit_length() - 1))
+
+    def shape(self, group: int | None) -> Shape:
+        """Divide the work into groups of the items wished for, or of what suits the device."""
+        items = group or self.group
+        if items > self.device.max_work_group_size:
+            raise BackendError(
+                f"backend 'opencl': work_group must be at most {self.device.max_work_group_size} on"
+                f" {self.info.name}, got {items}"
+            )
+        return Shape(items)
+
+    def room_for(self, size: int, limit: int | None) -> bool:
+        """Whether so many bytes more may be kept for columns, in one piece and within a limit (default: 80 %)."""
+        most = 0.8 * self.info.memory if limit is None else limit
+        return size <= int(self.device.max_mem_alloc_size) and self.held + size <= most
+
+    def hold(self, owner: object, size: int) -> None:
+        """Count the bytes of a column for as long as it lives."""
+        self.held += size
+        weakref.finalize(owner, self.release, size)
+
+    def release(self, size: int) -> None:
+        self.held -= size
+
+    @contextlib.contextmanager
+    def watched(self, doing: str) -> Iterator[None]:
+        """Turn what the driver says into errors of ours."""
+        try:
+            yield
+        except self.cl.MemoryError as error:
+            raise BackendError(
+                f"backend 'opencl': {self.info.name} ran out of memory while {doing}; it has"
+                f" {self.info.memory / 2**30:.1f} GB: use fewer events or sets at a time, or backend='cpu'"
+            ) from error
+        except self.cl.Error as error:
+            forget(self)  # its context may be lost; whoever comes next opens a new one
+            raise BackendError(
+                f"backend 'opencl': {self.info.name} failed while {doing}: {error}; try again, or use backend='cpu'"
+            ) from error
+
+    def allocate(self, size: int) -> Any:
+        """Make room for so many bytes."""
+        most = int(self.device.max_mem_alloc_size)
+        if size > most:
+            raise BackendError(
+                f"backend 'opencl': {self.info.name} ran out of memory: {size / 2**30:.1f} GB wanted in one piece,"
+                f" at most {most / 2**30:.1f} GB possible; use fewer events or sets at a time, or backend='cpu'"
+            )
+        with self.watched(f"allocating {size} bytes"):
+            return self.pool.allocate(max(size, 8))
+
+    def send(self, numbers: np.ndarray[Any, Any]) -> Any:
+        """Copy an array to the device."""
+        buffer = self.allocate(numbers.nbytes)
+        if numbers.size:
+            self.write(buffer, np.ascontiguousarray(numbers))
+        return buffer
+
+    def write(self, buffer: Any, numbers: np.ndarray[Any, Any], *, wait: bool = True) -> Any:
+        """Copy a contiguous array; without waiting, it and what is returned must be kept until a later read."""
+        with self.watched("copying to it"):
+            return self.cl.enqueue_copy(self.queue, buffer, numbers, is_blocking=wait)
+
+    def read(self, buffer: Any, numbers: np.ndarray[Any, Any], first: int = 0) -> None:
+        """Wait for all that was asked for, and copy a buffer, from some byte on, into an array."""
+        if numbers.size:
+            with self.watched("running a kernel"):
+                self.cl.enqueue_copy(self.queue, numbers, buffer, src_offset=first)
+
+    def finish(self) -> None:
+        """Wait for all that was asked for."""
+        with self.watched("running a kernel"):
+            self.queue.finish()
+
+    def run(self, kernel: Any, size: int, group: int) -> None:
+        """Start a kernel on so many items, whose arguments are set."""
+        with self.watched("starting a kernel"):
+            self.cl.enqueue_nd_range_kernel(self.queue, kernel, (size,), (group,))
+
+    def build(self, source: str) -> Any:
+        """Return a program for a text: from this process, from disk, or built now."""
+        key = key_of("opencl", source, *self.identity)
+        with self.lock:
+            if key not in self.programs:
+                self.programs[key] = self.from_disk(key) or self.from_source(key, source)
+                if len(self.programs) > MOST_PROGRAMS:
+                    self.programs.popitem(last=False)
+            self.programs.move_to_end(key)
+            return self.programs[key]
+
+    def from_disk(self, key: str) -> Any | None:
+        """Build what another process has kept; None if there is nothing, or the driver does not take it."""
+        binary = load(key)
+        if binary is None:
+            return None
+        try:
+            return build_program(self.cl, self.cl.Program(self.context, [self.device], [binary]))
+        except self.cl.Error:
+            return None
+
+    def from_source(self, key: str, source: str) -> Any:
+        try:
+            program = build_program(self.cl, self.cl.Program(self.context, source))
+        except self.cl.Error as error:
+            raise CompileError(f"kernel: {self.info.name} refused the text: {error}", source) from error
+        with contextlib.suppress(self.cl.Error):  # a driver may have no binaries to give
+            store(key, program.get_info(self.cl.program_info.BINARIES)[0])
+        return program
+
+
+def build_program(cl: Any, program: Any) -> Any:
+    """Build without pyopencl's own cache and without its remarks on what compilers print."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return program.build(options=[], cache_dir=False)
+
+
+_devices: dict[tuple[int, object, object], Device] = {}
+_lock = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that nobody is left to open
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def forget(device: Device) -> None:
+    """Open a device anew when it is wanted again."""
+    with _lock:
+        for key in [k for k, known in _devices.items() if known is device]:
+            del _devices[key]
+
+
+def open_device(platform: int | str | None, device: int | str | None) -> Device:
+    """Return a device with its context, made once in each process."""
+    key = (os.getpid(), platform, device)
+    with _lock:
+        if key not in _devices:
+            if any(process != key[0] for process, _, _ in _devices):
+                # drivers keep threads and locks that a forked child does not have: it would wait for ever
+                raise BackendError(
+                    "backend 'opencl': used before this process was forked, and drivers do not survive that; start"
+                    " processes with the method 'spawn'"
+                )
+            _devices[key] = Device(*choose_device(platform, device))
+        return _devices[key]
