@@ -170,7 +170,9 @@ class Likelihood(AnyLikelihood):
         self.model = model
         self.data = Dataset(data, model.observables, weights=weights)
         self.constraints = tuple(to_expr(c) for c in constraints)
-        self.settings = Settings(choose_backend(backend), choose_precision(precision), precompute)
+        self.settings = Settings(
+            choose_backend(backend, len(self.data)), choose_precision(precision), precompute
+        )
         self.all_parameters = with_constrained(model.parameters, self.constraints)
         self.columns = Columns(self.data.columns)
         self.bound: dict[tuple[int, bool], Bound] = {}

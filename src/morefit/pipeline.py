@@ -42,8 +42,15 @@ class Compiled:
     stages: Stages
     program: Program
     integrals: tuple[Integral, ...]
-    seconds: Mapping[str, float]
+    stage_seconds: Mapping[
+        str, float
+    ]  # all but the last stage: some backends compile when a program is first used
     settings: Settings
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """What each stage took so far."""
+        return {**self.stage_seconds, "compile": self.program.compile_seconds}
 
     def bind(self, data: Columns, events: Events, weights: Array | None = None) -> Bound:
         """Bind to data; weights are one for each event, or one row of them for each set."""
@@ -224,7 +231,6 @@ def finish(
     )  # fmt: skip
     clock.stop("lower")
     program = settings.backend.compile(kernel)
-    clock.stop("compile")
     return Compiled(stages, program, integrals, clock.seconds, settings)
 
 

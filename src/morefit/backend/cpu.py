@@ -110,6 +110,10 @@ class Cpu:
     def name(self) -> str:
         return "cpu"
 
+    @property
+    def label(self) -> str:
+        return self.name
+
     def compile(self, kernel: Kernel) -> CpuProgram:
         """Compile a kernel, or find it compiled before by this or another process."""
         target = Target(self.width or host().width, host().machine)

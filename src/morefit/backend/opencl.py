@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -52,23 +53,16 @@ class OpenCL:
         return "opencl"
 
     @property
-    def place(self) -> str:
-        """Say where kernels run."""
-        return self.open().info.name
+    def label(self) -> str:
+        return f"opencl ({self.open().info.name})"
 
     def open(self) -> Device:
         """Return the device with its context in this process."""
         return open_device(self.platform, self.device)
 
     def compile(self, kernel: Kernel) -> OpenCLProgram:
-        """Build a kernel, or find it built before by this or another process."""
-        begin = time.perf_counter()
-        device = self.open()
-        shape = device.shape(self.work_group)
-        source = render(kernel, shape)
-        show_source(source)
-        device.build(source)
-        return OpenCLProgram(kernel, source, shape, self, time.perf_counter() - begin)
+        """Return a program; it is built when it is first used, for drivers are slow and whole fits do without it."""
+        return OpenCLProgram(kernel, self.open().shape(self.work_group), self)
 
     def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
         """Draw and fit a toy for each size."""
@@ -84,15 +78,25 @@ class OpenCL:
         return DeviceColumn.of(device, device.send(numbers), len(column), numbers.dtype)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class OpenCLProgram:
-    """A kernel built for a device."""
+    """A kernel for a device."""
 
     kernel: Kernel
-    source: str
     shape: Shape
     backend: OpenCL
-    compile_seconds: float
+    compile_seconds: float = 0.0
+
+    @cached_property
+    def source(self) -> str:
+        return render(self.kernel, self.shape)
+
+    def build(self) -> None:
+        """Build the text, or find it built before by this or another process."""
+        begin = time.perf_counter()
+        show_source(self.source)
+        self.backend.open().build(self.source)
+        self.compile_seconds += time.perf_counter() - begin
 
     def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> OpenCLLaunch:
         assert all(isinstance(c, DeviceColumn | HostColumn) for c in columns)
@@ -102,6 +106,8 @@ class OpenCLProgram:
         self, columns: tuple[DeviceColumn | HostColumn, ...], events: Events, steps: tuple[int, ...]
     ) -> OpenCLLaunch:
         backend = self.backend
+        if not self.compile_seconds:
+            self.build()
         return OpenCLLaunch(
             self.kernel, self.source, self.shape.group, backend.open, columns, events, steps, backend.memory
         )

@@ -8,8 +8,8 @@ import threading
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,18 +44,36 @@ class DeviceInfo:
     kind: str  # "GPU", "CPU", ...
     memory: int  # bytes
     double: bool  # whether it computes in double precision
+    auto: bool = False  # whether backend="auto" uses it for large work
 
     def __str__(self) -> str:
         digits = "double precision" if self.double else "no double precision"
         return (
             f"{self.platform}:{self.device} {self.name} ({self.platform_name}), {self.kind},"
-            f" {self.memory / 2**30:.1f} GB, {digits}"
+            f" {self.memory / 2**30:.1f} GB, {digits}{', used by auto for large work' if self.auto else ''}"
         )
 
 
 def devices() -> tuple[DeviceInfo, ...]:
     """List the devices of every platform; none if there is no platform."""
-    return tuple(info for info, _ in found_devices())
+    found = [info for info, _ in found_devices()]
+    picked = pick(found)
+    return tuple(replace(info, auto=info is picked) for info in found)
+
+
+def pick(found: Sequence[DeviceInfo]) -> DeviceInfo | None:
+    """Return the device that "auto" uses for large work: the first GPU with double precision."""
+    return next((info for info in found if info.kind == "GPU" and info.double), None)
+
+
+def picked_device() -> DeviceInfo | None:
+    """Return the device that "auto" uses for large work; None without OpenCL, and in a child that was forked."""
+    if any(process != os.getpid() for process, _, _ in _devices):
+        return None
+    try:
+        return pick(devices())
+    except BackendError:
+        return None
 
 
 def found_devices() -> list[tuple[DeviceInfo, Any]]:

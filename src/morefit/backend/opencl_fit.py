@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,8 @@ from morefit.backend.base import Array, Integers, WholeFit
 from morefit.backend.opencl_device import Device
 from morefit.backend.opencl_launch import DeviceColumn, cut_blocks
 from morefit.backend.show import show_source
-from morefit.render.opencl_fit import FitShape, FitSource, fit_functions, lift_numbers
+from morefit.kernel import Kernel
+from morefit.render.opencl_fit import FitShape, FitSource, Lifted, fit_functions, lift_numbers
 from morefit.render.opencl_sums import words_of
 
 MOST_TOYS = 1 << 16  # in a launch: short enough for Ctrl-C and for displays that watch the device
@@ -19,6 +21,7 @@ MOST_BYTES = 1 << 30  # of events kept in the memory of the device at a time
 FEW_ITEMS, MANY_ITEMS, MANY_EVENTS = 64, 128, 4096  # a small group wastes less while one of its items steps
 LARGE = 1 << 15  # events of a toy that many groups share
 EACH, GROUPS = 16, 2048  # events of an item at least, and groups of a toy at most (for so few events)
+MOST_TEXTS = 64  # kept in this process
 FIRST_STEPS, MORE_STEPS = 4, 2  # taken before looking whether toys have converged
 
 
@@ -57,6 +60,23 @@ def take_runner(device: Device, group: int | None, job: WholeFit, most_events: i
     return FitRunner(device, items, large, job)
 
 
+_texts: OrderedDict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = OrderedDict()
+
+
+def find_text(
+    sampler: Lifted | None, derive: Kernel | None, sums: Kernel, step: Kernel, shape: FitShape
+) -> str:
+    """Return the text of a whole fit; to write it takes longer than to fit a thousand toys, so it is kept."""
+    others = (derive, sums, step)
+    key = (sampler and (sampler.kernel, len(sampler.numbers)), *map(id, others), shape)
+    if key not in _texts:
+        # the kernels are kept with their text, so that no other can have their address
+        _texts[key] = FitSource(sampler, derive, sums, step, shape).text(), others
+        if len(_texts) > MOST_TEXTS:
+            _texts.popitem(last=False)
+    return _texts[key][0]
+
+
 @dataclass(eq=False)
 class FitRunner:
     """A job built for one device and one size of work-group."""
@@ -80,7 +100,7 @@ class FitRunner:
         )  # fmt: skip
         sampler = lift_numbers(job.sampler.kernel) if job.sampler else None
         derive = job.derive.kernel if job.derive else None
-        source = FitSource(sampler, derive, job.sums.kernel, job.step.kernel, shape).text()
+        source = find_text(sampler, derive, job.sums.kernel, job.step.kernel, shape)
         show_source(source)
         built = self.device.build(source)
         self.kernels = {name: self.device.cl.Kernel(built, name) for name in fit_functions(shape)}
@@ -92,7 +112,7 @@ class FitRunner:
         self.draw_with = []
         if sampler:
             numbers = [np.array(sampler.numbers)] if sampler.numbers else []
-            self.draw_with = [*numbers, *(send(np.array(t.array)) for t in sampler.kernel.tables)]
+            self.draw_with = [*numbers, *(send(np.array(t.array)) for t in sampler.tables)]
 
     def parts(self, some: Integers, sizes: Integers) -> list[Integers]:
         """Cut toys into parts for which there is memory, of neighbours."""

@@ -58,6 +58,10 @@ class Reference:
     def name(self) -> str:
         return "reference"
 
+    @property
+    def label(self) -> str:
+        return self.name
+
     def compile(self, kernel: Kernel) -> ReferenceProgram:
         return ReferenceProgram(kernel)
 

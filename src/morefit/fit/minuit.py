@@ -227,7 +227,7 @@ def make_result(
         seconds=seconds,
         minos=minos,
         events=likelihood.events,
-        backend=likelihood.backend.name,
+        backend=likelihood.backend.label,
         minimiser=path.name,
     )
 

@@ -22,7 +22,7 @@ from morefit.intervals.record import Layout, load_record, pair, save_record
 from morefit.study.facts import Facts
 
 KIND = "morefit neyman belt"
-LAYOUT = Layout(KIND, ("name", "limits", "level", "seed", "seconds"), ("values", "estimates"))
+LAYOUT = Layout(KIND, ("name", "limits", "level", "seed", "seconds", "backend"), ("values", "estimates"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,6 +40,7 @@ class NeymanBelt:
     level: float
     seed: int
     seconds: Mapping[str, float] = field(default_factory=dict)
+    backend: str = ""  # where the toys were fitted
 
     def __post_init__(self) -> None:
         freeze(self, seconds=floats, limits=pair)

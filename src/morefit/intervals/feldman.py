@@ -26,7 +26,7 @@ from morefit.study.facts import Facts
 KIND = "morefit feldman-cousins"
 LAYOUT = Layout(
     KIND,
-    ("name", "names", "best", "limits", "level", "seed", "seconds"),
+    ("name", "names", "best", "limits", "level", "seed", "seconds", "backend"),
     ("values", "t_data", "t", "truths", "clipped"),
 )
 NEAR = 1e-6  # of the spacing: a tested value so close to the best fit is the best fit
@@ -56,6 +56,7 @@ class FeldmanCousins:
     level: float
     seed: int
     seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage, added up over workers
+    backend: str = ""  # where the toys were fitted
 
     def __post_init__(self) -> None:
         freeze(self, names=words, seconds=floats, limits=pair)
@@ -219,4 +220,5 @@ def table(found: FeldmanCousins) -> list[Column]:
 
 
 def footline(found: FeldmanCousins) -> str:
-    return ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in found.seconds.items())
+    times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in found.seconds.items())
+    return f"on {found.backend}: {times}" if found.backend and times else times

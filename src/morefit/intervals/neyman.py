@@ -17,7 +17,7 @@ from morefit.backend import Array, Backend
 from morefit.errors import DataError, FitError, ModelError
 from morefit.fit import FitResult
 from morefit.fit.result import suggest
-from morefit.generate import all_values, check_seed
+from morefit.generate import all_values, check_seed, expected_events
 from morefit.intervals.belt import KIND as BELT
 from morefit.intervals.belt import NeymanBelt
 from morefit.intervals.classic import check_level
@@ -91,10 +91,10 @@ def feldman_cousins(
     found = conditional(likelihood, best, name, points, progress)
     target = None if save is None else checked_path(Path(save))
     header, arrays = read_record(target, FELDMAN) if target is not None and target.exists() else ({}, {})
+    place = choose_place(backend, executor, 2 * likelihood.events * toys * len(points))
     tested = Tested(
         model, name, found.truths, found.starts, found.idle, pick_seed(seed, header), toys,
-        likelihood.events if model.expected_events() is None else None,
-        choose_place(backend, executor),
+        likelihood.events if model.expected_events() is None else None, place,
     )  # fmt: skip
     collect = partial(collected, tested, found, points, best.limits[name], level)
     facts = facts_of(tested, points, found.t)
@@ -182,7 +182,6 @@ def facts_of(tested: Tested, points: Array, t_data: ArrayLike) -> Facts:
         "data": sha256(numbers.tobytes()).hexdigest()[:16],
         "toys": tested.toys,
         "seed": tested.seed,
-        "backend": tested.backend.name,
         "versions": versions(),
     }
 
@@ -199,6 +198,7 @@ def collected(
         np.array([list(found.truths[k].values()) for k in done]),
         np.array([outcomes[k].clipped for k in done], np.int64), found.best, limits, level, tested.seed,
         total_seconds(outcomes),
+        tested.backend.label,
     )  # fmt: skip
 
 
@@ -243,7 +243,8 @@ def neyman_belt(
     truths = tuple(truth | {name: x} for x in points.tolist())
     target = None if save is None else checked_path(Path(save))
     header, arrays = read_record(target, BELT) if target is not None and target.exists() else ({}, {})
-    place = choose_place(backend, executor)
+    each = events if events is not None else expected_events(model, truth)
+    place = choose_place(backend, executor, int(each * toys * len(points)))
     tested = Tested(
         model, name, truths, truths, ((),) * len(truths), pick_seed(seed, header), toys, events, place, estimator
     )  # fmt: skip
@@ -278,4 +279,6 @@ def collected_belt(
     done = list(outcomes)
     estimates = np.array([outcomes[k].numbers for k in done]).reshape(len(done), tested.toys)
     seconds = total_seconds(outcomes)
-    return NeymanBelt(tested.name, points[done], estimates, limits, level, tested.seed, seconds)
+    return NeymanBelt(
+        tested.name, points[done], estimates, limits, level, tested.seed, seconds, tested.backend.label
+    )

@@ -84,6 +84,8 @@ class Job:
             raise BackendError(
                 f"{self.what}: the workers are gone ({error}); finished: {self.state()}"
             ) from error
+        except BackendError as error:
+            raise BackendError(f"{self.what}: {error}; finished: {self.state()}") from error
         finally:
             self.keeper.write()
         return dict(sorted(self.outcomes.items()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, multiply_all, to_expr
@@ -77,7 +78,7 @@ class Sum(Pdf):
     def log_intensity(self) -> Expr:
         return apply(Op.LOG, self.density())
 
-    @property
+    @cached_property
     def observables(self) -> tuple[Observable, ...]:
         return self.pdfs[0].observables
 

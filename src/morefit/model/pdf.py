@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import TypeVar
 
 from morefit.errors import ModelError
@@ -50,12 +51,12 @@ class Pdf(ABC):
         """Return the logarithm of what a likelihood sums: for an extended model the density of events."""
         return self.log_normalised()
 
-    @property
+    @cached_property
     def observables(self) -> tuple[Observable, ...]:
         """The observables, in the order they were given in."""
         return collect(Observable, Op.COLUMN, self, self.density())
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters, fixed ones included, in the order they were given in."""
         return collect(Parameter, Op.SCALAR, self, self.density())
@@ -64,10 +65,14 @@ class Pdf(ABC):
         return f"${to_latex(self.density())}$"
 
 
+FOUND = ("observables", "parameters")  # what a density remembers to have found
+
+
 def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
     """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
     found: dict[str, Leaf] = {}
-    for symbol in [*declared(kind, op, vars(pdf).values()), *symbols(op, density)]:
+    own = [value for name, value in vars(pdf).items() if name not in FOUND]
+    for symbol in [*declared(kind, op, own), *symbols(op, density)]:
         if not isinstance(symbol, kind):
             continue
         known = found.setdefault(symbol.name, symbol)

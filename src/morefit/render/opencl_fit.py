@@ -7,9 +7,11 @@ nothing any more. The numbers that a model is drawn with are arguments, so that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from morefit.expr import Table
 from morefit.kernel import Body, Kernel, Line
 from morefit.render.cstyle import OPENCL, Dialect, Names, body_lines, helpers, indented
 from morefit.render.opencl import Shape, Source
@@ -48,25 +50,30 @@ class FitShape:
 
 @dataclass(frozen=True)
 class Lifted:
-    """A kernel whose numbers are given by name, and those numbers."""
+    """A kernel without the numbers and tables it was made for: they have names, the same for all that are alike."""
 
     kernel: Kernel
     numbers: tuple[float, ...]
+    tables: tuple[Table, ...]
 
 
 def lift_numbers(kernel: Kernel) -> Lifted:
-    """Give names to the numbers in a kernel's lines."""
+    """Give names to the numbers and tables in a kernel's lines."""
     found: list[float] = []
+    tables = {table.name: f"table {k}" for k, table in enumerate(kernel.tables)}
 
     def name(atom: str | float) -> str | float:
-        if isinstance(atom, str) or atom in PLAIN or atom != atom:
+        if isinstance(atom, str):
+            return tables.get(atom, atom)
+        if atom in PLAIN or not math.isfinite(atom):
             return atom
         found.append(atom)
         return f"{NUMBER}{len(found) - 1}"
 
     lines = tuple(Line(x.target, x.op, tuple(map(name, x.args))) for x in kernel.per_event.lines)
     results = tuple(map(name, kernel.per_event.results))
-    return Lifted(replace(kernel, per_event=Body(lines, results)), tuple(found))
+    named = tuple(Table(new, b"") for new in tables.values())
+    return Lifted(replace(kernel, per_event=Body(lines, results), tables=named), tuple(found), kernel.tables)
 
 
 def fit_functions(shape: FitShape) -> tuple[str, ...]:

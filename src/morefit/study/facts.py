@@ -25,7 +25,6 @@ def facts_of(task: Task) -> Facts:
         "start": dict(task.start),
         "seed": task.seed,
         "statistic": name_of(task.statistic),
-        "backend": task.backend.name,
         "versions": versions(),
     }
 

@@ -32,11 +32,11 @@ def fit_many(
     if any(not len(d) for d in checked):
         raise DataError("fit_many: a dataset has no events; there is nothing to fit")
     values = all_values(model, start)
-    ensemble = Ensemble(model, model, values, values, 0, choose_backend(backend))
+    ensemble = Ensemble(model, model, values, values, 0, choose_backend(backend, sum(map(len, checked))))
     toys = GivenToys.of(ensemble, checked)
     found = toys.fit()
     names = tuple(p.name for p in ensemble.floating)
     return ToyResults(
         names, {}, found.values, found.errors, found.nll, found.edm, found.valid, found.how, toys.sizes, 0,
-        seconds={"fit": time.perf_counter() - begin},
+        seconds={"fit": time.perf_counter() - begin}, backend=ensemble.backend.label,
     )  # fmt: skip

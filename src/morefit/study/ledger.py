@@ -22,7 +22,7 @@ from morefit.toys import ToyResults
 
 
 class BrokenStudy(BackendError):
-    """The workers are gone; ``finished`` holds the toys that were done, if there are any."""
+    """The workers or the device are gone; ``finished`` holds the toys that were done, if there are any."""
 
     def __init__(self, message: str, finished: ToyResults | None = None) -> None:
         super().__init__(message)
@@ -101,17 +101,15 @@ class Study:
         text = f"toy study: interrupted; returning toys {here.first} to {here.first + len(here) - 1} of {len(self.sizes)}"
         return f"{text}; {self.kept()}"
 
-    def broken(self, error: BaseException) -> BrokenStudy:
-        text = (
-            f"toy study: the workers are gone ({error}); {self.done} of {len(self.sizes)} toys are finished"
-        )
+    def broken(self, why: str) -> BrokenStudy:
+        text = f"toy study: {why}; {self.done} of {len(self.sizes)} toys are finished"
         return BrokenStudy(f"{text}; {self.kept()}", self.longest() if self.parts else None)
 
     def kept(self) -> str:
         """Say how to go on."""
         if self.path is None:
             return "use save= to be able to resume"
-        return f"finished ones are kept in '{self.path}', call again to resume"
+        return f"finished ones are kept in '{self.path}', call again to resume, with any backend"
 
 
 def contiguous(parts: Iterable[ToyResults]) -> list[ToyResults]:

@@ -13,6 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from morefit.backend import Backend
+from morefit.errors import BackendError
 from morefit.model import Pdf
 from morefit.progress import Bar
 from morefit.study.asked import at_least, complete, pick_seed, starts, toy_sizes, whole
@@ -62,9 +63,11 @@ def toy_study(
     target = None if save is None else checked_path(Path(save))
     found = None if target is None or not target.exists() else read_study(target)
     chosen = pick_seed(seed, found)
-    task = Task(model, fitted, truth, begin, chosen, choose_place(backend, executor), statistic)
+    sizes = toy_sizes(model, truth, toys, events, chosen)
+    place = choose_place(backend, executor, int(sizes.sum()))
+    task = Task(model, fitted, truth, begin, chosen, place, statistic)
     task.ensemble()  # complains here, not on a worker
-    study = Study(task, toy_sizes(model, truth, toys, events, chosen), target)
+    study = Study(task, sizes, target)
     if found is not None:
         study.resume(found)
     blocks = study.blocks(None if block is None else at_least("block", whole("block", block), 1), executor)
@@ -87,7 +90,12 @@ def run(study: Study, parts: Parts, progress: bool) -> ToyResults:
         print(study.interrupted(), file=sys.stderr)
     except BrokenExecutor as error:
         study.keeper.write()
-        raise study.broken(error) from error
+        raise study.broken(f"the workers are gone ({error})") from error
+    except BackendError as error:
+        if not study.parts:
+            raise
+        study.keeper.write()
+        raise study.broken(str(error)) from error
     finally:
         study.keeper.write()
     return study.longest()

@@ -86,7 +86,7 @@ def work_piece(task: Task, toys: Toys) -> ToyResults:
         seconds["statistic"] = time.perf_counter() - end
     return ToyResults(
         names, task.truth, fitted.values, fitted.errors, fitted.nll, fitted.edm, fitted.valid, fitted.how,
-        toys.sizes, task.seed, toys.first, statistics, seconds,
+        toys.sizes, task.seed, toys.first, statistics, seconds, task.backend.label,
     )  # fmt: skip
 
 

@@ -23,9 +23,9 @@ class DaskClient(Protocol):
     def nthreads(self) -> Mapping[str, int]: ...
 
 
-def choose_place(backend: str | Backend, executor: object) -> Backend:
+def choose_place(backend: str | Backend, executor: object, events: int) -> Backend:
     """Return where kernels run: on one thread of each worker if there are workers, unless the user says."""
-    return Cpu(threads=1) if executor is not None and backend == "auto" else choose_backend(backend)
+    return Cpu(threads=1) if executor is not None and backend == "auto" else choose_backend(backend, events)
 
 
 def workers(executor: Executor | DaskClient) -> int:

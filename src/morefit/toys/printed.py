@@ -48,6 +48,7 @@ class Report(NamedTuple):
     rows: Sequence[Row]
     statistics: Mapping[str, NDArray[Any]]
     seconds: Mapping[str, float]
+    backend: str
 
     @property
     def bad(self) -> int:
@@ -163,4 +164,5 @@ def footlines(report: Report) -> list[str]:
     """Return how long each stage took."""
     times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in report.seconds.items())
     note = [f"the table is of the {report.valid} valid toys"] if report.bad else []
-    return [*note, *([times] if times else [])]
+    where = f"on {report.backend}: " if report.backend and times else ""
+    return [*note, *([where + times] if times else [])]

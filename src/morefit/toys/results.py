@@ -48,6 +48,7 @@ class ToyResults:
     first: int = 0
     statistics: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    backend: str = ""  # where the toys were fitted
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)
@@ -121,6 +122,7 @@ class ToyResults:
             first=one.first,
             statistics=statistics,
             seconds=seconds,
+            backend=" and ".join(dict.fromkeys(piece.backend for piece in pieces)),
         )
 
     def save(self, path: str | Path) -> None:
@@ -128,7 +130,7 @@ class ToyResults:
         header = {
             "format": FORMAT, "version": VERSION, "morefit": morefit_version(), "names": list(self.names),
             "truth": portable(self.truth), "seed": self.seed, "first": self.first,
-            "statistics": list(self.statistics), "seconds": portable(self.seconds), "how": list(HOW),
+            "statistics": list(self.statistics), "seconds": portable(self.seconds), "how": list(HOW), "backend": self.backend,
         }  # fmt: skip
         arrays = {name: getattr(self, name) for name in ARRAYS}
         arrays |= {f"statistic_{k}": column for k, column in enumerate(self.statistics.values())}
@@ -142,7 +144,7 @@ class ToyResults:
             statistics = {name: arrays[f"statistic_{k}"] for k, name in enumerate(header["statistics"])}
             content: dict[str, Any] = {n: header[n] for n in ("names", "truth", "seed", "first", "seconds")}
             content |= {name: arrays[name] for name in ARRAYS}
-            return cls(**content, statistics=statistics)
+            return cls(**content, statistics=statistics, backend=header.get("backend", ""))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"toy results '{path}': the file is damaged, {error}") from error
 
@@ -201,6 +203,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "first": int,
     "statistics": columns,
     "seconds": floats,
+    "backend": str,
 }
 
 
@@ -283,7 +286,7 @@ def report(toys: ToyResults) -> Report:
     counts = np.bincount(toys.how, minlength=len(HOW)).tolist()
     return Report(
         len(toys), int(toys.valid.sum()), dict(zip(HOW, counts, strict=True)), toys.events, toys.seed, toys.first,
-        [row(toys, name) for name in toys.names], toys.statistics, toys.seconds,
+        [row(toys, name) for name in toys.names], toys.statistics, toys.seconds, toys.backend,
     )  # fmt: skip
 
 
