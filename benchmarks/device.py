@@ -1,9 +1,16 @@
-"""Time the OpenCL backend on the device at hand, with checks against the CPU: ``python benchmarks/device.py``."""
+"""Check and time the OpenCL backend on the device at hand: ``python benchmarks/device.py``; one JSON has it all.
+
+The checks are the tests of the backends and the fit that the C++ system recorded; every timing is compared with the
+CPU's result on the way.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,9 +19,12 @@ import numpy as np
 
 import morefit as mf
 from models import MODELS
-from morefit.backend.opencl import OpenCL, devices
+from morefit import OpenCL, devices
 from morefit.fit.ensemble import Ensemble
 from morefit.generate import Sampler
+from morefit.intervals import feldman_cousins
+
+ROOT = Path(__file__).parents[1]
 
 
 def best(function: Any, repeats: int) -> float:
@@ -74,10 +84,83 @@ def time_toys(name: str, events: int, toys: int, repeats: int) -> dict[str, Any]
             "off": float(np.max(np.abs(rows[:32, : job.status] - expected[:, : job.status])))}  # fmt: skip
 
 
+def time_one_toy(name: str, events: int, repeats: int) -> dict[str, Any]:
+    """Time one toy at a time, generation and errors included, in us."""
+    model = MODELS[name][0]()
+    start = {p.name: p.start for p in model.parameters}
+    ensemble = Ensemble(model, model, start, start, 5, OpenCL())
+    sizes = np.array([events])
+    fitted = ensemble.draw(0, sizes).fit()
+    toys = iter(range(1, repeats + 1))
+    seconds = best(lambda: ensemble.draw(next(toys), sizes).fit(), repeats)
+    return {
+        "model": name,
+        "what": "one toy",
+        "events": events,
+        "us": seconds * 1e6,
+        "valid": bool(fitted.valid[0]),
+    }
+
+
+def time_scan(points: int, toys: int) -> dict[str, Any]:
+    """Time a Feldman-Cousins scan of the mass model, first and once compiled."""
+    model = MODELS["mass"][0]()
+    data = mf.generate(model, 1000, seed=1)
+    values = np.linspace(0.2, 0.4, points)
+    seconds = []
+    for seed in range(4):
+        begin = time.perf_counter()
+        found = feldman_cousins(
+            model, data, "fsig", values, toys=toys, seed=seed, backend=OpenCL(), progress=False
+        )
+        seconds.append(time.perf_counter() - begin)
+    judge = feldman_cousins(model, data, "fsig", values, toys=toys, seed=3, progress=False)
+    off = float(np.nanmax(np.abs(found.p_values - judge.p_values)))
+    return {"model": "mass", "what": "scan", "points": points, "toys": toys, "first_s": seconds[0],
+            "s": min(seconds[1:]), "off": off, "failed": int(found.invalid.sum())}  # fmt: skip
+
+
+def check_reference() -> dict[str, Any]:
+    """Fit the data that the C++ system fitted, and compare, in units of its errors."""
+    folder = ROOT / "tests" / "reference"
+    expected = json.loads((folder / "mass_10k.json").read_text())["results"]["ana"]
+    data = np.loadtxt(folder / "mass_10k.csv", skiprows=1)
+    result = mf.fit(MODELS["mass"][0](), {"m": data}, backend=OpenCL(), tolerance=0.01)
+    names = ["mu" if n == "mb" else n for n in expected["names"]]
+    values, errors = np.array(expected["values"]), np.array(expected["errors"])
+    off = float(np.max(np.abs([result.values[n] for n in names] - values) / errors))
+    return {"what": "recorded fit", "off": off, "valid": result.valid, "on": result.backend}
+
+
+def run_tests() -> dict[str, Any]:
+    """Run the tests of the backends on this device."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/backends",
+        "-k",
+        "opencl",
+        "-m",
+        "not slow",
+    ]
+    path = os.pathsep.join(str(Path(p).resolve()) for p in sys.path if p)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}
+    )
+    lines = done.stdout.strip().splitlines()
+    return {"what": "tests", "passed": done.returncode == 0, "summary": lines[-1] if lines else done.stderr[-500:],
+            "failed": [line for line in lines if line.startswith(("FAILED", "ERROR"))]}  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", default="benchmarks/device.json")
     parser.add_argument("--small", action="store_true", help="sizes for a CPU")
+    parser.add_argument("--no-tests", action="store_true", help="leave out the tests of the backends")
     options = parser.parse_args()
     print(*devices(), sep="\n")
     rows: list[dict[str, Any]] = []
@@ -91,12 +174,18 @@ def main() -> None:
             )
 
     scale = 1000 if options.small else 1
+    keep(check_reference())
     for name in MODELS:
         for events in (1_000, 1_000_000 // scale, 100_000_000 // scale):
             keep(*time_sums(name, events, 20))
         keep(time_draw(name, 100_000_000 // scale, 3))
         for events, toys in ((1_000, 200_000), (10_000, 20_000), (100_000, 2_000)):
             keep(time_toys(name, events // (10 if options.small else 1), max(toys // scale, 4), 3))
+        for events in (1_000, 10_000, 100_000, 1_000_000):
+            keep(time_one_toy(name, events, 3 if options.small else 30))
+    keep(time_scan(20, 5000 // (100 if options.small else 1)))
+    if not options.no_tests:
+        keep(run_tests())
     Path(options.json).write_text(
         json.dumps({"devices": [str(d) for d in devices()], "rows": rows}, indent=1)
     )

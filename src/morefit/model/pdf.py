@@ -71,7 +71,7 @@ FOUND = ("observables", "parameters")  # what a density remembers to have found
 def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
     """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
     found: dict[str, Leaf] = {}
-    own = [value for name, value in vars(pdf).items() if name not in FOUND]
+    own: list[object] = [value for name, value in vars(pdf).items() if name not in FOUND]
     for symbol in [*declared(kind, op, own), *symbols(op, density)]:
         if not isinstance(symbol, kind):
             continue
