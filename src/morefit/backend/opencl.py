@@ -19,7 +19,7 @@ from morefit.backend.cache import key_of, load, store
 from morefit.backend.opencl_fit import run_whole_fits
 from morefit.errors import BackendError, CompileError
 from morefit.kernel import Frame, Kernel, Precision
-from morefit.render.opencl import MOST_EVENTS, Shape, functions_of, render, words_of
+from morefit.render.opencl import MOST_EVENTS, Shape, functions_of, least_block, render, words_of
 
 MOST_PROGRAMS = 256  # kept built in this process
 MOST_KEPT = 1 << 25  # bytes; larger workspaces are not kept between calls
@@ -406,7 +406,8 @@ class Workspace:
         self.keep = (launch.columns, launch.tables, launch.starts, launch.stops)  # not launch: it keeps us
         self.size = 0
         self.sent: tuple[Any, Any] | None = None  # the last parameters, on their way
-        block = self.device.block(self.group, events)
+        least = least_block(self.kernel, self.group)
+        block = -(-self.device.block(self.group, events) // least) * least
         blocks: Integers = -(-events.sizes(sets) // block)
         self.tasks = int(blocks.sum())
         self.first_task = self.device.send(np.concatenate([[0], np.cumsum(blocks)]).astype(np.int32))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from morefit.kernel import Kernel, Reduce
 from morefit.render.cstyle import OPENCL, Dialect, Names, body_lines, helpers, indented, number_text
 from morefit.render.opencl import FINISHED, STATE, TWO_SUM, Combine, Shape, Source, words_of
+from morefit.render.sample import takes_streams
 
 SCRATCH = 2048  # doubles of shared memory for the reduction
 
@@ -133,7 +134,8 @@ class FitSource:
             "if (item < 2) report[item] = 0;",
             d.wait,
             "int overs = 0, fails = 0;",
-            "for (int k = item; k < count; k += GROUP) {", *indented([*loop, "overs += over;", "fails += !accepted;"]), "}",
+            *names.draw_loop([*loop, "overs += over;", "fails += !accepted;"]),
+            *([d.wait_memory] if takes_streams(self.sampler.columns) else []),  # others read what an item drew
             f"if (overs) {d.count_up.format('&report[0]', 'overs')}",
             f"if (fails) {d.count_up.format('&report[1]', 'fails')}",
             d.wait,
