@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
@@ -41,6 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=100_000, help="events to draw (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the generator (default: %(default)s)")
+    parser.add_argument("--plot", help="folder to save three projections in (needs morefit[plot])")
     options = parser.parse_args()
 
     model = make_model()
@@ -50,6 +52,19 @@ def main() -> None:
     for name, true in TRUTH.items():
         pull = (result.values[name] - true) / result.errors[name]
         print(f"{name:>4}: true {true:6.3f}, pull {pull:+.2f}")
+    if options.plot:
+        save_projections(model, data, result, Path(options.plot))
+
+
+def save_projections(
+    model: KstarMuMu, data: dict[str, np.ndarray], result: mf.FitResult, folder: Path
+) -> None:
+    """Save a figure for each angle, the others integrated out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for angle in model.observables:
+        path = folder / f"kstarmumu_{angle.name}.pdf"
+        mf.plot(model, data, angle, values=result, bins=50).figure.savefig(path)
+        print(f"saved {path}")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=100_000, help="events to draw (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the generator (default: %(default)s)")
+    parser.add_argument("--plot", help="file to save a figure to, such as mass.pdf (needs morefit[plot])")
     options = parser.parse_args()
 
     model = make_model()
@@ -47,6 +48,10 @@ def main() -> None:
     for name, true in TRUTH.items():
         pull = (result.values[name] - true) / result.errors[name]
         print(f"{name:>6}: true {true:7.3f}, pull {pull:+.2f}")
+    if options.plot:
+        drawn = mf.plot(model, data, "m", values=result, labels=["signal", "background"])
+        drawn.figure.savefig(options.plot)
+        print(f"saved {options.plot}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests in any folder find strategies, tolerances, ...
+os.environ["MPLBACKEND"] = "Agg"  # figures are looked at by tests only
 
 PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 settings.register_profile(

@@ -1,9 +1,12 @@
-"""Drawing events: known random numbers, the same events however they are asked for, hard densities, the public face."""
+"""Drawing events: the same events however they are asked for, hard densities, the public face."""
 
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 
+import mpmath as mp
 import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
@@ -11,13 +14,20 @@ from scipy import stats
 
 import morefit as mf
 import zoo
-from morefit.backend import Cpu, Events, Reference, cpu
-from morefit.backend.philox import philox, uniforms
-from morefit.expr import ONE, ZERO, column, evaluate
-from morefit.generate import Sampler, all_values, draw_on_host, poisson_sizes
-from morefit.generators import Xoshiro256PlusPlus, source_for, splitmix64
-from morefit.pipeline import compile_sampler
-from morefit.sampling import MARGIN, Numbers, alias_table, recipe
+from morefit.backend import Cpu, Reference, cpu
+from morefit.expr import column, evaluate
+from morefit.generate import Sampler, all_values, draw_on_host, poisson_distribution, poisson_sizes
+from morefit.generators import Xoshiro256PlusPlus, source_for
+from morefit.sampling import (
+    MARGIN,
+    PROBABILITY,
+    Numbers,
+    alias_table,
+    bind_values,
+    evaluate_plainly,
+    normal_quantile,
+    recipe,
+)
 
 GENERATE = importlib.import_module("morefit.generate")  # the function hides its module
 SEED = 0x1234_5678_9ABC_DEF0
@@ -26,6 +36,8 @@ SIGMAS = 5.0  # of the few statistical statements here; the thorough ones are in
 QUANTILE = 1e-12  # in probability, of a closed form against numerical integration
 ACCEPTANCE = 0.8  # promised of every envelope
 STRONG = (0.5, 0.136, 0.191, -0.371, -0.159, 0.209, 0.079, -0.119)  # angular coefficients of K*mumu
+NORMAL = 1e-14  # relative, of the normal distribution in two libraries
+LAST_BITS = 2.0**-51  # in probability: random numbers have 53 bits
 WIDTHS = (1, 2, 4, 8)
 MODELS = ("mass", "kstarmumu", "gaussian", "crystal ball", "extended", "product", "numerical")
 
@@ -48,160 +60,6 @@ def drawn(model, sizes, seed=SEED, first_toy=0, backend=None, **options):
 
 def x_on(low=0.0, high=1.0):
     return mf.Observable("x", low, high)
-
-
-def numbers_of(prefix, count, backend, events, seed=SEED, toy=0):
-    """Let a compiled kernel return its random numbers."""
-    columns = tuple(column(f"{prefix} {k}") for k in range(count))
-    program = compile_sampler(columns, ONE, ZERO, backend).program
-    return np.array(
-        [c.values for c in program.sample(np.empty((1, 0)), Events.slices([events]), seed, toy).columns]
-    )
-
-
-# ----------------------------------------------------------------------------------- random numbers
-
-# Random123, kat_vectors: counter, key, answer
-KNOWN = [
-    ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
-    ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
-    (
-        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
-        (0xA4093822, 0x299F31D0),
-        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("counter", "key", "answer"), KNOWN)
-def test_philox_gives_the_published_words(counter, key, answer):
-    words = philox(tuple(np.array([c], np.uint64) for c in counter), key)
-    assert tuple(int(w[0]) for w in words) == answer
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("toy", [0, 7, (1 << 32) + 5])
-def test_compiled_philox_is_the_reference(width, toy):
-    found = numbers_of("uniform", 4, Cpu(threads=1, width=width), 1003, toy=toy)
-    events = np.arange(1003)
-    expected = [u for call in (0, 1) for u in uniforms(SEED, toy, events, call)]
-    np.testing.assert_array_equal(found, expected)
-
-
-def test_the_first_uniform_of_all_is_made_of_the_published_words():
-    ((first,), (second,)) = numbers_of("uniform", 2, Cpu(threads=1), 1, seed=0)
-    a, b, c, d = KNOWN[0][2]
-    assert (first, second) == (((a << 21) | (b >> 11)) / 2**53, ((c << 21) | (d >> 11)) / 2**53)
-
-
-@pytest.mark.parametrize("prefix", ["uniform", "xoshiro"])
-def test_uniforms_have_53_bits_and_stay_below_one(prefix):
-    scaled = numbers_of(prefix, 4, Cpu(threads=1), 100_000) * 2.0**53
-    np.testing.assert_array_equal(scaled, np.floor(scaled))
-    assert scaled.min() >= 0
-    assert scaled.max() < 2.0**53
-    ones = [np.mean(np.floor(scaled / 2.0**bit) % 2) for bit in range(53)]
-    assert np.all(np.abs(np.array(ones) - 0.5) < SIGMAS * 0.5 / np.sqrt(scaled.size))
-
-
-def xoshiro128_words(state, count):
-    """xoshiro128++ as its authors define it, in whole numbers of Python."""
-    mask = 0xFFFFFFFF
-
-    def rotate(w, by):
-        return (w << by | w >> (32 - by)) & mask
-
-    s, words = list(state), []
-    for _ in range(count):
-        words.append((rotate((s[0] + s[3]) & mask, 7) + s[0]) & mask)
-        shifted = s[1] << 9 & mask
-        s[2] ^= s[0]
-        s[3] ^= s[1]
-        s[1] ^= s[2]
-        s[0] ^= s[3]
-        s[2] ^= shifted
-        s[3] = rotate(s[3], 11)
-    return words
-
-
-def mixed(z):
-    """The scrambling of splitmix64, of one word."""
-    return int(splitmix64((z - 0x9E3779B97F4A7C15) % 2**64, 0, 1)[0])
-
-
-def xoshiro128_numbers(seed, toy, event, count):
-    """The numbers that the compiled generator promises for an event."""
-    golden = 0x9E3779B97F4A7C15
-    start = mixed((mixed((seed + golden) % 2**64) + golden * (toy + 1)) % 2**64)
-    halves = [int(w) for w in splitmix64(start, 2 * event, 2)]
-    words = xoshiro128_words([p for h in halves for p in (h & 0xFFFFFFFF, h >> 32)], 2 * count)
-    return [((a << 21) | (b >> 11)) / 2**53 for a, b in zip(words[::2], words[1::2], strict=True)]
-
-
-def test_xoshiro128_gives_the_published_words():
-    """The first words from the state 1, 2, 3, 4, as the test of Rust's rand_xoshiro has them."""
-    expected = [641, 1573767, 3222811527, 3517856514, 836907274, 4247214768, 3867114732, 1355841295, 495546011, 621204420]  # fmt: skip
-    assert xoshiro128_words([1, 2, 3, 4], 10) == expected
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_compiled_xoshiro_follows_its_definition(width):
-    found = numbers_of("xoshiro", 5, Cpu(threads=1, width=width), 19, toy=3)
-    np.testing.assert_array_equal(found.T, [xoshiro128_numbers(SEED, 3, k, 5) for k in range(19)])
-
-
-def test_xoshiro_goes_on_in_its_stream_after_a_rejected_candidate():
-    number = column("xoshiro 0")
-    program = compile_sampler((number,), number < 0.3, ZERO, Cpu(threads=1)).program
-    (found,) = program.sample(np.empty((1, 0)), Events.slices([50]), SEED, 0).columns
-    for event, value in enumerate(found.values):
-        stream = xoshiro128_numbers(SEED, 0, event, 200)[::2]  # a call makes two numbers
-        assert value == next(u for u in stream if u < 0.3)
-
-
-def test_xoshiro256_gives_the_published_words():
-    """The first words from the state 1, 2, 3, 4, as the test of Rust's rand_xoshiro has them."""
-    streams = Xoshiro256PlusPlus(np.array([1, 2, 3, 4], np.uint64))
-    expected = [41943041, 58720359, 3588806011781223, 3591011842654386, 9228616714210784205,
-                9973669472204895162, 14011001112246962877, 12406186145184390807]  # fmt: skip
-    assert [int(streams.words()[0]) for _ in range(8)] == expected
-
-
-def test_splitmix_gives_the_published_words():
-    expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
-    assert [int(w) for w in splitmix64(1234567, 0, 4)] == expected
-    assert [int(w) for w in splitmix64(1234567, 2, 2)] == expected[2:]
-
-
-def step_matrix():
-    """One step of xoshiro256 on each of the 256 unit states, as a matrix of bits."""
-    unit = np.zeros((4, 256), np.uint64)
-    for k in range(256):
-        unit[k // 64, k] = np.uint64(1) << np.uint64(k % 64)
-    streams = Xoshiro256PlusPlus(unit)
-    streams.words()
-    return state_bits(streams.state)
-
-
-def state_bits(state):
-    places = np.arange(64, dtype=np.uint64)
-    return ((state[:, None, :] >> places[:, None]) & np.uint64(1)).reshape(256, -1).astype(np.float64)
-
-
-def test_a_jump_is_so_many_steps():
-    """A step is linear in the bits of the state, so 2**128 of them are a matrix squared 128 times."""
-    power = step_matrix()
-    for _ in range(128):
-        power = power @ power % 2
-    streams = Xoshiro256PlusPlus(splitmix64(5, 0, 12).reshape(4, 3))
-    before = state_bits(streams.state)
-    streams.jump()
-    np.testing.assert_array_equal(state_bits(streams.state), power @ before % 2)
-
-
-def test_streams_of_toys_do_not_share_their_seeds():
-    states = [Xoshiro256PlusPlus.seeded(3, toy).state for toy in range(4)]
-    assert len(np.unique(np.concatenate(states, axis=1))) == 4 * states[0].size
 
 
 # ----------------------------------------------------------------- the same events however asked for
@@ -249,12 +107,41 @@ def test_every_width_draws_the_same_events(name, generator):
         np.testing.assert_allclose(other, first, rtol=ROUNDING, atol=ROUNDING)
 
 
+@pytest.mark.parametrize("generator", ["philox", "xoshiro128++", "PCG64"])
 @pytest.mark.parametrize("name", MODELS)
-def test_the_reference_draws_the_same_events(name):
+def test_the_reference_draws_the_same_events(name, generator):
     model = zoo.ZOO[name]()[0]
-    fast, plain = (drawn(model, [30_000, 500], backend=b) for b in (Cpu(threads=1), Reference()))
+    fast, plain = (
+        drawn(model, [30_000, 500], backend=b, generator=generator) for b in (Cpu(threads=1), Reference())
+    )
     # none may differ by more than rounding: a candidate on the edge of its envelope, one of a million, would
     np.testing.assert_allclose(fast, plain, rtol=ROUNDING, atol=ROUNDING)
+
+
+def hill():
+    """A density that is above any envelope through a few of its points."""
+    x = x_on(-1.0, 1.0)
+    return mf.Density(1 - mf.Parameter("a", 0.7, 0.0, 1.0) * (x - 0.17) ** 2, [x])
+
+
+@pytest.mark.parametrize("generator", ["philox", "xoshiro128++", "PCG64"])
+def test_a_raised_envelope_changes_no_other_dataset(monkeypatch, generator):
+    """This used to draw all datasets of a call again."""
+    monkeypatch.setattr(Sampler.__init__, "__defaults__", (0.0, *Sampler.__init__.__defaults__[1:]))
+    model, sizes = hill(), [21] * 30
+    samplers = [sampler(model, generator=generator) for _ in sizes]
+    alone = [
+        s.draw(np.array([n]), 2, t).columns[0].values
+        for t, (s, n) in enumerate(zip(samplers, sizes, strict=True))
+    ]
+    raised = [t for t, s in enumerate(samplers) if s.margin > 0]
+    assert 0 < len(raised) < len(sizes)  # else this tests nothing
+    options = {"seed": 2, "generator": generator, "backend": Cpu(threads=1)}
+    for stop in (1, raised[0] + 1, 17, 30):
+        for data, expected in zip(mf.generate(model, sizes[:stop], **options), alone, strict=False):
+            np.testing.assert_array_equal(data["x"], expected)
+    partners = [500 if t not in raised[:1] else 21 for t in range(30)]  # other sizes around it
+    np.testing.assert_array_equal(mf.generate(model, partners, **options)[raised[0]]["x"], alone[raised[0]])
 
 
 def test_a_component_that_is_rejected_more_often_is_not_drawn_less_often():
@@ -430,7 +317,7 @@ def test_an_envelope_that_is_too_low_is_raised(name, generator):
 def test_a_density_that_hides_from_every_point_is_given_up(monkeypatch):
     monkeypatch.setattr(GENERATE, "REPAIRS", 0)
     with pytest.raises(mf.ModelError, match="exceeds every envelope tried"):
-        mf.generate(zoo.mass()[0], 10)
+        drawn(zoo.mass()[0], [10])
 
 
 def strong_angles():
@@ -532,6 +419,37 @@ def test_quantiles_of_a_line_invert_its_distribution(low, high, slope):
     np.testing.assert_allclose(distribution(pdf, points), PROBABILITIES, rtol=0, atol=QUANTILE)
 
 
+NO_SCIPY = """
+import sys
+import morefit as mf
+x = mf.Observable("x", -1.0, 1.0)
+mu, sigma = mf.Parameter("mu", 0.0), mf.Parameter("sigma", 0.3)
+signal = mf.Sum([mf.Gaussian(x, mu, sigma), mf.Exponential(x, mf.Parameter("slope", -1.0))], yields=[mf.Parameter("n", 50.0), mf.Parameter("b", 20.0)])
+mf.generate(signal, seed=1)
+print("scipy.special" in sys.modules)
+"""
+
+
+def test_the_first_gaussian_is_drawn_without_scipy():
+    """Its import takes as long as all the rest."""
+    ran = subprocess.run([sys.executable, "-c", NO_SCIPY], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False"]
+
+
+@pytest.mark.parametrize(
+    "pdf", [zoo.gaussian()[0], crystal_ball(*BALLS[0])], ids=["gaussian", "crystal ball"]
+)
+def test_quantiles_are_checked_with_the_normal_distribution_of_scipy(pdf):
+    quantile = bind_values(pdf.quantile(PROBABILITY), pdf, all_values(pdf, None))
+    values = {PROBABILITY.name: PROBABILITIES[1:]}
+    np.testing.assert_allclose(evaluate_plainly(quantile, values), evaluate(quantile, values), rtol=NORMAL)
+
+
+def test_the_ends_of_the_normal_distribution_are_infinite():
+    found = [normal_quantile(p) for p in (0.0, 0.5, 1.0, -0.1, 1.1, np.nan)]
+    np.testing.assert_array_equal(found, [-np.inf, 0.0, np.inf, np.nan, np.nan, np.nan])
+
+
 def test_a_curve_has_no_quantile():
     pdf = mf.Polynomial(x_on(), [mf.Parameter("a", 0.1), mf.Parameter("b", 0.1)])
     assert pdf.quantile(column("p")) is None
@@ -576,9 +494,45 @@ def test_an_extended_model_draws_a_poisson_number():
     assert len(mf.generate(model, 17, seed=1)) == 17
 
 
-def test_poisson_sizes_depend_on_the_toy_only():
-    together, apart = poisson_sizes(100.0, 5, SEED), [poisson_sizes(100.0, 1, SEED, t)[0] for t in range(5)]
+@pytest.mark.parametrize("mean", [0.3, 100.0, 1e9])
+def test_poisson_sizes_depend_on_the_toy_only(mean):
+    together, apart = poisson_sizes(mean, 5, SEED), [poisson_sizes(mean, 1, SEED, t)[0] for t in range(5)]
     assert together.tolist() == apart
+    assert not np.array_equal(together, poisson_sizes(mean, 5, SEED + 1)) or mean < 1
+
+
+def poisson_probabilities(numbers, mean):
+    """The probabilities of numbers of events in many digits; scipy has only six at a mean of 1e9."""
+    with mp.workdps(40):
+        return np.array(
+            [float(mp.mpf(mean) ** int(k) * mp.exp(-mp.mpf(mean) - mp.loggamma(int(k) + 1))) for k in numbers]
+        )
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e-300, 1e-3, 0.999, 1.0, 3.7, 100.0, 12345.6, 1e6, 1e9])
+def test_numbers_of_events_are_inverted_from_the_distribution_of_poisson(mean):
+    first, cumulative = poisson_distribution(mean)
+    places = np.unique(np.linspace(0, len(cumulative) - 1, 50).astype(int))
+    found = np.diff(cumulative, prepend=0.0)
+    np.testing.assert_allclose(
+        found[places], poisson_probabilities(first + places, mean), rtol=0, atol=LAST_BITS
+    )
+    assert cumulative[-1] == 1.0
+    # nothing beyond the ends could come up: a tail is at most so many times its first number
+    ends = [first - 1] * (first > 0) + [first + len(cumulative)]
+    assert np.all(10 * np.sqrt(mean + 1) * poisson_probabilities(ends, mean) < LAST_BITS / 4)
+
+
+def test_no_events_expected_are_none_drawn():
+    assert poisson_sizes(0.0, 1000, SEED).tolist() == [0] * 1000
+    assert len(mf.generate(zoo.extended()[0], values={"signal": 1e-9, "background": 0.0}, seed=1)) == 0
+
+
+def test_more_events_than_any_memory_holds_are_refused():
+    with pytest.raises(
+        mf.ModelError, match=r"number of events must be at most 1e\+11, got 1e\+12; check the"
+    ):
+        mf.generate(zoo.extended()[0], values={"signal": 1e12, "background": 0.0})
 
 
 def test_a_number_that_nothing_predicts_is_asked_for():
@@ -718,9 +672,3 @@ def test_a_generator_that_does_not_exist_is_refused():
 def test_a_generator_object_takes_no_seed():
     with pytest.raises(mf.ModelError, match="a PCG64 object has a state of its own; drop the seed"):
         mf.generate(zoo.mass()[0], 10, generator=np.random.PCG64(1), seed=3)
-
-
-@pytest.mark.parametrize("generator", ["xoshiro128++", "PCG64"])
-def test_the_reference_draws_with_philox_only(generator):
-    with pytest.raises(mf.BackendError, match="backend 'reference': draws with 'philox' only, got"):
-        mf.generate(zoo.mass()[0], 10, generator=generator, backend=Reference())

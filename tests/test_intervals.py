@@ -14,6 +14,7 @@ import morefit as mf
 import zoo
 from morefit import progress
 from morefit.errors import DataError, FitError
+from morefit.fit.replicas import poisson_weights
 from morefit.intervals import (
     Contour,
     Profile,
@@ -23,7 +24,6 @@ from morefit.intervals import (
     feldman_cousins_poisson,
     profile,
 )
-from morefit.intervals.bootstrap import poisson_weights
 from morefit.intervals.contour import crossings, segments
 from morefit.intervals.held import LOWER
 from tolerances import (
@@ -41,8 +41,9 @@ from tolerances import (
 )
 
 # functions of these names hide their modules
-held, profiled, replicated = (
-    import_module(f"morefit.intervals.{name}") for name in ("held", "profile", "bootstrap")
+held, profiled, bootstrapped, replicated = (
+    import_module(f"morefit.{name}")
+    for name in ("intervals.held", "intervals.profile", "intervals.bootstrap", "fit.replicas")
 )
 
 # ------------------------------------------------------------------------- Feldman and Cousins
@@ -605,7 +606,7 @@ def test_replicas_that_never_converge_go_to_minuit(small, replicas, monkeypatch)
 def test_replicas_that_nobody_minimises_are_flagged(small, monkeypatch):
     pretend = reporting(replicated.minimise, lambda _, n: (np.arange(n) < 4) & (n > 1))
     monkeypatch.setattr(replicated, "minimise", pretend)
-    monkeypatch.setattr(replicated, "try_minuit", lambda *_: None)
+    monkeypatch.setattr(bootstrapped, "try_minuit", lambda *_: None)
     found = bootstrap(small, replicas=20, seed=5)
     assert len(found) == 20
     assert found.valid.tolist() == [False] * 4 + [True] * 16

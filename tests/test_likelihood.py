@@ -187,6 +187,33 @@ def test_fisher_is_the_sum_of_squared_slopes(likelihood):
     np.testing.assert_allclose(plain[0], logs @ logs.T, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
 
+def test_fisher_of_a_sum_is_that_of_all_events():
+    parts = [
+        mf.Likelihood(mass(), {"m": events(300, seed)}, weights=np.full(300, w))
+        for seed, w in ((1, 2.0), (2, -1.0))
+    ]
+    joined = mf.Likelihood(
+        mass(),
+        {"m": np.concatenate([events(300, 1), events(300, 2)])},
+        weights=np.repeat([2.0, -1.0], 300),
+    )
+    both = parts[0] + parts[1]
+    assert both.parts == tuple(parts)
+    assert both.weighted
+    x = vector(both)
+    np.testing.assert_allclose(both.fisher(x), joined.fisher(x), rtol=1e-10)
+    assert both.fisher(np.array([x, x])).shape == (2, 4, 4)
+
+
+def test_an_evaluation_can_be_cut_to_some_parameters(likelihood):
+    full = np.array([[p.start for p in likelihood.all_parameters]])
+    found = likelihood.evaluate_full(full, 2)
+    cut = found.cut([2, 0])
+    np.testing.assert_array_equal(cut.gradient, found.gradient[:, [2, 0]])
+    assert cut.hessian[0, 0, 1] == found.hessian[0, 2, 0]
+    assert cut.value is found.value
+
+
 def extended():
     s, b = mf.Parameter("s", 150.0, 0, 1e4), mf.Parameter("b", 350.0, 0, 1e4)
     return mf.Sum([mf.Gaussian(M, MU, SIGMA), mf.Exponential(M, ALPHA)], yields=[s, b])

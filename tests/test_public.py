@@ -10,13 +10,14 @@ import pytest
 import morefit as mf
 
 EXPECTED = [
-    "BackendError", "CompileError", "Cpu", "CrystalBall", "DataError", "Dataset", "Density", "Explanation",
-    "Exponential", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "Parameter",
-    "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "explain", "fit", "fit_many", "gaussian_constraint", "generate",
-    "intervals", "physics", "toy_study", "where",
+    "BackendError", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
+    "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "Parameter",
+    "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "gaussian_constraint", "generate",
+    "intervals", "physics", "Plot", "plot", "plot_belt", "plot_contour", "plot_correlation", "plot_p_values", "plot_profile",
+    "plot_pulls", "read", "toy_study", "where",
 ]  # fmt: skip
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-HEAVY = ("scipy", "pandas", "matplotlib", "mpmath", "pyopencl", "uproot")
+HEAVY = ("scipy", "pandas", "matplotlib", "mpmath", "pyopencl", "uproot", "pyarrow", "hist")
 
 
 def test_public_names_are_exactly_these():

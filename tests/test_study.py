@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -139,6 +140,8 @@ def test_a_raised_envelope_changes_no_other_toy(monkeypatch, model):
     whole = toy_study(model, **options)
     for block in (1, 9):
         same(toy_study(model, block=block, **options), whole)
+    drawn = [data["x"].sum() for data in generate(model, sizes, seed=seed)]
+    assert whole.statistics["statistic"].tolist() == drawn
 
 
 def test_a_toy_without_events_is_counted_as_failed():
@@ -293,6 +296,46 @@ def test_dask_loses_nothing_when_a_worker_is_killed(tmp_path):
         after = set(client.run(os.getpid).values())
     assert len(before & after) == 1  # one was killed and replaced
     same(found, toy_study(gaussian(), **options))
+
+
+ON_MPI = """
+import sys
+from mpi4py.futures import MPIPoolExecutor
+import morefit as mf
+import zoo
+
+if __name__ == "__main__":
+    with MPIPoolExecutor() as pool:
+        assert pool.num_workers == 2
+        toys = mf.toy_study(zoo.gaussian(1)[0], toys=60, events=200, seed=8, executor=pool, progress=False)
+    toys.save(sys.argv[1])
+"""
+
+
+def mpi_environment():
+    """Allow three processes on fewer cores and, if tests run as root, that; launchers but Open MPI's ignore it."""
+    names = ["PRTE_MCA_rmaps_default_mapping_policy", "OMPI_MCA_rmaps_base_oversubscribe"]
+    options = dict(zip(names, [":oversubscribe", "1"], strict=True))
+    if os.geteuid() == 0:
+        kinds = [f"{who}_ALLOW_RUN_AS_ROOT{how}" for who in ("OMPI", "PRTE") for how in ("", "_CONFIRM")]
+        options |= dict.fromkeys(kinds, "1")
+    options["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(zoo.__file__).parent), os.environ.get("PYTHONPATH", "")]
+    )
+    return os.environ | options
+
+
+def test_mpi_gives_the_same_bits(tmp_path):
+    pytest.importorskip("mpi4py", reason="needs mpi4py")
+    launcher = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if launcher is None:
+        pytest.skip("needs mpiexec, of any MPI")
+    script, saved = tmp_path / "study.py", tmp_path / "toys.npz"
+    script.write_text(ON_MPI)
+    command = [launcher, "-n", "3", sys.executable, "-m", "mpi4py.futures", str(script), str(saved)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, env=mpi_environment())
+    assert ran.returncode == 0, ran.stderr
+    same(ToyResults.load(saved), toy_study(gaussian(), toys=60, events=200, seed=8))
 
 
 def test_anything_else_is_no_executor():

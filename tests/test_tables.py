@@ -20,7 +20,7 @@ TABLES = {
         OPERATIONS,
         set(PARTIALS) | SHAPED | NO_DERIVATIVE,
     ),
-    "LATEX_NAMES, LATEX_AROUND or LATEX_SIGNS (expr/show.py)": (
+    "LATEX_NAMES, LATEX_AROUND or LATEX_SIGNS (expr/show/latex.py)": (
         OPERATIONS - {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL},
         set(LATEX_NAMES) | set(LATEX_AROUND) | set(LATEX_SIGNS),
     ),

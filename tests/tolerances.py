@@ -54,6 +54,20 @@ TOTAL_YIELD = (
 
 # errors of fits in compiled code against the inverse of the exact Hessian at the same point
 EXACT_ERRORS = 1e-6
+SAME_STEP = 1e-9  # relative: a Newton step in another order, with Hessians that are far from well conditioned
 
 # OpenCL: the same random number through the same formula, whose functions are right to a few units only
 SAME_RANDOM_NUMBER = 1e-12  # of a range
+
+# plots
+BIN_INTEGRAL = 1e-11  # of a bin, by a formula against scipy's quadrature, relative
+
+# histograms
+BIN_SUMS = 1e-8  # content and variance of a bin that became events: square roots of differences
+FINE_BINS = 0.05  # of an error: a fit to bins of a fortieth of a width against that to the events
+FINE_BIN_ERRORS = 0.02  # relative, their errors
+COARSE_BINS = 1e-3  # relative, of a width: the next order of what bins of half a width do to it
+IMAGE = 2.0  # root mean square of pixels (0 to 255): rounding moves a few edges; a line wider by a tenth is 7
+
+# drawings
+SIX_DIGITS = 2e-5  # of what a drawing means: its numbers have six digits, and terms may cancel a little

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -27,20 +27,26 @@ def morefit_version() -> str:
         return "not installed"
 
 
-def write_archive(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write an npz file beside its place and move it there when it is complete."""
-    text = json.dumps(header, allow_nan=False)
+@contextmanager
+def complete_file(path: Path) -> Iterator[Path]:
+    """Give a path beside the place of a file to write to; it is moved there when it is complete."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as file:
-            np.savez(file, header=np.array(text), **arrays)  # type: ignore[arg-type]
-            file.flush()
+        yield part
+        with part.open("r+b") as file:
             os.fsync(file.fileno())
         part.replace(path)
     except BaseException:  # also Ctrl-C: leave nothing half-written behind
         with suppress(OSError):
             part.unlink()
         raise
+
+
+def write_archive(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write an npz file beside its place and move it there when it is complete."""
+    text = json.dumps(header, allow_nan=False)
+    with complete_file(path) as part, part.open("wb") as file:
+        np.savez(file, header=np.array(text), **arrays)  # type: ignore[arg-type]
 
 
 def read_archive(path: Path) -> tuple[Any, dict[str, NDArray[Any]]]:

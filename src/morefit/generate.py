@@ -1,7 +1,7 @@
 """Draw events from a model: random numbers, density and acceptance all in one compiled kernel.
 
-Event i of toy t depends on the seed, t and i only. The one exception: where a density is found above its envelope,
-the envelope is raised and everything drawn anew, so that which events are asked for together may then matter.
+Event i of toy t depends on the seed, t and i only. The one exception: where the density of a toy is found above its
+envelope, the envelope is raised and this toy drawn anew, so that its number of events matters too.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 import difflib
 import operator
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.backend import Array, Backend, Drawn, Events, Reference, choose_backend
+from morefit.backend import Array, Backend, Drawn, Events, choose_backend
+from morefit.backend.philox import toy_uniforms
 from morefit.data import Dataset
-from morefit.errors import BackendError, ModelError
+from morefit.errors import ModelError
 from morefit.expr import Expr, Op, column, evaluate, leaves, substitute
 from morefit.generators import COMPILED, Generator, Source, check_generator, source_for
 from morefit.model import Pdf
@@ -29,7 +30,8 @@ from morefit.rewrite.simplify import normalise
 from morefit.sampling import MARGIN, Numbers, Recipe, recipe
 
 REPAIRS = 6  # times the margin of an envelope may be doubled
-COUNT_STREAM = 0x636F756E74  # keeps the numbers that draw sizes apart from those that draw events
+FAR = 9.0  # standard deviations from the mean, and some: less likely than the last of 53 bits
+MOST_EXPECTED = 1e11  # events: more than any memory holds
 MOST_AT_ONCE = 1 << 18  # candidates from numbers made on the host
 Sizes = NDArray[np.int64]
 
@@ -69,6 +71,23 @@ class Sampler:
                 return drawn
         raise self.hopeless()
 
+    def draw_apart(self, sizes: Sizes, seed: int, first_toy: int = 0) -> Iterator[tuple[Sizes, Drawn]]:
+        """Draw toys so that none depends on which others are drawn with it; they come in pieces, in order.
+
+        Halves are drawn again until a toy above its envelope is alone, so that only its own number decides how it is
+        drawn.
+        """
+        drawn = self.launch(sizes, seed, first_toy)
+        if not drawn.above:
+            self.repair(0, drawn.given_up)
+            yield sizes, drawn
+        elif len(sizes) == 1:
+            yield sizes, replace(self, margin=self.raised()).draw(sizes, seed, first_toy)
+        else:
+            half = len(sizes) // 2
+            yield from self.draw_apart(sizes[:half], seed, first_toy)
+            yield from self.draw_apart(sizes[half:], seed, first_toy + half)
+
     def launch(self, sizes: Sizes, seed: int, first_toy: int) -> Drawn:
         if not self.on_host:
             none = np.empty((len(sizes), 0))
@@ -90,9 +109,13 @@ class Sampler:
                 "model: could not be drawn from; its density is zero or nearly so where it was tried"
             )
         if above:
-            self.margin = 2 * max(self.margin, MARGIN)
+            self.margin = self.raised()
             self.recipe, self.compiled = self.prepare()
         return above > 0
+
+    def raised(self) -> float:
+        """Return the next margin to try."""
+        return 2 * max(self.margin, MARGIN)
 
     def hopeless(self) -> ModelError:
         return ModelError(
@@ -133,11 +156,19 @@ def all_values(model: Pdf, values: Mapping[str, float] | None) -> dict[str, floa
 
 def poisson_sizes(mean: float, count: int, seed: int, first_toy: int = 0) -> Sizes:
     """Draw the number of events of each toy; each depends on the seed and its own number only."""
-    sizes = [
-        np.random.Generator(np.random.Philox(key=[seed, (COUNT_STREAM << 20) + toy])).poisson(mean)
-        for toy in range(first_toy, first_toy + count)
-    ]
-    return np.array(sizes, np.int64)
+    first, cumulative = poisson_distribution(mean)
+    numbers = toy_uniforms(seed, np.arange(first_toy, first_toy + count))
+    return first + np.searchsorted(cumulative, numbers, "right").astype(np.int64)
+
+
+def poisson_distribution(mean: float) -> tuple[int, Array]:
+    """Return the smallest number that can come up, and the probabilities up to and including each from it on."""
+    mode, width = int(mean), int(FAR * np.sqrt(mean)) + 30
+    below, above = np.arange(mode, max(mode - width, 0), -1.0), np.arange(mode + 1.0, mode + width)
+    # relative to the most likely number
+    down, up = np.cumprod(below / mean if mean else below)[::-1], np.cumprod(mean / above)
+    cumulative = np.cumsum(np.concatenate([down, [1.0], up]))
+    return mode - len(below), cumulative / cumulative[-1]
 
 
 def expected_events(model: Pdf, values: Mapping[str, float]) -> float:
@@ -150,6 +181,10 @@ def expected_events(model: Pdf, values: Mapping[str, float]) -> float:
     mean = float(evaluate(expected, values))
     if not 0 <= mean < np.inf:
         raise ModelError(f"generate: the expected number of events must not be negative, got {mean:g}")
+    if mean > MOST_EXPECTED:
+        raise ModelError(
+            f"generate: the expected number of events must be at most {MOST_EXPECTED:g}, got {mean:g}; check the yields"
+        )
     return mean
 
 
@@ -174,20 +209,15 @@ def generate(
 ) -> Dataset | list[Dataset]:
     """Draw a dataset from a model at the given values (default: its start values).
 
-    A sequence of numbers of events gives as many datasets, drawn together. Without ``events`` an extended model
-    draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only. A density that is
-    negative or infinite somewhere at these values is refused.
+    A sequence of numbers of events gives as many datasets, drawn together, each as if it were drawn alone. Without
+    ``events`` an extended model draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only.
+    A density that is negative or infinite somewhere at these values is refused.
 
     ``generator`` is "philox" or "xoshiro128++", both compiled with the rest; or, with the numbers made on the host,
     "xoshiro256++", the name of one of NumPy's ("PCG64DXSM", "MT19937", ...), or an object to be drawn from as it is.
     """
     check_model(model)
     check_generator(generator, seed)
-    place = choose_backend(backend)
-    if generator != COMPILED[0] and isinstance(place, Reference):
-        raise BackendError(
-            f"backend '{place.name}': draws with '{COMPILED[0]}' only, got {generator!r}; use backend='cpu'"
-        )
     seed = secrets.randbits(63) if seed is None else check_seed(seed)
     known = all_values(model, values)
     if events is None:
@@ -198,8 +228,9 @@ def generate(
         sizes = check_sizes(events)
     if not len(sizes):
         return []
-    drawn = Sampler(model, known, place, generator=generator).draw(sizes, seed)
-    parts = datasets(model, sizes, drawn)
+    place = choose_backend(backend, int(sizes.sum()))
+    pieces = Sampler(model, known, place, generator=generator).draw_apart(sizes, seed)
+    parts = [data for some, drawn in pieces for data in datasets(model, some, drawn)]
     return parts[0] if events is None or np.ndim(events) == 0 else parts
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.errors import ModelError
+from morefit.render.streams import splitmix64
 
 Words = NDArray[np.uint64]
 COMPILED = ("philox", "xoshiro128++")  # made where the events are
 STREAMS = 1024  # side by side, for numpy to work on
-GOLDEN = 0x9E3779B97F4A7C15
 JUMP = (0x180EC6D33CFD0ABA, 0xD5A61266F0C9392C, 0xA9582618E03FC9AA, 0x39ABDC4529B1661C)
 
 
@@ -21,15 +21,6 @@ class Source(Protocol):
     """Something that gives numbers in [0, 1)."""
 
     def random(self, size: int, /) -> NDArray[np.float64]: ...
-
-
-def splitmix64(start: int, first: int, count: int) -> Words:
-    """Return words ``first``, ``first + 1``, ... of the sequence that spreads a seed (Steele et al., OOPSLA 2014)."""
-    place = np.arange(first + 1, first + count + 1, dtype=np.uint64)
-    z = np.uint64(start) + place * np.uint64(GOLDEN)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 class Xoshiro256PlusPlus:

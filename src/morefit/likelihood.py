@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from morefit.backend import Array, Backend, Events, choose_backend
 from morefit.data import Dataset
 from morefit.errors import ModelError
-from morefit.expr import ZERO, Expr, Op, Operand, add_all, symbols, to_expr
+from morefit.expr import ZERO, Expr, Op, Operand, add_all, evaluate, symbols, to_expr
 from morefit.kernel import Precision
-from morefit.kernel.sums import Request
+from morefit.kernel.sums import Request, set_terms
 from morefit.model import Parameter, Pdf
 from morefit.model.integrate import integral_error
 from morefit.model.pdf import check_model
@@ -34,6 +34,10 @@ class Evaluation:
     gradient: Array  # (B, P)
     hessian: Array  # (B, P, P)
     bad: NDArray[np.int64]  # (B,) events without a positive density
+
+    def cut(self, rows: list[int]) -> Evaluation:
+        """Keep the derivatives by some of the parameters."""
+        return Evaluation(self.value, self.gradient[:, rows], self.hessian[:, rows][:, :, rows], self.bad)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +83,17 @@ class AnyLikelihood(ABC):
 
     @property
     @abstractmethod
-    def weighted(self) -> bool:
-        """Whether events have weights, so that the inverse Hessian is not the covariance."""
+    def parts(self) -> tuple[Likelihood, ...]:
+        """The likelihoods of single datasets that this one is made of."""
 
     @abstractmethod
-    def score_covariance(self, full: Array) -> Array:
-        """Return the covariance of the gradient, (sets, P, P), estimated from the events."""
+    def add_up(self, full: Array, matrix: Callable[[Likelihood, Array], Array]) -> Array:
+        """Add up what ``matrix`` gives for each part at its own parameters, in shape (sets, P, P)."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether events have weights, so that the inverse Hessian is not the covariance."""
+        return any(part.data.weights is not None for part in self.parts)
 
     @abstractmethod
     def prepare(self, order: int) -> None:
@@ -124,6 +133,12 @@ class AnyLikelihood(ABC):
         found = self.evaluate_full(points, 2)
         found.hessian[found.bad > 0] = np.nan
         return found.hessian[0] if one else found.hessian
+
+    def fisher(self, x: ArrayLike) -> Array:
+        """Return the sums of w**2 dlnP/da dlnP/db over events, (P, P) or (B, P, P), as weighted fits need them."""
+        points, one = self.points(x)
+        found = self.add_up(points, Likelihood.fisher_sums)
+        return found[0] if one else found
 
     def points(self, x: ArrayLike) -> tuple[Array, bool]:
         """Complete floating parameters to all, in shape (sets, all parameters)."""
@@ -201,12 +216,27 @@ class Likelihood(AnyLikelihood):
         return self.model.log_intensity()
 
     @property
-    def weighted(self) -> bool:
-        return self.data.weights is not None
+    def parts(self) -> tuple[Likelihood, ...]:
+        return (self,)
 
-    def score_covariance(self, full: Array) -> Array:
+    def add_up(self, full: Array, matrix: Callable[[Likelihood, Array], Array]) -> Array:
+        return matrix(self, full)
+
+    def fisher_sums(self, full: Array) -> Array:
         """Return the sums of w**2 dlnP/da dlnP/db over events for each set of all parameters."""
         return triangle(self.program(0, fisher=True)(full)[:, :-1], len(self.parameters))
+
+    def hessian_of(self, terms: Sequence[Expr], full: Array) -> Array:
+        """Return the second derivatives of terms without events, by the floating parameters."""
+        count = len(self.parameters)
+        found = np.zeros((len(full), count, count))
+        floating = tuple(p.expr for p in self.parameters)
+        for term in terms:
+            seconds = set_terms(Request(ZERO, floating, 2, per_set=term))[1 + count :]
+            for k, row in enumerate(full):
+                values = {p.name: x for p, x in zip(self.all_parameters, row, strict=True)}
+                found[k] += triangle(np.array([[float(evaluate(s, values)) for s in seconds]]), count)[0]
+        return found
 
     def prepare(self, order: int) -> None:
         self.program(order)
@@ -215,12 +245,15 @@ class Likelihood(AnyLikelihood):
         """Return the compiled sums bound to the data, compiling them when first asked for."""
         key = (3 if fisher else order, careful)
         if key not in self.bound:
-            request = self.request(order, careful=careful, fisher=fisher)
-            compiled = compile_sums(request, tuple(p.expr for p in self.all_parameters), self.settings)
-            self.compiled[key] = compiled
+            self.compiled[key] = self.compile(order, careful, fisher)
             events = Events.all_sets(self.events)
-            self.bound[key] = compiled.bind(self.columns, events, self.data.weights)
+            self.bound[key] = self.compiled[key].bind(self.columns, events, self.data.weights)
         return self.bound[key]
+
+    def compile(self, order: int, careful: bool = False, fisher: bool = False) -> Compiled:
+        """Compile the sums, to be bound to any events."""
+        request = self.request(order, careful=careful, fisher=fisher)
+        return compile_sums(request, tuple(p.expr for p in self.all_parameters), self.settings)
 
     def evaluate_full(self, full: Array, order: int) -> Evaluation:
         out = self.program(order)(full)
@@ -228,12 +261,6 @@ class Likelihood(AnyLikelihood):
         if wrong.any():
             out[wrong] = self.program(order, careful=True)(full[wrong])
         return unpack(out, len(self.parameters), order)
-
-    def fisher(self, x: ArrayLike) -> Array:
-        """Return the sums of w**2 dlnP/da dlnP/db over events, as weighted fits need them."""
-        points, one = self.points(x)
-        found = self.score_covariance(points)
-        return found[0] if one else found
 
     def per_event(self, x: ArrayLike) -> Array:
         """Return the normalised density of each event, (events,) or (B, events)."""
@@ -281,14 +308,16 @@ class JointLikelihood(AnyLikelihood):
     """The sum of likelihoods; parameters of one name are one parameter."""
 
     def __init__(self, parts: Sequence[AnyLikelihood]) -> None:
-        self.parts: tuple[AnyLikelihood, ...] = tuple(
-            q for p in parts for q in (p.parts if isinstance(p, JointLikelihood) else (p,))
-        )
+        self._parts = tuple(single for part in parts for single in part.parts)
         self.all_parameters = one_of_each(p for part in self.parts for p in part.all_parameters)
         place = {p.name: k for k, p in enumerate(self.all_parameters)}
         floating = {p.name: k for k, p in enumerate(self.parameters)}
         self.places = [[place[p.name] for p in part.all_parameters] for part in self.parts]
         self.rows = [[floating[p.name] for p in part.parameters] for part in self.parts]
+
+    @property
+    def parts(self) -> tuple[Likelihood, ...]:
+        return self._parts
 
     @property
     def events(self) -> int:
@@ -320,15 +349,11 @@ class JointLikelihood(AnyLikelihood):
                 return found
         return found
 
-    @property
-    def weighted(self) -> bool:
-        return any(part.weighted for part in self.parts)
-
-    def score_covariance(self, full: Array) -> Array:
+    def add_up(self, full: Array, matrix: Callable[[Likelihood, Array], Array]) -> Array:
         count = len(self.parameters)
         total = np.zeros((len(full), count, count))
         for part, places, rows in zip(self.parts, self.places, self.rows, strict=True):
-            found = part.score_covariance(np.ascontiguousarray(full[:, places]))
+            found = matrix(part, np.ascontiguousarray(full[:, places]))
             total[np.ix_(range(len(full)), rows, rows)] += found
         return total
 
@@ -339,7 +364,7 @@ class JointLikelihood(AnyLikelihood):
     def integral_error(self, x: ArrayLike) -> float:
         return max(part.integral_error(own) for part, own in self.own_points(x))
 
-    def own_points(self, x: ArrayLike) -> Iterator[tuple[AnyLikelihood, Array]]:
+    def own_points(self, x: ArrayLike) -> Iterator[tuple[Likelihood, Array]]:
         """Go through the parts, each with the point in its own floating parameters."""
         full, _ = self.points(x)
         for part, places in zip(self.parts, self.places, strict=True):

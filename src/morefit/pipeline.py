@@ -18,6 +18,7 @@ from morefit.expr import Expr, Op, Table, column, leaves, make, scalar, substitu
 from morefit.expr.quadrature import rule_nodes
 from morefit.kernel import Body, Frame, Kernel, Precision, Reduce, Result, lower
 from morefit.kernel.sums import WEIGHT, Assembled, Assembler, Request, event_terms, set_terms
+from morefit.render.sample import tables_needed
 from morefit.rewrite.columns import Precompute
 from morefit.rewrite.exponents import use_base_two
 from morefit.rewrite.simplify import normalise
@@ -221,13 +222,14 @@ def finish(
     prologue = lower(per_call, given, "p")
     tables = {leaf: leaf.value for leaf in toposort(*loop) if isinstance(leaf.value, Table)}
     body = lower(loop, {leaf: leaf.name for leaf in (*used, *columns, *tables)})
+    own = tables_needed(leaf.name for leaf in columns) if frame is Frame.SAMPLE else ()
     pairs = len(assembled.outer)
     outer = body.results[len(assembled.results) : len(assembled.results) + pairs]
     kernel = Kernel(
         name, frame, tuple(given.values()), prologue, tuple(leaf.name for leaf in used),
         tuple(leaf.name for leaf in columns), Body(body.lines, body.results), assembled.reduce, outputs,
         outer, body.results[len(assembled.results) + pairs :], assembled.outer_output, assembled.outer_sign,
-        tuple(tables.values()), tuple((len(used) + i, k) for i, (k, _) in enumerate(wanted)), settings.precision,
+        (*tables.values(), *own), tuple((len(used) + i, k) for i, (k, _) in enumerate(wanted)), settings.precision,
     )  # fmt: skip
     clock.stop("lower")
     program = settings.backend.compile(kernel)

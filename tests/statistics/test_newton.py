@@ -1,13 +1,17 @@
 """Fits without Minuit end where Minuit ends: over thousands of toys, easy and hard."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 import morefit as mf
 from morefit.backend import Cpu, Reference
 from morefit.cli import mass_model
-from morefit.fit.ensemble import FAILED, GOAL, MINUIT, Ensemble
+from morefit.fit.ensemble import GOAL, MINUIT, Ensemble, Fitted
+from morefit.fit.newton import minimise
 from morefit.physics import KstarMuMu
+from morefit.toys.results import HOW
 from tolerances import EXACT_ERRORS
 
 pytestmark = pytest.mark.slow
@@ -54,44 +58,143 @@ def ensemble_of(model, seed=11, backend=None):
     return Ensemble(model, model, start, start, seed, backend or Cpu())
 
 
+@dataclass
+class Compared:
+    """Toys fitted by us and by Minuit, from the same start."""
+
+    ours: Fitted
+    lost: list[int]  # toys that are valid with Minuit alone
+    untold: list[int]  # toys that are valid with neither, of which Minuit does not say why
+    higher: list[int]  # toys that end higher than Minuit does
+    unproven: list[int]  # those of them that are not proven to end in another minimum
+    lower: int  # toys that end lower than Minuit does
+    wrong: float  # the largest relative error of an error
+
+
 def compare(model, events, toys):
-    """Fit toys both ways; return ours, and how much lower Minuit came."""
+    """Fit toys both ways, and look at each that disagrees."""
     ensemble = ensemble_of(model)
     drawn = ensemble.draw(0, np.full(toys, events))
-    ours = drawn.fit()
-    lower, wrong_errors = [], []
+    found = Compared(drawn.fit(), [], [], [], [], 0, 0.0)
     for k in range(toys):
         likelihood = mf.Likelihood(model, drawn.dataset(k), backend=Cpu(threads=1))
-        minuit = mf.fit(likelihood)
-        lower.append(ours.nll[k] - minuit.nll if minuit.valid and ours.valid[k] else 0.0)
-        if ours.valid[k] and k % 10 == 0:
-            inverse = np.linalg.inv(likelihood.hessian(ours.values[k]))
-            wrong_errors.append(np.max(np.abs(ours.errors[k] / np.sqrt(np.diag(inverse)) - 1)))
-    return ours, np.array(lower), max(wrong_errors)
+        look_at(found, k, likelihood, mf.fit(likelihood), ensemble.limits)
+    return found
+
+
+def look_at(found, k, likelihood, minuit, limits):
+    ours = found.ours
+    x, nll = ours.values[k], ours.nll[k]
+    if not ours.valid[k]:
+        found.lost += [k] * minuit.valid
+        found.untold += [k] * (not minuit.valid and not minuit.reasons)
+        return
+    if minuit.valid and nll > minuit.nll + 2 * GOAL:  # each is within its EDM of a minimum
+        found.higher.append(k)
+        other = [minuit.values[n] for n in minuit.floating]
+        found.unproven += [k] * (not another_minimum(likelihood, x, nll, other, limits))
+    found.lower += minuit.valid and nll < minuit.nll - 2 * GOAL
+    if k % 10 == 0:
+        wrong = np.abs(ours.errors[k] / exact_errors(likelihood, x, limits) - 1)
+        found.wrong = max(found.wrong, wrong.max())
+
+
+def free_parameters(x, gradient, limits):
+    return ~((x <= limits[:, 0]) & (gradient > 0) | (x >= limits[:, 1]) & (gradient < 0))
+
+
+def exact_errors(likelihood, x, limits):
+    """Invert the Hessian; if it is not positive definite, that of the parameters that are not at a limit."""
+    hessian, gradient = likelihood.hessian(x), likelihood.gradient(x)
+    if np.linalg.eigvalsh(unit_diagonal(hessian))[0] > 0:
+        return np.sqrt(np.diag(np.linalg.inv(hessian)))
+    free = free_parameters(x, gradient, limits)
+    with np.errstate(divide="ignore"):
+        errors = np.minimum(0.5 / np.abs(gradient), limits[:, 1] - limits[:, 0])
+    errors[free] = np.sqrt(np.diag(np.linalg.inv(hessian[np.ix_(free, free)])))
+    return errors
+
+
+def unit_diagonal(hessian):
+    scale = 1 / np.sqrt(np.abs(np.diag(hessian)))
+    return hessian * np.outer(scale, scale)
+
+
+def another_minimum(likelihood, x, nll, other, limits):
+    """Say whether a point is within the goal of a minimum of its own, higher than another."""
+    both = np.array([x, other])
+    ends = minimise(lambda _, p: likelihood.evaluate_full(full(likelihood, p), 2), both, limits, 1e-12)
+    return (
+        ends.valid.all()
+        and abs(ends.nll[0] - nll) < 2 * GOAL
+        and ends.nll[0] > ends.nll[1]
+        and is_minimum(likelihood, ends.x[0], limits)
+    )
+
+
+def is_minimum(likelihood, x, limits):
+    """Say whether there is no slope, the Hessian is positive definite, no point around is lower, and Minuit stays."""
+    hessian, gradient, nll = likelihood.hessian(x), likelihood.gradient(x), likelihood.value(x)
+    free = free_parameters(x, gradient, limits)
+    inner, slopes = hessian[np.ix_(free, free)], gradient[free]
+    width = np.minimum(1 / np.sqrt(np.abs(np.diag(hessian))), limits[:, 1] - limits[:, 0])
+    cloud = x + 0.01 * width * np.random.default_rng(1).normal(size=(1000, len(x)))
+    again = mf.fit(likelihood, start=dict(zip([p.name for p in likelihood.parameters], x, strict=True)))
+    return (
+        np.linalg.eigvalsh(unit_diagonal(inner))[0] > 0
+        and 0.5 * slopes @ np.linalg.solve(inner, slopes) < 1e-9
+        and np.all(likelihood.value(np.clip(cloud, *limits.T)) > nll - 1e-9)
+        # at a limit Minuit's own coordinates are flat, and it may leap from there to the other minimum
+        and ((again.valid and again.nll > nll - 2 * GOAL) or not free.all())
+    )
+
+
+def full(likelihood, x):
+    """Complete values of the floating parameters to all."""
+    values = np.tile([p.start for p in likelihood.all_parameters], (len(x), 1))
+    values[:, [k for k, p in enumerate(likelihood.all_parameters) if not p.fixed]] = x
+    return values
+
+
+def report(found):
+    """Print how toys were obtained, and how many ended in another minimum; pytest -rP shows it."""
+    how = dict(zip(HOW, np.bincount(found.ours.how, minlength=len(HOW)).tolist(), strict=True))
+    print(how, f"another minimum: {len(found.higher)} higher and {found.lower} lower than Minuit's")
 
 
 @pytest.mark.parametrize("events", [200, 1000, 10_000])
 @pytest.mark.parametrize("make", [mass_model, kstar_model], ids=lambda f: f.__name__)
 def test_minima_of_the_paper_models_agree_with_minuit(make, events):
-    ours, lower, wrong = compare(make(), events, 2000)
-    assert len(ours.valid) == 2000  # none is lost
-    if events >= 1000:
-        assert np.mean(ours.how >= MINUIT) <= 1e-3
-    # each is within its EDM of the minimum; a lower one may be another minimum that Minuit found, with few events
-    assert np.mean(lower > 2 * GOAL) <= (1e-2 if events < 1000 else 0)
-    assert wrong < EXACT_ERRORS
+    found = compare(make(), events, 2000)
+    report(found)
+    assert len(found.ours.valid) == 2000
+    assert found.ours.valid.all()  # none is lost
+    assert np.mean(found.ours.how >= MINUIT) <= 1e-3
+    assert found.unproven == []
+    assert len(found.higher) <= (0 if events >= 1000 else 4)
+    assert found.wrong < EXACT_ERRORS
 
 
 @pytest.mark.parametrize(
     ("make", "events", "toys"),
-    [(small_signal, 500, 500), (crystal_ball_tail, 2000, 300), (many_peaks, 20_000, 4)],
+    [
+        (small_signal, 500, 500),
+        (crystal_ball_tail, 200, 400),
+        (crystal_ball_tail, 2000, 300),
+        (many_peaks, 20_000, 4),
+    ],
     ids=lambda v: getattr(v, "__name__", str(v)),
 )
 def test_hard_fits_are_not_lost_and_agree_with_minuit(make, events, toys):
-    ours, lower, wrong = compare(make(), events, toys)
-    assert np.mean(ours.how == FAILED) <= 0.02
-    assert np.mean(lower > 2 * GOAL) <= 0.02
-    assert wrong < EXACT_ERRORS
+    found = compare(make(), events, toys)
+    report(found)
+    assert len(found.ours.valid) == toys
+    assert found.lost == []
+    assert found.untold == []
+    assert found.unproven == []
+    # a tail of a few events has many minima: from the same start either ends in the lower one as often
+    assert len(found.higher) <= (0.05 * toys if events == 200 else 0)
+    assert found.wrong < EXACT_ERRORS
 
 
 def test_both_drivers_take_the_same_steps():

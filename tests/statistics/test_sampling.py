@@ -200,6 +200,53 @@ def test_poisson_numbers_of_events_are_poisson():
     assert stats.chisquare(found, expected).pvalue > LEAST
 
 
+def poisson_cdf(numbers: np.ndarray, mean: float) -> np.ndarray:
+    """Add up probabilities: scipy's own sum is off by 1e-6 at a mean of 1e9, and its gamma function by as much."""
+    mode = int(mean)
+    low, high = max(mode - int(10 * np.sqrt(mean)) - 40, 0), mode + int(10 * np.sqrt(mean)) + 40
+    steps = np.arange(low + 1.0, high + 1)
+    logarithms = np.concatenate([[0.0], np.cumsum(np.log(mean / steps))])
+    weights = np.exp(logarithms - logarithms.max())
+    return (np.cumsum(weights) / weights.sum())[np.clip(numbers, low, high) - low]
+
+
+@pytest.mark.parametrize("mean", [1e-3, 0.3, 1.0, 7.5, 1000.0, 123456.7, 1e9])
+def test_sizes_of_many_toys_are_poisson(mean):
+    count, bins = 300_000, 50
+    sizes = poisson_sizes(mean, count, 108)
+    edges = np.unique(np.quantile(sizes, np.linspace(0, 1, bins + 1))[:-1].astype(np.int64))
+    cumulative = np.concatenate([[0.0], poisson_cdf(edges, mean), [1.0]])
+    found = np.diff(np.searchsorted(np.sort(sizes), edges, "right"), prepend=0, append=count)
+    expected = count * np.diff(cumulative)
+    if expected[-1] < FEWEST:  # few are above the last edge
+        found, expected = (np.append(a[:-2], a[-2:].sum()) for a in (found, expected))
+    assert stats.chisquare(found, expected).pvalue > LEAST
+    assert abs(sizes.mean() - mean) < 5 * np.sqrt(mean / count)
+    assert abs(sizes.var() / mean - 1) < 5 * np.sqrt((2 + 1 / mean) / count)
+
+
+@pytest.mark.parametrize("generator", ["philox", "xoshiro128++"])
+@pytest.mark.parametrize("apart", [1, 63, 64, 4096], ids=lambda n: f"{n} events apart")
+def test_events_know_nothing_of_each_other(generator, apart):
+    """Also not if they are drawn from one stream, or from neighbouring ones."""
+    x = mf.Observable("x", 0.0, 1.0)
+    numbers = mf.generate(mf.Uniform(x), 2_000_000, seed=109, generator=generator)["x"]
+    pairs = numbers[: len(numbers) // (2 * apart) * 2 * apart].reshape(-1, 2, apart)  # none is in two of them
+    for scale in (1, 2**20):  # the first bits, and later ones
+        first, second = (scale * pairs[:, k].ravel() % 1 for k in range(2))
+        found = np.histogram2d(first, second, 64, [[0, 1], [0, 1]])[0]
+        assert stats.chisquare(found.ravel()).pvalue > LEAST
+
+
+@pytest.mark.parametrize("generator", ["philox", "xoshiro128++"])
+def test_toys_know_nothing_of_each_other(generator):
+    x = mf.Observable("x", 0.0, 1.0)
+    toys = np.array([d["x"] for d in mf.generate(mf.Uniform(x), [500] * 4000, seed=110, generator=generator)])
+    found = np.histogram2d(toys[::2].ravel(), toys[1::2].ravel(), 64, [[0, 1], [0, 1]])[0]
+    assert stats.chisquare(found.ravel()).pvalue > LEAST
+    assert stats.kstest((toys.sum(axis=1) - 250) / np.sqrt(500 / 12), "norm").pvalue > LEAST
+
+
 # -------------------------------------------------------------------------------- several observables
 
 

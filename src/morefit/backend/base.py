@@ -115,7 +115,7 @@ class WholeFit:
     row_names: tuple[str, ...]  # of the numbers that a step reads
     start: Array  # those numbers to begin with
     kept: int  # so many of them a step writes
-    told: int  # the first so many of those are the result
+    told: int  # so many of those, after the trial point, are the result; the status is the first
     first_sum: int  # the row of the first sum
     status: int  # the row that says whether to go on: 0
     parameters: Array  # all parameters of the sums, fixed ones at their values

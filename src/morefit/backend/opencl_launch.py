@@ -12,7 +12,7 @@ from morefit.backend.base import Array, Buffer, Drawn, Events, Integers
 from morefit.backend.opencl_device import Device
 from morefit.errors import BackendError
 from morefit.kernel import Frame, Kernel
-from morefit.render.opencl import can_evaluate, functions_of
+from morefit.render.opencl import can_evaluate, functions_of, least_block
 from morefit.render.opencl_sums import MOST_EVENTS, words_of
 
 MOST_KEPT = 1 << 25  # bytes; larger workspaces are not kept between calls
@@ -87,11 +87,17 @@ def block_sizes(kind: str, group: int, sizes: Integers) -> Integers:
     return group * np.clip(sizes // (group * GROUPS_WANTED), FEWEST_EVENTS, MOST_EVENTS)
 
 
-def list_blocks(kind: str, group: int, events: Events, sets: int) -> tuple[np.ndarray[Any, Any], Integers]:
-    """List the blocks of all sets in the order of their events; also the first block of each set, by its place."""
+def list_blocks(
+    kind: str, group: int, events: Events, sets: int, least: int
+) -> tuple[np.ndarray[Any, Any], Integers]:
+    """List the blocks of all sets in the order of their events; also the first block of each set, by its place.
+
+    The events of a block are a multiple of ``least``.
+    """
     sizes = events.sizes(sets)
     starts = np.broadcast_to(events.starts, (sets,))
-    blocks, first = cut_blocks(sizes, block_sizes(kind, group, sizes), starts)
+    each = -(-block_sizes(kind, group, sizes) // least) * least
+    blocks, first = cut_blocks(sizes, each, starts)
     return blocks[np.argsort(blocks["begin"], kind="stable")], first
 
 
@@ -213,7 +219,8 @@ class Workspace:
 
     def prepare_to_run(self, launch: OpenCLLaunch) -> None:
         """Make buffers and set arguments."""
-        blocks, first = list_blocks(self.device.info.kind, self.group, launch.events, self.sets)
+        least = least_block(self.kernel, self.group)
+        blocks, first = list_blocks(self.device.info.kind, self.group, launch.events, self.sets, least)
         self.pieces = tuple(cut_pieces(blocks, self.most_events())) if self.in_pieces() else ()
         self.tasks = len(blocks)
         self.blocks = self.device.send(blocks)

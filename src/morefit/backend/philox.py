@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +32,31 @@ def uniforms(seed: int, toy: int, events: NDArray[np.int64], draw: int) -> tuple
     low, high = (np.full_like(event, part) for part in (toy & 0xFFFFFFFF, toy >> 32))
     key = (seed & 0xFFFFFFFF, seed >> 32)
     w = philox((event, low, np.full_like(event, draw), high), key)
-    return tuple(
-        ((a << np.uint64(21)) | (b >> np.uint64(11))) * 2.0**-53 for a, b in ((w[0], w[1]), (w[2], w[3]))
-    )
+    return joined(w[0], w[1]), joined(w[2], w[3])
+
+
+def toy_uniforms(seed: int, toys: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return a number in [0, 1) for each toy, that no event is drawn from: their draws are not counted that far."""
+    toy, none = toys.astype(np.uint64), np.zeros(len(toys), np.uint64)
+    high, low, _, _ = philox((none, toy & WORD, none + WORD, toy >> HALF), (seed & 0xFFFFFFFF, seed >> 32))
+    return joined(high, low)
+
+
+def joined(high: Words, low: Words) -> NDArray[np.float64]:
+    """Return numbers in [0, 1) of 53 bits from words of 32."""
+    return ((high << np.uint64(21)) | (low >> np.uint64(11))) * 2.0**-53
+
+
+class Counted:
+    """The random numbers of a toy; an event needs to know of no other."""
+
+    def __init__(self, seed: int, toy: int, size: int) -> None:
+        self.seed, self.toy, self.size = seed, toy, size
+
+    def together(self) -> Iterator[NDArray[np.int64]]:
+        """Go through the events, all at a time."""
+        yield np.arange(self.size)
+
+    def numbers(self, events: NDArray[np.int64], draw: int, calls: int) -> list[NDArray[np.float64]]:
+        """Return the numbers of a candidate for each event."""
+        return [u for k in range(calls) for u in uniforms(self.seed, self.toy, events, draw * calls + k)]

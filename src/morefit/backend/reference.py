@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from morefit.backend.base import Array, Buffer, Drawn, Events, Integers, WholeFit
-from morefit.backend.philox import uniforms
+from morefit.backend.philox import Counted
+from morefit.backend.xoshiro import Streams
 from morefit.expr import MEANING, Op
 from morefit.kernel import Arith, Atom, Body, Frame, Kernel, Precision, Reduce
-from morefit.render.sample import MOST_DRAWS, UNIFORM, calls_needed
+from morefit.render.sample import MOST_DRAWS, calls_needed, place_of, takes_streams
 
 STEPS: dict[Op | Arith, Any] = dict(MEANING) | {
     Arith.SUB: np.subtract,
@@ -102,20 +103,23 @@ class ReferenceProgram:
         kernel, calls = self.kernel, calls_needed(self.kernel)
         per_call = run_body(kernel.per_call, dict(zip(kernel.parameters, parameters, strict=True)))
         names = dict(zip(kernel.scalars, per_call, strict=False)) | {t.name: t.array for t in kernel.tables}
-        out, waiting, above = np.zeros((kernel.outputs, size)), np.arange(size), 0
-        for draw in range(MOST_DRAWS):
-            numbers = [u for k in range(calls) for u in uniforms(seed, toy, waiting, draw * calls + k)]
-            known = names | {name: numbers[int(name.removeprefix(UNIFORM))] for name in kernel.columns}
-            *found, accept, over = (
-                np.broadcast_to(r, waiting.shape) for r in run_body(kernel.per_event, known)
-            )
-            good = accept != 0
-            out[:, waiting[good]] = np.array(found)[:, good]
-            above += int(np.count_nonzero(over))
-            waiting = waiting[~good]
-            if not len(waiting):
-                break
-        return out, above, len(waiting)
+        source = (Streams if takes_streams(kernel.columns) else Counted)(seed, toy, size)
+        out, above, given_up = np.zeros((kernel.outputs, size)), 0, 0
+        for waiting in source.together():
+            for draw in range(MOST_DRAWS):
+                if not len(waiting):
+                    break
+                numbers = source.numbers(waiting, draw, calls)
+                known = names | {name: numbers[place_of(name)] for name in kernel.columns}
+                *found, accept, over = (
+                    np.broadcast_to(r, waiting.shape) for r in run_body(kernel.per_event, known)
+                )
+                good = accept != 0
+                out[:, waiting[good]] = np.array(found)[:, good]
+                above += int(np.count_nonzero(over))
+                waiting = waiting[~good]
+            given_up += len(waiting)
+        return out, above, given_up
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,8 @@ from morefit.errors import DataError, FitError
 from morefit.expr import ZERO
 from morefit.fit.minuit import fit as fit_one
 from morefit.fit.newton import MOST_STEPS, Minima, Sets, minimise
-from morefit.fit.step import CONVERGED, MOST_PARAMETERS, UNKNOWN, Step, make_step
+from morefit.fit.rules import CONVERGED, UNKNOWN
+from morefit.fit.step import MOST_PARAMETERS, Step, make_step
 from morefit.generate import REPAIRS, Sampler
 from morefit.kernel.sums import Request
 from morefit.likelihood import Evaluation, unpack
@@ -253,7 +254,7 @@ class GivenToys(Toys):
 def read_rows(rows: Array, count: int) -> Fitted:
     """Read the results of whole fits out of what their last steps wrote."""
     step = make_step(count)
-    place = {name: k for k, name in enumerate(step.writes)}
+    place = {name: k - count for k, name in enumerate(step.writes)}  # the trial point is not told
     valid = rows[:, place["status"]] == CONVERGED
     errors = rows[:, place["error0"] : place["error0"] + count]
     return Fitted(
@@ -287,13 +288,14 @@ class BatchFit:
         return minimise(self.evaluate, begin, self.ensemble.limits, GOAL)
 
     def rescue(self, result: Fitted, toy: int) -> None:
-        """Fit the one toy here again: from other starts, then by Minuit; what fails for good stays marked so."""
-        for shift in SHIFTS:
-            found = self.newton(self.shifted(shift))
-            if found.valid[0]:
-                fill(result, toy, found.x[0], found.errors[0], found.nll[0], found.edm[0], ANOTHER_START)
-                return
-        self.minuit(result, toy)
+        """Fit the one toy here again: the best from other starts, else by Minuit; what fails stays marked so."""
+        tried = [self.newton(self.shifted(shift)) for shift in SHIFTS]
+        good = [found for found in tried if found.valid[0]]
+        if not good:
+            self.minuit(result, toy)
+            return
+        best = min(good, key=lambda found: float(found.nll[0]))
+        fill(result, toy, best.x[0], best.errors[0], best.nll[0], best.edm[0], ANOTHER_START)
 
     def shifted(self, shift: float) -> Array:
         """Move the start by a part of the way between the limits, each parameter in its own direction."""

@@ -13,12 +13,14 @@ from iminuit import Minuit
 from numpy.typing import ArrayLike
 
 from morefit.backend import Array, Backend
-from morefit.errors import FitError
+from morefit.errors import DataError, FitError
+from morefit.fit.covariance import Errors, choose_errors, with_errors
 from morefit.fit.newton import minimise
 from morefit.fit.objective import Objective
 from morefit.fit.problem import Problem, as_likelihood, check_start, make_problem
+from morefit.fit.replicas import TOLERANCE
 from morefit.fit.result import FitResult
-from morefit.fit.verdict import Verdict, complaints, goal_of, look_at, sandwich
+from morefit.fit.verdict import Verdict, complaints, goal_of, look_at
 from morefit.likelihood import AnyLikelihood, Evaluation
 from morefit.model import Pdf
 
@@ -41,6 +43,7 @@ def fit(
     tolerance: float = 0.1,
     max_calls: int | None = None,
     minos: bool | Iterable[str] = False,
+    errors: Errors = "auto",
     minimiser: Minimiser = "minuit",
     backend: str | Backend = "auto",
 ) -> FitResult:
@@ -50,11 +53,14 @@ def fit(
     ``limits`` override those of the parameters. ``tolerance`` is Minuit's: the fit stops at an estimated distance
     to the minimum (EDM) below 0.002 * tolerance * 0.5. The covariance is the inverse of the exact Hessian H, which
     also checks the minimum; so Minuit's own numeric check, its strategy 1 or 2, is not needed and off by default.
-    With weights it is H^-1 C H^-1, C being the sum of the squared weighted scores (arXiv:1911.01303).
+    With weights it is the "sandwich" H^-1 C H^-1, C being the sum of the squared weighted scores
+    (arXiv:1911.01303). ``errors`` chooses: "naive" is H^-1, "sumw2" H^-1 H2 H^-1 with the Hessian H2 of squared
+    weights, "bootstrap" the spread of the fits of replicas, "auto" the sandwich with weights and else naive.
     ``minimiser="newton"`` takes Newton steps with the exact Hessian, and Minuit only where they fail.
     """
     begin = time.perf_counter()
     likelihood = as_likelihood(model, data, weights, backend)
+    chosen = choose_errors(errors, likelihood, minos is not False)
     problem = make_problem(likelihood, start or {}, fixed, limits or {})
     objective = Objective(likelihood, problem)
     first = objective.at(problem.start, 2)
@@ -75,7 +81,21 @@ def fit(
     }
     if minos_errors:
         seconds["minos"] = time.perf_counter() - found
-    return make_result(likelihood, objective, path, verdict, minos_errors, seconds)
+    result = make_result(likelihood, objective, path, verdict, minos_errors, seconds)
+    if chosen == "naive":
+        return result
+    return with_errors(result, chosen, likelihood, problem, verdict, try_minuit)
+
+
+def try_minuit(
+    likelihood: AnyLikelihood, start: Mapping[str, float], fixed: Mapping[str, float], best: FitResult
+) -> FitResult | None:
+    """Return what Minuit finds close to the minimum within the limits of a fit, or None where it cannot start."""
+    limits = {n: best.limits[n] for n in start}
+    try:
+        return fit(likelihood, start=start, fixed=fixed, limits=limits, tolerance=TOLERANCE, errors="naive")
+    except (FitError, DataError):
+        return None
 
 
 def check_choices(derivatives: str, minimiser: str) -> None:
@@ -204,10 +224,7 @@ def make_result(
         reasons.append(
             f"a numerical integral is off by {off:.2g} at the minimum; start closer to it, or give an integral"
         )
-    covariance = verdict.covariance
-    if likelihood.weighted:
-        covariance = sandwich(likelihood, problem, verdict)
-    errors = np.sqrt(np.diag(covariance))
+    errors = np.sqrt(np.diag(verdict.covariance))
     fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
     uncertain = dict(zip(problem.floating, errors.tolist(), strict=True))
     names = tuple(p.name for p in problem.all_parameters)
@@ -216,7 +233,7 @@ def make_result(
         values={n: fitted.get(n, problem.values[n]) for n in names},
         errors={n: uncertain.get(n, 0.0) for n in names},
         floating=problem.floating,
-        covariance=covariance,
+        covariance=verdict.covariance,
         nll=float(verdict.last.value[0]),
         edm=verdict.edm,
         valid=not reasons,

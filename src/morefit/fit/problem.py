@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.backend import Array, Backend
+from morefit.data import Dataset
 from morefit.errors import DataError, FitError
 from morefit.likelihood import AnyLikelihood, Evaluation, Likelihood
 from morefit.model import Parameter, Pdf
@@ -69,7 +70,21 @@ def as_likelihood(
         raise FitError(f"fit: takes a model or a likelihood, got {type(model).__name__}")
     if likelihood.events == 0:
         raise DataError("dataset: has no events; there is nothing to fit")
+    for part in likelihood.parts:
+        check_weights(part.data)
     return likelihood
+
+
+def check_weights(data: Dataset) -> None:
+    """Refuse weights that leave nothing to fit: a likelihood of a sum below zero has no minimum."""
+    if data.weights is None or not len(data):
+        return
+    if not data.weights.any():
+        raise DataError(f"dataset: weights: all {len(data)} are zero; there is nothing to fit")
+    if not 0 < data.sum_of_weights < math.inf:
+        raise DataError(
+            f"dataset: weights: their sum must be positive, got {data.sum_of_weights:.6g}; too much is subtracted"
+        )
 
 
 def make_problem(

@@ -26,6 +26,13 @@ VERSION = 1
 # More floating parameters than this make a correlation matrix that nobody reads.
 MOST_CORRELATED = 8
 LONGEST_HEADING = 8
+# Where errors can come from, and what is said of it below the tables.
+ERRORS = {
+    "naive": "",
+    "sumw2": "sumw2, H^-1 H2 H^-1 with the Hessian H2 of squared weights",
+    "sandwich": "sandwich, H^-1 C H^-1 with the sum C of squared weighted scores",
+    "bootstrap": "bootstrap, the spread of the fits of replicas",
+}
 GOOD, BAD = "#d9f2d9", "#f8c9c9"
 
 
@@ -99,6 +106,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "events": int,
     "backend": str,
     "minimiser": str,
+    "errors_from": str,
 }
 
 
@@ -109,6 +117,7 @@ class FitResult:
     ``names`` are all parameters in the order of the model, ``floating`` those that were fitted, in the order
     of the rows of ``covariance``. Errors are 0 for fixed parameters and NaN without a covariance. ``nll`` is
     minus the logarithm of the likelihood. ``minos`` holds (lower, upper) (lower < 0), where asked for.
+    ``errors_from`` says what errors and covariance are: "naive", "sumw2", "sandwich" or "bootstrap".
     """
 
     names: tuple[str, ...]
@@ -128,6 +137,7 @@ class FitResult:
     events: int
     backend: str
     minimiser: str
+    errors_from: str = "naive"
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -136,6 +146,10 @@ class FitResult:
         if self.covariance.shape != (size, size):
             raise DataError(
                 f"fit result: covariance must have shape {(size, size)}, got {self.covariance.shape}"
+            )
+        if self.errors_from not in ERRORS:
+            raise DataError(
+                f"fit result: errors_from must be one of {', '.join(map(repr, ERRORS))}, got {self.errors_from!r}"
             )
         if not set(self.floating) <= set(self.names) == set(self.values) == set(self.errors):
             raise DataError("fit result: names, floating, values and errors must name the same parameters")
@@ -194,7 +208,7 @@ class FitResult:
 
     def __str__(self) -> str:
         head = "\n".join([headline(self), *(f"  {reason}" for reason in self.reasons)])
-        return "\n\n".join([head, *map(text_table, tables(self)), footline(self)])
+        return "\n\n".join([head, *map(text_table, tables(self)), "\n".join(footlines(self))])
 
     __repr__ = __str__
 
@@ -202,7 +216,8 @@ class FitResult:
         style = f"background:{GOOD if self.valid else BAD};padding:4px"
         reasons = "".join(f"<br>{html.escape(reason)}" for reason in self.reasons)
         head = f'<p style="{style}"><b>{html.escape(headline(self))}</b>{reasons}</p>'
-        return f"{head}{''.join(map(html_table, tables(self)))}<p>{html.escape(footline(self))}</p>"
+        foot = "<br>".join(map(html.escape, footlines(self)))
+        return f"{head}{''.join(map(html_table, tables(self)))}<p>{foot}</p>"
 
 
 @dataclass(frozen=True)
@@ -256,10 +271,12 @@ def headline(result: FitResult) -> str:
     return f"{verdict}: {numbers}{f', calls: {calls}' if calls else ''}"
 
 
-def footline(result: FitResult) -> str:
-    """Return the line that says who did the work and how long each stage took."""
+def footlines(result: FitResult) -> list[str]:
+    """Say where errors come from if they are not naive, who did the work and how long each stage took."""
     times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in result.seconds.items())
-    return f"{result.minimiser} on {result.backend}{f': {times}' if times else ''}"
+    work = f"{result.minimiser} on {result.backend}{f': {times}' if times else ''}"
+    errors = ERRORS[result.errors_from]
+    return [f"errors: {errors}", work] if errors else [work]
 
 
 def steady(number: float) -> str:

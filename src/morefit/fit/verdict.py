@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from morefit.backend import Array
+from morefit.fit.newton import NUMBERS, Flags, Sets
 from morefit.fit.objective import Objective
-from morefit.fit.problem import Problem
-from morefit.likelihood import AnyLikelihood, Evaluation
+from morefit.fit.rules import reach
+from morefit.likelihood import Evaluation
 
 AT_LIMIT = 1e-3  # of the error: closer to a limit than this counts as at it
 
@@ -30,18 +31,20 @@ class Verdict:
 
 def look_at(objective: Objective, values: Array, tolerance: float) -> Verdict:
     """Evaluate the Hessian at a point: covariance, distance to the minimum, parameters at a limit."""
-    problem = objective.problem
-    last = objective.at(values, 2)
+    names, last = objective.problem.floating, objective.at(values, 2)
     hessian, gradient = last.hessian[0], last.gradient[0]
+    limits = np.array([objective.problem.limits[name] for name in names])
     covariance = invert(hessian)
-    errors = np.nan_to_num(np.sqrt(np.diag(covariance)))
-    at_limit = tuple(
-        name
-        for name, x, error, slope in zip(problem.floating, values, errors, gradient, strict=True)
-        if touches(x, error, slope, problem.limits[name])
-    )
-    free = [k for k, name in enumerate(problem.floating) if name not in at_limit]
-    return Verdict(values, last, covariance, at_limit, distance(hessian, gradient, free), goal_of(tolerance))
+    with np.errstate(divide="ignore"):
+        alone = reach(NUMBERS, gradient, *limits.T)
+    positive = bool(np.all(np.isfinite(covariance)))
+    errors = np.sqrt(np.diag(covariance)) if positive else alone
+    held = touching(values, errors, gradient, limits)
+    if not positive:
+        covariance = without_held(hessian, held, alone)
+    at_limit = tuple(name for name, is_held in zip(names, held, strict=True) if is_held)
+    edm = distance(hessian, gradient, np.flatnonzero(~held))
+    return Verdict(values, last, covariance, at_limit, edm, goal_of(tolerance))
 
 
 def goal_of(tolerance: float) -> float:
@@ -64,16 +67,28 @@ def invert(hessian: Array) -> Array:
     return np.asarray(inverse.T @ inverse, np.float64)
 
 
-def touches(x: float, error: float, slope: float, limits: tuple[float, float]) -> bool:
-    """Say whether a parameter ended at a limit: within a thousandth of its error, the slope pointing outwards."""
-    near = AT_LIMIT * error
-    low, high = limits
-    return (x - low <= near and slope >= 0) or (high - x <= near and slope <= 0)
+def touching(values: Array, errors: Array, gradient: Array, limits: Array) -> Flags:
+    """Say which parameters ended at a limit: within a thousandth of their errors, the slope pointing outwards."""
+    low, high = limits.T
+    near = np.where(np.isfinite(errors), AT_LIMIT * errors, 0.0)
+    at_low, at_high = values - low <= near, high - values <= near
+    return np.asarray((at_low & (gradient > 0)) | (at_high & (gradient < 0)), np.bool_)
 
 
-def distance(hessian: Array, gradient: Array, free: list[int]) -> float:
+def without_held(hessian: Array, held: Flags, alone: Array) -> Array:
+    """Return the covariance of the free parameters; those held at a limit have errors of their own instead."""
+    free = np.ix_(~held, ~held)
+    inverse = invert(hessian[free])
+    if not np.all(np.isfinite(inverse)):
+        return np.full_like(hessian, np.nan)
+    covariance = np.diag(alone**2)
+    covariance[free] = inverse
+    return covariance
+
+
+def distance(hessian: Array, gradient: Array, free: Sets) -> float:
     """Return half of g H^-1 g over the parameters that are not at a limit."""
-    if not free:
+    if not len(free):
         return 0.0
     inverse = invert(hessian[np.ix_(free, free)])
     slopes = gradient[free]
@@ -90,10 +105,3 @@ def complaints(exhausted: bool, verdict: Verdict) -> Iterable[str]:
         yield f"the estimated distance to the minimum, {verdict.edm:.3g}, is above the goal of {verdict.goal:.3g}"
     if not math.isfinite(verdict.last.value[0]):
         yield "the likelihood is not finite at the minimum"
-
-
-def sandwich(likelihood: AnyLikelihood, problem: Problem, verdict: Verdict) -> Array:
-    """Return the covariance of a weighted fit: H^-1 C H^-1."""
-    rows = list(problem.rows)
-    scores = likelihood.score_covariance(problem.full(verdict.values))[0][np.ix_(rows, rows)]
-    return np.asarray(verdict.covariance @ scores @ verdict.covariance, np.float64)

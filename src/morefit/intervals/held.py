@@ -11,14 +11,14 @@ import numpy as np
 from morefit.backend import Array
 from morefit.errors import FitError
 from morefit.fit import FitResult, fit
+from morefit.fit.minuit import try_minuit
 from morefit.fit.newton import Sets, minimise
+from morefit.fit.replicas import GOAL
 from morefit.fit.result import suggest
 from morefit.likelihood import AnyLikelihood, Evaluation
 from morefit.progress import Bar
 
-GOAL = 1e-6  # distance to the minimum: small against the 0.5 that makes one standard deviation
 LOWER = 10 * GOAL  # than the best fit: a point so much lower is the better minimum
-TOLERANCE = GOAL / 0.001  # the same for Minuit
 # Events times sets at once, about a second: Ctrl-C is heard and the bar moves in between.
 LARGEST_LAUNCH = 2e8
 
@@ -155,7 +155,7 @@ class Held:
         self.bar.done(len(self.points) - len(sets))
         full = self.full[sets]
         full[:, self.columns] = x
-        return cut(evaluate_in_parts(self.likelihood, full), self.rows)
+        return evaluate_in_parts(self.likelihood, full).cut(self.rows)
 
     def evaluate_only(self, sets: Sets) -> None:
         found = evaluate_in_parts(self.likelihood, self.full[sets], order=0)
@@ -172,17 +172,6 @@ class Held:
             self.others[k] = [found.values[n] for n in self.rest]
 
 
-def try_minuit(
-    likelihood: AnyLikelihood, start: dict[str, float], fixed: dict[str, float], best: FitResult
-) -> FitResult | None:
-    """Return what Minuit finds, or None where it cannot even start."""
-    limits = {n: best.limits[n] for n in start}
-    try:
-        return fit(likelihood, start=start, fixed=fixed, limits=limits, tolerance=TOLERANCE)
-    except FitError:
-        return None
-
-
 def evaluate_in_parts(likelihood: AnyLikelihood, full: Array, order: int = 2) -> Evaluation:
     """Evaluate many sets, no more at once than take about a second."""
     most = max(1, int(LARGEST_LAUNCH / max(likelihood.events, 1)))
@@ -197,8 +186,3 @@ def joined(parts: Sequence[Evaluation]) -> Evaluation:
         np.concatenate([p.hessian for p in parts]),
         np.concatenate([p.bad for p in parts]),
     )
-
-
-def cut(found: Evaluation, rows: list[int]) -> Evaluation:
-    """Keep the derivatives by some of the parameters."""
-    return Evaluation(found.value, found.gradient[:, rows], found.hessian[:, rows][:, :, rows], found.bad)

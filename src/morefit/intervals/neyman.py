@@ -23,7 +23,7 @@ from morefit.intervals.belt import NeymanBelt
 from morefit.intervals.classic import check_level
 from morefit.intervals.feldman import KIND as FELDMAN
 from morefit.intervals.feldman import FeldmanCousins
-from morefit.intervals.held import LOWER, Held, best_fit, check_floating, check_points, cut, evaluate_in_parts
+from morefit.intervals.held import LOWER, Held, best_fit, check_floating, check_points, evaluate_in_parts
 from morefit.intervals.points import Job, saved_outcomes, total_seconds
 from morefit.intervals.record import read_record
 from morefit.intervals.tested import Estimator, Outcome, Tested
@@ -148,7 +148,7 @@ def without_effect(
     full = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(points), 1))
     full[:, [p.name for p in likelihood.all_parameters].index(name)] = points
     rows = [k for k, p in enumerate(likelihood.parameters) if p.name != name]
-    found = cut(evaluate_in_parts(likelihood, full), rows)
+    found = evaluate_in_parts(likelihood, full).cut(rows)
     still = (found.gradient == 0) & np.all(found.hessian == 0, axis=2)
     names = np.array([likelihood.parameters[k].name for k in rows], object)
     return tuple(tuple(names[row]) for row in still)

@@ -16,7 +16,7 @@ from morefit.data import Dataset
 from morefit.expr import ZERO
 from morefit.fit.ensemble import GOAL, SMALL, BatchFit, Ensemble, Fitted, Toys
 from morefit.fit.newton import Flags
-from morefit.fit.step import UNKNOWN
+from morefit.fit.rules import UNKNOWN
 from morefit.generate import Sizes, expected_events, poisson_sizes
 from morefit.kernel.sums import Request
 from morefit.likelihood import unpack

@@ -33,17 +33,21 @@ def cached_integral(density: Expr, observables: Ranges, parameters: tuple[Parame
             f"density '{density!r}': integrals are done numerically in 1 to 3 dimensions, got {len(observables)};"
             " give an integral, or write it as a product of densities"
         )
-    terms = separate(density)
-    if terms is not None:
-        total = term_by_term(terms, observables)
-        if total is not None:
-            return total
+    total = by_terms(density, observables)
+    if total is not None:
+        return total
     return make(Op.INTEGRAL, (density,), make_rule(density, observables, parameters))
 
 
 # --------------------------------------------------------------- sums of (parameters) x (event)
 
 Term = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # factors that depend on parameters, on the event
+
+
+def by_terms(density: Expr, observables: Ranges) -> Expr | None:
+    """Return the integral of a density as a sum of parameter factors times numbers, if it can be had so."""
+    terms = separate(density)
+    return None if terms is None else term_by_term(terms, observables)
 
 
 def separate(density: Expr) -> list[Term] | None:

@@ -31,6 +31,10 @@ class Pdf(ABC):
         """Return the integral of ``density`` over the ranges of the observables."""
         return integral_over(self.density(), self.observables, self.parameters)
 
+    def integral_between(self, low: Expr, high: Expr) -> Expr | None:
+        """Return the integral of a density in one observable from ``low`` to ``high``, or None if there is no formula."""
+        return None
+
     def normalised(self) -> Expr:
         """Return the density divided by its integral."""
         return self.density() / self.integral()

@@ -44,7 +44,7 @@ class Shape:
     first_sum: int  # the row that the first of them goes to
     rows: int  # that a step reads
     kept: int  # that it writes
-    told: int  # the first of those, that are the result
+    told: int  # of those, after the trial point, that are the result
     written_step: int
     status: int  # the row of the status
 
@@ -81,7 +81,7 @@ def drive_text(shape: Shape) -> str:
     status = load(after, at["rows"], shape.status * shape.lanes)
     last = Writer(Vector(1), "l")
     for k in range(shape.told):
-        copy(last, at["rows"], k * shape.lanes, result, k)
+        copy(last, at["rows"], (len(shape.places) + k) * shape.lanes, result, k)
     put(last, last.let("sitofp i64 %steps1 to double"), result, shape.told)
     begin = Writer(Vector(1), "b")
     bytes_of_rows = 8 * shape.rows * shape.lanes

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from morefit.kernel import Frame, Kernel, Precision
 from morefit.render.cstyle import OPENCL, Dialect, Names, body_lines, helpers, indented, used_names
+from morefit.render.launch import BLOCK
 from morefit.render.opencl_sums import (
     FINISHED,
     Combine,
@@ -27,10 +28,11 @@ from morefit.render.opencl_sums import (
     words_of,
 )
 from morefit.render.philox import BUMPS, MULTIPLIERS, ROUNDS
-from morefit.render.sample import MOST_DRAWS, calls_needed, generator_of, place_of
-from morefit.render.xoshiro import GOLDEN, Xoshiro
+from morefit.render.sample import MOST_DRAWS, calls_needed, place_of, takes_streams
+from morefit.render.streams import GOLDEN, HALF_BYTES, STREAMS, TABLE
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
+STREAMS_BEFORE = f"(ulong)block.event / {BLOCK} * {STREAMS}"  # those of the events of a set before a block
 MOST_GIVEN = 64  # parameters that one launch may be given as an argument
 
 
@@ -52,6 +54,11 @@ def functions_of(kernel: Kernel) -> tuple[str, ...]:
     """Return the names of the functions in a kernel's text."""
     names = ("prepare",) * bool(kernel.per_call.results) + FUNCTIONS[kernel.frame]
     return (*names, "evaluate") if can_evaluate(kernel) else names
+
+
+def least_block(kernel: Kernel, group: int) -> int:
+    """Return of how many events a block is a multiple: streams of random numbers begin and end with it."""
+    return BLOCK * max(group // STREAMS, 1) if takes_streams(kernel.columns) else 1
 
 
 def can_evaluate(kernel: Kernel) -> bool:
@@ -246,7 +253,7 @@ class Source:
     @property
     def generator(self) -> Generator:
         """Choose the generator that the columns are named after."""
-        return GENERATORS[generator_of(self.kernel) is Xoshiro]
+        return GENERATORS[takes_streams(self.kernel.columns)]
 
     def draw_lines(self, numbers: Mapping[str, str] = EMPTY) -> list[str]:
         """Draw candidates for an event until one is accepted: x0, x1, ...; some numbers may be given by name."""
@@ -267,11 +274,27 @@ class Source:
             *(f"if (accepted) x{k} = {x};" for k, x in enumerate(found)),
         ]  # fmt: skip
         return [
-            *([self.generator.start] if self.generator.start and calls else []),
             "int accepted = 0, over = 0;",
             *(f"double x{k} = 0.0;" for k in range(len(found))),
             f"for (int draw = 0; draw < {MOST_DRAWS} && !accepted; draw++) {{", *indented(attempt), "}",
         ]  # fmt: skip
+
+    def draw_loop(self, inside: Sequence[str], streams_before: str = "0") -> list[str]:
+        """Go through the events of a block; an item draws all events of a stream, one after the other."""
+        if not takes_streams(self.kernel.columns):
+            return self.loop(inside)
+        jumps = f"({self.dialect.memory}const uint4 *){self.names.known[TABLE]}"
+        return [
+            f"for (int stream = item; stream < (count + {BLOCK - 1}) / {BLOCK} * {STREAMS}; stream += GROUP) {{",
+            f"    const int from = stream / {STREAMS} * {BLOCK} + stream % {STREAMS};",
+            f"    const int to = min(count, (stream / {STREAMS} + 1) * {BLOCK});",
+            "    if (from >= to) continue;",
+            f"    uint4 state = stream_start(seed, toy, {streams_before} + stream, {jumps});",
+            f"    for (int k = from; k < to; k += {STREAMS}) {{",
+            *indented(inside, 2),
+            "    }",
+            "}",
+        ]
 
     def generator_text(self) -> list[str]:
         return self.generator.text(self.dialect) if calls_needed(self.kernel) else []
@@ -291,8 +314,8 @@ class Source:
         ]
         others += [f"{d.memory}double *out{k}" for k in range(kernel.outputs)]
         lines = [
-            *self.head(), f"const {d.word} toy = first_toy + set;", "int overs = 0, fails = 0;", *self.loop(loop),
-            *self.report(),
+            *self.head(), f"const {d.word} toy = first_toy + set;", "int overs = 0, fails = 0;",
+            *self.draw_loop(loop, STREAMS_BEFORE), *self.report(),
         ]  # fmt: skip
         arguments = self.arguments(*others, columns=False)
         return [*self.generator_text(), *self.frame("sample", arguments, lines)]
@@ -305,15 +328,15 @@ class Source:
 
 @dataclass(frozen=True)
 class Generator:
-    """How random numbers are drawn: once for an event, then for each candidate two at a time."""
+    """How random numbers are drawn: for each candidate, two at a time."""
 
     functions: str
-    start: str
     draw: str
 
     def text(self, d: Dialect) -> list[str]:
         high = [d.high_product.format(f"{m:#x}u", c) for m, c in zip(MULTIPLIERS, ("c0", "c2"), strict=True)]
         text = (UNIFORM + self.functions).replace("HIGH0", high[0]).replace("HIGH1", high[1])
+        text = text.replace("MEMORY ", d.memory)
         return [*text.splitlines(), ""]
 
 
@@ -349,12 +372,30 @@ ulong mix(ulong z)
     return z ^ (z >> 31);
 }}
 
-// the state of the stream of an event
-uint4 start(const ulong seed, const ulong toy, const ulong event)
+// one jump of the state, or more: what each half-byte of it becomes, added up
+uint4 jump(const uint4 s, MEMORY const uint4 *table)
 {{
-    const ulong place = mix(mix(seed + {GOLDEN:#x}UL) + (toy + 1) * {GOLDEN:#x}UL);
-    const ulong a = mix(place + (2 * event + 1) * {GOLDEN:#x}UL), b = mix(place + (2 * event + 2) * {GOLDEN:#x}UL);
-    return (uint4)((uint)a, (uint)(a >> 32), (uint)b, (uint)(b >> 32));
+    uint4 sum;
+    sum.x = sum.y = sum.z = sum.w = 0;
+    for (int k = 0; k < 8; k++) {{
+        const uint4 a = table[16 * k + (s.x >> 4 * k & 15)], b = table[128 + 16 * k + (s.y >> 4 * k & 15)];
+        const uint4 c = table[256 + 16 * k + (s.z >> 4 * k & 15)], d = table[384 + 16 * k + (s.w >> 4 * k & 15)];
+        sum.x ^= a.x ^ b.x ^ c.x ^ d.x, sum.y ^= a.y ^ b.y ^ c.y ^ d.y;
+        sum.z ^= a.z ^ b.z ^ c.z ^ d.z, sum.w ^= a.w ^ b.w ^ c.w ^ d.w;
+    }}
+    return sum;
+}}
+
+// the state at the start of a stream: 2**32 jumps for each toy, one for each stream
+uint4 stream_start(const ulong seed, const ulong toy, const ulong stream, MEMORY const uint4 *jumps)
+{{
+    const ulong place = seed + (toy >> 32) * {2 * GOLDEN % 2**64:#x}UL;
+    const ulong a = mix(place + {GOLDEN:#x}UL), b = mix(place + {2 * GOLDEN % 2**64:#x}UL);
+    uint4 state;
+    state.x = (uint)a, state.y = (uint)(a >> 32), state.z = (uint)b, state.w = (uint)(b >> 32);
+    for (ulong left = toy << 32 | stream; left; left >>= 1, jumps += {16 * HALF_BYTES})
+        if (left & 1) state = jump(state, jumps);
+    return state;
 }}
 
 // xoshiro128++ (Blackman and Vigna, ACM TOMS 47, 2021)
@@ -377,8 +418,7 @@ void xoshiro(uint4 *state, double *uniform)
 GENERATORS = {
     False: Generator(
         PHILOX,
-        "",
         "philox((uint)event, (uint)toy, draw * {calls} + {k}, (uint)(toy >> 32), seed, uniform + {place});",
     ),
-    True: Generator(XOSHIRO, "uint4 state = start(seed, toy, event);", "xoshiro(&state, uniform + {place});"),
+    True: Generator(XOSHIRO, "xoshiro(&state, uniform + {place});"),
 }

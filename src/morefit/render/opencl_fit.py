@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from morefit.expr import Table
 from morefit.kernel import Body, Kernel, Line
 from morefit.render.cstyle import OPENCL, Dialect, Names, body_lines, helpers, indented
-from morefit.render.opencl import Shape, Source
+from morefit.render.opencl import STREAMS_BEFORE, Shape, Source
 from morefit.render.opencl_sums import (
     FINISHED,
     Combine,
@@ -27,6 +27,8 @@ from morefit.render.opencl_sums import (
     update_lines,
     words_of,
 )
+from morefit.render.sample import takes_streams
+from morefit.render.streams import TABLE
 
 NUMBER = "number "  # the names of the numbers that a text is given
 PLAIN = frozenset({0.0, 0.5, 1.0, -1.0, 2.0})  # numbers that belong to a formula rather than to values
@@ -60,7 +62,7 @@ class Lifted:
 def lift_numbers(kernel: Kernel) -> Lifted:
     """Give names to the numbers and tables in a kernel's lines."""
     found: list[float] = []
-    tables = {table.name: f"table {k}" for k, table in enumerate(kernel.tables)}
+    tables = {t.name: t.name if t.name == TABLE else f"table {k}" for k, t in enumerate(kernel.tables)}
 
     def name(atom: str | float) -> str | float:
         if isinstance(atom, str):
@@ -137,7 +139,7 @@ class FitSource:
             return [f"{m}const long *starts", *given]
         numbers = ["const all_numbers numbers"] if self.sampler.numbers else []
         tables = self.source(self.sampler.kernel).table_arguments()
-        return [f"const {d.word} seed, const {d.word} first_toy", *numbers, *tables]
+        return [f"const {d.word} seed, const {d.word} first_toy, {m}const int *toys", *numbers, *tables]
 
     def sum_arguments(self) -> list[str]:
         return [
@@ -181,7 +183,7 @@ class FitSource:
             "    }",
             f"    {d.wait}",
             "}",
-            f"for (int k = item; k < {shape.told}; k += GROUP) result[k] = rows[k];",
+            f"for (int k = item; k < {shape.told}; k += GROUP) result[k] = rows[{len(shape.places)} + k];",
             f"if (item == 0) result[{shape.told}] = steps;",
         ]
         return self.function("fit", arguments, body)
@@ -219,7 +221,9 @@ class FitSource:
             f"    for (int k = item; k < {width}; k += GROUP) rows[k] = start[k];",
             f"    if (item == 0) results[(long)index * {told + 3} + {told}] = 0.0;",
             "}",
-            *self.draw_loop("block.event + k", ("report + 2 * index", "report + 2 * index + 1")),
+            *self.draw_loop(
+                "block.event + k", ("report + 2 * index", "report + 2 * index + 1"), STREAMS_BEFORE
+            ),
         ]
         own = [f"{m}const double *start, {m}double *results, {m}int *report"]
         return self.function("draw", [*self.large_arguments, *own, *self.draw_arguments()], body)
@@ -271,7 +275,7 @@ class FitSource:
             "}",
             d.wait,
             f"for (int k = item; k < {len(shape.rows)}; k += GROUP) all[k] = rows[k];",
-            f"for (int k = item; k < {shape.told}; k += GROUP) result[k] = rows[k];",
+            f"for (int k = item; k < {shape.told}; k += GROUP) result[k] = rows[{len(shape.places)} + k];",
             f"if (item == 0) result[{shape.told}] += 1.0;",
         ]
         return self.function("advance", arguments, body)
@@ -279,7 +283,7 @@ class FitSource:
     # parts of both
 
     def toy_line(self) -> list[str]:
-        return [f"const {self.dialect.word} toy = first_toy + index;"] if self.sampler else []
+        return [f"const {self.dialect.word} toy = first_toy + toys[index];"] if self.sampler else []
 
     def parameter(self, rows: str) -> Callable[[int], str]:
         """Return where the value of a parameter is: in the trial point, or among those that are fixed."""
@@ -295,7 +299,7 @@ class FitSource:
         known = self.source(self.sums, "u").names.known
         return [f"const double {known[n]} = {self.load[n]};" for n in self.sums.columns]
 
-    def draw_loop(self, event: str, report: tuple[str, str]) -> list[str]:
+    def draw_loop(self, event: str, report: tuple[str, str], streams_before: str = "0") -> list[str]:
         """Draw the events or take given ones, compute what depends on them alone, and report what went wrong."""
         observables, load = self.shape.observables, self.load
         kept = [f"{load[name]} = x{k};" for k, name in enumerate(observables)]
@@ -315,7 +319,8 @@ class FitSource:
         count = self.dialect.count_up.format
         return [
             "int overs = 0, fails = 0;",
-            "for (int k = item; k < count; k += GROUP) {", *indented(inside), "}",
+            *source.draw_loop(inside, streams_before),
+            *([self.dialect.wait_memory] if takes_streams(source.kernel.columns) else []),  # others read what an item drew
             f"if (overs) {count(report[0], 'overs')}",
             f"if (fails) {count(report[1], 'fails')}",
         ]  # fmt: skip

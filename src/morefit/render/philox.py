@@ -20,12 +20,20 @@ class Philox:
         self.low = spread(head, head.let(f"and i64 {toy}, {WORD}"))
         self.high = spread(head, head.let(f"lshr i64 {toy}, 32"))
 
+    def functions(self) -> list[str]:
+        """Call nothing."""
+        return []
+
     def event_lines(self) -> list[str]:
         """Need nothing for a vector of events."""
         return []
 
     def attempt_lines(self) -> list[str]:
         """Keep nothing from candidate to candidate."""
+        return []
+
+    def keep_lines(self) -> list[str]:
+        """Keep nothing from event to event."""
         return []
 
     def draw(self, body: Writer, calls: int) -> list[str]:

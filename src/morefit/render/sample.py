@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
+from morefit.expr import Table
 from morefit.kernel import Kernel
 from morefit.render.emit import emit_body
 from morefit.render.launch import argument
 from morefit.render.philox import Philox, integers
+from morefit.render.streams import TABLE, jump_table
 from morefit.render.writer import ANY_DENORMALS, Vector, Writer
 from morefit.render.xoshiro import Xoshiro
 
@@ -25,9 +29,21 @@ def calls_needed(kernel: Kernel) -> int:
     return max((place_of(name) // 2 + 1 for name in kernel.columns), default=0)
 
 
-def generator_of(kernel: Kernel) -> type[Philox] | type[Xoshiro]:
-    """Choose the generator that the columns are named after."""
-    return Xoshiro if any(name.startswith(XOSHIRO) for name in kernel.columns) else Philox
+def takes_streams(columns: Iterable[str]) -> bool:
+    """Say whether the columns are random numbers of streams, which items and lanes go along, or counted ones."""
+    return any(name.startswith(XOSHIRO) for name in columns)
+
+
+def tables_needed(columns: Iterable[str]) -> tuple[Table, ...]:
+    """Return the tables that a sampling kernel needs besides those of its lines."""
+    return (jump_table(),) if takes_streams(columns) else ()
+
+
+def start_generator(kernel: Kernel, head: Writer, toy: str, names: Mapping[str, str]) -> Philox | Xoshiro:
+    """Begin the random numbers of a block, with the generator that the columns are named after."""
+    if takes_streams(kernel.columns):
+        return Xoshiro(head, toy, first_event(head), names[TABLE])
+    return Philox(head, toy)
 
 
 def sample_text(
@@ -36,7 +52,7 @@ def sample_text(
     """Write ``block`` for a kernel that draws; ``head`` has loaded scalars and tables, ``names`` knows them."""
     body, whole, part = (Writer(vector, prefix) for prefix in ("t", "f", "g"))
     toy = head.let(f"add i64 {argument(head, 'first_toy')}, %set")
-    generator = generator_of(kernel)(head, toy)
+    generator = start_generator(kernel, head, toy, names)
     first = first_event(head)
     uniforms = generator.draw(body, calls_needed(kernel))
     known = names | {name: uniforms[place_of(name)] for name in kernel.columns}
@@ -56,6 +72,7 @@ def sample_text(
     body.lines += [f"  %done1 = or {mask} %done, {accepted}", f"  %over1 = or i1 %over, {any_over}"]
     finished = reduce_mask(body, "and", "%done1")
     lines = [
+        *generator.functions(),
         "define void @block(ptr %args, i64 %set, i64 %begin, i64 %end, i64 %task)"
         f" noinline alignstack(64) {ANY_DENORMALS} {{",
         "entry:", *head.lines, "  br label %events",
@@ -77,7 +94,7 @@ def sample_text(
         "  %draw1 = add i64 %draw, 1", f"  %patient = icmp slt i64 %draw1, {MOST_DRAWS}",
         f"  %open = xor i1 {finished}, true", "  %again = and i1 %open, %patient",
         "  br i1 %again, label %attempt, label %keep",
-        "keep:", "  %full = icmp sge i64 %left, " + str(vector.width), "  br i1 %full, label %whole, label %part",
+        "keep:", *generator.keep_lines(), "  %full = icmp sge i64 %left, " + str(vector.width), "  br i1 %full, label %whole, label %part",
         "whole:", *whole.lines, "  br label %next",
         "part:", *part.lines, "  br label %next",
         "next:",

@@ -1,76 +1,85 @@
-"""xoshiro128++ on vectors: a stream for each event, started by splitmix64 (Blackman and Vigna, ACM TOMS 47, 2021)."""
+"""xoshiro128++ on vectors: the streams of a block side by side, a lane each (Blackman and Vigna, ACM TOMS 47, 2021)."""
 
 from __future__ import annotations
 
-from morefit.render.launch import argument
-from morefit.render.philox import integers, splat, spread, uniform
+from morefit.render.launch import BLOCK, argument
+from morefit.render.philox import integers, uniform
+from morefit.render.streams import GOLDEN, HALF_BYTES, LAST, MIXING, STREAMS, WORDS
 from morefit.render.writer import Vector, Writer
 
-GOLDEN = 0x9E3779B97F4A7C15
-MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-LAST = 31  # the last shift of splitmix64
-WORDS = 4  # of 32 bits, the state
+STATE = f"<{WORDS} x i32>"
+TABLE_BYTES = HALF_BYTES * 16 * WORDS * 4  # of the jumps that one bit stands for
+SPARE = 7  # streams are started up to a full vector: lanes past the end draw too, and look into tables
 
 
 class Xoshiro:
-    """Writes the random numbers of a sampling kernel; a stream depends on the seed, the toy and the event only."""
+    """Writes the random numbers of a sampling kernel: streams are started once per block, and kept in memory.
 
-    def __init__(self, head: Writer, toy: str) -> None:
-        """Find the start of this toy's part of splitmix64, once per block."""
+    Blocks begin at multiples of ``BLOCK`` events of a toy, whoever works on them; so streams begin there too.
+    """
+
+    def __init__(self, head: Writer, toy: str, first: str, jumps: str) -> None:
+        """Start the streams of this block; ``first`` is the first event of the toy, ``jumps`` the table."""
         self.vector = head.vector
-        seed = mix(head, "i64", head.let(f"add i64 {argument(head, 'seed')}, {GOLDEN}"))
-        place = head.let(f"mul i64 {head.let(f'add i64 {toy}, 1')}, {GOLDEN}")
-        self.toy = spread(head, mix(head, "i64", head.let(f"add i64 {seed}, {place}")))
-        self.first: list[str] = []
+        block = head.let(f"sdiv i64 {head.let(f'sub i64 %begin, {first}')}, {BLOCK}")
+        stream = head.let(f"mul i64 {block}, {STREAMS}")
+        room = head.let(f"add i64 {head.let('sub i64 %end, %begin')}, {SPARE}")
+        few = head.let(f"icmp slt i64 {room}, {STREAMS}")
+        count = head.let(f"select i1 {few}, i64 {room}, i64 {STREAMS}")
+        seed = argument(head, "seed")
+        head.lines += [
+            f"  %streams = alloca [{WORDS * STREAMS} x i32], align 64",
+            f"  call void @start(ptr {jumps}, i64 {seed}, i64 {toy}, i64 {stream}, i64 {count}, ptr %streams)",
+        ]
         self.last: list[str] = []
 
+    def functions(self) -> list[str]:
+        """Define what starts streams."""
+        return [jump_text(), start_text()]
+
     def event_lines(self) -> list[str]:
-        """Start the streams of a vector of events, from two words of splitmix64 each."""
-        w, kind = Writer(self.vector, "s"), integers(self.vector)
-        twice = w.let(f"shl {kind} %event, {splat(self.vector, 1)}")
-        for k in (1, 2):
-            place = w.let(f"add {kind} {twice}, {splat(self.vector, k)}")
-            place = w.let(f"mul {kind} {place}, {splat(self.vector, GOLDEN)}")
-            word = mix(w, kind, w.let(f"add {kind} {self.toy}, {place}"), self.vector)
-            high = w.let(f"lshr {kind} {word}, {splat(self.vector, 32)}")
-            self.first += [w.let(f"trunc {kind} {half} to {small(self.vector)}") for half in (word, high)]
+        """Load the states of the streams that a vector of events belongs to."""
+        w = Writer(self.vector, "e")
+        place = w.let(f"and i64 %relative, {STREAMS - 1}")
+        for k in range(WORDS):
+            index = w.let(f"add i64 {place}, {k * STREAMS}")
+            w.lines += [
+                f"  %stream{k} = getelementptr i32, ptr %streams, i64 {index}",
+                f"  %start{k} = load {small(self.vector)}, ptr %stream{k}, align 4",
+            ]
         return w.lines
 
     def attempt_lines(self) -> list[str]:
         """Carry the state from candidate to candidate."""
         return [
-            f"  %state{k} = phi {small(self.vector)} [ {self.first[k]}, %events ], [ {self.last[k]}, %attempt ]"
+            f"  %state{k} = phi {small(self.vector)} [ %start{k}, %events ], [ {self.last[k]}, %attempt ]"
             for k in range(WORDS)
         ]
 
     def draw(self, body: Writer, calls: int) -> list[str]:
-        """Draw the numbers of one candidate, two from four words."""
-        state = [f"%state{k}" for k in range(WORDS)]
-        uniforms = []
+        """Draw the numbers of one candidate, two from four words; a stream whose event is done does not move."""
+        kind, before = small(self.vector), [f"%state{k}" for k in range(WORDS)]
+        uniforms, state = [], before
         for _ in range(2 * calls):
             words = []
             for _ in range(2):
                 word, state = step(body, state)
-                words.append(body.let(f"zext {small(self.vector)} {word} to {integers(self.vector)}"))
+                words.append(body.let(f"zext {kind} {word} to {integers(self.vector)}"))
             uniforms.append(uniform(body, *words))
-        self.last = state
+        self.last = [
+            body.let(f"select {self.vector.mask} %done, {kind} {old}, {kind} {new}")
+            for old, new in zip(before, state, strict=True)
+        ]
         return uniforms
+
+    def keep_lines(self) -> list[str]:
+        """Keep the states for the next events of these streams."""
+        kind = small(self.vector)
+        return [f"  store {kind} {self.last[k]}, ptr %stream{k}, align 4" for k in range(WORDS)]
 
 
 def small(vector: Vector) -> str:
     return f"<{vector.width} x i32>"
-
-
-def mix(w: Writer, kind: str, z: str, vector: Vector | None = None) -> str:
-    """Scramble a word as splitmix64 does (Steele et al., OOPSLA 2014)."""
-
-    def number(n: int) -> str:
-        return splat(vector, n) if vector else str(n)
-
-    for shift, factor in MIXING:
-        z = w.let(f"xor {kind} {z}, {w.let(f'lshr {kind} {z}, {number(shift)}')}")
-        z = w.let(f"mul {kind} {z}, {number(factor)}")
-    return w.let(f"xor {kind} {z}, {w.let(f'lshr {kind} {z}, {number(LAST)}')}")
 
 
 def step(w: Writer, state: list[str]) -> tuple[str, list[str]]:
@@ -92,3 +101,72 @@ def step(w: Writer, state: list[str]) -> tuple[str, list[str]]:
     s2, s3 = op("xor", s2, s0), op("xor", s3, s1)
     s1, s0 = op("xor", s1, s2), op("xor", s0, s3)
     return word, [s0, s1, op("xor", s2, shifted), rotate(s3, 11)]
+
+
+def jump_text() -> str:
+    """Go ahead in one stream by what a table says: add up what each half-byte of the state becomes."""
+    w, terms = Writer(Vector(1), "j"), []
+    for k in range(HALF_BYTES):
+        if k % 8 == 0:
+            part = w.let(f"extractelement {STATE} %state, i32 {k // 8}")
+        half = w.let(f"and i32 {w.let(f'lshr i32 {part}, {4 * (k % 8)}')}, 15")
+        index = w.let(f"add i64 {w.let(f'zext i32 {half} to i64')}, {16 * k}")
+        address = w.let(f"getelementptr {STATE}, ptr %table, i64 {index}")
+        terms.append(w.let(f"load {STATE}, ptr {address}, align 8"))
+    while len(terms) > 1:
+        pairs = zip(terms[::2], terms[1::2], strict=True)
+        terms = [w.let(f"xor {STATE} {a}, {b}") for a, b in pairs]
+    return "\n".join([
+        f"define internal {STATE} @jump({STATE} %state, ptr %table) noinline {{", *w.lines, f"  ret {STATE} {terms[0]}", "}",
+    ])  # fmt: skip
+
+
+def start_text() -> str:
+    """Start the streams of a block from ``stream`` on: jump to the first, then from each to the next."""
+    seed, lane = Writer(Vector(1), "s"), Writer(Vector(1), "l")
+    pairs = seed.let("lshr i64 %toy, 32")  # of words of splitmix64: one for each 2**32 toys
+    place = seed.let(f"add i64 %seed, {seed.let(f'mul i64 {pairs}, {2 * GOLDEN % 2**64}')}")
+    words = []
+    for _ in range(2):
+        place = seed.let(f"add i64 {place}, {GOLDEN}")
+        words.append(mix(seed, place))
+    one = seed.let(f"insertelement <2 x i64> undef, i64 {words[0]}, i32 0")
+    both = seed.let(f"insertelement <2 x i64> {one}, i64 {words[1]}, i32 1")
+    base = seed.let(f"bitcast <2 x i64> {both} to {STATE}")
+    number = seed.let(f"or i64 {seed.let('shl i64 %toy, 32')}, %stream")
+    for k in range(WORDS):
+        index = lane.let(f"add i64 %lane, {k * STREAMS}")
+        word = lane.let(f"extractelement {STATE} %here, i32 {k}")
+        lane.lines.append(
+            f"  store i32 {word}, ptr {lane.let(f'getelementptr i32, ptr %streams, i64 {index}')}"
+        )
+    return "\n".join([
+        "define internal void @start(ptr %jumps, i64 %seed, i64 %toy, i64 %stream, i64 %count, ptr %streams) noinline {",
+        "entry:", *seed.lines, "  br label %bits",
+        "bits:",
+        f"  %left = phi i64 [ {number}, %entry ], [ %rest, %next ]",
+        "  %table = phi ptr [ %jumps, %entry ], [ %following, %next ]",
+        f"  %state = phi {STATE} [ {base}, %entry ], [ %after, %next ]",
+        "  %any = icmp ne i64 %left, 0", "  br i1 %any, label %bit, label %lanes",
+        "bit:", "  %odd = trunc i64 %left to i1", "  br i1 %odd, label %ahead, label %next",
+        "ahead:", f"  %jumped = call {STATE} @jump({STATE} %state, ptr %table)", "  br label %next",
+        "next:",
+        f"  %after = phi {STATE} [ %state, %bit ], [ %jumped, %ahead ]",
+        "  %rest = lshr i64 %left, 1", f"  %following = getelementptr i8, ptr %table, i64 {TABLE_BYTES}",
+        "  br label %bits",
+        "lanes:",
+        "  %lane = phi i64 [ 0, %bits ], [ %lane1, %lanes ]",
+        f"  %here = phi {STATE} [ %state, %bits ], [ %there, %lanes ]",
+        *lane.lines, f"  %there = call {STATE} @jump({STATE} %here, ptr %jumps)",
+        "  %lane1 = add i64 %lane, 1", "  %more = icmp slt i64 %lane1, %count",
+        "  br i1 %more, label %lanes, label %done",
+        "done:", "  ret void", "}",
+    ])  # fmt: skip
+
+
+def mix(w: Writer, z: str) -> str:
+    """Scramble a word as splitmix64 does (Steele et al., OOPSLA 2014)."""
+    for shift, factor in MIXING:
+        z = w.let(f"xor i64 {z}, {w.let(f'lshr i64 {z}, {shift}')}")
+        z = w.let(f"mul i64 {z}, {factor}")
+    return w.let(f"xor i64 {z}, {w.let(f'lshr i64 {z}, {LAST}')}")

@@ -34,19 +34,22 @@ class CrystalBall(Pdf):
         return where(core, apply(Op.EXP, -0.5 * t**2), apply(Op.EXP, -0.5 * a**2 - n * apply(Op.LOG, ratio)))
 
     def integral(self) -> Expr:
-        _, core, tail = self.parts()
+        return self.integral_between(const(self.x.low), const(self.x.high))
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
+        _, core, tail = self.parts(low, high)
         return to_expr(self.sigma) * (core.area + tail.area)
 
     def quantile(self, probability: Expr) -> Expr:
-        side, core, tail = self.parts()
+        side, core, tail = self.parts(const(self.x.low), const(self.x.high))
         target = where(side < 0, 1 - probability, probability) * (core.area + tail.area)
         t = where(target < tail.area, tail.point(target), core.point(target - tail.area))
         return to_expr(self.mu) + side * to_expr(self.sigma) * t
 
-    def parts(self) -> tuple[Expr, Core, Tail]:
-        """Return the side of the tail, and both parts as far as they lie in the range."""
+    def parts(self, left: Expr, right: Expr) -> tuple[Expr, Core, Tail]:
+        """Return the side of the tail, and both parts as far as they lie between two values."""
         side, a, n = self.constants()
-        ends = [side * (edge - self.mu) / to_expr(self.sigma) for edge in (self.x.low, self.x.high)]
+        ends = [side * (edge - self.mu) / to_expr(self.sigma) for edge in (left, right)]
         low, high = where(side < 0, ends[1], ends[0]), where(side < 0, ends[0], ends[1])
         core = Core(apply(Op.MAX, low, -a), apply(Op.MAX, high, -a))
         return side, core, Tail(a, n, apply(Op.MIN, low, -a), apply(Op.MIN, high, -a))

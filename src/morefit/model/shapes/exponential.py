@@ -29,6 +29,11 @@ class Exponential(Pdf):
         width = self.x.high - self.x.low
         return width * exprel(-self.side() * to_expr(self.slope) * width)
 
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
+        edge, near = where(self.side() < 0, self.x.low, self.x.high), where(self.side() < 0, low, high)
+        slope, width = to_expr(self.slope), high - low
+        return apply(Op.EXP, slope * (near - edge)) * width * exprel(-self.side() * slope * width)
+
     def quantile(self, probability: Expr) -> Expr:
         width, slope = self.x.high - self.x.low, to_expr(self.slope)
         falling = self.x.low + apply(Op.LOG, 1 + probability * apply(Op.EXPM1, slope * width)) / slope

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Operand, apply, to_expr, where
+from morefit.expr import Expr, Op, Operand, apply, const, to_expr, where
 from morefit.model.formulas import normal_integral
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
@@ -24,8 +24,11 @@ class Gaussian(Pdf):
         return apply(Op.EXP, -0.5 * pull**2)
 
     def integral(self) -> Expr:
+        return self.integral_between(const(self.x.low), const(self.x.high))
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
         sigma = to_expr(self.sigma)
-        return sigma * normal_integral((self.x.low - self.mu) / sigma, (self.x.high - self.mu) / sigma)
+        return sigma * normal_integral((low - self.mu) / sigma, (high - self.mu) / sigma)
 
     def quantile(self, probability: Expr) -> Expr:
         # measured from the end of the range that is closer to the mean, so that a far tail keeps its digits

@@ -34,6 +34,12 @@ class Polynomial(Pdf):
         powers = [(high ** (k + 1) - low ** (k + 1)) / (k + 1) for k in range(len(self.coefficients) + 1)]
         return add_all(const(powers[0]), *(c * p for c, p in zip(self.coefficients, powers[1:], strict=True)))
 
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
+        # high**(k+1) - low**(k+1), divided by its factor high - low so that narrow bins keep their digits
+        means = [add_all(*(high**i * low ** (k - i) for i in range(k + 1))) / (k + 1)
+                 for k in range(1, len(self.coefficients) + 1)]  # fmt: skip
+        return (high - low) * add_all(ONE, *(c * m for c, m in zip(self.coefficients, means, strict=True)))
+
     def quantile(self, probability: Expr) -> Expr | None:
         if len(self.coefficients) > 1:
             return None
@@ -55,6 +61,9 @@ class Uniform(Pdf):
 
     def integral(self) -> Expr:
         return const(self.x.high - self.x.low)
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
+        return high - low
 
     def quantile(self, probability: Expr) -> Expr:
         return self.x.low + (self.x.high - self.x.low) * probability

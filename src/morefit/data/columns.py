@@ -1,176 +1,30 @@
-"""Named columns of numbers, one number per event, with optional weights: read, checked and kept unchanged."""
+"""Columns of numbers out of any source, on their way into a dataset, and everything found wrong with them."""
 
 from __future__ import annotations
 
 import difflib
-import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morefit.errors import DataError
+from morefit.io.table import Ranged
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
 @runtime_checkable
-class Ranged(Protocol):
-    """Anything with a name and a range: an observable."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def low(self) -> float: ...
-
-    @property
-    def high(self) -> float: ...
-
-
-@runtime_checkable
 class Frame(Protocol):
-    """Anything with named columns: a DataFrame."""
+    """Anything with named columns: a DataFrame, a dataset."""
 
     @property
     def columns(self) -> Iterable[Any]: ...
 
     def __getitem__(self, name: Any, /) -> Any: ...
-
-
-@dataclass(frozen=True)
-class CutReport:
-    """How many events a cut met, kept, and found outside the range of each observable.
-
-    An event outside the ranges of two observables counts for both.
-    """
-
-    total: int
-    kept: int
-    outside: dict[str, int]
-
-    def __str__(self) -> str:
-        if self.kept == self.total:
-            return f"kept all {self.total} events"
-        causes = [f"{count} outside the range of '{name}'" for name, count in self.outside.items() if count]
-        return f"kept {self.kept} of {self.total} events: {', '.join(causes)}"
-
-
-@dataclass(frozen=True, eq=False, init=False, repr=False)
-class Dataset:
-    """Events as named columns of numbers, with optional weights; a copy that nothing changes later.
-
-    The source is a mapping from names to columns, a DataFrame, a structured array, an array of shape
-    (events, observables), an array of shape (events,) for one observable, or another dataset, whose weights
-    are kept unless others are given. With observables, other columns are ignored and every event must lie in
-    the ranges; without, every column is kept as it is. Weights are an array or the name of a column.
-    """
-
-    _columns: dict[str, Array]
-    _weights: Array | None
-    _report: CutReport | None
-
-    __iter__: ClassVar[None] = None
-
-    def __init__(
-        self,
-        source: object,
-        observables: Ranged | Iterable[Ranged] | None = None,
-        *,
-        weights: ArrayLike | str | None = None,
-    ) -> None:
-        ranges = None if observables is None else listed(observables)
-        draft = read(source, ranges, weights)
-        for name in draft.columns:
-            draft.problems += not_finite(draft.label(name), draft.columns[name], draft.masked[name], "events")
-        if ranges is not None:
-            draft.problems += outside_ranges(draft.columns, ranges)
-        complain(draft.problems + odd_weights(draft))
-        fill(self, draft.columns, draft.weights, None)
-
-    @classmethod
-    def cut(
-        cls,
-        source: object,
-        observables: Ranged | Iterable[Ranged],
-        *,
-        weights: ArrayLike | str | None = None,
-    ) -> Dataset:
-        """Keep the events in the range of every observable (NaN is not) and say in ``report`` how many."""
-        ranges = listed(observables)
-        draft = read(source, ranges, weights)
-        complain(draft.problems)
-        outside = {o.name: is_outside(draft.columns[o.name], o) for o in ranges}
-        keep = ~np.logical_or.reduce(list(outside.values()))
-        counts = {name: int(mask.sum()) for name, mask in outside.items()}
-        kept = draft.select(keep)
-        complain(odd_weights(kept))
-        return build(kept.columns, kept.weights, CutReport(len(keep), int(keep.sum()), counts))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return tuple(self._columns)
-
-    @property
-    def columns(self) -> dict[str, Array]:
-        """The columns by name."""
-        return dict(self._columns)
-
-    @property
-    def weights(self) -> Array | None:
-        """The weight of each event, or None if every event counts once."""
-        return self._weights
-
-    @property
-    def report(self) -> CutReport | None:
-        """What the cut that made this dataset did, or None if there was none."""
-        return self._report
-
-    @property
-    def sum_of_weights(self) -> float:
-        """The sum of the weights, or the number of events if there are none."""
-        return float(len(self)) if self._weights is None else float(self._weights.sum())
-
-    def with_weights(self, weights: ArrayLike | None) -> Dataset:
-        """Return the same events with other weights, or with none."""
-        draft = Draft(self.columns, "column", dict.fromkeys(self._columns, 0))
-        if weights is not None:
-            draft.add_weights(weights)
-        draft.check_lengths()
-        complain(draft.problems + odd_weights(draft))
-        return build(draft.columns, draft.weights, self._report)
-
-    def select(self, which: slice | ArrayLike) -> Dataset:
-        """Return the events where a boolean mask is true, or those of a slice."""
-        chosen = which if isinstance(which, slice) else checked_mask(which, len(self))
-        weights = None if self._weights is None else self._weights[chosen]
-        return build({name: column[chosen] for name, column in self._columns.items()}, weights, None)
-
-    def __getitem__(self, name: str) -> Array:
-        if name not in self._columns:
-            raise DataError(f"dataset: no column {name!r}; {suggest(name, self.names)}")
-        return self._columns[name]
-
-    def __len__(self) -> int:
-        return len(next(iter(self._columns.values())))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return build, (self._columns, self._weights, self._report)
-
-    def __repr__(self) -> str:
-        rows = [("column", "min", "mean", "max"), *summary(self)]
-        name, *numbers = (max(map(len, cells)) for cells in zip(*rows, strict=True))
-        lines = [[row[0].ljust(name), *map(str.rjust, row[1:], numbers)] for row in rows]
-        return "\n".join([title(self), *(f"  {'  '.join(line)}" for line in lines)])
-
-    def _repr_html_(self) -> str:
-        rows = "".join(html_row("td", row) for row in summary(self))
-        head = html_row("th", ("column", "min", "mean", "max"))
-        return f"<table><caption>{html.escape(title(self))}</caption>{head}{rows}</table>"
 
 
 @dataclass
@@ -235,7 +89,7 @@ def listed(observables: Ranged | Iterable[Ranged]) -> list[Ranged]:
     return ranges
 
 
-def read(source: object, ranges: Sequence[Ranged] | None, weights: ArrayLike | str | None) -> Draft:
+def read_source(source: object, ranges: Sequence[Ranged] | None, weights: ArrayLike | str | None) -> Draft:
     """Read the columns asked for and the weights, noting what is wrong with them."""
     raw = raw_columns(source, ranges)
     draft = Draft({}, "column" if ranges is None else "observable")
@@ -246,8 +100,6 @@ def read(source: object, ranges: Sequence[Ranged] | None, weights: ArrayLike | s
         read_named_weights(draft, raw, names, named)
     elif weights is not None:
         draft.add_weights(weights)
-    elif isinstance(source, Dataset) and source.weights is not None:
-        draft.add_weights(source.weights)
     draft.check_lengths()
     return draft
 
@@ -277,8 +129,6 @@ def read_named_weights(draft: Draft, raw: Mapping[Any, object], names: Sequence[
 
 def raw_columns(source: object, ranges: Sequence[Ranged] | None) -> dict[Any, object]:
     """Return the columns of any source, not yet read."""
-    if isinstance(source, Dataset):
-        return dict(source.columns)
     if isinstance(source, Mapping):
         return dict(source)
     if isinstance(source, np.ndarray) and source.dtype.names:
@@ -385,53 +235,3 @@ def suggest(name: object, known: Iterable[Any]) -> str:
     if near:
         return f"did you mean '{folded[near[0]]}'?"
     return f"the columns are {', '.join(map(repr, names))}" if names else "there are no columns"
-
-
-def build(columns: Mapping[str, Array], weights: Array | None, report: CutReport | None) -> Dataset:
-    """Return a dataset of columns that were checked before."""
-    return fill(object.__new__(Dataset), columns, weights, report)
-
-
-def fill(
-    dataset: Dataset, columns: Mapping[str, Array], weights: Array | None, report: CutReport | None
-) -> Dataset:
-    """Put checked columns into a new dataset, read-only."""
-    frozen = {name: freeze(column) for name, column in columns.items()}
-    object.__setattr__(dataset, "_columns", frozen)
-    object.__setattr__(dataset, "_weights", None if weights is None else freeze(weights))
-    object.__setattr__(dataset, "_report", report)
-    return dataset
-
-
-def freeze(column: Array) -> Array:
-    """Return the column contiguous and read-only."""
-    frozen = np.ascontiguousarray(column)
-    frozen.flags.writeable = False
-    return frozen
-
-
-def title(dataset: Dataset) -> str:
-    """Say how many events there are and whether they are weighted."""
-    weighted = "" if dataset.weights is None else f", sum of weights {dataset.sum_of_weights:.8g}"
-    return f"Dataset: {len(dataset)} events{weighted}"
-
-
-def summary(dataset: Dataset) -> list[tuple[str, ...]]:
-    """Return name, minimum, mean and maximum of every column and of the weights."""
-    columns = dataset.columns
-    if dataset.weights is not None:
-        columns["(weights)"] = dataset.weights
-    return [(name, *extent(column)) for name, column in columns.items()]
-
-
-def extent(column: Array) -> tuple[str, str, str]:
-    """Return minimum, mean and maximum as text, dashes if there are no events."""
-    if not len(column):
-        return "-", "-", "-"
-    with np.errstate(over="ignore"):
-        return f"{column.min():.6g}", f"{column.mean():.6g}", f"{column.max():.6g}"
-
-
-def html_row(tag: str, cells: Iterable[str]) -> str:
-    """Return one row of an HTML table."""
-    return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
