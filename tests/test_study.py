@@ -21,11 +21,13 @@ import zoo
 from morefit.errors import BackendError, DataError, ModelError
 from morefit.generate import Sampler, generate, poisson_sizes
 from morefit.study import BrokenStudy, blocks, facts, toy_study
+from morefit.study import run as run_module
 from morefit.study.blocks import cut
 from morefit.study.ledger import contiguous
 from morefit.study.saved import Saved, read_study, write_study
 from morefit.study.task import Task, work_block
 from morefit.toys import ARRAYS, ToyResults
+from tolerances import REPEATED
 
 TOYS = 24
 EVENTS = [100 + toy for toy in range(TOYS)]  # so that a statistic knows its toy
@@ -459,10 +461,6 @@ def test_without_a_seed_that_of_the_file_is_taken(tmp_path):
         ({"values": {"mu": 0.2}}, "truth mu: 0.1 in the file, 0.2 asked for"),
         ({"start": {"mu": 0.2}}, "start mu: 0.1 in the file, 0.2 asked for"),
         ({"statistic": remember}, "statistic: None in the file, 'test_study.remember' asked for"),
-        (
-            {"fit_model": zoo.gaussian(1)[0], "backend": "reference"},
-            "backend: 'cpu' in the file, 'reference'",
-        ),
     ],
 )
 def test_a_file_of_another_study_is_refused(tmp_path, changes, message):
@@ -575,3 +573,47 @@ def test_what_does_not_make_sense_is_refused(options, message):
 
 def test_whole_numbers_may_be_written_as_physicists_do():
     assert len(toy_study(gaussian(), toys=1e1, events=1e2, seed=1)) == 10
+
+
+# a device that is lost
+
+
+def lose_after(monkeypatch, blocks):
+    """Let the device go away after some blocks."""
+    real, done = run_module.work, []
+
+    def work(*arguments):
+        for part in real(*arguments):
+            if len(done) == blocks:
+                raise BackendError("backend 'opencl': Toy failed while running a kernel")
+            done.append(1)
+            yield part
+
+    monkeypatch.setattr(run_module, "work", work)
+
+
+def test_a_lost_device_leaves_what_is_finished(monkeypatch, tmp_path):
+    options = {"toys": 12, "events": 50, "seed": 7, "block": 4, "progress": False}
+    whole = toy_study(gaussian(), **options)
+    with monkeypatch.context() as patch:
+        lose_after(patch, 2)
+        with pytest.raises(
+            BackendError, match=r"failed while running a kernel; 8 of 12 toys are finished"
+        ) as caught:
+            toy_study(gaussian(), save=tmp_path / "study.npz", **options)
+    np.testing.assert_array_equal(caught.value.finished.values, whole.values[:8])
+    rest = toy_study(gaussian(), save=tmp_path / "study.npz", backend="reference", **options)
+    assert rest.backend == "cpu and reference"
+    np.testing.assert_array_equal(rest.values[:8], whole.values[:8])
+    assert (np.abs(rest.values - whole.values) <= REPEATED * whole.errors).all()
+
+
+def test_a_device_lost_at_once_is_an_error(monkeypatch):
+    lose_after(monkeypatch, 0)
+    with pytest.raises(BackendError, match=r"^backend 'opencl': Toy failed while running a kernel$"):
+        toy_study(gaussian(), toys=3, events=50, seed=1, progress=False)
+
+
+def test_results_say_where_they_were_made():
+    assert toy_study(gaussian(), toys=2, events=50, seed=1, progress=False).backend == "cpu"
+    assert "on cpu: draw and fit" in str(toy_study(gaussian(), toys=2, events=50, seed=1, progress=False))

@@ -13,14 +13,28 @@ import pytest
 from launching import Layout, bind, model_of, sums_of, values_of
 
 import morefit as mf
-from morefit.backend import Cpu, Events, OpenCL, Reference, choose_backend, devices, opencl, opencl_device
+from morefit.backend import (
+    Cpu,
+    Events,
+    OpenCL,
+    Reference,
+    choose_backend,
+    devices,
+    opencl,
+    opencl_device,
+    opencl_fit,
+    opencl_launch,
+)
+from morefit.backend.choose import WORTH_A_GPU
 from morefit.errors import BackendError, CompileError
 from morefit.expr import LEAVES, ONE, ZERO, Op, column
+from morefit.fit.ensemble import BatchFit, Ensemble
 from morefit.generate import Sampler, all_values
 from morefit.kernel import Arith, Precision
 from morefit.pipeline import compile_sampler
 from morefit.render.cstyle import HELPERS, TEXT, Names, number_text
 from morefit.render.opencl import Shape, render
+from morefit.render.opencl_fit import PLAIN, lift_numbers
 from tolerances import NUMPY_SUM, REPEATED, SAME_RANDOM_NUMBER, SUM_OF_LOGS
 from zoo import around
 
@@ -185,8 +199,9 @@ def test_work_groups_are_powers_of_two(group):
 
 def test_text_that_does_not_build_is_shown(device, monkeypatch):
     monkeypatch.setattr(opencl, "render", lambda kernel, shape: "__kernel void prepare() { nonsense; }")
+    program = OpenCL().compile(sampling_kernel())
     with pytest.raises(CompileError, match="refused the text") as caught:
-        OpenCL().compile(sampling_kernel())
+        program.sample(np.empty((1, 0)), Events.slices([10]), 1, 0)
     assert "nonsense" in caught.value.source
     assert "undeclared" in str(caught.value)
 
@@ -223,8 +238,8 @@ def test_a_program_is_built_once_and_found_on_disk(device, monkeypatch, tmp_path
     real = opencl_device.Device.from_source
     monkeypatch.setattr(opencl_device.Device, "from_source", lambda *args: built.append(1) or real(*args))
     kernel = sampling_kernel()
-    OpenCL().compile(kernel)
-    OpenCL().compile(kernel)
+    OpenCL().compile(kernel).build()
+    OpenCL().compile(kernel).build()
     assert len(built) == 1
     assert len(list(tmp_path.glob("*.o"))) == 1
     opencl_device._devices.clear()
@@ -301,3 +316,247 @@ def test_fits_and_toys_are_those_of_the_cpu(device):
         mf.toy_study(model, toys=20, events=500, seed=4, backend=b, progress=False) for b in (OpenCL(), Cpu())
     )
     assert (np.abs(toys.values - same.values) <= REPEATED * same.errors).all()
+
+
+# "auto"
+
+
+def some_devices(*kinds):
+    """Devices of some kinds, the last of them without double precision."""
+    return [
+        (opencl_device.DeviceInfo(0, k, f"{kind} {k}", "Games", kind, 1 << 30, k < len(kinds) - 1), None)
+        for k, kind in enumerate(kinds)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "events", "expected"),
+    [
+        (("CPU", "GPU", "GPU", "GPU"), WORTH_A_GPU, OpenCL(0, 1)),
+        (("CPU", "GPU", "GPU", "GPU"), WORTH_A_GPU - 1, Cpu()),
+        (("CPU", "GPU"), WORTH_A_GPU, Cpu()),  # the GPU has no double precision
+        (("CPU", "CPU"), WORTH_A_GPU, Cpu()),
+        ((), WORTH_A_GPU, Cpu()),
+    ],
+)
+def test_auto_is_a_gpu_for_large_work(monkeypatch, nothing_open, kinds, events, expected):
+    pytest.importorskip("pyopencl")
+    monkeypatch.setattr(opencl_device, "found_devices", lambda: some_devices(*kinds))
+    assert choose_backend("auto", events) == expected
+
+
+def test_auto_is_the_cpu_where_there_is_no_opencl(monkeypatch, nothing_open):
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    assert choose_backend("auto", WORTH_A_GPU) == Cpu()
+
+
+def test_auto_is_the_cpu_in_a_forked_child(monkeypatch):
+    monkeypatch.setattr(opencl_device, "_devices", {(-1, None, None): None})
+    monkeypatch.setattr(opencl_device, "found_devices", lambda: some_devices("GPU", "GPU"))
+    assert choose_backend("auto", WORTH_A_GPU) == Cpu()
+
+
+def test_devices_say_which_one_auto_uses(monkeypatch):
+    pytest.importorskip("pyopencl")
+    monkeypatch.setattr(opencl_device, "found_devices", lambda: some_devices("CPU", "GPU", "GPU", "GPU"))
+    assert [d.auto for d in devices()] == [False, True, False, False]
+    assert str(devices()[1]).endswith("double precision, used by auto for large work")
+
+
+@pytest.mark.parametrize("asked", ["fit", "toys", "many", "draw", "scan", "belt"])
+def test_auto_is_told_how_much_work_there_is(monkeypatch, asked):
+    told = []
+
+    def choose(backend, events=0):
+        told.append(events)
+        return Cpu()
+
+    for module in ("likelihood", "generate", "study.given", "study.workers"):
+        monkeypatch.setattr(sys.modules[f"morefit.{module}"], "choose_backend", choose)
+    model, data = model_of("gaussian")[0], mf.generate(model_of("gaussian")[0], 100, seed=1, backend=Cpu())
+    told.clear()
+    name = model.parameters[0].name
+    values = [model.parameters[0].start]
+    do = {
+        "fit": lambda: mf.fit(model, data),
+        "toys": lambda: mf.toy_study(model, toys=3, events=100, seed=1, progress=False),
+        "many": lambda: mf.fit_many(model, [data, data, data]),
+        "draw": lambda: mf.generate(model, [100, 200], seed=1),
+        "scan": lambda: mf.intervals.feldman_cousins(
+            model, data, name, values, toys=3, seed=1, progress=False
+        ),
+        "belt": lambda: mf.intervals.neyman_belt(
+            model, name, values, toys=3, events=100, seed=1, progress=False
+        ),
+    }
+    do[asked]()
+    assert max(told) == {"fit": 100, "scan": 600}.get(asked, 300)
+
+
+def test_a_fit_says_on_which_device_it_ran(device):
+    model, data, _ = model_of("gaussian")
+    assert mf.fit(model, data, backend=OpenCL()).backend == f"opencl ({OpenCL().open().info.name})"
+
+
+# where events are
+
+
+@pytest.mark.parametrize("kind", ["value", "hessian", "fisher"])
+@pytest.mark.parametrize(
+    "layout", [Layout(9000), Layout(9000, weighted=True), Layout(9000, rows=3), Layout((4000, 0, 5000))]
+)
+@pytest.mark.parametrize("name", ["mass", "kstarmumu"])
+def test_events_sent_in_pieces_give_the_same_bits(device, name, kind, layout):
+    x = around(model_of(name)[2], 3)
+    weighted = layout.weights is not None
+    usual, tight = (
+        bind(sums_of(name, kind, weighted, b), name, layout)(x) for b in (OpenCL(), OpenCL(memory=40_000))
+    )
+    np.testing.assert_array_equal(usual, tight)
+
+
+def test_little_memory_means_several_pieces(device):
+    bound = bind(sums_of("mass", "value", False, OpenCL(memory=40_000)), "mass", Layout(9000))
+    assert len(bound.launch.space(1).pieces) == 3
+
+
+def test_values_of_events_come_in_pieces(device):
+    x = around(model_of("gaussian")[2], 2)
+    usual, tight = (
+        bind(values_of("gaussian", b), "gaussian", Layout(9000))(x) for b in (OpenCL(), OpenCL(memory=40_000))
+    )
+    np.testing.assert_array_equal(usual, tight)
+
+
+@pytest.mark.parametrize("generator", ["philox", "xoshiro128++"])
+def test_events_drawn_in_pieces_are_the_same(device, generator):
+    model = model_of("mass")[0]
+    usual, tight = (
+        mf.generate(model, [9000, 500], seed=3, backend=b, generator=generator)
+        for b in (OpenCL(), OpenCL(memory=40_000))
+    )
+    for one, other in zip(usual, tight, strict=True):
+        np.testing.assert_array_equal(one["m"], other["m"])
+
+
+def test_toys_with_little_memory_are_fitted_all_the_same(device):
+    model = model_of("mass")[0]
+    datasets = mf.generate(model, [600, 700], seed=3)
+    usual, tight = (mf.fit_many(model, datasets, backend=b) for b in (OpenCL(), OpenCL(memory=8_000)))
+    assert (np.abs(tight.values - usual.values) <= REPEATED * usual.errors).all()
+
+
+@pytest.mark.parametrize("memory", [0, -1])
+def test_memory_is_a_positive_number(memory):
+    with pytest.raises(BackendError, match=f"memory must be a positive number of bytes, got {memory}"):
+        OpenCL(memory=memory)
+
+
+def test_memory_of_columns_is_counted_while_they_live(device):
+    here = OpenCL().open()
+    before = here.held
+    column_ = OpenCL().upload(np.ones(1000))
+    assert here.held == before + 8000
+    del column_
+    assert here.held == before
+
+
+def test_drawn_events_stay_on_the_device(device, monkeypatch):
+    model = model_of("kstarmumu")[0]  # has columns that depend on events alone
+    start = all_values(model, None)
+    ensemble = Ensemble(model, model, start, start, 5, OpenCL())
+    toys = ensemble.draw(0, np.array([500, 300]))
+    drawn = toys.drawn
+    monkeypatch.setattr(opencl_launch.DeviceColumn, "values", None)
+    monkeypatch.setattr(OpenCL, "upload", None)
+    assert BatchFit(ensemble, toys).newton().valid.all()
+    assert toys.drawn is drawn
+
+
+def test_a_small_set_is_evaluated_in_one_launch(device, monkeypatch):
+    bound = bind(sums_of("mass", "hessian", False, OpenCL()), "mass", Layout(1000))
+    x = around(model_of("mass")[2], 1)
+    bound(x)
+    started = []
+    real = opencl_device.Device.run
+    monkeypatch.setattr(opencl_device.Device, "run", lambda *args: started.append(1) or real(*args))
+    bound(x)
+    assert len(started) == 1
+
+
+@pytest.mark.parametrize("kind", ["value", "gradient", "hessian", "fisher"])
+def test_one_launch_or_three_give_the_same_sums(device, monkeypatch, kind):
+    x = around(model_of("mass")[2], 3)
+    compiled = sums_of("mass", kind, False, OpenCL())
+    alone = bind(compiled, "mass", Layout(700))(x)
+    monkeypatch.setattr(opencl_launch, "can_evaluate", lambda kernel: False)
+    np.testing.assert_allclose(alone, bind(compiled, "mass", Layout(700))(x), rtol=NUMPY_SUM)
+
+
+# whole fits
+
+
+@pytest.mark.parametrize("name", ["mass", "kstarmumu"])
+def test_toys_are_fitted_alike_by_one_group_and_by_many(device, monkeypatch, name):
+    model = model_of(name)[0]
+    usual = mf.toy_study(
+        model, toys=6, events=[900, 3000, 0, 450, 2048, 2047], seed=4, backend=OpenCL(), progress=False
+    )
+    monkeypatch.setattr(opencl_fit, "KINDS", (opencl_fit.Kind(0, 128, True),))
+    shared = mf.toy_study(
+        model, toys=6, events=[900, 3000, 0, 450, 2048, 2047], seed=4, backend=OpenCL(), progress=False
+    )
+    np.testing.assert_array_equal(usual.valid, shared.valid)
+    good = usual.valid
+    assert (np.abs(shared.values - usual.values) <= REPEATED * usual.errors)[good].all()
+
+
+def test_a_toy_has_the_same_bits_in_any_company(device):
+    model = model_of("mass")[0]
+    start = all_values(model, None)
+    ensemble = Ensemble(model, model, start, start, 5, OpenCL())
+    sizes = np.array([900, 3000, 450, 40_000, 2048, 2047, 33_000])
+    together = ensemble.draw(3, sizes).fit_whole(ensemble)
+    for k in range(len(sizes)):
+        alone = ensemble.draw(3 + k, sizes[k : k + 1]).fit_whole(ensemble)
+        np.testing.assert_array_equal(alone.values[0], together.values[k])
+        np.testing.assert_array_equal(alone.errors[0], together.errors[k])
+
+
+def test_one_text_serves_many_true_values(device):
+    model = model_of("mass")[0]
+    texts = set()
+    for fsig in (0.21, 0.33):
+        kernel = Sampler(
+            model, all_values(model, {"fsig": fsig, "alpha": -0.9}), OpenCL()
+        ).compiled.program.kernel
+        texts.add(lift_numbers(kernel).kernel)
+    assert len(texts) == 1
+
+
+def test_lifted_numbers_are_those_of_the_kernel():
+    model = model_of("mass")[0]
+    kernel = Sampler(model, all_values(model, {"fsig": 0.21}), Cpu()).compiled.program.kernel
+    lifted = lift_numbers(kernel)
+    assert 0.21 in lifted.numbers
+    atoms = [a for line in lifted.kernel.per_event.lines for a in line.args if not isinstance(a, str)]
+    assert set(atoms) <= PLAIN
+
+
+# what is shown
+
+
+@pytest.mark.parametrize("backend", [OpenCL(), Cpu()], ids=["opencl", "cpu"])
+def test_sources_are_shown_when_asked_for(device, monkeypatch, capsys, backend):
+    monkeypatch.setenv("MOREFIT_SHOW", "source")
+    x, a = mf.Observable("x", 0.0, 1.0), mf.Parameter("a", 1.7, 0.0, 4.0)
+    mf.Likelihood(mf.Density(1 + a * x, [x]), {"x": np.linspace(0.1, 0.9, 7)}, backend=backend).value([1.5])
+    shown = capsys.readouterr().err
+    assert ("__kernel" if backend == OpenCL() else "define") in shown
+
+
+def test_explain_shows_the_source_for_a_device(device):
+    model = model_of("mass")[0]
+    text = mf.explain(model, backend=OpenCL()).source(2)
+    assert "__kernel" in text
+    assert "p_sigma" in text
