@@ -60,14 +60,6 @@ void add(double *sum, double *correction, const double x)
     *sum = total;
 }
 
-// the logarithm of a product from that of its mantissas and its exponent; log(2) in two parts, so that it is exact
-double logarithm(const double high, const double low, const double exponent)
-{
-    double sum = exponent * 0.6931471824645996, lost = 0.0;
-    add(&sum, &lost, high);
-    return sum + (lost + exponent * (-1.904654299957768e-09) + low);
-}
-
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     __global const double *scalars,
     __global const block_of_events *blocks, const int first_block,

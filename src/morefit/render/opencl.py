@@ -220,7 +220,7 @@ class Source:
         ]
         frame = self.frame("sums", self.arguments(f"{d.memory}double *partials"), text)
         more = self.evaluate() if can_evaluate(kernel) else []
-        return [*sum_functions(d), *frame, *Combine(kernel, group, d).lines(), *more]
+        return [*sum_functions(kernel, d), *frame, *Combine(kernel, group, d).lines(), *more]
 
     def evaluate(self) -> list[str]:
         """Do all there is to do for a set in one group: scalars, sums, outputs."""

@@ -111,7 +111,7 @@ class FitSource:
             "",
             *helpers(bodies),
             *(self.source(drawing).generator_text() if drawing else []),
-            *sum_functions(d),
+            *sum_functions(self.sums, d),
             *(self.large_fit() if self.shape.large else self.small_fit()),
         ])  # fmt: skip
 

@@ -114,15 +114,16 @@ void add_items({shared}double *scratch, const int words, const int item)
 }}
 """
 
-TWO_SUM = f"""\
+TWO_SUM = """\
 // add a number, and to the correction what the addition loses (Knuth's two-sum)
 void add(double *sum, double *correction, const double x)
-{{
+{
     const double total = *sum + x, part = total - *sum;
     *correction += (*sum - (total - part)) + (x - part);
     *sum = total;
-}}
-
+}
+"""
+LOGARITHM = f"""\
 // the logarithm of a product from that of its mantissas and its exponent; log(2) in two parts, so that it is exact
 double logarithm(const double high, const double low, const double exponent)
 {{
@@ -133,10 +134,12 @@ double logarithm(const double high, const double low, const double exponent)
 """
 
 
-def sum_functions(d: Dialect) -> list[str]:
-    """Return the functions that every text with sums needs."""
-    tree = TREE.format(shared=d.shared, wait=d.wait)
-    return [*tree.splitlines(), "", *TWO_SUM.splitlines(), ""]
+def sum_functions(kernel: Kernel, d: Dialect) -> list[str]:
+    """Return the functions that the sums of a kernel need."""
+    texts = [TREE.format(shared=d.shared, wait=d.wait), TWO_SUM]
+    if any(r.reduce is Reduce.LOG for r in kernel.results):
+        texts.append(LOGARITHM)
+    return [line for text in texts for line in (*text.splitlines(), "")]
 
 
 def output_lines(kernel: Kernel, row: str, scalar: str, events: str, *, low: bool = True) -> list[str]:
