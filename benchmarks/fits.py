@@ -28,7 +28,7 @@ import morefit as mf
 from models import MODELS
 from morefit.backend.cpu import build_object, host
 from morefit.backend.workers import available_cores
-from peers import PEERS, minuit_fit
+from peers.by_hand import PEERS, minuit_fit
 
 ORDERS = ("value", "gradient", "hessian")
 

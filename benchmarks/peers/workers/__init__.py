@@ -1,0 +1,1 @@
+"""One file a system: how it draws, builds and fits the two models."""
