@@ -105,6 +105,7 @@ class FitRunner:
     start: Any = field(init=False)
     draw_with: list[Any] = field(init=False)  # numbers and tables
     sum_with: list[Any] = field(init=False)  # parameters and tables
+    space: tuple[tuple[bytes, bytes], SmallSpace | LargeSpace] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         job, send = self.job, self.device.send
@@ -135,55 +136,90 @@ class FitRunner:
         return np.split(some, np.flatnonzero(np.diff(places)) + 1)
 
     def run(self, part: Integers, sizes: Integers, seed: int, first_toy: int) -> Array:
-        """Fit some toys."""
-        toys = self.device.send(part.astype(np.int32))
-        draw: list[Any] = [np.uint64(seed), np.uint64(first_toy), toys, *self.draw_with]
+        """Fit some toys; the buffers of the last ones are used again where the sizes are the same."""
+        counts = np.ascontiguousarray(sizes[part], np.int32)
+        key = (part.tobytes(), counts.tobytes())
+        if self.space is None or self.space[0] != key:
+            self.space = None  # lets go of its memory first
+            self.space = key, (LargeSpace if self.large else SmallSpace)(self, part, counts)
+        return self.space[1].run(seed, first_toy)
+
+    def draw_arguments(self, part: Integers) -> list[Any]:
+        """Return what the function that draws is given; the first two are the seed and the first toy."""
         if self.job.sampler is None:
             assert self.job.starts is not None
             starts = self.device.send(np.ascontiguousarray(self.job.starts[part], np.int64))
-            draw = [starts, *(c.buffer for c in self.job.given if isinstance(c, DeviceColumn))]
-        counts = np.ascontiguousarray(sizes[part], np.int32)
-        results = np.empty((len(part), self.job.told + 3))
-        (self.run_large if self.large else self.run_small)(counts, draw, results)
+            return [starts, *(c.buffer for c in self.job.given if isinstance(c, DeviceColumn))]
+        toys = self.device.send(part.astype(np.int32))
+        return [np.uint64(0), np.uint64(0), toys, *self.draw_with]
+
+
+class SmallSpace:
+    """Buffers for toys that have a group each."""
+
+    def __init__(self, runner: FitRunner, part: Integers, counts: np.ndarray[Any, Any]) -> None:
+        device, room = runner.device, max(int(counts.max(initial=1)), 1)
+        self.runner, self.count, self.kernel = runner, len(counts), runner.kernels["fit"]
+        self.width = runner.job.told + 3
+        self.out = device.allocate(8 * self.count * self.width)
+        memory = device.allocate(8 * runner.columns * room * self.count)
+        given = (device.send(counts), memory, np.int32(room), runner.start, self.out)
+        self.kernel.set_args(*given, *runner.draw_arguments(part), *runner.sum_with)
+        self.seed = len(given)  # the place of the seed among the arguments
+
+    def run(self, seed: int, first_toy: int) -> Array:
+        runner = self.runner
+        set_seed(runner, self.kernel, self.seed, seed, first_toy)
+        runner.device.run(self.kernel, self.count * runner.group, runner.group)
+        results = np.empty((self.count, self.width))
+        runner.device.read(self.out, results)
         return results
 
-    def run_small(self, counts: np.ndarray[Any, Any], draw: list[Any], results: Array) -> None:
-        device, room = self.device, max(int(counts.max(initial=1)), 1)
-        here = device.send(counts)
-        memory = device.allocate(8 * self.columns * room * len(counts))
-        out = device.allocate(results.nbytes)
-        kernel = self.kernels["fit"]
-        kernel.set_args(here, memory, np.int32(room), self.start, out, *draw, *self.sum_with)
-        device.run(kernel, len(counts) * self.group, self.group)
-        device.read(out, results)
 
-    def run_large(self, counts: np.ndarray[Any, Any], draw: list[Any], results: Array) -> None:
-        device, job, group = self.device, self.job, self.group
+class LargeSpace:
+    """Buffers for toys whose events are shared by many groups."""
+
+    def __init__(self, runner: FitRunner, part: Integers, counts: np.ndarray[Any, Any]) -> None:
+        device, job, group = runner.device, runner.job, runner.group
         least = 1 if job.sampler is None else least_block(job.sampler.kernel, group)
         each = -(-group * np.clip(counts // (group * GROUPS), EACH, MOST_EVENTS) // least) * least
         blocks, first = cut_blocks(counts.astype(np.int64), each, np.cumsum(counts) - counts, empty=True)
-        where, firsts, here = device.send(blocks), device.send(first.astype(np.int32)), device.send(counts)
+        self.runner, self.count, self.blocks, self.width = runner, len(counts), len(blocks), job.told + 3
         room = int(counts.sum())
-        memory, rows = (
-            device.allocate(8 * self.columns * room),
-            device.allocate(8 * len(counts) * len(job.row_names)),
-        )
-        wrong = np.zeros((len(counts), 2), np.int32)
-        out, report = device.allocate(results.nbytes), device.send(wrong)
-        partials = device.allocate(8 * len(blocks) * max(self.words, 1))
-        common = (where, memory, np.int64(room), rows)
-        self.kernels["draw"].set_args(*common, self.start, out, report, *draw)
-        self.kernels["sums"].set_args(*common, partials, *self.sum_with)
-        self.kernels["advance"].set_args(firsts, here, rows, out, partials, *self.sum_with)
-        device.run(self.kernels["draw"], len(blocks) * group, group)
+        rows = device.allocate(8 * self.count * len(job.row_names))
+        partials = device.allocate(8 * self.blocks * max(runner.words, 1))
+        self.out = device.allocate(8 * self.count * self.width)
+        self.report = device.send(np.zeros((self.count, 2), np.int32))
+        common = (device.send(blocks), device.allocate(8 * runner.columns * room), np.int64(room), rows)
+        first_task, sizes = device.send(first.astype(np.int32)), device.send(counts)
+        self.draw, self.sums, self.advance = (runner.kernels[name] for name in ("draw", "sums", "advance"))
+        given = (*common, runner.start, self.out, self.report)
+        self.draw.set_args(*given, *runner.draw_arguments(part))
+        self.seed = len(given)  # the place of the seed among the arguments
+        self.sums.set_args(*common, partials, *runner.sum_with)
+        self.advance.set_args(first_task, sizes, rows, self.out, self.report, partials, *runner.sum_with)
+
+    def run(self, seed: int, first_toy: int) -> Array:
+        runner, results = self.runner, np.empty((self.count, self.width))
+        device, group, most = runner.device, runner.group, runner.job.most_steps
+        set_seed(runner, self.draw, self.seed, seed, first_toy)
+        device.run(self.draw, self.blocks * group, group)
         steps, more = 0, FIRST_STEPS
-        while steps < job.most_steps:
-            for _ in range(min(more, job.most_steps - steps)):
-                device.run(self.kernels["sums"], len(blocks) * group, group)
-                device.run(self.kernels["advance"], len(counts) * group, group)
+        while steps < most:
+            for _ in range(min(more, most - steps)):
+                device.run(self.sums, self.blocks * group, group)
+                device.run(self.advance, self.count * group, group)
             steps, more = steps + more, MORE_STEPS
-            device.read(out, results)
+            device.read(self.out, results)
             if (results[:, 0] != 0.0).all():
                 break
-        device.read(report, wrong)
-        results[:, -2:] = wrong
+        if results[:, -2:].any():  # the next toys begin with a clean report
+            device.write(self.report, np.zeros((self.count, 2), np.int32))
+        return results
+
+
+def set_seed(runner: FitRunner, kernel: Any, place: int, seed: int, first_toy: int) -> None:
+    """Tell a kernel which toys to draw, if it draws."""
+    if runner.job.sampler is not None:
+        kernel.set_arg(place, np.uint64(seed))
+        kernel.set_arg(place + 1, np.uint64(first_toy))

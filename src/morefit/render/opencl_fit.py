@@ -255,7 +255,7 @@ class FitSource:
         words = max(words_of(self.sums), 1)
         arguments = [
             f"{m}const int *first_task, {m}const int *sizes, {m}double *all_rows, {m}double *results",
-            f"{m}const double *partials",
+            f"{m}const int *report, {m}const double *partials",
             *self.sum_arguments(),
         ]
         body = [
@@ -277,6 +277,7 @@ class FitSource:
             f"for (int k = item; k < {len(shape.rows)}; k += GROUP) all[k] = rows[k];",
             f"for (int k = item; k < {shape.told}; k += GROUP) result[k] = rows[{len(shape.places)} + k];",
             f"if (item == 0) result[{shape.told}] += 1.0;",
+            f"if (item < 2) result[{shape.told + 1} + item] = report[2 * set + item];",
         ]
         return self.function("advance", arguments, body)
 
