@@ -9,9 +9,10 @@ from __future__ import annotations
 import difflib
 import operator
 import secrets
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,14 @@ from morefit.sampling import MARGIN, Numbers, Recipe, recipe
 REPAIRS = 6  # times the margin of an envelope may be doubled
 FAR = 9.0  # standard deviations from the mean, and some: less likely than the last of 53 bits
 MOST_EXPECTED = 1e11  # events: more than any memory holds
+MOST_PREPARED = (
+    64  # draws kept ready in this process; to prepare one takes longer than to draw a few thousand events
+)
 MOST_AT_ONCE = 1 << 18  # candidates from numbers made on the host
 Sizes = NDArray[np.int64]
+
+
+_prepared: OrderedDict[tuple[Any, ...], tuple[Pdf, tuple[Recipe, Compiled]]] = OrderedDict()
 
 
 @dataclass
@@ -50,6 +57,17 @@ class Sampler:
         self.recipe, self.compiled = self.prepare()
 
     def prepare(self) -> tuple[Recipe, Compiled]:
+        """Find the recipe and compile it, or take what was prepared for the same draw before."""
+        kind = self.generator if self.generator in COMPILED else None
+        key = (id(self.model), tuple(sorted(self.values.items())), self.margin, kind, self.backend)
+        if key not in _prepared:
+            # the model is kept with it, so that no other can have its address
+            _prepared[key] = self.model, self.make_ready()
+            if len(_prepared) > MOST_PREPARED:
+                _prepared.popitem(last=False)
+        return _prepared[key][1]
+
+    def make_ready(self) -> tuple[Recipe, Compiled]:
         found = recipe(self.model, self.values, Numbers(0, self.margin))
         drawn = [found.drawn[o.name] for o in self.model.observables]
         outputs = normalise(*drawn, found.accept, found.above)

@@ -213,7 +213,7 @@ class Likelihood(AnyLikelihood):
     @cached_property
     def log_intensity(self) -> Expr:
         """What is summed over events, as an expression."""
-        return self.model.log_intensity()
+        return self.model.summed
 
     @property
     def parts(self) -> tuple[Likelihood, ...]:

@@ -10,8 +10,8 @@ import morefit as mf
 from morefit.cli.command import Command
 from morefit.cli.files import check_targets
 from morefit.cli.fit import exit_code, show_result, write_result
-from morefit.cli.options import add_output, add_place, backend_of, count
-from morefit.cli.printing import open_console, show_table
+from morefit.cli.options import add_drawing, add_output, add_place, backend_of, count
+from morefit.cli.printing import open_console, show_tables
 from morefit.fit.result import Column
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def add_options(parser: ArgumentParser) -> None:
         "--seed", type=int, default=1, metavar="N", help="seed of the random numbers (default: %(default)s)"
     )
     add_place(parser)
-    add_output(parser, json="the result", plot="data and fit")
+    add_drawing(add_output(parser, json="the result", plot="data and fit"))
 
 
 def mass_model() -> mf.Pdf:
@@ -60,7 +60,7 @@ def run(options: Namespace) -> int:
 def show_times(console: Console, stages: dict[str, float]) -> None:
     """Show how long each stage took."""
     cells = [f"{seconds * 1e3:.3f}" for seconds in stages.values()]
-    show_table(console, [Column("stage", list(stages), numeric=False), Column("time [ms]", cells)])
+    show_tables(console, [Column("stage", list(stages), numeric=False), Column("time [ms]", cells)])
 
 
 DEMO = Command(

@@ -13,7 +13,7 @@ from morefit.backend.workers import available_cores
 from morefit.cli.command import VALID, Command
 from morefit.cli.files import check_targets, write_json
 from morefit.cli.options import add_output
-from morefit.cli.printing import MINOR, open_console, say, show_table
+from morefit.cli.printing import MINOR, open_console, say, show_tables
 from morefit.errors import BackendError
 from morefit.fit.result import Column
 
@@ -32,7 +32,7 @@ def run(options: Namespace) -> int:
         found, missing = mf.devices(), ""
     except BackendError as error:
         found, missing = (), str(error)
-    show_table(console, table(found))
+    show_tables(console, table(found))
     if not found:
         say(console, missing or "backend 'opencl': no platform found; install the driver of your GPU", MINOR)
     content = {"format": FORMAT, "version": VERSION, "cpu": processor(), "opencl": tuple(map(asdict, found))}

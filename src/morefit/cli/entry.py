@@ -8,6 +8,7 @@ import sys
 import traceback
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from typing import NoReturn
 
 import morefit as mf
 from morefit.cli.command import BAD_INPUT, CODES, INTERRUPTED, PIPE_CLOSED
@@ -21,7 +22,7 @@ from morefit.cli.toys import TOYS
 
 COMMANDS = (DEMO, FIT, TOYS, FELDMAN, EXPLAIN, DEVICES)
 MAY_BE_NEGATIVE = ("--values",)  # argparse takes "-1:1:5" behind it for an option
-HELP = "Fit models to data by maximum likelihood, and study fits with toys, with densities compiled just in time."
+HELP = "Fit models to data by maximum likelihood, and study fits with toys.\nDensities are compiled just in time."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,9 +38,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(options)
 
 
-def make_parser() -> ArgumentParser:
+class Parser(ArgumentParser):
+    """Says what is wrong in one line, without a list of all options."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"morefit: error: {message}; see '{self.prog} --help'\n")
+
+
+def make_parser() -> Parser:
     """Declare all commands and their options."""
-    parser = ArgumentParser(
+    parser = Parser(
         "morefit", description=HELP, formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False,
         epilog=f"'morefit COMMAND --help' shows the options of a command, with examples.\n\n{CODES}",
     )  # fmt: skip

@@ -12,7 +12,7 @@ from morefit.cli.files import check_targets, write_json, wrote
 from morefit.cli.fit import read_data
 from morefit.cli.model_file import load_model
 from morefit.cli.options import add_data, add_model, add_output, add_place, backend_of
-from morefit.cli.printing import open_console, say, show_table
+from morefit.cli.printing import open_console, say, show_tables
 from morefit.explain import ORDERS
 from morefit.expr import price, toposort
 from morefit.fit.result import Column
@@ -71,7 +71,7 @@ def show(console: Console, found: mf.Explanation, orders: range | list[int]) -> 
         title, _, rest = part.partition("\n")
         say(console, title, "bold")
         say(console, f"{rest}\n")
-    show_table(console, times(found, orders))
+    show_tables(console, times(found, orders))
 
 
 def times(found: mf.Explanation, orders: range | list[int]) -> list[Column]:

@@ -23,7 +23,7 @@ from morefit.cli.options import (
     to_number,
 )
 from morefit.cli.pool import processes
-from morefit.cli.printing import MINOR, headline, open_console, say, show_table
+from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
 from morefit.errors import FitError
 from morefit.fit.result import suggest
 from morefit.intervals.feldman import footline, table
@@ -98,8 +98,8 @@ def check_parameter(model: mf.Pdf, name: str) -> None:
 
 def show_found(console: Console, found: mf.intervals.FeldmanCousins) -> None:
     """Show the interval, and every value that was tested."""
-    headline(console, first_lines(found))
-    show_table(console, table(found))
+    headline(console, first_lines(found), good=not found.invalid.any())
+    show_tables(console, table(found))
     say(console, footline(found), MINOR)
 
 

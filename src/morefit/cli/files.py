@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PICTURES = (".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg", ".webp")
+DOTS = 200  # an inch, of pictures made of dots
 STANDARD_OUTPUT = "-"
 
 
@@ -64,7 +65,7 @@ def write_json(content: Mapping[str, Any], options: Namespace, console: Console)
     origin = {"morefit": mf.__version__, "command": options.given}
     text = json.dumps(portable({**content, "origin": origin}), indent=1, allow_nan=False)
     if options.json == STANDARD_OUTPUT:
-        print(text)
+        print(text, flush=True)
         return
     path = Path(options.json).expanduser()
     with complete_file(path) as part:
@@ -82,7 +83,7 @@ def write_figures(
     for subject in subjects:
         path = target if len(subjects) == 1 else beside(target, subject)
         figure = draw(subject)
-        figure.savefig(path)
+        figure.savefig(path, dpi=DOTS)
         load_pyplot().close(figure)
         wrote(console, path)
 

@@ -12,6 +12,7 @@ from morefit.cli.files import check_targets, write_figures, write_json
 from morefit.cli.model_file import load_model
 from morefit.cli.options import (
     add_data,
+    add_drawing,
     add_model,
     add_output,
     add_place,
@@ -24,7 +25,7 @@ from morefit.cli.options import (
     names,
     to_number,
 )
-from morefit.cli.printing import MINOR, headline, open_console, say, show_table
+from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
 from morefit.fit.result import ERRORS, footlines, tables
 from morefit.fit.result import headline as first_line
 
@@ -51,11 +52,7 @@ def add_options(parser: ArgumentParser) -> None:
     )  # fmt: skip
     add_fitting(parser)
     add_place(parser)
-    output = add_output(parser, json="the result", plot="data and fit in each observable")
-    output.add_argument(
-        "--bins", type=count, metavar="N", help="of the plot (default: by the number of events)"
-    )
-    output.add_argument("--log", action="store_true", help="plot on a logarithmic scale")
+    add_drawing(add_output(parser, json="the result", plot="data and fit in each observable"))
 
 
 def add_fitting(parser: ArgumentParser) -> None:
@@ -69,7 +66,10 @@ def add_fitting(parser: ArgumentParser) -> None:
         help="MINOS errors of all parameters, or of those named: --minos=mu,sigma",
     )  # fmt: skip
     group.add_argument(
-        "--minimiser", choices=("minuit", "newton"), default="minuit", help="(default: %(default)s)"
+        "--minimiser",
+        choices=("minuit", "newton"),
+        default="minuit",
+        help="what looks for the minimum (default: %(default)s)",
     )
     group.add_argument(
         "--strategy", type=int, choices=(0, 1, 2), default=0,
@@ -102,7 +102,7 @@ def run(options: Namespace) -> int:
 def read_data(options: Namespace, console: Console, model: mf.Pdf) -> mf.Dataset:
     """Read the files, and say what was left out."""
     data = mf.read(
-        options.data, model.observables, cut=options.cut, weight=vars(options).get("weight"), tree=options.tree,
+        options.data, model.observables, cut=options.cut, weight=options.weight, tree=options.tree,
         progress=not options.quiet,
     )  # fmt: skip
     say(console, f"data: {data.report}", MINOR)
@@ -111,9 +111,9 @@ def read_data(options: Namespace, console: Console, model: mf.Pdf) -> mf.Dataset
 
 def show_result(console: Console, result: mf.FitResult) -> None:
     """Show a fit: the verdict, the tables, and who did the work."""
-    headline(console, "\n".join([first_line(result), *(f"  {reason}" for reason in result.reasons)]))
-    for table in tables(result):
-        show_table(console, table)
+    lines = [first_line(result), *(f"  {reason}" for reason in result.reasons)]
+    headline(console, "\n".join(lines), good=result.valid)
+    show_tables(console, *tables(result))
     for line in footlines(result):
         say(console, line, MINOR)
 
@@ -125,12 +125,10 @@ def write_result(
     write_json(json.loads(result.to_json()), options, console)
 
     def draw(name: str) -> Figure:
-        more = vars(options)
-        drawn = mf.plot(
-            model, data, name, values=result, bins=more.get("bins"), log=more.get("log", False),
-            backend=backend_of(options),
-        )  # fmt: skip
-        return drawn.figure
+        backend = backend_of(options)
+        return mf.plot(
+            model, data, name, values=result, bins=options.bins, log=options.log, backend=backend
+        ).figure
 
     write_figures(draw, [observable.name for observable in model.observables], options, console)
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from morefit.errors import ModelError, MorefitError
-from morefit.fit.result import suggest
 from morefit.io.paths import nearby
 from morefit.model import Pdf
 
@@ -59,8 +58,7 @@ def remedy(file: ModelFile, others: list[str]) -> str:
     """Say how to name the model, if the file has any."""
     if not others:
         return f"write '{file.name} = mf.Sum(...)' or the like"
-    near = suggest(file.name, others)
-    return f"{near} (as in '{file.path}:{others[0]}')"
+    return f"choose one there is: {', '.join(repr(f'{file.path}:{name}') for name in others)}"
 
 
 def existing(text: str) -> Path:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from argparse import ArgumentParser, ArgumentTypeError, Namespace, _ArgumentGroup
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,8 +13,13 @@ import morefit as mf
 from morefit.backend import Backend, choose_backend
 from morefit.errors import BackendError
 
-Parser = ArgumentParser | _ArgumentGroup
 MOST_INVALID = 0.01  # of toys, before a study counts as not valid
+
+
+class Group(Protocol):
+    """A parser, or one of its groups of options."""
+
+    def add_argument(self, *names: str, **settings: Any) -> Any: ...
 
 
 # ------------------------------------------------------------------------------------ meanings
@@ -144,19 +149,21 @@ def chosen_device(text: str) -> mf.OpenCL:
 # ------------------------------------------------------------------------------------ options
 
 
-def add_model(parser: Parser) -> None:
+def add_model(parser: Group) -> None:
     parser.add_argument(
         "model", metavar="MODEL.py", help="file that defines 'model'; MODEL.py:NAME takes another name"
     )
 
 
-def add_data(parser: Parser, *, weight: bool) -> None:
-    parser.add_argument(
+def add_data(parser: ArgumentParser, *, weight: bool) -> None:
+    group = parser.add_argument_group("data")
+    group.add_argument(
         "--cut", metavar="TEXT", help="condition on any columns, such as 'pt > 2 & abs(eta) < 2.5'"
     )
-    parser.add_argument("--tree", metavar="NAME", help="tree of ROOT files that hold several")
+    group.add_argument("--tree", metavar="NAME", help="tree of ROOT files that hold several")
+    parser.set_defaults(weight=None)
     if weight:
-        parser.add_argument("--weight", metavar="NAME", help="column of the weights")
+        group.add_argument("--weight", metavar="NAME", help="column of the weights")
 
 
 def add_place(parser: ArgumentParser, *, workers: bool = False) -> None:
@@ -175,7 +182,7 @@ def add_place(parser: ArgumentParser, *, workers: bool = False) -> None:
         )  # fmt: skip
 
 
-def add_output(parser: ArgumentParser, *, json: str, plot: str = "") -> _ArgumentGroup:
+def add_output(parser: ArgumentParser, *, json: str, plot: str = "") -> Group:
     group = parser.add_argument_group("output")
     group.add_argument(
         "--json", metavar="FILE", help=f"write {json} to a file; '-' writes to standard output"
@@ -185,13 +192,20 @@ def add_output(parser: ArgumentParser, *, json: str, plot: str = "") -> _Argumen
     return group
 
 
-def add_seed(parser: Parser) -> None:
+def add_drawing(group: Group) -> None:
+    group.add_argument(
+        "--bins", type=count, metavar="N", help="of the plot (default: by the number of events)"
+    )
+    group.add_argument("--log", action="store_true", help="plot on a logarithmic scale")
+
+
+def add_seed(parser: Group) -> None:
     parser.add_argument(
         "--seed", type=int, metavar="N", help="seed of the random numbers (default: a new one)"
     )
 
 
-def add_study(parser: Parser, *, toys: int | None, what: str) -> None:
+def add_study(parser: Group, *, toys: int | None, what: str) -> None:
     """Add what all studies with toys share."""
     usual = f" (default: {toys})" if toys else ""
     parser.add_argument(

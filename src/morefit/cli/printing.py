@@ -6,13 +6,13 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from morefit.fit.result import Column, align_points, aligned
+from morefit.fit.result import Column, aligned
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-PADDING = 2  # columns of a terminal between those of a table
+GAP = 2  # between columns of a table
 GOOD, BAD, MINOR = "bold green", "bold red", "dim"
 
 
@@ -28,26 +28,54 @@ def say(console: Console, text: str, style: str | None = None) -> None:
     console.print(text, style=style, soft_wrap=True)
 
 
-def headline(console: Console, text: str) -> None:
-    """Write the lines to read first: green if all is well, red if something in the first is in capitals."""
-    first, *others = text.split("\n")
-    bad = any(len(word) > 2 and word.isupper() for word in first.split())
-    verdict, _, rest = first.partition(": ")
+def headline(console: Console, text: str, *, good: bool) -> None:
+    """Write the lines to read first, of which the first begins with the verdict; all are red if it is bad."""
     from rich.text import Text
 
-    console.print(Text.assemble((verdict, BAD if bad else GOOD), f": {rest}" if rest else ""), soft_wrap=True)
+    first, *others = text.split("\n")
+    verdict, colon, rest = first.partition(":")
+    shown = Text.assemble((verdict, GOOD), colon, rest) if good else Text(first, BAD)
+    console.print(shown, soft_wrap=True)
     for line in others:
-        say(console, line, BAD if bad else None)
+        say(console, line, None if good else BAD)
 
 
-def show_table(console: Console, columns: Sequence[Column]) -> None:
-    """Show a table, in several pieces if it is too wide."""
-    for piece in fold(columns, console.width):
-        console.print(make_table(piece))
+def show_tables(console: Console, *tables: Sequence[Column]) -> None:
+    """Show tables with an empty line around each; those that are too wide in pieces, their remarks below."""
+    for columns in tables:
+        wide = width_of(columns) > console.width
+        shown = [column for column in columns if column.heading] if wide else columns
+        for piece in fold(shown, console.width):
+            console.print()
+            console.print(make_table(piece))
+        if wide:
+            show_remarks(console, columns)
+    console.print()
+
+
+def show_remarks(console: Console, columns: Sequence[Column]) -> None:
+    """Write each remark of a table on a line of its own."""
+    remarks = [column.cells for column in columns if not column.heading]
+    lines = [
+        (f"{subject}: {text}", remark_style(text))
+        for cells in remarks
+        for subject, text in zip(columns[0].cells, cells, strict=True)
+        if text
+    ]
+    for line, style in lines:
+        say(console, line, style)
 
 
 def fold(columns: Sequence[Column], width: int) -> list[list[Column]]:
-    """Cut a table into pieces no wider than the terminal, each beginning with the first column."""
+    """Cut a table into pieces no wider than the terminal, as few and as alike in width as can be."""
+    pieces = cut(columns, width)
+    while width > 1 and len(narrower := cut(columns, width - 1)) == len(pieces):
+        pieces, width = narrower, width - 1
+    return pieces
+
+
+def cut(columns: Sequence[Column], width: int) -> list[list[Column]]:
+    """Fill one piece after the other, each beginning with the first column; a column that is too wide stands alone."""
     first, *rest = columns
     pieces: list[list[Column]] = [[first]]
     for group in groups(rest):
@@ -69,29 +97,28 @@ def groups(columns: Sequence[Column]) -> list[list[Column]]:
 
 
 def width_of(columns: Sequence[Column]) -> int:
-    return sum(len(aligned(column)[0]) + PADDING for column in columns) + PADDING
+    return sum(len(aligned(column)[0]) + GAP for column in columns) - GAP
 
 
 def make_table(columns: Sequence[Column]) -> Table:
-    """Return a table of rich: numbers with their points below each other, remarks in red."""
+    """Return a table of rich: numbers with their points below each other, remarks dim, or red if in capitals."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=True)
-    for column in columns:
-        table.add_column(Text(column.heading), justify="right" if column.numeric else "left", no_wrap=True)
-    for cells in zip(*map(styled_cells, columns), strict=True):
-        table.add_row(*(Text(text, style) for text, style in cells))
+    table = Table(
+        box=SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0)
+    )
+    # cells are padded already: rich would move numbers to the right, and their points apart
+    heads, *rows = zip(*map(aligned, columns), strict=True)
+    for head in heads:
+        table.add_column(Text(head), no_wrap=True)
+    for row in rows:
+        looks = (
+            "" if column.heading else remark_style(cell) for column, cell in zip(columns, row, strict=True)
+        )
+        table.add_row(*map(Text, row, looks))
     return table
-
-
-def styled_cells(column: Column) -> list[tuple[str, str]]:
-    """Return the cells of a column and how they look; what has no heading is a remark."""
-    if not column.cells:
-        return []
-    cells = align_points(column.cells) if column.numeric else column.cells
-    return [(cell, remark_style(cell) if not column.heading else "") for cell in cells]
 
 
 def remark_style(remark: str) -> str:

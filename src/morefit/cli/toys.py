@@ -23,8 +23,9 @@ from morefit.cli.options import (
     merged,
 )
 from morefit.cli.pool import processes
-from morefit.cli.printing import MINOR, headline, open_console, say, show_table
-from morefit.figures.canvas import load_pyplot
+from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
+from morefit.errors import DataError
+from morefit.figures.canvas import load_pyplot, styled
 from morefit.toys.printed import LEVELS, details, footlines, tables
 from morefit.toys.printed import headline as first_line
 from morefit.toys.results import HOW, report
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "morefit toy summary", 1
 PANEL = (6.4, 4.8)  # inches
-FEWEST_PLOTTED = 5  # pulls, that a Gaussian can be fitted to
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -85,11 +85,10 @@ def run(options: Namespace) -> int:
 def show_toys(console: Console, toys: mf.ToyResults) -> None:
     """Show what became of the toys."""
     found = report(toys)
-    headline(console, first_line(found))
+    headline(console, first_line(found), good=not found.bad)
     for line in details(found):
         say(console, f"  {line}")
-    for table in tables(found):
-        show_table(console, table)
+    show_tables(console, *tables(found))
     for line in footlines(found):
         say(console, line, MINOR)
 
@@ -130,12 +129,18 @@ def parameter_summary(toys: mf.ToyResults, name: str) -> dict[str, Any]:
 def draw_pulls(toys: mf.ToyResults) -> Figure:
     """Draw the pulls of all parameters that have a truth, in a grid."""
     names = [name for name in toys.names if not isnan(toys.truth.get(name, nan))]
+    if not names:
+        raise DataError(
+            "--plot: pulls need a truth, but no parameter that is fitted was generated; leave it out"
+        )
     across = ceil(sqrt(len(names)))
-    down = ceil(len(names) / max(across, 1))
-    size = (PANEL[0] * across, PANEL[1] * down)
-    figure: Figure = load_pyplot().figure(figsize=size, layout="constrained")
-    for k, name in enumerate(names):
-        mf.plot_pulls(toys, name, ax=figure.add_subplot(down, across, k + 1))
+    down = ceil(len(names) / across)
+    with styled(None):
+        figure: Figure = load_pyplot().figure(
+            figsize=(PANEL[0] * across, PANEL[1] * down), layout="constrained"
+        )
+        for k, name in enumerate(names):
+            mf.plot_pulls(toys, name, ax=figure.add_subplot(down, across, k + 1))
     return figure
 
 

@@ -86,7 +86,7 @@ class Ensemble:
         expected = self.fit_model.expected_events()
         per_set = ZERO if expected is None else -expected
         floating = tuple(p.expr for p in self.floating)
-        request = Request(self.fit_model.log_intensity(), floating, 2, per_set=per_set)
+        request = Request(self.fit_model.summed, floating, 2, per_set=per_set)
         return compile_sums(request, tuple(p.expr for p in self.all_parameters), self.settings)
 
     def draw(self, first: int, sizes: NDArray[np.int64]) -> Toys:

@@ -173,7 +173,7 @@ class Point:
         ensemble = self.free
         expected = self.tested.model.expected_events()
         per_set = ZERO if expected is None else -expected
-        request = Request(self.tested.model.log_intensity(), (), 0, per_set=per_set)
+        request = Request(self.tested.model.summed, (), 0, per_set=per_set)
         every = ensemble.all_parameters
         compiled = compile_sums(request, tuple(p.expr for p in every), ensemble.settings)
         full = np.tile([self.truth[p.name] for p in every], (len(toys.sizes), 1))

@@ -65,11 +65,23 @@ class Pdf(ABC):
         """The parameters, fixed ones included, in the order they were given in."""
         return collect(Parameter, Op.SCALAR, self, self.density())
 
+    @cached_property
+    def summed(self) -> Expr:
+        """What a likelihood sums, ``log_intensity``, found once."""
+        return self.log_intensity()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not vars(self).keys().isdisjoint(FOUND):
+            raise ModelError(
+                f"model: cannot be changed once it has been used, tried to set '{name}'; make a new one"
+            )
+        super().__setattr__(name, value)
+
     def _repr_latex_(self) -> str:
         return f"${to_latex(self.density())}$"
 
 
-FOUND = ("observables", "parameters")  # what a density remembers to have found
+FOUND = frozenset({"observables", "parameters", "summed"})  # what a density remembers to have found
 
 
 def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
