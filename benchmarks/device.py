@@ -134,19 +134,8 @@ def check_reference() -> dict[str, Any]:
 
 def run_tests() -> dict[str, Any]:
     """Run the tests of the backends on this device."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "tests/backends",
-        "-k",
-        "opencl",
-        "-m",
-        "not slow",
-    ]
+    options = ["-q", "-p", "no:cacheprovider", "-k", "opencl"]
+    command = [sys.executable, "-m", "pytest", "tests/backends", *options]
     path = os.pathsep.join(str(Path(p).resolve()) for p in sys.path if p)
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}
@@ -177,8 +166,8 @@ def main() -> None:
     keep(check_reference())
     for name in MODELS:
         for events in (1_000, 1_000_000 // scale, 100_000_000 // scale):
-            keep(*time_sums(name, events, 20))
-        keep(time_draw(name, 100_000_000 // scale, 3))
+            keep(*time_sums(name, events, 200 if events < 10**6 else 20))
+        keep(time_draw(name, 100_000_000 // scale, 10))
         for events, toys in ((1_000, 200_000), (10_000, 20_000), (100_000, 2_000)):
             keep(time_toys(name, events // (10 if options.small else 1), max(toys // scale, 4), 3))
         for events in (1_000, 10_000, 100_000, 1_000_000):

@@ -1,4 +1,4 @@
-"""Every backend test runs on every backend: a new one is one row here."""
+"""Every backend test runs on every backend, each a row of backend_rows."""
 
 from __future__ import annotations
 
@@ -6,19 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from morefit.backend import Backend, Cpu, OpenCL, Reference, cpu, devices
-from morefit.errors import BackendError
+from backend_rows import COMPILED, JUDGE, there
+from morefit.backend import Backend, cpu
 
-COMPILED: dict[str, Backend] = {
-    "cpu": Cpu(threads=1),
-    "two-threads": Cpu(threads=2),
-    "width-4": Cpu(threads=1, width=4),
-    "width-2": Cpu(threads=1, width=2),
-    "width-1": Cpu(threads=1, width=1),
-    "opencl": OpenCL(),
-}
 FOLDER = Path(__file__).parent
-JUDGE: dict[str, Backend] = {"reference": Reference()}
 CHEAP = {"mass", "kstarmumu", "gaussian"}  # models that compile fast enough to be tried on every backend
 EVERYWHERE = {
     "test_sums",
@@ -54,25 +45,13 @@ def chosen_of(item: pytest.Item) -> tuple[str, str]:
 @pytest.fixture(params=COMPILED | JUDGE)
 def backend(request: pytest.FixtureRequest) -> Backend:
     """Each backend, the reference among them: for judges that are not the reference."""
-    return there(request.param)
+    return there((COMPILED | JUDGE)[request.param])
 
 
 @pytest.fixture(params=COMPILED)
 def fast(request: pytest.FixtureRequest) -> Backend:
     """Each backend that the reference judges, or that promises more than it."""
-    return there(request.param)
-
-
-def there(name: str) -> Backend:
-    """Return a backend, or skip the test if this machine does not have it."""
-    if name == "opencl":
-        try:
-            found = any(device.double for device in devices())
-        except BackendError as error:
-            pytest.skip(str(error))
-        if not found:
-            pytest.skip("backend 'opencl': no device with double precision on this machine")
-    return (COMPILED | JUDGE)[name]
+    return there(COMPILED[request.param])
 
 
 @pytest.fixture(autouse=True)

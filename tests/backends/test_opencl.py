@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -188,7 +189,7 @@ def test_no_double_precision_is_an_error(monkeypatch, nothing_open):
 def test_a_device_is_found_by_number_and_by_name(device):
     by_number = OpenCL(platform=device.platform, device=device.device).open()
     by_name = OpenCL(platform=device.platform_name[:5].upper(), device=device.name).open()
-    assert by_number.info == by_name.info == device
+    assert by_number.info == by_name.info == replace(device, auto=False)
 
 
 @pytest.mark.parametrize("group", [0, 3, 1024])
@@ -417,7 +418,7 @@ def test_events_sent_in_pieces_give_the_same_bits(device, name, kind, layout):
 
 def test_little_memory_means_several_pieces(device):
     bound = bind(sums_of("mass", "value", False, OpenCL(memory=40_000)), "mass", Layout(9000))
-    assert len(bound.launch.space(1).pieces) == 3
+    assert len(bound.launch.space(1).pieces) >= 3
 
 
 def test_values_of_events_come_in_pieces(device):
@@ -560,3 +561,22 @@ def test_explain_shows_the_source_for_a_device(device):
     text = mf.explain(model, backend=OpenCL()).source(2)
     assert "__kernel" in text
     assert "p_sigma" in text
+
+
+@pytest.mark.parametrize("events", [300, 40_000])
+def test_fits_that_take_turns_do_not_disturb_each_other(device, events):
+    # buffers come from a pool: one that a kernel still needs must not be given away
+    start = all_values(model_of("mass")[0], None)
+
+    def ensemble(fsig):
+        return Ensemble(model_of("mass")[0], model_of("mass")[0], start | {"fsig": fsig}, start, 5, OpenCL())
+
+    sizes = np.full(6, events)
+    one, other = ensemble(0.2), ensemble(0.4)
+    expected = [e.draw(0, sizes).fit_whole(e).values for e in (one, other)]
+    for _ in range(3):
+        for k, e in enumerate((one, other)):
+            np.testing.assert_array_equal(e.draw(0, sizes).fit_whole(e).values, expected[k])
+            mf.Likelihood(e.model, {"m": np.linspace(5.1, 6.9, events)}, backend=OpenCL()).value(
+                [p.start for p in e.model.parameters]
+            )

@@ -263,6 +263,16 @@ class Device:
         return program
 
 
+def set_arguments(kernel: Any, *arguments: Any) -> tuple[Any, ...]:
+    """Set the arguments of a kernel, and return them: someone must keep them, for the kernel does not.
+
+    One by one, because pyopencl's own ``set_args`` writes and compiles a function first.
+    """
+    for place, argument in enumerate(arguments):
+        kernel.set_arg(place, argument)
+    return arguments
+
+
 def build_program(cl: Any, program: Any) -> Any:
     """Build without pyopencl's own cache and without its remarks on what compilers print."""
     with warnings.catch_warnings():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from morefit.backend.base import Array, Integers, WholeFit
-from morefit.backend.opencl_device import Device
+from morefit.backend.opencl_device import Device, set_arguments
 from morefit.backend.opencl_launch import DeviceColumn, cut_blocks
 from morefit.backend.show import show_source
 from morefit.kernel import Kernel
@@ -164,7 +164,7 @@ class SmallSpace:
         self.out = device.allocate(8 * self.count * self.width)
         memory = device.allocate(8 * runner.columns * room * self.count)
         given = (device.send(counts), memory, np.int32(room), runner.start, self.out)
-        self.kernel.set_args(*given, *runner.draw_arguments(part), *runner.sum_with)
+        self.kept = set_arguments(self.kernel, *given, *runner.draw_arguments(part), *runner.sum_with)
         self.seed = len(given)  # the place of the seed among the arguments
 
     def run(self, seed: int, first_toy: int) -> Array:
@@ -194,10 +194,13 @@ class LargeSpace:
         first_task, sizes = device.send(first.astype(np.int32)), device.send(counts)
         self.draw, self.sums, self.advance = (runner.kernels[name] for name in ("draw", "sums", "advance"))
         given = (*common, runner.start, self.out, self.report)
-        self.draw.set_args(*given, *runner.draw_arguments(part))
         self.seed = len(given)  # the place of the seed among the arguments
-        self.sums.set_args(*common, partials, *runner.sum_with)
-        self.advance.set_args(first_task, sizes, rows, self.out, self.report, partials, *runner.sum_with)
+        last = (first_task, sizes, rows, self.out, self.report, partials)
+        self.kept = (
+            set_arguments(self.draw, *given, *runner.draw_arguments(part)),
+            set_arguments(self.sums, *common, partials, *runner.sum_with),
+            set_arguments(self.advance, *last, *runner.sum_with),
+        )
 
     def run(self, seed: int, first_toy: int) -> Array:
         runner, results = self.runner, np.empty((self.count, self.width))

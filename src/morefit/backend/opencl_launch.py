@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from morefit.backend.base import Array, Buffer, Drawn, Events, Integers
-from morefit.backend.opencl_device import Device
+from morefit.backend.opencl_device import Device, set_arguments
 from morefit.errors import BackendError
 from morefit.kernel import Frame, Kernel
 from morefit.render.opencl import can_evaluate, functions_of, least_block
@@ -227,7 +227,7 @@ class Workspace:
         self.first_task = self.device.send(first.astype(np.int32))
         self.scalars = self.room(self.sets, len(self.kernel.per_call.results))
         if "prepare" in self.kernels:
-            self.kernels["prepare"].set_args(np.int32(self.sets), self.parameters, self.scalars)
+            set_arguments(self.kernels["prepare"], np.int32(self.sets), self.parameters, self.scalars)
         self.finish_arguments()
         if not self.pieces:
             self.set_loop(Piece(0, self.tasks, 0, self.count), self.own_columns())
@@ -289,9 +289,10 @@ class Workspace:
         return arguments
 
     def set_loop(self, piece: Piece, columns: Sequence[Any]) -> None:
-        self.kernels[self.function].set_args(
-            self.scalars, self.blocks, np.int32(piece.first), *self.others(piece), *columns, *self.tables
-        )
+        self.kept = set_arguments(
+            self.kernels[self.function], self.scalars, self.blocks, np.int32(piece.first), *self.others(piece), *columns,
+            *self.tables,
+        )  # fmt: skip
 
     def start(self, parameters: Array) -> None:
         """Send the parameters, and compute the scalars of each set."""
@@ -328,9 +329,10 @@ class SumSpace(Workspace):
         self.partials = self.room(self.tasks, words)
         self.totals = self.room(self.sets, 2 * words)
         self.out = self.room(self.sets, self.kernel.outputs + 1)
-        self.kernels["combine"].set_args(
-            self.first_task, self.partials, self.totals, self.scalars, self.sizes, self.step, self.out
-        )
+        set_arguments(
+            self.kernels["combine"], self.first_task, self.partials, self.totals, self.scalars, self.sizes, self.step,
+            self.out,
+        )  # fmt: skip
 
     def others(self, piece: Piece) -> tuple[Any, ...]:
         return (self.partials,)
@@ -354,16 +356,10 @@ class EvaluateSpace(Workspace):
         self.any_parameters = bool(self.kernel.parameters)
         self.run_it = self.kernels["evaluate"]
         given = (np.zeros(len(self.kernel.parameters)), self.parameters) if self.any_parameters else ()
-        self.run_it.set_args(
-            *given,
-            np.int32(self.sets),
-            self.starts,
-            self.sizes,
-            self.step,
-            self.out,
-            *self.own_columns(),
+        self.kept = set_arguments(
+            self.run_it, *given, np.int32(self.sets), self.starts, self.sizes, self.step, self.out, *self.own_columns(),
             *self.tables,
-        )
+        )  # fmt: skip
 
     def launch(self, parameters: Array) -> Array:
         if self.any_parameters and self.sets == 1:
