@@ -135,6 +135,10 @@ def backend_of(options: Namespace) -> str | Backend:
         )
     if device:
         return chosen_device(device)
+    if kind == "cpu" and vars(options).get("workers"):
+        return mf.Cpu(
+            threads=1
+        )  # as for "auto": processes with all threads each would be in each other's way
     return "auto" if kind == "auto" else choose_backend(kind)
 
 
@@ -205,11 +209,10 @@ def add_seed(parser: Group) -> None:
     )
 
 
-def add_study(parser: Group, *, toys: int | None, what: str) -> None:
+def add_study(parser: Group, *, toys: int, what: str) -> None:
     """Add what all studies with toys share."""
-    usual = f" (default: {toys})" if toys else ""
     parser.add_argument(
-        "--toys", type=count, metavar="N", required=toys is None, default=toys, help=f"{what}{usual}"
+        "--toys", type=count, default=toys, metavar="N", help=f"{what} (default: %(default)s)"
     )
     add_seed(parser)
     parser.add_argument(
