@@ -254,12 +254,10 @@ def generate(
 
 def datasets(model: Pdf, sizes: Sizes, drawn: Drawn) -> list[Dataset]:
     """Cut what was drawn into a dataset for each size."""
-    names = [o.name for o in model.observables]
+    # read once: what lies on a device is copied from there each time
+    columns = {o.name: c.values for o, c in zip(model.observables, drawn.columns, strict=True)}
     return [
-        Dataset(
-            {n: c.values[stop - size : stop] for n, c in zip(names, drawn.columns, strict=True)},
-            model.observables,
-        )
+        Dataset({n: c[stop - size : stop] for n, c in columns.items()}, model.observables)
         for size, stop in zip(sizes, np.cumsum(sizes), strict=True)
     ]
 

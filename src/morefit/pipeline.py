@@ -162,7 +162,7 @@ def compile_sums(request: Request, parameters: tuple[Expr, ...], settings: Setti
     clock.stop("regroup")
     stages = split(grouped, settings.precompute)
     clock.stop("split")
-    assembled = Assembler(request, stages.per_event).assemble()
+    assembled = Assembler(request, stages.per_event, settings.backend.tiles_from).assemble()
     name = "fisher" if request.fisher else ("value", "gradient", "hessian")[request.order]
     return finish(
         name, Frame.SUM, stages, assembled, request.outputs, set_terms(request), parameters, settings, clock

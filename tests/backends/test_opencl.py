@@ -526,19 +526,35 @@ def test_a_toy_has_the_same_bits_in_any_company(device):
 
 def test_one_text_serves_many_true_values(device):
     model = model_of("mass")[0]
-    texts = set()
-    for fsig in (0.21, 0.33):
-        kernel = Sampler(
-            model, all_values(model, {"fsig": fsig, "alpha": -0.9}), OpenCL()
-        ).compiled.program.kernel
-        texts.add(lift_numbers(kernel).kernel)
-    assert len(texts) == 1
+    draws = [
+        Sampler(model, all_values(model, {"fsig": fsig, "alpha": -0.9}), OpenCL()) for fsig in (0.21, 0.33)
+    ]
+    assert len({draw.compiled.program.source for draw in draws}) == 1
+    kernels = [lift_numbers(draw.compiled.program.kernel, OpenCL().open().most_numbers) for draw in draws]
+    assert kernels[0].kernel == kernels[1].kernel
+    assert kernels[0].numbers != kernels[1].numbers
+
+
+def test_more_numbers_than_a_device_takes_stay_in_the_text(device, monkeypatch):
+    model, sizes = model_of("mass")[0], np.array([300, 200])
+
+    def fit():
+        start = all_values(model, None)
+        toys = Ensemble(model, model, start, start, 11, OpenCL()).draw(0, sizes)
+        return toys.numbers["m"], toys.fit().values
+
+    given = fit()
+    kernel = Sampler(model, all_values(model, None), OpenCL()).compiled.program.kernel
+    monkeypatch.setattr(opencl_device.Device, "most_numbers", 3)
+    assert lift_numbers(kernel, 3).kernel == kernel
+    for a, b in zip(fit(), given, strict=True):
+        np.testing.assert_allclose(a, b, rtol=SAME_RANDOM_NUMBER)
 
 
 def test_lifted_numbers_are_those_of_the_kernel():
     model = model_of("mass")[0]
     kernel = Sampler(model, all_values(model, {"fsig": 0.21}), Cpu()).compiled.program.kernel
-    lifted = lift_numbers(kernel)
+    lifted = lift_numbers(kernel, 100)
     assert 0.21 in lifted.numbers
     atoms = [a for line in lifted.kernel.per_event.lines for a in line.args if not isinstance(a, str)]
     assert set(atoms) <= PLAIN
@@ -580,3 +596,41 @@ def test_fits_that_take_turns_do_not_disturb_each_other(device, events):
             mf.Likelihood(e.model, {"m": np.linspace(5.1, 6.9, events)}, backend=OpenCL()).value(
                 [p.start for p in e.model.parameters]
             )
+
+
+# how work is divided
+
+
+@pytest.mark.parametrize("option", ["tiles_from", "events_per_item"])
+@pytest.mark.parametrize("kind", ["hessian", "fisher"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_any_division_of_the_work_gives_the_same_sums(device, option, kind, weighted):
+    model, data, x = model_of("mass")
+    weights = np.linspace(0.5, 1.5, len(data["m"])) if weighted else None
+    usual, other = (
+        getattr(mf.Likelihood(model, data, weights=weights, backend=b), kind)(x)
+        for b in (OpenCL(), OpenCL(**{option: 2}))
+    )
+    np.testing.assert_allclose(other, usual, rtol=NUMPY_SUM, atol=NUMPY_SUM * np.abs(usual).max())
+
+
+def test_toys_whose_sums_are_in_tiles_are_fitted_step_by_step(device):
+    model = model_of("mass")[0]
+    usual, other = (
+        mf.toy_study(model, toys=4, events=300, seed=2, backend=b, progress=False)
+        for b in (OpenCL(), OpenCL(tiles_from=2))
+    )
+    assert (np.abs(other.values - usual.values) <= REPEATED * usual.errors).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"events_per_item": 0}, "events_per_item must be from 1 to 512, got 0"),
+        ({"events_per_item": 513}, "events_per_item must be from 1 to 512, got 513"),
+        ({"tiles_from": 0}, "tiles_from must be at least 1, got 0"),
+    ],
+)
+def test_divisions_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(BackendError, match=message):
+        OpenCL(**options)

@@ -25,6 +25,7 @@ from morefit.backend.whole_fit import run_whole_fits
 from morefit.backend.workers import WORKERS, available_cores
 from morefit.errors import BackendError, CompileError
 from morefit.kernel import Frame, Kernel, Precision
+from morefit.kernel.sums import TILES_FROM
 from morefit.render.block import Block
 from morefit.render.launch import ARGUMENTS, BLOCK
 from morefit.render.llvm import Target, render
@@ -113,6 +114,10 @@ class Cpu:
     @property
     def label(self) -> str:
         return self.name
+
+    @property
+    def tiles_from(self) -> int:
+        return TILES_FROM
 
     def compile(self, kernel: Kernel) -> CpuProgram:
         """Compile a kernel, or find it compiled before by this or another process."""

@@ -15,8 +15,11 @@ from morefit.backend.opencl_fit import run_whole_fits
 from morefit.backend.opencl_launch import DeviceColumn, HostColumn, OpenCLLaunch, Sampler
 from morefit.backend.show import show_source
 from morefit.errors import BackendError
-from morefit.kernel import Kernel, Precision
+from morefit.kernel import Frame, Kernel, Precision
+from morefit.kernel.sums import TILES_FROM
 from morefit.render.opencl import Shape, render
+from morefit.render.opencl_fit import Lifted, lift_numbers
+from morefit.render.opencl_sums import MOST_EVENTS
 
 MOST_ITEMS = 512  # in a work-group
 KINDS: dict[Precision, type[np.float64] | type[np.float32]] = {
@@ -30,6 +33,9 @@ class OpenCL:
     """A device that speaks OpenCL, by number or part of its name (default: the first GPU, else any device).
 
     ``work_group`` is the number of work items in a group, a power of two (default: what suits the device).
+    ``events_per_item`` is how many events an item sums before the group adds up (default: by the number of events).
+    ``tiles_from`` is the number of parameters from which the products for a Hessian are added in tiles by the whole
+    group instead of by each item for its events.
     ``memory`` is how many bytes of columns may lie on the device at a time (default: 80 % of what it has); columns
     beyond that stay with the host and are sent in pieces, each time they are used.
     """
@@ -37,6 +43,8 @@ class OpenCL:
     platform: int | str | None = None
     device: int | str | None = None
     work_group: int | None = None
+    events_per_item: int | None = None
+    tiles_from: int = TILES_FROM
     memory: int | None = None
 
     def __post_init__(self) -> None:
@@ -45,6 +53,12 @@ class OpenCL:
             raise BackendError(
                 f"backend 'opencl': work_group must be a power of two up to {MOST_ITEMS}, got {group}"
             )
+        if self.events_per_item is not None and not 1 <= self.events_per_item <= MOST_EVENTS:
+            raise BackendError(
+                f"backend 'opencl': events_per_item must be from 1 to {MOST_EVENTS}, got {self.events_per_item}"
+            )
+        if self.tiles_from < 1:
+            raise BackendError(f"backend 'opencl': tiles_from must be at least 1, got {self.tiles_from}")
         if memory is not None and memory < 1:
             raise BackendError(f"backend 'opencl': memory must be a positive number of bytes, got {memory}")
 
@@ -89,7 +103,14 @@ class OpenCLProgram:
 
     @cached_property
     def source(self) -> str:
-        return render(self.kernel, self.shape)
+        if self.kernel.frame is not Frame.SAMPLE:
+            return render(self.kernel, self.shape)
+        return render(self.lifted.kernel, self.shape, numbers=len(self.lifted.numbers))
+
+    @cached_property
+    def lifted(self) -> Lifted:
+        """What draws, without the numbers it was made for: models at other values have the same text."""
+        return lift_numbers(self.kernel, self.backend.open().most_numbers)
 
     def build(self) -> None:
         """Build the text, or find it built before by this or another process."""
@@ -109,9 +130,11 @@ class OpenCLProgram:
         if not self.compile_seconds:
             self.build()
         return OpenCLLaunch(
-            self.kernel, self.source, self.shape.group, backend.open, columns, events, steps, backend.memory
-        )
+            self.kernel, self.source, self.shape.group, backend.open, columns, events, steps, backend.memory,
+            backend.events_per_item,
+        )  # fmt: skip
 
     def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
         """Draw the events of each set, a toy each, from random numbers that the seed and its number determine."""
-        return Sampler(self.launch((), events, ()), len(parameters)).draw(parameters, seed, first_toy)
+        sampler = Sampler(self.launch((), events, ()), len(parameters), self.lifted.numbers)
+        return sampler.draw(parameters, seed, first_toy)

@@ -19,6 +19,7 @@ from morefit.errors import BackendError, CompileError
 from morefit.render.opencl import Shape
 
 MOST_PROGRAMS = 256  # kept built in this process
+OTHER_ARGUMENTS = 256  # bytes of addresses and sizes that a kernel is given besides numbers to draw with
 
 
 def pyopencl() -> Any:
@@ -153,6 +154,11 @@ class Device:
         """How many items a work-group has unless the user says so; a CPU runs them one after the other."""
         wish = 16 if self.info.kind == "CPU" else 128
         return min(wish, 1 << (int(self.device.max_work_group_size).bit_length() - 1))
+
+    @property
+    def most_numbers(self) -> int:
+        """How many numbers a kernel may be given by value, besides its other arguments."""
+        return (int(self.device.max_parameter_size) - OTHER_ARGUMENTS) // 8
 
     def shape(self, group: int | None) -> Shape:
         """Divide the work into groups of the items wished for, or of what suits the device."""

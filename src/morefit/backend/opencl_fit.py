@@ -40,9 +40,11 @@ def run_whole_fits(
 ) -> Array | None:
     """Fit a toy for each size; return the rows that the last step wrote, and three words of report.
 
-    None if the events are given, but not on the device.
+    None if the events are given, but not on the device, or if the sums are made in tiles.
     """
-    if not all(isinstance(column, DeviceColumn) and column.first == 0 for column in job.given):
+    if job.sums.kernel.outer or not all(
+        isinstance(column, DeviceColumn) and column.first == 0 for column in job.given
+    ):
         return None
     results = np.empty((len(sizes), job.told + 3))
     # its size alone decides how a toy is fitted, so that it has the same bits in any company
@@ -113,7 +115,7 @@ class FitRunner:
             self.group, self.large, job.observables, job.derived, job.row_names, job.told, job.first_sum, job.status,
             job.places, job.most_steps,
         )  # fmt: skip
-        sampler = lift_numbers(job.sampler.kernel) if job.sampler else None
+        sampler = lift_numbers(job.sampler.kernel, self.device.most_numbers) if job.sampler else None
         derive = job.derive.kernel if job.derive else None
         source = find_text(sampler, derive, job.sums.kernel, job.step.kernel, shape)
         show_source(source)

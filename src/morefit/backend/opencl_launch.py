@@ -76,19 +76,21 @@ class Piece:
     high: int
 
 
-def block_sizes(kind: str, group: int, sizes: Integers) -> Integers:
+def block_sizes(kind: str, group: int, sizes: Integers, each: int | None = None) -> Integers:
     """Return how many events a group takes of each set; its own size alone decides, so results have the same bits.
 
     Adding up the items of a group costs about as much as a few events each; so many events make large blocks,
-    but never so large that part of the device is idle.
+    but never so large that part of the device is idle. ``each`` is what a user wants for an item.
     """
+    if each is not None:
+        return np.full(len(sizes), group * each)
     if kind == "CPU":
         return np.full(len(sizes), min(CPU_BLOCK, MOST_EVENTS * group))
     return group * np.clip(sizes // (group * GROUPS_WANTED), FEWEST_EVENTS, MOST_EVENTS)
 
 
 def list_blocks(
-    kind: str, group: int, events: Events, sets: int, least: int
+    kind: str, group: int, events: Events, sets: int, least: int, wanted: int | None = None
 ) -> tuple[np.ndarray[Any, Any], Integers]:
     """List the blocks of all sets in the order of their events; also the first block of each set, by its place.
 
@@ -96,7 +98,7 @@ def list_blocks(
     """
     sizes = events.sizes(sets)
     starts = np.broadcast_to(events.starts, (sets,))
-    each = -(-block_sizes(kind, group, sizes) // least) * least
+    each = -(-block_sizes(kind, group, sizes, wanted) // least) * least
     blocks, first = cut_blocks(sizes, each, starts)
     return blocks[np.argsort(blocks["begin"], kind="stable")], first
 
@@ -134,9 +136,11 @@ class OpenCLLaunch:
     def __init__(
         self, kernel: Kernel, source: str, group: int, open_device: Callable[[], Device],
         columns: tuple[DeviceColumn | HostColumn, ...], events: Events, steps: tuple[int, ...], memory: int | None,
+        each: int | None,
     ) -> None:  # fmt: skip
         self.kernel, self.source, self.group, self.open = kernel, source, group, open_device
         self.columns, self.events, self.steps, self.memory = columns, events, steps, memory
+        self.each = each  # events of an item, if a user wants so many
         self.device = open_device()
         if any(isinstance(c, DeviceColumn) and c.device is not self.device for c in columns):
             raise BackendError(
@@ -220,7 +224,9 @@ class Workspace:
     def prepare_to_run(self, launch: OpenCLLaunch) -> None:
         """Make buffers and set arguments."""
         least = least_block(self.kernel, self.group)
-        blocks, first = list_blocks(self.device.info.kind, self.group, launch.events, self.sets, least)
+        blocks, first = list_blocks(
+            self.device.info.kind, self.group, launch.events, self.sets, least, launch.each
+        )
         self.pieces = tuple(cut_pieces(blocks, self.most_events())) if self.in_pieces() else ()
         self.tasks = len(blocks)
         self.blocks = self.device.send(blocks)
@@ -411,6 +417,10 @@ class Sampler(Workspace):
 
     function = "sample"
 
+    def __init__(self, launch: OpenCLLaunch, sets: int, numbers: tuple[float, ...]) -> None:
+        self.numbers = (np.array(numbers),) if numbers else ()
+        super().__init__(launch, sets)
+
     def finish_arguments(self) -> None:
         self.report = np.zeros(2, np.int32)
         self.told = self.device.send(self.report)
@@ -426,7 +436,7 @@ class Sampler(Workspace):
         return 8 * self.kernel.outputs
 
     def others(self, piece: Piece) -> tuple[Any, ...]:
-        return (self.seed, self.toy, self.told, np.int64(-piece.low), *self.rows)
+        return (self.seed, self.toy, self.told, np.int64(-piece.low), *self.numbers, *self.rows)
 
     def draw(self, parameters: Array, seed: int, first_toy: int) -> Drawn:
         self.seed, self.toy = np.uint64(seed), np.uint64(first_toy)

@@ -14,6 +14,7 @@ from morefit.backend.philox import Counted
 from morefit.backend.xoshiro import Streams
 from morefit.expr import MEANING, Op
 from morefit.kernel import Arith, Atom, Body, Frame, Kernel, Precision, Reduce
+from morefit.kernel.sums import TILES_FROM
 from morefit.render.sample import MOST_DRAWS, calls_needed, place_of, takes_streams
 
 STEPS: dict[Op | Arith, Any] = dict(MEANING) | {
@@ -62,6 +63,10 @@ class Reference:
     @property
     def label(self) -> str:
         return self.name
+
+    @property
+    def tiles_from(self) -> int:
+        return TILES_FROM
 
     def compile(self, kernel: Kernel) -> ReferenceProgram:
         return ReferenceProgram(kernel)

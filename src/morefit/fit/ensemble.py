@@ -178,11 +178,16 @@ class Toys:
         names = [o.name for o in self.ensemble.model.observables]
         return Columns.uploaded(dict(zip(names, self.drawn.columns, strict=True)), self.ensemble.settings)
 
+    @cached_property
+    def numbers(self) -> dict[str, Array]:
+        """The events as numpy knows them, read once: what lies on a device is copied from there each time."""
+        names = [o.name for o in self.ensemble.model.observables]
+        return {n: c.values for n, c in zip(names, self.drawn.columns, strict=True)}
+
     def dataset(self, toy: int) -> Dataset:
         """Return the events of one toy, counted from the first of these."""
         low, high = int(self.events.starts[toy]), int(self.events.stops[toy])
-        names = [o.name for o in self.ensemble.model.observables]
-        return Dataset({n: c.values[low:high] for n, c in zip(names, self.drawn.columns, strict=True)})
+        return Dataset({n: c[low:high] for n, c in self.numbers.items()})
 
     def one(self, toy: int) -> Toys:
         """Return one toy alone."""

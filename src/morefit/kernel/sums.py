@@ -28,7 +28,9 @@ from morefit.rewrite.simplify import normalise, simplifier
 
 LARGEST = sys.float_info.max
 SMALLEST = sys.float_info.min  # of the normal numbers
-FEW = 12  # parameters; for more the products of first derivatives are summed in tiles
+TILES_FROM = (
+    13  # parameters on: the products of first derivatives are summed in tiles, unless a backend knows better
+)
 WEIGHT = column("weight of the event")  # the column that carries weights; no user's name has spaces
 
 
@@ -148,8 +150,8 @@ def factors_of(node: Expr) -> list[Expr]:
 class Assembler:
     """Turns the terms of the loop into the results it sums."""
 
-    def __init__(self, request: Request, terms: Sequence[Expr]) -> None:
-        self.request = request
+    def __init__(self, request: Request, terms: Sequence[Expr], tiles_from: int = TILES_FROM) -> None:
+        self.request, self.tiles_from = request, tiles_from
         self.count = len(request.parameters)
         length = len(terms) // self.parts(terms)
         parts = [self.part(terms[k : k + length]) for k in range(0, len(terms), length)]
@@ -200,7 +202,7 @@ class Assembler:
         if self.request.order > 0:
             rows += [(1 + i, Reduce.ADD, product(self.weight, g)) for i, g in enumerate(self.gradient())]
         if self.request.order > 1:
-            in_tiles = self.count > FEW and len(self.inner) == 1
+            in_tiles = self.count >= self.tiles_from and len(self.inner) == 1
             rows += self.hessian_rows(in_tiles)
             if in_tiles:
                 left = self.inner[0].first
@@ -241,7 +243,7 @@ class Assembler:
 
     def fisher(self) -> Assembled:
         slopes = tuple(product(self.weight, g) for g in self.gradient())
-        if self.count > FEW:
+        if self.count >= self.tiles_from:
             return Assembled((), (), outer=slopes)
         pairs = [product(slopes[i], slopes[j]) for i in range(self.count) for j in range(i + 1)]
         kept = [(k, pair) for k, pair in enumerate(pairs) if pair is not ZERO]

@@ -2,14 +2,14 @@
 
 The text of a kernel has a function ``prepare`` (an item a set) and one for its frame. ``sums`` leaves the partial
 results of each block, which ``combine`` (a group a set) adds in a fixed order and turns into outputs. Where every set
-is small, ``evaluate`` does all of that in one launch, a group a set.
+is small, ``evaluate`` does all of that in one launch, a group a set. The numbers that ``sample`` draws with may be
+arguments, so that one text serves many true values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from morefit.kernel import Frame, Kernel, Precision
 from morefit.render.cstyle import OPENCL, Dialect, Names, body_lines, helpers, indented, used_names
@@ -31,9 +31,9 @@ from morefit.render.philox import BUMPS, MULTIPLIERS, ROUNDS
 from morefit.render.sample import MOST_DRAWS, calls_needed, place_of, takes_streams
 from morefit.render.streams import GOLDEN, HALF_BYTES, STREAMS, TABLE
 
-EMPTY: Mapping[str, str] = MappingProxyType({})
 STREAMS_BEFORE = f"(ulong)block.event / {BLOCK} * {STREAMS}"  # those of the events of a set before a block
 MOST_GIVEN = 64  # parameters that one launch may be given as an argument
+NUMBER = "number "  # the names of the numbers that a text is given
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ def can_evaluate(kernel: Kernel) -> bool:
     return kernel.frame is Frame.SUM and not kernel.outer and len(kernel.parameters) <= MOST_GIVEN
 
 
-def render(kernel: Kernel, shape: Shape, dialect: Dialect = OPENCL) -> str:
-    """Write a kernel as text."""
-    return Source(kernel, shape, dialect).text()
+def render(kernel: Kernel, shape: Shape, dialect: Dialect = OPENCL, numbers: int = 0) -> str:
+    """Write a kernel as text, which is given so many numbers to draw with."""
+    return Source(kernel, shape, dialect, numbers=numbers).text()
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ class Source:
     shape: Shape
     dialect: Dialect
     tables: str = "t"  # what the names of tables begin with
+    numbers: int = 0  # given to draw with
 
     def text(self) -> str:
         kernel, d = self.kernel, self.dialect
@@ -92,6 +93,7 @@ class Source:
             "",
             *TASK.splitlines(),
             "",
+            *self.number_type(),
             *helpers((kernel.per_call, kernel.per_event)),
             *(self.prepare() if kernel.per_call.results else []),
             *frame(),
@@ -255,10 +257,18 @@ class Source:
         """Choose the generator that the columns are named after."""
         return GENERATORS[takes_streams(self.kernel.columns)]
 
-    def draw_lines(self, numbers: Mapping[str, str] = EMPTY) -> list[str]:
-        """Draw candidates for an event until one is accepted: x0, x1, ...; some numbers may be given by name."""
+    def number_type(self) -> list[str]:
+        """Say what the numbers are that are given to draw with."""
+        kind = f"typedef struct {{ double number[{self.numbers}]; }} all_numbers;  // to draw with"
+        return [kind] if self.numbers else []
+
+    def number_arguments(self) -> list[str]:
+        return ["const all_numbers numbers"] if self.numbers else []
+
+    def draw_lines(self) -> list[str]:
+        """Draw candidates for an event until one is accepted: x0, x1, ..."""
         kernel, names = self.kernel, self.names
-        names.known |= numbers
+        names.known |= {f"{NUMBER}{k}": f"numbers.number[{k}]" for k in range(self.numbers)}
         calls, used = calls_needed(kernel), used_names(kernel.per_event)
         body = body_lines(kernel.per_event, names, "double")
         *found, accept, above = (names.atom(a) for a in kernel.per_event.results)
@@ -312,7 +322,7 @@ class Source:
         others = [
             f"const {d.word} seed, const {d.word} first_toy, {d.memory}int *report, const long out_first"
         ]
-        others += [f"{d.memory}double *out{k}" for k in range(kernel.outputs)]
+        others += [*self.number_arguments(), *(f"{d.memory}double *out{k}" for k in range(kernel.outputs))]
         lines = [
             *self.head(), f"const {d.word} toy = first_toy + set;", "int overs = 0, fails = 0;",
             *self.draw_loop(loop, STREAMS_BEFORE), *self.report(),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from morefit.expr import Table
 from morefit.kernel import Body, Kernel, Line
 from morefit.render.cstyle import OPENCL, Dialect, Names, body_lines, helpers, indented
-from morefit.render.opencl import STREAMS_BEFORE, Shape, Source
+from morefit.render.opencl import NUMBER, STREAMS_BEFORE, Shape, Source
 from morefit.render.opencl_sums import (
     FINISHED,
     Combine,
@@ -30,7 +30,6 @@ from morefit.render.opencl_sums import (
 from morefit.render.sample import takes_streams
 from morefit.render.streams import TABLE
 
-NUMBER = "number "  # the names of the numbers that a text is given
 PLAIN = frozenset({0.0, 0.5, 1.0, -1.0, 2.0})  # numbers that belong to a formula rather than to values
 
 
@@ -59,8 +58,8 @@ class Lifted:
     tables: tuple[Table, ...]
 
 
-def lift_numbers(kernel: Kernel) -> Lifted:
-    """Give names to the numbers and tables in a kernel's lines."""
+def lift_numbers(kernel: Kernel, most: int) -> Lifted:
+    """Give names to the numbers and tables in a kernel's lines, unless there are more numbers than may be given."""
     found: list[float] = []
     tables = {t.name: t.name if t.name == TABLE else f"table {k}" for k, t in enumerate(kernel.tables)}
 
@@ -74,6 +73,8 @@ def lift_numbers(kernel: Kernel) -> Lifted:
 
     lines = tuple(Line(x.target, x.op, tuple(map(name, x.args))) for x in kernel.per_event.lines)
     results = tuple(map(name, kernel.per_event.results))
+    if len(found) > most:
+        return Lifted(kernel, (), kernel.tables)
     named = tuple(Table(new, b"") for new in tables.values())
     return Lifted(replace(kernel, per_event=Body(lines, results), tables=named), tuple(found), kernel.tables)
 
@@ -96,27 +97,32 @@ class FitSource:
 
     def text(self) -> str:
         d = self.dialect
-        drawing = self.sampler.kernel if self.sampler else None
-        bodies = [k.per_event for k in (drawing, self.derive, self.sums, self.step) if k]
+        drawing = self.drawing
+        kernels = (self.sampler.kernel if self.sampler else None, self.derive, self.sums, self.step)
+        bodies = [k.per_event for k in kernels if k]
         bodies += [self.sums.per_call]
-        numbers = len(self.sampler.numbers) if self.sampler else 0
         return "\n".join([
             f"// whole fit of {len(self.shape.places)} parameters in {d.name}",
             d.prologue,
             f"#define GROUP {self.shape.group}  // work items in a group",
             "typedef double real;",
-            *([f"typedef struct {{ double number[{numbers}]; }} all_numbers;  // to draw with"] if numbers else []),
+            *(drawing.number_type() if drawing else []),
             "// a block of the events of a toy; its place is where its partial sums go",
             "typedef struct { long begin, event; int set, count, place, unused; } block_of_events;",
             "",
             *helpers(bodies),
-            *(self.source(drawing).generator_text() if drawing else []),
+            *(drawing.generator_text() if drawing else []),
             *sum_functions(self.sums, d),
             *(self.large_fit() if self.shape.large else self.small_fit()),
         ])  # fmt: skip
 
-    def source(self, kernel: Kernel, tables: str = "t") -> Source:
-        return Source(kernel, Shape(self.shape.group), self.dialect, tables)
+    def source(self, kernel: Kernel, tables: str = "t", numbers: int = 0) -> Source:
+        return Source(kernel, Shape(self.shape.group), self.dialect, tables, numbers)
+
+    @property
+    def drawing(self) -> Source | None:
+        """What writes the lines that draw, if events are drawn."""
+        return self.source(self.sampler.kernel, numbers=len(self.sampler.numbers)) if self.sampler else None
 
     @property
     def group_sum(self) -> GroupSum:
@@ -133,13 +139,12 @@ class FitSource:
     # what functions are given
 
     def draw_arguments(self) -> list[str]:
-        m, d = self.dialect.memory, self.dialect
-        if self.sampler is None:
+        m, d, drawing = self.dialect.memory, self.dialect, self.drawing
+        if drawing is None:
             given = [f"{m}const double *given{k}" for k in range(len(self.shape.observables))]
             return [f"{m}const long *starts", *given]
-        numbers = ["const all_numbers numbers"] if self.sampler.numbers else []
-        tables = self.source(self.sampler.kernel).table_arguments()
-        return [f"const {d.word} seed, const {d.word} first_toy, {m}const int *toys", *numbers, *tables]
+        others = (*drawing.number_arguments(), *drawing.table_arguments())
+        return [f"const {d.word} seed, const {d.word} first_toy, {m}const int *toys", *others]
 
     def sum_arguments(self) -> list[str]:
         return [
@@ -304,18 +309,15 @@ class FitSource:
         """Draw the events or take given ones, compute what depends on them alone, and report what went wrong."""
         observables, load = self.shape.observables, self.load
         kept = [f"{load[name]} = x{k};" for k, name in enumerate(observables)]
-        if self.sampler is None:
+        source = self.drawing
+        if source is None:
             taken = [
                 f"const double x{k} = given{k}[starts[index] + {event}];" for k in range(len(observables))
             ]
             inside = [*taken, *kept, *self.derive_lines(load)]
             return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
-        source = self.source(self.sampler.kernel)
-        drawn = source.draw_lines(
-            {f"{NUMBER}{k}": f"numbers.number[{k}]" for k in range(len(self.sampler.numbers))}
-        )
         inside = [
-            f"const long event = {event};", *drawn, *kept, *self.derive_lines(load), "overs += over;", "fails += !accepted;",
+            f"const long event = {event};", *source.draw_lines(), *kept, *self.derive_lines(load), "overs += over;", "fails += !accepted;",
         ]  # fmt: skip
         count = self.dialect.count_up.format
         return [
