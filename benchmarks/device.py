@@ -163,6 +163,7 @@ def main() -> None:
             )
 
     scale = 1000 if options.small else 1
+    time_sums("mass", 1_000, 5_000)  # wakes the device up
     keep(check_reference())
     for name in MODELS:
         for events in (1_000, 1_000_000 // scale, 100_000_000 // scale):

@@ -76,7 +76,7 @@ class OpenCL:
 
     def compile(self, kernel: Kernel) -> OpenCLProgram:
         """Return a program; it is built when it is first used, for drivers are slow and whole fits do without it."""
-        return OpenCLProgram(kernel, self.open().shape(self.work_group), self)
+        return OpenCLProgram(kernel, self.open().shape(self.work_group, bool(kernel.outer)), self)
 
     def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
         """Draw and fit a toy for each size."""

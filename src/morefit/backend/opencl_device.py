@@ -160,9 +160,11 @@ class Device:
         """How many numbers a kernel may be given by value, besides its other arguments."""
         return (int(self.device.max_parameter_size) - OTHER_ARGUMENTS) // 8
 
-    def shape(self, group: int | None) -> Shape:
-        """Divide the work into groups of the items wished for, or of what suits the device."""
+    def shape(self, group: int | None, tiles: bool) -> Shape:
+        """Divide the work into groups of the items wished for, or of what suits the device and sums in tiles."""
         items = group or self.group
+        if tiles and group is None and self.info.kind != "CPU":
+            items = min(2 * items, int(self.device.max_work_group_size))
         if items > self.device.max_work_group_size:
             raise BackendError(
                 f"backend 'opencl': work_group must be at most {self.device.max_work_group_size} on"
@@ -188,16 +190,20 @@ class Device:
         """Turn what the driver says into errors of ours."""
         try:
             yield
-        except self.cl.MemoryError as error:
-            raise BackendError(
+        except self.cl.Error as error:
+            raise self.failed(doing, error) from error
+
+    def failed(self, doing: str, error: Exception) -> BackendError:
+        """Say what the driver said, and what to do."""
+        if isinstance(error, self.cl.MemoryError):
+            return BackendError(
                 f"backend 'opencl': {self.info.name} ran out of memory while {doing}; it has"
                 f" {self.info.memory / 2**30:.1f} GB: use fewer events or sets at a time, or backend='cpu'"
-            ) from error
-        except self.cl.Error as error:
-            forget(self)  # its context may be lost; whoever comes next opens a new one
-            raise BackendError(
-                f"backend 'opencl': {self.info.name} failed while {doing}: {error}; try again, or use backend='cpu'"
-            ) from error
+            )
+        forget(self)  # its context may be lost; whoever comes next opens a new one
+        return BackendError(
+            f"backend 'opencl': {self.info.name} failed while {doing}: {error}; try again, or use backend='cpu'"
+        )
 
     def allocate(self, size: int) -> Any:
         """Make room for so many bytes."""
@@ -225,8 +231,10 @@ class Device:
     def read(self, buffer: Any, numbers: np.ndarray[Any, Any], first: int = 0) -> None:
         """Wait for all that was asked for, and copy a buffer, from some byte on, into an array."""
         if numbers.size:
-            with self.watched("running a kernel"):
+            try:  # not ``watched``, which takes longer than the rest of a small evaluation's Python
                 self.cl.enqueue_copy(self.queue, numbers, buffer, src_offset=first)
+            except self.cl.Error as error:
+                raise self.failed("running a kernel", error) from error
 
     def finish(self) -> None:
         """Wait for all that was asked for."""
@@ -235,8 +243,10 @@ class Device:
 
     def run(self, kernel: Any, size: int, group: int) -> None:
         """Start a kernel on so many items, whose arguments are set."""
-        with self.watched("starting a kernel"):
+        try:
             self.cl.enqueue_nd_range_kernel(self.queue, kernel, (size,), (group,))
+        except self.cl.Error as error:
+            raise self.failed("starting a kernel", error) from error
 
     def build(self, source: str) -> Any:
         """Return a program for a text: from this process, from disk, or built now."""

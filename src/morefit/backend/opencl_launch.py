@@ -18,7 +18,7 @@ from morefit.render.opencl_sums import MOST_EVENTS, words_of
 MOST_KEPT = 1 << 25  # bytes; larger workspaces are not kept between calls
 CPU_BLOCK = 4096  # events that a group takes on a CPU
 FEWEST_EVENTS = 8  # for an item of a GPU
-GROUPS_WANTED = 4096  # at least, to keep a large GPU busy
+GROUPS_WANTED = 2048  # at least, to keep a large GPU busy
 ALONE = 16  # events an item may take where one group does a whole set
 PARTS = 4  # of the memory for columns, one is used for what is sent in pieces
 
