@@ -200,3 +200,25 @@ def test_apply_takes_numbers():
 def test_a_notebook_shows_latex():
     assert (x / y)._repr_latex_() == r"$\frac{x}{y}$"
     assert isinstance(x, Expr)
+
+
+def test_conditions_are_joined_as_in_numpy():
+    x, y = column("x"), column("y")
+    values = {"x": np.array([0.0, 1.0, 2.0, 3.0]), "y": np.array([0.0, 5.0, 0.0, 5.0])}
+    for formula, expected in [
+        ((x > 0.5) & (x < 2.5), [0, 1, 1, 0]),
+        ((x < 0.5) | (y > 1), [1, 1, 0, 1]),
+        (~(x < 1.5), [0, 0, 1, 1]),
+        ((x > 0.5) & ((y > 1) | (x > 1.5)) & ~(x > 2.5), [0, 1, 1, 0]),
+    ]:
+        np.testing.assert_array_equal(evaluate(formula, values), expected)
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda x: x & 4, lambda x: (x > 1) | x, lambda x: ~x, lambda x: 1.5 & (x > 1)]
+)
+def test_numbers_are_not_taken_for_bits(wrong):
+    with pytest.raises(
+        ModelError, match=r"&, \| and ~ join comparisons such as \(x > 1\); put them in brackets"
+    ):
+        wrong(column("x"))

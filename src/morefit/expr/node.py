@@ -81,6 +81,21 @@ class Quantity(ABC):
     def __ge__(self, other: Operand) -> Expr:
         return build(less_equal, other, self)
 
+    def __and__(self, other: Operand) -> Expr:
+        return build(both, self, other)
+
+    def __rand__(self, other: Operand) -> Expr:
+        return build(both, other, self)
+
+    def __or__(self, other: Operand) -> Expr:
+        return build(either, self, other)
+
+    def __ror__(self, other: Operand) -> Expr:
+        return build(either, other, self)
+
+    def __invert__(self) -> Expr:
+        return make(Op.EQUAL, (condition(self.expr), ZERO))
+
     def __bool__(self) -> NoReturn:
         raise ModelError(
             f"expression '{to_text(self.expr, LINE)}': has no truth value; choose between two expressions with"
@@ -274,8 +289,31 @@ def not_equal(a: Expr, b: Expr) -> Expr:
 
 def truth(a: Expr) -> Expr:
     """Return 1 where an expression is not zero; comparisons, and their products and maxima, are so already."""
-    parts = a.args if a.op in (Op.MUL, Op.MAX) else (a,)
-    return a if all(part.op in COMPARISONS for part in parts) else not_equal(a, ZERO)
+    parts = [a]
+    while parts:
+        part = parts.pop()
+        if part.op in (Op.MUL, Op.MAX):
+            parts += part.args
+        elif part.op not in COMPARISONS and part not in (ZERO, ONE):  # of numbers a comparison is a number
+            return not_equal(a, ZERO)
+    return a
+
+
+def condition(a: Expr) -> Expr:
+    """Refuse what is not a comparison, or some joined: numbers must not be taken for bits."""
+    if truth(a) is not a:
+        raise ModelError(
+            f"expression '{to_text(a, LINE)}': &, | and ~ join comparisons such as (x > 1); put them in brackets"
+        )
+    return a
+
+
+def both(a: Expr, b: Expr) -> Expr:
+    return multiply(condition(a), condition(b))
+
+
+def either(a: Expr, b: Expr) -> Expr:
+    return make(Op.MAX, (condition(a), condition(b)))
 
 
 def add_all(*terms: Operand) -> Expr:
