@@ -20,12 +20,8 @@ FIRST = {"cpu", "width-1", "reference"}  # the others try these: vectors, no vec
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Call slow what takes seconds to compile and tells little more; leave out what takes minutes."""
-    endless = [item for item in items if item.path.parent == FOLDER and chosen_of(item) == ("many", "opencl")]
-    if endless:  # 1 953 sums in OpenCL, which PoCL builds for minutes on a CPU
-        config.hook.pytest_deselected(items=endless)
-        items[:] = [item for item in items if item not in endless]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Call slow what takes seconds to compile and tells little more."""
     for item in items:
         if item.path.parent != FOLDER:
             continue
