@@ -23,9 +23,12 @@ settings.load_profile("morefit")
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory):
-    """Keep compiled kernels of the tests away from the user's own."""
+    """Keep compiled kernels of the tests away from the user's own; workers of one run share them."""
     before = os.environ.get("MOREFIT_CACHE_DIR")
-    os.environ["MOREFIT_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    own = tmp_path_factory.getbasetemp()
+    os.environ["MOREFIT_CACHE_DIR"] = str(
+        (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "cache"
+    )
     yield
     if before is None:
         del os.environ["MOREFIT_CACHE_DIR"]
