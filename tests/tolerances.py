@@ -54,6 +54,10 @@ TOTAL_YIELD = (
 
 # errors of fits in compiled code against the inverse of the exact Hessian at the same point
 EXACT_ERRORS = 1e-6
+SAME_TOY = 1e-6  # of an error: the same toy fitted by the same steps, but for roundings, on another backend
+HARDLY_MEASURED = (
+    1e-4  # relative, of errors: the inverse of an all but singular Hessian, after other roundings
+)
 SAME_STEP = 1e-9  # relative: a Newton step in another order, with Hessians that are far from well conditioned
 
 # OpenCL: the same random number through the same formula, whose functions are right to a few units only

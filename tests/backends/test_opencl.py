@@ -199,7 +199,7 @@ def test_work_groups_are_powers_of_two(group):
 
 
 def test_text_that_does_not_build_is_shown(device, monkeypatch):
-    monkeypatch.setattr(opencl, "render", lambda kernel, shape: "__kernel void prepare() { nonsense; }")
+    monkeypatch.setattr(opencl, "render", lambda *_, **__: "__kernel void prepare() { nonsense; }")
     program = OpenCL().compile(sampling_kernel())
     with pytest.raises(CompileError, match="refused the text") as caught:
         program.sample(np.empty((1, 0)), Events.slices([10]), 1, 0)
@@ -235,6 +235,7 @@ def test_the_backend_can_be_pickled(device):
 
 def test_a_program_is_built_once_and_found_on_disk(device, monkeypatch, tmp_path, nothing_open):
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(opencl_device, "KEEPS_ITS_OWN", frozenset())
     built = []
     real = opencl_device.Device.from_source
     monkeypatch.setattr(opencl_device.Device, "from_source", lambda *args: built.append(1) or real(*args))
@@ -247,6 +248,15 @@ def test_a_program_is_built_once_and_found_on_disk(device, monkeypatch, tmp_path
     program = OpenCL().compile(kernel)
     assert len(built) == 1
     program.sample(np.empty((1, 0)), Events.slices([10]), 1, 0)
+
+
+def test_a_driver_that_keeps_programs_itself_is_not_asked_for_them(
+    device, monkeypatch, tmp_path, nothing_open
+):
+    monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(opencl_device, "KEEPS_ITS_OWN", frozenset({OpenCL().open().info.platform_name}))
+    OpenCL().compile(sampling_kernel()).build()
+    assert list(tmp_path.glob("*.o")) == []
 
 
 def test_a_binary_that_the_driver_refuses_is_built_anew(device, monkeypatch, tmp_path, nothing_open):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morefit.backend import Cpu
+from morefit.backend import Cpu, cpu
 from morefit.cli import mass_model
 from morefit.fit.ensemble import ANOTHER_START, MINUIT, NEWTON, SHIFTS, BatchFit, Ensemble
 
@@ -14,6 +14,15 @@ FAR = {"mu": 5.43, "sigma": 0.0412, "alpha": 2.0, "fsig": 0.15}  # some fits los
 def ensemble():
     model = mass_model()
     return Ensemble(model, model, {p.name: p.start for p in model.parameters}, FAR, 11, Cpu(threads=1))
+
+
+def test_issue_events_are_read_once_for_all_toys(ensemble, monkeypatch):
+    """This used to copy the events of all toys from the device for each toy."""
+    reads, plain = [], cpu.Column.values.fget
+    monkeypatch.setattr(cpu.Column, "values", property(lambda column: reads.append(1) or plain(column)))
+    toys = ensemble.draw(0, np.array([5, 0, 7]))
+    assert [len(toys.dataset(k)) for k in range(3)] == [5, 0, 7]
+    assert len(reads) == 1  # column
 
 
 def test_a_toy_that_is_fitted_again_takes_the_lowest_of_its_starts(ensemble):

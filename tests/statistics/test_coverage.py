@@ -6,7 +6,7 @@ import pytest
 import morefit as mf
 from tolerances import PULL_SIGMAS
 
-TOYS, EVENTS = 300, 500
+EVENTS = 500
 TRUTH = {"mu": 5.28, "sigma": 0.06, "fsig": 0.3, "alpha": -1.0}
 
 
@@ -28,10 +28,10 @@ def toy(rng):
 
 
 @pytest.fixture(scope="module")
-def results():
+def results(backend, sizes):
     rng = np.random.default_rng(20261115)
     model = mass()
-    return [mf.fit(model, toy(rng)) for _ in range(TOYS)]
+    return [mf.fit(model, toy(rng), backend=backend) for _ in range(sizes.single_fits)]
 
 
 @pytest.mark.slow
@@ -44,8 +44,8 @@ def test_all_fits_are_valid(results):
 def test_pulls_are_standard_normal(results, name):
     pulls = np.array([(r.values[name] - TRUTH[name]) / r.errors[name] for r in results])
     spread = pulls.std(ddof=1)
-    assert abs(pulls.mean()) < PULL_SIGMAS * spread / np.sqrt(TOYS)
-    assert abs(spread - 1) < PULL_SIGMAS / np.sqrt(2 * TOYS)
+    assert abs(pulls.mean()) < PULL_SIGMAS * spread / np.sqrt(len(results))
+    assert abs(spread - 1) < PULL_SIGMAS / np.sqrt(2 * len(results))
 
 
 @pytest.mark.slow
@@ -53,4 +53,4 @@ def test_pulls_are_standard_normal(results, name):
 def test_intervals_cover_as_often_as_they_say(results, name):
     inside = np.mean([abs(r.values[name] - TRUTH[name]) < r.errors[name] for r in results])
     expected = 0.6827
-    assert abs(inside - expected) < PULL_SIGMAS * np.sqrt(expected * (1 - expected) / TOYS)
+    assert abs(inside - expected) < PULL_SIGMAS * np.sqrt(expected * (1 - expected) / len(results))

@@ -7,8 +7,6 @@ import morefit as mf
 from morefit.intervals import feldman_cousins, feldman_cousins_gaussian, feldman_cousins_poisson, neyman_belt
 from tolerances import PULL_SIGMAS
 
-TOYS = 20_000
-
 
 def gaussian(events):
     """Return a Gaussian of known width, so wide that the mean of so many events has unit error."""
@@ -31,10 +29,12 @@ def check_end(end, error, expected, slack=0.0):
 @pytest.mark.slow
 @pytest.mark.parametrize("events", [1, 4])
 @pytest.mark.parametrize(("mean", "stop"), [(2.6, 5.0), (1.0, 3.2), (-1.0, 1.6)])
-def test_a_bounded_gaussian_has_the_intervals_of_the_exact_belt(mean, stop, events):
-    values = np.linspace(0.0, stop, 21)
+def test_a_bounded_gaussian_has_the_intervals_of_the_exact_belt(mean, stop, events, backend, sizes):
+    values = np.linspace(0.0, stop, sizes.scanned)
     data = {"x": mean + np.linspace(-1, 1, events) * (events > 1)}
-    found = feldman_cousins(gaussian(events), data, "mu", values, toys=TOYS, seed=11)
+    found = feldman_cousins(
+        gaussian(events), data, "mu", values, toys=sizes.constructed, seed=11, backend=backend
+    )
     low, high = feldman_cousins_gaussian(mean)
     interval = found.interval()
     assert not found.invalid.any()
@@ -45,13 +45,12 @@ def test_a_bounded_gaussian_has_the_intervals_of_the_exact_belt(mean, stop, even
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "background"), [(6, 3.0), (10, 0.5)])
-def test_counting_has_the_intervals_of_the_exact_belt(n, background):
+def test_counting_has_the_intervals_of_the_exact_belt(n, background, backend, sizes):
     low, high = feldman_cousins_poisson(n, background, non_increasing=False)
     spacing = 0.05
     values = [end + spacing * k for end in (low, high) for k in (-2.5, -1.5, -0.5, 0.5, 1.5, 2.5)]
-    found = feldman_cousins(
-        counting(background), {"x": np.linspace(0.1, 0.9, n)}, "s", values, toys=TOYS, seed=12
-    )
+    model, data = counting(background), {"x": np.linspace(0.1, 0.9, n)}
+    found = feldman_cousins(model, data, "s", values, toys=sizes.constructed, seed=12, backend=backend)
     interval = found.interval()
     assert not found.invalid.any()
     # counts are whole, so p-values jump somewhere between two tested values
@@ -60,7 +59,7 @@ def test_counting_has_the_intervals_of_the_exact_belt(n, background):
 
 
 @pytest.mark.slow
-def test_p_values_at_the_truth_are_uniform():
+def test_p_values_at_the_truth_are_uniform(backend, sizes):
     from scipy import stats
 
     x = mf.Observable("x", 0.0, 10.0)
@@ -68,18 +67,25 @@ def test_p_values_at_the_truth_are_uniform():
     signal = mf.Gaussian(x, mean, mf.Parameter("sigma", 0.5, fixed=True))
     model = mf.Sum([signal, mf.Exponential(x, slope)], fractions=[mf.Parameter("fraction", 0.3, 0.0, 1.0)])
     found = [
-        feldman_cousins(model, data, "fraction", [0.3], toys=500, seed=100 + k)
-        for k, data in enumerate(mf.generate(model, [200] * 100, seed=13))
+        feldman_cousins(model, data, "fraction", [0.3], toys=sizes.judged, seed=100 + k, backend=backend)
+        for k, data in enumerate(mf.generate(model, [200] * sizes.uniform, seed=13, backend=backend))
     ]
     assert stats.kstest([one.p_values[0] for one in found], "uniform").pvalue > 1e-3
 
 
 @pytest.mark.slow
-def test_a_belt_covers_as_often_as_it_says():
+def test_a_belt_covers_as_often_as_it_says(backend, sizes):
     model = gaussian(4)
-    belt = neyman_belt(model, "mu", np.linspace(0.0, 12.0, 25), events=4, toys=TOYS, seed=14)
-    observed = [
-        float(np.mean(data["x"])) for data in mf.generate(model, [4] * 2000, values={"mu": 6.0}, seed=15)
-    ]
+    belt = neyman_belt(
+        model,
+        "mu",
+        np.linspace(0.0, 12.0, sizes.belts),
+        events=4,
+        toys=sizes.constructed,
+        seed=14,
+        backend=backend,
+    )
+    drawn = mf.generate(model, [4] * 2000, values={"mu": 6.0}, seed=15, backend=backend)
+    observed = [float(np.mean(data["x"])) for data in drawn]
     covered = np.mean([low <= 6.0 <= high for low, high, *_ in map(belt.interval, observed)])
     assert abs(covered - 0.9) < PULL_SIGMAS * np.sqrt(0.09 / 2000)

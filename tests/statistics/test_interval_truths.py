@@ -20,20 +20,20 @@ def dataset(seed, events):
 
 
 @pytest.mark.parametrize("level", [0.6827, 0.9])
-def test_intervals_of_profiles_cover_as_often_as_they_say(level):
-    toys = 600
+def test_intervals_of_profiles_cover_as_often_as_they_say(level, backend, sizes):
+    toys = sizes.profiled
     held = 0
     for seed in range(toys):
-        likelihood = mf.Likelihood(MODEL, dataset(seed, 200))
+        likelihood = mf.Likelihood(MODEL, dataset(seed, 200), backend=backend)
         low, high = profile(likelihood, "mu", progress=False).interval(level)
         held += low <= 0.3 <= high
     assert abs(held / toys - level) < PULL_SIGMAS * np.sqrt(level * (1 - level) / toys)
 
 
-def test_replicas_spread_as_new_datasets_do():
-    toys, replicas = 600, 1000
-    found = bootstrap(mf.Likelihood(MODEL, dataset(1, 400)), replicas=replicas, seed=2)
-    fresh = [mf.fit(MODEL, dataset(seed, 400)).values["mu"] for seed in range(toys)]
+def test_replicas_spread_as_new_datasets_do(backend, sizes):
+    toys, replicas = sizes.fresh, sizes.replicas
+    found = bootstrap(mf.Likelihood(MODEL, dataset(1, 400), backend=backend), replicas=replicas, seed=2)
+    fresh = [mf.fit(MODEL, dataset(seed, 400), backend=backend).values["mu"] for seed in range(toys)]
     ratio = found.errors[found.names.index("mu")] / np.std(fresh, ddof=1)
     # of both spreads, and of the spread that the one dataset happens to have
     error = np.sqrt(1 / (2 * toys) + 1 / (2 * replicas) + 1 / (2 * 400))

@@ -2,29 +2,31 @@
 
 Seeds are fixed, so a test that passes always passes. Had they been chosen anew, a correct library would fail one
 or more of all these tests with a probability of at most FALSE_ALARMS: each may fail with FALSE_ALARMS / TESTS
-(Bonferroni), and there are no more than TESTS of them.
+(Bonferroni), and there are no more than TESTS of them, all backends together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 from scipy import stats
+from sizes import Sizes
 
 import morefit as mf
 import zoo
-from morefit.backend import Cpu
+from morefit.backend import Backend
 from morefit.expr import evaluate
 from morefit.generate import Sampler, all_values, expected_events, poisson_sizes
 
 FALSE_ALARMS = 1e-3
-TESTS = 200
+TESTS = 400
 LEAST = FALSE_ALARMS / TESTS
-EVENTS = 400_000
 NODES = 6  # between neighbouring events, or in a bin
 STEPS = 2000  # towards the first and the last event, where there is no other to tell how fine steps must be
 AREA = 1e-5  # relative, of the integrals from event to event: a jump between two of them is not followed
@@ -116,9 +118,24 @@ SUMS: dict[str, Callable[[], mf.Pdf]] = {
 }
 
 
-def column_of(model: mf.Pdf, seed: int, generator: str = "philox") -> np.ndarray:
-    (x,) = model.observables
-    return mf.generate(model, EVENTS, seed=seed, generator=generator)[x.name]
+@dataclass(frozen=True)
+class Draw:
+    """Draws samples of one size on one backend."""
+
+    backend: Backend
+    events: int
+
+    def __call__(self, model: mf.Pdf, seed: int, **options: Any) -> mf.Dataset:
+        return mf.generate(model, self.events, seed=seed, backend=self.backend, **options)
+
+    def column(self, model: mf.Pdf, seed: int, **options: Any) -> np.ndarray:
+        (x,) = model.observables
+        return self(model, seed, **options)[x.name]
+
+
+@pytest.fixture
+def draw(backend: Backend, sizes: Sizes) -> Draw:
+    return Draw(backend, sizes.sample)
 
 
 def distribution(model: mf.Pdf, points: np.ndarray) -> np.ndarray:
@@ -147,47 +164,47 @@ def probability(model: mf.Pdf, events: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_shapes_are_drawn_as_they_are(name):
+def test_shapes_are_drawn_as_they_are(name, draw):
     model = SHAPES[name]()
-    assert probability(model, column_of(model, 101)) > LEAST
+    assert probability(model, draw.column(model, 101)) > LEAST
 
 
 @pytest.mark.parametrize("name", [n for n in SHAPES if n not in CONSTANTS])
-def test_shapes_are_drawn_the_same_under_an_envelope(name):
+def test_shapes_are_drawn_the_same_under_an_envelope(name, draw):
     shape = SHAPES[name]()
     model = mf.Density(shape.density(), shape.observables, integral=shape.integral())
-    assert probability(model, column_of(model, 102)) > LEAST
+    assert probability(model, draw.column(model, 102)) > LEAST
 
 
 @pytest.mark.parametrize("name", ENVELOPES | SUMS)
-def test_densities_and_sums_are_drawn_as_they_are(name):
+def test_densities_and_sums_are_drawn_as_they_are(name, draw):
     model = (ENVELOPES | SUMS)[name]()
-    assert probability(model, column_of(model, 103)) > LEAST
+    assert probability(model, draw.column(model, 103)) > LEAST
 
 
 @pytest.mark.parametrize("generator", ["xoshiro128++", *HOSTED])
 @pytest.mark.parametrize("name", ["mass", "mixture", "numerical"])
-def test_every_generator_draws_what_it_should(name, generator):
+def test_every_generator_draws_what_it_should(name, generator, draw):
     model = SUMS[name]()
-    assert probability(model, column_of(model, 104, generator)) > LEAST
+    assert probability(model, draw.column(model, 104, generator=generator)) > LEAST
 
 
 @pytest.mark.parametrize("name", ["numerical", "mixture"])
-def test_a_raised_envelope_draws_what_it_should(name):
+def test_a_raised_envelope_draws_what_it_should(name, draw):
     model = SUMS[name]()
-    low = Sampler(model, all_values(model, None), Cpu(), margin=-0.4)
-    (events,) = low.draw(np.array([EVENTS]), 105).columns
+    low = Sampler(model, all_values(model, None), draw.backend, margin=-0.4)
+    (events,) = low.draw(np.array([draw.events]), 105).columns
     assert low.margin > 0
     assert probability(model, events.values) > LEAST
 
 
-def test_a_component_of_one_in_a_million_is_drawn_as_often():
+def test_a_component_of_one_in_a_million_is_drawn_as_often(backend, sizes):
     x = mf.Observable("x", 0.0, 1.0)
     rare = mf.Density(mf.where(x < 0.5, 0.0, np.exp(5 * x)), [x])
     common = mf.Density(mf.where(x < 0.5, 1.0 + x, 0.0), [x])
     model = mf.Sum([rare, common], fractions=[parameter("f", 1e-6)])
-    count = int(np.sum(mf.generate(model, 50_000_000, seed=106)["x"] > 0.5))
-    assert stats.binomtest(count, 50_000_000, 1e-6).pvalue > LEAST
+    count = int(np.sum(mf.generate(model, sizes.rare, seed=106, backend=backend)["x"] > 0.5))
+    assert stats.binomtest(count, sizes.rare, 1e-6).pvalue > LEAST
 
 
 def test_poisson_numbers_of_events_are_poisson():
@@ -227,10 +244,10 @@ def test_sizes_of_many_toys_are_poisson(mean):
 
 @pytest.mark.parametrize("generator", ["philox", "xoshiro128++"])
 @pytest.mark.parametrize("apart", [1, 63, 64, 4096], ids=lambda n: f"{n} events apart")
-def test_events_know_nothing_of_each_other(generator, apart):
+def test_events_know_nothing_of_each_other(generator, apart, backend, sizes):
     """Also not if they are drawn from one stream, or from neighbouring ones."""
     x = mf.Observable("x", 0.0, 1.0)
-    numbers = mf.generate(mf.Uniform(x), 2_000_000, seed=109, generator=generator)["x"]
+    numbers = mf.generate(mf.Uniform(x), sizes.pairs, seed=109, backend=backend, generator=generator)["x"]
     pairs = numbers[: len(numbers) // (2 * apart) * 2 * apart].reshape(-1, 2, apart)  # none is in two of them
     for scale in (1, 2**20):  # the first bits, and later ones
         first, second = (scale * pairs[:, k].ravel() % 1 for k in range(2))
@@ -239,9 +256,11 @@ def test_events_know_nothing_of_each_other(generator, apart):
 
 
 @pytest.mark.parametrize("generator", ["philox", "xoshiro128++"])
-def test_toys_know_nothing_of_each_other(generator):
+def test_toys_know_nothing_of_each_other(generator, backend, sizes):
     x = mf.Observable("x", 0.0, 1.0)
-    toys = np.array([d["x"] for d in mf.generate(mf.Uniform(x), [500] * 4000, seed=110, generator=generator)])
+    events = [500] * sizes.neighbours
+    drawn = mf.generate(mf.Uniform(x), events, seed=110, backend=backend, generator=generator)
+    toys = np.array([d["x"] for d in drawn])
     found = np.histogram2d(toys[::2].ravel(), toys[1::2].ravel(), 64, [[0, 1], [0, 1]])[0]
     assert stats.chisquare(found.ravel()).pvalue > LEAST
     assert stats.kstest((toys.sum(axis=1) - 250) / np.sqrt(500 / 12), "norm").pvalue > LEAST
@@ -278,9 +297,8 @@ def chi_square(data: mf.Dataset, axes: tuple[mf.Observable, ...], expected: np.n
     return float(stats.chisquare(found[keep], wanted[keep] * found.sum() / wanted.sum()).pvalue)
 
 
-def planes(model: mf.Pdf, values: dict[str, float], seed: int, generator: str = "philox") -> dict[str, float]:
+def planes(data: mf.Dataset, model: mf.Pdf, values: dict[str, float]) -> dict[str, float]:
     """Compare a sample with its density in all planes of two observables, and in all observables together."""
-    data = mf.generate(model, EVENTS, values=values, seed=seed, generator=generator)
     expected = bin_contents(model, all_values(model, values), 16)
     dimensions = range(len(model.observables))
     found = {}
@@ -335,27 +353,27 @@ SEVERAL: dict[str, Callable[[], tuple[mf.Pdf, dict[str, float]]]] = {
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-def test_correlated_observables_are_drawn_as_they_are(name):
+def test_correlated_observables_are_drawn_as_they_are(name, draw):
     model, values = SEVERAL[name]()
-    found = planes(model, values, 201)
+    found = planes(draw(model, 201, values=values), model, values)
     assert min(found.values()) > LEAST, found
 
 
 @pytest.mark.parametrize("generator", ["xoshiro128++", "xoshiro256++", "PCG64DXSM"])
-def test_every_generator_draws_correlated_observables(generator):
+def test_every_generator_draws_correlated_observables(generator, draw):
     model, values = SEVERAL["kstarmumu, strong"]()
-    found = planes(model, values, 202, generator)
+    found = planes(draw(model, 202, values=values, generator=generator), model, values)
     assert min(found.values()) > LEAST, found
 
 
-def test_a_wrong_slope_would_be_seen():
-    assert probability(exponential(-2.1), column_of(exponential(-2.0), 301)) < LEAST
+def test_a_wrong_slope_would_be_seen(draw):
+    assert probability(exponential(-2.1), draw.column(exponential(-2.0), 301)) < LEAST
 
 
-def test_a_wrong_correlation_would_be_seen():
+def test_a_wrong_correlation_would_be_seen(draw):
     """S5 is not seen in any observable alone, nor in the plane of ctl and ctk."""
     model, values = SEVERAL["kstarmumu, strong"]()
-    data = mf.generate(model, EVENTS, values=values, seed=302)
+    data = draw(model, 302, values=values)
     wrong = bin_contents(model, all_values(model, values | {"S5": values["S5"] + 0.03}), 16)
     assert chi_square(data, model.observables[1:], wrong.sum(axis=0)) < LEAST
     assert chi_square(data, model.observables[:2], wrong.sum(axis=2)) > LEAST

@@ -8,7 +8,7 @@ import zoo
 from morefit.study import toy_study
 from tolerances import PULL_SIGMAS
 
-TOYS, EVENTS = 2_000, 1_000
+EVENTS = 1_000
 MOST_BY_MINUIT = 1e-3  # of all toys
 SIGNAL = 300  # events of the mass model that measure mu and sigma
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", params=["mass", "kstarmumu"])
-def toys(request):
+def toys(request, backend, sizes):
     model = getattr(zoo, request.param)(1)[0]
-    return toy_study(model, toys=TOYS, events=EVENTS, seed=20261115)
+    return toy_study(model, toys=sizes.study, events=EVENTS, seed=20261115, backend=backend)
 
 
-def test_every_toy_is_counted(toys):
-    assert len(toys) == TOYS
+def test_every_toy_is_counted(toys, sizes):
+    assert len(toys) == sizes.study
     assert (toys.events == EVENTS).all()
     assert toys.valid.all()
 
