@@ -134,7 +134,7 @@ def check_reference() -> dict[str, Any]:
 
 def run_tests() -> dict[str, Any]:
     """Run the tests of the backends on this device."""
-    options = ["-q", "-p", "no:cacheprovider", "-k", "opencl"]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "xdist", "-n", "auto", "-k", "opencl"]
     command = [sys.executable, "-m", "pytest", "tests/backends", *options]
     path = os.pathsep.join(str(Path(p).resolve()) for p in sys.path if p)
     done = subprocess.run(
@@ -174,11 +174,14 @@ def main() -> None:
         for events in (1_000, 10_000, 100_000, 1_000_000):
             keep(time_one_toy(name, events, 3 if options.small else 30))
     keep(time_scan(20, 5000 // (100 if options.small else 1)))
+    write(Path(options.json), rows)
     if not options.no_tests:
         keep(run_tests())
-    Path(options.json).write_text(
-        json.dumps({"devices": [str(d) for d in devices()], "rows": rows}, indent=1)
-    )
+        write(Path(options.json), rows)
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text(json.dumps({"devices": [str(d) for d in devices()], "rows": rows}, indent=1))
 
 
 if __name__ == "__main__":
