@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -644,3 +646,34 @@ def test_toys_whose_sums_are_in_tiles_are_fitted_step_by_step(device):
 def test_divisions_that_make_no_sense_are_refused(options, message):
     with pytest.raises(BackendError, match=message):
         OpenCL(**options)
+
+
+def test_memory_of_fits_is_given_back_at_once(device):
+    # garbage that waits for the collector would fill a device that nobody sees filling
+    model = model_of("mass")[0]
+    start = all_values(model, None)
+    ensemble = Ensemble(model, model, start, start, 5, OpenCL())
+    ensemble.draw(0, np.array([300, 40_000])).fit_whole(ensemble)
+    runners = [weakref.ref(r) for r in ensemble.whole_fit().spare]
+    assert len(runners) == 2
+    gc.disable()
+    try:
+        del ensemble
+        assert [r() for r in runners] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_functions_of_a_text_are_used_again(device):
+    here, source = OpenCL().open(), "__kernel void nothing(__global int *x) { x[0] = 1; }"
+
+    class Owner:
+        pass
+
+    one = Owner()
+    first = here.kernels(one, source, ["nothing"])["nothing"]
+    other = Owner()
+    assert here.kernels(other, source, ["nothing"])["nothing"] is not first
+    del one
+    another = Owner()
+    assert here.kernels(another, source, ["nothing"])["nothing"] is first

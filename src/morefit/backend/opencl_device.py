@@ -151,6 +151,7 @@ class Device:
         self.on_their_way: deque[Any] = deque(maxlen=64)
         self.process = os.getpid()
         self.programs: OrderedDict[str, Any] = OrderedDict()
+        self.spare: dict[tuple[str, str], list[Any]] = {}  # functions of texts that nobody uses now
         self.lock = threading.Lock()
         self.identity = (device.name, device.driver_version, device.platform.version, device.version)
 
@@ -266,6 +267,25 @@ class Device:
                     self.programs.popitem(last=False)
             self.programs.move_to_end(key)
             return self.programs[key]
+
+    def kernels(self, owner: object, source: str, names: Sequence[str]) -> dict[str, Any]:
+        """Return functions of a text for as long as the owner lives; then another one may have them.
+
+        pyopencl takes half a millisecond to make one.
+        """
+        built = self.build(source)
+        found = {}
+        for name in names:
+            spare = self.spare.get((source, name))
+            found[name] = spare.pop() if spare else self.cl.Kernel(built, name)
+        weakref.finalize(owner, self.take_back, source, found)
+        return found
+
+    def take_back(self, source: str, kernels: dict[str, Any]) -> None:
+        if len(self.spare) > MOST_PROGRAMS:
+            self.spare.clear()
+        for name, kernel in kernels.items():
+            self.spare.setdefault((source, name), []).append(kernel)
 
     def from_disk(self, key: str) -> Any | None:
         """Build what another process has kept; None if there is nothing, or the driver does not take it."""

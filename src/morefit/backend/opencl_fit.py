@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,9 +107,10 @@ class FitRunner:
     start: Any = field(init=False)
     draw_with: list[Any] = field(init=False)  # numbers and tables
     sum_with: list[Any] = field(init=False)  # parameters and tables
-    space: tuple[tuple[bytes, bytes], SmallSpace | LargeSpace] | None = field(init=False, default=None)
+    space: tuple[tuple[bytes, bytes], FitSpace] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        self.job = replace(self.job, spare=[])  # the job keeps us, so we must not keep it
         job, send = self.job, self.device.send
         shape = FitShape(
             self.group, self.large, job.observables, job.derived, job.row_names, job.told, job.first_sum, job.status,
@@ -119,8 +120,7 @@ class FitRunner:
         derive = job.derive.kernel if job.derive else None
         source = find_text(sampler, derive, job.sums.kernel, job.step.kernel, shape)
         show_source(source)
-        built = self.device.build(source)
-        self.kernels = {name: self.device.cl.Kernel(built, name) for name in fit_functions(shape)}
+        self.kernels = self.device.kernels(self, source, fit_functions(shape))
         self.columns = len(job.observables) + len(job.derived)
         self.words = words_of(job.sums.kernel)
         self.start = send(np.asarray(job.start, np.float64))
@@ -156,48 +156,70 @@ class FitRunner:
         return [np.uint64(0), np.uint64(0), toys, *self.draw_with]
 
 
-class SmallSpace:
-    """Buffers for toys that have a group each."""
+class FitSpace:
+    """Buffers for some toys, and functions with their arguments set. It does not keep its runner, which keeps it."""
 
-    def __init__(self, runner: FitRunner, part: Integers, counts: np.ndarray[Any, Any]) -> None:
-        device, room = runner.device, max(int(counts.max(initial=1)), 1)
-        self.runner, self.count, self.kernel = runner, len(counts), runner.kernels["fit"]
+    def __init__(self, runner: FitRunner, counts: np.ndarray[Any, Any]) -> None:
+        self.device, self.group, self.count = runner.device, runner.group, len(counts)
+        self.draws, self.most_steps = runner.job.sampler is not None, runner.job.most_steps
         self.width = runner.job.told + 3
-        self.out = device.allocate(8 * self.count * self.width)
-        memory = device.allocate(8 * runner.columns * room * self.count)
-        given = (device.send(counts), memory, np.int32(room), runner.start, self.out)
-        self.kept = set_arguments(self.kernel, *given, *runner.draw_arguments(part), *runner.sum_with)
-        self.seed = len(given)  # the place of the seed among the arguments
+        self.out = self.device.allocate(8 * self.count * self.width)
+
+    def set_seed(self, kernel: Any, place: int, seed: int, first_toy: int) -> None:
+        """Tell a function which toys to draw, if it draws."""
+        if self.draws:
+            kernel.set_arg(place, np.uint64(seed))
+            kernel.set_arg(place + 1, np.uint64(first_toy))
 
     def run(self, seed: int, first_toy: int) -> Array:
-        runner = self.runner
-        set_seed(runner, self.kernel, self.seed, seed, first_toy)
-        runner.device.run(self.kernel, self.count * runner.group, runner.group)
+        raise NotImplementedError
+
+
+class SmallSpace(FitSpace):
+    """Toys that have a group each."""
+
+    def __init__(self, runner: FitRunner, part: Integers, counts: np.ndarray[Any, Any]) -> None:
+        super().__init__(runner, counts)
+        device, room = self.device, max(int(counts.max(initial=1)), 1)
+        self.kernel = runner.kernels["fit"]
+        memory = device.allocate(8 * runner.columns * room * self.count)
+        given = (device.send(counts), memory, np.int32(room), runner.start, self.out)
+        self.seed = len(given)  # the place of the seed among the arguments
+        self.kept = set_arguments(self.kernel, *given, *runner.draw_arguments(part), *runner.sum_with)
+
+    def run(self, seed: int, first_toy: int) -> Array:
+        self.set_seed(self.kernel, self.seed, seed, first_toy)
+        self.device.run(self.kernel, self.count * self.group, self.group)
         results = np.empty((self.count, self.width))
-        runner.device.read(self.out, results)
+        self.device.read(self.out, results)
         return results
 
 
-class LargeSpace:
-    """Buffers for toys whose events are shared by many groups."""
+class LargeSpace(FitSpace):
+    """Toys whose events are shared by many groups."""
 
     def __init__(self, runner: FitRunner, part: Integers, counts: np.ndarray[Any, Any]) -> None:
-        device, job, group = runner.device, runner.job, runner.group
+        super().__init__(runner, counts)
+        device, job, group = self.device, runner.job, self.group
         least = 1 if job.sampler is None else least_block(job.sampler.kernel, group)
         each = -(-group * np.clip(counts // (group * GROUPS), EACH, MOST_EVENTS) // least) * least
         blocks, first = cut_blocks(counts.astype(np.int64), each, np.cumsum(counts) - counts, empty=True)
-        self.runner, self.count, self.blocks, self.width = runner, len(counts), len(blocks), job.told + 3
-        room = int(counts.sum())
+        self.blocks, room = len(blocks), int(counts.sum())
         rows = device.allocate(8 * self.count * len(job.row_names))
         partials = device.allocate(8 * self.blocks * max(runner.words, 1))
-        self.out = device.allocate(8 * self.count * self.width)
         self.report = device.send(np.zeros((self.count, 2), np.int32))
         common = (device.send(blocks), device.allocate(8 * runner.columns * room), np.int64(room), rows)
-        first_task, sizes = device.send(first.astype(np.int32)), device.send(counts)
-        self.draw, self.sums, self.advance = (runner.kernels[name] for name in ("draw", "sums", "advance"))
         given = (*common, runner.start, self.out, self.report)
         self.seed = len(given)  # the place of the seed among the arguments
-        last = (first_task, sizes, rows, self.out, self.report, partials)
+        last = (
+            device.send(first.astype(np.int32)),
+            device.send(counts),
+            rows,
+            self.out,
+            self.report,
+            partials,
+        )
+        self.draw, self.sums, self.advance = (runner.kernels[name] for name in ("draw", "sums", "advance"))
         self.kept = (
             set_arguments(self.draw, *given, *runner.draw_arguments(part)),
             set_arguments(self.sums, *common, partials, *runner.sum_with),
@@ -205,13 +227,12 @@ class LargeSpace:
         )
 
     def run(self, seed: int, first_toy: int) -> Array:
-        runner, results = self.runner, np.empty((self.count, self.width))
-        device, group, most = runner.device, runner.group, runner.job.most_steps
-        set_seed(runner, self.draw, self.seed, seed, first_toy)
+        device, group, results = self.device, self.group, np.empty((self.count, self.width))
+        self.set_seed(self.draw, self.seed, seed, first_toy)
         device.run(self.draw, self.blocks * group, group)
         steps, more = 0, FIRST_STEPS
-        while steps < most:
-            for _ in range(min(more, most - steps)):
+        while steps < self.most_steps:
+            for _ in range(min(more, self.most_steps - steps)):
                 device.run(self.sums, self.blocks * group, group)
                 device.run(self.advance, self.count * group, group)
             steps, more = steps + more, MORE_STEPS
@@ -221,10 +242,3 @@ class LargeSpace:
         if results[:, -2:].any():  # the next toys begin with a clean report
             device.write(self.report, np.zeros((self.count, 2), np.int32))
         return results
-
-
-def set_seed(runner: FitRunner, kernel: Any, place: int, seed: int, first_toy: int) -> None:
-    """Tell a kernel which toys to draw, if it draws."""
-    if runner.job.sampler is not None:
-        kernel.set_arg(place, np.uint64(seed))
-        kernel.set_arg(place + 1, np.uint64(first_toy))

@@ -217,8 +217,7 @@ class Workspace:
         self.waiting: tuple[Any, Any] | None = None  # the last parameters, on their way
         self.memory = launch.memory
         self.parameters = self.room(sets, len(self.kernel.parameters))
-        built = self.device.build(launch.source)
-        self.kernels = {name: self.device.cl.Kernel(built, name) for name in functions_of(self.kernel)}
+        self.kernels = self.device.kernels(self, launch.source, functions_of(self.kernel))
         self.prepare_to_run(launch)
 
     def prepare_to_run(self, launch: OpenCLLaunch) -> None:

@@ -17,8 +17,9 @@ from morefit.figures.canvas import load_pyplot
 from morefit.fit.result import portable
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import Console
+
+    from morefit.figures.canvas import Figure
 
 PICTURES = (".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg", ".webp")
 DOTS = 200  # an inch, of pictures made of dots

@@ -30,8 +30,9 @@ from morefit.fit.result import ERRORS, footlines, tables
 from morefit.fit.result import headline as first_line
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import Console
+
+    from morefit.figures.canvas import Figure
 
 
 def add_options(parser: ArgumentParser) -> None:

@@ -31,8 +31,9 @@ from morefit.toys.printed import headline as first_line
 from morefit.toys.results import HOW, report
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import Console
+
+    from morefit.figures.canvas import Figure
 
 FORMAT, VERSION = "morefit toy summary", 1
 PANEL = (6.4, 4.8)  # inches

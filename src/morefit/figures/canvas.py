@@ -18,7 +18,7 @@ from morefit.fit.result import suggest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure
     from matplotlib.legend import Legend
 
 Numbers = TypeVar("Numbers")
