@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -156,14 +156,12 @@ class Path:
         """Run Migrad on the floating parameters only; the Hessian at the start gives it its scales."""
         problem = self.objective.problem
         if self.derivatives == "analytic":
-            curvature = np.diag(self.first.hessian[0]).copy()
             minuit = Minuit(
                 self.objective.value_of_pair,
                 start,
                 grad=self.objective.gradient,
-                # Minuit scales its first steps by the curvature, and needs it nowhere else
-                g2=(lambda x: curvature) if np.all(curvature > 0) else None,
                 name=problem.floating,
+                **self.second_derivatives(),
             )
         else:
             minuit = Minuit(self.objective.value, start, name=problem.floating)
@@ -176,6 +174,18 @@ class Path:
         minuit.migrad(ncall=self.max_calls)
         self.minuit = minuit
         return minuit
+
+    def second_derivatives(self) -> dict[str, Callable[[Array], Array]]:
+        """Return what Minuit is told of them: the Hessian where it asks for it, else the curvature at the start.
+
+        Strategies 1 and 2 would compute the Hessian by differences, from several gradients for each parameter.
+        """
+        curvature = np.diag(self.first.hessian[0]).copy()
+        if not np.all(curvature > 0):
+            return {}
+        if self.strategy > 0:
+            return {"hessian": self.objective.hessian}
+        return {"g2": lambda x: curvature}  # scales the first steps, and is needed nowhere else
 
 
 def step_sizes(problem: Problem, first: Evaluation) -> list[float]:

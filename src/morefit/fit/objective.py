@@ -48,6 +48,10 @@ class Objective:
         slopes: Array = self.remembered(x).gradient[0]
         return slopes
 
+    def hessian(self, x: Array) -> Array:
+        found: Array = self.at(x, 2).hessian[0]
+        return found
+
     def value(self, x: Array) -> float:
         return finite(self.at(x, 0).value[0])
 

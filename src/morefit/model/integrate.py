@@ -160,10 +160,16 @@ def make_rule(density: Expr, observables: Ranges, parameters: Sequence[Parameter
     return rule_text([(name, tuple(sorted(found))) for name, found in edges.items()])
 
 
+@lru_cache(maxsize=128)
+def integrals_in(expr: Expr) -> tuple[Expr, ...]:
+    """Return the numerical integrals in an expression."""
+    return tuple(node for node in toposort(expr) if node.op is Op.INTEGRAL)
+
+
 def integral_error(expr: Expr, values: Mapping[str, float]) -> float:
     """Say by how much, relatively, numerical integrals in an expression change when their panels are cut in two."""
     worst = 0.0
-    for node in (n for n in toposort(expr) if n.op is Op.INTEGRAL):
+    for node in integrals_in(expr):
         axes = rule_axes(str(node.value))
         now = float(evaluate(node, values))
         change = 0.0

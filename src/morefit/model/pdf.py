@@ -81,7 +81,8 @@ class Pdf(ABC):
         return f"${to_latex(self.density())}$"
 
 
-FOUND = frozenset({"observables", "parameters", "summed"})  # what a density remembers to have found
+CHECKED = "checked"
+FOUND = frozenset({"observables", "parameters", "summed", CHECKED})  # what a density remembers to have found
 
 
 def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
@@ -112,7 +113,9 @@ def declared(kind: type[Leaf], op: Op, attributes: Iterable[object]) -> Iterator
 
 
 def check_model(model: Pdf) -> None:
-    """Refuse a model whose names clash or that has nothing to fit to."""
+    """Refuse a model whose names clash or that has nothing to fit to; one that was found good is not looked at again."""
+    if CHECKED in vars(model):
+        return
     observables, parameters = model.observables, model.parameters
     both = {o.name for o in observables} & {p.name for p in parameters}
     if both:
@@ -123,3 +126,4 @@ def check_model(model: Pdf) -> None:
         raise ModelError("model: its density depends on no observable; write it with mf.Observable")
     if model.density() is ZERO:
         raise ModelError("model: its density is zero everywhere")
+    vars(model)[CHECKED] = True
