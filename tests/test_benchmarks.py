@@ -146,7 +146,7 @@ def test_the_next_size_is_expected_on_a_straight_line():
 def test_a_peer_that_is_faster_is_named_with_the_reason():
     faster = tables(make_data(median_ms=1.0))
     assert "| iminuit, numpy by hand | 1 | 1 |" in faster
-    assert "iminuit, numpy by hand, mass (10^3 events 3.0 times). Why: each call" in faster
+    assert "iminuit, numpy by hand, mass (10^3 events 3.0 times). Why: a call" in faster
     assert "Faster than" not in tables(make_data(median_ms=30.0))
 
 
