@@ -265,20 +265,34 @@ class Source:
     def number_arguments(self) -> list[str]:
         return ["const all_numbers numbers"] if self.numbers else []
 
-    @property
-    def sure(self) -> bool:
-        """Whether every candidate is accepted, as where a density is drawn by inversion."""
-        *_, accept, above = self.kernel.per_event.results
-        return isinstance(accept, float) and accept != 0.0 and isinstance(above, float) and above == 0.0
+    def draw_lines(self) -> list[str]:
+        """Draw candidates for an event until one is accepted: x0, x1, ..."""
+        kernel, names = self.kernel, self.names
+        names.known |= {f"{NUMBER}{k}": f"numbers.number[{k}]" for k in range(self.numbers)}
+        calls, used = calls_needed(kernel), used_names(kernel.per_event)
+        body = body_lines(kernel.per_event, names, "double")
+        *found, accept, above = (names.atom(a) for a in kernel.per_event.results)
+        uniforms = [
+            f"const double {names.known[name]} = uniform[{place_of(name)}];"
+            for name in kernel.columns
+            if name in used
+        ]
+        draws = [self.generator.draw.format(k=k, calls=calls, place=2 * k) for k in range(calls)]
+        attempt = [
+            *([f"double uniform[{2 * calls}];"] if calls else []), *draws, *uniforms, *body,
+            f"over |= {above} != 0;", f"accepted = {accept} != 0;",
+            *(f"if (accepted) x{k} = {x};" for k, x in enumerate(found)),
+        ]  # fmt: skip
+        return [
+            "int accepted = 0, over = 0;",
+            *(f"double x{k} = 0.0;" for k in range(len(found))),
+            f"for (int draw = 0; draw < {MOST_DRAWS} && !accepted; draw++) {{", *indented(attempt), "}",
+        ]  # fmt: skip
 
-    def draw_loop(self, event: str, keep: Sequence[str], streams_before: str = "0") -> list[str]:
-        """Draw the events of a block, ``event`` being the number of event k in its toy; ``keep`` takes x0, x1, ...
-
-        An item draws the events of a stream one after the other. One whose candidate is accepted goes on to its next
-        event, whatever its neighbours do: else all would wait for the last of them, at every event.
-        """
+    def draw_loop(self, inside: Sequence[str], streams_before: str = "0") -> list[str]:
+        """Go through the events of a block; an item draws all events of a stream, one after the other."""
         if not takes_streams(self.kernel.columns):
-            return self.candidate_loop("item", "count", "GROUP", event, keep)
+            return self.loop(inside)
         jumps = f"({self.dialect.memory}const uint4 *){self.names.known[TABLE]}"
         return [
             f"for (int stream = item; stream < (count + {BLOCK - 1}) / {BLOCK} * {STREAMS}; stream += GROUP) {{",
@@ -286,42 +300,11 @@ class Source:
             f"    const int to = min(count, (stream / {STREAMS} + 1) * {BLOCK});",
             "    if (from >= to) continue;",
             f"    uint4 state = stream_start(seed, toy, {streams_before} + stream, {jumps});",
-            *indented(self.candidate_loop("from", "to", str(STREAMS), event, keep)),
+            f"    for (int k = from; k < to; k += {STREAMS}) {{",
+            *indented(inside, 2),
+            "    }",
             "}",
         ]
-
-    def candidate_loop(self, first: str, last: str, step: str, event: str, keep: Sequence[str]) -> list[str]:
-        """Draw candidates until each event has one."""
-        kernel, names = self.kernel, self.names
-        names.known |= {f"{NUMBER}{k}": f"numbers.number[{k}]" for k in range(self.numbers)}
-        calls, used = calls_needed(kernel), used_names(kernel.per_event)
-        body = body_lines(kernel.per_event, names, "double")
-        *found, accept, above = (names.atom(a) for a in kernel.per_event.results)
-        candidate = [
-            f"const long event = {event};",
-            *([f"double uniform[{2 * calls}];"] if calls else []),
-            *(self.generator.draw.format(k=k, calls=calls, place=2 * k) for k in range(calls)),
-            *(
-                f"const double {names.known[n]} = uniform[{place_of(n)}];"
-                for n in kernel.columns
-                if n in used
-            ),
-            *body,
-        ]
-        kept = [*(f"const double x{k} = {x};" for k, x in enumerate(found)), *keep]
-        if self.sure:
-            inside = ["const int draw = 0;", *candidate, *kept]
-            return [f"for (int k = {first}; k < {last}; k += {step}) {{", *indented(inside), "}"]
-        inside = [
-            *candidate,
-            f"over |= {above} != 0;",
-            f"const int accepted = {accept} != 0;",
-            f"if (!accepted && ++draw < {MOST_DRAWS}) continue;",
-            *kept,
-            "overs += over, fails += !accepted;",
-            f"k += {step}, draw = 0, over = 0;",
-        ]
-        return ["int draw = 0, over = 0;", f"for (int k = {first}; k < {last};) {{", *indented(inside), "}"]
 
     def generator_text(self) -> list[str]:
         return self.generator.text(self.dialect) if calls_needed(self.kernel) else []
@@ -329,29 +312,28 @@ class Source:
     def sample(self) -> list[str]:
         """Draw events: random numbers, straight lines, again until a candidate is accepted."""
         kernel, d = self.kernel, self.dialect
-        keep = [f"out{k}[out_first + block.begin + k] = x{k};" for k in range(kernel.outputs)]
+        loop = [
+            "const long event = block.event + k;",
+            *self.draw_lines(),
+            *(f"out{k}[out_first + block.begin + k] = x{k};" for k in range(kernel.outputs)),
+            "overs += over;",
+            "fails += !accepted;",
+        ]
         others = [
             f"const {d.word} seed, const {d.word} first_toy, {d.memory}int *report, const long out_first"
         ]
         others += [*self.number_arguments(), *(f"{d.memory}double *out{k}" for k in range(kernel.outputs))]
         lines = [
-            *self.head(), f"const {d.word} toy = first_toy + set;",
-            *self.counted(self.draw_loop("block.event + k", keep, STREAMS_BEFORE), ("report", "report + 1")),
+            *self.head(), f"const {d.word} toy = first_toy + set;", "int overs = 0, fails = 0;",
+            *self.draw_loop(loop, STREAMS_BEFORE), *self.report(),
         ]  # fmt: skip
         arguments = self.arguments(*others, columns=False)
         return [*self.generator_text(), *self.frame("sample", arguments, lines)]
 
-    def counted(self, loop: Sequence[str], report: tuple[str, str]) -> list[str]:
-        """Count what goes wrong in a loop that draws, if anything can."""
-        if self.sure:
-            return list(loop)
+    def report(self) -> list[str]:
+        """Count what went wrong with the events of an item."""
         count = self.dialect.count_up.format
-        return [
-            "int overs = 0, fails = 0;",
-            *loop,
-            f"if (overs) {count(report[0], 'overs')}",
-            f"if (fails) {count(report[1], 'fails')}",
-        ]
+        return [f"if (overs) {count('report', 'overs')}", f"if (fails) {count('report + 1', 'fails')}"]
 
 
 @dataclass(frozen=True)

@@ -316,10 +316,17 @@ class FitSource:
             ]
             inside = [*taken, *kept, *self.derive_lines(load)]
             return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
-        loop = source.draw_loop(event, [*kept, *self.derive_lines(load)], streams_before)
-        # others read what an item drew, if streams are not dealt as events are
-        wait = [self.dialect.wait_memory] if takes_streams(source.kernel.columns) else []
-        return [*source.counted(loop, report), *wait]
+        inside = [
+            f"const long event = {event};", *source.draw_lines(), *kept, *self.derive_lines(load), "overs += over;", "fails += !accepted;",
+        ]  # fmt: skip
+        count = self.dialect.count_up.format
+        return [
+            "int overs = 0, fails = 0;",
+            *source.draw_loop(inside, streams_before),
+            *([self.dialect.wait_memory] if takes_streams(source.kernel.columns) else []),  # others read what an item drew
+            f"if (overs) {count(report[0], 'overs')}",
+            f"if (fails) {count(report[1], 'fails')}",
+        ]  # fmt: skip
 
     def derive_lines(self, load: Mapping[str, str]) -> list[str]:
         """Compute the event-only columns of an event."""
