@@ -25,3 +25,14 @@ def test_a_density_may_be_changed_until_it_is_used():
         ModelError, match="model: cannot be changed once it has been used, tried to set 'width'; make"
     ):
         bump.width = 0.7
+
+
+def test_a_density_may_keep_things_for_itself():
+    class Counting(Bump):
+        def density(self):
+            self._calls = getattr(self, "_calls", 0) + 1
+            return super().density()
+
+    model = Counting(mf.Observable("x", -1, 1), mf.Parameter("w", 0.4, 0.1, 1.0))
+    assert mf.fit(model, mf.generate(model, 500, seed=1)).valid
+    assert model._calls > 0

@@ -71,7 +71,8 @@ class Pdf(ABC):
         return self.log_intensity()
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not vars(self).keys().isdisjoint(FOUND):
+        private = name.startswith("_")  # what a density keeps for itself
+        if not private and not vars(self).keys().isdisjoint(FOUND):
             raise ModelError(
                 f"model: cannot be changed once it has been used, tried to set '{name}'; make a new one"
             )
