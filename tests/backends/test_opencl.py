@@ -16,6 +16,7 @@ import pytest
 from launching import Layout, bind, model_of, sums_of, values_of
 
 import morefit as mf
+from backend_rows import there
 from morefit.backend import (
     Cpu,
     Events,
@@ -53,13 +54,8 @@ KERNELS = {
 @pytest.fixture
 def device():
     """A device, or the reason why there is none."""
-    try:
-        found = [d for d in devices() if d.double]
-    except BackendError as error:
-        pytest.skip(str(error))
-    if not found:
-        pytest.skip("backend 'opencl': no device with double precision on this machine")
-    return found[0]
+    there(OpenCL())
+    return next(d for d in devices() if d.double)
 
 
 @pytest.fixture

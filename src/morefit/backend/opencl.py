@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from morefit.backend.base import Array, Buffer, Drawn, Events, Integers, WholeFit
+from morefit.backend.opencl_columns import DeviceColumn, HostColumn
 from morefit.backend.opencl_device import Device, open_device
 from morefit.backend.opencl_fit import run_whole_fits
-from morefit.backend.opencl_launch import DeviceColumn, HostColumn, OpenCLLaunch, Sampler
+from morefit.backend.opencl_launch import OpenCLLaunch, Sampler
 from morefit.backend.show import show_source
 from morefit.errors import BackendError
 from morefit.kernel import Frame, Kernel, Precision

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -9,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from morefit.backend.base import Array, Integers, WholeFit
+from morefit.backend.opencl_columns import DeviceColumn, cut_blocks
 from morefit.backend.opencl_device import Device, set_arguments
-from morefit.backend.opencl_launch import DeviceColumn, cut_blocks
 from morefit.backend.show import show_source
 from morefit.kernel import Kernel
 from morefit.render.opencl import least_block
@@ -156,7 +157,7 @@ class FitRunner:
         return [np.uint64(0), np.uint64(0), toys, *self.draw_with]
 
 
-class FitSpace:
+class FitSpace(ABC):
     """Buffers for some toys, and functions with their arguments set. It does not keep its runner, which keeps it."""
 
     def __init__(self, runner: FitRunner, counts: np.ndarray[Any, Any]) -> None:
@@ -171,8 +172,9 @@ class FitSpace:
             kernel.set_arg(place, np.uint64(seed))
             kernel.set_arg(place + 1, np.uint64(first_toy))
 
+    @abstractmethod
     def run(self, seed: int, first_toy: int) -> Array:
-        raise NotImplementedError
+        """Draw and fit the toys."""
 
 
 class SmallSpace(FitSpace):

@@ -2,132 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from morefit.backend.base import Array, Buffer, Drawn, Events, Integers
+from morefit.backend.base import Array, Buffer, Drawn, Events
+from morefit.backend.opencl_columns import CPU_BLOCK, DeviceColumn, HostColumn, Piece, cut_pieces, list_blocks
 from morefit.backend.opencl_device import Device, set_arguments
 from morefit.errors import BackendError
 from morefit.kernel import Frame, Kernel
 from morefit.render.opencl import can_evaluate, functions_of, least_block
-from morefit.render.opencl_sums import MOST_EVENTS, words_of
+from morefit.render.opencl_sums import words_of
 
 MOST_KEPT = 1 << 25  # bytes; larger workspaces are not kept between calls
-CPU_BLOCK = 4096  # events that a group takes on a CPU
-FEWEST_EVENTS = 8  # for an item of a GPU
-GROUPS_WANTED = 2048  # at least, to keep a large GPU busy
 ALONE = 16  # events an item may take where one group does a whole set
 PARTS = 4  # of the memory for columns, one is used for what is sent in pieces
-
-BLOCK = np.dtype(
-    [("begin", "i8"), ("event", "i8"), ("set", "i4"), ("count", "i4"), ("place", "i4"), ("unused", "i4")]
-)
-
-
-@dataclass(frozen=True, eq=False)
-class DeviceColumn:
-    """A column in the memory of a device."""
-
-    device: Device
-    buffer: Any
-    count: int
-    kind: np.dtype[Any]
-    first: int = 0  # its place in the buffer
-
-    @classmethod
-    def of(cls, device: Device, buffer: Any, count: int, kind: np.dtype[Any]) -> DeviceColumn:
-        """Take a buffer that no one else needs, and count its memory."""
-        column = cls(device, buffer, count, kind)
-        device.hold(column, count * kind.itemsize)
-        return column
-
-    @property
-    def values(self) -> Array:
-        numbers = np.empty(self.count, self.kind)
-        self.device.read(self.buffer, numbers, self.first * self.kind.itemsize)
-        return numbers.astype(np.float64, copy=False)
-
-
-@dataclass(frozen=True, eq=False)
-class HostColumn:
-    """A column that the device has no room for; it is sent in pieces."""
-
-    numbers: np.ndarray[Any, Any]
-
-    @property
-    def count(self) -> int:
-        return len(self.numbers)
-
-    @property
-    def values(self) -> Array:
-        return self.numbers.astype(np.float64, copy=False)
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Some blocks, and the events they are made of."""
-
-    first: int
-    last: int
-    low: int
-    high: int
-
-
-def block_sizes(kind: str, group: int, sizes: Integers, each: int | None = None) -> Integers:
-    """Return how many events a group takes of each set; its own size alone decides, so results have the same bits.
-
-    Adding up the items of a group costs about as much as a few events each; so many events make large blocks,
-    but never so large that part of the device is idle. ``each`` is what a user wants for an item.
-    """
-    if each is not None:
-        return np.full(len(sizes), group * each)
-    if kind == "CPU":
-        return np.full(len(sizes), min(CPU_BLOCK, MOST_EVENTS * group))
-    return group * np.clip(sizes // (group * GROUPS_WANTED), FEWEST_EVENTS, MOST_EVENTS)
-
-
-def list_blocks(
-    kind: str, group: int, events: Events, sets: int, least: int, wanted: int | None = None
-) -> tuple[np.ndarray[Any, Any], Integers]:
-    """List the blocks of all sets in the order of their events; also the first block of each set, by its place.
-
-    The events of a block are a multiple of ``least``.
-    """
-    sizes = events.sizes(sets)
-    starts = np.broadcast_to(events.starts, (sets,))
-    each = -(-block_sizes(kind, group, sizes, wanted) // least) * least
-    blocks, first = cut_blocks(sizes, each, starts)
-    return blocks[np.argsort(blocks["begin"], kind="stable")], first
-
-
-def cut_blocks(
-    sizes: Integers, each: Integers, starts: Integers, *, empty: bool = False
-) -> tuple[np.ndarray[Any, Any], Integers]:
-    """Cut the events of each set into blocks, set after set; ``empty`` gives a set without events one, too."""
-    counts = np.maximum(-(-sizes // each), int(empty))
-    first = np.concatenate([[0], np.cumsum(counts)])
-    blocks = np.zeros(int(first[-1]), BLOCK)
-    of_set = np.repeat(np.arange(len(sizes)), counts)
-    blocks["place"] = np.arange(len(blocks))
-    blocks["set"] = of_set
-    blocks["event"] = (blocks["place"] - first[:-1][of_set]) * each[of_set]
-    blocks["begin"] = blocks["event"] + starts[of_set]
-    blocks["count"] = np.minimum(sizes[of_set] - blocks["event"], each[of_set])
-    return blocks, first
-
-
-def cut_pieces(blocks: np.ndarray[Any, Any], most: int) -> Iterator[Piece]:
-    """Cut blocks into pieces that span at most so many events, but at least a block."""
-    ends = blocks["begin"] + blocks["count"]
-    first = 0
-    while first < len(blocks):
-        low = int(blocks["begin"][first])
-        last = max(int(np.searchsorted(ends, low + most, "right")), first + 1)
-        yield Piece(first, last, low, int(ends[first:last].max()))
-        first = last
 
 
 class OpenCLLaunch:
@@ -149,14 +39,14 @@ class OpenCLLaunch:
         self.tables = [self.device.send(table.array) for table in kernel.tables]
         self.starts = self.device.send(events.starts.astype(np.int64))
         self.sizes = self.device.send((events.stops - events.starts).astype(np.int64))
-        self.free: dict[int, list[Workspace]] = {}
+        self.free: dict[int, list[SumSpace | EvaluateSpace | StoreSpace]] = {}
 
     @property
     def sent(self) -> bool:
         """Whether some columns are with the host, to be sent in pieces."""
         return any(isinstance(c, HostColumn) for c in self.columns)
 
-    def space(self, sets: int) -> Workspace:
+    def space(self, sets: int) -> SumSpace | EvaluateSpace | StoreSpace:
         """Choose how to run it for so many sets."""
         if self.kernel.frame is Frame.STORE:
             return StoreSpace(self, sets)
@@ -235,7 +125,7 @@ class Workspace:
             set_arguments(self.kernels["prepare"], np.int32(self.sets), self.parameters, self.scalars)
         self.finish_arguments()
         if not self.pieces:
-            self.set_loop(Piece(0, self.tasks, 0, self.count), self.own_columns())
+            self.set_loop(Piece(0, self.tasks, 0, self.count))
 
     def finish_arguments(self) -> None:
         """Make the buffers for results."""
@@ -268,17 +158,8 @@ class Workspace:
         self.size += size
         return self.device.allocate(size)
 
-    def own_columns(self) -> list[Any]:
-        """Return the arguments for columns that are on the device."""
-        return [
-            part
-            for column, step in zip(self.columns, self.steps, strict=True)
-            if isinstance(column, DeviceColumn)
-            for part in (column.buffer, np.int64(column.first), np.int64(step))
-        ]
-
-    def send_columns(self, piece: Piece) -> list[Any]:
-        """Send the events of a piece, and return the arguments for all columns."""
+    def column_arguments(self, piece: Piece) -> list[Any]:
+        """Return the arguments for all columns; the events of a piece are sent where the device has not got them."""
         arguments: list[Any] = []
         for column, step in zip(self.columns, self.steps, strict=True):
             if isinstance(column, DeviceColumn):
@@ -293,10 +174,10 @@ class Workspace:
                 ]
         return arguments
 
-    def set_loop(self, piece: Piece, columns: Sequence[Any]) -> None:
+    def set_loop(self, piece: Piece) -> None:
         self.kept = set_arguments(
-            self.kernels[self.function], self.scalars, self.blocks, np.int32(piece.first), *self.others(piece), *columns,
-            *self.tables,
+            self.kernels[self.function], self.scalars, self.blocks, np.int32(piece.first), *self.others(piece),
+            *self.column_arguments(piece), *self.tables,
         )  # fmt: skip
 
     def start(self, parameters: Array) -> None:
@@ -312,16 +193,13 @@ class Workspace:
         if not self.pieces and self.tasks:
             self.device.run(loop, self.tasks * self.group, self.group)
         for piece in self.pieces:
-            self.set_loop(piece, self.send_columns(piece))
+            self.set_loop(piece)
             self.device.run(loop, (piece.last - piece.first) * self.group, self.group)
             self.take(piece)
 
     def take(self, piece: Piece) -> None:
         """Wait for a piece, so that its room can be used for the next."""
         self.device.finish()
-
-    def launch(self, parameters: Array) -> Array:
-        raise NotImplementedError
 
 
 class SumSpace(Workspace):
@@ -362,7 +240,7 @@ class EvaluateSpace(Workspace):
         self.run_it = self.kernels["evaluate"]
         given = (np.zeros(len(self.kernel.parameters)), self.parameters) if self.any_parameters else ()
         self.kept = set_arguments(
-            self.run_it, *given, np.int32(self.sets), self.starts, self.sizes, self.step, self.out, *self.own_columns(),
+            self.run_it, *given, np.int32(self.sets), self.starts, self.sizes, self.step, self.out, *self.column_arguments(Piece(0, 0, 0, 0)),
             *self.tables,
         )  # fmt: skip
 
@@ -441,7 +319,7 @@ class Sampler(Workspace):
         self.seed, self.toy = np.uint64(seed), np.uint64(first_toy)
         self.columns_drawn = np.empty((self.kernel.outputs, self.count if self.pieces else 0))
         if not self.pieces:
-            self.set_loop(Piece(0, self.tasks, 0, self.count), ())
+            self.set_loop(Piece(0, self.tasks, 0, self.count))
         self.start(parameters)
         self.run_pieces()
         self.device.read(self.told, self.report)
