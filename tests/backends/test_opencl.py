@@ -38,7 +38,7 @@ from morefit.kernel import Arith, Precision
 from morefit.pipeline import compile_sampler
 from morefit.render.cstyle import HELPERS, TEXT, Names, number_text
 from morefit.render.opencl import Shape, render
-from morefit.render.opencl_fit import PLAIN, lift_numbers
+from morefit.render.opencl_fit import PLAIN, Home, lift_numbers
 from tolerances import NUMPY_SUM, REPEATED, SAME_RANDOM_NUMBER, SUM_OF_LOGS
 from zoo import around
 
@@ -505,19 +505,40 @@ def test_one_launch_or_three_give_the_same_sums(device, monkeypatch, kind):
 # whole fits
 
 
+@pytest.mark.parametrize(
+    ("home", "sizes"),
+    [(Home.LOCAL, [200, 0, 45, 130]), (Home.SPREAD, [900, 3000, 0, 450, 2048, 2047])],
+)
 @pytest.mark.parametrize("name", ["mass", "kstarmumu"])
-def test_toys_are_fitted_alike_by_one_group_and_by_many(device, monkeypatch, name):
+def test_toys_are_fitted_alike_wherever_their_events_are(device, monkeypatch, name, home, sizes):
     model = model_of(name)[0]
-    usual = mf.toy_study(
-        model, toys=6, events=[900, 3000, 0, 450, 2048, 2047], seed=4, backend=OpenCL(), progress=False
-    )
-    monkeypatch.setattr(opencl_fit, "KINDS", (opencl_fit.Kind(0, 128, True),))
-    shared = mf.toy_study(
-        model, toys=6, events=[900, 3000, 0, 450, 2048, 2047], seed=4, backend=OpenCL(), progress=False
-    )
-    np.testing.assert_array_equal(usual.valid, shared.valid)
+
+    def study(home, items):
+        monkeypatch.setattr(opencl_fit, "kinds_of", lambda *_: (opencl_fit.Kind(1 << 62, items, home),))
+        return mf.toy_study(model, toys=len(sizes), events=sizes, seed=4, backend=OpenCL(), progress=False)
+
+    usual, other = study(Home.GLOBAL, 64), study(home, 32 if home is Home.LOCAL else 128)
+    np.testing.assert_array_equal(usual.valid, other.valid)
     good = usual.valid
-    assert (np.abs(shared.values - usual.values) <= REPEATED * usual.errors)[good].all()
+    assert good.any()
+    assert (np.abs(other.values - usual.values) <= REPEATED * usual.errors)[good].all()
+
+
+def test_events_of_small_toys_are_in_shared_memory(device, monkeypatch):
+    def homes(name, *sizes):
+        model, found = model_of(name)[0], []
+        start = all_values(model, None)
+        job = Ensemble(model, model, start, start, 5, OpenCL()).whole_fit()
+        real = opencl_fit.take_runner
+        with monkeypatch.context() as patch:
+            patch.setattr(opencl_fit, "take_runner", lambda *a: found.append(a[-1]) or real(*a))
+            OpenCL().fit_whole(job, np.array(sizes), 5, 0)
+        return found
+
+    assert homes("mass", 1000) == [Home.LOCAL]
+    assert homes("mass", 1537) == [Home.GLOBAL]  # 12 KB and a number
+    assert homes("kstarmumu", 1000, 100) == [Home.LOCAL, Home.GLOBAL]
+    assert homes("mass", 40_000) == [Home.SPREAD]
 
 
 def test_a_toy_has_the_same_bits_in_any_company(device):

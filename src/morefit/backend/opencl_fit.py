@@ -15,10 +15,13 @@ from morefit.backend.opencl_device import Device, set_arguments
 from morefit.backend.show import show_source
 from morefit.kernel import Kernel
 from morefit.render.opencl import least_block
-from morefit.render.opencl_fit import FitShape, FitSource, Lifted, fit_functions, lift_numbers
+from morefit.render.opencl_fit import FitShape, FitSource, Home, Lifted, fit_functions, lift_numbers
 from morefit.render.opencl_sums import MOST_EVENTS, words_of
 
 MOST_TOYS = 1 << 17  # in a launch: short enough for Ctrl-C and for displays that watch the device
+MOST_SHARED = (
+    12 << 10
+)  # bytes of events in the shared memory of a group; with more, fewer groups run at a time
 MOST_BYTES = 1 << 30  # of events kept in the memory of the device at a time
 EACH, GROUPS = 16, 2048  # events of an item at least, and groups of a toy at most (for so few events)
 MOST_TEXTS = 64  # kept in this process
@@ -26,14 +29,25 @@ FIRST_STEPS, MORE_STEPS = 4, 2  # taken before looking whether toys have converg
 
 
 class Kind(NamedTuple):
-    """How toys of at least so many events are fitted."""
+    """How toys of at most so many events are fitted."""
 
     events: int
     items: int  # of a work-group: a small one wastes less while one of its items steps
-    large: bool  # whether many groups share the events of a toy
+    home: Home  # of the events
 
 
-KINDS = (Kind(0, 32, False), Kind(2048, 64, False), Kind(1 << 15, 128, True))
+KINDS = (Kind(2047, 32, Home.GLOBAL), Kind((1 << 15) - 1, 64, Home.GLOBAL), Kind(1 << 62, 128, Home.SPREAD))
+
+
+def kinds_of(device: Device, job: WholeFit) -> tuple[Kind, ...]:
+    """Return how toys are fitted; the events of the smallest fit into the shared memory of a group."""
+    smallest = KINDS[0]
+    fit = min(MOST_SHARED, int(device.device.local_mem_size) // 2) // (8 * columns_of(job))
+    return (smallest._replace(events=min(fit, smallest.events), home=Home.LOCAL), *KINDS)
+
+
+def columns_of(job: WholeFit) -> int:
+    return len(job.observables) + len(job.derived)
 
 
 def run_whole_fits(
@@ -49,11 +63,12 @@ def run_whole_fits(
         return None
     results = np.empty((len(sizes), job.told + 3))
     # its size alone decides how a toy is fitted, so that it has the same bits in any company
-    kinds = np.searchsorted([kind.events for kind in KINDS], sizes, "right") - 1
-    for number, kind in enumerate(KINDS):
-        some = np.flatnonzero(kinds == number)
+    kinds = kinds_of(device, job)
+    numbers = np.searchsorted([kind.events for kind in kinds], sizes)
+    for number, kind in enumerate(kinds):
+        some = np.flatnonzero(numbers == number)
         if len(some):
-            runner = take_runner(device, group or min(device.group, kind.items), job, kind.large)
+            runner = take_runner(device, group or min(device.group, kind.items), job, kind.home)
             for part in runner.parts(some, sizes):
                 found = runner.run(part, sizes, seed, first_toy)
                 if len(part) == len(sizes):
@@ -64,17 +79,14 @@ def run_whole_fits(
     return results
 
 
-def take_runner(device: Device, items: int, job: WholeFit, large: bool) -> FitRunner:
+def take_runner(device: Device, items: int, job: WholeFit, home: Home) -> FitRunner:
     """Take what was built for a job before and is not in use, or build it."""
     for place, known in enumerate(job.spare):
-        if isinstance(known, FitRunner) and (known.device, known.group, known.large) == (
-            device,
-            items,
-            large,
-        ):
+        wanted = (device, items, home)
+        if isinstance(known, FitRunner) and (known.device, known.group, known.home) == wanted:
             del job.spare[place]
             return known
-    return FitRunner(device, items, large, job)
+    return FitRunner(device, items, home, job)
 
 
 _texts: OrderedDict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = OrderedDict()
@@ -100,7 +112,7 @@ class FitRunner:
 
     device: Device
     group: int
-    large: bool
+    home: Home
     job: WholeFit
     kernels: dict[str, Any] = field(init=False)
     columns: int = field(init=False)
@@ -114,7 +126,7 @@ class FitRunner:
         self.job = replace(self.job, spare=[])  # the job keeps us, so we must not keep it
         job, send = self.job, self.device.send
         shape = FitShape(
-            self.group, self.large, job.observables, job.derived, job.row_names, job.told, job.first_sum, job.status,
+            self.group, self.home, job.observables, job.derived, job.row_names, job.told, job.first_sum, job.status,
             job.places, job.most_steps,
         )  # fmt: skip
         sampler = lift_numbers(job.sampler.kernel, self.device.most_numbers) if job.sampler else None
@@ -122,7 +134,7 @@ class FitRunner:
         source = find_text(sampler, derive, job.sums.kernel, job.step.kernel, shape)
         show_source(source)
         self.kernels = self.device.kernels(self, source, fit_functions(shape))
-        self.columns = len(job.observables) + len(job.derived)
+        self.columns = columns_of(job)
         self.words = words_of(job.sums.kernel)
         self.start = send(np.asarray(job.start, np.float64))
         self.sum_with = [send(np.asarray(job.parameters, np.float64))]
@@ -134,8 +146,11 @@ class FitRunner:
 
     def parts(self, some: Integers, sizes: Integers) -> list[Integers]:
         """Cut toys into parts for which there is memory."""
-        room = np.maximum(sizes[some], 1) if self.large else np.full(len(some), sizes[some].max(initial=1))
-        places = np.cumsum(8 * self.columns * room) // MOST_BYTES + np.arange(len(some)) // MOST_TOYS
+        places = np.arange(len(some)) // MOST_TOYS
+        if self.home is not Home.LOCAL:
+            large = self.home is Home.SPREAD
+            room = np.maximum(sizes[some], 1) if large else np.full(len(some), sizes[some].max(initial=1))
+            places += np.cumsum(8 * self.columns * room) // MOST_BYTES
         return np.split(some, np.flatnonzero(np.diff(places)) + 1)
 
     def run(self, part: Integers, sizes: Integers, seed: int, first_toy: int) -> Array:
@@ -144,7 +159,8 @@ class FitRunner:
         key = (part.tobytes(), counts.tobytes())
         if self.space is None or self.space[0] != key:
             self.space = None  # lets go of its memory first
-            self.space = key, (LargeSpace if self.large else SmallSpace)(self, part, counts)
+            kind = LargeSpace if self.home is Home.SPREAD else SmallSpace
+            self.space = key, kind(self, part, counts)
         return self.space[1].run(seed, first_toy)
 
     def draw_arguments(self, part: Integers) -> list[Any]:
@@ -184,7 +200,9 @@ class SmallSpace(FitSpace):
         super().__init__(runner, counts)
         device, room = self.device, max(int(counts.max(initial=1)), 1)
         self.kernel = runner.kernels["fit"]
-        memory = device.allocate(8 * runner.columns * room * self.count)
+        size = 8 * runner.columns * room
+        local = runner.home is Home.LOCAL
+        memory = device.cl.LocalMemory(size) if local else device.allocate(size * self.count)
         given = (device.send(counts), memory, np.int32(room), runner.start, self.out)
         self.seed = len(given)  # the place of the seed among the arguments
         self.kept = set_arguments(self.kernel, *given, *runner.draw_arguments(part), *runner.sum_with)

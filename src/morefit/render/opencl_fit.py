@@ -1,8 +1,8 @@
 """Whole fits in OpenCL C: draw a toy, sum, step, and repeat until it has converged, all on the device.
 
-Small toys have a work-group each, which does everything in one launch. The events of a large toy are shared by many
-groups: ``draw`` once, then ``sums`` and ``advance`` (a group a toy) as often as needed; a toy that has converged does
-nothing any more. The numbers that a model is drawn with are arguments, so that one text serves many true values.
+Small toys have a work-group each, which does everything in one launch, with the events in its shared memory if they fit.
+The events of a large toy are shared by many groups: ``draw`` once, then ``sums`` and ``advance`` (a group a toy) as often
+as needed; a toy that has converged does nothing any more. The numbers that a model is drawn with are arguments, so that one text serves many true values.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from morefit.expr import Table
 from morefit.kernel import Body, Kernel, Line
@@ -33,12 +34,20 @@ from morefit.render.streams import TABLE
 PLAIN = frozenset({0.0, 0.5, 1.0, -1.0, 2.0})  # numbers that belong to a formula rather than to values
 
 
+class Home(Enum):
+    """Where the events of a toy are, and so who works on them."""
+
+    LOCAL = "in the shared memory of its group"
+    GLOBAL = "in the memory of the device, for one group"
+    SPREAD = "in the memory of the device, for many groups"
+
+
 @dataclass(frozen=True)
 class FitShape:
     """What the text of a whole fit depends on besides its kernels."""
 
     group: int
-    large: bool  # whether many groups share a toy
+    home: Home
     observables: tuple[str, ...]
     derived: tuple[str, ...]
     rows: tuple[str, ...]  # of the numbers that a step reads
@@ -81,7 +90,7 @@ def lift_numbers(kernel: Kernel, most: int) -> Lifted:
 
 def fit_functions(shape: FitShape) -> tuple[str, ...]:
     """Return the names of the functions in a text."""
-    return ("draw", "sums", "advance") if shape.large else ("fit",)
+    return ("draw", "sums", "advance") if shape.home is Home.SPREAD else ("fit",)
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,7 @@ class FitSource:
             *helpers(bodies),
             *(drawing.generator_text() if drawing else []),
             *sum_functions(self.sums, d),
-            *(self.large_fit() if self.shape.large else self.small_fit()),
+            *(self.large_fit() if self.shape.home is Home.SPREAD else self.small_fit()),
         ])  # fmt: skip
 
     def source(self, kernel: Kernel, tables: str = "t", numbers: int = 0) -> Source:
@@ -157,9 +166,9 @@ class FitSource:
     def small_fit(self) -> list[str]:
         """Draw, sum and step in one launch; the rows of a toy are in shared memory."""
         d, shape = self.dialect, self.shape
-        m = d.memory
+        m, local = d.memory, shape.home is Home.LOCAL
         arguments = [
-            f"{m}const int *sizes, {m}double *memory, const int room",
+            f"{m}const int *sizes, {f'{d.shared}double *events' if local else f'{m}double *memory'}, const int room",
             f"{m}const double *start, {m}double *results",
             *self.draw_arguments(),
             *self.sum_arguments(),
@@ -167,7 +176,7 @@ class FitSource:
         body = [
             f"const int index = {d.group}, item = {d.item}, count = sizes[index];",
             *self.toy_line(),
-            f"{m}double *events = memory + (long)index * {len(self.columns)} * room;",
+            *([] if local else [f"{m}double *events = memory + (long)index * {len(self.columns)} * room;"]),
             f"{d.shared}double rows[{len(shape.rows)}];",
             *self.group_sum.room(),
             f"{m}double *result = results + (long)index * {shape.told + 3};",
@@ -319,14 +328,15 @@ class FitSource:
         inside = [
             f"const long event = {event};", *source.draw_lines(), *kept, *self.derive_lines(load), "overs += over;", "fails += !accepted;",
         ]  # fmt: skip
-        count = self.dialect.count_up.format
+        d = self.dialect
+        wait = d.wait if self.shape.home is Home.LOCAL else d.wait_memory
         return [
             "int overs = 0, fails = 0;",
             *source.draw_loop(inside, streams_before),
-            *([self.dialect.wait_memory] if takes_streams(source.kernel.columns) else []),  # others read what an item drew
-            f"if (overs) {count(report[0], 'overs')}",
-            f"if (fails) {count(report[1], 'fails')}",
-        ]  # fmt: skip
+            *([wait] if takes_streams(source.kernel.columns) else []),  # others read what an item drew
+            f"if (overs) {d.count_up.format(report[0], 'overs')}",
+            f"if (fails) {d.count_up.format(report[1], 'fails')}",
+        ]
 
     def derive_lines(self, load: Mapping[str, str]) -> list[str]:
         """Compute the event-only columns of an event."""
