@@ -98,6 +98,12 @@ def test_kernel_that_draws_is_as_recorded():
     check_golden("opencl_sample", render(sampling_kernel(), SHAPE))
 
 
+def test_kernel_that_draws_again_is_as_recorded():
+    accept = column("uniform 1") < column("uniform 0")
+    kernel = compile_sampler((column("uniform 0"),), accept, ZERO, Reference()).program.kernel
+    check_golden("opencl_sample_again", render(kernel, SHAPE))
+
+
 def test_kernel_that_keeps_values_is_as_recorded():
     check_golden("opencl_gaussian_store", render(values_of("gaussian", Reference()).program.kernel, SHAPE))
 
@@ -310,10 +316,33 @@ def test_events_are_those_of_the_cpu(device, name):
 
 
 def test_candidates_that_are_never_accepted_are_reported(device):
-    program = compile_sampler((column("uniform 0"),), ZERO, ONE, OpenCL()).program
+    program = compile_sampler((column("uniform 0"),), ZERO, ZERO, OpenCL()).program
     drawn = program.sample(np.empty((1, 0)), Events.slices([3]), 1, 0)
     assert drawn.given_up == 3
+    assert drawn.above == 0
+
+
+def test_candidates_above_their_envelope_are_reported(device):
+    program = compile_sampler((column("uniform 0"),), ONE, ONE, OpenCL()).program
+    drawn = program.sample(np.empty((1, 0)), Events.slices([3]), 1, 0)
+    assert drawn.given_up == 0
     assert drawn.above == 3
+
+
+@pytest.mark.parametrize("group", [1, 2, 16, 128])
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.97])
+def test_events_are_drawn_again_until_accepted(device, share, group):
+    x, u = column("uniform 0"), column("uniform 1")
+    accept = u < share
+    sizes = Events.slices([700, 1, 0, 5000])
+    ours, judge = (
+        compile_sampler((x, u), accept, ZERO, backend).program.sample(np.empty((4, 0)), sizes, 3, 0)
+        for backend in (OpenCL(work_group=group), mf.Cpu())
+    )
+    assert not ours.given_up
+    for a, b in zip(ours.columns, judge.columns, strict=True):
+        np.testing.assert_array_equal(a.values, b.values)
+    assert (ours.columns[1].values < share).all()
 
 
 def test_fits_and_toys_are_those_of_the_cpu(device):

@@ -199,7 +199,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void combine(
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    barrier(CLK_GLOBAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (item == 0) {
         const double events = sizes[set * sizes_step];
         row[0] = logarithm(high[0], low[0], high[1] - events * 1022.0);

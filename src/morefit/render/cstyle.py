@@ -28,12 +28,12 @@ class Dialect:
     group: str
     place: str  # the number of a work item among all
     wait: str  # until all of the group are here and see each other's shared memory ...
-    wait_memory: str  # ... or that of the device
+    wait_memory: str  # ... or that of the device, too
     bits: str  # the bits of a double as an integer
     from_bits: str
     word: str  # the type of an unsigned integer of 64 bits
     high_product: str  # the upper half of a product of 32-bit integers
-    count_up: str  # adds to an integer that all groups share
+    count_up: str  # adds to an integer that others add to as well; its value is what was there
 
 
 OPENCL = Dialect(
@@ -47,12 +47,12 @@ OPENCL = Dialect(
     group="get_group_id(0)",
     place="get_global_id(0)",
     wait="barrier(CLK_LOCAL_MEM_FENCE);",
-    wait_memory="barrier(CLK_GLOBAL_MEM_FENCE);",
+    wait_memory="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
     bits="as_ulong({0})",
     from_bits="as_double({0})",
     word="ulong",
     high_product="mul_hi({0}, {1})",
-    count_up="atomic_add({0}, {1});",
+    count_up="atomic_add({0}, {1})",
 )
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from morefit.kernel import Frame, Kernel, Precision
 from morefit.render.cstyle import OPENCL, Dialect, Names, body_lines, helpers, indented, used_names
 from morefit.render.launch import BLOCK
+from morefit.render.opencl_draw import STREAMS_BEFORE, Draw
 from morefit.render.opencl_pairs import PairSum
-from morefit.render.opencl_random import GENERATORS, Generator
 from morefit.render.opencl_sums import (
     FINISHED,
     Combine,
@@ -28,12 +28,10 @@ from morefit.render.opencl_sums import (
     update_lines,
     words_of,
 )
-from morefit.render.sample import MOST_DRAWS, calls_needed, place_of, takes_streams
-from morefit.render.streams import STREAMS, TABLE
+from morefit.render.sample import takes_streams
+from morefit.render.streams import STREAMS
 
-STREAMS_BEFORE = f"(ulong)block.event / {BLOCK} * {STREAMS}"  # those of the events of a set before a block
 MOST_GIVEN = 64  # parameters that one launch may be given as an argument
-NUMBER = "number "  # the names of the numbers that a text is given
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ class Source:
             "",
             *TASK.splitlines(),
             "",
-            *self.number_type(),
+            *self.drawing.number_type(),
             *helpers((kernel.per_call, kernel.per_event)),
             *(self.prepare() if kernel.per_call.results else []),
             *frame(),
@@ -253,84 +251,22 @@ class Source:
         return [*kind, *self.frame("evaluate", ",\n".join(indented(arguments)), lines)]
 
     @property
-    def generator(self) -> Generator:
-        """Choose the generator that the columns are named after."""
-        return GENERATORS[takes_streams(self.kernel.columns)]
-
-    def number_type(self) -> list[str]:
-        """Say what the numbers are that are given to draw with."""
-        kind = f"typedef struct {{ double number[{self.numbers}]; }} all_numbers;  // to draw with"
-        return [kind] if self.numbers else []
-
-    def number_arguments(self) -> list[str]:
-        return ["const all_numbers numbers"] if self.numbers else []
-
-    def draw_lines(self) -> list[str]:
-        """Draw candidates for an event until one is accepted: x0, x1, ..."""
-        kernel, names = self.kernel, self.names
-        names.known |= {f"{NUMBER}{k}": f"numbers.number[{k}]" for k in range(self.numbers)}
-        calls, used = calls_needed(kernel), used_names(kernel.per_event)
-        body = body_lines(kernel.per_event, names, "double")
-        *found, accept, above = (names.atom(a) for a in kernel.per_event.results)
-        uniforms = [
-            f"const double {names.known[name]} = uniform[{place_of(name)}];"
-            for name in kernel.columns
-            if name in used
-        ]
-        draws = [self.generator.draw.format(k=k, calls=calls, place=2 * k) for k in range(calls)]
-        attempt = [
-            *([f"double uniform[{2 * calls}];"] if calls else []), *draws, *uniforms, *body,
-            f"over |= {above} != 0;", f"accepted = {accept} != 0;",
-            *(f"if (accepted) x{k} = {x};" for k, x in enumerate(found)),
-        ]  # fmt: skip
-        return [
-            "int accepted = 0, over = 0;",
-            *(f"double x{k} = 0.0;" for k in range(len(found))),
-            f"for (int draw = 0; draw < {MOST_DRAWS} && !accepted; draw++) {{", *indented(attempt), "}",
-        ]  # fmt: skip
-
-    def draw_loop(self, inside: Sequence[str], streams_before: str = "0") -> list[str]:
-        """Go through the events of a block; an item draws all events of a stream, one after the other."""
-        if not takes_streams(self.kernel.columns):
-            return self.loop(inside)
-        jumps = f"({self.dialect.memory}const uint4 *){self.names.known[TABLE]}"
-        return [
-            f"for (int stream = item; stream < (count + {BLOCK - 1}) / {BLOCK} * {STREAMS}; stream += GROUP) {{",
-            f"    const int from = stream / {STREAMS} * {BLOCK} + stream % {STREAMS};",
-            f"    const int to = min(count, (stream / {STREAMS} + 1) * {BLOCK});",
-            "    if (from >= to) continue;",
-            f"    uint4 state = stream_start(seed, toy, {streams_before} + stream, {jumps});",
-            f"    for (int k = from; k < to; k += {STREAMS}) {{",
-            *indented(inside, 2),
-            "    }",
-            "}",
-        ]
-
-    def generator_text(self) -> list[str]:
-        return self.generator.text(self.dialect) if calls_needed(self.kernel) else []
+    def drawing(self) -> Draw:
+        return Draw(self.kernel, self.names, self.dialect, self.numbers)
 
     def sample(self) -> list[str]:
         """Draw events: random numbers, straight lines, again until a candidate is accepted."""
-        kernel, d = self.kernel, self.dialect
-        loop = [
-            "const long event = block.event + k;",
-            *self.draw_lines(),
-            *(f"out{k}[out_first + block.begin + k] = x{k};" for k in range(kernel.outputs)),
-            "overs += over;",
-            "fails += !accepted;",
-        ]
+        kernel, d, drawing = self.kernel, self.dialect, self.drawing
+        keep = [f"out{k}[out_first + block.begin + k] = x{k};" for k in range(kernel.outputs)]
         others = [
-            f"const {d.word} seed, const {d.word} first_toy, {d.memory}int *report, const long out_first"
+            f"const {d.word} seed, const {d.word} first_toy, {d.memory}int *report, const long out_first",
+            *drawing.number_arguments(),
+            *(f"{d.memory}double *out{k}" for k in range(kernel.outputs)),
         ]
-        others += [*self.number_arguments(), *(f"{d.memory}double *out{k}" for k in range(kernel.outputs))]
         lines = [
-            *self.head(), f"const {d.word} toy = first_toy + set;", "int overs = 0, fails = 0;",
-            *self.draw_loop(loop, STREAMS_BEFORE), *self.report(),
-        ]  # fmt: skip
+            *self.head(),
+            f"const {d.word} toy = first_toy + set;",
+            *drawing.lines("block.event + k", keep, ("report", "report + 1"), STREAMS_BEFORE),
+        ]
         arguments = self.arguments(*others, columns=False)
-        return [*self.generator_text(), *self.frame("sample", arguments, lines)]
-
-    def report(self) -> list[str]:
-        """Count what went wrong with the events of an item."""
-        count = self.dialect.count_up.format
-        return [f"if (overs) {count('report', 'overs')}", f"if (fails) {count('report + 1', 'fails')}"]
+        return [*drawing.generator_text(), *self.frame("sample", arguments, lines)]

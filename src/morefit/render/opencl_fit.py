@@ -15,7 +15,8 @@ from enum import Enum
 from morefit.expr import Table
 from morefit.kernel import Body, Kernel, Line
 from morefit.render.cstyle import OPENCL, Dialect, Names, body_lines, helpers, indented
-from morefit.render.opencl import NUMBER, STREAMS_BEFORE, Shape, Source
+from morefit.render.opencl import Shape, Source
+from morefit.render.opencl_draw import NUMBER, STREAMS_BEFORE, Draw
 from morefit.render.opencl_sums import (
     FINISHED,
     Combine,
@@ -28,7 +29,6 @@ from morefit.render.opencl_sums import (
     update_lines,
     words_of,
 )
-from morefit.render.sample import takes_streams
 from morefit.render.streams import TABLE
 
 PLAIN = frozenset({0.0, 0.5, 1.0, -1.0, 2.0})  # numbers that belong to a formula rather than to values
@@ -125,13 +125,16 @@ class FitSource:
             *(self.large_fit() if self.shape.home is Home.SPREAD else self.small_fit()),
         ])  # fmt: skip
 
-    def source(self, kernel: Kernel, tables: str = "t", numbers: int = 0) -> Source:
-        return Source(kernel, Shape(self.shape.group), self.dialect, tables, numbers)
+    def source(self, kernel: Kernel, tables: str = "t") -> Source:
+        return Source(kernel, Shape(self.shape.group), self.dialect, tables)
 
     @property
-    def drawing(self) -> Source | None:
+    def drawing(self) -> Draw | None:
         """What writes the lines that draw, if events are drawn."""
-        return self.source(self.sampler.kernel, numbers=len(self.sampler.numbers)) if self.sampler else None
+        if self.sampler is None:
+            return None
+        names = self.source(self.sampler.kernel).names
+        return Draw(self.sampler.kernel, names, self.dialect, len(self.sampler.numbers))
 
     @property
     def group_sum(self) -> GroupSum:
@@ -149,10 +152,10 @@ class FitSource:
 
     def draw_arguments(self) -> list[str]:
         m, d, drawing = self.dialect.memory, self.dialect, self.drawing
-        if drawing is None:
+        if drawing is None or self.sampler is None:
             given = [f"{m}const double *given{k}" for k in range(len(self.shape.observables))]
             return [f"{m}const long *starts", *given]
-        others = (*drawing.number_arguments(), *drawing.table_arguments())
+        others = (*drawing.number_arguments(), *self.source(self.sampler.kernel).table_arguments())
         return [f"const {d.word} seed, const {d.word} first_toy, {m}const int *toys", *others]
 
     def sum_arguments(self) -> list[str]:
@@ -318,25 +321,16 @@ class FitSource:
         """Draw the events or take given ones, compute what depends on them alone, and report what went wrong."""
         observables, load = self.shape.observables, self.load
         kept = [f"{load[name]} = x{k};" for k, name in enumerate(observables)]
-        source = self.drawing
-        if source is None:
+        if self.drawing is None:
             taken = [
                 f"const double x{k} = given{k}[starts[index] + {event}];" for k in range(len(observables))
             ]
             inside = [*taken, *kept, *self.derive_lines(load)]
             return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
-        inside = [
-            f"const long event = {event};", *source.draw_lines(), *kept, *self.derive_lines(load), "overs += over;", "fails += !accepted;",
-        ]  # fmt: skip
-        d = self.dialect
-        wait = d.wait if self.shape.home is Home.LOCAL else d.wait_memory
-        return [
-            "int overs = 0, fails = 0;",
-            *source.draw_loop(inside, streams_before),
-            *([wait] if takes_streams(source.kernel.columns) else []),  # others read what an item drew
-            f"if (overs) {d.count_up.format(report[0], 'overs')}",
-            f"if (fails) {d.count_up.format(report[1], 'fails')}",
-        ]
+        # others may read what an item drew
+        wait = self.dialect.wait if self.shape.home is Home.LOCAL else self.dialect.wait_memory
+        lines = self.drawing.lines(event, [*kept, *self.derive_lines(load)], report, streams_before)
+        return [*lines, wait] if self.drawing.moves else lines
 
     def derive_lines(self, load: Mapping[str, str]) -> list[str]:
         """Compute the event-only columns of an event."""
