@@ -14,7 +14,7 @@ from rich.table import Table
 import morefit as mf
 from fits import best
 from models import MODELS
-from morefit.backend.cpu import host
+from morefit.backend.machine import host
 from morefit.backend.workers import available_cores
 from toys import make_ensemble
 

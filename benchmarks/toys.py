@@ -21,7 +21,7 @@ from rich.table import Table
 
 import morefit as mf
 from models import MODELS
-from morefit.backend.cpu import host
+from morefit.backend.machine import host
 from morefit.backend.workers import available_cores
 from morefit.fit.ensemble import Ensemble
 

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.backend import Cpu, cache, cpu
+from morefit.backend import Cpu, cache, machine
 
 HERE = Path(__file__).parents[1]
 EVALUATE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from morefit.backend import cpu
+from morefit.backend import machine
 import morefit as mf
 from zoo import mass
 built = []
-real = cpu.build_object
-cpu.build_object = lambda *args: built.append(1) or real(*args)
+real = machine.build_object
+machine.build_object = lambda *args: built.append(1) or real(*args)
 model, data, x = mass(100)
 width = json.loads(sys.argv[2])
 value = mf.Likelihood(model, data, backend=mf.Cpu(threads=1, width=width)).value(x)
@@ -57,9 +57,9 @@ def entries(folder):
 def counted(monkeypatch):
     """Count what is compiled in this process, with nothing kept from before."""
     built = []
-    real = cpu.build_object
-    monkeypatch.setattr(cpu, "build_object", lambda *args: built.append(args) or real(*args))
-    monkeypatch.setattr(cpu, "_programs", type(cpu._programs)())
+    real = machine.build_object
+    monkeypatch.setattr(machine, "build_object", lambda *args: built.append(args) or real(*args))
+    monkeypatch.setattr(machine, "_programs", type(machine._programs)())
     return built
 
 
@@ -77,7 +77,7 @@ def kernel(number=0.5):
 
 
 def forget():
-    cpu._programs.clear()
+    machine._programs.clear()
 
 
 def test_a_second_process_does_not_compile(tmp_path):
@@ -149,8 +149,8 @@ def test_an_entry_without_the_functions_is_compiled_anew(folder, counted):
     """Whole and signed, but from a program with other functions."""
     Cpu().compile(kernel())
     (entry,) = entries(folder)
-    target = cpu.llvm.parse_assembly("define void @stranger() { ret void }")
-    payload = bytes(cpu.target_machine().emit_object(target))
+    target = machine.llvm.parse_assembly("define void @stranger() { ret void }")
+    payload = bytes(machine.target_machine().emit_object(target))
     key = entry.stem
     entry.write_bytes(cache.MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload)
     forget()
@@ -245,9 +245,9 @@ def test_another_width_is_another_entry(folder, counted):
 def test_another_processor_is_another_entry(part, folder, counted, monkeypatch):
     Cpu().compile(kernel())
     forget()
-    here = cpu.host()
-    other = cpu.Host(**{**vars(here), part: "+sse2" if part == "features" else "x86-64"})
-    monkeypatch.setattr(cpu, "host", lambda: other)
+    here = machine.host()
+    other = machine.Host(**{**vars(here), part: "+sse2" if part == "features" else "x86-64"})
+    monkeypatch.setattr(machine, "host", lambda: other)
     Cpu().compile(kernel())
     assert len(entries(folder)) == 2
 
@@ -255,22 +255,22 @@ def test_another_processor_is_another_entry(part, folder, counted, monkeypatch):
 def test_another_compiler_is_another_entry(folder, counted, monkeypatch):
     Cpu().compile(kernel())
     forget()
-    monkeypatch.setattr(cpu.llvmlite, "__version__", "0.0")
+    monkeypatch.setattr(machine.llvmlite, "__version__", "0.0")
     Cpu().compile(kernel())
     assert len(entries(folder)) == 2
 
 
 def test_the_number_of_programs_kept_is_bounded(folder, counted, monkeypatch):
-    monkeypatch.setattr(cpu, "MOST_PROGRAMS", 4)
+    monkeypatch.setattr(machine, "MOST_PROGRAMS", 4)
     for k in range(8):
         Cpu().compile(kernel(1.0 + k))
-    assert len(cpu._programs) == 4
+    assert len(machine._programs) == 4
     Cpu().compile(kernel(8.0))
     assert len(counted) == 8
 
 
 def test_a_program_outlives_its_place_among_those_kept(folder, counted, monkeypatch):
-    monkeypatch.setattr(cpu, "MOST_PROGRAMS", 1)
+    monkeypatch.setattr(machine, "MOST_PROGRAMS", 1)
     x, k = mf.Observable("x", 0.0, 1.0), mf.Parameter("k", 1.0)
     nll = mf.Likelihood(
         mf.Density(k * x + 0.125, [x], integral=1), {"x": np.linspace(0, 1, 50)}, backend="cpu"

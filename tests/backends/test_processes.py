@@ -103,22 +103,22 @@ import os, signal, sys, threading, time, warnings
 sys.path.insert(0, sys.argv[1])
 warnings.simplefilter("ignore")
 import morefit as mf
-from morefit.backend import cpu
+from morefit.backend import machine
 from zoo import mass, gaussian
-real, started = cpu.build_object, threading.Event()
+real, started = machine.build_object, threading.Event()
 def slow(source):
     started.set()
     time.sleep(1.0)
     return real(source)
 model, data, x = mass(100)
-cpu.build_object = slow
+machine.build_object = slow
 thread = threading.Thread(target=lambda: mf.Likelihood(model, data, backend=mf.Cpu(threads=2)).value(x))
 thread.start()
 started.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(20)
-    cpu.build_object = real
+    machine.build_object = real
     model, data, x = gaussian(100)
     os._exit(0 if mf.Likelihood(model, data, backend=mf.Cpu(threads=2)).value(x) > 0 else 1)
 status = os.waitpid(child, 0)[1]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
 import numpy as np
 
 from morefit.backend.base import Array, Integers, Program, WholeFit
+from morefit.backend.machine import find_code
 from morefit.backend.memory import PADDING, Code, aligned
 from morefit.backend.workers import WORKERS
 from morefit.render.drive import CONTEXT, Shape, copy_text, drive_text
@@ -21,9 +22,6 @@ def shape_of(job: WholeFit, lanes: int) -> Shape:
         lanes, tuple(job.places), job.sums.kernel.outputs + 1, job.first_sum, len(job.start), job.kept, job.told,
         PADDING, job.status,
     )  # fmt: skip
-
-
-FindCode = Callable[[str, Sequence[str]], Code]
 
 
 class Native(Protocol):
@@ -46,7 +44,7 @@ def native(program: Program) -> Native:
     return cast(Native, program)
 
 
-def run_whole_fits(job: WholeFit, sizes: Integers, seed: int, first_toy: int, find_code: FindCode) -> Array:
+def run_whole_fits(job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array:
     """Draw and fit a toy for each size; return the rows that the last step wrote, and three words of report."""
     sums = native(job.sums)
     shape = shape_of(job, sums.target.width)
@@ -54,7 +52,7 @@ def run_whole_fits(job: WholeFit, sizes: Integers, seed: int, first_toy: int, fi
     results = np.empty((len(sizes), job.told + 3))
     counter = np.zeros(1, np.int64)
     threads = max(min(sums.threads, len(sizes)), 1)
-    contexts = take_contexts(job, shape, threads, int(sizes.max(initial=0)), find_code)
+    contexts = take_contexts(job, shape, threads, int(sizes.max(initial=0)))
     for context in contexts:
         context.aim(seed, first_toy, counter, sizes, results)
     owners = (contexts, sizes, results, counter, code)
@@ -63,16 +61,14 @@ def run_whole_fits(job: WholeFit, sizes: Integers, seed: int, first_toy: int, fi
     return results
 
 
-def take_contexts(
-    job: WholeFit, shape: Shape, threads: int, most_events: int, find_code: FindCode
-) -> list[Context]:
+def take_contexts(job: WholeFit, shape: Shape, threads: int, most_events: int) -> list[Context]:
     """Take contexts that are free and large enough, make the rest."""
     contexts: list[Context] = []
     while job.spare and len(contexts) < threads:
         context = job.spare.pop()
         if isinstance(context, Context) and context.most_events >= most_events:
             contexts.append(context)
-    return contexts + [Context(job, shape, most_events, find_code) for _ in range(threads - len(contexts))]
+    return contexts + [Context(job, shape, most_events) for _ in range(threads - len(contexts))]
 
 
 @dataclass(eq=False)
@@ -82,7 +78,6 @@ class Context:
     job: WholeFit
     shape: Shape
     most_events: int
-    find_code: FindCode
 
     def __post_init__(self) -> None:
         lanes = self.shape.lanes
@@ -157,7 +152,7 @@ class Context:
         job, goal = self.job, {"out": self.events, "partials": self.report}
         if job.sampler is not None:
             return self.table(job.sampler, {}, goal), function("draw", job.sampler, "block")["draw"]
-        code = self.find_code(copy_text(len(job.given)), ["block"])
+        code = find_code(copy_text(len(job.given)), ["block"])
         assert job.starts is not None
         pairs = self.words([word for buffer in job.given for word in (address(buffer.values), 0)])
         found = {"columns": address(pairs), "starts": address(job.starts), "out_step": self.step}

@@ -8,7 +8,7 @@ from typing import Any
 
 import morefit as mf
 from morefit.backend import DeviceInfo
-from morefit.backend.cpu import host
+from morefit.backend.machine import host
 from morefit.backend.workers import available_cores
 from morefit.cli.command import VALID, Command
 from morefit.cli.files import check_targets, write_json
