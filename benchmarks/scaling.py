@@ -1,9 +1,18 @@
-"""Time likelihoods and toys on 1, 2, 4, ... threads: ``python benchmarks/scaling.py`` writes JSON and a table."""
+"""Time likelihoods and toys on 1, 2, 4, ... threads: ``python benchmarks/scaling.py`` writes JSON and a table.
+
+All numbers of threads take turns, and the best of each counts: what else runs on the machine hits them alike. The last
+column is what the machine allows: as many processes as cores, one thread and its share of the events each, none of
+which waits for another.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import time
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +21,80 @@ from rich.console import Console
 from rich.table import Table
 
 import morefit as mf
-from fits import best
 from models import MODELS
 from morefit.backend.machine import host
 from morefit.backend.workers import available_cores
 from toys import make_ensemble
 
+SECONDS = 1.0  # for each time to be taken
+ROUNDS = 8  # of all numbers of threads
 
-def time_likelihood(name: str, events: int, threads: int) -> dict[str, Any]:
-    """Time one pass for value, gradient and Hessian, in ns an event."""
-    make_model, draw = MODELS[name]
-    likelihood = mf.Likelihood(make_model(), draw(events), backend=mf.Cpu(threads=threads))
+
+@lru_cache(maxsize=1)
+def data_of(name: str, events: int) -> Any:
+    return MODELS[name][1](events)
+
+
+def likelihood_job(name: str, events: int, threads: int) -> Callable[[], Any]:
+    """Make a pass over so many events for value, gradient and Hessian."""
+    likelihood = mf.Likelihood(MODELS[name][0](), data_of(name, events), backend=mf.Cpu(threads=threads))
     point = likelihood.points([p.start for p in likelihood.parameters])[0]
-    likelihood.evaluate_full(point, 2)
-    seconds = best(lambda: likelihood.evaluate_full(point, 2), 1.0)
-    return {"what": f"{name} Hessian", "events": events, "threads": threads, "ns": seconds / events * 1e9}
+    return lambda: likelihood.evaluate_full(point, 2)
 
 
-def time_toys(name: str, events: int, threads: int) -> dict[str, Any]:
-    """Time whole toys, in ns an event."""
+def toys_job(name: str, events: int, threads: int, toys: int) -> Callable[[], Any]:
+    """Make toys: drawn, fitted, with errors."""
     ensemble = make_ensemble(name, threads)
-    sizes = np.full(max(8_000_000 // events, 4 * threads), events)
-    job = ensemble.whole_fit()
+    sizes, job = np.full(toys, events), ensemble.whole_fit()
     assert job is not None
-    seconds = best(lambda: ensemble.backend.fit_whole(job, sizes, 1, 0), 1.0, 3, 20)
-    return {"what": f"{name} toys", "events": events, "threads": threads, "ns": seconds / sizes.sum() * 1e9}
+    return lambda: ensemble.backend.fit_whole(job, sizes, 1, 0)
+
+
+def best_of_each(jobs: list[Callable[[], Any]]) -> list[float]:
+    """Time jobs in turns, and return the best time of each."""
+    for job in jobs:
+        job()
+    times: list[list[float]] = [[] for _ in jobs]
+    for _ in range(ROUNDS):
+        for job, mine in zip(jobs, times, strict=True):
+            until = time.perf_counter() + SECONDS / ROUNDS
+            while True:
+                begin = time.perf_counter()
+                job()
+                mine.append(time.perf_counter() - begin)
+                if time.perf_counter() > until:
+                    break
+    return [min(mine) for mine in times]
+
+
+def work_apart(
+    make: Callable[..., Callable[[], Any]], given: tuple[Any, ...], start: Any, rates: Any
+) -> None:
+    job = make(*given)
+    job()
+    start.wait()
+    mine = []
+    for _ in range(ROUNDS):
+        begin, count = time.perf_counter(), 0
+        while time.perf_counter() < begin + 3 * SECONDS / ROUNDS:
+            job()
+            count += 1
+        mine.append(count / (time.perf_counter() - begin))
+    rates.put(mine)
+
+
+def seconds_apart(make: Callable[..., Callable[[], Any]], *given: Any) -> float:
+    """Return the time of a job when every core does its own in a process, divided by the number of cores."""
+    context = multiprocessing.get_context("spawn")
+    cores = available_cores()
+    start, rates = context.Barrier(cores), context.Queue()
+    processes = [context.Process(target=work_apart, args=(make, given, start, rates)) for _ in range(cores)]
+    for process in processes:
+        process.start()
+    together = np.sum([rates.get() for _ in processes], axis=0)
+    for process in processes:
+        process.join()
+    return 1.0 / float(together.max())
 
 
 def main() -> None:
@@ -44,20 +102,38 @@ def main() -> None:
     parser.add_argument("--json", default="benchmarks/scaling.json")
     options = parser.parse_args()
     counts = [t for t in (1, 2, 4, 8, 16, 32, 64) if t <= available_cores()]
-    rows = []
+    rows: list[dict[str, Any]] = []
+
+    def keep(what: str, events: int, total: int, apart: float, jobs: list[Callable[[], Any]]) -> None:
+        times = best_of_each(jobs)
+        rows.append({"what": what, "events": events, "apart_ns": apart * 1e9,
+                     "ns": {t: s / total * 1e9 for t, s in zip(counts, times, strict=True)}})  # fmt: skip
+        print(
+            what,
+            events,
+            *(f"{t}: {times[0] / s:.2f}x" for t, s in zip(counts, times, strict=True)),
+            flush=True,
+        )
+
     for name in MODELS:
         for events in (10**6, 10**7):
-            rows += [time_likelihood(name, events, t) for t in counts]
+            share = events // available_cores()
+            apart = seconds_apart(likelihood_job, name, share, 1) / share
+            keep(f"{name} Hessian", events, events, apart, [likelihood_job(name, events, t) for t in counts])
         for events in (1_000, 10_000, 100_000):
-            rows += [time_toys(name, events, t) for t in counts]
+            toys = max(2_000_000 // events, 8) * available_cores()
+            few = toys // available_cores()
+            apart = seconds_apart(toys_job, name, events, 1, few) / (events * few)
+            jobs = [toys_job(name, events, t, toys) for t in counts]
+            keep(f"{name} toys", events, events * toys, apart, jobs)
     Path(options.json).write_text(json.dumps({"processor": host().cpu, "rows": rows}, indent=1))
     table = Table(title=f"{host().cpu}: ns per event, and how many times faster than one thread")
-    for heading in ("what", "events", *map(str, counts)):
+    for heading in ("what", "events", *map(str, counts), "processes"):
         table.add_column(heading, justify="right")
-    for what, events in dict.fromkeys((r["what"], r["events"]) for r in rows):
-        times = [r["ns"] for r in rows if (r["what"], r["events"]) == (what, events)]
-        table.add_row(what, f"{events:.0e}", *(f"{t:.3g} ({times[0] / t:.2f}x)" for t in times))
-    Console(width=120).print(table)
+    for row in rows:
+        times = [*row["ns"].values(), row["apart_ns"]]
+        table.add_row(row["what"], f"{row['events']:.0e}", *(f"{t:.3g} ({times[0] / t:.2f}x)" for t in times))
+    Console(width=140).print(table)
 
 
 if __name__ == "__main__":

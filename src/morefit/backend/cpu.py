@@ -187,14 +187,17 @@ class Workspace:
         tasks = len(self.task_set)
         self.parameters = np.ones((len(kernel.parameters), padded))
         self.scalars = np.empty((max(len(kernel.per_call.results), 1), padded))
-        self.partials = np.empty(0 if kernel.frame is Frame.STORE else tasks * program.words)
+        self.partials = np.empty(
+            0 if kernel.frame is Frame.STORE else tasks * program.words + self.summing * PADDING
+        )
         self.counter = np.zeros(1, np.int64)
         self.count, self.keep = (
             events.count,
             (launch.columns, launch.table, events),
         )  # not launch: it keeps us
         self.step = -(-events.count // PADDING) * PADDING + PADDING
-        effort = int(np.sum(events.sizes(sets))) * (8 + len(kernel.per_event.lines) + len(kernel.outer) ** 2)
+        total = int(np.sum(events.sizes(sets)))
+        effort = total * (8 + len(kernel.per_event.lines) + len(kernel.outer) ** 2)
         self.threads = min(program.threads, tasks) if effort > WORTH_THREADS * 8 else 1
         shapes = {
             Frame.SUM: (sets, kernel.outputs + 1),
@@ -217,7 +220,7 @@ class Workspace:
             "first_task": self.first_task.ctypes.data,
             "tasks": tasks,
             "counter": self.counter.ctypes.data,
-            "grain": max(tasks // (self.threads * 16), 1),
+            "grain": max(min(tasks // (self.threads * 16), tasks * BLOCK // max(total, 1)), 1),
             "partials": self.partials.ctypes.data,
             "out": self.out.ctypes.data,
             "out_step": self.step,
@@ -251,6 +254,6 @@ class Workspace:
             self.code.functions["run"](self.address)
         else:
             self.code.functions["prepare"](self.address)
-            WORKERS.run(self.code.functions["work"], [self.address] * self.threads, self)
+            WORKERS.run(self.code.addresses["work"], [self.address] * self.threads)
             if self.summing:
                 self.code.functions["combine"](self.address)

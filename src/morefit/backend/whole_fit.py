@@ -55,8 +55,7 @@ def run_whole_fits(job: WholeFit, sizes: Integers, seed: int, first_toy: int) ->
     contexts = take_contexts(job, shape, threads, int(sizes.max(initial=0)))
     for context in contexts:
         context.aim(seed, first_toy, counter, sizes, results)
-    owners = (contexts, sizes, results, counter, code)
-    WORKERS.run(code.functions["drive"], [c.address for c in contexts], owners)
+    WORKERS.run(code.addresses["drive"], [c.address for c in contexts])
     job.spare.extend(contexts)
     return results
 
@@ -96,7 +95,7 @@ class Context:
         self.parameters = self.room(len(self.job.sums.kernel.parameters) * lanes)
         self.parameters[:] = np.repeat(self.job.parameters, lanes)
         self.outputs = self.room(self.shape.sums)
-        self.partials = self.room(native(self.job.sums).words * blocks)
+        self.partials = self.room(native(self.job.sums).words * blocks + PADDING)
         known = self.made()
         self.context = self.words([known.get(name, 0) for name in CONTEXT])
         self.address = address(self.context)

@@ -1,61 +1,96 @@
-"""Threads that wait for compiled code to run; they start when first needed and survive a fork."""
+"""Threads that help with compiled work; they start when first needed and survive a fork."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from queue import SimpleQueue
 
-# what to call, with which argument, where to say that it is done, and who owns the memory it works on: an
-# interrupt may take the caller away while others still write there
-Job = tuple[Callable[[int], None], int, "SimpleQueue[None]", object]
+import numpy as np
+
+from morefit.backend.machine import find_code, host
+from morefit.backend.memory import aligned
+from morefit.render.pool import LINE, POOL, RESTS, pool_text
+
+PATIENCE = 2e-4  # seconds that a thread waits for work before it sleeps: longer than Python takes between two launches
+FIRST_RESTS = 16 * RESTS  # to find out how long one takes
+
+
+class Pool:
+    """Threads, and the words by which they meet (``render/pool.py``)."""
+
+    def __init__(self) -> None:
+        self.code = find_code(pool_text(host().machine), ("lead", "serve", "idle"))
+        self.words = aligned(len(POOL) * LINE).view(np.int64)
+        self.words[:] = 0
+        self.address = int(self.words.ctypes.data)
+        self.put("give_way", give_way())
+        self.put("patience", FIRST_RESTS)
+        begin = time.perf_counter()
+        self.code.functions["idle"](self.address)
+        each = (time.perf_counter() - begin) / FIRST_RESTS
+        self.put("patience", max(int(PATIENCE / max(each, 1e-9)), 1))
+        self.bell: SimpleQueue[None] = SimpleQueue()  # wakes one who sleeps
+        self.count = 0
+
+    def put(self, name: str, word: int) -> None:
+        self.words[POOL.index(name) * LINE] = word
+
+    def wake(self, count: int) -> None:
+        """See to it that so many threads look for work, those that are on their way included."""
+        for _ in range(self.count, count):
+            threading.Thread(target=serve, args=(self,), name="morefit", daemon=True).start()
+            self.count += 1
+        awake = int(self.words[POOL.index("awake") * LINE])
+        for _ in range(count - awake - self.bell.qsize()):
+            self.bell.put(None)
+
+
+def serve(pool: Pool) -> None:
+    """Help whenever the bell rings. This thread keeps the pool: at exit it may still be looking for work."""
+    while True:
+        pool.bell.get()
+        pool.code.functions["serve"](pool.address)
 
 
 class Workers:
-    """A set of threads that grows to what was asked for."""
+    """The pool of this process."""
 
     def __init__(self) -> None:
-        self.jobs: SimpleQueue[Job] = SimpleQueue()
         self.lock = threading.Lock()
-        self.count = 0
+        self.pool: Pool | None = None
 
-    def run(self, function: Callable[[int], None], arguments: Sequence[int], owner: object) -> None:
-        """Call a function that releases the GIL with each argument at once, a thread each, this one included."""
-        self.grow(len(arguments) - 1)
-        done: SimpleQueue[None] = SimpleQueue()
-        for argument in arguments[1:]:
-            self.jobs.put((function, argument, done, owner))
-        try:
-            function(arguments[0])
-        finally:
-            for _ in arguments[1:]:
-                done.get()
+    def run(self, function: int, arguments: Sequence[int]) -> None:
+        """Call the compiled function at an address with each argument at once, a thread each, this one included.
 
-    def grow(self, count: int) -> None:
+        The call with the first argument must be able to do all there is to do: others come if they can. When this
+        returns, all who came have left.
+        """
         with self.lock:
-            for _ in range(self.count, count):
-                threading.Thread(target=serve, args=(self.jobs,), name="morefit", daemon=True).start()
-                self.count += 1
-
-
-def serve(jobs: SimpleQueue[Job]) -> None:
-    while True:
-        do(jobs.get())
-
-
-def do(job: Job) -> None:
-    """Do one job; nothing of it stays alive while the thread waits for the next."""
-    function, argument, done, _ = job
-    try:
-        function(argument)
-    finally:
-        done.put(None)
+            self.pool = self.pool or Pool()
+            pool = self.pool
+            pool.wake(len(arguments) - 1)
+        call = np.array([pool.address, function, len(arguments), *arguments], np.int64)
+        pool.code.functions["lead"](int(call.ctypes.data))
 
 
 WORKERS = Workers()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=WORKERS.__init__)  # type: ignore[misc]  # the child has none of our threads
+
+
+def give_way() -> int:
+    """Return the address of the function that lets other threads run, 0 if there is none."""
+    try:
+        library = ctypes.windll.kernel32 if sys.platform == "win32" else ctypes.CDLL(None)
+        function = library.SwitchToThread if sys.platform == "win32" else library.sched_yield
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+    except (AttributeError, OSError):
+        return 0
 
 
 def available_cores() -> int:

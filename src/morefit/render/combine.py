@@ -19,45 +19,52 @@ def combine_text(kernel: Kernel, block: Block) -> tuple[str, list[Writer]]:
     partials, out = argument(head, "partials", "ptr"), argument(head, "out", "ptr")
     outputs = Outputs(kernel, block, finish, out)
     outputs.write()
+    v = block.wide
+    room = (
+        max(-(-block.words // v.width), 1) * v.width
+    )  # the last vector reads on into the next block, and nobody looks there
     text = "\n".join([
         *outer_table(kernel, block),
         "define void @combine(ptr noalias %args) {", "entry:", *head.lines,
-        f"  %high = alloca [{max(block.words, 1)} x double], align 64",
-        f"  %low = alloca [{max(block.words, 1)} x double], align 64",
+        f"  %high = alloca [{room} x double], align 64",
+        f"  %low = alloca [{room} x double], align 64",
         "  br label %sets",
         "sets:",
         "  %set = phi i64 [ 0, %entry ], [ %set1, %finish_end ]",
         f"  %pf = getelementptr i64, ptr {first}, i64 %set", "  %from = load i64, ptr %pf",
         "  %set1 = add i64 %set, 1",
         f"  %pt = getelementptr i64, ptr {first}, i64 %set1", "  %to = load i64, ptr %pt",
+        f"  call void @llvm.memset.p0.i64(ptr align 64 %high, i8 0, i64 {8 * room}, i1 false)",
+        f"  call void @llvm.memset.p0.i64(ptr align 64 %low, i8 0, i64 {8 * room}, i1 false)",
+        "  %some = icmp slt i64 %from, %to",
+        "  br i1 %some, label %tasks, label %finish",
+        "tasks:",
+        "  %task = phi i64 [ %from, %sets ], [ %task1, %task_done ]",
+        f"  %row = mul i64 %task, {block.words}",
         "  br label %words",
         "words:",
-        "  %word = phi i64 [ 0, %sets ], [ %word1, %word_done ]",
-        "  %some = icmp slt i64 %from, %to",
-        "  br i1 %some, label %tasks, label %word_done",
-        "tasks:",
-        "  %task = phi i64 [ %from, %words ], [ %task1, %tasks ]",
-        "  %s = phi double [ 0.0, %words ], [ %s1, %tasks ]",
-        "  %c = phi double [ 0.0, %words ], [ %c1, %tasks ]",
-        f"  %row = mul i64 %task, {block.words}", "  %index = add i64 %row, %word",
-        f"  %pp = getelementptr double, ptr {partials}, i64 %index", "  %x = load double, ptr %pp",
-        "  %s1 = fadd double %s, %x", "  %p1 = fsub double %s1, %s", "  %p2 = fsub double %s1, %p1",
-        "  %e1 = fsub double %s, %p2", "  %e2 = fsub double %x, %p1", "  %e = fadd double %e1, %e2",
-        "  %c1 = fadd double %c, %e",
+        "  %word = phi i64 [ 0, %tasks ], [ %word1, %words ]",
+        "  %index = add i64 %row, %word",
+        f"  %pp = getelementptr double, ptr {partials}, i64 %index",
+        "  %ph = getelementptr double, ptr %high, i64 %word", "  %pl = getelementptr double, ptr %low, i64 %word",
+        f"  %x = load {v.type}, ptr %pp, align 8",
+        f"  %s = load {v.type}, ptr %ph, align 8", f"  %c = load {v.type}, ptr %pl, align 8",
+        f"  %s1 = fadd {v.type} %s, %x", f"  %p1 = fsub {v.type} %s1, %s", f"  %p2 = fsub {v.type} %s1, %p1",
+        f"  %e1 = fsub {v.type} %s, %p2", f"  %e2 = fsub {v.type} %x, %p1", f"  %e = fadd {v.type} %e1, %e2",
+        f"  %c1 = fadd {v.type} %c, %e",
+        f"  store {v.type} %s1, ptr %ph, align 8", f"  store {v.type} %c1, ptr %pl, align 8",
+        f"  %word1 = add i64 %word, {v.width}", f"  %left = icmp slt i64 %word1, {block.words}",
+        "  br i1 %left, label %words, label %task_done",
+        "task_done:",
         "  %task1 = add i64 %task, 1", "  %more = icmp slt i64 %task1, %to",
-        "  br i1 %more, label %tasks, label %word_done",
-        "word_done:",
-        "  %sf = phi double [ 0.0, %words ], [ %s1, %tasks ]", "  %cf = phi double [ 0.0, %words ], [ %c1, %tasks ]",
-        "  %ph = getelementptr double, ptr %high, i64 %word", "  store double %sf, ptr %ph",
-        "  %pl = getelementptr double, ptr %low, i64 %word", "  store double %cf, ptr %pl",
-        "  %word1 = add i64 %word, 1", f"  %left = icmp slt i64 %word1, {block.words}",
-        "  br i1 %left, label %words, label %finish",
+        "  br i1 %more, label %tasks, label %finish",
         "finish:", *finish.lines, "  br label %finish_end",
         "finish_end:",
         f"  %again = icmp slt i64 %set1, {sets}",
         "  br i1 %again, label %sets, label %done",
         "done:", "  ret void", "}",
     ])  # fmt: skip
+    head.intrinsics["@llvm.memset.p0.i64"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
     return text, [head]
 
 
