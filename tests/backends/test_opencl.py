@@ -582,6 +582,19 @@ def test_a_toy_has_the_same_bits_in_any_company(device):
         np.testing.assert_array_equal(alone.errors[0], together.errors[k])
 
 
+def test_toys_have_the_same_bits_in_any_number_of_launches(device, monkeypatch):
+    model = model_of("mass")[0]
+    start = all_values(model, None)
+    job = Ensemble(model, model, start, start, 5, OpenCL()).whole_fit()
+    sizes = np.array([700, 3000, 450, 40_000, 1900, 600, 700, 1, 33_000, 800, 2500, 900])
+    together = OpenCL().fit_whole(job, sizes, 5, 3)
+    monkeypatch.setattr(opencl_fit, "MOST_TOYS", 2)
+    np.testing.assert_array_equal(OpenCL().fit_whole(job, sizes, 5, 3), together)
+    monkeypatch.setattr(opencl_fit, "MOST_TOYS", 100)
+    monkeypatch.setattr(opencl_fit, "MOST_BYTES", 30_000)
+    np.testing.assert_array_equal(OpenCL().fit_whole(job, sizes, 5, 3), together)
+
+
 def test_one_text_serves_many_true_values(device):
     model = model_of("mass")[0]
     draws = [

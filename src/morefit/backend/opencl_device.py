@@ -145,6 +145,7 @@ class Device:
         self.cl, self.info, self.device = cl, info, device
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
+        self.reads = cl.CommandQueue(self.context)  # of what is done, while the other queue goes on
         # buffers that are let go are used again: a driver takes longer to make one than a small fit takes
         self.pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         self.held = 0  # bytes of columns
@@ -245,15 +246,21 @@ class Device:
             except self.cl.Error as error:
                 raise self.failed("running a kernel", error) from error
 
+    def read_done(self, buffer: Any, numbers: np.ndarray[Any, Any], done: Any) -> None:
+        """Wait for what was started as ``done``, and copy a buffer into an array, whatever was started since."""
+        with self.watched("running a kernel"):
+            self.queue.flush()
+            self.cl.enqueue_copy(self.reads, numbers, buffer, wait_for=[done])
+
     def finish(self) -> None:
         """Wait for all that was asked for."""
         with self.watched("running a kernel"):
             self.queue.finish()
 
-    def run(self, kernel: Any, size: int, group: int) -> None:
-        """Start a kernel on so many items, whose arguments are set."""
+    def run(self, kernel: Any, size: int, group: int) -> Any:
+        """Start a kernel on so many items, whose arguments are set; what is returned says when it is done."""
         try:
-            self.cl.enqueue_nd_range_kernel(self.queue, kernel, (size,), (group,))
+            return self.cl.enqueue_nd_range_kernel(self.queue, kernel, (size,), (group,))
         except self.cl.Error as error:
             raise self.failed("starting a kernel", error) from error
 

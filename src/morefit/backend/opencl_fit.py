@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -18,11 +18,12 @@ from morefit.render.opencl import least_block
 from morefit.render.opencl_fit import FitShape, FitSource, Home, Lifted, fit_functions, lift_numbers
 from morefit.render.opencl_sums import MOST_EVENTS, words_of
 
-MOST_TOYS = 1 << 17  # in a launch: short enough for Ctrl-C and for displays that watch the device
+MOST_TOYS = 1 << 16  # in a launch: short enough for Ctrl-C and for displays that watch the device
 MOST_SHARED = (
     12 << 10
 )  # bytes of events in the shared memory of a group; with more, fewer groups run at a time
-MOST_BYTES = 1 << 30  # of events kept in the memory of the device at a time
+MOST_BYTES = 1 << 32  # of the events of a launch, if that is not more than a share of the memory
+SHARE = 1 / 16
 EACH, GROUPS = 16, 2048  # events of an item at least, and groups of a toy at most (for so few events)
 MOST_TEXTS = 64  # kept in this process
 FIRST_STEPS, MORE_STEPS = 4, 2  # taken before looking whether toys have converged
@@ -69,14 +70,27 @@ def run_whole_fits(
         some = np.flatnonzero(numbers == number)
         if len(some):
             runner = take_runner(device, group or min(device.group, kind.items), job, kind.home)
+            ahead = 0 if kind.home is Home.SPREAD else 1  # started while the results of others are copied
+            started: deque[tuple[Integers, FitSpace]] = deque()
             for part in runner.parts(some, sizes):
-                found = runner.run(part, sizes, seed, first_toy)
-                if len(part) == len(sizes):
-                    results = found  # a million toys are not copied
-                else:
-                    results[part] = found
+                started.append((part, runner.start(part, sizes, seed, first_toy)))
+                if len(started) > ahead:
+                    finish(*started.popleft(), results)
+            for part, space in started:
+                finish(part, space, results)
             job.spare.append(runner)
     return results
+
+
+def finish(part: Integers, space: FitSpace, results: Array) -> None:
+    """Wait for some toys and put their results where they belong."""
+    first, last = int(part[0]), int(part[-1]) + 1
+    if last - first == len(part):
+        space.finish(results[first:last])
+        return
+    found = np.empty((len(part), results.shape[1]))
+    space.finish(found)
+    results[part] = found
 
 
 def take_runner(device: Device, items: int, job: WholeFit, home: Home) -> FitRunner:
@@ -117,7 +131,7 @@ class FitRunner:
     kernels: dict[str, Any] = field(init=False)
     columns: int = field(init=False)
     words: int = field(init=False)
-    start: Any = field(init=False)
+    begin_with: Any = field(init=False)  # rows
     draw_with: list[Any] = field(init=False)  # numbers and tables
     sum_with: list[Any] = field(init=False)  # parameters and tables
     space: tuple[tuple[bytes, bytes], FitSpace] | None = field(init=False, default=None)
@@ -136,7 +150,7 @@ class FitRunner:
         self.kernels = self.device.kernels(self, source, fit_functions(shape))
         self.columns = columns_of(job)
         self.words = words_of(job.sums.kernel)
-        self.start = send(np.asarray(job.start, np.float64))
+        self.begin_with = send(np.asarray(job.start, np.float64))
         self.sum_with = [send(np.asarray(job.parameters, np.float64))]
         self.sum_with += [send(np.array(t.array)) for t in job.sums.kernel.tables]
         self.draw_with = []
@@ -150,18 +164,21 @@ class FitRunner:
         if self.home is not Home.LOCAL:
             large = self.home is Home.SPREAD
             room = np.maximum(sizes[some], 1) if large else np.full(len(some), sizes[some].max(initial=1))
-            places += np.cumsum(8 * self.columns * room) // MOST_BYTES
+            most = min(MOST_BYTES, int(SHARE * self.device.info.memory))
+            places += np.cumsum(8 * self.columns * room) // most
         return np.split(some, np.flatnonzero(np.diff(places)) + 1)
 
-    def run(self, part: Integers, sizes: Integers, seed: int, first_toy: int) -> Array:
-        """Fit some toys; the buffers of the last ones are used again where the sizes are the same."""
+    def start(self, part: Integers, sizes: Integers, seed: int, first_toy: int) -> FitSpace:
+        """Start to fit some toys; the buffers of the last ones are used again where the sizes are the same."""
         counts = np.ascontiguousarray(sizes[part], np.int32)
         key = (part.tobytes(), counts.tobytes())
         if self.space is None or self.space[0] != key:
             self.space = None  # lets go of its memory first
             kind = LargeSpace if self.home is Home.SPREAD else SmallSpace
             self.space = key, kind(self, part, counts)
-        return self.space[1].run(seed, first_toy)
+        space = self.space[1]
+        space.start(seed, first_toy)
+        return space
 
     def draw_arguments(self, part: Integers) -> list[Any]:
         """Return what the function that draws is given; the first two are the seed and the first toy."""
@@ -189,8 +206,12 @@ class FitSpace(ABC):
             kernel.set_arg(place + 1, np.uint64(first_toy))
 
     @abstractmethod
-    def run(self, seed: int, first_toy: int) -> Array:
-        """Draw and fit the toys."""
+    def start(self, seed: int, first_toy: int) -> None:
+        """Start to draw and fit the toys."""
+
+    @abstractmethod
+    def finish(self, results: Array) -> None:
+        """Wait for them, and copy their results."""
 
 
 class SmallSpace(FitSpace):
@@ -203,16 +224,16 @@ class SmallSpace(FitSpace):
         size = 8 * runner.columns * room
         local = runner.home is Home.LOCAL
         memory = device.cl.LocalMemory(size) if local else device.allocate(size * self.count)
-        given = (device.send(counts), memory, np.int32(room), runner.start, self.out)
+        given = (device.send(counts), memory, np.int32(room), runner.begin_with, self.out)
         self.seed = len(given)  # the place of the seed among the arguments
         self.kept = set_arguments(self.kernel, *given, *runner.draw_arguments(part), *runner.sum_with)
 
-    def run(self, seed: int, first_toy: int) -> Array:
+    def start(self, seed: int, first_toy: int) -> None:
         self.set_seed(self.kernel, self.seed, seed, first_toy)
-        self.device.run(self.kernel, self.count * self.group, self.group)
-        results = np.empty((self.count, self.width))
-        self.device.read(self.out, results)
-        return results
+        self.done = self.device.run(self.kernel, self.count * self.group, self.group)
+
+    def finish(self, results: Array) -> None:
+        self.device.read_done(self.out, results, self.done)
 
 
 class LargeSpace(FitSpace):
@@ -229,7 +250,7 @@ class LargeSpace(FitSpace):
         partials = device.allocate(8 * self.blocks * max(runner.words, 1))
         self.report = device.send(np.zeros((self.count, 2), np.int32))
         common = (device.send(blocks), device.allocate(8 * runner.columns * room), np.int64(room), rows)
-        given = (*common, runner.start, self.out, self.report)
+        given = (*common, runner.begin_with, self.out, self.report)
         self.seed = len(given)  # the place of the seed among the arguments
         last = (
             device.send(first.astype(np.int32)),
@@ -246,19 +267,22 @@ class LargeSpace(FitSpace):
             set_arguments(self.advance, *last, *runner.sum_with),
         )
 
-    def run(self, seed: int, first_toy: int) -> Array:
-        device, group, results = self.device, self.group, np.empty((self.count, self.width))
+    def start(self, seed: int, first_toy: int) -> None:
         self.set_seed(self.draw, self.seed, seed, first_toy)
-        device.run(self.draw, self.blocks * group, group)
-        steps, more = 0, FIRST_STEPS
-        while steps < self.most_steps:
-            for _ in range(min(more, self.most_steps - steps)):
-                device.run(self.sums, self.blocks * group, group)
-                device.run(self.advance, self.count * group, group)
-            steps, more = steps + more, MORE_STEPS
-            device.read(self.out, results)
-            if (results[:, 0] != 0.0).all():
-                break
+        self.device.run(self.draw, self.blocks * self.group, self.group)
+        self.steps = 0
+        self.take_steps(FIRST_STEPS)
+
+    def take_steps(self, count: int) -> None:
+        for _ in range(min(count, self.most_steps - self.steps)):
+            self.device.run(self.sums, self.blocks * self.group, self.group)
+            self.done = self.device.run(self.advance, self.count * self.group, self.group)
+            self.steps += 1
+
+    def finish(self, results: Array) -> None:
+        self.device.read_done(self.out, results, self.done)
+        while self.steps < self.most_steps and not (results[:, 0] != 0.0).all():
+            self.take_steps(MORE_STEPS)
+            self.device.read_done(self.out, results, self.done)
         if results[:, -2:].any():  # the next toys begin with a clean report
-            device.write(self.report, np.zeros((self.count, 2), np.int32))
-        return results
+            self.device.write(self.report, np.zeros((self.count, 2), np.int32))

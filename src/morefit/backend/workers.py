@@ -86,8 +86,10 @@ if hasattr(os, "register_at_fork"):
 def give_way() -> int:
     """Return the address of the function that lets other threads run, 0 if there is none."""
     try:
-        library = ctypes.windll.kernel32 if sys.platform == "win32" else ctypes.CDLL(None)
-        function = library.SwitchToThread if sys.platform == "win32" else library.sched_yield
+        if sys.platform == "win32":
+            function = ctypes.windll.kernel32.SwitchToThread
+        else:
+            function = ctypes.CDLL(None).sched_yield
         return ctypes.cast(function, ctypes.c_void_p).value or 0
     except (AttributeError, OSError):
         return 0
