@@ -22,7 +22,7 @@ from morefit.errors import BackendError, DataError, ModelError
 from morefit.generate import Sampler, generate, poisson_sizes
 from morefit.study import BrokenStudy, blocks, facts, toy_study
 from morefit.study import run as run_module
-from morefit.study.blocks import cut
+from morefit.study.blocks import Pace, cut
 from morefit.study.ledger import contiguous
 from morefit.study.saved import Saved, read_study, write_study
 from morefit.study.task import Task, work_block
@@ -213,15 +213,26 @@ def test_statistics_must_have_the_same_names_in_every_toy(block):
 
 def test_blocks_hold_so_many_toys_and_events():
     sizes = np.full(12_000, 16_000)
-    assert list(cut(0, 12_000, sizes, 5000)) == [(k, k + 2000) for k in range(0, 12_000, 2000)]
-    assert list(cut(3, 10, sizes, 3)) == [(3, 6), (6, 9), (9, 10)]
+    assert list(cut(0, 12_000, sizes, Pace(5000))) == [(k, k + 2000) for k in range(0, 12_000, 2000)]
+    assert list(cut(3, 10, sizes, Pace(3))) == [(3, 6), (6, 9), (9, 10)]
     few = np.full(12_000, 10)
-    assert list(cut(0, 12_000, few, 5000)) == [(0, 5000), (5000, 10_000), (10_000, 12_000)]
+    assert list(cut(0, 12_000, few, Pace(5000))) == [(0, 5000), (5000, 10_000), (10_000, 12_000)]
+
+
+def test_blocks_grow_where_they_take_no_time():
+    pace, found = Pace(10), []
+    for first, stop in cut(0, 100, np.full(100, 5), pace):
+        found.append(stop - first)
+        pace.note(0.0 if len(found) < 3 else 1.0)
+    assert found == [10, 20, 40, 30]
+    fixed = Pace(10, fixed=True)
+    fixed.note(0.0)
+    assert fixed.toys == 10
 
 
 def test_a_toy_larger_than_a_block_is_one():
     sizes = np.array([10, 48_000_000, 48_000_000, 10, 10])
-    assert list(cut(0, 5, sizes, 5000)) == [(0, 1), (1, 2), (2, 3), (3, 5)]
+    assert list(cut(0, 5, sizes, Pace(5000))) == [(0, 1), (1, 2), (2, 3), (3, 5)]
 
 
 # ------------------------------------------------------------------------------------ workers

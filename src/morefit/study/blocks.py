@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,32 +18,55 @@ from morefit.study.workers import IN_FLIGHT, DaskClient, explained, failure_of, 
 from morefit.toys import ToyResults
 
 MOST_EVENTS, MOST_TOYS = 32_000_000, 5_000  # of a block, unless the user says otherwise
+SHORT = 0.05  # seconds; a place that is done with a block sooner gets larger ones
 BLOCKS_PER_WORKER = 4  # at least, so that none waits long for the last
 
 Block = tuple[int, int]  # the first toy, and the first that is not in it any more
 Parts = Generator[ToyResults, None, None]
 
 
-def cut(first: int, stop: int, sizes: Sizes, most: int) -> Iterator[Block]:
-    """Cut toys into blocks of so many toys, and not too many events, each; small and large ones do not mix."""
+@dataclass
+class Pace:
+    """How many toys a block has; unless the user says so, more and more while they take no time."""
+
+    toys: int = MOST_TOYS
+    fixed: bool = False
+
+    def note(self, seconds: float) -> None:
+        if seconds < SHORT and not self.fixed:
+            self.toys *= 2
+
+
+def cut(first: int, stop: int, sizes: Sizes, pace: Pace) -> Iterator[Block]:
+    """Cut toys into blocks of not too many toys and events each; small and large ones do not mix."""
     ends = np.cumsum(sizes)
     turns = np.flatnonzero(np.diff(sizes <= SMALL)) + 1
     while first < stop:
         full = int(np.searchsorted(ends, ends[first] - sizes[first] + MOST_EVENTS, "right"))
         turn = next(iter(turns[turns > first].tolist()), stop)
-        end = min(first + most, max(full, first + 1), turn, stop)
+        end = min(first + pace.toys, max(full, first + 1), turn, stop)
         yield first, end
         first = end
 
 
-def work(task: Task, blocks: Sequence[Block], sizes: Sizes, executor: Executor | DaskClient | None) -> Parts:
+def work(
+    task: Task, blocks: Iterable[Block], sizes: Sizes, executor: Executor | DaskClient | None, pace: Pace
+) -> Parts:
     """Work on blocks, here one after the other or on workers in any order."""
     if executor is None:
-        return (work_block(task, first, sizes[first:stop]) for first, stop in blocks)
+        return work_here(task, blocks, sizes, pace)
     if isinstance(executor, Executor | DaskClient):
         return work_elsewhere(task, deque(blocks), sizes, executor)
     rule = "executor must be a concurrent.futures.Executor or a dask.distributed.Client"
     raise BackendError(f"toy study: {rule}, got {type(executor).__name__}")
+
+
+def work_here(task: Task, blocks: Iterable[Block], sizes: Sizes, pace: Pace) -> Parts:
+    for first, stop in blocks:
+        begin = time.monotonic()
+        part = work_block(task, first, sizes[first:stop])
+        pace.note(time.monotonic() - begin)
+        yield part
 
 
 def work_elsewhere(task: Task, queue: deque[Block], sizes: Sizes, executor: Executor | DaskClient) -> Parts:

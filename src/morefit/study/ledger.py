@@ -12,7 +12,7 @@ import numpy as np
 
 from morefit.errors import BackendError, DataError, ModelError
 from morefit.generate import Sizes
-from morefit.study.blocks import BLOCKS_PER_WORKER, MOST_TOYS, Block, cut
+from morefit.study.blocks import BLOCKS_PER_WORKER, Block, Pace, cut
 from morefit.study.facts import Facts, differences, facts_of
 from morefit.study.keeper import Keeper
 from morefit.study.saved import Saved, write_study
@@ -69,14 +69,18 @@ class Study:
         if next_toy < len(self.sizes):
             yield next_toy, len(self.sizes)
 
-    def blocks(self, most: int | None, executor: Executor | DaskClient | None) -> list[Block]:
-        """Cut what is missing into blocks, enough of them for all workers."""
-        if most is None:
-            most = MOST_TOYS
-            if isinstance(executor, Executor | DaskClient):
-                left = len(self.sizes) - self.done
-                most = min(most, max(-(-left // (BLOCKS_PER_WORKER * workers(executor))), 1))
-        return [block for first, stop in self.missing() for block in cut(first, stop, self.sizes, most)]
+    def pace(self, executor: Executor | DaskClient | None) -> Pace:
+        """Return how many toys a block has, few enough for all workers to have some."""
+        pace = Pace()
+        if isinstance(executor, Executor | DaskClient):
+            left = len(self.sizes) - self.done
+            pace.toys = min(pace.toys, max(-(-left // (BLOCKS_PER_WORKER * workers(executor))), 1))
+        return pace
+
+    def blocks(self, pace: Pace) -> Iterator[Block]:
+        """Cut what is missing into blocks."""
+        for first, stop in list(self.missing()):
+            yield from cut(first, stop, self.sizes, pace)
 
     def add(self, part: ToyResults) -> None:
         """Take a finished block, and write the file if that is due."""

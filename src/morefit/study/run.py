@@ -17,7 +17,7 @@ from morefit.errors import BackendError
 from morefit.model import Pdf
 from morefit.progress import Bar
 from morefit.study.asked import at_least, complete, pick_seed, starts, toy_sizes, whole
-from morefit.study.blocks import Parts, work
+from morefit.study.blocks import Pace, Parts, work
 from morefit.study.ledger import Study
 from morefit.study.saved import checked_path, read_study
 from morefit.study.task import Statistic, Task
@@ -70,8 +70,8 @@ def toy_study(
     study = Study(task, sizes, target)
     if found is not None:
         study.resume(found)
-    blocks = study.blocks(None if block is None else at_least("block", whole("block", block), 1), executor)
-    return run(study, work(task, blocks, study.sizes, executor), progress)
+    pace = study.pace(executor) if block is None else Pace(at_least("block", whole("block", block), 1), True)
+    return run(study, work(task, study.blocks(pace), study.sizes, executor, pace), progress)
 
 
 def run(study: Study, parts: Parts, progress: bool) -> ToyResults:

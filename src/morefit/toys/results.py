@@ -106,6 +106,8 @@ class ToyResults:
         if problems:
             raise DataError(f"toy results: cannot be joined: {'; '.join(problems)}")
         one = pieces[0]
+        if len(pieces) == 1:
+            return one
         joined: dict[str, Any] = {
             name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in ARRAYS
         }
