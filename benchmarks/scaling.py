@@ -1,8 +1,8 @@
 """Time likelihoods and toys on 1, 2, 4, ... threads: ``python benchmarks/scaling.py`` writes JSON and a table.
 
-All numbers of threads take turns, and the best of each counts: what else runs on the machine hits them alike. The last
-column is what the machine allows: as many processes as cores, one thread and its share of the events each, none of
-which waits for another.
+All numbers of threads take turns, and the best of each counts: what else runs on the machine hits them alike. Two more
+columns say what the machine has to do with it: the same for medians, and the best that as many processes as cores
+reach together, one thread and its share of the events each, none of which waits for another.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,8 @@ def toys_job(name: str, events: int, threads: int, toys: int) -> Callable[[], An
     return lambda: ensemble.backend.fit_whole(job, sizes, 1, 0)
 
 
-def best_of_each(jobs: list[Callable[[], Any]]) -> list[float]:
-    """Time jobs in turns, and return the best time of each."""
+def times_of_each(jobs: list[Callable[[], Any]]) -> list[list[float]]:
+    """Time jobs in turns."""
     for job in jobs:
         job()
     times: list[list[float]] = [[] for _ in jobs]
@@ -64,7 +65,7 @@ def best_of_each(jobs: list[Callable[[], Any]]) -> list[float]:
                 mine.append(time.perf_counter() - begin)
                 if time.perf_counter() > until:
                     break
-    return [min(mine) for mine in times]
+    return times
 
 
 def work_apart(
@@ -101,13 +102,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", default="benchmarks/scaling.json")
     options = parser.parse_args()
-    counts = [t for t in (1, 2, 4, 8, 16, 32, 64) if t <= available_cores()]
+    cores = available_cores()
+    counts = [t for t in (1, 2, 4, 8, 16, 32, 64) if t <= cores]
     rows: list[dict[str, Any]] = []
 
     def keep(what: str, events: int, total: int, apart: float, jobs: list[Callable[[], Any]]) -> None:
-        times = best_of_each(jobs)
+        found = times_of_each(jobs)
+        times, medians = (list(map(how, found)) for how in (min, median))
         rows.append({"what": what, "events": events, "apart_ns": apart * 1e9,
-                     "ns": {t: s / total * 1e9 for t, s in zip(counts, times, strict=True)}})  # fmt: skip
+                     "ns": {t: s / total * 1e9 for t, s in zip(counts, times, strict=True)},
+                     "median_ns": {t: s / total * 1e9 for t, s in zip(counts, medians, strict=True)}})  # fmt: skip
         print(
             what,
             events,
@@ -117,22 +121,24 @@ def main() -> None:
 
     for name in MODELS:
         for events in (10**6, 10**7):
-            share = events // available_cores()
+            share = events // cores
             apart = seconds_apart(likelihood_job, name, share, 1) / share
             keep(f"{name} Hessian", events, events, apart, [likelihood_job(name, events, t) for t in counts])
         for events in (1_000, 10_000, 100_000):
-            toys = max(2_000_000 // events, 8) * available_cores()
-            few = toys // available_cores()
+            toys = max(2_000_000 // events, 8) * cores
+            few = toys // cores
             apart = seconds_apart(toys_job, name, events, 1, few) / (events * few)
             jobs = [toys_job(name, events, t, toys) for t in counts]
             keep(f"{name} toys", events, events * toys, apart, jobs)
     Path(options.json).write_text(json.dumps({"processor": host().cpu, "rows": rows}, indent=1))
     table = Table(title=f"{host().cpu}: ns per event, and how many times faster than one thread")
-    for heading in ("what", "events", *map(str, counts), "processes"):
+    for heading in ("what", "events", *map(str, counts), f"{counts[-1]} by medians", f"{cores} processes"):
         table.add_column(heading, justify="right")
     for row in rows:
-        times = [*row["ns"].values(), row["apart_ns"]]
-        table.add_row(row["what"], f"{row['events']:.0e}", *(f"{t:.3g} ({times[0] / t:.2f}x)" for t in times))
+        times, medians = list(row["ns"].values()), list(row["median_ns"].values())
+        one = [(t, times[0] / t) for t in times]
+        one += [(medians[-1], medians[0] / medians[-1]), (row["apart_ns"], times[0] / row["apart_ns"])]
+        table.add_row(row["what"], f"{row['events']:.0e}", *(f"{t:.3g} ({x:.2f}x)" for t, x in one))
     Console(width=140).print(table)
 
 
