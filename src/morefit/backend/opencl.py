@@ -137,5 +137,5 @@ class OpenCLProgram:
 
     def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
         """Draw the events of each set, a toy each, from random numbers that the seed and its number determine."""
-        sampler = Sampler(self.launch((), events, ()), len(parameters), self.lifted.numbers)
-        return sampler.draw(parameters, seed, first_toy)
+        launch = self.launch((), events, ())
+        return Sampler(launch, len(parameters), self.lifted.numbers, seed, first_toy).draw(parameters)

@@ -117,9 +117,8 @@ class Workspace:
             self.device.info.kind, self.group, launch.events, self.sets, least, launch.each
         )
         self.pieces = tuple(cut_pieces(blocks, self.most_events())) if self.in_pieces() else ()
-        self.tasks = len(blocks)
+        self.tasks, self.first = len(blocks), first
         self.blocks = self.device.send(blocks)
-        self.first_task = self.device.send(first.astype(np.int32))
         self.scalars = self.room(self.sets, len(self.kernel.per_call.results))
         if "prepare" in self.kernels:
             set_arguments(self.kernels["prepare"], np.int32(self.sets), self.parameters, self.scalars)
@@ -212,8 +211,9 @@ class SumSpace(Workspace):
         self.partials = self.room(self.tasks, words)
         self.totals = self.room(self.sets, 2 * words)
         self.out = self.room(self.sets, self.kernel.outputs + 1)
-        set_arguments(
-            self.kernels["combine"], self.first_task, self.partials, self.totals, self.scalars, self.sizes, self.step,
+        first = self.device.send(self.first.astype(np.int32))
+        self.combined = set_arguments(
+            self.kernels["combine"], first, self.partials, self.totals, self.scalars, self.sizes, self.step,
             self.out,
         )  # fmt: skip
 
@@ -294,8 +294,11 @@ class Sampler(Workspace):
 
     function = "sample"
 
-    def __init__(self, launch: OpenCLLaunch, sets: int, numbers: tuple[float, ...]) -> None:
+    def __init__(
+        self, launch: OpenCLLaunch, sets: int, numbers: tuple[float, ...], seed: int, first_toy: int
+    ) -> None:
         self.numbers = (np.array(numbers),) if numbers else ()
+        self.seed, self.toy = np.uint64(seed), np.uint64(first_toy)
         super().__init__(launch, sets)
 
     def finish_arguments(self) -> None:
@@ -303,7 +306,6 @@ class Sampler(Workspace):
         self.told = self.device.send(self.report)
         most = max((p.high - p.low for p in self.pieces), default=self.count)
         self.rows = [self.room(most) for _ in range(self.kernel.outputs)]
-        self.seed, self.toy = np.uint64(0), np.uint64(0)
 
     def in_pieces(self) -> bool:
         size = 8 * self.count
@@ -315,11 +317,8 @@ class Sampler(Workspace):
     def others(self, piece: Piece) -> tuple[Any, ...]:
         return (self.seed, self.toy, self.told, np.int64(-piece.low), *self.numbers, *self.rows)
 
-    def draw(self, parameters: Array, seed: int, first_toy: int) -> Drawn:
-        self.seed, self.toy = np.uint64(seed), np.uint64(first_toy)
+    def draw(self, parameters: Array) -> Drawn:
         self.columns_drawn = np.empty((self.kernel.outputs, self.count if self.pieces else 0))
-        if not self.pieces:
-            self.set_loop(Piece(0, self.tasks, 0, self.count))
         self.start(parameters)
         self.run_pieces()
         self.device.read(self.told, self.report)

@@ -16,8 +16,8 @@ from morefit.backend.machine import find_code, host
 from morefit.backend.memory import aligned
 from morefit.render.pool import LINE, POOL, RESTS, pool_text
 
-PATIENCE = 2e-4  # seconds that a thread waits for work before it sleeps: longer than Python takes between two launches
-FIRST_RESTS = 16 * RESTS  # to find out how long one takes
+PATIENCE = 5e-4  # seconds that a thread waits for work before it sleeps: longer than Python takes between two launches
+FIRST_RESTS, FIRST_TIMES = 16 * RESTS, 5  # to find out how long one takes, undisturbed
 
 
 class Pool:
@@ -28,14 +28,18 @@ class Pool:
         self.words = aligned(len(POOL) * LINE).view(np.int64)
         self.words[:] = 0
         self.address = int(self.words.ctypes.data)
-        self.put("give_way", give_way())
         self.put("patience", FIRST_RESTS)
-        begin = time.perf_counter()
-        self.code.functions["idle"](self.address)
-        each = (time.perf_counter() - begin) / FIRST_RESTS
+        each = min(self.idle_seconds() for _ in range(FIRST_TIMES)) / FIRST_RESTS
         self.put("patience", max(int(PATIENCE / max(each, 1e-9)), 1))
+        self.put("give_way", give_way())  # not before: others may take as long as they like
         self.bell: SimpleQueue[None] = SimpleQueue()  # wakes one who sleeps
         self.count = 0
+
+    def idle_seconds(self) -> float:
+        """Return how long a thread waits in vain."""
+        begin = time.perf_counter()
+        self.code.functions["idle"](self.address)
+        return time.perf_counter() - begin
 
     def put(self, name: str, word: int) -> None:
         self.words[POOL.index(name) * LINE] = word
