@@ -84,6 +84,21 @@ def time_toys(name: str, events: int, toys: int, repeats: int) -> dict[str, Any]
             "off": float(np.max(np.abs(rows[:32, 1 : 1 + len(job.places)] - expected[:, 1 : 1 + len(job.places)])))}  # fmt: skip
 
 
+def time_study(name: str, events: int, toys: int) -> dict[str, Any]:
+    """Time ``toy_study`` as users call it, in us a toy."""
+    model = MODELS[name][0]()
+    seeds = iter(range(4))
+
+    def study() -> mf.ToyResults:
+        return mf.toy_study(
+            model, toys=toys, events=events, seed=next(seeds), backend=OpenCL(), progress=False
+        )
+
+    valid = float(np.mean(study().valid))
+    return {"model": name, "what": "study", "events": events, "toys": toys,
+            "us_per_toy": best(study, 3) / toys * 1e6, "valid": valid}  # fmt: skip
+
+
 def time_one_toy(name: str, events: int, repeats: int) -> dict[str, Any]:
     """Time one toy at a time, generation and errors included, in us."""
     model = MODELS[name][0]()
@@ -171,6 +186,7 @@ def main() -> None:
         keep(time_draw(name, 100_000_000 // scale, 10))
         for events, toys in ((1_000, 200_000), (10_000, 20_000), (100_000, 2_000)):
             keep(time_toys(name, events // (10 if options.small else 1), max(toys // scale, 4), 3))
+        keep(time_study(name, 1_000, 1_000_000 // scale))
         for events in (1_000, 10_000, 100_000, 1_000_000):
             keep(time_one_toy(name, events, 3 if options.small else 30))
     keep(time_scan(20, 5000 // (100 if options.small else 1)))
