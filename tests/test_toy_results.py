@@ -367,3 +367,22 @@ def test_html_shows_the_same_in_the_colour_of_the_verdict():
 
 def test_the_repr_is_the_table():
     assert repr(results()) == str(results())
+
+
+def test_arrays_are_copied_unless_they_were_given_away():
+    values = np.ones((3, 1))
+    arguments = {
+        "errors": np.ones((3, 1)), "nll": np.ones(3), "edm": np.ones(3), "valid": np.ones(3, bool),
+        "how": np.zeros(3, np.uint8), "events": np.full(3, 10), "seed": 1,
+    }  # fmt: skip
+    copied = ToyResults(("mu",), {"mu": 1.0}, values, **arguments)
+    values[0] = 7.0
+    assert copied.values[0, 0] == 1.0
+    view = values[:]
+    view.flags.writeable = False  # of numbers that others can change
+    assert ToyResults(("mu",), {"mu": 1.0}, view, **arguments).values.base is not values
+    values.flags.writeable = False
+    assert ToyResults(("mu",), {"mu": 1.0}, values, **arguments).values is values
+    assert not ToyResults(
+        ("mu",), {"mu": 1.0}, np.ones((3, 1), np.float32), **arguments
+    ).values.flags.writeable

@@ -1,4 +1,4 @@
-"""Freeze records: their arrays are read-only copies, after pickling as well."""
+"""Freeze records: their arrays are read-only and their own, after pickling as well."""
 
 from __future__ import annotations
 
@@ -18,14 +18,25 @@ def read_only(array: A) -> A:
     return array
 
 
+def frozen_copy(items: Any, kind: type[np.generic] | None = None) -> NDArray[Any]:
+    """Return a read-only copy of one kind, or of whatever kind it is.
+
+    An array that owns its numbers and is read-only has been given away: it is taken as it is.
+    """
+    given_away = type(items) is np.ndarray and items.flags.owndata and not items.flags.writeable
+    if given_away and (kind is None or items.dtype == kind):
+        return items  # type: ignore[no-any-return]
+    return read_only(np.array(items, kind))
+
+
 def freeze(record: Any, **convert: Callable[[Any], Any]) -> None:
-    """Convert the fields of a record that are named, and make every other array a read-only copy."""
+    """Convert the fields of a record that are named, and make every other array read-only and its own."""
     for one in fields(record):
         content = getattr(record, one.name)
         if one.name in convert:
             object.__setattr__(record, one.name, convert[one.name](content))
         elif isinstance(content, np.ndarray):
-            object.__setattr__(record, one.name, read_only(content.copy()))
+            object.__setattr__(record, one.name, frozen_copy(content))
 
 
 def rebuilt(record: Any) -> tuple[Any, ...]:

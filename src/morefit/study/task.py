@@ -15,6 +15,7 @@ from morefit.backend import Backend
 from morefit.data import Dataset
 from morefit.errors import ModelError
 from morefit.fit.ensemble import Ensemble, Fitted, Toys
+from morefit.frozen import read_only
 from morefit.generate import Sizes
 from morefit.model import Pdf
 from morefit.toys import ToyResults
@@ -84,6 +85,8 @@ def work_piece(task: Task, toys: Toys) -> ToyResults:
     seconds = {"draw and fit": end - begin}
     if task.statistic is not None:
         seconds["statistic"] = time.perf_counter() - end
+    for array in (fitted.values, fitted.errors, fitted.nll, fitted.edm, fitted.valid, fitted.how):
+        read_only(array)  # given away
     return ToyResults(
         names, task.truth, fitted.values, fitted.errors, fitted.nll, fitted.edm, fitted.valid, fitted.how,
         toys.sizes, task.seed, toys.first, statistics, seconds, task.backend.label,

@@ -17,7 +17,7 @@ from morefit.archive import UNREADABLE, morefit_version, read_archive, write_arc
 from morefit.backend import Array
 from morefit.errors import DataError, ModelError
 from morefit.fit.result import Frozen, floats, portable, suggest, words
-from morefit.frozen import freeze, read_only, rebuilt
+from morefit.frozen import freeze, frozen_copy, read_only, rebuilt
 from morefit.toys.printed import LEVELS, Compared, Report, Row, as_html, as_text
 from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
 
@@ -109,7 +109,7 @@ class ToyResults:
         if len(pieces) == 1:
             return one
         joined: dict[str, Any] = {
-            name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in ARRAYS
+            name: read_only(np.concatenate([getattr(piece, name) for piece in pieces])) for name in ARRAYS
         }
         statistics = {
             name: np.concatenate([piece.statistics[name] for piece in pieces]) for name in one.statistics
@@ -176,18 +176,13 @@ class ToyResults:
 # ------------------------------------------------------------------------------------ fields
 
 
-def frozen(kind: type[np.generic] | None) -> Callable[[Any], NDArray[Any]]:
-    """Return what makes a read-only copy of one kind, or of whatever kind it is."""
-
-    def convert(items: Any) -> NDArray[Any]:
-        return read_only(np.array(items, dtype=kind))
-
-    return convert
+def frozen(kind: type[np.generic]) -> Callable[[Any], NDArray[Any]]:
+    return lambda items: frozen_copy(items, kind)
 
 
 def columns(items: Mapping[str, Any]) -> Frozen[NDArray[Any]]:
     """Return a frozen mapping to read-only arrays."""
-    return Frozen({str(name): frozen(None)(column) for name, column in items.items()})
+    return Frozen({str(name): frozen_copy(column) for name, column in items.items()})
 
 
 # What each field is made of, whether it comes from a study or from a file.
