@@ -24,7 +24,7 @@ from morefit.render.launch import ARGUMENTS, BLOCK
 from morefit.render.llvm import Target, render
 from morefit.render.writer import Vector
 
-WORTH_THREADS = 2e5  # lines times events; below it waking a thread costs more than it brings
+WORTH_THREADS = 1e5  # lines times events; below it to meet other threads costs more than it brings
 
 
 @dataclass(frozen=True, eq=False)
