@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -410,10 +410,13 @@ def with_constrained(parameters: Sequence[Parameter], constraints: Sequence[Expr
 def triangle(rows: Array, count: int) -> Array:
     """Fill (B, P, P) from lower triangles (B, P (P + 1) / 2)."""
     full = np.empty((len(rows), count, count))
-    i, j = np.tril_indices(count)
+    i, j = lower_triangle(count)
     full[:, i, j] = rows
     full[:, j, i] = rows
     return full
+
+
+lower_triangle = lru_cache(maxsize=256)(np.tril_indices)  # slower to make than a small Hessian is to compute
 
 
 def unpack(out: Array, count: int, order: int) -> Evaluation:

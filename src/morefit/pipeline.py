@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -53,19 +53,23 @@ class Compiled:
         """What each stage took so far."""
         return {**self.stage_seconds, "compile": self.program.compile_seconds}
 
+    @cached_property
+    def columns(self) -> tuple[Expr, ...]:
+        """What the columns of the program are: observables, weights, precomputed terms."""
+        terms = self.stages.per_dataset
+        return tuple(terms[n] if n in terms else column(n) for n in self.program.kernel.columns)
+
     def bind(self, data: Columns, events: Events, weights: Array | None = None) -> Bound:
         """Bind to data; weights are one for each event, or one row of them for each set."""
-        names = {column(name): expr for name, expr in self.stages.per_dataset.items()}
-        data.precompute(tuple(names.values()), self.settings)
+        data.precompute(tuple(self.stages.per_dataset.values()), self.settings)
         buffers: list[Buffer] = []
         steps: list[int] = []
-        for name in self.program.kernel.columns:
-            if name == WEIGHT.name:
+        for wanted in self.columns:
+            if wanted is WEIGHT:
                 assert weights is not None
                 buffers.append(self.settings.backend.upload(np.ravel(weights), self.settings.precision))
                 steps.append(weights.shape[-1] if weights.ndim > 1 else 0)
             else:
-                wanted = names.get(column(name), column(name))
                 buffers.append(data.buffer(wanted, self.settings))
                 steps.append(0)
         bound = tuple(integral.bind() for integral in self.integrals)

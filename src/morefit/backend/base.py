@@ -42,7 +42,7 @@ class Events:
     def sizes(self, sets: int) -> Integers:
         """How many events each of so many sets has."""
         sizes = self.stops - self.starts
-        return np.broadcast_to(sizes, (sets,)) if self.shared else sizes
+        return np.broadcast_to(sizes, (sets,)) if self.shared and sets != 1 else sizes
 
 
 class Buffer(Protocol):

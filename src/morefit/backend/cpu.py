@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ class CpuProgram:
         launch = CpuLaunch(self, (), events, ())
         return Workspace(launch, len(parameters)).draw(parameters, seed, first_toy)
 
-    @property
+    @cached_property
     def words(self) -> int:
         """How many words each task leaves for ``combine``."""
         lanes = self.target.width * (64 // self.kernel.precision.value)
@@ -181,8 +182,10 @@ class Workspace:
         self.code, self.kernel, self.sets = program.code, kernel, sets
         self.summing = kernel.frame is Frame.SUM
         padded = -(-sets // width) * width
-        blocks: Integers = -(-events.sizes(sets) // BLOCK)
-        self.first_task = np.concatenate([[0], np.cumsum(blocks)]).astype(np.int64)
+        sizes = events.sizes(sets)
+        blocks: Integers = -(-sizes // BLOCK)
+        self.first_task = np.zeros(sets + 1, np.int64)
+        np.cumsum(blocks, out=self.first_task[1:])
         self.task_set = np.repeat(np.arange(sets, dtype=np.int64), blocks)
         tasks = len(self.task_set)
         self.parameters = np.ones((len(kernel.parameters), padded))
@@ -196,7 +199,7 @@ class Workspace:
             (launch.columns, launch.table, events),
         )  # not launch: it keeps us
         self.step = -(-events.count // PADDING) * PADDING + PADDING
-        total = int(np.sum(events.sizes(sets)))
+        total = int(sizes.sum())
         effort = total * (8 + len(kernel.per_event.lines) + len(kernel.outer) ** 2)
         self.threads = min(program.threads, tasks) if effort > WORTH_THREADS * 8 else 1
         shapes = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,12 +77,14 @@ class Draft:
         return Draft(columns, self.kind, self.masked, weights)
 
 
+def is_ranged(thing: object) -> TypeGuard[Ranged]:
+    return all(hasattr(thing, name) for name in ("name", "low", "high"))
+
+
 def listed(observables: Ranged | Iterable[Ranged]) -> list[Ranged]:
     """Return the observables as a list; complain about what has no name or range, or comes twice."""
-    ranges = [observables] if isinstance(observables, Ranged) else list(observables)
-    complain(
-        [f"an observable needs a name and a range, got {o!r}" for o in ranges if not isinstance(o, Ranged)]
-    )
+    ranges = [observables] if is_ranged(observables) else list(cast(Iterable[Ranged], observables))
+    complain([f"an observable needs a name and a range, got {o!r}" for o in ranges if not is_ranged(o)])
     names = [o.name for o in ranges]
     complain([f"observable '{name}': given twice" for name in dict.fromkeys(names) if names.count(name) > 1])
     complain([] if ranges else ["needs at least one observable, got none"])

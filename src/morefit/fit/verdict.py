@@ -43,7 +43,10 @@ def look_at(objective: Objective, values: Array, tolerance: float) -> Verdict:
     if not positive:
         covariance = without_held(hessian, held, alone)
     at_limit = tuple(name for name, is_held in zip(names, held, strict=True) if is_held)
-    edm = distance(hessian, gradient, np.flatnonzero(~held))
+    if positive and not held.any():
+        edm = float(0.5 * gradient @ covariance @ gradient)
+    else:
+        edm = distance(hessian, gradient, np.flatnonzero(~held))
     return Verdict(values, last, covariance, at_limit, edm, goal_of(tolerance))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
@@ -14,7 +14,6 @@ Columns = Mapping[str, NDArray[Any]]
 ROWS = 1 << 20  # of a piece: some columns of so many doubles fit into memory anywhere
 
 
-@runtime_checkable
 class Ranged(Protocol):
     """Anything with a name and a range: an observable."""
 
