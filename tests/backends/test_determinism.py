@@ -7,6 +7,7 @@ import pytest
 from launching import KINDS, Layout, bind, model_of, sums_of, values_of
 
 from morefit.backend import Cpu
+from morefit.fit.ensemble import Ensemble
 from morefit.pipeline import Columns
 from zoo import around
 
@@ -90,3 +91,18 @@ def test_repeated_runs_give_the_same_bits(name, fast):
     first = bound(x)
     for _ in range(20):
         assert_same_bits(first, bound(x))
+
+
+@pytest.mark.parametrize("name", ["mass", "kstarmumu"])
+def test_toys_do_not_depend_on_those_fitted_before_in_the_same_memory(name):
+    model = model_of(name)[0]
+    start = {p.name: p.start for p in model.parameters}
+    sizes = [np.array(s) for s in ([5000] * 4, [700, 90, 4096, 100], [3000, 1, 900], [0, 30])]
+
+    def job():
+        return Ensemble(model, model, start, start, 3, Cpu(threads=3)).whole_fit()
+
+    kept = job()
+    for some in sizes:
+        fresh = Cpu(threads=3).fit_whole(job(), some, 3, 0)
+        np.testing.assert_array_equal(Cpu(threads=3).fit_whole(kept, some, 3, 0), fresh)

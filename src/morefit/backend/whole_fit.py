@@ -54,6 +54,7 @@ def run_whole_fits(job: WholeFit, sizes: Integers, seed: int, first_toy: int) ->
     threads = max(min(sums.threads, len(sizes)), 1)
     contexts = take_contexts(job, shape, threads, int(sizes.max(initial=0)))
     for context in contexts:
+        context.clean(int(sizes.min(initial=context.cleaned)))
         context.aim(seed, first_toy, counter, sizes, results)
     WORKERS.run(code.addresses["drive"], [c.address for c in contexts])
     job.spare.extend(contexts)
@@ -85,8 +86,9 @@ class Context:
         blocks = -(-self.most_events // BLOCK) or 1
         self.zero, self.count = self.words([0]), self.words([0])
         self.tasks = self.words([0, 0])
-        self.events = self.room(len(self.job.observables) * self.step)
-        self.derived = self.room(max(len(self.job.derived), 1) * self.step)
+        self.events = self.large_room(len(self.job.observables))
+        self.derived = self.large_room(max(len(self.job.derived), 1))
+        self.cleaned = self.step  # from where on nothing odd is read
         self.report = self.room(2 * blocks)
         self.rows = self.room(self.shape.rows * lanes)
         self.start = self.room(self.shape.rows * lanes)
@@ -114,6 +116,19 @@ class Context:
         array[:] = 1.0  # what is read past the end must do no harm
         self.keep.append(array)
         return array
+
+    def large_room(self, columns: int) -> Array:
+        """Make room for events; the thread that fills it first has it from the system, all threads at once."""
+        array = aligned(columns * self.step)
+        self.keep.append(array)
+        return array
+
+    def clean(self, least: int) -> None:
+        """See to it that what is read past the end of a toy does no harm; none has fewer events than ``least``."""
+        if least < self.cleaned:
+            for array in (self.events, self.derived):
+                array.reshape(-1, self.step)[:, least : self.cleaned] = 1.0
+            self.cleaned = least
 
     def words(self, numbers: Sequence[int]) -> Integers:
         array = np.array(numbers, np.int64)
