@@ -166,7 +166,7 @@ class CpuLaunch:
 
     def store(self) -> tuple[Column, ...]:
         """Compute the columns of a kernel without parameters."""
-        return tuple(Column.of(row) for row in self(np.empty((1, 0)))[0])
+        return Workspace(self, 1).store()
 
 
 MOST_KEPT = 1 << 22  # numbers; larger workspaces are not kept between calls
@@ -237,14 +237,24 @@ class Workspace:
             return self.out.copy()
         return self.out[:, :, : self.count].copy()
 
+    # the workspace must not be used again after these: its output is what they return
+
+    def store(self) -> tuple[Column, ...]:
+        """Compute columns without parameters."""
+        self.run(np.empty((1, 0)))
+        return self.columns(self.out[0])
+
     def draw(self, parameters: Array, seed: int, first_toy: int) -> Drawn:
-        """Draw events; the workspace must not be used again, its output is what is returned."""
+        """Draw events."""
         self.args[ARGUMENTS.index("seed")] = np.uint64(seed).astype(np.int64)
         self.args[ARGUMENTS.index("first_toy")] = first_toy
         self.run(parameters)
-        self.out[:, self.count :] = self.out[:, self.count - 1 : self.count] if self.count else 1.0
         above, given_up = self.partials.reshape(-1, 2).sum(axis=0) if len(self.partials) else (0, 0)
-        return Drawn(tuple(Column(row, self.count) for row in self.out), int(above), int(given_up))
+        return Drawn(self.columns(self.out), int(above), int(given_up))
+
+    def columns(self, rows: Array) -> tuple[Column, ...]:
+        rows[:, self.count :] = rows[:, self.count - 1 : self.count] if self.count else 1.0
+        return tuple(Column(row, self.count) for row in rows)
 
     def run(self, parameters: Array) -> None:
         if self.sets == 1:
