@@ -22,8 +22,8 @@ from morefit.errors import BackendError, DataError, ModelError
 from morefit.generate import Sampler, generate, poisson_sizes
 from morefit.study import BrokenStudy, blocks, facts, toy_study
 from morefit.study import run as run_module
-from morefit.study.blocks import Pace, cut
-from morefit.study.ledger import contiguous
+from morefit.study.blocks import MOST_EVENTS, Pace, cut
+from morefit.study.ledger import Study, contiguous
 from morefit.study.saved import Saved, read_study, write_study
 from morefit.study.task import Task, work_block
 from morefit.toys import ARRAYS, ToyResults
@@ -225,9 +225,22 @@ def test_blocks_grow_where_they_take_no_time():
         found.append(stop - first)
         pace.note(0.0 if len(found) < 3 else 1.0)
     assert found == [10, 20, 40, 30]
+    assert pace.events == 4 * MOST_EVENTS
     fixed = Pace(10, fixed=True)
     fixed.note(0.0)
-    assert fixed.toys == 10
+    assert (fixed.toys, fixed.events) == (10, MOST_EVENTS)
+
+
+def test_blocks_whose_events_are_looked_at_do_not_hold_more_of_them():
+    def most_events(statistic):
+        task = Task(gaussian(), gaussian(), {}, {}, 1, mf.Cpu(), statistic)
+        pace = Study(task, np.full(10, 100), None).pace(None)
+        for _ in range(9):
+            pace.note(0.0)
+        return pace.events
+
+    assert most_events(None) == 8 * MOST_EVENTS
+    assert most_events(lambda data, values: 1.0) == MOST_EVENTS
 
 
 def test_a_toy_larger_than_a_block_is_one():

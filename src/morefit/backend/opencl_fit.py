@@ -18,7 +18,7 @@ from morefit.render.opencl import least_block
 from morefit.render.opencl_fit import FitShape, FitSource, Home, Lifted, fit_functions, lift_numbers
 from morefit.render.opencl_sums import MOST_EVENTS, words_of
 
-MOST_TOYS = 1 << 16  # in a launch: short enough for Ctrl-C and for displays that watch the device
+MOST_TOYS = 1 << 17  # in a launch: short enough for Ctrl-C and for displays that watch the device
 MOST_SHARED = (
     12 << 10
 )  # bytes of events in the shared memory of a group; with more, fewer groups run at a time

@@ -19,6 +19,7 @@ from morefit.toys import ToyResults
 
 MOST_EVENTS, MOST_TOYS = 32_000_000, 5_000  # of a block, unless the user says otherwise
 SHORT = 0.05  # seconds; a place that is done with a block sooner gets larger ones
+GROWN_EVENTS = 8 * MOST_EVENTS  # of a block that grew, if nobody wants to see them
 BLOCKS_PER_WORKER = 4  # at least, so that none waits long for the last
 
 Block = tuple[int, int]  # the first toy, and the first that is not in it any more
@@ -31,10 +32,13 @@ class Pace:
 
     toys: int = MOST_TOYS
     fixed: bool = False
+    events: int = MOST_EVENTS
+    most_events: int = GROWN_EVENTS
 
     def note(self, seconds: float) -> None:
         if seconds < SHORT and not self.fixed:
             self.toys *= 2
+            self.events = min(2 * self.events, self.most_events)
 
 
 def cut(first: int, stop: int, sizes: Sizes, pace: Pace) -> Iterator[Block]:
@@ -42,7 +46,7 @@ def cut(first: int, stop: int, sizes: Sizes, pace: Pace) -> Iterator[Block]:
     ends = np.cumsum(sizes)
     turns = np.flatnonzero(np.diff(sizes <= SMALL)) + 1
     while first < stop:
-        full = int(np.searchsorted(ends, ends[first] - sizes[first] + MOST_EVENTS, "right"))
+        full = int(np.searchsorted(ends, ends[first] - sizes[first] + pace.events, "right"))
         turn = next(iter(turns[turns > first].tolist()), stop)
         end = min(first + pace.toys, max(full, first + 1), turn, stop)
         yield first, end

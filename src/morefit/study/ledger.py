@@ -12,7 +12,7 @@ import numpy as np
 
 from morefit.errors import BackendError, DataError, ModelError
 from morefit.generate import Sizes
-from morefit.study.blocks import BLOCKS_PER_WORKER, Block, Pace, cut
+from morefit.study.blocks import BLOCKS_PER_WORKER, GROWN_EVENTS, MOST_EVENTS, Block, Pace, cut
 from morefit.study.facts import Facts, differences, facts_of
 from morefit.study.keeper import Keeper
 from morefit.study.saved import Saved, write_study
@@ -71,7 +71,7 @@ class Study:
 
     def pace(self, executor: Executor | DaskClient | None) -> Pace:
         """Return how many toys a block has, few enough for all workers to have some."""
-        pace = Pace()
+        pace = Pace(most_events=GROWN_EVENTS if self.task.statistic is None else MOST_EVENTS)
         if isinstance(executor, Executor | DaskClient):
             left = len(self.sizes) - self.done
             pace.toys = min(pace.toys, max(-(-left // (BLOCKS_PER_WORKER * workers(executor))), 1))
