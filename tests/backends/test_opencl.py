@@ -27,6 +27,7 @@ from morefit.backend import (
     opencl,
     opencl_device,
     opencl_fit,
+    opencl_found,
     opencl_launch,
 )
 from morefit.backend.choose import WORTH_A_GPU
@@ -38,7 +39,8 @@ from morefit.kernel import Arith, Precision
 from morefit.pipeline import compile_sampler
 from morefit.render.cstyle import HELPERS, TEXT, Names, number_text
 from morefit.render.opencl import Shape, render
-from morefit.render.opencl_fit import PLAIN, Home, lift_numbers
+from morefit.render.opencl_fit import Home
+from morefit.render.opencl_lift import PLAIN, lift_numbers
 from tolerances import NUMPY_SUM, REPEATED, SAME_RANDOM_NUMBER, SUM_OF_LOGS
 from zoo import around
 
@@ -170,7 +172,7 @@ def test_a_missing_package_is_named(monkeypatch, nothing_open):
 
 
 def test_no_platform_is_an_error(monkeypatch, nothing_open):
-    monkeypatch.setattr(opencl_device, "found_devices", list)
+    monkeypatch.setattr(opencl_found, "found_devices", list)
     with pytest.raises(
         BackendError, match="'opencl': no platform found; install a driver, or use backend='cpu'"
     ):
@@ -184,8 +186,8 @@ def test_no_such_device_is_an_error(device, wish):
 
 
 def test_no_double_precision_is_an_error(monkeypatch, nothing_open):
-    info = opencl_device.DeviceInfo(0, 0, "Toy", "Games", "GPU", 1, False)
-    monkeypatch.setattr(opencl_device, "found_devices", lambda: [(info, None)])
+    info = opencl_found.DeviceInfo(0, 0, "Toy", "Games", "GPU", 1, False)
+    monkeypatch.setattr(opencl_found, "found_devices", lambda: [(info, None)])
     with pytest.raises(BackendError, match=r"'opencl': no double precision \(cl_khr_fp64\) on Toy; choose"):
         OpenCL().open()
 
@@ -362,7 +364,7 @@ def test_fits_and_toys_are_those_of_the_cpu(device):
 def some_devices(*kinds):
     """Devices of some kinds, the last of them without double precision."""
     return [
-        (opencl_device.DeviceInfo(0, k, f"{kind} {k}", "Games", kind, 1 << 30, k < len(kinds) - 1), None)
+        (opencl_found.DeviceInfo(0, k, f"{kind} {k}", "Games", kind, 1 << 30, k < len(kinds) - 1), None)
         for k, kind in enumerate(kinds)
     ]
 
@@ -379,7 +381,7 @@ def some_devices(*kinds):
 )
 def test_auto_is_a_gpu_for_large_work(monkeypatch, nothing_open, kinds, events, expected):
     pytest.importorskip("pyopencl")
-    monkeypatch.setattr(opencl_device, "found_devices", lambda: some_devices(*kinds))
+    monkeypatch.setattr(opencl_found, "found_devices", lambda: some_devices(*kinds))
     assert choose_backend("auto", events) == expected
 
 
@@ -390,13 +392,13 @@ def test_auto_is_the_cpu_where_there_is_no_opencl(monkeypatch, nothing_open):
 
 def test_auto_is_the_cpu_in_a_forked_child(monkeypatch):
     monkeypatch.setattr(opencl_device, "_devices", {(-1, None, None): None})
-    monkeypatch.setattr(opencl_device, "found_devices", lambda: some_devices("GPU", "GPU"))
+    monkeypatch.setattr(opencl_found, "found_devices", lambda: some_devices("GPU", "GPU"))
     assert choose_backend("auto", WORTH_A_GPU) == Cpu()
 
 
 def test_devices_say_which_one_auto_uses(monkeypatch):
     pytest.importorskip("pyopencl")
-    monkeypatch.setattr(opencl_device, "found_devices", lambda: some_devices("CPU", "GPU", "GPU", "GPU"))
+    monkeypatch.setattr(opencl_found, "found_devices", lambda: some_devices("CPU", "GPU", "GPU", "GPU"))
     assert [d.auto for d in devices()] == [False, True, False, False]
     assert str(devices()[1]).endswith("double precision, used by auto for large work")
 

@@ -4,7 +4,7 @@ from morefit.backend.base import Array, Backend, Buffer, Drawn, Events, Launch, 
 from morefit.backend.choose import choose_backend
 from morefit.backend.cpu import Cpu
 from morefit.backend.opencl import OpenCL
-from morefit.backend.opencl_device import DeviceInfo, devices
+from morefit.backend.opencl_found import DeviceInfo, devices
 from morefit.backend.reference import Reference
 
 __all__ = [

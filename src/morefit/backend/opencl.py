@@ -19,7 +19,7 @@ from morefit.errors import BackendError
 from morefit.kernel import Frame, Kernel, Precision
 from morefit.kernel.sums import TILES_FROM
 from morefit.render.opencl import Shape, render
-from morefit.render.opencl_fit import Lifted, lift_numbers
+from morefit.render.opencl_lift import Lifted, lift_numbers
 from morefit.render.opencl_sums import MOST_EVENTS
 
 MOST_ITEMS = 512  # in a work-group

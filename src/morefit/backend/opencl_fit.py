@@ -15,7 +15,8 @@ from morefit.backend.opencl_device import Device, set_arguments
 from morefit.backend.show import show_source
 from morefit.kernel import Kernel
 from morefit.render.opencl import least_block
-from morefit.render.opencl_fit import FitShape, FitSource, Home, Lifted, fit_functions, lift_numbers
+from morefit.render.opencl_fit import FitShape, FitSource, Home, fit_functions
+from morefit.render.opencl_lift import Lifted, lift_numbers
 from morefit.render.opencl_sums import MOST_EVENTS, words_of
 
 MOST_TOYS = 1 << 17  # in a launch: short enough for Ctrl-C and for displays that watch the device
