@@ -23,17 +23,9 @@ from morefit import OpenCL, devices
 from morefit.fit.ensemble import Ensemble
 from morefit.generate import Sampler
 from morefit.intervals import feldman_cousins
+from toys import best
 
 ROOT = Path(__file__).parents[1]
-
-
-def best(function: Any, repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 def time_sums(name: str, events: int, repeats: int) -> list[dict[str, Any]]:

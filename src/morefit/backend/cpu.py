@@ -25,7 +25,7 @@ from morefit.render.launch import ARGUMENTS, BLOCK
 from morefit.render.llvm import Target, render
 from morefit.render.writer import Vector
 
-WORTH_THREADS = 1e5  # lines times events; below it to meet other threads costs more than it brings
+WORTH_THREADS = 8e5  # lines times events; below it to meet other threads costs more than it brings
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,27 +181,26 @@ class Workspace:
         assert events.shared or len(events.starts) == sets
         self.code, self.kernel, self.sets = program.code, kernel, sets
         self.summing = kernel.frame is Frame.SUM
-        padded = -(-sets // width) * width
+        self.padded = padded = -(-sets // width) * width
         sizes = events.sizes(sets)
         blocks: Integers = -(-sizes // BLOCK)
         self.first_task = np.zeros(sets + 1, np.int64)
         np.cumsum(blocks, out=self.first_task[1:])
         self.task_set = np.repeat(np.arange(sets, dtype=np.int64), blocks)
-        tasks = len(self.task_set)
+        self.tasks = tasks = len(self.task_set)
         self.parameters = np.ones((len(kernel.parameters), padded))
         self.scalars = np.empty((max(len(kernel.per_call.results), 1), padded))
         self.partials = np.empty(
             0 if kernel.frame is Frame.STORE else tasks * program.words + self.summing * PADDING
         )
         self.counter = np.zeros(1, np.int64)
-        self.count, self.keep = (
-            events.count,
-            (launch.columns, launch.table, events),
-        )  # not launch: it keeps us
+        self.count = events.count
+        self.keep = (launch.columns, launch.table, events)  # not launch: it keeps us
         self.step = -(-events.count // PADDING) * PADDING + PADDING
         total = int(sizes.sum())
         effort = total * (8 + len(kernel.per_event.lines) + len(kernel.outer) ** 2)
-        self.threads = min(program.threads, tasks) if effort > WORTH_THREADS * 8 else 1
+        self.threads = min(program.threads, tasks) if effort > WORTH_THREADS else 1
+        self.grain = max(min(tasks // (self.threads * 16), tasks * BLOCK // max(total, 1)), 1)
         shapes = {
             Frame.SUM: (sets, kernel.outputs + 1),
             Frame.STORE: (sets, kernel.outputs, self.step),
@@ -210,26 +209,31 @@ class Workspace:
         shape = shapes[kernel.frame]
         self.out = aligned(math.prod(shape)).reshape(shape)
         self.size = self.partials.size + self.out.size + self.scalars.size
-        words = dict.fromkeys(ARGUMENTS, 0) | {
+        words = self.arguments(launch)
+        self.args = np.array([words[name] for name in ARGUMENTS], np.int64)
+        self.address = int(self.args.ctypes.data)
+
+    def arguments(self, launch: CpuLaunch) -> dict[str, int]:
+        """Return the table that every function of the program is given."""
+        events = launch.events
+        return dict.fromkeys(ARGUMENTS, 0) | {
             "parameters": self.parameters.ctypes.data,
             "scalars": self.scalars.ctypes.data,
-            "padded": padded,
-            "sets": sets,
+            "padded": self.padded,
+            "sets": self.sets,
             "columns": launch.table.ctypes.data,
             "starts": events.starts.ctypes.data,
             "stops": events.stops.ctypes.data,
             "bounds_step": 0 if events.shared else 1,
             "task_set": self.task_set.ctypes.data,
             "first_task": self.first_task.ctypes.data,
-            "tasks": tasks,
+            "tasks": self.tasks,
             "counter": self.counter.ctypes.data,
-            "grain": max(min(tasks // (self.threads * 16), tasks * BLOCK // max(total, 1)), 1),
+            "grain": self.grain,
             "partials": self.partials.ctypes.data,
             "out": self.out.ctypes.data,
             "out_step": self.step,
         }
-        self.args = np.array([words[name] for name in ARGUMENTS], np.int64)
-        self.address = int(self.args.ctypes.data)
 
     def launch(self, parameters: Array) -> Array:
         self.run(parameters)
@@ -267,6 +271,6 @@ class Workspace:
             self.code.functions["run"](self.address)
         else:
             self.code.functions["prepare"](self.address)
-            WORKERS.run(self.code.addresses["work"], [self.address] * self.threads)
+            WORKERS.run(self.code, "work", [self.address] * self.threads)
             if self.summing:
                 self.code.functions["combine"](self.address)

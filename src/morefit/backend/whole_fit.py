@@ -56,7 +56,7 @@ def run_whole_fits(job: WholeFit, sizes: Integers, seed: int, first_toy: int) ->
     for context in contexts:
         context.clean(int(sizes.min(initial=context.cleaned)))
         context.aim(seed, first_toy, counter, sizes, results)
-    WORKERS.run(code.addresses["drive"], [c.address for c in contexts])
+    WORKERS.run(code, "drive", [c.address for c in contexts])
     job.spare.extend(contexts)
     return results
 

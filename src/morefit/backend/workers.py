@@ -13,7 +13,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from morefit.backend.machine import find_code, host
-from morefit.backend.memory import aligned
+from morefit.backend.memory import Code, aligned
 from morefit.render.pool import LINE, POOL, RESTS, pool_text
 
 PATIENCE = 5e-4  # seconds that a thread waits for work before it sleeps: longer than Python takes between two launches
@@ -68,17 +68,20 @@ class Workers:
         self.lock = threading.Lock()
         self.pool: Pool | None = None
 
-    def run(self, function: int, arguments: Sequence[int]) -> None:
-        """Call the compiled function at an address with each argument at once, a thread each, this one included.
+    def run(self, code: Code, name: str, arguments: Sequence[int]) -> None:
+        """Call a compiled function with each argument at once, a thread each, this one included.
 
         The call with the first argument must be able to do all there is to do: others come if they can. When this
         returns, all who came have left.
         """
+        if len(arguments) == 1:
+            code.functions[name](arguments[0])
+            return
         with self.lock:
             self.pool = self.pool or Pool()
             pool = self.pool
             pool.wake(len(arguments) - 1)
-        call = np.array([pool.address, function, len(arguments), *arguments], np.int64)
+        call = np.array([pool.address, code.addresses[name], len(arguments), *arguments], np.int64)
         pool.code.functions["lead"](int(call.ctypes.data))
 
 

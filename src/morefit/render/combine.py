@@ -20,9 +20,8 @@ def combine_text(kernel: Kernel, block: Block) -> tuple[str, list[Writer]]:
     outputs = Outputs(kernel, block, finish, out)
     outputs.write()
     v = block.wide
-    room = (
-        max(-(-block.words // v.width), 1) * v.width
-    )  # the last vector reads on into the next block, and nobody looks there
+    # the last vector reads on into the next block, and nobody looks there
+    room = max(-(-block.words // v.width), 1) * v.width
     text = "\n".join([
         *outer_table(kernel, block),
         "define void @combine(ptr noalias %args) {", "entry:", *head.lines,
@@ -38,9 +37,23 @@ def combine_text(kernel: Kernel, block: Block) -> tuple[str, list[Writer]]:
         f"  call void @llvm.memset.p0.i64(ptr align 64 %low, i8 0, i64 {8 * room}, i1 false)",
         "  %some = icmp slt i64 %from, %to",
         "  br i1 %some, label %tasks, label %finish",
+        *add_blocks(v, block.words, partials),
+        "finish:", *finish.lines, "  br label %finish_end",
+        "finish_end:",
+        f"  %again = icmp slt i64 %set1, {sets}",
+        "  br i1 %again, label %sets, label %done",
+        "done:", "  ret void", "}",
+    ])  # fmt: skip
+    head.intrinsics["@llvm.memset.p0.i64"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
+    return text, [head]
+
+
+def add_blocks(v: Vector, words: int, partials: str) -> list[str]:
+    """Add block after block with compensation, by vectors of words, into ``high`` and ``low``."""
+    return [
         "tasks:",
         "  %task = phi i64 [ %from, %sets ], [ %task1, %task_done ]",
-        f"  %row = mul i64 %task, {block.words}",
+        f"  %row = mul i64 %task, {words}",
         "  br label %words",
         "words:",
         "  %word = phi i64 [ 0, %tasks ], [ %word1, %words ]",
@@ -53,19 +66,12 @@ def combine_text(kernel: Kernel, block: Block) -> tuple[str, list[Writer]]:
         f"  %e1 = fsub {v.type} %s, %p2", f"  %e2 = fsub {v.type} %x, %p1", f"  %e = fadd {v.type} %e1, %e2",
         f"  %c1 = fadd {v.type} %c, %e",
         f"  store {v.type} %s1, ptr %ph, align 8", f"  store {v.type} %c1, ptr %pl, align 8",
-        f"  %word1 = add i64 %word, {v.width}", f"  %left = icmp slt i64 %word1, {block.words}",
+        f"  %word1 = add i64 %word, {v.width}", f"  %left = icmp slt i64 %word1, {words}",
         "  br i1 %left, label %words, label %task_done",
         "task_done:",
         "  %task1 = add i64 %task, 1", "  %more = icmp slt i64 %task1, %to",
         "  br i1 %more, label %tasks, label %finish",
-        "finish:", *finish.lines, "  br label %finish_end",
-        "finish_end:",
-        f"  %again = icmp slt i64 %set1, {sets}",
-        "  br i1 %again, label %sets, label %done",
-        "done:", "  ret void", "}",
-    ])  # fmt: skip
-    head.intrinsics["@llvm.memset.p0.i64"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
-    return text, [head]
+    ]  # fmt: skip
 
 
 def outer_table(kernel: Kernel, block: Block) -> list[str]:

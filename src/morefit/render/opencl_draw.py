@@ -76,10 +76,10 @@ class Draw:
         """
         if self.sure:
             return self.sure_loop(event, keep, streams_before)
-        loop = self.stream_loop if self.streams else self.round_loop
+        loop = self.stream_loop(event, keep, streams_before) if self.streams else self.round_loop(event, keep)
         return [
             "int overs = 0, fails = 0;",
-            *loop(event, keep, streams_before),
+            *loop,
             f"if (overs) {self.dialect.count_up.format(report[0], 'overs')};",
             f"if (fails) {self.dialect.count_up.format(report[1], 'fails')};",
         ]
@@ -140,7 +140,7 @@ class Draw:
             "}",
         ]
 
-    def round_loop(self, event: str, keep: Sequence[str], streams_before: str) -> list[str]:
+    def round_loop(self, event: str, keep: Sequence[str]) -> list[str]:
         """Draw a candidate for each of some events, then again for those without an accepted one, until all have.
 
         Items share the events that are left, so that none waits while its neighbours draw again. What is kept of a

@@ -14,7 +14,7 @@ from enum import Enum
 from morefit.kernel import Kernel
 from morefit.render.cstyle import OPENCL, Dialect, Names, body_lines, helpers, indented
 from morefit.render.opencl import Shape, Source
-from morefit.render.opencl_draw import STREAMS_BEFORE, Draw
+from morefit.render.opencl_draw import STREAMS_BEFORE
 from morefit.render.opencl_lift import Lifted
 from morefit.render.opencl_sums import (
     FINISHED,
@@ -72,7 +72,7 @@ class FitSource:
 
     def text(self) -> str:
         d = self.dialect
-        drawing = self.drawing
+        drawing = self.sampling.drawing if self.sampling else None
         kernels = (self.sampler.kernel if self.sampler else None, self.derive, self.sums, self.step)
         bodies = [k.per_event for k in kernels if k]
         bodies += [self.sums.per_call]
@@ -91,16 +91,13 @@ class FitSource:
             *(self.large_fit() if self.shape.home is Home.SPREAD else self.small_fit()),
         ])  # fmt: skip
 
-    def source(self, kernel: Kernel, tables: str = "t") -> Source:
-        return Source(kernel, Shape(self.shape.group), self.dialect, tables)
+    def source(self, kernel: Kernel, tables: str = "t", numbers: int = 0) -> Source:
+        return Source(kernel, Shape(self.shape.group), self.dialect, tables, numbers)
 
     @property
-    def drawing(self) -> Draw | None:
+    def sampling(self) -> Source | None:
         """What writes the lines that draw, if events are drawn."""
-        if self.sampler is None:
-            return None
-        names = self.source(self.sampler.kernel).names
-        return Draw(self.sampler.kernel, names, self.dialect, len(self.sampler.numbers))
+        return self.source(self.sampler.kernel, numbers=len(self.sampler.numbers)) if self.sampler else None
 
     @property
     def group_sum(self) -> GroupSum:
@@ -117,11 +114,11 @@ class FitSource:
     # what functions are given
 
     def draw_arguments(self) -> list[str]:
-        m, d, drawing = self.dialect.memory, self.dialect, self.drawing
-        if drawing is None or self.sampler is None:
+        m, d, source = self.dialect.memory, self.dialect, self.sampling
+        if source is None:
             given = [f"{m}const double *given{k}" for k in range(len(self.shape.observables))]
             return [f"{m}const long *starts", *given]
-        others = (*drawing.number_arguments(), *self.source(self.sampler.kernel).table_arguments())
+        others = (*source.drawing.number_arguments(), *source.table_arguments())
         return [f"const {d.word} seed, const {d.word} first_toy, {m}const int *toys", *others]
 
     def sum_arguments(self) -> list[str]:
@@ -287,7 +284,7 @@ class FitSource:
         """Draw the events or take given ones, compute what depends on them alone, and report what went wrong."""
         observables, load = self.shape.observables, self.load
         kept = [f"{load[name]} = x{k};" for k, name in enumerate(observables)]
-        if self.drawing is None:
+        if self.sampling is None:
             taken = [
                 f"const double x{k} = given{k}[starts[index] + {event}];" for k in range(len(observables))
             ]
@@ -295,8 +292,9 @@ class FitSource:
             return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
         # others may read what an item drew
         wait = self.dialect.wait if self.shape.home is Home.LOCAL else self.dialect.wait_memory
-        lines = self.drawing.lines(event, [*kept, *self.derive_lines(load)], report, streams_before)
-        return [*lines, wait] if self.drawing.moves else lines
+        drawing = self.sampling.drawing
+        lines = drawing.lines(event, [*kept, *self.derive_lines(load)], report, streams_before)
+        return [*lines, wait] if drawing.moves else lines
 
     def derive_lines(self, load: Mapping[str, str]) -> list[str]:
         """Compute the event-only columns of an event."""

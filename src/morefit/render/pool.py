@@ -30,17 +30,19 @@ PAUSE = {
 }
 
 
-def place(name: str, register: str, pool: str = "%pool") -> str:
-    return f"  {register} = getelementptr i64, ptr {pool}, i64 {POOL.index(name) * LINE}"
+def place(name: str, register: str) -> str:
+    return f"  {register} = getelementptr i64, ptr %pool, i64 {POOL.index(name) * LINE}"
 
 
 def pool_text(machine: str) -> str:
     """Write the functions for a kind of processor."""
     declare, pause = PAUSE[machine]
-    first = len(CALL)
-    return "\n".join([
-        declare,
-        # wait a little; the count says when to let others run
+    return "\n".join([declare, *rest_lines(pause), *idle_lines(), *lead_lines(), *serve_lines()])
+
+
+def rest_lines(pause: str) -> list[str]:
+    """Wait a little; the count says when to let others run."""
+    return [
         "define void @rest(ptr %pool, i64 %count) {", "entry:", pause,
         f"  %turn = and i64 %count, {RESTS - 1}",
         f"  %due = icmp eq i64 %turn, {RESTS - 1}",
@@ -50,8 +52,12 @@ def pool_text(machine: str) -> str:
         "  br i1 %able, label %give, label %done",
         "give:", "  call i32 %give_way()", "  br label %done",
         "done:", "  ret void", "}",
+    ]  # fmt: skip
 
-        # rest as often as a helper without a job
+
+def idle_lines() -> list[str]:
+    """Rest as often as a helper without a job."""
+    return [
         "define void @idle(ptr %pool) {", "entry:",
         place("patience", "%p"), "  %patience = load i64, ptr %p", "  br label %again",
         "again:", "  %k = phi i64 [ 0, %entry ], [ %next, %again ]",
@@ -59,12 +65,17 @@ def pool_text(machine: str) -> str:
         "  %next = add i64 %k, 1", "  %more = icmp slt i64 %next, %patience",
         "  br i1 %more, label %again, label %done",
         "done:", "  ret void", "}",
+    ]  # fmt: skip
 
+
+def lead_lines() -> list[str]:
+    """Open a job, work on it, close it, and wait for those who help."""
+    return [
         "define void @lead(ptr %call) {", "entry:",
         "  %pool = load ptr, ptr %call",
         f"  %pc = getelementptr i64, ptr %call, i64 {CALL.index('function')}", "  %function = load ptr, ptr %pc",
         f"  %pn = getelementptr i64, ptr %call, i64 {CALL.index('count')}", "  %count = load i64, ptr %pn",
-        f"  %arguments = getelementptr i64, ptr %call, i64 {first}", "  %own = load ptr, ptr %arguments",
+        f"  %arguments = getelementptr i64, ptr %call, i64 {len(CALL)}", "  %own = load ptr, ptr %arguments",
         place("busy", "%busy"), place("number", "%number"), place("inside", "%inside"),
         "  %claim = cmpxchg ptr %busy, i64 0, i64 1 seq_cst seq_cst", "  %mine = extractvalue { i64, i1 } %claim, 1",
         "  br i1 %mine, label %open, label %alone",
@@ -83,7 +94,12 @@ def pool_text(machine: str) -> str:
         "  br i1 %none, label %done, label %longer",
         "longer:", "  call void @rest(ptr %pool, i64 %k)", "  %next = add i64 %k, 1", "  br label %wait",
         "done:", "  store atomic i64 0, ptr %busy seq_cst, align 8", "  ret void", "}",
+    ]  # fmt: skip
 
+
+def serve_lines() -> list[str]:
+    """Help with jobs, until there was none for some time."""
+    return [
         "define void @serve(ptr %pool) {", "entry:",
         place("awake", "%awake"), place("number", "%number"), place("inside", "%inside"), place("seats", "%seats"),
         place("function", "%pf"), place("arguments", "%pa"),
@@ -120,4 +136,4 @@ def pool_text(machine: str) -> str:
         "leave:",
         "  %left = atomicrmw sub ptr %awake, i64 1 seq_cst",
         "  ret void", "}",
-    ])  # fmt: skip
+    ]  # fmt: skip
