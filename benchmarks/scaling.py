@@ -1,8 +1,9 @@
 """Time likelihoods and toys on 1, 2, 4, ... threads: ``python benchmarks/scaling.py`` writes JSON and a table.
 
-All numbers of threads take turns, and the best of each counts: what else runs on the machine hits them alike. Two more
-columns say what the machine has to do with it: the same for medians, and the best that as many processes as cores
-reach together, one thread and its share of the events each, none of which waits for another.
+All numbers of threads take turns, and the best of each counts: what else runs on the machine hits them alike. What the
+machine has to do with it say two more rows, loops that need nothing but a core (``cores.py``), and two more columns: the
+same for medians, and the best that as many processes as cores reach together, one thread and its share of the events
+each, none of which waits for another.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 import morefit as mf
+from cores import LENGTH, TURNS, loop_job
 from models import MODELS
 from morefit.backend.machine import host
 from morefit.backend.workers import available_cores
@@ -106,10 +108,10 @@ def main() -> None:
     counts = [t for t in (1, 2, 4, 8, 16, 32, 64) if t <= cores]
     rows: list[dict[str, Any]] = []
 
-    def keep(what: str, events: int, total: int, apart: float, jobs: list[Callable[[], Any]]) -> None:
+    def keep(what: str, events: int, total: int, apart: float | None, jobs: list[Callable[[], Any]]) -> None:
         found = times_of_each(jobs)
         times, medians = (list(map(how, found)) for how in (min, median))
-        rows.append({"what": what, "events": events, "apart_ns": apart * 1e9,
+        rows.append({"what": what, "events": events, "apart_ns": apart and apart * 1e9,
                      "ns": {t: s / total * 1e9 for t, s in zip(counts, times, strict=True)},
                      "median_ns": {t: s / total * 1e9 for t, s in zip(counts, medians, strict=True)}})  # fmt: skip
         print(
@@ -119,6 +121,9 @@ def main() -> None:
             flush=True,
         )
 
+    for name, length in LENGTH.items():
+        done = 4 * cores * TURNS[name] * length
+        keep(f"{name} alone", done, done, None, [loop_job(name, t, 4 * cores) for t in counts])
     for name in MODELS:
         for events in (10**6, 10**7):
             share = events // cores
@@ -137,7 +142,9 @@ def main() -> None:
     for row in rows:
         times, medians = list(row["ns"].values()), list(row["median_ns"].values())
         one = [(t, times[0] / t) for t in times]
-        one += [(medians[-1], medians[0] / medians[-1]), (row["apart_ns"], times[0] / row["apart_ns"])]
+        one += [(medians[-1], medians[0] / medians[-1])]
+        if row["apart_ns"] is not None:
+            one += [(row["apart_ns"], times[0] / row["apart_ns"])]
         table.add_row(row["what"], f"{row['events']:.0e}", *(f"{t:.3g} ({x:.2f}x)" for t, x in one))
     Console(width=140).print(table)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import multiprocessing
 import os
@@ -88,6 +89,7 @@ def test_a_child_forked_during_an_evaluation_is_not_stuck():
                 warnings.simplefilter("ignore", DeprecationWarning)
                 child = os.fork()
             if child == 0:
+                faulthandler.dump_traceback_later(10, file=sys.__stderr__)  # says where it is stuck
                 signal.alarm(20)
                 os._exit(0 if nll.value(x) == expected else 1)
             assert os.waitpid(child, 0)[1] == 0

@@ -8,6 +8,7 @@ import pytest
 
 from morefit.expr import Op, column, const, evaluate, leaves, make, scalar, substitute
 from morefit.expr.quadrature import rule_text
+from morefit.rewrite.angles import DOUBLE_ANGLES
 from morefit.rewrite.rules import Collector, Rule, fold_constants
 from morefit.rewrite.simplify import ALGEBRA, normalise
 from mp_evaluate import DIGITS, Undefined, mp_evaluate
@@ -15,7 +16,7 @@ from tolerances import FOLDED_CONSTANTS
 
 REAL = (-2.5, -1.0, -1 / 3, 0.0, 0.25, 1.0, 3.7)  # what a wildcard without a guard may stand for
 
-RULES = [rule for rule in ALGEBRA if isinstance(rule, Rule)]
+RULES = [rule for rule in (*ALGEBRA, *DOUBLE_ANGLES) if isinstance(rule, Rule)]
 COLLECTED = [(rule, pair) for rule in ALGEBRA if isinstance(rule, Collector) for pair in rule.examples]
 IDENTITIES = [(r.name, r.before, r.after, r.where) for r in RULES] + [
     (f"{c.name}: {before!r}", before, after, c.where) for c, (before, after) in COLLECTED

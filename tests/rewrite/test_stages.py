@@ -119,6 +119,17 @@ def test_the_mass_model_precomputes_nothing():
     assert split(regroup((mass_model().density,))).per_dataset == {}
 
 
+def test_terms_whose_weights_differ_by_a_number_share_one_product():
+    (body,) = split(regroup((0.75 * (1 - a) * m + 0.25 * (1 - a) * n + a * m - 2 * a * n,)), "none").per_event
+    products = [e for e in toposort(body) if e.op is Op.MUL and leaves(Op.SCALAR, e) and leaves(Op.COLUMN, e)]
+    assert len(products) == 2
+
+
+def test_a_number_that_all_terms_of_a_weight_have_stays_with_the_weight():
+    stages = split(regroup((2 * a * m + 2 * a * n + b,)), "none")
+    assert [price(e) for e in stages.per_event] == [3]  # a sum, a product, a sum
+
+
 def test_kstarmumu_has_no_root_sine_or_cosine_in_the_loop():
     stages = split(regroup((kstarmumu().density,)))
     assert not any(e.op in TRANSCENDENTAL for e in toposort(*stages.per_event))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from morefit.expr import (
     leaves,
     make,
     multiply_all,
+    toposort,
     where,
 )
 from morefit.kernel.ir import Reduce, Result
@@ -122,13 +124,22 @@ class Part:
 
 
 def divided(part: Part) -> Part:
-    """Divide the derivatives of a density by it; the quotients share what they have in common."""
+    """Divide the derivatives of a density by it; the quotients share what they have in common.
+
+    A derivative that is, but for a number, a product that the density needs anyway is not computed again: this is
+    so for all parameters in which a density is linear.
+    """
     inverse = make(Op.POW, (part.value, MINUS_ONE))
+    there = {frozenset(Counter(factors_of(n)).items()): n for n in toposort(part.value) if n.op is Op.MUL}
 
     def quotient(derivative: Expr) -> Expr:
         if derivative is ZERO or part.value is ONE:
             return derivative
-        return make(Op.MUL, (inverse, *factors_of(derivative)))
+        factors = factors_of(derivative)
+        numbers = [f for f in factors if f.op is Op.CONST]
+        rest = [f for f in factors if f.op is not Op.CONST]
+        known = there.get(frozenset(Counter(rest).items()))
+        return make(Op.MUL, (inverse, *numbers, *(rest if known is None else [known])))
 
     value, *rest = share((part.value, *(quotient(d) for d in (*part.first, *part.second))))
     return Part(value, tuple(rest[: len(part.first)]), tuple(rest[len(part.first) :]))

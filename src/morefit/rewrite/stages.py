@@ -14,6 +14,7 @@ from morefit.expr import (
     Expr,
     Op,
     column,
+    const,
     fresh_prefix,
     make,
     node_price,
@@ -24,10 +25,11 @@ from morefit.expr import (
     substitute,
     toposort,
 )
+from morefit.rewrite.angles import use_double_angles
 from morefit.rewrite.columns import Precompute, choose_columns
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.share import share
-from morefit.rewrite.simplify import base_and_power, simplifier
+from morefit.rewrite.simplify import base_and_power, coefficient, simplifier
 
 
 class Depends(Flag):
@@ -172,18 +174,24 @@ class Regrouper:
 
     def join_plain(self, terms: list[Term]) -> Expr:
         """Add terms without a common mixed factor; those with the same weight share one product."""
-        by_weight: dict[Expr, list[Expr]] = {}
+        by_weight: dict[Expr, list[tuple[float, Expr]]] = {}
         mixed: list[Expr] = []
         for term in terms:
             if term.mixed:
                 powers = [self.new(Op.POW, (base, as_const(n))) for base, n in term.mixed.items()]
                 mixed.append(self.group_product(self.flat(Op.MUL, (term.weight, term.event, *powers))))
             else:
-                by_weight.setdefault(term.weight, []).append(term.event)
+                number, weight = coefficient(term.weight)
+                by_weight.setdefault(weight, []).append((number, term.event))
         for weight, events in by_weight.items():
-            total = self.new(Op.ADD, tuple(events))
-            mixed.append(self.group_product(self.flat(Op.MUL, (weight, total))))
+            mixed.append(self.group_product(self.flat(Op.MUL, self.weighted(weight, events))))
         return make_nary(Op.ADD, self.groups(Op.ADD, self.flat(Op.ADD, mixed)))
+
+    def weighted(self, weight: Expr, events: list[tuple[float, Expr]]) -> tuple[Expr, ...]:
+        """Multiply a sum of event-only terms by their weight; a number that all have goes with the weight."""
+        common = events[0][0] if len({number for number, _ in events}) == 1 else 1.0
+        terms = [self.new(Op.MUL, (const(number / common), event)) for number, event in events]
+        return self.new(Op.MUL, (const(common), weight)), self.new(Op.ADD, tuple(terms))
 
 
 @dataclass(frozen=True)
@@ -228,7 +236,8 @@ def make_nary(op: Op, parts: list[Expr]) -> Expr:
 def regroup(roots: Sequence[Expr]) -> tuple[Expr, ...]:
     """Reorder sums and products so that parts with the same dependence stand together."""
     regrouper = Regrouper()
-    return share(rebuild(rebuild(tuple(roots), regrouper.new.rebuild), regrouper))
+    simple = rebuild(tuple(roots), regrouper.new.rebuild)
+    return share(rebuild(use_double_angles(simple, regrouper.new), regrouper))
 
 
 def split(outputs: Sequence[Expr], precompute: Precompute = "auto") -> Stages:
