@@ -146,6 +146,18 @@ def time_many_parameters(events: int = 100_000) -> dict[str, Any]:
             "calls": dict(result.calls)}  # fmt: skip
 
 
+def time_series(parameters: int, events: int = 100_000) -> dict[str, float]:
+    """Time passes over a series of cosines, linear in its coefficients; one thread, ns an event."""
+    x = mf.Observable("x", 0.0, 1.0)
+    waves = [mf.Parameter(f"a{k}", 0.01, -1.0, 1.0) * np.cos(3.0 * (k + 1) * x) for k in range(parameters)]
+    data = {"x": np.random.default_rng(4).uniform(size=events)}
+    likelihood = mf.Likelihood(mf.Density(1.0 + sum(waves), [x]), data, backend=mf.Cpu(threads=1))
+    point = likelihood.points([p.start for p in likelihood.parameters])[0]
+    names = ("value_ns", "gradient_ns", "hessian_ns")
+    times = [best(lambda o=order: likelihood.evaluate_full(point, o), 0.5, 3) for order in range(3)]
+    return {"parameters": parameters} | {n: t / events * 1e9 for n, t in zip(names, times, strict=True)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--most", type=int, default=7, help="largest number of events, as a power of ten")
@@ -166,6 +178,7 @@ def main() -> None:
         "compile_ms": {name: time_compile(name) for name in MODELS},
         "first_fit_s": time_first_fit(),
         "many_parameters": time_many_parameters(),
+        "series": [time_series(p) for p in (8, 10, 12, 16, 20, 32, 61)],
     }  # fmt: skip
     Path(options.json).write_text(json.dumps(report, indent=1))
     show(report)
@@ -192,6 +205,8 @@ def show(report: dict[str, Any]) -> None:
     console.print("compile, ms:", report["compile_ms"])
     console.print("import and first fit in a new process, s:", report["first_fit_s"])
     console.print("61 parameters:", report["many_parameters"])
+    for row in report["series"]:
+        console.print("series of cosines:", row)
 
 
 if __name__ == "__main__":

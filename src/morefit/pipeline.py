@@ -220,7 +220,8 @@ def finish(
     used = leaves(Op.SCALAR, *loop)
     columns = leaves(Op.COLUMN, *loop)
     wanted = [(k, term) for k, term in enumerate(set_terms) if term.op is not Op.CONST or term.number != 0.0]
-    per_call = [known.get(leaf, leaf) for leaf in used] + [term for _, term in wanted]
+    counted = [(k, substitute(term, hoisted)) for k, term in assembled.counted]
+    per_call = [known.get(leaf, leaf) for leaf in used] + [term for _, term in (*wanted, *counted)]
     per_call, integrals, extra = take_integrals(per_call, parameters, settings)
     given = {leaf: leaf.name for leaf in (*parameters, *extra)}
     prologue = lower(per_call, given, "p")
@@ -233,7 +234,8 @@ def finish(
         name, frame, tuple(given.values()), prologue, tuple(leaf.name for leaf in used),
         tuple(leaf.name for leaf in columns), Body(body.lines, body.results), assembled.reduce, outputs,
         outer, body.results[len(assembled.results) + pairs :], assembled.outer_output, assembled.outer_sign,
-        (*tables.values(), *own), tuple((len(used) + i, k) for i, (k, _) in enumerate(wanted)), settings.precision,
+        (*tables.values(), *own), tuple((len(used) + i, k) for i, (k, _) in enumerate(wanted)),
+        tuple((len(used) + len(wanted) + i, k) for i, (k, _) in enumerate(counted)), settings.precision,
     )  # fmt: skip
     clock.stop("lower")
     program = settings.backend.compile(kernel)

@@ -11,7 +11,7 @@ import numpy as np
 import morefit as mf
 from morefit.backend import Array, Backend, Events, Reference
 from morefit.backend.reference import ReferenceLaunch
-from morefit.kernel import Reduce
+from morefit.kernel import COUNT, Reduce
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from tolerances import FLUSHED
 from zoo import ZOO, around
@@ -86,10 +86,14 @@ def bind(compiled: Compiled, name: str, layout: Layout) -> Bound:
 class Sizes(ReferenceLaunch):
     """Adds the sizes of the terms: what the error of a sum is measured by."""
 
-    def reduce(self, results: list[Array], per_call: list[Any]) -> Array:
+    def reduce(self, results: list[Array], per_call: list[Any], count: float) -> Array:
         kernel, out = self.kernel, np.zeros(self.kernel.outputs + 1)
         for values, result in zip(results, kernel.results, strict=False):
-            out[result.output] += np.sum(np.abs(np.log(values) if result.reduce is Reduce.LOG else values))
+            size = np.sum(np.abs(np.log(values) if result.reduce is Reduce.LOG else values))
+            if result.output == COUNT:
+                count = float(size)
+            else:
+                out[result.output] += size
         pairs = len(kernel.outer)
         if pairs:
             left = np.abs(results[len(kernel.results) : len(kernel.results) + pairs])
@@ -98,6 +102,8 @@ class Sizes(ReferenceLaunch):
             out[kernel.outer_output : kernel.outer_output + len(lower)] += lower
         for index, output in kernel.per_set:
             out[output] += abs(per_call[index])
+        for index, output in kernel.per_count:
+            out[output] += abs(count * per_call[index])
         return out
 
 

@@ -41,16 +41,19 @@ def test_pairs_of_many_parameters_are_summed_in_tiles():
         check("many", "fisher", Cpu(), Layout(n), 2)
 
 
+@weighted_or_not
 @models
-def test_value_is_the_sum_of_the_evaluated_logarithms(name, backend):
+def test_value_is_the_sum_of_the_evaluated_logarithms(name, weighted, backend):
     model, data, x = model_of(name)
     named = dict(zip([p.name for p in model.parameters], x, strict=True))
     logs = np.asarray(evaluate(model.log_intensity(), data | named), np.longdouble)
     expected = model.expected_events()
     per_set = 0.0 if expected is None else -evaluate(expected, named)
     for n in SIZES:
-        found = bind(sums_of(name, "value", False, backend), name, Layout(n))(x[None])
-        total, size = logs[:n].sum() + per_set, np.abs(logs[:n]).sum() + abs(per_set)
+        layout = Layout(n, weighted)
+        found = bind(sums_of(name, "value", weighted, backend), name, layout)(x[None])
+        terms = logs[:n] * (1.0 if layout.weights is None else layout.weights)
+        total, size = terms.sum() + per_set, np.abs(terms).sum() + abs(per_set)
         assert abs(found[0, 0] - total) <= SUM_OF_LOGS * size
 
 

@@ -12,31 +12,31 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     if (set >= sets) return;
     const double p_mu = parameters[set * 2 + 0];
     const double p_sigma = parameters[set * 2 + 1];
-    const double p1 = 5.0 - p_mu;
-    const double p2 = 1.0 / p_sigma;
-    const double p3 = p1 * p2;
-    const double p4 = (-5.0) - p_mu;
-    const double p5 = p2 * p4;
-    const double p7 = p3 - p5;
-    const double p8 = (-0.35355339059327373) * p7;
-    const double p9 = p3 + p5;
-    const double p10 = fabs(p9);
-    const double p11 = 0.35355339059327373 * p10;
-    const double p12 = p8 + p11;
-    const double p13 = erfc(p12);
-    const double p14 = 0.35355339059327373 * p7;
-    const double p15 = p14 + p11;
+    const double p0 = p_sigma * p_sigma;
+    const double p1 = 1.0 / p0;
+    const double p2 = (-0.5) * p1;
+    const double p4 = 5.0 - p_mu;
+    const double p5 = 1.0 / p_sigma;
+    const double p6 = p4 * p5;
+    const double p7 = (-5.0) - p_mu;
+    const double p8 = p5 * p7;
+    const double p10 = p6 - p8;
+    const double p11 = (-0.35355339059327373) * p10;
+    const double p12 = p6 + p8;
+    const double p13 = fabs(p12);
+    const double p14 = 0.35355339059327373 * p13;
+    const double p15 = p11 + p14;
     const double p16 = erfc(p15);
-    const double p18 = p13 - p16;
-    const double p19 = p_sigma * p18;
-    const double p20 = log(p19);
-    const double p22 = (-0.22579135264472733) - p20;
-    const double p23 = p_sigma * p_sigma;
-    const double p24 = 1.0 / p23;
-    const double p25 = (-0.5) * p24;
-    scalars[set * 3 + 0] = p22;
-    scalars[set * 3 + 1] = p25;
-    scalars[set * 3 + 2] = p_mu;
+    const double p17 = 0.35355339059327373 * p10;
+    const double p18 = p17 + p14;
+    const double p19 = erfc(p18);
+    const double p21 = p16 - p19;
+    const double p22 = p_sigma * p21;
+    const double p23 = log(p22);
+    const double p25 = (-0.22579135264472733) - p23;
+    scalars[set * 3 + 0] = p2;
+    scalars[set * 3 + 1] = p_mu;
+    scalars[set * 3 + 2] = p25;
 }
 
 // add scratch[word][item] over the items of a group, always in the same order, into scratch[word][0]
@@ -68,9 +68,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
 {
     const block_of_events block = blocks[first_block + get_group_id(0)];
     const int item = get_local_id(0), set = block.set, count = block.count;
-    const real s_b1 = (real)scalars[set * 3 + 0];
-    const real s_b0 = (real)scalars[set * 3 + 1];
-    const real s_mu = (real)scalars[set * 3 + 2];
+    const real s_b0 = (real)scalars[set * 3 + 0];
+    const real s_mu = (real)scalars[set * 3 + 1];
     __local double scratch[2 * GROUP];
     __global double *partial = partials + (long)block.place * 2;
     double sum0 = 0.0, lost0 = 0.0;
@@ -80,9 +79,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
         const real v1 = c_x - s_mu;
         const real v2 = v1 * v1;
         const real v3 = s_b0 * v2;
-        const real v4 = s_b1 + v3;
-        const double new0 = sum0 + v4, part0 = new0 - sum0;
-        lost0 += (sum0 - (new0 - part0)) + (v4 - part0);
+        const double new0 = sum0 + v3, part0 = new0 - sum0;
+        lost0 += (sum0 - (new0 - part0)) + (v3 - part0);
         sum0 = new0;
     }
     scratch[0 * GROUP + item] = sum0;
@@ -124,7 +122,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void combine(
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (item == 0) {
-        row[0] = (high[0] + (low[0] + (high[1] + low[1])));
+        const double events = sizes[set * sizes_step];
+        row[0] = (high[0] + (low[0] + (high[1] + low[1]))) + events * scalars[set * 3 + 2];
         row[1] = 0.0;
     }
 }
@@ -145,36 +144,35 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
     if (item == 0) {
         const double p_mu = sets == 1 ? given.numbers[0] : parameters[set * 2 + 0];
         const double p_sigma = sets == 1 ? given.numbers[1] : parameters[set * 2 + 1];
-        const double p1 = 5.0 - p_mu;
-        const double p2 = 1.0 / p_sigma;
-        const double p3 = p1 * p2;
-        const double p4 = (-5.0) - p_mu;
-        const double p5 = p2 * p4;
-        const double p7 = p3 - p5;
-        const double p8 = (-0.35355339059327373) * p7;
-        const double p9 = p3 + p5;
-        const double p10 = fabs(p9);
-        const double p11 = 0.35355339059327373 * p10;
-        const double p12 = p8 + p11;
-        const double p13 = erfc(p12);
-        const double p14 = 0.35355339059327373 * p7;
-        const double p15 = p14 + p11;
+        const double p0 = p_sigma * p_sigma;
+        const double p1 = 1.0 / p0;
+        const double p2 = (-0.5) * p1;
+        const double p4 = 5.0 - p_mu;
+        const double p5 = 1.0 / p_sigma;
+        const double p6 = p4 * p5;
+        const double p7 = (-5.0) - p_mu;
+        const double p8 = p5 * p7;
+        const double p10 = p6 - p8;
+        const double p11 = (-0.35355339059327373) * p10;
+        const double p12 = p6 + p8;
+        const double p13 = fabs(p12);
+        const double p14 = 0.35355339059327373 * p13;
+        const double p15 = p11 + p14;
         const double p16 = erfc(p15);
-        const double p18 = p13 - p16;
-        const double p19 = p_sigma * p18;
-        const double p20 = log(p19);
-        const double p22 = (-0.22579135264472733) - p20;
-        const double p23 = p_sigma * p_sigma;
-        const double p24 = 1.0 / p23;
-        const double p25 = (-0.5) * p24;
-        scalars[0] = p22;
-        scalars[1] = p25;
-        scalars[2] = p_mu;
+        const double p17 = 0.35355339059327373 * p10;
+        const double p18 = p17 + p14;
+        const double p19 = erfc(p18);
+        const double p21 = p16 - p19;
+        const double p22 = p_sigma * p21;
+        const double p23 = log(p22);
+        const double p25 = (-0.22579135264472733) - p23;
+        scalars[0] = p2;
+        scalars[1] = p_mu;
+        scalars[2] = p25;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    const real s_b1 = (real)scalars[0];
-    const real s_b0 = (real)scalars[1];
-    const real s_mu = (real)scalars[2];
+    const real s_b0 = (real)scalars[0];
+    const real s_mu = (real)scalars[1];
     double sum0 = 0.0, lost0 = 0.0;
     for (int k = item; k < count; k += GROUP) {
         const long event = begin + k;
@@ -182,9 +180,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
         const real v1 = c_x - s_mu;
         const real v2 = v1 * v1;
         const real v3 = s_b0 * v2;
-        const real v4 = s_b1 + v3;
-        const double new0 = sum0 + v4, part0 = new0 - sum0;
-        lost0 += (sum0 - (new0 - part0)) + (v4 - part0);
+        const double new0 = sum0 + v3, part0 = new0 - sum0;
+        lost0 += (sum0 - (new0 - part0)) + (v3 - part0);
         sum0 = new0;
     }
     scratch[0 * GROUP + item] = sum0;
@@ -194,7 +191,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
     barrier(CLK_LOCAL_MEM_FENCE);
     __global double *row = out + (long)set * 2;
     if (item == 0) {
-        row[0] = (high[0] + (high[1]));
+        const double events = count;
+        row[0] = (high[0] + (high[1])) + events * scalars[2];
         row[1] = 0.0;
     }
 }

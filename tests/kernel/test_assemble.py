@@ -2,8 +2,11 @@
 
 import pytest
 
-from morefit.expr import Op, apply, column, scalar, toposort
-from morefit.kernel.sums import Assembler, Request, event_terms
+from morefit.backend import Reference
+from morefit.expr import Op, apply, column, leaves, scalar, toposort
+from morefit.kernel import COUNT
+from morefit.kernel.sums import WEIGHT, Assembler, Request, event_terms
+from morefit.pipeline import Settings, compile_sums
 from morefit.rewrite.stages import regroup, split
 from zoo_expressions import kstarmumu
 
@@ -43,3 +46,36 @@ def test_the_quotients_of_the_angular_density_cost_a_multiplication_each():
     model = kstarmumu()
     value, quotients = density_and_quotients(model.density, model.parameters)
     assert multiplications(quotients, toposort(value)) == 8 + 3 + 2
+
+
+# ---------------------------------------------------------------------------- what all events add alike
+
+
+def norm_and_density(weighted):
+    density, norm = 1 + a * x + b * x**2, 1 + a + b**2
+    return Request(apply(Op.LOG, density) - apply(Op.LOG, norm), (a, b), 2, weighted)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_the_norm_and_its_derivatives_are_not_added_event_by_event(weighted):
+    """Value, gradient and Hessian by a and b: six outputs, the second derivative by a and a among them."""
+    request = norm_and_density(weighted)
+    assembled = Assembler(request, split(regroup(event_terms(request))).per_event).assemble()
+    assert sorted(output for output, _ in assembled.counted) == list(range(6))
+    assert all(leaves(Op.COLUMN, result) for result in assembled.results)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_weights_are_summed_only_where_something_is_counted_by_them(weighted):
+    request = norm_and_density(weighted)
+    kernel = compile_sums(request, (a, b), Settings(Reference())).program.kernel
+    assert sum(r.output == COUNT for r in kernel.results) == weighted
+    bare = Request(apply(Op.LOG, 1 + a * x + b * x**2), (a, b), 2, weighted)
+    kernel = compile_sums(bare, (a, b), Settings(Reference())).program.kernel
+    assert not any(r.output == COUNT for r in kernel.results) and not kernel.per_count
+
+
+def test_what_is_added_alike_is_told_in_the_text_of_a_kernel():
+    text = str(compile_sums(norm_and_density(True), (a, b), Settings(Reference())).program.kernel)
+    assert f"count <- exact {WEIGHT.name}" in text
+    assert "output 5 <- count * " in text

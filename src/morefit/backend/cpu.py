@@ -19,12 +19,12 @@ from morefit.backend.whole_fit import run_whole_fits
 from morefit.backend.workers import WORKERS, available_cores
 from morefit.errors import BackendError
 from morefit.kernel import Frame, Kernel, Precision
-from morefit.kernel.sums import TILES_FROM
 from morefit.render.block import Block
 from morefit.render.launch import ARGUMENTS, BLOCK
 from morefit.render.llvm import Target, render
 from morefit.render.writer import Vector
 
+TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
 WORTH_THREADS = 8e5  # lines times events; below it to meet other threads costs more than it brings
 
 

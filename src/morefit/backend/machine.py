@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,12 @@ from morefit.errors import CompileError
 
 MOST_PROGRAMS = 256  # kept compiled in this process
 
+# held by whoever calls LLVM, which has a lock of its own. Nobody forks meanwhile: a child would inherit locks that
+# nobody is left to open
+_lock = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
 
 @dataclass(frozen=True)
 class Host:
@@ -34,10 +41,11 @@ class Host:
 @cache
 def host() -> Host:
     """Look at the processor, once."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features()
-    triple = llvm.get_default_triple()
+    with _lock:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        features, name = llvm.get_host_cpu_features(), llvm.get_host_cpu_name()
+        triple = llvm.get_default_triple()
     machine = (
         "x86"
         if triple.startswith("x86_64")
@@ -49,19 +57,18 @@ def host() -> Host:
     text = features.flatten()
     if width == 8:
         text += ",-prefer-256-bit"  # else LLVM splits every vector of eight
-    return Host(llvm.get_host_cpu_name(), text, width, machine)
+    return Host(name, text, width, machine)
 
 
 _programs: OrderedDict[str, Code] = OrderedDict()
-_lock = threading.Lock()
-if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that nobody is left to open
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+_unused: list[Any] = []  # engines of code that nobody has any more
 
 
 def find_code(source: str, names: Sequence[str]) -> Code:
     """Return machine code for a text: from this process, from disk, or compiled now."""
     key = key_of(source, host().cpu, host().features, llvmlite.__version__)
     with _lock:
+        _unused.clear()
         code = _programs.get(key)
         if code is None:
             obj = load(key)
@@ -115,4 +122,7 @@ def link(obj: bytes, names: Sequence[str]) -> Code | None:
     addresses = {n: int(engine.get_function_address(n)) for n in names}
     if not all(addresses.values()):
         return None
-    return Code(engine, addresses, {n: kind(a) for n, a in addresses.items()})
+    code = Code(engine, addresses, {n: kind(a) for n, a in addresses.items()})
+    # an engine is freed by LLVM: that waits for the next find_code, which holds the lock
+    weakref.finalize(code, _unused.append, engine).atexit = False
+    return code

@@ -13,7 +13,7 @@ from morefit.backend.base import Array, Buffer, Drawn, Events, Integers, WholeFi
 from morefit.backend.philox import Counted
 from morefit.backend.xoshiro import Streams
 from morefit.expr import MEANING, Op
-from morefit.kernel import Arith, Atom, Body, Frame, Kernel, Precision, Reduce
+from morefit.kernel import COUNT, Arith, Atom, Body, Frame, Kernel, Precision, Reduce
 from morefit.kernel.sums import TILES_FROM
 from morefit.render.sample import MOST_DRAWS, calls_needed, place_of, takes_streams
 
@@ -158,9 +158,9 @@ class ReferenceLaunch:
             out = np.full((kernel.outputs, self.events.count), np.nan)
             out[:, low:high] = results
             return out
-        return self.reduce(results, per_call)
+        return self.reduce(results, per_call, float(high - low))
 
-    def reduce(self, results: list[Array], per_call: list[Any]) -> Array:
+    def reduce(self, results: list[Array], per_call: list[Any], count: float) -> Array:
         kernel = self.kernel
         out = np.zeros(kernel.outputs + 1)
         for values, result in zip(results, kernel.results, strict=False):
@@ -168,7 +168,10 @@ class ReferenceLaunch:
                 good = (values >= np.finfo(float).tiny) & np.isfinite(values)
                 out[-1] += np.count_nonzero(~good)
                 values = np.log(np.where(good, values, 1.0))
-            out[result.output] += total(values)
+            if result.output == COUNT:
+                count = total(values)
+            else:
+                out[result.output] += total(values)
         pairs = len(kernel.outer)
         left = results[len(kernel.results) : len(kernel.results) + pairs]
         right = results[len(kernel.results) + pairs :] or left
@@ -179,6 +182,8 @@ class ReferenceLaunch:
                 place += 1
         for index, output in kernel.per_set:
             out[output] += per_call[index]
+        for index, output in kernel.per_count:
+            out[output] += count * per_call[index]
         return out
 
 

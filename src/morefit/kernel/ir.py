@@ -63,11 +63,14 @@ class Body:
     results: tuple[Atom, ...]
 
 
+COUNT = -1  # in place of an output: the sum of the weights of the events, where they are not all one
+
+
 @dataclass(frozen=True)
 class Result:
     """Where a result of the loop goes: which output, and how it is reduced."""
 
-    output: int
+    output: int  # or COUNT
     reduce: Reduce
 
 
@@ -92,6 +95,9 @@ class Kernel:
     outer_sign: float = 1.0
     tables: tuple[Table, ...] = ()
     per_set: tuple[tuple[int, int], ...] = ()  # (per-call result, output): added once per set
+    per_count: tuple[
+        tuple[int, int], ...
+    ] = ()  # the same, times the number of events or the sum of their weights
     precision: Precision = Precision.DOUBLE
 
     def shape(self, sets: int, events: int) -> tuple[int, ...]:
@@ -113,7 +119,12 @@ class Kernel:
         lines += [f"  per event, columns {', '.join(self.columns)}:"]
         lines += [f"    {line}" for line in self.per_event.lines]
         for atom, result in zip(self.per_event.results, self.results, strict=False):
-            lines.append(f"    output {result.output} <- {result.reduce.name.lower()} {atom}")
+            where = "count" if result.output == COUNT else f"output {result.output}"
+            lines.append(f"    {where} <- {result.reduce.name.lower()} {atom}")
         if self.outer:
             lines.append(f"    outputs {self.outer_output} ... <- pairs of {', '.join(map(str, self.outer))}")
+        for times, added in (("", self.per_set), ("count * ", self.per_count)):
+            lines += [f"  output {k} <- {times}{self.per_call.results[index]}" for index, k in added[:most]]
+            if most is not None and len(added) > most:
+                lines.append(f"  ... {len(added) - most} more outputs")
         return "\n".join(lines)

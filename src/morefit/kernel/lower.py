@@ -8,6 +8,7 @@ from morefit.expr import NARY, Expr, Op, fresh_prefix, toposort
 from morefit.kernel.ir import Arith, Atom, Body, Line
 
 LARGEST_CHAIN = 64  # a larger whole power is left to the power function
+LONG_SUM = 6  # terms; a sum of that many is added as two halves, which need not wait for each other
 
 
 class Lowering:
@@ -53,6 +54,11 @@ class Lowering:
         """Add, turning the addition of a negative into a subtraction."""
         parts = [self.sign(n, a) for n, a in zip(nodes, atoms, strict=True)]
         parts.sort(key=lambda part: part[0])  # positive ones first
+        return self.total(parts)
+
+    def total(self, parts: Sequence[tuple[bool, Atom]]) -> Atom:
+        if len(parts) >= LONG_SUM:
+            return self.line(Op.ADD, self.total(parts[::2]), self.total(parts[1::2]))
         negative, total = parts[0]
         if negative:
             total = self.negate(total)

@@ -22,7 +22,7 @@ from morefit.expr import (
     toposort,
     where,
 )
-from morefit.kernel.ir import Reduce, Result
+from morefit.kernel.ir import COUNT, Reduce, Result
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.share import share
@@ -34,6 +34,10 @@ TILES_FROM = (
     13  # parameters on: the products of first derivatives are summed in tiles, unless a backend knows better
 )
 WEIGHT = column("weight of the event")  # the column that carries weights; no user's name has spaces
+
+Row = tuple[
+    int, Reduce, Expr
+]  # an output, how what comes from all events is reduced, and what comes from one
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class Assembled:
     outer_right: tuple[Expr, ...] = ()
     outer_output: int = 0
     outer_sign: float = 1.0
+    counted: tuple[tuple[int, Expr], ...] = ()  # (output, the same for all events)
 
 
 def open_log(log_density: Expr) -> tuple[Expr, list[Expr]]:
@@ -164,6 +169,8 @@ class Assembler:
     def __init__(self, request: Request, terms: Sequence[Expr], tiles_from: int = TILES_FROM) -> None:
         self.request, self.tiles_from = request, tiles_from
         self.count = len(request.parameters)
+        self.counted: list[tuple[int, Expr]] = []
+        self.known: dict[Expr, bool] = {}  # whether it depends on the event
         length = len(terms) // self.parts(terms)
         parts = [self.part(terms[k : k + length]) for k in range(0, len(terms), length)]
         self.good: Expr = ONE
@@ -202,8 +209,8 @@ class Assembler:
     def weight(self) -> Expr:
         return WEIGHT if self.request.weighted else ONE
 
-    def gradient(self) -> list[Expr]:
-        return [total(self.plain.first[i], *(q.first[i] for q in self.inner)) for i in range(self.count)]
+    def slopes(self, i: int) -> tuple[Expr, ...]:
+        return (self.plain.first[i], *(q.first[i] for q in self.inner))
 
     def assemble(self) -> Assembled:
         if self.request.fisher:
@@ -211,7 +218,7 @@ class Assembler:
         rows = list(self.value_rows())
         outer: dict[str, object] = {}
         if self.request.order > 0:
-            rows += [(1 + i, Reduce.ADD, product(self.weight, g)) for i, g in enumerate(self.gradient())]
+            rows += [self.row(1 + i, Reduce.ADD, *self.slopes(i)) for i in range(self.count)]
         if self.request.order > 1:
             in_tiles = self.count >= self.tiles_from and len(self.inner) == 1
             rows += self.hessian_rows(in_tiles)
@@ -226,20 +233,43 @@ class Assembler:
                 }
         if self.request.careful:
             rows.append((self.request.outputs, Reduce.ADD, 1 - self.good))
+        if self.counted and self.request.weighted:
+            rows.append((COUNT, Reduce.EXACT, WEIGHT))
         kept = [row for row in rows if row[2] is not ZERO]
         results = tuple(expr for _, _, expr in kept)
-        return Assembled(results, tuple(Result(o, r) for o, r, _ in kept), **outer)  # type: ignore[arg-type]
+        reduce = tuple(Result(output, how) for output, how, _ in kept)
+        return Assembled(results, reduce, counted=tuple(self.counted), **outer)  # type: ignore[arg-type]
 
-    def value_rows(self) -> Iterator[tuple[int, Reduce, Expr]]:
+    def row(self, output: int, reduce: Reduce, *terms: Expr) -> Row:
+        """Say what an event adds to an output; what all events add alike is put aside, to be added all at once."""
+        parts = [part for term in terms for part in (term.args if term.op is Op.ADD else (term,))]
+        alike = [part for part in parts if part is not ZERO and not self.varies(part)]
+        if alike:
+            self.counted.append((output, total(*alike)))
+            terms = tuple(part for part in parts if part not in alike)
+        return output, reduce, product(self.weight, total(*terms))
+
+    def varies(self, expr: Expr) -> bool:
+        """Say whether an expression depends on the event; remembers what it has seen, since terms share their parts."""
+        stack = [expr]
+        while stack:
+            node = stack[-1]
+            unknown = [arg for arg in node.args if arg not in self.known]
+            stack += unknown
+            if not unknown:
+                self.known[stack.pop()] = node.op is Op.COLUMN or any(self.known[arg] for arg in node.args)
+        return self.known[expr]
+
+    def value_rows(self) -> Iterator[Row]:
         if self.request.weighted:
             logs = [apply(Op.LOG, q.value) for q in self.inner]
-            yield 0, Reduce.EXACT, product(WEIGHT, total(self.plain.value, *logs))
+            yield self.row(0, Reduce.EXACT, self.plain.value, *logs)
             return
         for q in self.inner:
             yield 0, Reduce.LOG, q.value
-        yield 0, Reduce.EXACT, self.plain.value
+        yield self.row(0, Reduce.EXACT, self.plain.value)
 
-    def hessian_rows(self, in_tiles: bool) -> list[tuple[int, Reduce, Expr]]:
+    def hessian_rows(self, in_tiles: bool) -> list[Row]:
         rows, place = [], 0
         for i in range(self.count):
             for j in range(i + 1):
@@ -248,12 +278,12 @@ class Assembler:
                     terms.append(q.second[place])
                     if not in_tiles:
                         terms.append(product(MINUS_ONE, product(q.first[i], q.first[j])))
-                rows.append((1 + self.count + place, Reduce.ADD, product(self.weight, total(*terms))))
+                rows.append(self.row(1 + self.count + place, Reduce.ADD, *terms))
                 place += 1
         return rows
 
     def fisher(self) -> Assembled:
-        slopes = tuple(product(self.weight, g) for g in self.gradient())
+        slopes = tuple(product(self.weight, total(*self.slopes(i))) for i in range(self.count))
         if self.count >= self.tiles_from:
             return Assembled((), (), outer=slopes)
         pairs = [product(slopes[i], slopes[j]) for i in range(self.count) for j in range(i + 1)]

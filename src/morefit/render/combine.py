@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from morefit.kernel import Kernel, Reduce
+from morefit.kernel import COUNT, Kernel, Reduce
 from morefit.render.block import Block
 from morefit.render.launch import argument
 from morefit.render.writer import Vector, Writer, number_text
@@ -89,9 +89,10 @@ class Outputs:
         self.kernel, self.block, self.w = kernel, block, writer
         row = self.w.let(f"mul i64 %set, {kernel.outputs + 1}")
         self.row = self.w.let(f"getelementptr double, ptr {out}, i64 {row}")
+        self.events = self.count_events()
 
     def write(self) -> None:
-        bad = "0.0"
+        bad, count = "0.0", self.events
         totals: dict[int, str] = {}
         for k, result in enumerate(self.kernel.results):
             word = self.block.sums.first_word(k)
@@ -105,9 +106,15 @@ class Outputs:
                 term = self.add(self.word("high", word), low)
             else:
                 term = self.add(self.word("high", word), self.word("low", word))
+            if result.output == COUNT:
+                count = term
+                continue
             totals[result.output] = self.add(totals[result.output], term) if result.output in totals else term
         for index, output in self.kernel.per_set:
             term = self.scalar(index)
+            totals[output] = self.add(totals[output], term) if output in totals else term
+        for index, output in self.kernel.per_count:
+            term = self.w.let(f"fmul double {count}, {self.scalar(index)}")
             totals[output] = self.add(totals[output], term) if output in totals else term
         for output in range(self.kernel.outputs):
             self.store(output, totals.get(output, "0.0"))
@@ -115,6 +122,13 @@ class Outputs:
         self.store(self.kernel.outputs, self.add(bad, counted) if counted else bad)
         if self.block.rank:
             self.add_pairs()
+
+    def count_events(self) -> str:
+        starts, stops = argument(self.w, "starts", "ptr"), argument(self.w, "stops", "ptr")
+        at = self.w.let(f"mul i64 %set, {argument(self.w, 'bounds_step')}")
+        low = self.w.let(f"load i64, ptr {self.w.let(f'getelementptr i64, ptr {starts}, i64 {at}')}")
+        high = self.w.let(f"load i64, ptr {self.w.let(f'getelementptr i64, ptr {stops}, i64 {at}')}")
+        return self.w.let(f"sitofp i64 {self.w.let(f'sub i64 {high}, {low}')} to double")
 
     def word(self, which: str, index: int) -> str:
         return self.w.let(
@@ -137,12 +151,7 @@ class Outputs:
 
     def logarithm(self, word: int) -> str:
         """Return log(mantissas) + exponent * log(2), the product in two exact parts."""
-        starts, stops = argument(self.w, "starts", "ptr"), argument(self.w, "stops", "ptr")
-        at = self.w.let(f"mul i64 %set, {argument(self.w, 'bounds_step')}")
-        low = self.w.let(f"load i64, ptr {self.w.let(f'getelementptr i64, ptr {starts}, i64 {at}')}")
-        high = self.w.let(f"load i64, ptr {self.w.let(f'getelementptr i64, ptr {stops}, i64 {at}')}")
-        events = self.w.let(f"sitofp i64 {self.w.let(f'sub i64 {high}, {low}')} to double")
-        bias = self.w.let(f"fmul double {events}, {number_text(BIAS, 64)}")
+        bias = self.w.let(f"fmul double {self.events}, {number_text(BIAS, 64)}")
         power = self.w.let(f"fsub double {self.word('high', word + 1)}, {bias}")
         big = self.w.let(f"fmul double {power}, {number_text(LN2_HIGH, 64)}")
         small = self.w.let(f"fmul double {power}, {number_text(LN2_LOW, 64)}")

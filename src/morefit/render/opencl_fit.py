@@ -248,7 +248,11 @@ class FitSource:
             f"for (int k = item; k < {len(shape.rows)}; k += GROUP) rows[k] = all[k];",
             *Combine(self.sums, shape.group, d).add_blocks(words),
             d.wait,
-            *(self.group_sum.prepare(self.parameter("rows")) if self.sums.per_set else []),
+            *(
+                self.group_sum.prepare(self.parameter("rows"))
+                if self.sums.per_set or self.sums.per_count
+                else []
+            ),
             "if (item == 0) {",
             *indented(self.finish("rows", "scalars[{}]", low=True)),
             *indented(self.take_step("rows")),

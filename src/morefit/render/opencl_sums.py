@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from morefit.kernel import Kernel, Reduce
+from morefit.kernel import COUNT, Kernel, Reduce
 from morefit.render.combine import BIAS, LN2_HIGH, LN2_LOW
 from morefit.render.cstyle import Dialect, Names, body_lines, indented, number_text
 from morefit.render.reduce import EXPONENT_ONE, MANTISSA, RANGE, SMALLEST, WORDS
@@ -144,8 +144,8 @@ def sum_functions(kernel: Kernel, d: Dialect) -> list[str]:
 def output_lines(kernel: Kernel, row: str, scalar: str, events: str, *, low: bool = True) -> list[str]:
     """Turn the words of a set, ``high`` and ``low``, into its outputs; the last one counts what was bad."""
     terms: dict[int, list[str]] = {k: [] for k in range(kernel.outputs + 1)}
-    lines, bad, word = [], [], 0
-    if any(r.reduce is Reduce.LOG for r in kernel.results):
+    lines, bad, word, count = [], [], 0, "events"
+    if kernel.per_count or any(r.reduce is Reduce.LOG for r in kernel.results):
         lines.append(f"const double events = {events};")
 
     def both(w: int) -> str:
@@ -161,11 +161,17 @@ def output_lines(kernel: Kernel, row: str, scalar: str, events: str, *, low: boo
             bad.append(f"high[{w + 2}]")
         elif result.reduce is Reduce.EXACT:
             inner = f"low[{w}] + {both(w + 1)}" if low else both(w + 1)
-            terms[result.output].append(f"(high[{w}] + ({inner}))")
+            exact = f"(high[{w}] + ({inner}))"
+            if result.output == COUNT:
+                count = exact
+            else:
+                terms[result.output].append(exact)
         else:
             terms[result.output].append(both(w))
     for index, output in kernel.per_set:
         terms[output].append(scalar.format(index))
+    for index, output in kernel.per_count:
+        terms[output].append(f"{count} * {scalar.format(index)}")
     terms[kernel.outputs] = bad + terms[kernel.outputs]
     return lines + [f"{row.format(k)} = {' + '.join(found) or '0.0'};" for k, found in terms.items()]
 

@@ -20,6 +20,11 @@ class Rank:
     rows: int = ROWS
 
     @property
+    def stride(self) -> int:
+        """Vectors from one number to the next in a tile; odd, so that not all numbers want the same places in a cache."""
+        return self.rows + 1
+
+    @property
     def sides(self) -> int:
         return -(-self.count // SIDE)
 
@@ -41,7 +46,7 @@ class Rank:
     def head_lines(self) -> list[str]:
         """Make room for the tiles and the sums, all zero."""
         size = self.vector.width * 8
-        tile, sums = self.sides * SIDE * self.rows, self.words
+        tile, sums = self.sides * SIDE * self.stride, self.words
         names = ["left", "right"] if self.weighted else ["left"]
         lines = [f"  %{n} = alloca [{tile} x {self.vector.type}], align 64" for n in names]
         lines.append(f"  %sums = alloca [{sums} x {self.vector.type}], align 64")
@@ -57,7 +62,7 @@ class Rank:
         for name, numbers in (("left", left), ("right", right)):
             for k, number in enumerate(numbers):
                 kept = loop.let(f"select {v.mask} %mask, {v.type} {number}, {v.type} zeroinitializer")
-                index = loop.let(f"add i64 {row}, {k * self.rows}")
+                index = loop.let(f"add i64 {row}, {k * self.stride}")
                 address = loop.let(f"getelementptr {v.type}, ptr %{name}, i64 {index}")
                 loop.lines.append(f"  store {v.type} {kept}, ptr {address}, align 64")
 
@@ -85,8 +90,8 @@ class Rank:
             base = "%left" if name == "l" else "%right"
             for k in range(SIDE):
                 body += [
-                    f"  %{name}n{k} = mul i64 {block}, {SIDE * self.rows}",
-                    f"  %{name}m{k} = add i64 %{name}n{k}, {k * self.rows}",
+                    f"  %{name}n{k} = mul i64 {block}, {SIDE * self.stride}",
+                    f"  %{name}m{k} = add i64 %{name}n{k}, {k * self.stride}",
                     f"  %{name}o{k} = add i64 %{name}m{k}, %t",
                     f"  %{name}p{k} = getelementptr {v.type}, ptr {base}, i64 %{name}o{k}",
                     f"  %{name}{k} = load {v.type}, ptr %{name}p{k}, align 64",
