@@ -15,7 +15,7 @@ from scipy import stats
 import morefit as mf
 import zoo
 from morefit.backend import Cpu, Reference, cpu
-from morefit.expr import column, evaluate
+from morefit.expr import Op, column, evaluate, leaves
 from morefit.generate import Sampler, all_values, draw_on_host, poisson_distribution, poisson_sizes
 from morefit.generators import Xoshiro256PlusPlus, source_for
 from morefit.sampling import (
@@ -341,6 +341,29 @@ def strong_angles():
 )  # fmt: skip
 def test_most_candidates_are_accepted(model, values):
     assert Sampler(model, all_values(model, values), Cpu(threads=1)).recipe.efficiency > ACCEPTANCE
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_a_candidate_under_an_envelope_needs_as_few_calls_of_the_generator_as_possible(dimensions):
+    """A number for the cell, one for each observable, and to accept it one that costs nothing."""
+    axes = [mf.Observable(f"x{k}", 0.0, 1.0) for k in range(dimensions)]
+    sampler = Sampler(mf.Density(1.0 + sum(x**2 for x in axes), axes), {}, Reference())
+    used = leaves(Op.COLUMN, *sampler.recipe.drawn.values(), sampler.recipe.accept)
+    assert {leaf.name for leaf in used} == {f"uniform {k}" for k in range(2 * ((dimensions + 2) // 2))}
+
+
+def test_what_is_left_of_the_choice_of_a_cell_is_even_and_knows_nothing_of_it():
+    """Cells of very different weights; acceptance in each is what its height says, whoever sent candidates there."""
+    x = mf.Observable("x", 0.0, 1.0)
+    steep = mf.Density(np.exp(-20.0 * x), [x])
+    recipe = Sampler(steep, {}, Reference()).recipe
+    rng = np.random.default_rng(5)
+    numbers = {f"uniform {k}": rng.uniform(size=2_000_000) for k in range(2)}
+    drawn, accepted = evaluate(recipe.drawn["x"], numbers), evaluate(recipe.accept, numbers) != 0
+    counts, edges = np.histogram(drawn[accepted], np.linspace(0.0, 1.0, 201))
+    expected = np.diff(np.expm1(-20.0 * edges)) / np.expm1(-20.0) * accepted.sum()
+    many = expected > 20
+    assert stats.chi2.sf(np.sum((counts - expected)[many] ** 2 / expected[many]), many.sum() - 1) > 1e-4
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from morefit.rewrite.bind import bind
 
 PROBABILITY = column("probability")  # what a quantile is a function of
 UNIFORM = "uniform "  # random numbers are the columns "uniform 0", "uniform 1", ...
+PER_CALL = 2  # of them from a call of Philox
 ENOUGH = 0.9  # of the candidates accepted; an envelope is refined until then
 MOST_CELLS = 1 << 15
 FEWEST = 8  # cells in each direction, in two and three dimensions
@@ -257,10 +258,10 @@ def envelope_recipe(
     name = f"envelope of {density.order[1] & 0xFFFFFFFF:08x}"
     first, points = numbers.take(), [numbers.take() for _ in observables]
     size = len(volumes)
-    scaled = first * size
-    place = apply(Op.FLOOR, scaled)
-    cell = where(scaled - place < lookup(table(f"{name} share", share), place), place,
-                 lookup(table(f"{name} alias", alias), place))  # fmt: skip
+    place = apply(Op.FLOOR, first * size)
+    left, own = first * size - place, lookup(table(f"{name} share", share), place)
+    stays = left < own
+    cell = where(stays, place, lookup(table(f"{name} alias", alias), place))
     drawn: dict[str, Expr] = {}
     rest = cell
     for axis in reversed(range(len(observables))):
@@ -273,7 +274,11 @@ def envelope_recipe(
         rest = rows
     height = lookup(table(f"{name} height", envelope.heights), cell)
     here = substitute(density, {o.expr: drawn[o.name] for o in observables})
-    accept = numbers.take() * height < here
+    if numbers.next % PER_CALL:
+        judge = numbers.take()
+    else:  # it would be the first of another call of the generator; what is left of the choice of a cell is as good
+        judge = where(stays, left, left - own) / where(stays, own, 1 - own)
+    accept = judge * height < here
     return Recipe(drawn, accept, height < here, envelope.efficiency), float(volumes.sum())
 
 
