@@ -76,6 +76,10 @@ def test_weights_are_summed_only_where_something_is_counted_by_them(weighted):
 
 
 def test_what_is_added_alike_is_told_in_the_text_of_a_kernel():
-    text = str(compile_sums(norm_and_density(True), (a, b), Settings(Reference())).program.kernel)
-    assert f"count <- exact {WEIGHT.name}" in text
-    assert "output 5 <- count * " in text
+    plain, weighted = (
+        str(compile_sums(norm_and_density(w), (a, b), Settings(Reference())).program.kernel)
+        for w in (False, True)
+    )
+    assert "output 5 <- number of events * " in plain
+    assert f"sum of weights <- exact {WEIGHT.name}" in weighted
+    assert "output 5 <- sum of weights * " in weighted

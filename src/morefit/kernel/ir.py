@@ -118,12 +118,14 @@ class Kernel:
         lines += [f"    {name} := {atom}" for name, atom in named if name != atom]
         lines += [f"  per event, columns {', '.join(self.columns)}:"]
         lines += [f"    {line}" for line in self.per_event.lines]
+        weighted = any(result.output == COUNT for result in self.results)
+        count = "sum of weights" if weighted else "number of events"
         for atom, result in zip(self.per_event.results, self.results, strict=False):
-            where = "count" if result.output == COUNT else f"output {result.output}"
+            where = count if result.output == COUNT else f"output {result.output}"
             lines.append(f"    {where} <- {result.reduce.name.lower()} {atom}")
         if self.outer:
             lines.append(f"    outputs {self.outer_output} ... <- pairs of {', '.join(map(str, self.outer))}")
-        for times, added in (("", self.per_set), ("count * ", self.per_count)):
+        for times, added in (("", self.per_set), (f"{count} * ", self.per_count)):
             lines += [f"  output {k} <- {times}{self.per_call.results[index]}" for index, k in added[:most]]
             if most is not None and len(added) > most:
                 lines.append(f"  ... {len(added) - most} more outputs")

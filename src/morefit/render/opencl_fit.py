@@ -232,7 +232,7 @@ class FitSource:
     def large_step(self) -> list[str]:
         """Add the blocks of a toy in their order, with compensation, and take a step."""
         d, m, shape = self.dialect, self.dialect.memory, self.shape
-        words = max(words_of(self.sums), 1)
+        words, added = max(words_of(self.sums), 1), (*self.sums.per_set, *self.sums.per_count)
         arguments = [
             f"{m}const int *first_task, {m}const int *sizes, {m}double *all_rows, {m}double *results",
             f"{m}const int *report, {m}const double *partials",
@@ -248,11 +248,7 @@ class FitSource:
             f"for (int k = item; k < {len(shape.rows)}; k += GROUP) rows[k] = all[k];",
             *Combine(self.sums, shape.group, d).add_blocks(words),
             d.wait,
-            *(
-                self.group_sum.prepare(self.parameter("rows"))
-                if self.sums.per_set or self.sums.per_count
-                else []
-            ),
+            *(self.group_sum.prepare(self.parameter("rows")) if added else []),
             "if (item == 0) {",
             *indented(self.finish("rows", "scalars[{}]", low=True)),
             *indented(self.take_step("rows")),
