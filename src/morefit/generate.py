@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from morefit.backend import Array, Backend, Drawn, Events, choose_backend
 from morefit.backend.philox import toy_uniforms
 from morefit.data import Dataset
+from morefit.data.dataset import build
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, column, evaluate, leaves, substitute
 from morefit.generators import COMPILED, Generator, Source, check_generator, source_for
@@ -256,6 +257,8 @@ def datasets(model: Pdf, sizes: Sizes, drawn: Drawn) -> list[Dataset]:
     """Cut what was drawn into a dataset for each size."""
     # read once: what lies on a device is copied from there each time
     columns = {o.name: c.values for o, c in zip(model.observables, drawn.columns, strict=True)}
+    if len(sizes) == 1:  # nobody else has these columns
+        return [Dataset(build(columns, None, None), model.observables)]
     return [
         Dataset({n: c[stop - size : stop] for n, c in columns.items()}, model.observables)
         for size, stop in zip(sizes, np.cumsum(sizes), strict=True)

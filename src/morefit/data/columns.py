@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeGuard, cast, runtime_checkable
@@ -15,6 +16,7 @@ from morefit.io.table import Ranged
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+LARGEST = sys.float_info.max
 
 
 @runtime_checkable
@@ -37,6 +39,7 @@ class Draft:
     weights: Array | None = None
     masked_weights: int = 0
     problems: list[str] = field(default_factory=list)
+    copies: bool = True  # of the columns; needless if the source never changes
 
     def label(self, name: str) -> str:
         """Name a column in a message."""
@@ -45,7 +48,7 @@ class Draft:
     def add(self, name: str, raw: object) -> None:
         """Read one column, or note why it cannot be read."""
         try:
-            self.columns[name], self.masked[name] = to_column(raw)
+            self.columns[name], self.masked[name] = to_column(raw, copy=self.copies)
         except DataError as error:
             self.problems.append(f"{self.label(name)}: {error}")
 
@@ -91,10 +94,12 @@ def listed(observables: Ranged | Iterable[Ranged]) -> list[Ranged]:
     return ranges
 
 
-def read_source(source: object, ranges: Sequence[Ranged] | None, weights: ArrayLike | str | None) -> Draft:
+def read_source(
+    source: object, ranges: Sequence[Ranged] | None, weights: ArrayLike | str | None, *, copies: bool = True
+) -> Draft:
     """Read the columns asked for and the weights, noting what is wrong with them."""
     raw = raw_columns(source, ranges)
-    draft = Draft({}, "column" if ranges is None else "observable")
+    draft = Draft({}, "column" if ranges is None else "observable", copies=copies)
     named = weights if isinstance(weights, str) else None
     names = [n for n in raw if n != named] if ranges is None else [o.name for o in ranges]
     read_columns(draft, raw, names)
@@ -168,7 +173,7 @@ def to_array(raw: object) -> NDArray[Any]:
         raise DataError("must be rectangular, got rows of different lengths") from None
 
 
-def to_column(raw: object) -> tuple[Array, int]:
+def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
     """Copy anything to a column with NaN where it is masked; return it and how many are."""
     array = to_array(raw)
     if array.ndim != 1:
@@ -176,6 +181,9 @@ def to_column(raw: object) -> tuple[Array, int]:
     if array.dtype.kind not in "iuf":
         raise DataError(f"must be real numbers, got dtype {array.dtype}")
     with np.errstate(over="ignore"):
+        if not isinstance(array, np.ma.MaskedArray):
+            make = np.array if copy else np.asarray
+            return make(array, np.float64, order="C"), 0
         column = np.ma.filled(array.astype(np.float64), np.nan)
     return np.ascontiguousarray(column), int(np.ma.getmaskarray(array).sum())
 
@@ -195,11 +203,18 @@ def is_outside(column: Array, observable: Ranged) -> Mask:
     return ~((column >= observable.low) & (column <= observable.high))
 
 
+def all_between(column: Array, low: float, high: float) -> bool:
+    """Say whether all numbers lie between two others, which NaN does not."""
+    return not len(column) or bool(column.min() >= low and column.max() <= high)
+
+
 def outside_ranges(columns: Mapping[str, Array], ranges: Iterable[Ranged]) -> Iterator[str]:
     """Say how many finite events lie outside the range of each observable."""
     remedy = "use cut() to keep the events in range, or widen the range"
     for o in ranges:
         column = columns.get(o.name, np.empty(0))
+        if all_between(column, o.low, o.high):  # as it should be, and quick to say
+            continue
         count = int((is_outside(column, o) & np.isfinite(column)).sum())
         if count:
             rule = f"{count} of {len(column)} events lie outside [{float(o.low)}, {float(o.high)}]"
@@ -208,6 +223,8 @@ def outside_ranges(columns: Mapping[str, Array], ranges: Iterable[Ranged]) -> It
 
 def not_finite(label: str, column: Array, masked: int, noun: str) -> Iterator[str]:
     """Say how many numbers are masked and how many of the others are not finite."""
+    if not masked and all_between(column, -LARGEST, LARGEST):
+        return
     bad = int((~np.isfinite(column)).sum()) - masked
     for count, what in ((masked, "masked"), (bad, "not finite")):
         if count:

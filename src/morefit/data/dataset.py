@@ -54,7 +54,8 @@ class Dataset:
         weights: ArrayLike | str | None = None,
     ) -> None:
         ranges = None if observables is None else listed(observables)
-        draft = read_source(source, ranges, own_weights(source, weights))
+        copies = not isinstance(source, Dataset)  # which never changes
+        draft = read_source(source, ranges, own_weights(source, weights), copies=copies)
         for name in draft.columns:
             draft.problems += not_finite(draft.label(name), draft.columns[name], draft.masked[name], "events")
         if ranges is not None:
