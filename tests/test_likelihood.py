@@ -513,3 +513,39 @@ def test_recorded_value_at_the_minimum(recorded):
     found, likelihood, order = recorded
     x = np.array(found["values"])[order]
     assert 2 * likelihood.value(x) == pytest.approx(found["minus2logL_reeval"], rel=RECORDED_DIGITS)
+
+
+# ---------------------------------------------------------------------------------- points by name
+
+
+def cubic():
+    x = mf.Observable("x", 0.0, 1.0)
+    parameters = [mf.Parameter(f"a{k}", 0.1 * k, -1.0, 2.0) for k in (1, 2, 10)]
+    return mf.Density(1 + sum(p * x ** (k + 1) for k, p in enumerate(parameters)), [x])
+
+
+def test_the_parameters_of_a_formula_are_in_the_order_of_their_names():
+    """A sum has no order: they used to come as a hash would have them."""
+    assert [p.name for p in cubic().parameters] == ["a1", "a2", "a10"]
+
+
+def test_points_may_be_given_by_name():
+    nll = mf.Likelihood(cubic(), {"x": np.linspace(0.1, 0.9, 30)})
+    named = {"a10": 0.3, "a1": 0.1, "a2": 0.2}
+    assert nll.value(named) == nll.value([0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(nll.hessian(named), nll.hessian([0.1, 0.2, 0.3]))
+    many = nll.value(named | {"a2": [0.2, 0.5]})
+    np.testing.assert_array_equal(many, [nll.value([0.1, 0.2, 0.3]), nll.value([0.1, 0.5, 0.3])])
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"a1": 0.1, "a2": 0.2}, "x has no value for a10"),
+        ({"a1": 0.1, "a2": 0.2, "a10": 0.3, "b": 1.0}, "x has 'b'; what floats is a1, a2, a10"),
+    ],
+)
+def test_points_by_name_must_name_what_floats(named, message):
+    nll = mf.Likelihood(cubic(), {"x": np.linspace(0.1, 0.9, 30)})
+    with pytest.raises(mf.ModelError, match=message):
+        nll.value(named)

@@ -23,6 +23,8 @@ from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.rewrite.columns import Precompute
 
+Point = ArrayLike | Mapping[str, ArrayLike]  # in the order of the parameters, or by their names
+
 PENALTY = 708.0  # minus the logarithm of the smallest density a double can hold, for each event that has none
 
 
@@ -100,49 +102,49 @@ class AnyLikelihood(ABC):
         """Compile what an evaluation of this order needs."""
 
     @abstractmethod
-    def bad_events(self, x: ArrayLike) -> BadEvents: ...
+    def bad_events(self, x: Point) -> BadEvents: ...
 
     @abstractmethod
-    def integral_error(self, x: ArrayLike) -> float:
+    def integral_error(self, x: Point) -> float:
         """Return the relative error of the worst numerical integral of the model, 0 if it has none."""
 
     @abstractmethod
     def compile_seconds(self) -> dict[str, float]:
         """Return the seconds spent in each stage of compiling, so far."""
 
-    def value(self, x: ArrayLike) -> Any:
+    def value(self, x: Point) -> Any:
         """Return minus the log likelihood: a float for one point, an array for many.
 
-        It is inf where an event has no positive density; ``bad_events`` says which.
+        Points are numbers in the order of ``parameters``, or values by name. It is inf where an event has no positive density; ``bad_events`` says which.
         """
         points, one = self.points(x)
         found = self.evaluate_full(points, 0)
         values = np.where(found.bad > 0, np.inf, found.value)
         return float(values[0]) if one else values
 
-    def gradient(self, x: ArrayLike) -> Array:
+    def gradient(self, x: Point) -> Array:
         """Return the first derivatives, (P,) or (B, P); nan where an event has no positive density."""
         points, one = self.points(x)
         found = self.evaluate_full(points, 1)
         found.gradient[found.bad > 0] = np.nan
         return found.gradient[0] if one else found.gradient
 
-    def hessian(self, x: ArrayLike) -> Array:
+    def hessian(self, x: Point) -> Array:
         """Return the second derivatives, (P, P) or (B, P, P); nan where an event has no positive density."""
         points, one = self.points(x)
         found = self.evaluate_full(points, 2)
         found.hessian[found.bad > 0] = np.nan
         return found.hessian[0] if one else found.hessian
 
-    def fisher(self, x: ArrayLike) -> Array:
+    def fisher(self, x: Point) -> Array:
         """Return the sums of w**2 dlnP/da dlnP/db over events, (P, P) or (B, P, P), as weighted fits need them."""
         points, one = self.points(x)
         found = self.add_up(points, Likelihood.fisher_sums)
         return found[0] if one else found
 
-    def points(self, x: ArrayLike) -> tuple[Array, bool]:
+    def points(self, x: Point) -> tuple[Array, bool]:
         """Complete floating parameters to all, in shape (sets, all parameters)."""
-        points = np.asarray(x, np.float64)
+        points = np.asarray(self.in_order(x) if isinstance(x, Mapping) else x, np.float64)
         floating = [k for k, p in enumerate(self.all_parameters) if not p.fixed]
         if points.ndim not in (1, 2) or points.shape[-1] != len(floating):
             names = ", ".join(p.name for p in self.parameters)
@@ -154,6 +156,17 @@ class AnyLikelihood(ABC):
         full[:] = [p.start for p in self.all_parameters]
         full[:, floating] = points
         return full, points.ndim == 1
+
+    def in_order(self, values: Mapping[str, ArrayLike]) -> Array:
+        """Return values by name in the order of ``parameters``; where one is an array, there are many points."""
+        names = [p.name for p in self.parameters]
+        if missing := [n for n in names if n not in values]:
+            raise ModelError(f"likelihood: x has no value for {', '.join(missing)}")
+        if unknown := [n for n in values if n not in names]:
+            raise ModelError(
+                f"likelihood: x has {', '.join(map(repr, unknown))}; what floats is {', '.join(names)}"
+            )
+        return np.stack(np.broadcast_arrays(*(np.asarray(values[n], np.float64) for n in names)), axis=-1)
 
     def __add__(self, other: AnyLikelihood) -> JointLikelihood:
         return JointLikelihood([self, other])
@@ -262,7 +275,7 @@ class Likelihood(AnyLikelihood):
             out[wrong] = self.program(order, careful=True)(full[wrong])
         return unpack(out, len(self.parameters), order)
 
-    def per_event(self, x: ArrayLike) -> Array:
+    def per_event(self, x: Point) -> Array:
         """Return the normalised density of each event, (events,) or (B, events)."""
         points, one = self.points(x)
         found = self.event_values(points, self.model.normalised())[:, 0, :]
@@ -274,7 +287,7 @@ class Likelihood(AnyLikelihood):
         compiled = compile_values(wanted, leaves, self.settings)
         return compiled.bind(self.columns, Events.all_sets(self.events))(full)
 
-    def bad_events(self, x: ArrayLike) -> BadEvents:
+    def bad_events(self, x: Point) -> BadEvents:
         """Say which events have a density that is zero, negative, infinite or not a number."""
         model, (points, _) = self.model, self.points(x)
         density, logs, formula = self.event_values(
@@ -286,7 +299,7 @@ class Likelihood(AnyLikelihood):
         # where formula and integral are both negative, their quotient would not show what is wrong
         return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
 
-    def integral_error(self, x: ArrayLike) -> float:
+    def integral_error(self, x: Point) -> float:
         points, _ = self.points(x)
         values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
         return integral_error(self.log_intensity, values)
@@ -342,7 +355,7 @@ class JointLikelihood(AnyLikelihood):
                 total.hessian[np.ix_(range(sets), rows, rows)] += found.hessian
         return total
 
-    def bad_events(self, x: ArrayLike) -> BadEvents:
+    def bad_events(self, x: Point) -> BadEvents:
         for part, own in self.own_points(x):
             found = part.bad_events(own)
             if len(found):
@@ -361,10 +374,10 @@ class JointLikelihood(AnyLikelihood):
         for part in self.parts:
             part.prepare(order)
 
-    def integral_error(self, x: ArrayLike) -> float:
+    def integral_error(self, x: Point) -> float:
         return max(part.integral_error(own) for part, own in self.own_points(x))
 
-    def own_points(self, x: ArrayLike) -> Iterator[tuple[Likelihood, Array]]:
+    def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
         """Go through the parts, each with the point in its own floating parameters."""
         full, _ = self.points(x)
         for part, places in zip(self.parts, self.places, strict=True):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TypeVar
 
 from morefit.errors import ModelError
-from morefit.expr import ZERO, Expr, Op, Quantity, apply, symbols, to_latex
+from morefit.expr import ZERO, Expr, Op, Quantity, Symbol, apply, symbols, to_latex
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -62,7 +63,7 @@ class Pdf(ABC):
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters, fixed ones included, in the order they were given in."""
+        """The parameters, fixed ones included, in the order they were given in; those of a formula by name."""
         return collect(Parameter, Op.SCALAR, self, self.density())
 
     @cached_property
@@ -90,7 +91,7 @@ def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ..
     """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
     found: dict[str, Leaf] = {}
     own: list[object] = [value for name, value in vars(pdf).items() if name not in FOUND]
-    for symbol in [*declared(kind, op, own), *symbols(op, density)]:
+    for symbol in [*declared(kind, op, own), *by_name(op, density)]:
         if not isinstance(symbol, kind):
             continue
         known = found.setdefault(symbol.name, symbol)
@@ -106,11 +107,22 @@ def declared(kind: type[Leaf], op: Op, attributes: Iterable[object]) -> Iterator
     """Go through attributes in order, into lists and other densities."""
     for value in attributes:
         if isinstance(value, Quantity):
-            yield from symbols(op, value.expr)
+            yield from by_name(op, value.expr)
         elif isinstance(value, Pdf):
             yield from value.observables if kind is Observable else value.parameters
         elif isinstance(value, (list, tuple)):
             yield from declared(kind, op, value)
+
+
+def by_name(op: Op, formula: Expr) -> list[Symbol]:
+    """List the symbols of a formula, whose terms have no order, by their names; a2 comes before a10."""
+
+    def key(symbol: Symbol) -> list[tuple[int, str]]:
+        return [
+            (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", symbol.name)
+        ]
+
+    return sorted(symbols(op, formula), key=key)
 
 
 def check_model(model: Pdf) -> None:
