@@ -115,7 +115,8 @@ class AnyLikelihood(ABC):
     def value(self, x: Point) -> Any:
         """Return minus the log likelihood: a float for one point, an array for many.
 
-        Points are numbers in the order of ``parameters``, or values by name. It is inf where an event has no positive density; ``bad_events`` says which.
+        Points are numbers in the order of ``parameters``, or values by name. The result is inf where an event has no
+        positive density; ``bad_events`` says which.
         """
         points, one = self.points(x)
         found = self.evaluate_full(points, 0)
