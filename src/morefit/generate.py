@@ -257,7 +257,7 @@ def datasets(model: Pdf, sizes: Sizes, drawn: Drawn) -> list[Dataset]:
     """Cut what was drawn into a dataset for each size."""
     # read once: what lies on a device is copied from there each time
     columns = {o.name: c.values for o, c in zip(model.observables, drawn.columns, strict=True)}
-    if len(sizes) == 1:  # nobody else has these columns
+    if len(sizes) == 1:  # nobody else has these columns, so they need no copy
         return [Dataset(build(columns, None, None), model.observables)]
     return [
         Dataset({n: c[stop - size : stop] for n, c in columns.items()}, model.observables)

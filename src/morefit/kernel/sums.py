@@ -35,9 +35,7 @@ TILES_FROM = (
 )
 WEIGHT = column("weight of the event")  # the column that carries weights; no user's name has spaces
 
-Row = tuple[
-    int, Reduce, Expr
-]  # an output, how what comes from all events is reduced, and what comes from one
+Row = tuple[int, Reduce, Expr]  # an output, how it is reduced, and what comes from an event
 
 
 @dataclass(frozen=True)
