@@ -15,10 +15,10 @@ from morefit.backend import Array, Backend, Events, choose_backend
 from morefit.data import Dataset
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, Operand, add_all, evaluate, symbols, to_expr
+from morefit.integrals import SharedBoxes
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
 from morefit.model import Parameter, Pdf
-from morefit.model.integrate import integral_error
 from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.rewrite.columns import Precompute
@@ -204,6 +204,7 @@ class Likelihood(AnyLikelihood):
         )
         self.all_parameters = with_constrained(model.parameters, self.constraints)
         self.columns = Columns(self.data.columns)
+        self.boxes = SharedBoxes()
         self.bound: dict[tuple[int, bool], Bound] = {}
         self.compiled: dict[tuple[int, bool], Compiled] = {}
 
@@ -261,7 +262,7 @@ class Likelihood(AnyLikelihood):
         if key not in self.bound:
             self.compiled[key] = self.compile(order, careful, fisher)
             events = Events.all_sets(self.events)
-            self.bound[key] = self.compiled[key].bind(self.columns, events, self.data.weights)
+            self.bound[key] = self.compiled[key].bind(self.columns, events, self.data.weights, self.boxes)
         return self.bound[key]
 
     def compile(self, order: int, careful: bool = False, fisher: bool = False) -> Compiled:
@@ -301,9 +302,7 @@ class Likelihood(AnyLikelihood):
         return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
 
     def integral_error(self, x: Point) -> float:
-        points, _ = self.points(x)
-        values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
-        return integral_error(self.log_intensity, values)
+        return 0.0
 
     def compile_seconds(self) -> dict[str, float]:
         return add_times(c.seconds for c in self.compiled.values())
@@ -315,7 +314,9 @@ class Likelihood(AnyLikelihood):
         }  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, columns=Columns(state["data"].columns), bound={}, compiled={})
+        vars(self).update(
+            state, columns=Columns(state["data"].columns), boxes=SharedBoxes(), bound={}, compiled={}
+        )
 
 
 class JointLikelihood(AnyLikelihood):

@@ -22,12 +22,13 @@ from morefit.expr import (
     to_text,
     where,
 )
-from morefit.expr.quadrature import rule_text
+from morefit.expr import integral_of
+from morefit.expr.quadrature import Axis, Domain
 from morefit.expr.show import COLOURS
 from strategies import expressions, points
 
 a, b, c, m = scalar("a"), scalar("b"), scalar("c"), column("m")
-integral = make(Op.INTEGRAL, (a * m,), rule_text([("m", (5.0, 6.0, 7.0))]))
+integral = integral_of(a * m, Domain((Axis("m", (5.0, 6.0, 7.0)),)))
 
 TEXTS = {
     "a - b": a - b,

@@ -24,7 +24,8 @@ from morefit.expr import (
     toposort,
     uses,
 )
-from morefit.expr.quadrature import rule_text
+from morefit.expr import integral_of
+from morefit.expr.quadrature import Axis, Domain
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import simplify
 from morefit.rewrite.stages import regroup, split
@@ -60,17 +61,17 @@ def test_a_replaced_node_is_not_entered():
 
 
 def test_columns_bound_by_an_integral_do_not_count():
-    integral = make(Op.INTEGRAL, (a * m,), rule_text([("m", (0.0, 1.0))]))
+    integral = integral_of(a * m, Domain((Axis("m", (0.0, 1.0)),)))
     assert leaves(Op.COLUMN, integral) == []
 
 
 def test_a_column_counts_where_it_also_stands_outside_an_integral():
-    integral = make(Op.INTEGRAL, (a * m,), rule_text([("m", (0.0, 1.0))]))
+    integral = integral_of(a * m, Domain((Axis("m", (0.0, 1.0)),)))
     assert leaves(Op.COLUMN, integral * m) == [m]
 
 
 def test_integrals_can_be_left_closed():
-    integral = make(Op.INTEGRAL, (a * m,), rule_text([("m", (0.0, 1.0))]))
+    integral = integral_of(a * m, Domain((Axis("m", (0.0, 1.0)),)))
     assert m not in toposort(integral, enter_integrals=False)
 
 

@@ -20,7 +20,8 @@ from morefit.expr import (
     toposort,
     where,
 )
-from morefit.expr.quadrature import rule_text
+from morefit.expr import integral_of
+from morefit.expr.quadrature import Axis, Domain
 from morefit.rewrite.derive import NO_DERIVATIVE, PARTIALS, gradient, hessian
 from mp_evaluate import DIGITS, Undefined, mp_evaluate
 from strategies import FUNCTIONS, SCALARS, expressions, points
@@ -167,14 +168,14 @@ def test_a_kink_takes_the_slope_of_its_right_side():
 
 def test_a_derivative_goes_through_an_integral():
     m = column("m")
-    integral = make(Op.INTEGRAL, (np.exp(-x * m) * x,), rule_text([("m", (0.0, 1.0, 2.0))]))
+    integral = integral_of(np.exp(-x * m) * x, Domain((Axis("m", (0.0, 1.0, 2.0)),)))
     (slope,) = gradient(integral, [x])
     with mpmath.workdps(DIGITS):
         assert close(mp_evaluate(slope, {"x": 0.8}), numeric(integral, {"x": 0.8}, "x"))
 
 
 def test_an_integral_without_the_parameter_has_no_slope():
-    integral = make(Op.INTEGRAL, (column("m") * y,), rule_text([("m", (0.0, 1.0))]))
+    integral = integral_of(column("m") * y, Domain((Axis("m", (0.0, 1.0)),)))
     assert evaluate(gradient(integral, [x])[0], {"y": 1.0}) == 0.0
 
 

@@ -14,6 +14,7 @@ from morefit.expr.node import (
     apply,
     column,
     const,
+    integral_of,
     lookup,
     make,
     multiply_all,
@@ -31,6 +32,7 @@ from morefit.expr.walk import (
     price,
     rebuild,
     remake,
+    domain_of,
     substitute,
     symbols,
     toposort,
@@ -40,7 +42,7 @@ from morefit.expr.walk import (
 __all__ = [
     "ARITY", "COMPARISONS", "LEAVES", "MEANING", "MINUS_ONE", "NARY", "ONE", "PRICE", "SYMMETRIC", "ZERO",
     "Expr", "Op", "Operand", "Quantity", "Symbol", "Table",
-    "add_all", "apply", "column", "const", "evaluate", "fresh_prefix", "leaves", "lookup", "make", "multiply_all", "node_price", "price",
-    "rebuild", "remake", "scalar", "substitute", "symbols", "to_dot", "to_expr", "to_latex", "to_text", "toposort", "uses",
+    "add_all", "apply", "column", "const", "evaluate", "fresh_prefix", "integral_of", "leaves", "lookup", "make", "multiply_all", "node_price", "price",
+    "rebuild", "remake", "domain_of", "scalar", "substitute", "symbols", "to_dot", "to_expr", "to_latex", "to_text", "toposort", "uses",
     "where", "wild",
 ]  # fmt: skip

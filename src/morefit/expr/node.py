@@ -14,6 +14,7 @@ import numpy as np
 
 from morefit.errors import ModelError
 from morefit.expr.ops import COMPARISONS, SYMMETRIC, Op
+from morefit.expr.quadrature import Domain
 from morefit.expr.show import to_latex, to_text
 
 Operand = Any  # whatever to_expr accepts: a Quantity or a real number
@@ -135,7 +136,7 @@ class Table(Symbol):
         return np.frombuffer(self.numbers, np.float64)
 
 
-Value = float | Symbol | str
+Value = float | Symbol | Domain
 
 
 class Expr(Quantity):
@@ -145,7 +146,7 @@ class Expr(Quantity):
 
     op: Op
     args: tuple[Expr, ...]
-    value: Value  # CONST: the number; SCALAR, COLUMN, WILD: the symbol; INTEGRAL: the rule
+    value: Value  # CONST: the number; SCALAR, COLUMN, WILD: the symbol; INTEGRAL: the domain
     order: tuple[int, int]  # the same in every process: sorts the arguments of symmetric operations
 
     @property
@@ -204,7 +205,7 @@ def stable_order(op: Op, args: tuple[Expr, ...], value: Value) -> tuple[int, int
         return (0, zlib.crc32(float(value).hex().encode()))  # type: ignore[arg-type]  # hash(-1.0) == hash(-2.0)
     if isinstance(value, Symbol):
         return (op.value, zlib.crc32(value.name.encode()))
-    text = zlib.crc32(value.encode()) if isinstance(value, str) else 0
+    text = zlib.crc32(str(value).encode()) if isinstance(value, Domain) else 0
     return (100, hash((op.value, text, tuple(a.order for a in args))))
 
 
@@ -329,6 +330,15 @@ def multiply_all(*factors: Operand) -> Expr:
 def where(condition: Operand, yes: Operand, no: Operand) -> Expr:
     """Return ``yes`` where the condition holds (is not zero) and ``no`` elsewhere."""
     return make(Op.WHERE, (to_expr(condition), to_expr(yes), to_expr(no)))
+
+
+def integral_of(body: Expr, domain: Domain, *places: Expr) -> Expr:
+    """Integrate over the axes of a domain; ``places`` are points on them where a narrow peak may hide.
+
+    The arguments after the first say what the boxes of the quadrature are made for: the body itself. They stay when
+    the body is differentiated, so that an integral and its derivatives share their boxes.
+    """
+    return make(Op.INTEGRAL, (body, body, *places), domain)
 
 
 def apply(op: Op, *args: Operand) -> Expr:

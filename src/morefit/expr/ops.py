@@ -58,7 +58,7 @@ class Op(Enum):
     # LOOKUP(table, place): the number at a place, which must be a whole number inside the table
     LOOKUP = auto()
 
-    # a sum over the nodes of a quadrature rule, whose columns are bound inside it
+    # INTEGRAL(body, integrand, places...): over the axes of a domain, whose columns are bound inside it
     INTEGRAL = auto()
 
     __hash__ = object.__hash__  # Enum's own hashes the name, in Python: a tenth of the time of every rewrite
@@ -84,6 +84,7 @@ ARITY: dict[Op, int] = {op: 1 for op in Op if op not in LEAVES} | {
     Op.LESS_EQUAL: 2,
     Op.EQUAL: 2,
     Op.LOOKUP: 2,
+    Op.INTEGRAL: 0,
     Op.WHERE: 3,
 }
 

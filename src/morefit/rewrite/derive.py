@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, apply, toposort, where, wild
+from morefit.expr import ONE, ZERO, Expr, Op, apply, domain_of, toposort, where, wild
 from morefit.rewrite.rules import Rewriter, fill
 from morefit.rewrite.simplify import simplifier
 
@@ -92,7 +92,8 @@ def slope_of(node: Expr, slopes: dict[Expr, Expr], new: Rewriter) -> Expr:
     if node.op is Op.WHERE:
         return new(Op.WHERE, (node.args[0], inner[1], inner[2]))
     if node.op is Op.INTEGRAL:
-        return ZERO if inner[0] is ZERO else new(Op.INTEGRAL, (inner[0],), str(node.value))
+        # the boxes of a quadrature need not follow the parameters: what must, is in the body
+        return ZERO if inner[0] is ZERO else new(Op.INTEGRAL, (inner[0], *node.args[1:]), domain_of(node))
     if node.op in NO_DERIVATIVE:
         raise ModelError(f"operation '{node.op.name.lower()}': has no derivative; take numeric derivatives")
     match = dict(zip(WILDS, node.args, strict=False))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from morefit.expr.ops import Op
-from morefit.expr.quadrature import rule_axes
+from morefit.expr.quadrature import axes_of
 from morefit.expr.show.spell import (
     ADDS,
     COMPARES,
@@ -108,11 +108,9 @@ def latex_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: 
         condition: list[Piece] = [r" & \text{if } ", Slot(node.args[0]), r" \\ "]
         return STANDS_ALONE, [r"\begin{cases} ", yes, *condition, no, r" & \text{otherwise} \end{cases}"]
     if node.op is Op.INTEGRAL:
-        axes = rule_axes(str(node.value))
-        signs = [
-            rf"\int_{{{latex_number(e[0], digits)}}}^{{{latex_number(e[-1], digits)}}} " for _, e in axes
-        ]
-        ends = [rf" \, \mathrm{{d}}{latex_name(name)}" for name, _ in reversed(axes)]
+        axes = axes_of(node.value)
+        signs = [rf"\int_{{{latex_number(a.low, digits)}}}^{{{latex_number(a.high, digits)}}} " for a in axes]
+        ends = [rf" \, \mathrm{{d}}{latex_name(axis.name)}" for axis in reversed(axes)]
         return MULTIPLIES, [*signs, Slot(node.args[0], MULTIPLIES), *ends]
     return STANDS_ALONE, [LATEX_NAMES[node.op], r"\left(", *commas(node.args), r"\right)"]
 
