@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice, product
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,11 +52,12 @@ class Integral:
         for place, axis in zip(self.subject[1:], self.domain.places, strict=False):
             by_axis[axis].append(place)
         middle = [const((axis.low + axis.high) / 2) for axis in self.domain.axes]
-        chosen = product(*(own or [middle[k]] for k, own in enumerate(by_axis))) if any(by_axis) else ()
+        choices = [list(enumerate(own or [middle[k]])) for k, own in enumerate(by_axis)]
+        ranked = sorted(product(*choices), key=lambda point: sum(rank for rank, _ in point)) if any(by_axis) else ()
         points = []
-        for coordinates in islice(chosen, MAX_PROBES):
+        for point in ranked[:MAX_PROBES]:
             outer: dict[Expr, Expr] = {}
-            for axis, coordinate in zip(self.domain.axes, coordinates, strict=True):
+            for axis, (_, coordinate) in zip(self.domain.axes, point, strict=True):
                 outer[column(axis.name)] = substitute(coordinate, outer)
             points.append(tuple(outer.values()))
         return tuple(points)

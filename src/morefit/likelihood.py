@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from morefit.accuracy import check_smooth, integral_error
 from morefit.backend import Array, Backend, Events, choose_backend
 from morefit.data import Dataset
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, Operand, add_all, evaluate, symbols, to_expr
-from morefit.integrals import SharedBoxes
+from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
 from morefit.model import Parameter, Pdf
@@ -302,7 +303,16 @@ class Likelihood(AnyLikelihood):
         return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
 
     def integral_error(self, x: Point) -> float:
-        return 0.0
+        points, _ = self.points(x)
+        values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
+        check_smooth(self.model, values)
+        return integral_error(self.model, values, self.data.columns)
+
+    def with_other_boxes(self, full: Array) -> Evaluation:
+        """Evaluate to the Hessian with integrals over boxes of their own, made for these values with more points in each."""
+        compiled, events = self.compile(2), Events.all_sets(self.events)
+        bound = compiled.bind(self.columns, events, self.data.weights, SharedBoxes(MORE_POINTS))
+        return unpack(bound(full), len(self.parameters), 2)
 
     def compile_seconds(self) -> dict[str, float]:
         return add_times(c.seconds for c in self.compiled.values())

@@ -125,20 +125,29 @@ def cannot_integrate(values: Mapping[str, float], error: float) -> ModelError:
     )
 
 
+Values = tuple[tuple[str, float], ...]
+
+
 @lru_cache(maxsize=256)
 def adapted_to(
-    integrand: tuple[Expr, ...], domain: Domain, values: tuple[tuple[str, float], ...], tolerance: float = TOLERANCE
+    integrand: tuple[Expr, ...], domain: Domain, values: Values, tolerance: float = TOLERANCE
 ) -> Adapted:
-    """Find boxes for an integrand (and the places where its peaks may hide) at given values."""
-    known = dict(values)
+    """Find boxes for an integrand (and the places where its peaks may hide) at given values, or take known ones."""
+    return adapt_around(integrand, domain, values, places_at(integrand[1:], domain, dict(values)), tolerance)
+
+
+def adapt_around(
+    integrand: tuple[Expr, ...], domain: Domain, values: Values, places: Array, tolerance: float = TOLERANCE
+) -> Adapted:
+    """Find boxes for an integrand at given values, cut closely around some places."""
 
     def measure(boxes: Boxes) -> Array:
         nodes = boxes.nodes()
-        body = evaluate(integrand[0], known | nodes.columns)
+        body = evaluate(integrand[0], dict(values) | nodes.columns)
         return np.asarray((nodes.weights * body).reshape(len(boxes), -1).sum(axis=1)[:, None])
 
     with np.errstate(all="ignore"):
-        return adapt(domain, measure, places_at(integrand[1:], domain, known), tolerance)
+        return adapt(domain, measure, places, tolerance)
 
 
 def places_at(places: Sequence[Expr], domain: Domain, values: Mapping[str, float]) -> Array:

@@ -22,7 +22,7 @@ MANY_BOXES = {1: 10, 2: 64, 3: 64}  # more than a smooth integrand takes: other 
 POWERS = (1, 2, 4, 8, 16, 32)  # of the map that takes an integrable singularity away from the low end of an axis
 NARROWEST = 1e-13  # of an axis: a box that is not cut any further
 DEPTH = 20  # halvings around a place where a narrow peak may hide
-MAX_PLACES = 64
+MAX_PLACES = 24  # at which peaks are looked for
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,9 @@ def to_cube(domain: Domain, places: Array, power: int) -> Array:
     with np.errstate(invalid="ignore"):
         unit = (places - low) / (high - low)
         inside = np.all((unit >= 0) & (unit <= 1), axis=1)
-    return np.unique(np.round(unit[inside] ** powers, 12), axis=0)[:MAX_PLACES]
+    cube = np.round(unit[inside] ** powers, 12)
+    _, first = np.unique(cube, axis=0, return_index=True)
+    return np.asarray(cube[np.sort(first)])  # the likeliest first
 
 
 def cut_around(boxes: Boxes, place: Array) -> Boxes:
@@ -270,10 +272,11 @@ def combine_places(domain: Domain, columns: Sequence[Callable[[dict[str, float]]
 
     def extend(points: list[dict[str, float]], k: int) -> list[dict[str, float]]:
         axis, longer = domain.axes[k], []
-        for point in points[:MAX_PLACES]:
-            own = [p for p in columns[k](point) if axis.low <= p <= axis.high]
-            longer += [{**point, axis.name: p} for p in own or [(axis.low + axis.high) / 2]]
-        return longer
+        for i, point in enumerate(points):
+            own = [p for p in columns[k](point) if axis.low <= p <= axis.high] or [(axis.low + axis.high) / 2]
+            longer += [(i + j, {**point, axis.name: p}) for j, p in enumerate(own)]
+        longer.sort(key=lambda pair: pair[0])  # the first places of all axes together come first
+        return [point for _, point in longer[:MAX_PLACES]]
 
     points = reduce(extend, range(len(domain.axes)), [{}])
     return np.array([[point[name] for name in domain.names] for point in points[:MAX_PLACES]])

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from morefit.errors import ModelError
-from morefit.expr import ZERO, Expr, Op, Quantity, Symbol, apply, symbols, to_latex
+from morefit.expr import ZERO, Expr, Op, Quantity, Symbol, apply, const, symbols, to_latex
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -30,11 +30,20 @@ class Pdf(ABC):
 
     def integral(self) -> Expr:
         """Return the integral of ``density`` over the ranges of the observables."""
+        if len(self.observables) == 1:
+            (x,) = self.observables
+            between = self.integral_between(const(x.low), const(x.high))
+            if between is not None:
+                return between
         return integral_over(self.density(), self.observables, self.parameters)
 
     def integral_between(self, low: Expr, high: Expr) -> Expr | None:
         """Return the integral of a density in one observable from ``low`` to ``high``, or None if there is no formula."""
         return None
+
+    def parts(self) -> tuple[Pdf, ...]:
+        """Return the densities that this one is made of: itself, or those of a sum or product."""
+        return (self,)
 
     def normalised(self) -> Expr:
         """Return the density divided by its integral."""
