@@ -407,7 +407,7 @@ def one_of_each(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
     """Join parameters by name; two different ones of one name are an error that names both."""
     found: dict[str, Parameter] = {}
     for p in parameters:
-        if found.setdefault(p.name, p) != p:
+        if found.setdefault(p.name, p) is not p:
             raise ModelError(
                 f"parameter '{p.name}': two different ones share this name, {found[p.name]!r} and {p!r};"
                 " rename one or use the same object"

@@ -52,7 +52,7 @@ class Sum(Pdf):
                     f" and {sorted(o.name for o in pdf.observables)}"
                 )
             for o in pdf.observables:
-                if o != first[o.name]:
+                if o is not first[o.name]:
                     raise ModelError(
                         f"observable '{o.name}': two different ones share this name in one model,"
                         f" {first[o.name]!r} and {o!r}; rename one or use the same object"

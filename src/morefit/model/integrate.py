@@ -73,7 +73,7 @@ def separate(density: Expr) -> list[Term] | None:
 
 def without(factors: tuple[Expr, ...], one: Expr) -> tuple[Expr, ...]:
     """Drop one occurrence of a factor."""
-    k = factors.index(one)
+    k = next(k for k, factor in enumerate(factors) if factor is one)
     return factors[:k] + factors[k + 1 :]
 
 

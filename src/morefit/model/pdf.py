@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, Quantity, Symbol, apply, symbols, to_latex
+from morefit.model.arguments import check_arguments
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -23,6 +24,10 @@ class Pdf(ABC):
     Subclass it, keep what the formula needs as attributes, and write ``density`` with observables, parameters
     and NumPy functions. Without an ``integral`` it is found term by term or by quadrature.
     """
+
+    def __post_init__(self) -> None:
+        """Check the arguments of a density that is a dataclass, as the types of its fields declare them."""
+        check_arguments(self)
 
     @abstractmethod
     def density(self) -> Expr:
@@ -95,7 +100,7 @@ def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ..
         if not isinstance(symbol, kind):
             continue
         known = found.setdefault(symbol.name, symbol)
-        if known != symbol:
+        if known is not symbol:
             raise ModelError(
                 f"{kind.__name__.lower()} '{symbol.name}': two different ones share this name in one model,"
                 f" {known!r} and {symbol!r}; rename one or use the same object"

@@ -33,10 +33,10 @@ GREEK = frozenset({
     "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega", "Gamma", "Delta",
     "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega",
 })  # fmt: skip
-LATEX_SIGNS = {Op.LESS: " < ", Op.LESS_EQUAL: r" \leq ", Op.EQUAL: " = "}
+LATEX_SIGNS = {Op.LESS: " < ", Op.LESS_EQUAL: r" \leq ", Op.EQUAL: " = ", Op.NOT_EQUAL: r" \neq "}
 # what stands around the arguments; a function in LATEX_NAMES takes a whole power before its argument
 LATEX_NAMES = {
-    Op.LOG: r"\ln", Op.SIN: r"\sin", Op.COS: r"\cos", Op.TAN: r"\tan", Op.ASIN: r"\arcsin", Op.ACOS: r"\arccos",
+    Op.LOG: r"\ln", Op.LOG2: r"\log_{2}", Op.LOG10: r"\log_{10}", Op.SIN: r"\sin", Op.COS: r"\cos", Op.TAN: r"\tan", Op.ASIN: r"\arcsin", Op.ACOS: r"\arccos",
     Op.ATAN: r"\arctan", Op.ATAN2: r"\operatorname{atan2}", Op.SINH: r"\sinh", Op.COSH: r"\cosh", Op.TANH: r"\tanh",
     Op.ERF: r"\operatorname{erf}", Op.ERFC: r"\operatorname{erfc}", Op.LGAMMA: r"\ln\Gamma", Op.DIGAMMA: r"\psi",
     Op.TRIGAMMA: r"\psi_{1}", Op.TETRAGAMMA: r"\psi_{2}", Op.NDTRI: r"\Phi^{-1}",

@@ -25,7 +25,7 @@ from morefit.expr.show.spell import (
     write,
 )
 
-SIGNS = {Op.LESS: " < ", Op.LESS_EQUAL: " <= ", Op.EQUAL: " == "}
+SIGNS = {Op.LESS: " < ", Op.LESS_EQUAL: " <= ", Op.EQUAL: " == ", Op.NOT_EQUAL: " != "}
 
 
 def to_text(expr: Node, limit: int | None = 2000, digits: int = 6) -> str:
