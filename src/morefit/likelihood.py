@@ -18,6 +18,7 @@ from morefit.expr import ZERO, Expr, Op, Operand, add_all, evaluate, symbols, to
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
 from morefit.model import Parameter, Pdf
+from morefit.model.arguments import ANY, check_operand, listed
 from morefit.model.integrate import integral_error
 from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
@@ -190,7 +191,7 @@ class Likelihood(AnyLikelihood):
         data: Any,
         *,
         weights: ArrayLike | None = None,
-        constraints: Sequence[Operand] = (),
+        constraints: Sequence[Operand] | Operand = (),
         backend: str | Backend = "auto",
         precision: str = "double",
         precompute: Precompute = "auto",
@@ -198,7 +199,10 @@ class Likelihood(AnyLikelihood):
         check_model(model)
         self.model = model
         self.data = Dataset(data, model.observables, weights=weights)
-        self.constraints = tuple(to_expr(c) for c in constraints)
+        self.constraints = tuple(
+            check_operand(f"constraint {k}:", c, ANY)
+            for k, c in enumerate(listed("likelihood: constraints", constraints), 1)
+        )
         self.settings = Settings(
             choose_backend(backend, len(self.data)), choose_precision(precision), precompute
         )

@@ -35,6 +35,8 @@ PLACES = {
     Op.ASIN: (0.3, -0.7),
     Op.ACOS: (0.3, -0.7),
     Op.LOG: (0.3, 2.5),
+    Op.LOG2: (0.3, 2.5),
+    Op.LOG10: (0.3, 2.5),
     Op.SQRT: (0.3, 2.5),
     Op.LOG1P: (0.3, -0.6),
 }
@@ -60,7 +62,7 @@ def numeric(expr, values, *names):
 
 
 def cases():
-    for op in PARTIALS:
+    for op in (*PARTIALS, Op.MIN, Op.MAX):
         if op is Op.LOOKUP:  # needs a table
             continue
         if ARITY[op] == 1:

@@ -38,7 +38,7 @@ Share = Annotated[Operand, SHARE]
 Numbers = Annotated[tuple[Expr, ...], Domain(ANY.rule, ANY.holds, many=True)]
 
 
-def check_arguments(density: object) -> None:
+def check_arguments(density: Any) -> None:
     """Refuse arguments of a density that are not what its fields declare; the error names the argument."""
     kind = type(density)
     whose = f"density '{kind.__name__}'"

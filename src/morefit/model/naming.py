@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,11 @@ def check_number(kind: str, name: str, what: str, value: Any) -> float:
     return number
 
 
-def check_limits(name: str, low: Any, high: Any) -> tuple[float, float]:
+def check_limits(name: str, limits: Any) -> tuple[float, float]:
     """Return the limits of a parameter as doubles; None stands for no limit."""
+    if not isinstance(limits, Sequence) or len(limits) != 2:
+        raise ModelError(f"parameter '{name}': limits must be (low, high), got {limits!r}")
+    low, high = limits
     ends = (
         -math.inf if low is None else check_number("parameter", name, "low", low),
         math.inf if high is None else check_number("parameter", name, "high", high),

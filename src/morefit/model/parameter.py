@@ -33,7 +33,7 @@ class Parameter(NamedQuantity):
         begin = check_number("parameter", name, "start", start)
         if not math.isfinite(begin):
             raise ModelError(f"parameter '{name}': start must be finite, got {start}")
-        ends = check_limits(name, low, high)
+        ends = check_limits(name, (low, high))
         if not ends[0] <= begin <= ends[1]:
             raise ModelError(f"parameter '{name}': start must lie in [{ends[0]}, {ends[1]}], got {start}")
         if not isinstance(fixed, (bool, np.bool_)):

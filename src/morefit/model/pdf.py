@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, Quantity, Symbol, apply, symbols, to_latex
-from morefit.model.arguments import check_arguments
+from morefit.model.arguments import check_arguments, listing
+from morefit.model.in_use import frozen_content
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -95,6 +96,7 @@ FOUND = frozenset({"observables", "parameters", "summed", CHECKED})  # what a de
 def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
     """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
     found: dict[str, Leaf] = {}
+    freeze_attributes(pdf)
     own: list[object] = [value for name, value in vars(pdf).items() if name not in FOUND]
     for symbol in [*declared(kind, op, own), *by_name(op, density)]:
         if not isinstance(symbol, kind):
@@ -106,6 +108,13 @@ def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ..
                 f" {known!r} and {symbol!r}; rename one or use the same object"
             )
     return tuple(found.values())
+
+
+def freeze_attributes(pdf: Pdf) -> None:
+    """Make the lists, mappings and arrays of a density its own, and refuse changes to them; it is in use now."""
+    for name, value in vars(pdf).items():
+        if name not in FOUND and not name.startswith("_"):
+            vars(pdf)[name] = frozen_content(value)
 
 
 def declared(kind: type[Leaf], op: Op, attributes: Iterable[object]) -> Iterator[object]:
@@ -144,4 +153,29 @@ def check_model(model: Pdf) -> None:
         raise ModelError("model: its density depends on no observable; write it with mf.Observable")
     if model.density() is ZERO:
         raise ModelError("model: its density is zero everywhere")
+    for pdf in parts_of(model):
+        check_integral(pdf)
     vars(model)[CHECKED] = True
+
+
+def parts_of(model: Pdf) -> Iterator[Pdf]:
+    """Go through a density and those it is made of."""
+    waiting: list[object] = [model]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Pdf):
+            yield one
+            waiting += [value for name, value in vars(one).items() if name not in FOUND]
+        elif isinstance(one, (list, tuple)):
+            waiting += one
+
+
+def check_integral(pdf: Pdf) -> None:
+    """Refuse a density whose own integral leaves out one of its observables: it would not be normalised in it."""
+    if type(pdf).integral is Pdf.integral:
+        return
+    if given := symbols(Op.COLUMN, pdf.integral()):
+        raise ModelError(
+            f"density '{type(pdf).__name__}': its integral must not depend on observables, got one with"
+            f" {listing(given)}; densities that are conditional on an observable are not supported"
+        )

@@ -22,6 +22,7 @@ from morefit.expr.show.spell import (
     as_term,
     commas,
     product_or_power,
+    sides,
     starts_with_number,
     sum_pieces,
     write,
@@ -102,7 +103,8 @@ def latex_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: 
         binding, before, after = LATEX_AROUND[node.op]
         return binding, [before, Slot(node.args[0], ADDS if node.op is Op.LOG1P else COMPARES), after]
     if node.op in LATEX_SIGNS:
-        return COMPARES, [Slot(node.args[0], ADDS), LATEX_SIGNS[node.op], Slot(node.args[1], ADDS)]
+        left, right = sides(node)
+        return COMPARES, [Slot(left, ADDS), LATEX_SIGNS[node.op], Slot(right, ADDS)]
     if node.op is Op.WHERE:
         yes, no = Slot(node.args[1]), Slot(node.args[2])
         condition: list[Piece] = [r" & \text{if } ", Slot(node.args[0]), r" \\ "]
