@@ -40,7 +40,7 @@ Numbers = Annotated[tuple[Expr, ...], Domain(ANY.rule, ANY.holds, many=True)]
 
 def check_arguments(density: Any) -> None:
     """Refuse arguments of a density that are not what its fields declare; the error names the argument."""
-    kind = type(density)
+    kind: Any = type(density)
     whose = f"density '{kind.__name__}'"
     for name, wanted in declared_arguments(kind).items():
         value = getattr(density, name)
@@ -104,7 +104,7 @@ def check_start(what: str, expr: Expr, domain: Domain) -> None:
         return
     value = float(evaluate(expr, {p.name: p.start for p in parameters}))
     if not domain.holds(value):
-        where = "its start" if expr.op is Op.SCALAR else f"its value where {listing(parameters)} start"
+        where = "its start" if expr.op is Op.SCALAR else f"the start of {listing(parameters)}"
         raise ModelError(
             f"{what} must be {domain.rule}, got '{to_text(expr, LINE)}', which is {value:g} at {where};"
             " choose another start"

@@ -47,11 +47,10 @@ def normal_area(low: Expr, high: Expr, sigma: Expr) -> Expr:
     middle, half = (low + high) / (2 * sigma), (high - low) / (2 * sigma)
     tilt = middle * half
     nodes, weights = np.polynomial.legendre.leggauss(WIDE_POINTS)
-    pairs = zip(nodes[WIDE_POINTS // 2 :], weights[WIDE_POINTS // 2 :], strict=True)
-    mean = add_all(
-        *(w * apply(Op.EXP, -0.5 * x**2 * half**2) * apply(Op.COSH, float(x) * tilt) for x, w in pairs)
-    )
-    flat = (high - low) * apply(Op.EXP, -0.5 * middle**2) * mean
+    relative = [
+        w / 2 * apply(Op.EXP, -x * tilt - 0.5 * x**2 * half**2) for x, w in zip(nodes, weights, strict=True)
+    ]
+    flat = (high - low) * apply(Op.EXP, -0.5 * middle**2) * add_all(*relative)
     wide = (half < WIDE) & (abs(tilt) < WIDE)
     return where(wide, flat, sigma * normal_integral(low / sigma, high / sigma))
 
