@@ -192,7 +192,7 @@ def test_none_is_no_limit():
     data = {"x": np.linspace(0.5, 1.7, 50)}
     # this used to be a bare TypeError
     assert mf.fit(model, data, limits={"m": (None, 5)}).limits["m"] == (-np.inf, 5.0)
-    with pytest.raises(mf.ModelError, match=r"parameter 'm': limits must be \(low, high\), got 3"):
+    with pytest.raises(mf.FitError, match=r"parameter 'm': limits must be \(low, high\), got 3"):
         mf.fit(model, data, limits={"m": 3})
 
 

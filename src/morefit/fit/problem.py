@@ -104,7 +104,7 @@ def make_problem(
     check_names(parameters, [*start, *held, *limits])
     values = {p.name: float(start.get(p.name, p.start)) for p in parameters}
     values |= {name: float(v) for name, v in held.items() if v is not None}
-    ranges = {p.name: check_limits(p.name, limits.get(p.name, (p.low, p.high))) for p in parameters}
+    ranges = {p.name: check_limits(p.name, limits.get(p.name, (p.low, p.high)), FitError) for p in parameters}
     floating = [p.name for p in parameters if not p.fixed and p.name not in held]
     if not floating:
         raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")

@@ -76,6 +76,9 @@ class Sum(Pdf):
     def integral(self) -> Expr:
         return add_all(*self.yields) if self.yields else ONE
 
+    def known_integral(self) -> None:
+        return None  # its parts are looked at by themselves
+
     def expected_events(self) -> Expr | None:
         return add_all(*self.yields) if self.yields else None
 
@@ -109,6 +112,9 @@ class Product(Pdf):
 
     def integral(self) -> Expr:
         return multiply_all(*(pdf.integral() for pdf in self.pdfs))
+
+    def known_integral(self) -> None:
+        return None  # its factors are looked at by themselves
 
     def log_normalised(self) -> Expr:
         return add_all(*(pdf.log_normalised() for pdf in self.pdfs))

@@ -48,6 +48,9 @@ class Density(Pdf):
     def integral(self) -> Expr:
         return super().integral() if self.given_integral is None else self.given_integral
 
+    def known_integral(self) -> Expr | None:
+        return self.given_integral
+
 
 def check_observables(observables: Sequence[Observable] | Observable) -> tuple[Observable, ...]:
     """Return the observables of a density, each of them once."""

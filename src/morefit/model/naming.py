@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from morefit.errors import ModelError
+from morefit.errors import ModelError, MorefitError
 from morefit.expr import as_double
 
 
@@ -18,23 +17,26 @@ def check_name(kind: str, name: str) -> None:
         raise ModelError(f"{kind} {name!r}: name must be a word without spaces, semicolons and control signs")
 
 
-def check_number(kind: str, name: str, what: str, value: Any) -> float:
+def check_number(
+    kind: str, name: str, what: str, value: Any, error: type[MorefitError] = ModelError
+) -> float:
     """Return a real number of any kind as a double; a truth value is none."""
     number = None if isinstance(value, (bool, np.bool_)) else as_double(value)
     if number is None:
-        raise ModelError(f"{kind} '{name}': {what} must be a number, got {value!r}")
+        raise error(f"{kind} '{name}': {what} must be a number, got {value!r}")
     return number
 
 
-def check_limits(name: str, limits: Any) -> tuple[float, float]:
+def check_limits(name: str, limits: Any, error: type[MorefitError] = ModelError) -> tuple[float, float]:
     """Return the limits of a parameter as doubles; None stands for no limit."""
-    if not isinstance(limits, Sequence) or len(limits) != 2:
-        raise ModelError(f"parameter '{name}': limits must be (low, high), got {limits!r}")
-    low, high = limits
+    try:
+        low, high = limits
+    except (TypeError, ValueError):
+        raise error(f"parameter '{name}': limits must be (low, high), got {limits!r}") from None
     ends = (
-        -math.inf if low is None else check_number("parameter", name, "low", low),
-        math.inf if high is None else check_number("parameter", name, "high", high),
+        -math.inf if low is None else check_number("parameter", name, "low", low, error),
+        math.inf if high is None else check_number("parameter", name, "high", high, error),
     )
     if not ends[0] < ends[1]:
-        raise ModelError(f"parameter '{name}': low must be below high, got {low} and {high}")
+        raise error(f"parameter '{name}': low must be below high, got {low} and {high}")
     return ends
