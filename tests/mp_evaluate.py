@@ -34,6 +34,8 @@ MEANING = {
     Op.EXPM1: mpmath.expm1,
     Op.LOG: mpmath.log,
     Op.LOG1P: mpmath.log1p,
+    Op.LOG2: lambda x: mpmath.log(x, 2),
+    Op.LOG10: mpmath.log10,
     Op.SQRT: mpmath.sqrt,
     Op.SIN: mpmath.sin,
     Op.COS: mpmath.cos,
@@ -59,6 +61,7 @@ MEANING = {
     Op.LESS: lambda x, y: mpmath.mpf(x < y),
     Op.LESS_EQUAL: lambda x, y: mpmath.mpf(x <= y),
     Op.EQUAL: lambda x, y: mpmath.mpf(x == y),
+    Op.NOT_EQUAL: lambda x, y: mpmath.mpf(x != y),
     Op.WHERE: lambda c, x, y: x if c != 0 else y,
 }
 

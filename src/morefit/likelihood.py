@@ -20,6 +20,7 @@ from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
 from morefit.model import Parameter, Pdf
+from morefit.model.arguments import ANY, check_operand, listed
 from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.rewrite.columns import Precompute
@@ -191,7 +192,7 @@ class Likelihood(AnyLikelihood):
         data: Any,
         *,
         weights: ArrayLike | None = None,
-        constraints: Sequence[Operand] = (),
+        constraints: Sequence[Operand] | Operand = (),
         backend: str | Backend = "auto",
         precision: str = "double",
         precompute: Precompute = "auto",
@@ -199,7 +200,10 @@ class Likelihood(AnyLikelihood):
         check_model(model)
         self.model = model
         self.data = Dataset(data, model.observables, weights=weights)
-        self.constraints = tuple(to_expr(c) for c in constraints)
+        self.constraints = tuple(
+            check_operand(f"constraint {k}:", c, ANY)
+            for k, c in enumerate(listed("likelihood: constraints", constraints), 1)
+        )
         self.settings = Settings(
             choose_backend(backend, len(self.data)), choose_precision(precision), precompute
         )
@@ -418,7 +422,7 @@ def one_of_each(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
     """Join parameters by name; two different ones of one name are an error that names both."""
     found: dict[str, Parameter] = {}
     for p in parameters:
-        if found.setdefault(p.name, p) != p:
+        if found.setdefault(p.name, p) is not p:
             raise ModelError(
                 f"parameter '{p.name}': two different ones share this name, {found[p.name]!r} and {p!r};"
                 " rename one or use the same object"

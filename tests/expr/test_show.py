@@ -84,6 +84,7 @@ LATEX = {
     r"\mu_{1, \mathrm{left}}": scalar("mu1_left"),
     r"\text{weight of the event}": column("weight of the event"),
     r"\begin{cases} a & \text{if } a < b \\ b & \text{otherwise} \end{cases}": where(a < b, a, b),
+    r"a \neq 2": a != 2,
     r"\int_{5}^{7} a \, m \, \mathrm{d}m": integral,
 }
 
@@ -93,7 +94,7 @@ def test_latex_is_what_a_physicist_writes(text):
     assert to_latex(LATEX[text]).replace(r"m \, a", r"a \, m") == text
 
 
-COMPARISONS = {ast.Lt: "less", ast.LtE: "less_equal", ast.Eq: "equal"}
+COMPARISONS = {ast.Lt: "less", ast.LtE: "less_equal", ast.Eq: "equal", ast.NotEq: "not_equal"}
 NAMES = {op.name.lower(): MEANING[op] for op in MEANING}
 
 

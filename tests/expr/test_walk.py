@@ -48,7 +48,7 @@ def test_rebuilding_as_it_was_gives_the_same_object(expr):
 
 def test_shared_nodes_are_listed_once():
     shared = np.exp(a)
-    assert toposort(shared * shared + shared).count(shared) == 1
+    assert sum(node is shared for node in toposort(shared * shared + shared)) == 1
 
 
 def test_uses_count_arguments_and_roots():
@@ -72,7 +72,7 @@ def test_a_column_counts_where_it_also_stands_outside_an_integral():
 
 def test_integrals_can_be_left_closed():
     integral = integral_of(a * m, Domain((Axis("m", (0.0, 1.0)),)))
-    assert m not in toposort(integral, enter_integrals=False)
+    assert all(node is not m for node in toposort(integral, enter_integrals=False))
 
 
 def test_symbols_come_in_order_of_first_appearance():

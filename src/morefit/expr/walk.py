@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from morefit.expr.node import Expr, Symbol, make
+from morefit.expr.node import Expr, Symbol, make, same
 from morefit.expr.ops import DIVISION_PRICE, NARY, PRICE, Op
 from morefit.expr.quadrature import Domain
 
@@ -38,7 +38,7 @@ def rebuild(roots: tuple[Expr, ...], how: Callable[[Expr, tuple[Expr, ...]], Exp
 
 def remake(node: Expr, args: tuple[Expr, ...]) -> Expr:
     """Return the same operation on other arguments."""
-    return node if args == node.args else make(node.op, args, node.value)
+    return node if same(args, node.args) else make(node.op, args, node.value)
 
 
 def substitute(root: Expr, replacements: Mapping[Expr, Expr]) -> Expr:

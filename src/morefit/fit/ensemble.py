@@ -100,7 +100,8 @@ class Ensemble:
     @cached_property
     def places(self) -> list[int]:
         """Where the floating parameters are among all."""
-        return [k for k, p in enumerate(self.all_parameters) if p in self.floating]
+        floating = set(self.floating)
+        return [k for k, p in enumerate(self.all_parameters) if p in floating]
 
     @cached_property
     def limits(self) -> Array:
@@ -313,7 +314,8 @@ class BatchFit:
     def minuit(self, result: Fitted, toy: int) -> None:
         """Hand the toy to Minuit."""
         ensemble = self.ensemble
-        held = {p.name: ensemble.start[p.name] for p in ensemble.all_parameters if p not in ensemble.floating}
+        floating = set(ensemble.floating)
+        held = {p.name: ensemble.start[p.name] for p in ensemble.all_parameters if p not in floating}
         start = {p.name: ensemble.start[p.name] for p in ensemble.floating}
         try:
             found = fit_one(ensemble.fit_model, self.toys.dataset(0), start=start, fixed=held, strategy=1)

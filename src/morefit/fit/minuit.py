@@ -37,7 +37,7 @@ def fit(
     weights: ArrayLike | None = None,
     start: Mapping[str, float] | None = None,
     fixed: Mapping[str, float] | Iterable[str] = (),
-    limits: Mapping[str, tuple[float, float]] | None = None,
+    limits: Mapping[str, tuple[float | None, float | None]] | None = None,
     derivatives: Derivatives = "analytic",
     strategy: int = 0,
     tolerance: float = 0.1,
@@ -50,7 +50,7 @@ def fit(
     """Fit a model to data, or minimise a likelihood.
 
     ``fixed`` names parameters to hold, at their start values or at values given as a mapping; ``start`` and
-    ``limits`` override those of the parameters. ``tolerance`` is Minuit's: the fit stops at an estimated distance
+    ``limits`` override those of the parameters, None for an open end. ``tolerance`` is Minuit's: the fit stops at an estimated distance
     to the minimum (EDM) below 0.002 * tolerance * 0.5. The covariance is the inverse of the exact Hessian H, which
     also checks the minimum; so Minuit's own numeric check, its strategy 1 or 2, is not needed and off by default.
     With weights it is the "sandwich" H^-1 C H^-1, C being the sum of the squared weighted scores

@@ -17,6 +17,7 @@ from morefit.data import Dataset
 from morefit.errors import DataError, FitError
 from morefit.likelihood import AnyLikelihood, Evaluation, Likelihood
 from morefit.model import Parameter, Pdf
+from morefit.model.naming import check_limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ def make_problem(
     likelihood: AnyLikelihood,
     start: Mapping[str, float],
     fixed: Mapping[str, float] | Iterable[str],
-    limits: Mapping[str, tuple[float, float]],
+    limits: Mapping[str, tuple[float | None, float | None]],
 ) -> Problem:
     """Put together what the parameters say and what the call overrides."""
     parameters = likelihood.all_parameters
@@ -103,7 +104,7 @@ def make_problem(
     check_names(parameters, [*start, *held, *limits])
     values = {p.name: float(start.get(p.name, p.start)) for p in parameters}
     values |= {name: float(v) for name, v in held.items() if v is not None}
-    ranges = {p.name: tuple(map(float, limits.get(p.name, (p.low, p.high)))) for p in parameters}
+    ranges = {p.name: check_limits(p.name, limits.get(p.name, (p.low, p.high)), FitError) for p in parameters}
     floating = [p.name for p in parameters if not p.fixed and p.name not in held]
     if not floating:
         raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")
@@ -116,7 +117,7 @@ def make_problem(
         raise FitError("; ".join(outside))
     derived = [p.name for p in likelihood.parameters]
     rows = tuple(derived.index(n) for n in floating)
-    return Problem(parameters, values, ranges, tuple(floating), rows)  # type: ignore[arg-type]
+    return Problem(parameters, values, ranges, tuple(floating), rows)
 
 
 def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:

@@ -21,7 +21,9 @@ COLOURS: dict[Kind, str] = {
     "event": "#c8dcff",
     "both": "#ffffff",
 }
-LABELS = {Op.ADD: "+", Op.MUL: "*", Op.POW: "**", Op.LESS: "<", Op.LESS_EQUAL: "<=", Op.EQUAL: "=="}
+LABELS = {
+    Op.ADD: "+", Op.MUL: "*", Op.POW: "**", Op.LESS: "<", Op.LESS_EQUAL: "<=", Op.EQUAL: "==", Op.NOT_EQUAL: "!=",
+}  # fmt: skip
 KINDS: tuple[Kind, ...] = ("nothing", "parameters", "event", "both")
 OF_LEAF = {Op.SCALAR: 1, Op.COLUMN: 2}  # bits of the place in KINDS
 

@@ -21,11 +21,12 @@ from morefit.expr.show.spell import (
     as_term,
     commas,
     product_or_power,
+    sides,
     sum_pieces,
     write,
 )
 
-SIGNS = {Op.LESS: " < ", Op.LESS_EQUAL: " <= ", Op.EQUAL: " == "}
+SIGNS = {Op.LESS: " < ", Op.LESS_EQUAL: " <= ", Op.EQUAL: " == ", Op.NOT_EQUAL: " != "}
 
 
 def to_text(expr: Node, limit: int | None = 2000, digits: int = 6) -> str:
@@ -62,7 +63,8 @@ def text_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: i
     if node.op is Op.POW:
         return RAISES, [Slot(node.args[0], STANDS_ALONE), "**", Slot(node.args[1], RAISES)]
     if node.op in SIGNS:
-        return COMPARES, [Slot(node.args[0], ADDS), SIGNS[node.op], Slot(node.args[1], ADDS)]
+        left, right = sides(node)
+        return COMPARES, [Slot(left, ADDS), SIGNS[node.op], Slot(right, ADDS)]
     inside = commas(node.args)
     if node.op is Op.INTEGRAL:
         inside = [Slot(node.args[0])]

@@ -145,7 +145,7 @@ class Edges:
         self.centres = [c for c in self.distinct(centres) if self.is_inside(c)][:MAX_CENTRES]
         singular = [e for e in self.distinct(breaks.singular) if self.is_inside(e)]
         edges = self.distinct([*breaks.kinks, *singular])
-        self.singular = [e for e in edges if any(same_value(e, s, points) for s in singular)]
+        self.singular = {e for e in edges if any(same_value(e, s, points) for s in singular)}
         self.moving = [e for e in edges if not self.is_fixed(e) and self.is_somewhere(e)]
         numbers = {float(evaluate(e, {})): e in self.singular for e in edges if self.is_fixed(e)}
         self.fixed = {e: s for e, s in sorted(numbers.items()) if x.low < e < x.high}
@@ -220,7 +220,7 @@ class Edges:
 
 def is_pair(lower: Expr, upper: Expr) -> bool:
     """Return whether two expressions are a - b and a + b with a root b."""
-    common = [a for a in lower.args if a in upper.args]
+    common = set(lower.args) & set(upper.args)
     rest = [a for a in upper.args if a not in common]
     return len(common) == 1 and len(rest) == 1 and rest[0].op is Op.SQRT
 

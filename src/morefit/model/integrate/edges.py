@@ -108,7 +108,7 @@ def base_of_root(node: Expr) -> Expr | None:
 
 def steps_of_floor(inside: Expr, x: Expr, low: float, high: float) -> list[Expr] | None:
     """Return where the floor of an expression without parameters steps, if that is not too often."""
-    if leaves(Op.SCALAR, inside) or leaves(Op.COLUMN, inside) != [x]:
+    if not depends_on_only(inside, x):
         return None
     values = sample(inside, x, np.linspace(low, high, SCAN))
     if not np.all(np.isfinite(values)) or np.ptp(values) > MAX_STEPS:
@@ -122,13 +122,18 @@ def steps_of_floor(inside: Expr, x: Expr, low: float, high: float) -> list[Expr]
     return steps
 
 
+def depends_on_only(expr: Expr, x: Expr) -> bool:
+    """Return whether a leaf is the only one that an expression depends on."""
+    return not leaves(Op.SCALAR, expr) and all(leaf is x for leaf in leaves(Op.COLUMN, expr))
+
+
 def sample(expr: Expr, x: Expr, points: Array) -> Array:
     return np.array(np.broadcast_to(evaluate(expr, {x.name: points}), points.shape), np.float64)
 
 
 def scan(zero: Expr, x: Expr, low: float, high: float) -> list[Expr] | None:
     """Find the changes of sign of an expression without parameters, to the last bit."""
-    if leaves(Op.SCALAR, zero) or leaves(Op.COLUMN, zero) != [x]:
+    if not depends_on_only(zero, x):
         return None
     points = np.linspace(low, high, SCAN)
     signs = np.sign(sample(zero, x, points))

@@ -64,7 +64,7 @@ def choices(condition: Expr, yes: Expr, no: Expr) -> list[tuple[Expr, ...]] | No
 
 def without(factors: tuple[Expr, ...], one: Expr) -> tuple[Expr, ...]:
     """Drop one occurrence of a factor."""
-    k = factors.index(one)
+    k = next(k for k, factor in enumerate(factors) if factor is one)
     return factors[:k] + factors[k + 1 :]
 
 
