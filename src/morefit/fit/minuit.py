@@ -161,7 +161,9 @@ class Path:
                 break
             minuit.strategy = max(self.strategy, 1)
             self.attempt(minuit.migrad, ncall=self.max_calls)
-            verdict = self.look(self.reached())
+            before, verdict = verdict, self.look(self.reached())
+            if math.isnan(verdict.edm) and not verdict.last.value[0] < before.last.value[0]:
+                break  # no minimum here, and no way further down
         return verdict
 
     def reached(self) -> Array:

@@ -69,11 +69,16 @@ def as_likelihood(
         likelihood = Likelihood(model, data, weights=weights, backend=backend)
     else:
         raise FitError(f"fit: takes a model or a likelihood, got {type(model).__name__}")
-    if likelihood.events == 0:
-        raise DataError("dataset: has no events; there is nothing to fit")
+    check_not_empty(likelihood.events, *(part.model for part in likelihood.parts))
     for part in likelihood.parts:
         check_weights(part.data)
     return likelihood
+
+
+def check_not_empty(events: int, *models: Pdf) -> None:
+    """Refuse to fit no events, unless a model has yields: that there are none is a measurement of them."""
+    if events == 0 and all(model.expected_events() is None for model in models):
+        raise DataError("dataset: has no events; there is nothing to fit, unless the model has yields")
 
 
 def check_weights(data: Dataset) -> None:

@@ -25,7 +25,7 @@ ROUNDING = 1e-12  # of the value: so small a step upwards is none
 DAMPING = 1e-3  # where damping starts when a step fails
 MOST_DAMPING = 1e12
 SAFE_PIVOT = 1e-13  # of a Hessian scaled to a unit diagonal: below, it does not count as positive definite
-SUSPECT = 3.0  # times the distance to the minimum in errors: smaller pivots may be there because of that distance alone
+SUSPECT = 3.0  # times the distance to the minimum, in errors: smaller eigenvalues may come from that distance alone
 WIDEST = 1e3  # times the way between its limits: a parameter with a larger error is undetermined
 OPEN = 1e2  # times its value, or one: what stands for the way between limits where there are none
 
@@ -87,8 +87,9 @@ def advance(
     A trial point is taken if the value does not grow, else the damping does. A step solves
     (H + damping * diag|H|) step = -g over the parameters that are not held at a limit, and is cut at the limits. A
     fit ends when half of g H^-1 g is below the goal with H positive definite, both for the free parameters. Where
-    only a * b is measured, H is positive definite by chance next to the minimum, by as much as that is away: a
-    pivot as small as this is not believed before the fit comes closer.
+    only a * b is measured, H is positive definite by chance next to the minimum, by as much as that is away: an
+    eigenvalue as small as this (the smallest is about a pivot divided by their number) is not believed before the
+    fit comes closer.
     """
     total = found.value + found.gradient.sum(axis=1) + found.hessian.sum(axis=(1, 2))
     good = do.both(do.less_equal(found.bad, 0), do.less(abs(total), UNKNOWN))  # false for nan
@@ -108,7 +109,8 @@ def advance(
     damped = cholesky(do, add_to_diagonal(form.free, shift)).lower
     move = backward(damped, forward(damped, form.slopes)) * form.scale
     trial = do.minimum(do.maximum(x - move, low), high)
-    close = do.both(do.less_equal(edm, goal), do.less(2 * SUSPECT**2 * edm, factor.least**2))
+    doubt = 2 * (SUSPECT * x.shape[1]) ** 2
+    close = do.both(do.less_equal(edm, goal), do.less(doubt * edm, factor.least**2))
     done = do.both(do.both(taken, definite), close)
     lost = do.either(do.less_equal(UNKNOWN, value), do.less(MOST_DAMPING, shift))
     status = do.where(done, CONVERGED, do.where(lost, GIVEN_UP, NOT_YET))
