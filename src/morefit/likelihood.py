@@ -104,6 +104,10 @@ class AnyLikelihood(ABC):
         """Compile what an evaluation of this order needs."""
 
     @abstractmethod
+    def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
+        """Go through the parts, each with the point in its own floating parameters."""
+
+    @abstractmethod
     def bad_events(self, x: Point) -> BadEvents: ...
 
     @abstractmethod
@@ -172,11 +176,11 @@ class AnyLikelihood(ABC):
         return np.stack(np.broadcast_arrays(*(np.asarray(values[n], np.float64) for n in names)), axis=-1)
 
     def __add__(self, other: AnyLikelihood) -> JointLikelihood:
-        return JointLikelihood([self, other])
+        return JointLikelihood([self, other]) if isinstance(other, AnyLikelihood) else NotImplemented
 
     def __radd__(self, other: int) -> AnyLikelihood:
         """Let ``sum([a, b])`` work, which starts at 0."""
-        return self if other == 0 else NotImplemented
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 class Likelihood(AnyLikelihood):
@@ -238,6 +242,10 @@ class Likelihood(AnyLikelihood):
     @property
     def parts(self) -> tuple[Likelihood, ...]:
         return (self,)
+
+    def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
+        full, _ = self.points(x)
+        yield self, full[0, [k for k, p in enumerate(self.all_parameters) if not p.fixed]]
 
     def add_up(self, full: Array, matrix: Callable[[Likelihood, Array], Array]) -> Array:
         return matrix(self, full)
@@ -337,6 +345,7 @@ class JointLikelihood(AnyLikelihood):
     """The sum of likelihoods; parameters of one name are one parameter."""
 
     def __init__(self, parts: Sequence[AnyLikelihood]) -> None:
+        check_parts(parts)
         self._parts = tuple(single for part in parts for single in part.parts)
         self.all_parameters = one_of_each(p for part in self.parts for p in part.all_parameters)
         place = {p.name: k for k, p in enumerate(self.all_parameters)}
@@ -394,7 +403,6 @@ class JointLikelihood(AnyLikelihood):
         return max(part.integral_error(own) for part, own in self.own_points(x))
 
     def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
-        """Go through the parts, each with the point in its own floating parameters."""
         full, _ = self.points(x)
         for part, places in zip(self.parts, self.places, strict=True):
             floating = [k for k, p in zip(places, part.all_parameters, strict=True) if not p.fixed]
@@ -402,6 +410,16 @@ class JointLikelihood(AnyLikelihood):
 
     def compile_seconds(self) -> dict[str, float]:
         return add_times(part.compile_seconds() for part in self.parts)
+
+
+def check_parts(parts: Sequence[AnyLikelihood]) -> None:
+    if not len(parts):
+        raise ModelError("joint likelihood: needs at least one likelihood, got none")
+    wrong = [type(part).__name__ for part in parts if not isinstance(part, AnyLikelihood)]
+    if wrong:
+        raise ModelError(
+            f"joint likelihood: its parts must be likelihoods, got {', '.join(wrong)}; wrap model and data in mf.Likelihood"
+        )
 
 
 def gaussian_constraint(quantity: Operand, value: float, error: float) -> Expr:

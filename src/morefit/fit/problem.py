@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from morefit.backend import Array, Backend
 from morefit.data import Dataset
 from morefit.errors import DataError, FitError
+from morefit.fit.diagnosis import missing_derivatives
 from morefit.likelihood import AnyLikelihood, Evaluation, Likelihood
 from morefit.model import Parameter, Pdf
 from morefit.model.naming import check_limits
@@ -69,11 +70,16 @@ def as_likelihood(
         likelihood = Likelihood(model, data, weights=weights, backend=backend)
     else:
         raise FitError(f"fit: takes a model or a likelihood, got {type(model).__name__}")
-    if likelihood.events == 0:
-        raise DataError("dataset: has no events; there is nothing to fit")
+    check_not_empty(likelihood.events, *(part.model for part in likelihood.parts))
     for part in likelihood.parts:
         check_weights(part.data)
     return likelihood
+
+
+def check_not_empty(events: int, *models: Pdf) -> None:
+    """Refuse to fit no events, unless a model has yields: that there are none is a measurement of them."""
+    if events == 0 and all(model.expected_events() is None for model in models):
+        raise DataError("dataset: has no events; there is nothing to fit, unless the model has yields")
 
 
 def check_weights(data: Dataset) -> None:
@@ -135,14 +141,13 @@ def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:
 
 def check_start(likelihood: AnyLikelihood, problem: Problem, first: Evaluation) -> None:
     """Refuse to start where the likelihood is not defined: Minuit could not find its way out."""
+    x = np.array([problem.values[p.name] for p in likelihood.parameters])
     if first.bad[0]:
-        floating = [p.name for p in likelihood.parameters]
-        x = [
-            dict(zip(problem.floating, problem.start, strict=True)).get(n, problem.values[n])
-            for n in floating
-        ]
         raise FitError(
             f"fit: at the start values {likelihood.bad_events(x)}; change the start values, the model or the range"
         )
-    if not (np.isfinite(first.value[0]) and np.all(np.isfinite(first.gradient))):
+    if not np.isfinite(first.value[0]):
         raise FitError("fit: the likelihood is not finite at the start values; change them or the model")
+    if not np.all(np.isfinite(first.gradient)):
+        why = missing_derivatives(likelihood, x, problem.floating, 1)
+        raise FitError(f"fit: at the start values {why}; change them, the model or the range")

@@ -121,8 +121,7 @@ class Point:
         """Fit every toy as ``Toys.fit`` does, but be content with a minimum where there are no errors."""
         whole = toys.fit_whole(ensemble) if toys.sizes.max(initial=0) <= SMALL else None
         found = whole or toys.fit_batch(ensemble)
-        for toy in np.flatnonzero(~reached(found)):
-            BatchFit(ensemble, toys.one(int(toy))).rescue(found, int(toy))
+        toys.fit_again(found, np.flatnonzero(~reached(found)), ensemble)
         return found
 
     def estimates_of(self, toys: Toys) -> Array:

@@ -21,7 +21,7 @@ from morefit.frozen import freeze, frozen_copy, read_only, rebuilt
 from morefit.toys.printed import LEVELS, Compared, Report, Row, as_html, as_text
 from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
 
-HOW = ("newton", "newton, another start", "minuit", "failed")
+HOW = ("newton", "newton, another start", "minuit", "failed", "undetermined")
 FORMAT = "morefit toy results"
 VERSION = 1
 ARRAYS = ("values", "errors", "nll", "edm", "valid", "how", "events")
