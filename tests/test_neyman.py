@@ -15,9 +15,11 @@ import morefit as mf
 import zoo
 from morefit import progress
 from morefit.errors import BackendError, DataError, FitError, ModelError
-from morefit.fit.ensemble import Ensemble
+from morefit.fit.ensemble import GOAL, Ensemble
+from morefit.generators import stream_key
 from morefit.intervals import FeldmanCousins, NeymanBelt, feldman_cousins, neyman_belt, points, tested
 from morefit.intervals.crossing import LIMIT, OPEN, crossing, hull, regions
+from morefit.intervals.feldman import KIND as FELDMAN
 from morefit.intervals.tested import TIE
 from tolerances import FEW_ROUNDINGS, PULL_SIGMAS
 
@@ -65,7 +67,7 @@ def chi2_toys(count, toys=1000):
 def test_t_of_a_toy_is_that_of_two_fits_by_minuit(mass, found):
     model, _ = mass
     truth = dict(zip(found.names, found.truths[1], strict=True))
-    ensemble = Ensemble(model, model, truth, truth, 5, mf.Cpu())
+    ensemble = Ensemble(model, model, truth, truth, stream_key(5, FELDMAN), mf.Cpu())
     toys = ensemble.draw(TOYS, np.full(TOYS, 300))
     for toy in range(5):
         data = toys.dataset(toy)
@@ -482,7 +484,9 @@ def test_an_estimate_far_off_gives_an_empty_interval(belt):
 def test_an_estimator_takes_the_place_of_the_fit(belt):
     mean = neyman_belt(bounded(), "mu", BELT_VALUES[:2], events=1, toys=50, seed=3, estimator=mean_of_x)
     fitted = neyman_belt(bounded(), "mu", BELT_VALUES[:2], events=1, toys=50, seed=3)
-    np.testing.assert_allclose(mean.estimates, fitted.estimates, atol=1e-4)
+    away = np.abs(mean.estimates - fitted.estimates)  # in units of the error of mu, which is 1
+    assert np.median(away) < 1e-4
+    assert np.max(away) < np.sqrt(2 * GOAL)  # where a fit may stop
 
 
 def mean_of_x(data):

@@ -30,7 +30,8 @@ from morefit.intervals.tested import Estimator, Outcome, Tested
 from morefit.likelihood import Likelihood
 from morefit.model import Parameter, Pdf
 from morefit.progress import Bar
-from morefit.study.facts import Facts, fingerprint, versions
+from morefit.study.facts import Facts, function_facts, versions
+from morefit.study.fingerprint import fingerprint
 from morefit.study.saved import checked_path
 from morefit.study.workers import DaskClient, choose_place
 
@@ -93,11 +94,11 @@ def feldman_cousins(
     header, arrays = read_record(target, FELDMAN) if target is not None and target.exists() else ({}, {})
     place = choose_place(backend, executor, 2 * likelihood.events * toys * len(points))
     tested = Tested(
-        model, name, found.truths, found.starts, found.idle, pick_seed(seed, header), toys,
+        model, name, found.truths, found.starts, found.idle, pick_seed(seed, header), FELDMAN, toys,
         likelihood.events if model.expected_events() is None else None, place,
     )  # fmt: skip
     collect = partial(collected, tested, found, points, best.limits[name], level)
-    facts = facts_of(tested, points, found.t)
+    facts = {} if target is None else facts_of(tested, points, found.t)
     job = Job(f"feldman_cousins of {name}", tested.ratios, len(points), toys, facts, collect, target)
     if header:
         job.resume(header.get("facts") or {}, saved_outcomes(header, arrays, "t", points))
@@ -172,14 +173,16 @@ def minimised(
 
 
 def facts_of(tested: Tested, points: Array, t_data: ArrayLike) -> Facts:
-    """Return what results depend on; truths and data only as a digest of what they come down to."""
-    numbers = np.concatenate([t_data, *([*truth.values()] for truth in tested.truths)])
+    """Return what results depend on; truths, starts and data only as a digest of what they come down to."""
+    places = (*tested.truths, *tested.starts)
+    numbers = np.concatenate([t_data, *([*place.values()] for place in places)])
     return {
         "model": fingerprint(tested.model),
         "parameter": tested.name,
         "values": points.tolist(),
         "events": tested.events,
-        "data": sha256(numbers.tobytes()).hexdigest()[:16],
+        "data": sha256(numbers.tobytes() + repr(tested.idle).encode()).hexdigest()[:16],
+        "estimator": function_facts("neyman_belt: estimator", tested.estimator),
         "toys": tested.toys,
         "seed": tested.seed,
         "versions": versions(),
@@ -246,10 +249,10 @@ def neyman_belt(
     each = events if events is not None else expected_events(model, truth)
     place = choose_place(backend, executor, int(each * toys * len(points)))
     tested = Tested(
-        model, name, truths, truths, ((),) * len(truths), pick_seed(seed, header), toys, events, place, estimator
+        model, name, truths, truths, ((),) * len(truths), pick_seed(seed, header), BELT, toys, events, place, estimator,
     )  # fmt: skip
     collect = partial(collected_belt, tested, points, (parameter.low, parameter.high), level)
-    facts = {**facts_of(tested, points, []), "estimator": getattr(estimator, "__qualname__", str(estimator))}
+    facts = {} if target is None else facts_of(tested, points, [])
     job = Job(f"neyman_belt of {name}", tested.estimates, len(points), toys, facts, collect, target)
     if header:
         job.resume(header.get("facts") or {}, saved_outcomes(header, arrays, "estimates", points))

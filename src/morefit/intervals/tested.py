@@ -18,6 +18,7 @@ from morefit.fit.ensemble import GOAL, SMALL, BatchFit, Ensemble, Fitted, Toys
 from morefit.fit.newton import Flags
 from morefit.fit.rules import UNKNOWN
 from morefit.generate import Sizes, expected_events, poisson_sizes
+from morefit.generators import stream_key
 from morefit.kernel.sums import Request
 from morefit.likelihood import unpack
 from morefit.model import Pdf
@@ -51,10 +52,16 @@ class Tested:
         tuple[str, ...], ...
     ]  # parameters without effect where the one tested is held, so held as well
     seed: int
+    purpose: str  # of the toys: constructions with one seed have toys of their own
     toys: int
     events: int | None  # None: Poisson numbers around what the model expects
     backend: Backend
     estimator: Estimator | None = None
+
+    @property
+    def stream(self) -> int:
+        """The key of the random numbers of the toys."""
+        return stream_key(self.seed, self.purpose)
 
     def ratios(self, point: int, tell: Tell) -> Outcome:
         """Return t = 2 (nll with the parameter held - nll) of every toy."""
@@ -73,7 +80,7 @@ class Point:
         self.truth = dict(tested.truths[number])
         begin = time.perf_counter()
         start = dict(tested.starts[number])
-        self.free = Ensemble(tested.model, tested.model, self.truth, start, tested.seed, tested.backend)
+        self.free = Ensemble(tested.model, tested.model, self.truth, start, tested.stream, tested.backend)
         self.free.sampler  # noqa: B018  compiles
         self.seconds = {"compile": time.perf_counter() - begin}
 
@@ -108,7 +115,7 @@ class Point:
         if tested.events is not None:
             return np.full(toys, tested.events, np.int64)
         mean = expected_events(tested.model, self.truth)
-        found: Sizes = self.timed("draw sizes", poisson_sizes, mean, toys, tested.seed, self.number * toys)
+        found: Sizes = self.timed("draw sizes", poisson_sizes, mean, toys, tested.stream, self.number * toys)
         return found
 
     def timed(self, what: str, do: Callable[..., Any], *arguments: Any) -> Any:
