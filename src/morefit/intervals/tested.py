@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf, isinf
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from morefit.backend import Array, Backend
 from morefit.data import Dataset
+from morefit.errors import ModelError
 from morefit.expr import ZERO
 from morefit.fit.ensemble import GOAL, SMALL, BatchFit, Ensemble, Fitted, Toys
 from morefit.fit.newton import Flags
@@ -134,10 +136,24 @@ class Point:
 
     def estimates_of(self, toys: Toys) -> Array:
         if self.tested.estimator is not None:
-            return np.array([self.tested.estimator(toys.dataset(k)) for k in range(len(toys.sizes))])
+            return np.array([self.own_estimate(toys.dataset(k)) for k in range(len(toys.sizes))])
         found = self.timed("fit", self.fit, toys, self.free)
         place = [p.name for p in self.free.floating].index(self.tested.name)
         return np.where(reached(found), found.values[:, place], np.nan)
+
+    def own_estimate(self, data: Dataset) -> float:
+        """Return what the user's function says of a toy; nan means that it does not know."""
+        assert self.tested.estimator is not None
+        answer = self.tested.estimator(data)
+        try:
+            number = float(answer)
+        except (TypeError, ValueError):
+            number = inf
+        if isinf(number):
+            raise ModelError(
+                f"neyman_belt: the estimator must return a finite number, or nan where it has none, got {answer!r}"
+            )
+        return number
 
     def ratios_of(self, toys: Toys) -> Array:
         """Return t of each toy; nan where one of the fits failed."""
