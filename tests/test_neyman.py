@@ -27,7 +27,9 @@ from tolerances import FEW_ROUNDINGS, PULL_SIGMAS
 VALUES = (0.25, 0.3, 0.35)
 TOYS = 60
 Z90 = NormalDist().inv_cdf(0.95)
-STRAIGHT = 2e-4  # of a fraction: how far from a straight line tail probabilities are between values 0.01 apart
+STRAIGHT = (
+    2e-4  # of a fraction: how far from a straight line tail probabilities are between values 0.01 apart
+)
 
 
 @pytest.fixture(scope="module")
@@ -556,7 +558,9 @@ def test_a_value_where_all_fits_failed_is_accepted(belt):
 
 @pytest.mark.parametrize("answer", [None, "much", [1.0, 2.0], np.inf])
 def test_an_estimator_must_return_a_number(answer):
-    with pytest.raises(ModelError, match=r"neyman_belt: the estimator must return a finite number, or nan .*, got"):
+    with pytest.raises(
+        ModelError, match=r"neyman_belt: the estimator must return a finite number, or nan .*, got"
+    ):
         neyman_belt(bounded(), "mu", [4.0], events=1, toys=2, seed=1, estimator=lambda data: answer)
 
 

@@ -166,7 +166,7 @@ class Reader:
         try:
             return to_column(raw)[0]
         except DataError as error:
-            raise DataError(f"file '{self.file}': column '{name}': {error}; convert it") from None
+            raise DataError(f"file '{self.file}': column '{name}': {error}") from None
 
     def report(self) -> CutReport:
         """Return what was cut, or complain about numbers that are none."""
