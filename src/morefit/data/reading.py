@@ -92,7 +92,8 @@ def finish(wanted: Wanted, pieces: dict[str, list[Array]], report: CutReport) ->
     if not report.total:
         named = ", ".join(map(repr, report.files))
         raise DataError(
-            f"file {named}: holds no events; see whether it was filled and the tree is the right one"
+            f"file {named}: holds no events; see whether it was filled and the tree is the right one, or pass empty"
+            " columns to mf.Dataset if none was observed"
         )
     columns = {name: np.concatenate(pieces.pop(name)) for name in wanted.kept}
     weights = None if wanted.weight is None else columns.pop(wanted.weight)

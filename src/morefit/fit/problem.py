@@ -68,8 +68,8 @@ def as_likelihood(
         likelihood = Likelihood(model, data, weights=weights, backend=backend)
     else:
         raise FitError(f"fit: takes a model or a likelihood, got {type(model).__name__}")
-    if likelihood.events == 0:
-        raise DataError("dataset: has no events; there is nothing to fit")
+    if likelihood.events == 0 and all(part.model.expected_events() is None for part in likelihood.parts):
+        raise DataError("dataset: has no events; there is nothing to fit, unless a model has yields")
     for part in likelihood.parts:
         check_weights(part.data)
     return likelihood

@@ -34,8 +34,8 @@ def fit_many(
     if not len(datasets):
         raise DataError("fit_many: needs at least one dataset, got none")
     checked = [Dataset(d, model.observables) for d in datasets]
-    if any(not len(d) for d in checked):
-        raise DataError("fit_many: a dataset has no events; there is nothing to fit")
+    if any(not len(d) for d in checked) and model.expected_events() is None:
+        raise DataError("fit_many: a dataset has no events; there is nothing to fit, unless a model has yields")
     for d in checked:
         check_weights(d)
     values, place = all_values(model, start), choose_backend(backend, sum(map(len, checked)))
