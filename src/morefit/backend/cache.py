@@ -27,7 +27,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # a link is not followed, and a FIFO does not wait for somebody to write
 SAFE_READ = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 
-_unnoticed: dict[Path, int] = {}  # bytes stored by this process since it last looked at a folder
+_unnoticed: dict[Path, float] = {}  # bytes stored by this process since it last looked at a folder
 
 
 def cache_folder() -> Path | None:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import morefit as mf
-from morefit.archive import complete_file
 from morefit.cli.printing import MINOR, say
 from morefit.errors import DataError
 from morefit.figures.canvas import load_pyplot
 from morefit.fit.result import portable
+from morefit.target import complete_file
 
 if TYPE_CHECKING:
     from rich.console import Console

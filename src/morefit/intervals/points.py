@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
@@ -16,9 +15,9 @@ from numpy.typing import NDArray
 
 from morefit.errors import BackendError, DataError
 from morefit.intervals.tested import Outcome, Tell
-from morefit.progress import Bar
+from morefit.progress import Bar, tell
 from morefit.study.facts import Facts, differences
-from morefit.study.keeper import Keeper
+from morefit.study.keeper import BrokenStudy, Keeper
 from morefit.study.workers import IN_FLIGHT, DaskClient, explained, failure_of, workers
 
 Numbered = tuple[int, Outcome]
@@ -79,16 +78,25 @@ class Job:
         except KeyboardInterrupt:
             if not self.outcomes:
                 raise
-            print(f"{self.what}: interrupted; returning {self.state()}", file=sys.stderr)
+            tell(f"{self.what}: interrupted; returning {self.state()}")
         except BrokenExecutor as error:
-            raise BackendError(
-                f"{self.what}: the workers are gone ({error}); finished: {self.state()}"
-            ) from error
+            raise self.broken(f"the workers are gone ({error})") from error
         except BackendError as error:
-            raise BackendError(f"{self.what}: {error}; finished: {self.state()}") from error
+            raise self.broken(str(error)) from error
         finally:
-            self.keeper.write()
+            self.keep()
         return dict(sorted(self.outcomes.items()))
+
+    def keep(self) -> None:
+        """Write what is finished; if that fails, it is in the error."""
+        try:
+            self.keeper.write()
+        except DataError as error:
+            raise self.broken(str(error)) from error
+
+    def broken(self, why: str) -> BrokenStudy:
+        finished = self.collect(dict(sorted(self.outcomes.items()))) if self.outcomes else None
+        return BrokenStudy(f"{self.what}: {why}; finished: {self.state()}", finished)
 
     def collect_from(self, source: Generator[Numbered, None, None], bar: Bar) -> None:
         with closing(source):
