@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from morefit.errors import BackendError, DataError
 from morefit.intervals.tested import Outcome, Tell
+from morefit.limits import check_memory
 from morefit.progress import Bar, tell
 from morefit.study.facts import Facts, differences
 from morefit.study.keeper import BrokenStudy, Keeper
-from morefit.study.workers import IN_FLIGHT, DaskClient, explained, failure_of, workers
+from morefit.study.workers import IN_FLIGHT, DaskClient, explained, failure_of, on_worker, origin, workers
 
 Numbered = tuple[int, Outcome]
 
@@ -49,6 +50,8 @@ class Job:
     outcomes: dict[int, Outcome] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        what = f"{self.what}: {self.toys:.6g} toys at each of {self.points:.6g} values"
+        check_memory(what, 8.0 * self.toys * self.points)
         self.keeper = Keeper(self.path, self.save)
 
     def add(self, point: int, outcome: Outcome) -> None:
@@ -139,7 +142,7 @@ def elsewhere(
     try:
         while queue or pending:
             while queue and len(pending) < IN_FLIGHT * workers(executor):
-                pending[pool.submit(work, queue[0], untold)] = queue[0]
+                pending[pool.submit(on_worker, origin(), work, queue[0], untold)] = queue[0]
                 queue.popleft()
             finished, _ = wait(pending, return_when=FIRST_COMPLETED)
             failures = [failure_of(future) for future in finished]
