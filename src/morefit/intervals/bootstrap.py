@@ -20,6 +20,7 @@ from morefit.generators import stream_key
 from morefit.intervals.classic import check_level
 from morefit.intervals.held import best_fit
 from morefit.likelihood import AnyLikelihood
+from morefit.limits import check_memory
 from morefit.progress import Bar
 
 
@@ -109,6 +110,9 @@ def bootstrap(
     """
     if replicas < 1:
         raise DataError(f"bootstrap: replicas must be at least 1, got {replicas}")
+    check_memory(
+        f"bootstrap: results of {replicas:.6g} replicas", 8.0 * replicas * (len(likelihood.parameters) + 2)
+    )
     if not 0 <= seed < 2**64:
         raise DataError(f"bootstrap: seed must be a whole number in [0, 2**64), got {seed}")
     best = best_fit("bootstrap", likelihood, best)

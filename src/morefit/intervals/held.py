@@ -17,7 +17,10 @@ from morefit.fit.newton import Sets, minimise
 from morefit.fit.replicas import GOAL
 from morefit.fit.result import suggest
 from morefit.likelihood import AnyLikelihood, Evaluation
+from morefit.limits import check_memory
 from morefit.progress import Bar
+
+BYTES_OF_POINT = 200.0  # of a scan: values of all parameters, and what the minimiser needs
 
 LOWER = 10 * GOAL  # than the best fit: a point so much lower is the better minimum
 # Events times sets at once, about a second: Ctrl-C is heard and the bar moves in between.
@@ -85,6 +88,7 @@ def span(what: str, best: FitResult, name: str, width: float, size: int) -> Arra
     """Return values around the best one, so many errors to each side, inside the limits."""
     if size < 2:
         raise FitError(f"{what}: size must be at least 2, got {size}")
+    check_memory(f"{what}: {size:.6g} points", BYTES_OF_POINT * float(size))
     value, error = best.values[name], best.errors[name]
     if not (isfinite(error) and error > 0):
         raise FitError(

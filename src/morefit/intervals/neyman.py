@@ -40,7 +40,7 @@ from morefit.model import Observable, Parameter, Pdf
 from morefit.progress import Bar
 from morefit.study.facts import Facts, function_facts, versions
 from morefit.study.fingerprint import fingerprint
-from morefit.study.saved import checked_path
+from morefit.study.saved import keeps_file
 from morefit.study.workers import DaskClient, choose_place
 
 
@@ -57,6 +57,7 @@ class Conditional(NamedTuple):
     best: float
 
 
+@keeps_file
 def feldman_cousins(
     model: Pdf,
     data: Any,
@@ -102,7 +103,7 @@ def feldman_cousins(
     points = np.unique(np.asarray(values, np.float64))
     check_points("feldman_cousins", best, name, points)
     found = conditional(likelihood, best, name, points, progress)
-    target = None if save is None else checked_path(Path(save))
+    target = None if save is None else Path(save)
     header, arrays = read_record(target, FELDMAN) if target is not None and target.exists() else ({}, {})
     place = choose_place(backend, executor, 2 * likelihood.events * toys * len(points))
     tested = Tested(
@@ -231,6 +232,7 @@ def collected(
 # ------------------------------------------------------------------------------------ the belt
 
 
+@keeps_file
 def neyman_belt(
     model: Pdf,
     name: str,
@@ -267,7 +269,7 @@ def neyman_belt(
             "neyman_belt: events is missing; the model predicts no number, as one with yields would"
         )
     truths = tuple(truth | {name: x} for x in points.tolist())
-    target = None if save is None else checked_path(Path(save))
+    target = None if save is None else Path(save)
     header, arrays = read_record(target, BELT) if target is not None and target.exists() else ({}, {})
     each = events if events is not None else expected_events(model, truth)
     place = choose_place(backend, executor, int(each * toys * len(points)))

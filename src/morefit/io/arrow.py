@@ -33,7 +33,10 @@ def import_pyarrow() -> Any:
 def open_parquet(path: Path, tree: str | None) -> Iterator[Table]:
     """Open a parquet file, to be read in pieces."""
     # read ahead, the columns of a whole file would be in memory
-    with import_pyarrow().parquet.ParquetFile(path, pre_buffer=False, buffer_size=BYTES) as file:
+    parquet = import_pyarrow().parquet
+    with parquet.ParquetFile(
+        path, pre_buffer=False, buffer_size=BYTES, page_checksum_verification=True
+    ) as file:
         rows = int(file.metadata.num_rows)
 
         def chunks(names: Sequence[str]) -> Iterator[Chunk]:
@@ -51,9 +54,9 @@ def arrays(batch: Any, names: Collection[str]) -> dict[str, NDArray[Any]]:
 
 
 def write_parquet(path: Path, columns: Columns, tree: str) -> None:
-    """Write a parquet file, with every bit of every number."""
+    """Write a parquet file, with every bit of every number, and checksums that tell if one of them changes."""
     pyarrow = import_pyarrow()
-    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), path)
+    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), path, write_page_checksum=True)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from morefit.errors import DataError
 from morefit.io.table import Ranged, not_installed
+from morefit.limits import check_memory
 
 Array = NDArray[np.float64]
 # A number of bins for every axis; or for each, by name or in order, a number or edges; or the edges of the only one.
@@ -150,6 +152,8 @@ def fill_histogram(
         # the upper end of a range is inside it, of an axis outside
         column, end = columns[o.name], axes[-1].edges
         filled.append(np.where(column == end[-1], (end[-2] + end[-1]) / 2, column))
+    size = prod(axis.extent for axis in axes)
+    check_memory(f"histogram: {size:.6g} bins", (8.0 if weights is None else 16.0) * size)
     found = hist.Hist(*axes, storage=hist.storage.Double() if weights is None else hist.storage.Weight())
     found.fill(*filled, weight=weights)
     return found
@@ -179,6 +183,7 @@ def asked_edges(observable: Ranged, asked: Any) -> int | Array:
         )
     edges = np.asarray(asked) if not isinstance(asked, bool) else np.empty(0)
     if edges.ndim == 0 and edges.dtype.kind in "iu" and edges > 0:
+        check_memory(f"histogram: {asked:.6g} bins of '{observable.name}'", 16.0 * float(edges))
         return int(edges)
     if edges.ndim == 1 and edges.dtype.kind in "iuf" and len(edges) > 1 and np.all(np.diff(edges) > 0):
         if not (edges[0] < observable.high and edges[-1] > observable.low):
