@@ -165,7 +165,7 @@ class Edges:
         edges = self.distinct([*breaks.kinks, *singular])
         self.singular = {e for e in edges if any(same_value(e, s, points) for s in singular)}
         self.moving = [e for e in edges if not self.is_fixed(e) and self.is_somewhere(e)]
-        numbers = {float(evaluate(e, {})): e in self.singular for e in edges if self.is_fixed(e)}
+        numbers = {float(evaluate(e, {})) + 0.0: e in self.singular for e in edges if self.is_fixed(e)}
         self.fixed = {e: s for e, s in sorted(numbers.items()) if x.low < e < x.high}
         self.at_low, self.at_high = numbers.get(x.low, False), numbers.get(x.high, False)
 
