@@ -300,7 +300,8 @@ def test_a_single_point_without_a_number_does_no_harm():
 def test_values_at_which_nothing_is_left_are_refused(mu, sigma):
     """This used to put every event on an edge of the range."""
     with pytest.raises(mf.ModelError, match="density: zero, negative or not a number wherever it was tried"):
-        mf.generate(mf.Gaussian(x_on(), mf.Parameter("mu", mu), mf.Parameter("sigma", sigma)), 10)
+        model = mf.Gaussian(x_on(), mf.Parameter("mu", 0.5), mf.Parameter("sigma", 0.1))
+        mf.generate(model, 10, values={"mu": mu, "sigma": sigma})
 
 
 @pytest.mark.parametrize("generator", ["philox", "PCG64"])
