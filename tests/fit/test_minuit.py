@@ -409,7 +409,7 @@ def test_numerical_integral_that_no_longer_fits_makes_a_fit_invalid(centre, vali
     if not valid:
         (reason,) = found.reasons
         assert reason.startswith("a numerical integral is off by")
-        assert reason.endswith("start closer to it, or give an integral")
+        assert reason.endswith("make the parameters with start values closer to it, or give an integral")
 
 
 def test_minimum_where_migrad_stops_too_early_is_looked_for_again():

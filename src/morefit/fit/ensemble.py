@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from morefit.backend import Array, Backend, Buffer, Drawn, Events, Program, WholeFit
 from morefit.data import Dataset
 from morefit.errors import FitError
-from morefit.expr import ZERO
 from morefit.fit.minuit import REFUSED
 from morefit.fit.minuit import fit as fit_one
 from morefit.fit.newton import MOST_STEPS, Minima, Sets, minimise
@@ -20,8 +19,7 @@ from morefit.fit.result import FitResult
 from morefit.fit.rules import CONVERGED, UNKNOWN
 from morefit.fit.step import MOST_PARAMETERS, Step, make_step
 from morefit.generate import REPAIRS, Sampler
-from morefit.kernel.sums import Request
-from morefit.likelihood import Evaluation, unpack
+from morefit.likelihood import Evaluation, request_of, unpack
 from morefit.model import Parameter, Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums, compile_values
@@ -88,10 +86,7 @@ class Ensemble:
 
     @cached_property
     def compiled(self) -> Compiled:
-        expected = self.fit_model.expected_events()
-        per_set = ZERO if expected is None else -expected
-        floating = tuple(p.expr for p in self.floating)
-        request = Request(self.fit_model.summed, floating, 2, per_set=per_set)
+        request = request_of(self.fit_model, self.floating, 2)
         return compile_sums(request, tuple(p.expr for p in self.all_parameters), self.settings)
 
     def draw(self, first: int, sizes: NDArray[np.int64]) -> Toys:

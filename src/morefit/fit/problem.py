@@ -101,15 +101,13 @@ def make_problem(
 ) -> Problem:
     """Put together what the parameters say and what the call overrides."""
     parameters = likelihood.all_parameters
-    held = (
-        dict(fixed)
-        if isinstance(fixed, Mapping)
-        else dict.fromkeys([fixed] if isinstance(fixed, str) else fixed)
-    )
+    check_mapping("start", start)
+    check_mapping("limits", limits)
+    held = held_values(fixed)
     check_names(parameters, [*start, *held, *limits])
-    values = {p.name: float(start.get(p.name, p.start)) for p in parameters}
-    values |= {name: float(v) for name, v in held.items() if v is not None}
-    ranges = {p.name: tuple(map(float, limits.get(p.name, (p.low, p.high)))) for p in parameters}
+    values = {p.name: number(p.name, "start", start.get(p.name, p.start)) for p in parameters}
+    values |= {name: number(name, "fixed value", v) for name, v in held.items() if v is not None}
+    ranges = {p.name: pair(p.name, limits.get(p.name, (p.low, p.high))) for p in parameters}
     floating = [p.name for p in parameters if not p.fixed and p.name not in held]
     if not floating:
         raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")
@@ -122,7 +120,42 @@ def make_problem(
         raise FitError("; ".join(outside))
     derived = [p.name for p in likelihood.parameters]
     rows = tuple(derived.index(n) for n in floating)
-    return Problem(parameters, values, ranges, tuple(floating), rows)  # type: ignore[arg-type]
+    return Problem(parameters, values, ranges, tuple(floating), rows)
+
+
+def check_mapping(what: str, given: object) -> None:
+    if not isinstance(given, Mapping):
+        raise FitError(f"fit: {what} must map names of parameters to numbers, got {type(given).__name__}")
+
+
+def held_values(fixed: Mapping[str, float] | Iterable[str]) -> dict[str, float | None]:
+    """Return the parameters to hold with their values, None for where they start."""
+    if isinstance(fixed, Mapping):
+        return dict(fixed)
+    names = [fixed] if isinstance(fixed, str) else list(fixed) if isinstance(fixed, Iterable) else [fixed]
+    if not all(isinstance(name, str) for name in names):
+        raise FitError(f"fit: fixed must be names of parameters, or map them to values, got {fixed!r}")
+    return dict.fromkeys(names)
+
+
+def number(name: str, what: str, given: Any) -> float:
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise FitError(f"parameter '{name}': {what} must be a number, got {given!r}") from None
+
+
+def pair(name: str, given: Any) -> tuple[float, float]:
+    """Return limits, of which None is an open one."""
+    try:
+        low, high = given
+    except (TypeError, ValueError):
+        raise FitError(f"parameter '{name}': limits must be (low, high), got {given!r}") from None
+    low = number(name, "lower limit", -math.inf if low is None else low)
+    high = number(name, "upper limit", math.inf if high is None else high)
+    if not low < high:
+        raise FitError(f"parameter '{name}': limits must be (low, high) with low < high, got ({low}, {high})")
+    return low, high
 
 
 def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:

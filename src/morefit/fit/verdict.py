@@ -30,7 +30,8 @@ class Verdict:
     at_limit: tuple[str, ...]
     edm: float
     goal: float
-    flat: tuple[Direction, ...] = ()  # directions without curvature
+    flat: tuple[Direction, ...] = ()  # directions along which the nll does not change
+    falling: tuple[Direction, ...] = ()  # directions along which it falls without end
 
     def covariance(self, names: Sequence[str]) -> Array:
         """Return the covariance matrix of the parameters, nan for those that are undetermined."""
@@ -49,20 +50,38 @@ def look_at(objective: Objective, values: Array, tolerance: float) -> Verdict:
     Next to a minimum a direction without curvature seems to have some, of either sign, as much as the minimum is
     away. Where that may be so, Newton steps lead on until the eigenvalues no longer change.
     """
-    verdict, spectrum = judge(objective, values, goal_of(tolerance))
+    verdict, spectrum = at_the_limits(objective, *judge(objective, values, goal_of(tolerance)))
     for _ in range(MOST_STEPS_ON):
         if spectrum is None or not spectrum.suspicious:
             break
         point = np.clip(verdict.values + spectrum.step, *limits_of(objective).T)
         closer, there = judge(objective, point, verdict.goal)
-        before, after = verdict.last.value[0], closer.last.value[0]
-        if there is None or closer.last.bad[0] or not after <= before + ROUNDING * (1 + abs(before)):
+        if there is None or not no_higher(closer, verdict):
             break
         settled = there.agrees_with(spectrum)
         verdict, spectrum = closer, there
         if settled:
             break
     return verdict
+
+
+def at_the_limits(
+    objective: Objective, verdict: Verdict, spectrum: Spectrum | None
+) -> tuple[Verdict, Spectrum | None]:
+    """Put parameters that are almost at a limit there: Minuit cannot, and what depends on it may be undetermined."""
+    low, high = limits_of(objective).T
+    held = np.array([n in verdict.at_limit for n in objective.problem.floating], np.bool_)
+    point = np.where(held, np.where(verdict.last.gradient[0] > 0, low, high), verdict.values)
+    if np.array_equal(point, verdict.values):
+        return verdict, spectrum
+    there, seen = judge(objective, point, verdict.goal)
+    return (there, seen) if no_higher(there, verdict) else (verdict, spectrum)
+
+
+def no_higher(one: Verdict, other: Verdict) -> bool:
+    """Say whether a point is as good as another, but for rounding."""
+    value, most = one.last.value[0], other.last.value[0]
+    return bool(not one.last.bad[0] and value <= most + ROUNDING * (1 + abs(most)))
 
 
 def limits_of(objective: Objective) -> Array:
@@ -90,7 +109,9 @@ def judge(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Sp
         inverse = spectrum.inverse if spectrum.definite else np.full_like(hessian, np.nan)
         own = np.diag(np.where(held, alone, 0.0) ** 2)
     edm = spectrum.edm if spectrum.definite else math.nan
-    return Verdict(values, last, inverse, own, at_limit, edm, goal, spectrum.flat_directions(names)), spectrum
+    flat = spectrum.directions(names, spectrum.null) if spectrum.definite else ()
+    falling = spectrum.directions(names, spectrum.falling)
+    return Verdict(values, last, inverse, own, at_limit, edm, goal, flat, falling), spectrum
 
 
 def well_determined(hessian: Array, inverse: Array, edm: float, least: Array) -> bool:
@@ -135,20 +156,28 @@ def complaints(exhausted: bool, verdict: Verdict) -> Iterable[str]:
     """List what is wrong with a fit."""
     if exhausted:
         yield "the call limit was reached before the minimum"
-    if not np.all(np.isfinite(verdict.inverse)):
+    if verdict.falling:
+        yield from map(endless, verdict.falling)
+    elif not np.all(np.isfinite(verdict.inverse)):
         yield "the Hessian is not positive definite, so there are no errors"
     elif not verdict.edm <= 10 * verdict.goal:  # Minuit's own margin for calling a minimum valid
         yield f"the estimated distance to the minimum, {verdict.edm:.3g}, is above the goal of {verdict.goal:.3g}"
     elif verdict.flat:
-        yield from map(undetermined, verdict.flat)
+        yield from (undetermined(direction, verdict.at_limit) for direction in verdict.flat)
     if not math.isfinite(verdict.last.value[0]):
         yield "the likelihood is not finite at the minimum"
 
 
-def undetermined(direction: Direction) -> str:
+def endless(direction: Direction) -> str:
+    """Say along which parameters there is no minimum."""
+    along = next(iter(direction)) if len(direction) == 1 else in_words(direction)
+    return f"the likelihood has no minimum: it grows without end along {along}; set limits"
+
+
+def undetermined(direction: Direction, at_limit: Sequence[str]) -> str:
     """Say which parameters the data do not determine."""
-    names = sorted(direction)
-    if len(names) == 1:
-        return f"the data do not determine {names[0]}: the likelihood does not change with it; fix it"
-    listed = f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"the data do not determine {listed}: the likelihood does not change along {in_words(direction)}; fix one of them"
+    *others, last = sorted(direction)
+    names = f"{', '.join(others)} and {last}" if others else last
+    where = f" with {' and '.join(at_limit)} at the limit" if at_limit else ""
+    how = f"along {in_words(direction)}; fix one of them" if others else "with it; fix it"
+    return f"the data do not determine {names}{where}: the likelihood does not change {how}"
