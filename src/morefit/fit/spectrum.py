@@ -10,10 +10,11 @@ import numpy as np
 
 from morefit.backend import Array
 from morefit.fit.newton import NUMBERS, Flags
-from morefit.fit.rules import SAFE_PIVOT, SUSPECT, WIDEST, least_curvature
+from morefit.fit.rules import SUSPECT, WIDEST, least_curvature
 
+NULL = 1e-11  # of a Hessian scaled to a unit diagonal: a smaller eigenvalue is zero but for rounding
 UNTOUCHED = 1e-6  # of the largest component: what is smaller in a direction is rounding
-STEEP = 0.01  # of the nll, for an error or the way between limits: a slope that is no rounding
+FALLING = 0.01  # of the nll, for an error or the way between limits: a slope that is no rounding
 SETTLED = 0.1  # relative: an eigenvalue that changes by more from step to step is not one of the minimum
 
 Direction = Mapping[str, float]  # how much each parameter changes along a line; the largest change is one
@@ -31,22 +32,22 @@ class Spectrum:
     @property
     def null(self) -> Flags:
         """Which eigenvalues are zero but for rounding."""
-        return np.asarray(np.abs(self.eigenvalues) < SAFE_PIVOT, np.bool_)
+        return np.asarray(np.abs(self.eigenvalues) < NULL, np.bool_)
 
     @property
     def falling(self) -> Flags:
         """Which directions have a slope but no curvature that could end it."""
-        return np.asarray(self.null & (np.abs(self.slopes) > STEEP), np.bool_)
+        return np.asarray(self.null & (np.abs(self.slopes) > FALLING), np.bool_)
 
     @property
     def definite(self) -> bool:
         """Whether no eigenvalue is negative and nothing falls without end."""
-        return bool(np.all(self.eigenvalues > -SAFE_PIVOT) and not self.falling.any())
+        return bool(np.all(self.eigenvalues > -NULL) and not self.falling.any())
 
     @property
     def known(self) -> Flags:
         """Which directions have a minimum."""
-        return np.asarray(self.eigenvalues >= SAFE_PIVOT, np.bool_)
+        return np.asarray(self.eigenvalues >= NULL, np.bool_)
 
     @property
     def edm(self) -> float:

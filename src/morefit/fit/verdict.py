@@ -11,7 +11,7 @@ import numpy as np
 from morefit.backend import Array
 from morefit.fit.newton import NUMBERS, Flags
 from morefit.fit.objective import Objective
-from morefit.fit.rules import ROUNDING, SUSPECT, least_curvature, reach
+from morefit.fit.rules import ROUNDING, STEEP, SUSPECT, least_curvature, reach
 from morefit.fit.spectrum import Direction, Spectrum, decompose, in_words
 from morefit.likelihood import Evaluation
 
@@ -96,15 +96,20 @@ def judge(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Sp
     with np.errstate(divide="ignore"):
         alone = reach(NUMBERS, gradient, *limits.T)
     positive = bool(np.all(np.isfinite(inverse)))
-    held = touching(values, np.sqrt(np.diag(inverse)) if positive else alone, gradient, limits)
-    at_limit = tuple(name for name, is_held in zip(names, held, strict=True) if is_held)
+    slopes = gradient * np.maximum(np.abs(np.diag(hessian)), least_curvature(NUMBERS, values, *limits.T)) ** -0.5
+    held = touching(values, np.sqrt(np.diag(inverse)) if positive else alone, slopes, limits)
     if positive and not held.any():
         edm = float(0.5 * gradient @ inverse @ gradient)
         if well_determined(hessian, inverse, edm, least_curvature(NUMBERS, values, *limits.T)):
-            return Verdict(values, last, inverse, own, at_limit, edm, goal), None
+            return Verdict(values, last, inverse, own, (), edm, goal), None
     spectrum = decompose(hessian, gradient, values, limits, ~held)
     if spectrum is None:
-        return Verdict(values, last, inverse, own, at_limit, math.nan, goal), None
+        return Verdict(values, last, inverse, own, (), math.nan, goal), None
+    weak = held & (np.abs(slopes) < SUSPECT * math.sqrt(2 * spectrum.edm))
+    if weak.any():  # by as much as the minimum is away: it may be none
+        held &= ~weak
+        spectrum = decompose(hessian, gradient, values, limits, ~held) or spectrum
+    at_limit = tuple(name for name, is_held in zip(names, held, strict=True) if is_held)
     if not positive or spectrum.null.any():
         inverse = spectrum.inverse if spectrum.definite else np.full_like(hessian, np.nan)
         own = np.diag(np.where(held, alone, 0.0) ** 2)
@@ -144,12 +149,15 @@ def invert(hessian: Array) -> Array:
     return np.asarray(inverse.T @ inverse, np.float64)
 
 
-def touching(values: Array, errors: Array, gradient: Array, limits: Array) -> Flags:
-    """Say which parameters ended at a limit: within a thousandth of their errors, the slope pointing outwards."""
+def touching(values: Array, errors: Array, slopes: Array, limits: Array) -> Flags:
+    """Say which parameters ended at a limit: within a thousandth of their errors, the slope pointing outwards.
+
+    Slopes are those for a step of one error.
+    """
     low, high = limits.T
     near = np.where(np.isfinite(errors), AT_LIMIT * np.minimum(errors, high - low), 0.0)
     at_low, at_high = values - low <= near, high - values <= near
-    return np.asarray((at_low & (gradient > 0)) | (at_high & (gradient < 0)), np.bool_)
+    return np.asarray((at_low & (slopes > STEEP)) | (at_high & (slopes < -STEEP)), np.bool_)
 
 
 def complaints(exhausted: bool, verdict: Verdict) -> Iterable[str]:
