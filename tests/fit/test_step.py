@@ -11,6 +11,7 @@ from morefit.fit.rules import (
     CONVERGED,
     DAMPING,
     GIVEN_UP,
+    MOST_DAMPING,
     NOT_YET,
     UNKNOWN,
     Scaled,
@@ -149,6 +150,19 @@ def test_the_error_at_a_limit_ends_at_the_other_limit():
     limits = np.array([[0.0, 0.05], [-np.inf, np.inf]])
     found = minimise(bent_at_zero, np.array([[0.02, 0.0]]), limits, 1e-20)
     np.testing.assert_allclose(found.errors, [[0.05, 1.0]])
+
+
+def test_a_fit_that_only_goes_upwards_is_given_up_early():
+    """Without the most damping it would go on until the last step, with steps that move nothing."""
+
+    def upwards(sets, x):
+        """A slope that leads nowhere: every other point is higher."""
+        one = np.ones((len(x), 1))
+        return Evaluation(1.0 * (x[:, 0] != 0), one, one[:, :, None], np.zeros(len(x), np.int64))
+
+    found = minimise(upwards, np.zeros((1, 1)), np.array([[-np.inf, np.inf]]), 1e-20)
+    assert not found.valid[0]
+    assert found.steps[0] == 1 + np.ceil(np.log10(MOST_DAMPING / DAMPING)) + 2
 
 
 def test_sets_that_are_done_are_not_evaluated_again():

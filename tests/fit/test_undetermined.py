@@ -145,12 +145,17 @@ def test_far_apart_scales_are_not_undetermined():
 
 
 def test_parameters_that_are_almost_degenerate_are_determined():
-    # an eigenvalue of 5e-8, not of rounding: coefficients of a polynomial far from the origin
+    # a small eigenvalue, but not of rounding: coefficients of a polynomial far from the origin
     m = mf.Observable("m", 5000.0, 6000.0)
-    model = mf.Polynomial(m, [mf.Parameter("c1", 0.001), mf.Parameter("c2", 1e-9)])
-    events = 5000 + 1000 * np.sqrt(np.random.default_rng(3).uniform(size=100_000))
-    found = mf.fit(model, {"m": events}, tolerance=1e-3)
+    model = mf.Polynomial(m, [mf.Parameter("c1", -1.6e-4), mf.Parameter("c2", 1e-10)])
+    data = mf.generate(model, 100_000, seed=3)
+    found = mf.fit(model, data, minimiser="newton")
+    hessian = mf.Likelihood(model, data).hessian([found.values[n] for n in found.floating])
+    scale = 1 / np.sqrt(np.diag(hessian))
+    assert np.linalg.eigvalsh(hessian * np.outer(scale, scale))[0] < 1e-4
+    assert found.valid
     assert found.undetermined == ()
+    np.testing.assert_allclose(found.covariance @ hessian, np.eye(2), atol=1e-6)
 
 
 def test_a_likelihood_without_a_minimum_is_told_from_a_flat_one():
