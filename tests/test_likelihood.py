@@ -434,7 +434,7 @@ def test_only_likelihoods_can_be_added(line, other):
     # this used to be AttributeError: 'int' object has no attribute 'parts'
     with pytest.raises(TypeError, match="unsupported operand"):
         line + other
-    with pytest.raises(TypeError, match="unsupported operand|can only concatenate"):
+    with pytest.raises(TypeError, match=r"unsupported operand|can only concatenate"):
         other + line
 
 

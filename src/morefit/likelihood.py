@@ -222,7 +222,11 @@ class Likelihood(AnyLikelihood):
     def request(self, order: int, *, careful: bool = False, fisher: bool = False) -> Request:
         """Say what to sum over events."""
         request = request_of(
-            self.model, self.parameters, order, constraints=self.constraints, weighted=self.data.weights is not None
+            self.model,
+            self.parameters,
+            order,
+            constraints=self.constraints,
+            weighted=self.data.weights is not None,
         )
         return replace(request, careful=careful, fisher=fisher)
 

@@ -34,7 +34,7 @@ def test_issue_a_toy_that_is_fitted_again_stays_on_its_backend(monkeypatch):
 
     def spy(model, data, *, backend, **options):
         seen.append(backend)
-        return None
+        return
 
     module = sys.modules["morefit.fit.ensemble"]
     monkeypatch.setattr(module, "fit_one", spy)
@@ -53,7 +53,9 @@ def test_issue_a_fitted_model_that_does_not_span_the_events_is_refused(narrow):
     wide = mf.Gaussian(mf.Observable("x", -5.0, 5.0), mf.Parameter("mu", 0.0, -4.0, 4.0), 1.0)
     other = mf.Gaussian(mf.Observable("x", *narrow), mf.Parameter("mu", 0.0, -4.0, 4.0), 1.0)
     rule = r"toys: observable 'x': the fitted model must span the range that is drawn, \[-5.0, 5.0\], got "
-    with pytest.raises(mf.FitError, match=rule + r".*; give both models one range, or cut events of mf\.generate"):
+    with pytest.raises(
+        mf.FitError, match=rule + r".*; give both models one range, or cut events of mf\.generate"
+    ):
         mf.toy_study(wide, fit_model=other, toys=3, events=100, progress=False)
 
 

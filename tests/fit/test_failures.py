@@ -90,9 +90,7 @@ def hostile_models():
         "same twice": mf.Sum([mf.Gaussian(X, MU, SIGMA)] * 2, fractions=[mf.Parameter("f", 0.3, 0.0, 1.0)]),
         "step": step,
         "root": mf.Density(np.sqrt(a) * np.exp(-0.5 * X**2) + 0.1, [X], integral=2.5 * np.sqrt(a) + 1),
-        "logarithm": mf.Density(
-            np.exp(-0.5 * ((X - np.log(a)) / SIGMA) ** 2), [X], integral=2.5 * SIGMA
-        ),
+        "logarithm": mf.Density(np.exp(-0.5 * ((X - np.log(a)) / SIGMA) ** 2), [X], integral=2.5 * SIGMA),
         "pole": mf.Gaussian(X, 1 / a, SIGMA),
         "overflow": mf.Density(np.exp(50 * a * X**2), [X], integral=1),
         "saddle": mf.Density(1 + a**2 * X**2, [X], integral=10 + a**2 * 250 / 3),
@@ -145,7 +143,7 @@ def test_the_part_of_a_sum_of_likelihoods_is_found_too():
 
 def test_a_minimum_without_second_derivatives_says_where():
     p = mf.Parameter("p", 0.1, -1.0, 1.0)
-    rough = mf.Density(np.exp(-abs(p) ** 1.5 * (1 + Z)), [Z], integral=1)
+    rough = mf.Density(np.exp(-(abs(p) ** 1.5) * (1 + Z)), [Z], integral=1)
     found = mf.fit(rough, {"z": EVENTS})
     assert found.valid or any(
         "at the minimum the second derivative by 'p' does not exist for event" in r

@@ -69,7 +69,9 @@ def test_issue_where_only_a_product_is_measured_no_fit_is_valid(seed, how):
     ratio = found.values["b"] / found.values["a"]
     assert direction["b"] / direction["a"] == pytest.approx(-ratio, rel=1e-6)
     (reason,) = found.reasons
-    assert reason.startswith("the data do not determine a and b: the likelihood does not change along (a, b) = (1, -0.7")
+    assert reason.startswith(
+        "the data do not determine a and b: the likelihood does not change along (a, b) = (1, -0.7"
+    )
     assert reason.endswith("; fix one of them")
 
 

@@ -96,11 +96,12 @@ def judge(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Sp
     with np.errstate(divide="ignore"):
         alone = reach(NUMBERS, gradient, *limits.T)
     positive = bool(np.all(np.isfinite(inverse)))
-    slopes = gradient * np.maximum(np.abs(np.diag(hessian)), least_curvature(NUMBERS, values, *limits.T)) ** -0.5
+    least = least_curvature(NUMBERS, values, *limits.T)
+    slopes = gradient * np.maximum(np.abs(np.diag(hessian)), least) ** -0.5
     held = touching(values, np.sqrt(np.diag(inverse)) if positive else alone, slopes, limits)
     if positive and not held.any():
         edm = float(0.5 * gradient @ inverse @ gradient)
-        if well_determined(hessian, inverse, edm, least_curvature(NUMBERS, values, *limits.T)):
+        if well_determined(hessian, inverse, edm, least):
             return Verdict(values, last, inverse, own, (), edm, goal), None
     spectrum = decompose(hessian, gradient, values, limits, ~held)
     if spectrum is None:
