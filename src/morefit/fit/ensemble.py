@@ -15,6 +15,7 @@ from morefit.errors import FitError
 from morefit.fit.minuit import REFUSED
 from morefit.fit.minuit import fit as fit_one
 from morefit.fit.newton import MOST_STEPS, Minima, Sets, minimise
+from morefit.fit.problem import check_ranges
 from morefit.fit.result import FitResult
 from morefit.fit.rules import CONVERGED, UNKNOWN
 from morefit.fit.step import MOST_PARAMETERS, Step, make_step
@@ -365,22 +366,6 @@ def by_events(toys: Sets, sizes: NDArray[np.int64]) -> Iterator[Sets]:
     if len(toys):
         group = np.cumsum(sizes[toys]) // TOGETHER
         yield from np.split(toys, np.flatnonzero(np.diff(group)) + 1)
-
-
-def check_ranges(model: Pdf, fit_model: Pdf) -> None:
-    """Refuse to fit events that lie outside the range of the fitted model."""
-    drawn = {o.name: o for o in model.observables}
-    problems = [
-        f"observable '{o.name}': the fitted model must span the range that is drawn, [{drawn[o.name].low},"
-        f" {drawn[o.name].high}], got [{o.low}, {o.high}]"
-        for o in fit_model.observables
-        if o.low > drawn[o.name].low or o.high < drawn[o.name].high
-    ]
-    if problems:
-        raise FitError(
-            f"toys: {'; '.join(problems)}; give both models one range, or cut events of mf.generate with"
-            " mf.Dataset.cut and fit them with mf.fit_many"
-        )
 
 
 def fill(

@@ -169,7 +169,8 @@ class Path:
             if verdict.edm <= verdict.goal or not self.ended or self.exhausted:
                 break
             minuit.strategy = max(self.strategy, 1)
-            self.attempt(minuit.migrad, ncall=self.max_calls)
+            if not self.attempt(minuit.migrad, ncall=self.max_calls):
+                minuit = self.run_minuit(self.reached())
             before, verdict = verdict, self.look(self.reached())
             if math.isnan(verdict.edm) and not verdict.last.value[0] < before.last.value[0]:
                 break  # no minimum here, and no way further down

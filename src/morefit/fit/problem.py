@@ -81,6 +81,22 @@ def check_not_empty(events: int, *models: Pdf) -> None:
         raise DataError("dataset: has no events; there is nothing to fit, unless the model has yields")
 
 
+def check_ranges(model: Pdf, fit_model: Pdf) -> None:
+    """Refuse to fit events that lie outside the range of the fitted model."""
+    drawn = {o.name: o for o in model.observables}
+    problems = [
+        f"observable '{o.name}': the fitted model must span the range that is drawn, [{drawn[o.name].low},"
+        f" {drawn[o.name].high}], got [{o.low}, {o.high}]"
+        for o in fit_model.observables
+        if o.low > drawn[o.name].low or o.high < drawn[o.name].high
+    ]
+    if problems:
+        raise FitError(
+            f"toys: {'; '.join(problems)}; give both models one range, or cut events of mf.generate with"
+            " mf.Dataset.cut and fit them with mf.fit_many"
+        )
+
+
 def check_weights(data: Dataset) -> None:
     """Refuse weights that leave nothing to fit: a likelihood of a sum below zero has no minimum."""
     if data.weights is None or not len(data):
