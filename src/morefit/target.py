@@ -74,11 +74,15 @@ def followed(path: Path) -> Path:
     """Return the file that a link stands for, so that it is written and the link stays."""
     if not path.is_symlink():
         return path
-    link, folder = path.lstat(), path.parent.stat()
-    shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
-    if shared and link.st_uid not in (folder.st_uid, os.getuid()):
+    if is_bait(path.lstat(), path.parent.stat()):
         raise OSError("a link that another user made in a folder for all")
     return path.resolve()
+
+
+def is_bait(link: os.stat_result, folder: os.stat_result) -> bool:
+    """Whether a link in a folder such as /tmp is neither ours nor of the owner of the folder, as Linux judges it."""
+    shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
+    return bool(shared) and link.st_uid not in (folder.st_uid, os.getuid())
 
 
 def problem_with(place: Path) -> str:

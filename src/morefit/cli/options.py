@@ -13,7 +13,7 @@ import morefit as mf
 from morefit.backend import Backend, choose_backend
 from morefit.errors import BackendError
 
-MOST_POINTS, MOST_WORKERS = 100_000, 10_000  # that make sense
+MOST_BINS, MOST_POINTS, MOST_WORKERS = 1_000_000, 100_000, 10_000  # that make sense
 MOST_INVALID = 0.01  # of toys, before a study counts as not valid
 
 
@@ -40,6 +40,11 @@ def limited(text: str, most: int) -> int:
     if number > most:
         raise ArgumentTypeError(f"must be at most {most}, got '{text}'")
     return number
+
+
+def bin_count(text: str) -> int:
+    """Read a number of bins of a plot."""
+    return limited(text, MOST_BINS)
 
 
 def process_count(text: str) -> int:
@@ -212,7 +217,7 @@ def add_output(parser: ArgumentParser, *, json: str, plot: str = "") -> Group:
 
 def add_drawing(group: Group) -> None:
     group.add_argument(
-        "--bins", type=count, metavar="N", help="of the plot (default: by the number of events)"
+        "--bins", type=bin_count, metavar="N", help="of the plot (default: by the number of events)"
     )
     group.add_argument("--log", action="store_true", help="plot on a logarithmic scale")
 

@@ -33,8 +33,8 @@ def fingerprint(model: Pdf) -> dict[str, str]:
     """Return a digest of everything in a model that results depend on, and a text to recognise it by."""
     density, expected = model.density(), model.expected_events()
     roots = [density, model.log_intensity(), *([] if expected is None else [expected])]
-    lines = [f"{o.name} {o.low!r} {o.high!r}" for o in model.observables]
-    lines += [f"{p.name} {p.low!r} {p.high!r} {p.fixed}" for p in model.parameters]
+    lines = [f"{o.name} {float(o.low)!r} {float(o.high)!r}" for o in model.observables]
+    lines += [f"{p.name} {float(p.low)!r} {float(p.high)!r} {p.fixed}" for p in model.parameters]
     lines += graph_lines(roots)
     return {"text": to_text(density, SHOWN), "digest": sha256("\n".join(lines).encode()).hexdigest()}
 
