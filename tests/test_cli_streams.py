@@ -120,6 +120,11 @@ ABSURD = [
     (("demo", "--threads", "1e9"), "backend 'cpu': threads must be at most 4096, got 1000000000"),
 ]
 REFUSED = [
+    (("fit", "model.py", "a.csv", "--tolerance", "-1"), "argument --tolerance: must be above 0, got '-1'"),
+    (
+        ("fit", "model.py", "a.csv", "--max-calls", "1e15"),
+        "argument --max-calls: must be at most 2147483647, got '1e15'",
+    ),
     (("demo", "--bins", "1e12", "--plot", "a.pdf"), "argument --bins: must be at most 1000000, got '1e12'"),
     (("toys", "model.py", "--workers", "1e15"), "argument --workers: must be at most 10000, got '1e15'"),
     (

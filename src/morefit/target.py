@@ -125,6 +125,8 @@ def complete_file(path: str | PathLike[str], what: str = "file") -> Iterator[Pat
                 os.fsync(file.fileno())
             with suppress(FileNotFoundError):
                 part.chmod(stat.S_IMODE(place.stat().st_mode))  # a private file stays private
+            if fcntl is None:
+                release(handle)  # Windows moves no file that is open
             part.replace(place)
         finally:  # also after Ctrl-C: nothing half-written stays behind
             discard(part, handle)
@@ -146,15 +148,20 @@ def open_part(place: Path) -> tuple[Path, int]:
 
 def discard(part: Path, handle: int) -> None:
     """Remove a file of ours, if it is still there; a child of this process has none."""
-    if handle not in _held:
-        return
-    _held.discard(handle)
     if fcntl is None:
-        os.close(handle)  # Windows removes no file that is open
+        release(handle)  # Windows removes no file that is open
+    elif handle not in _held:
+        return
     with suppress(OSError):
         part.unlink()
-    if fcntl is not None:
-        os.close(handle)  # not before: somebody could have taken it meanwhile
+    release(handle)  # not before, where that can be: somebody could have taken it meanwhile
+
+
+def release(handle: int) -> None:
+    """Close a file that is locked, unless that is done already."""
+    if handle in _held:
+        _held.discard(handle)
+        os.close(handle)
 
 
 def remove_abandoned(place: Path) -> None:

@@ -14,6 +14,7 @@ from morefit.backend import Backend, choose_backend
 from morefit.errors import BackendError
 
 MOST_BINS, MOST_POINTS, MOST_WORKERS = 1_000_000, 100_000, 10_000  # that make sense
+MOST_CALLS = 2**31 - 1
 MOST_INVALID = 0.01  # of toys, before a study counts as not valid
 
 
@@ -61,6 +62,19 @@ def to_number(text: str) -> float:
     if not math.isfinite(number):
         raise ArgumentTypeError(f"must be finite, got '{text}'")
     return number
+
+
+def positive(text: str) -> float:
+    """Read a finite number above 0."""
+    number = to_number(text)
+    if not number > 0:
+        raise ArgumentTypeError(f"must be above 0, got '{text}'")
+    return number
+
+
+def call_count(text: str) -> int:
+    """Read a number of calls that Minuit can count."""
+    return limited(text, MOST_CALLS)
 
 
 def fraction(text: str) -> float:
