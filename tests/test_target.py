@@ -217,7 +217,8 @@ def test_a_full_disk_loses_no_finished_toy(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("morefit.study.keeper.SAVE_SECONDS", 0.0)
     monkeypatch.setattr("morefit.study.keeper.SAVE_SHARE", np.inf)
     with pytest.raises(
-        BrokenStudy, match=r"No space left on device; make room; 6 of 6 toys are finished; they are not in"
+        BrokenStudy,
+        match=r"^toy study '.*': cannot be written, No space left on device; make room; 6 of 6 toys are finished; they are not in",
     ) as caught:
         study(tmp_path / "study.npz")
     np.testing.assert_array_equal(caught.value.finished.values, whole.values)
