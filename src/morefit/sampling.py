@@ -19,6 +19,7 @@ from morefit.expr import (
     apply,
     column,
     const,
+    domain_of,
     evaluate,
     leaves,
     lookup,
@@ -26,9 +27,10 @@ from morefit.expr import (
     toposort,
     where,
 )
-from morefit.expr.quadrature import Array
+from morefit.expr.evaluate import adapted_to
+from morefit.expr.quadrature import POWERS, Array
 from morefit.model.compose import Product, Sum
-from morefit.model.integrate import adapt_box, adapt_line
+from morefit.model.integrate import plain_integral
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 from morefit.rewrite.bind import bind
@@ -167,7 +169,9 @@ def density_recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> R
         check_numbers(np.array([float(evaluate(density, {}))]), {})
         return Recipe(flat, ONE, ZERO, 1.0)
     box = tuple(o for o in pdf.observables if o.name in names)
-    inner, area = envelope_recipe(density, box, hints(pdf, values), numbers)
+    inner, area = (
+        singular_recipe(density, *box, numbers) if len(box) == 1 else envelope_recipe(density, box, numbers)
+    )
     efficiency = inner.efficiency
     if numbers.exact:
         rest = float(np.prod([o.high - o.low for o in pdf.observables if o.name not in names]))
@@ -175,15 +179,41 @@ def density_recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> R
     return Recipe({**inner.drawn, **flat}, inner.accept, inner.above, efficiency)
 
 
+def singular_recipe(density: Expr, x: Observable, numbers: Numbers) -> tuple[Recipe, float]:
+    """Draw an observable under an envelope; where its density is infinite at an end, a power of a bounded one instead."""
+    at_low, at_high = (not float(evaluate(density, {x.name: end})) < np.inf for end in (x.low, x.high))
+    if not at_low and not at_high:
+        return envelope_recipe(density, (x,), numbers)
+    stand_in = Observable(f"root_of_{x.name}", 0.0, 1.0)
+    for power in POWERS[1:]:
+        point, slope = from_ends(x, stand_in.expr, at_low, at_high, power)
+        bounded = substitute(density, {x.expr: point}) * slope
+        near = np.asarray(evaluate(bounded, {stand_in.name: np.array([1e-6, 1e-3, 1 - 1e-3, 1 - 1e-6])}))
+        if (not at_low or near[0] <= near[1]) and (not at_high or near[3] <= near[2]):
+            recipe, area = envelope_recipe(bounded, (stand_in,), numbers)
+            drawn = substitute(point, {stand_in.expr: recipe.drawn[stand_in.name]})
+            return Recipe({x.name: drawn}, recipe.accept, recipe.above, recipe.efficiency), area
+    return envelope_recipe(density, (x,), numbers)  # which says where it is infinite
+
+
+def from_ends(x: Observable, v: Expr, at_low: bool, at_high: bool, power: int) -> tuple[Expr, Expr]:
+    """Return a point of a range that is closer to one or both of its ends than v is in [0, 1], and its slope."""
+    width = x.high - x.low
+    if at_low and at_high:
+        left = v < 0.5
+        near = where(left, 2 * v, 2 - 2 * v)
+        step = 0.5 * width * near**power
+        point = where(left, x.low + step, x.high - step)
+    else:
+        near = v if at_low else 1 - v
+        step = width * near**power
+        point = x.low + step if at_low else x.high - step
+    first, last = (float(np.nextafter(end, middle)) for end, middle in ((x.low, x.high), (x.high, x.low)))
+    return apply(Op.MIN, apply(Op.MAX, point, const(first)), const(last)), width * power * near ** (power - 1)
+
+
 def flat_point(x: Observable, number: Expr) -> Expr:
     return apply(Op.MIN, x.low + (x.high - x.low) * number, const(x.high))
-
-
-def hints(pdf: Pdf, values: Mapping[str, float]) -> dict[str, float]:
-    """Return numbers next to which a narrow peak may hide: parameters, and constants of the formula."""
-    known = {p.name: values[p.name] for p in pdf.parameters}
-    written = {abs(c.number) for c in leaves(Op.CONST, pdf.density())}
-    return known | {f"constant {c}": c for size in written for c in (size, -size)}
 
 
 def sum_recipe(pdf: Sum, values: Mapping[str, float], numbers: Numbers) -> Recipe:
@@ -249,10 +279,10 @@ class Envelope:
 
 
 def envelope_recipe(
-    density: Expr, observables: tuple[Observable, ...], values: Mapping[str, float], numbers: Numbers
+    density: Expr, observables: tuple[Observable, ...], numbers: Numbers
 ) -> tuple[Recipe, float]:
     """Draw a cell by Walker's alias method, a point in it, and accept it by its height; also say the area under it."""
-    envelope = make_envelope(density, observables, values, numbers.margin)
+    envelope = make_envelope(density, observables, numbers.margin)
     volumes = envelope.heights * cell_volumes(envelope.edges).ravel()
     share, alias = alias_table(volumes)
     name = f"envelope of {density.order[1] & 0xFFFFFFFF:08x}"
@@ -304,11 +334,9 @@ def cell_volumes(edges: tuple[Array, ...]) -> Array:
     return volumes
 
 
-def make_envelope(
-    density: Expr, observables: tuple[Observable, ...], values: Mapping[str, float], margin: float
-) -> Envelope:
+def make_envelope(density: Expr, observables: tuple[Observable, ...], margin: float) -> Envelope:
     """Refine cells until most candidates are accepted."""
-    edges = first_cells(density, observables, values)
+    edges = first_cells(density, observables)
     envelope = measure(density, observables, edges, margin)
     while envelope.efficiency < ENOUGH:
         finer = best_refinement(density, observables, envelope, margin)
@@ -318,24 +346,26 @@ def make_envelope(
     return envelope
 
 
-def first_cells(
-    density: Expr, observables: tuple[Observable, ...], values: Mapping[str, float]
-) -> tuple[Array, ...]:
-    """Start with the panels that integrate the density: they are small where it changes fast."""
-    if len(observables) == 1:
-        line = adapt_line(density, values, observables[0], SHAPE_TOLERANCE)
-        if line is not None:
-            return (line,)
-    else:
-        axes = adapt_box(density, values, observables, SHAPE_TOLERANCE)
-        if axes is not None:
-            return tuple(at_least(np.array(e), FEWEST) for _, e in axes)
-    return tuple(np.linspace(o.low, o.high, 17) for o in observables)
+def first_cells(density: Expr, observables: tuple[Observable, ...]) -> tuple[Array, ...]:
+    """Start with the edges of boxes that integrate the density: they are small where it changes fast."""
+    integral = plain_integral(density, observables, {})
+    boxes = adapted_to(integral.args[1:], domain_of(integral), (), SHAPE_TOLERANCE).boxes
+    cells = []
+    for k, o in enumerate(observables):
+        edges = np.unique(np.concatenate([boxes.low[:, k], boxes.high[:, k]]))
+        cells.append(o.low + (o.high - o.low) * edges)
+    if len(cells) == 1:
+        return tuple(cells)
+    while np.prod([len(c) - 1 for c in cells]) > MOST_CELLS // 2:
+        longest = max(range(len(cells)), key=lambda k: len(cells[k]))
+        cells[longest] = np.union1d(cells[longest][::2], cells[longest][-1:])
+    return tuple(at_least(c, FEWEST) for c in cells)
 
 
 def at_least(edges: Array, cells: int) -> Array:
-    """Cut equal cells until there are enough: with too few, a symmetric density seems to gain nothing by a cut."""
-    return np.linspace(edges[0], edges[-1], max(len(edges) - 1, cells) + 1)
+    """Cut cells until there are enough: with too few, a symmetric density seems to gain nothing by a cut."""
+    equal = np.linspace(edges[0], edges[-1], max(len(edges) - 1, cells) + 1)
+    return equal if np.ptp(np.diff(edges)) <= 1e-9 * (edges[-1] - edges[0]) else edges
 
 
 def best_refinement(

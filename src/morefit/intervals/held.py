@@ -10,6 +10,7 @@ import numpy as np
 
 from morefit.backend import Array
 from morefit.errors import FitError
+from morefit.expr import Op, symbols
 from morefit.fit import FitResult, fit
 from morefit.fit.minuit import try_minuit
 from morefit.fit.newton import Sets, minimise
@@ -27,9 +28,12 @@ LARGEST_LAUNCH = 2e8
 
 
 def best_fit(what: str, likelihood: AnyLikelihood, best: FitResult | None) -> FitResult:
-    """Return the fit to start from: that given, or one made now, which must be valid."""
+    """Return the fit to start from: that given, or one made now, which must be valid.
+
+    Parameters that data without events say nothing of stay where they start.
+    """
     if best is None:
-        best = fit(likelihood)
+        best = fit(likelihood, fixed=unseen(likelihood))
         if not best.valid:
             raise FitError(
                 f"{what}: the fit to start from is not valid ({'; '.join(best.reasons)}); pass a better one as best"
@@ -38,6 +42,18 @@ def best_fit(what: str, likelihood: AnyLikelihood, best: FitResult | None) -> Fi
     if set(best.names) != names or not set(best.floating) <= {p.name for p in likelihood.parameters}:
         raise FitError(f"{what}: best must be a fit of this likelihood, got one of {', '.join(best.names)}")
     return refined(likelihood, best)
+
+
+def unseen(likelihood: AnyLikelihood) -> list[str]:
+    """Return the floating parameters that only events would tell of, where there are none."""
+    seen: set[str] = set()
+    for part in likelihood.parts:
+        if part.events:
+            seen.update(p.name for p in part.all_parameters)
+        expected = part.model.expected_events()
+        terms = (*part.constraints, *([] if expected is None else [expected]))
+        seen.update(s.name for term in terms for s in symbols(Op.SCALAR, term))
+    return [p.name for p in likelihood.parameters if p.name not in seen]
 
 
 def refined(likelihood: AnyLikelihood, best: FitResult) -> FitResult:
@@ -52,6 +68,10 @@ def refined(likelihood: AnyLikelihood, best: FitResult) -> FitResult:
 
 def check_floating(what: str, best: FitResult, *names: str) -> None:
     wrong = [n for n in names if n not in best.floating]
+    if wrong and not best.events and wrong[0] in best.names:
+        raise FitError(
+            f"{what}: needs floating parameters that the data tell of, got '{wrong[0]}' and no events"
+        )
     if wrong:
         listed = ", ".join(f"'{n}': {suggest(n, best.floating)}" for n in wrong)
         raise FitError(f"{what}: needs floating parameters, got {listed}")
@@ -92,6 +112,7 @@ class Held:
         self.rest = tuple(n for n in best.floating if n not in names)
         self.columns = [places[n] for n in self.rest]
         self.rows = [rows[n] for n in self.rest]
+        self.starts = {p.name: p.start for p in likelihood.all_parameters}
         self.limits = np.array([best.limits[n] for n in self.rest]).reshape(-1, 2)
         self.full = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(points), 1))
         self.full[:, [places[n] for n in names]] = points
@@ -107,6 +128,9 @@ class Held:
             return
         self.attempt(everyone, self.predicted())
         self.attempt(self.failed, self.others[self.failed])
+        # a yield that is zero in the best fit may have to make up for one that is held at zero
+        starts = np.clip([self.starts[n] for n in self.rest], *self.limits.T)
+        self.attempt(self.failed, np.tile(starts, (len(self.failed), 1)))
         while len(self.failed) and self.valid.any():
             before = len(self.failed)
             self.attempt(self.failed, self.others[self.nearest(self.failed)])

@@ -68,6 +68,8 @@ def toy_study(
     task = Task(model, fitted, truth, begin, chosen, place, statistic)
     task.ensemble()  # complains here, not on a worker
     study = Study(task, sizes, target)
+    if target is not None:
+        study.facts  # noqa: B018  so does this
     if found is not None:
         study.resume(found)
     pace = study.pace(executor) if block is None else Pace(at_least("block", whole("block", block), 1), True)

@@ -22,7 +22,7 @@ from morefit.target import complete_file
 from morefit.toys.printed import LEVELS, Compared, Report, Row, as_html, as_text
 from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
 
-HOW = ("newton", "newton, another start", "minuit", "failed")
+HOW = ("newton", "newton, another start", "minuit", "failed", "undetermined")
 FORMAT = "morefit toy results"
 VERSION = 1
 ARRAYS = ("values", "errors", "nll", "edm", "valid", "how", "events")

@@ -1,0 +1,56 @@
+"""Densities written as plain formulas: integrals, their derivatives, samples and fits, near the start values and far away."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import morefit as mf
+from tolerances import WRITTEN_GRADIENT, WRITTEN_HESSIAN, WRITTEN_VALUE
+from written_densities import ROWS
+
+FILE = Path(__file__).parents[1] / "reference" / "written_densities.json"
+REFERENCE = json.loads(FILE.read_text())
+PLACES = ["start", "far"]
+
+
+def reference(name, which, place):
+    """Return events, and value, gradient and Hessian of the sum of ln f and of ln of the integral."""
+    entry = REFERENCE[f"{name}/{which}/{place}"]
+    events = {n: np.array(c) for n, c in entry["events"].items()}
+    return events, *([np.array(part) for part in entry[key]] for key in ("sum", "integral"))
+
+
+def in_order(row, parameters):
+    """Return where the parameters of a likelihood stand in a row."""
+    return [row.floating.index(p.name) for p in parameters]
+
+
+def scales(sums, integral, count):
+    """Return how far each parameter must go to matter, from the parts of the Hessian before they cancel."""
+    if len(sums) < 3:  # no Hessian: from the slopes
+        return 1 / np.maximum(np.abs(sums[1]), np.abs(count * integral[1]))
+    return 1 / np.sqrt(np.maximum(np.abs(np.diag(sums[2])), np.abs(count * np.diag(integral[2]))))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("which", ["full", "part"])
+@pytest.mark.parametrize("name", ROWS)
+def test_likelihood_and_derivatives_are_those_of_the_reference(name, which, place):
+    row = ROWS[name]
+    events, sums, integral = reference(name, which, place)
+    count = len(events["x"])
+    nll = mf.Likelihood(row.model(which), events)
+    order = in_order(row, nll.parameters)
+    values = row.point(place)
+    point = np.array([values[p.name] for p in nll.parameters])
+    expected = [count * i - s for s, i in zip(sums, integral, strict=True)]
+    assert abs(nll.value(point) - expected[0][0]) <= WRITTEN_VALUE * count
+    step = scales(sums, integral, count)[order]
+    slopes = np.abs(step * count * integral[1][order])
+    off = np.abs(nll.gradient(point) - expected[1][order]) * step
+    assert np.all(off <= WRITTEN_GRADIENT * np.maximum(1, slopes)), off
+    if row.order > 1:
+        off = np.abs(nll.hessian(point) - expected[2][np.ix_(order, order)]) * np.outer(step, step)
+        assert np.all(off <= WRITTEN_HESSIAN), off
