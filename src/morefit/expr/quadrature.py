@@ -29,6 +29,7 @@ POWERS = (
 )  # of the map that takes an integrable singularity away from the low end of an axis
 ROUNDING = 1e-10  # relative to the integral: a change that is less, and does not shrink with the box, may be rounding
 UNRESOLVED = 1e-13  # of an axis: closer to an end than this, rounding may show
+SINGULAR_END = 1e-6  # of an axis
 NARROWEST = 1e-13  # of an axis: a box that is not cut any further
 DEPTH = 20  # halvings around a place where a narrow peak may hide
 MAX_PLACES = 24  # at which peaks are looked for
@@ -296,7 +297,8 @@ def to_cube(domain: Domain, places: Array, power: int) -> Array:
     powers = np.array([1 / power if a.singular else 1.0 for a in domain.axes])
     with np.errstate(invalid="ignore"):
         unit = (places - low) / (high - low)
-        inside = np.all((unit >= 0) & (unit <= 1), axis=1)
+        ends = np.array([SINGULAR_END if axis.singular else 0.0 for axis in domain.axes])  # powers look there
+        inside = np.all((unit >= ends) & (unit <= 1), axis=1)
     cube = np.round(unit[inside] ** powers, 12)
     _, first = np.unique(cube, axis=0, return_index=True)
     return np.asarray(cube[np.sort(first)])  # the likeliest first

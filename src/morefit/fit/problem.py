@@ -18,7 +18,7 @@ from morefit.errors import DataError, FitError
 from morefit.fit.diagnosis import missing_derivatives
 from morefit.likelihood import AnyLikelihood, Evaluation, Likelihood
 from morefit.model import Parameter, Pdf
-from morefit.model.naming import check_limits
+from morefit.model.naming import check_limits, check_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +122,15 @@ def make_problem(
     check_mapping("limits", limits)
     held = held_values(fixed)
     check_names(parameters, [*start, *held, *limits])
-    values = {p.name: number(p.name, "start", start.get(p.name, p.start)) for p in parameters}
-    values |= {name: number(name, "fixed value", v) for name, v in held.items() if v is not None}
+    values = {
+        p.name: check_number("parameter", p.name, "start", start.get(p.name, p.start), FitError)
+        for p in parameters
+    }
+    values |= {
+        name: check_number("parameter", name, "fixed value", v, FitError)
+        for name, v in held.items()
+        if v is not None
+    }
     ranges = {p.name: check_limits(p.name, limits.get(p.name, (p.low, p.high)), FitError) for p in parameters}
     floating = [p.name for p in parameters if not p.fixed and p.name not in held]
     if not floating:
@@ -153,13 +160,6 @@ def held_values(fixed: Mapping[str, float] | Iterable[str]) -> dict[str, float |
     if not all(isinstance(name, str) for name in names):
         raise FitError(f"fit: fixed must be names of parameters, or map them to values, got {fixed!r}")
     return dict.fromkeys(names)
-
-
-def number(name: str, what: str, given: Any) -> float:
-    try:
-        return float(given)
-    except (TypeError, ValueError):
-        raise FitError(f"parameter '{name}': {what} must be a number, got {given!r}") from None
 
 
 def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:
