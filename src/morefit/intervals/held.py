@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf, isfinite, nan
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from morefit.fit.replicas import GOAL
 from morefit.fit.result import suggest
 from morefit.likelihood import AnyLikelihood, Evaluation
 from morefit.progress import Bar
+from morefit.validate import as_number, whole_number
 
 LOWER = 10 * GOAL  # than the best fit: a point so much lower is the better minimum
 # Events times sets at once, about a second: Ctrl-C is heard and the bar moves in between.
@@ -29,6 +31,11 @@ def best_fit(what: str, likelihood: AnyLikelihood, best: FitResult | None) -> Fi
 
     Parameters that data without events say nothing of stay where they start.
     """
+    if not isinstance(likelihood, AnyLikelihood):
+        rule = "takes a likelihood, as in mf.Likelihood(model, data)"
+        raise FitError(f"{what}: {rule}, got {type(likelihood).__name__}")
+    if not (best is None or isinstance(best, FitResult)):
+        raise FitError(f"{what}: best must be what mf.fit returns, got {best!r}")
     if best is None:
         best = fit(likelihood, fixed=unseen(likelihood))
         if not best.valid:
@@ -66,9 +73,11 @@ def refined(likelihood: AnyLikelihood, best: FitResult) -> FitResult:
 def check_floating(what: str, best: FitResult, *names: str) -> None:
     wrong = [n for n in names if n not in best.floating]
     if wrong and not best.events and wrong[0] in best.names:
-        raise FitError(f"{what}: needs floating parameters that the data tell of, got '{wrong[0]}' and no events")
+        raise FitError(
+            f"{what}: needs floating parameters that the data tell of, got '{wrong[0]}' and no events"
+        )
     if wrong:
-        listed = ", ".join(f"'{n}': {suggest(n, best.floating)}" for n in wrong)
+        listed = ", ".join(f"{n!r}: {suggest(n, best.floating)}" for n in wrong)
         raise FitError(f"{what}: needs floating parameters, got {listed}")
     if len(set(names)) < len(names):
         raise FitError(f"{what}: needs two different parameters, got '{names[0]}' twice")
@@ -83,8 +92,7 @@ def check_points(what: str, best: FitResult, name: str, points: Array) -> None:
 
 def span(what: str, best: FitResult, name: str, width: float, size: int) -> Array:
     """Return values around the best one, so many errors to each side, inside the limits."""
-    if size < 2:
-        raise FitError(f"{what}: size must be at least 2, got {size}")
+    size = whole_number(f"{what}: size", size, 2, FitError)
     value, error = best.values[name], best.errors[name]
     if not (isfinite(error) and error > 0):
         raise FitError(
@@ -92,6 +100,15 @@ def span(what: str, best: FitResult, name: str, width: float, size: int) -> Arra
         )
     low, high = best.limits[name]
     return np.linspace(max(value - width * error, low), min(value + width * error, high), size)
+
+
+def spaced(what: str, bounds: Any, size: int) -> Array:
+    """Return so many values from one bound to the other."""
+    size = whole_number(f"{what}: size", size, 2, FitError)
+    ends = [as_number(end) for end in bounds] if isinstance(bounds, Sequence | np.ndarray) else []
+    if len(ends) == 2 and ends[0] is not None and ends[1] is not None and -inf < ends[0] < ends[1] < inf:
+        return np.linspace(ends[0], ends[1], size)
+    raise FitError(f"{what}: bounds must be two numbers, (low, high), got {bounds!r}")
 
 
 class Held:

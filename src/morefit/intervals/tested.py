@@ -68,7 +68,9 @@ class Tested:
     def ratios(self, point: int, tell: Tell) -> Outcome:
         """Return t = 2 (nll with the parameter held - nll) of every toy."""
         if self.events is None and expected_events(self.model, self.truths[point]) == 0:
-            return Outcome(np.zeros(self.toys, np.float32))  # no toy has events, and the truth fits all of them
+            return Outcome(
+                np.zeros(self.toys, np.float32)
+            )  # no toy has events, and the truth fits all of them
         return Point(self, point).ratios(tell)
 
     def estimates(self, point: int, tell: Tell) -> Outcome:
