@@ -43,7 +43,7 @@ def check_level(what: str, level: Any) -> float:
     number = as_number(level)
     if number is None or not 0 < number < 1:
         percent = (
-            f"; write {number / 100:g} for {number:g} %" if number is not None and 1 < number < 100 else ""
+            f"; write {number / 100:g} for {number:g} %" if number is not None and 50 <= number < 100 else ""
         )
         raise DataError(f"{what}: level must lie between 0 and 1, got {level!r}{percent}")
     return number
