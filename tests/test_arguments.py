@@ -87,7 +87,7 @@ CALLS = {
         "best": [1, "best"], "backend": NO_BACKENDS,
     }),
     "neyman_belt": (some(neyman_belt, model=MODEL, name="mu", values=[0.1], events=5, toys=2, seed=1, progress=False), {
-        "model": NO_MODELS, "name": NO_NAMES, "values": NO_LISTS, "events": [*NO_WHOLE_NUMBERS, -1], "others": NO_VALUES,
+        "model": NO_MODELS, "name": NO_NAMES, "values": NO_LISTS, "events": [*NO_WHOLE_NUMBERS, -1], "others": [*NO_VALUES, {"mu": 0.2}],
         "estimator": [1, "mean"], "toys": [*NO_WHOLE_NUMBERS, 0], "level": [*NO_LEVELS, None], "seed": NO_SEEDS,
     }),
     "interval of a belt": (lambda **options: belt().interval(**({"observed": 0.1} | options)), {
@@ -129,7 +129,7 @@ CALLS = {
         "observables": [1, "x", [], ["x"], [X, X], MODEL], "weights": ["w", 1.0, [1.0, 2.0], ["a"], [NAN], [[1.0]], {"w": 1}],
     }),
     "cut": (some(mf.Dataset.cut, source={"x": [0.1]}, observables=X), {"observables": [1, None, "x", []]}),
-    "files": (some(mf.read, path="nowhere.npz", observables=X), {"path": [3, None, [], [3], b"a.npz", {"a": 1}], "observables": [1, None]}),
+    "files": (some(mf.read, path="nowhere.npz", observables=X), {"path": [3, None, [], [3], b"a.npz", {"a": 1}], "observables": [1, None], "weight": [3, ["w"]]}),
 }  # fmt: skip
 
 CASES = [
@@ -210,3 +210,15 @@ def test_a_model_and_a_likelihood_are_told_apart():
         mf.fit_many(MODEL, DATA)
     with pytest.raises(mf.DataError, match="files: must be named by paths or patterns, got 3"):
         mf.read(3, X)
+
+
+def test_a_belt_is_not_told_twice_where_it_is():
+    with pytest.raises(
+        mf.ModelError, match="others must be other parameters than 'mu', whose values are tested"
+    ):
+        neyman_belt(MODEL, "mu", [0.1], events=5, others={"mu": 0.2})
+
+
+def test_weights_of_files_are_a_column():
+    with pytest.raises(mf.DataError, match=r"weights: must be the name of a column, got \['w'\]"):
+        mf.read("nowhere.npz", X, weight=["w"])
