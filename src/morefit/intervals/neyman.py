@@ -260,12 +260,12 @@ def neyman_belt(
         raise ModelError(f"neyman_belt: the estimator must be a function of a dataset, got {estimator!r}")
     check_model(model)
     truth = all_values(model, others)
-    if name in truth and name in (others or {}):
+    points = number_list("neyman_belt: values", values)
+    parameter = tested_parameter(model, name, points)
+    if name in (others or {}):
         raise ModelError(
             f"neyman_belt: others must be other parameters than '{name}', whose values are tested"
         )
-    points = number_list("neyman_belt: values", values)
-    parameter = tested_parameter(model, name, points)
     if events is None and model.expected_events() is None:
         raise ModelError(
             "neyman_belt: events is missing; the model predicts no number, as one with yields would"
