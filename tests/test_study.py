@@ -590,7 +590,7 @@ def test_nothing_is_shown_elsewhere(capsys):
             "parameter 'sigmo': not in the model, but in values; did you mean 'sigma'?",
         ),
         ({"start": {"nu": 1.0}}, "parameter 'nu': not in the model, but in start; there are 'mu', 'sigma'"),
-        ({"values": {"mu": np.nan}}, "parameter 'mu': values must be finite, got nan"),
+        ({"values": {"mu": np.nan}}, "parameter 'mu': values must be a finite number, got nan"),
         ({"start": {"mu": 2.0}}, r"parameter 'mu': start must lie in \[-1.0, 1.0\], got 2.0"),
         ({"seed": -1}, "seed: must be a whole number from 0"),
         ({"block": 0}, "block must be at least 1, got 0"),

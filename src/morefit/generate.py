@@ -31,6 +31,7 @@ from morefit.pipeline import Columns, Compiled, Settings, compile_sampler, compi
 from morefit.render.sample import MOST_DRAWS, UNIFORM, XOSHIRO
 from morefit.rewrite.simplify import normalise
 from morefit.sampling import MARGIN, Numbers, Recipe, recipe
+from morefit.validate import numbers_by_name
 
 REPAIRS = 6  # times the margin of an envelope may be doubled
 FAR = 9.0  # standard deviations from the mean, and some: less likely than the last of 53 bits
@@ -165,13 +166,15 @@ def draw_on_host(compiled: Compiled, size: int, source: Source, found: Recipe) -
 
 def all_values(model: Pdf, values: Mapping[str, float] | None) -> dict[str, float]:
     """Complete given values by the start values of the parameters."""
+    check_model(model)
     known = {p.name: p.start for p in model.parameters}
-    strangers = [name for name in values or {} if name not in known]
+    given = numbers_by_name("values", values)
+    strangers = [name for name in given if name not in known]
     if strangers:
         near = difflib.get_close_matches(strangers[0], known, 1, 0.5)
         hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(known) or 'none'}"
         raise ModelError(f"model: has no parameter {', '.join(map(repr, strangers))}; {hint}")
-    return known | {name: float(v) for name, v in (values or {}).items()}
+    return known | given
 
 
 def poisson_sizes(mean: float, count: int, seed: int, first_toy: int = 0) -> Sizes:
@@ -293,5 +296,5 @@ def check_seed(seed: int) -> int:
     except TypeError:
         whole = -1
     if not 0 <= whole < 1 << 64:
-        raise ModelError(f"seed: must be a whole number from 0 to 2**64 - 1, got {seed}")
+        raise ModelError(f"seed: must be a whole number from 0 to 2**64 - 1, got {seed!r}")
     return whole

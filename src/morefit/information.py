@@ -24,6 +24,7 @@ from morefit.likelihood import Likelihood, triangle
 from morefit.model import Observable, Pdf, Product
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, compile_values
+from morefit.validate import as_number, finite_number
 
 MOST_DIMENSIONS = 4  # of a factor
 POINTS = 16  # nodes of a box in each dimension
@@ -102,8 +103,8 @@ def fisher_information(
     start values unless given. It is integrated over boxes by compiled sums over their nodes; boxes are cut until the
     ``tolerance`` is met, in units of the square roots of the diagonal, or too many nodes are spent.
     """
-    if not tolerance > 0:
-        raise ModelError(f"fisher information: tolerance must be positive, got {tolerance}")
+    if not (as_number(tolerance) or 0.0) > 0:
+        raise ModelError(f"fisher information: tolerance must be positive, got {tolerance!r}")
     check_model(model)
     known = all_values(model, values)
     names = tuple(p.name for p in model.parameters if not p.fixed)
@@ -125,7 +126,7 @@ def number_of_events(model: Pdf, events: float | None, values: Mapping[str, floa
     if expected is None:
         if events is None:
             raise ModelError("fisher information: say how many events; the model predicts no number")
-        count = float(events)
+        count = finite_number("fisher information: the number of events", events, ModelError)
     elif events is not None:
         raise ModelError(
             f"fisher information: the model predicts the number of events, got events={events}; change its yields"

@@ -25,12 +25,12 @@ def choose_backend(backend: str | Backend, events: int = 0) -> Backend:
 
     'auto' is the CPU, unless there is a GPU with double precision and so many events (once for each fit) are worth it.
     """
-    if not isinstance(backend, str):
+    if not isinstance(backend, str) and hasattr(backend, "compile"):
         return backend
     if backend == "auto":
         picked = picked_device() if events >= WORTH_A_GPU else None
         return Cpu() if picked is None else OpenCL(picked.platform, picked.device)
     if backend not in NAMED:
         known = ", ".join(map(repr, ("auto", *NAMED)))
-        raise BackendError(f"backend '{backend}': not known; use one of {known}")
+        raise BackendError(f"backend {backend!r}: not known; use one of {known}")
     return NAMED[backend]()

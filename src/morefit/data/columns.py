@@ -84,7 +84,8 @@ def is_ranged(thing: object) -> TypeGuard[Ranged]:
 
 def listed(observables: Ranged | Iterable[Ranged]) -> list[Ranged]:
     """Return the observables as a list; complain about what has no name or range, or comes twice."""
-    ranges = [observables] if is_ranged(observables) else list(cast(Iterable[Ranged], observables))
+    several = isinstance(observables, Iterable) and not is_ranged(observables)
+    ranges = list(observables) if several else [cast(Ranged, observables)]  # type: ignore[arg-type]
     complain([f"an observable needs a name and a range, got {o!r}" for o in ranges if not is_ranged(o)])
     names = [o.name for o in ranges]
     complain([f"observable '{name}': given twice" for name in dict.fromkeys(names) if names.count(name) > 1])

@@ -61,8 +61,9 @@ class Dataset:
         weights: ArrayLike | str | None = None,
     ) -> None:
         ranges = None if observables is None else listed(observables)
-        copies = not isinstance(source, Dataset)  # which never changes
-        draft = read_source(source, ranges, own_weights(source, weights), copies=copies)
+        columns = source.columns if isinstance(source, Dataset) else source
+        copies = columns is source  # a dataset never changes
+        draft = read_source(columns, ranges, own_weights(source, weights), copies=copies)
         for name in draft.columns:
             draft.problems += not_finite(draft.label(name), draft.columns[name], draft.masked[name], "events")
         if ranges is not None:

@@ -65,6 +65,8 @@ def read(
 
     What was left out is in the dataset's ``report``, file by file.
     """
+    if not (weight is None or isinstance(weight, str)):
+        raise DataError(f"weights: must be the name of a column, got {weight!r}")
     wanted = Wanted(tuple(listed(observables)), None if cut is None else condition(cut), weight)
     complain(
         [f"weights: column '{weight}' is an observable; name another column"] * (weight in wanted.kept[:-1])

@@ -77,7 +77,8 @@ def raw_columns(source: object, ranges: Sequence[Ranged] | None) -> dict[Any, ob
     try:
         if isinstance(source, str | bytes | PathLike):
             raise DataError(f"must be {KINDS}, got {source!r}; read files with mf.read(path, observables)")
-        refuse(source)
+        if not isinstance(source, Mapping | np.ndarray):
+            refuse(source)
         named = named_columns(source)
         return array_columns(to_array(source), ranges) if named is None else named
     except DataError as error:
@@ -104,7 +105,7 @@ def refuse(source: object) -> None:
     kind = type(source).__name__
     if isinstance(source, Histogram | RootHistogram) or is_numpy_histogram(source):
         raise DataError(f"a histogram holds no events, got one of type {kind}; {NO_EVENTS}")
-    if isinstance(source, LazyFrame) and not isinstance(source, Mapping):
+    if isinstance(source, LazyFrame):
         raise DataError(f"got a query of type {kind} that was not run yet; give what its collect() returns")
     if isinstance(source, Iterator | Set):
         raise DataError(f"must have an order and a length, got one of type {kind}; make a list of it")

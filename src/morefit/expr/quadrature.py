@@ -267,6 +267,8 @@ def check_ends(measure: Measure, adapted: Adapted, tolerance: float, most: int) 
     other = refine(
         measure, Boxes.first(domain, 2 * adapted.boxes.power, points=adapted.boxes.points), tolerance, most
     )
+    if not other.error < np.inf:  # its points are too close to the end
+        return adapted
     difference = float(np.max(np.abs(other.totals - adapted.totals) / sizes))
     return Adapted(adapted.boxes, max(adapted.error, difference), adapted.totals)
 

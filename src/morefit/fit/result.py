@@ -252,10 +252,10 @@ class Column:
     numeric: bool = True
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
+def suggest(name: object, known: Iterable[str]) -> str:
     """Propose the known name nearest to a wrong one, or list what there is."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(str(name), names, n=1)
     return f"did you mean '{near[0]}'?" if near else f"there are {', '.join(map(repr, names)) or 'none'}"
 
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import floor, inf, isfinite, sqrt
+from math import floor, inf, sqrt
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.backend import Array
-from morefit.errors import DataError
 from morefit.fit.ensemble import GOAL
 from morefit.fit.result import Column, floats, text_table
 from morefit.frozen import freeze, rebuilt
-from morefit.intervals.classic import check_level
 from morefit.intervals.crossing import Region, hull, regions
 from morefit.intervals.order import ROUNDING, order_statistic
 from morefit.intervals.record import Layout, load_record, pair, save_record
 from morefit.study.facts import Facts
+from morefit.validate import check_level, finite_number
 
 KIND = "morefit neyman belt"
 SAME = 2 * sqrt(2 * GOAL)  # errors: two fits of the same events may stop so far from each other
@@ -90,8 +89,7 @@ class NeymanBelt:
 
     def regions(self, observed: float, level: float | None = None) -> list[Region]:
         """Return all intervals of true values whose belt holds an estimate; there may be none."""
-        if not isfinite(observed):
-            raise DataError(f"neyman_belt: the estimate observed must be finite, got {observed}")
+        observed = finite_number("neyman_belt: the estimate observed", observed)
         from scipy.special import ndtri  # type: ignore[import-untyped]  # slow, and only intervals need it
 
         tail, toys = 0.5 * (1 - self.checked(level)), self.toys
@@ -127,10 +125,7 @@ class NeymanBelt:
         return hull(self.regions(observed, level))
 
     def checked(self, level: float | None) -> float:
-        if level is None:
-            return self.level
-        check_level("neyman_belt", level)
-        return level
+        return self.level if level is None else check_level("neyman_belt", level)
 
     def save(self, path: str | Path, facts: Facts | None = None) -> None:
         """Write everything to one npz file with a header in JSON; it appears complete or not at all."""

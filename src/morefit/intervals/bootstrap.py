@@ -8,7 +8,7 @@ from math import nan, sqrt
 import numpy as np
 
 from morefit.backend import Array
-from morefit.errors import DataError, FitError
+from morefit.errors import FitError
 from morefit.fit import FitResult
 from morefit.fit.minuit import try_minuit
 from morefit.fit.newton import Flags
@@ -16,12 +16,13 @@ from morefit.fit.replicas import Replicas
 from morefit.fit.result import Column, suggest, text_table
 from morefit.fit.rounding import round_pdg
 from morefit.frozen import freeze, rebuilt
+from morefit.generate import check_seed
 from morefit.generators import stream_key
-from morefit.intervals.classic import check_level
 from morefit.intervals.held import best_fit
 from morefit.likelihood import AnyLikelihood
 from morefit.limits import check_memory
 from morefit.progress import Bar
+from morefit.validate import check_level, whole_number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,13 +109,10 @@ def bootstrap(
     Replica r with a seed has the same weights on every machine, however many replicas there are. ``best`` is as
     for ``profile``; every replica starts from it.
     """
-    if replicas < 1:
-        raise DataError(f"bootstrap: replicas must be at least 1, got {replicas}")
+    replicas, seed = whole_number("bootstrap: replicas", replicas, 1), check_seed(seed)
     check_memory(
         f"bootstrap: results of {replicas:.6g} replicas", 8.0 * replicas * (len(likelihood.parameters) + 2)
     )
-    if not 0 <= seed < 2**64:
-        raise DataError(f"bootstrap: seed must be a whole number in [0, 2**64), got {seed}")
     best = best_fit("bootstrap", likelihood, best)
     with Bar("bootstrap", replicas, progress) as bar:
         stream = stream_key(seed, "bootstrap")

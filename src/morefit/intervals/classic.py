@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import erf, inf, isfinite, sqrt
+from math import erf, inf, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from morefit.backend import Array
 from morefit.errors import DataError
 from morefit.fit.newton import Flags
+from morefit.validate import as_number, check_level, finite_number, whole_number
 
 HALVINGS = 60
 LENGTHEN = 2.0  # of background, in which an upper end is looked for that is higher than the own one
@@ -32,13 +33,12 @@ def feldman_cousins_poisson(
     as in the published tables.
     """
     check_level("feldman_cousins_poisson", level)
-    if n != int(n) or n < 0:
-        raise DataError(f"feldman_cousins_poisson: n must be a whole number from 0, got {n}")
-    if not (background >= 0 and isfinite(background)):
-        raise DataError(f"feldman_cousins_poisson: background must be at least 0, got {background}")
-    low = lower_end(int(n), float(background), level)
+    n = whole_number("feldman_cousins_poisson: n", n)
+    known = as_number(background)
+    if known is None or not 0 <= known < inf:
+        raise DataError(f"feldman_cousins_poisson: background must be at least 0, got {background!r}")
     find = longest_upper_end if non_increasing else single_upper_end
-    return low, find(int(n), float(background), level)
+    return lower_end(n, known, level), find(n, known, level)
 
 
 def feldman_cousins_gaussian(x: float, level: float = 0.9, low: float = 0.0) -> tuple[float, float]:
@@ -48,8 +48,7 @@ def feldman_cousins_gaussian(x: float, level: float = 0.9, low: float = 0.0) -> 
     lie between it and the point of equal ratio on the other side of the mean.
     """
     check_level("feldman_cousins_gaussian", level)
-    if not (isfinite(x) and isfinite(low)):
-        raise DataError(f"feldman_cousins_gaussian: x and low must be finite, got {x} and {low}")
+    x, low = (finite_number(f"feldman_cousins_gaussian: {n}", v) for n, v in (("x", x), ("low", low)))
     y = x - low
     z = two_sided(level)
     bottom = 0.0
@@ -193,11 +192,6 @@ def lower_end(n: int, background: float, level: float) -> float:
     if not len(accepting):  # only from the last swap on, where no count comes before n
         return max(float(ends[-1]) - background, 0.0)
     return float(pieces.pick((accepting[:1],)).boundary(level, upper=False)[0]) - background
-
-
-def check_level(what: str, level: float) -> None:
-    if not 0 < level < 1:
-        raise DataError(f"{what}: level must lie between 0 and 1, got {level}")
 
 
 def two_sided(level: float) -> float:

@@ -13,11 +13,11 @@ from morefit.errors import DataError, FitError
 from morefit.fit import FitResult
 from morefit.fit.newton import Flags
 from morefit.frozen import freeze, rebuilt
-from morefit.intervals.classic import check_level
-from morefit.intervals.held import BYTES_OF_POINT, Held, best_fit, check_floating, check_points, span
+from morefit.intervals.held import BYTES_OF_POINT, Held, best_fit, check_floating, check_points, spaced, span
 from morefit.likelihood import AnyLikelihood
 from morefit.limits import check_memory
 from morefit.progress import Bar
+from morefit.validate import check_level
 
 MARGIN = 1.25  # how far a contour's grid goes beyond the outermost level of a parabola
 
@@ -165,10 +165,9 @@ def contour(
     ``levels`` are probabilities of regions in two dimensions; the grid holds the outermost one if the nll is
     about a parabola, unless ``bounds`` of x and of y are given. ``best`` is as for ``profile``.
     """
+    levels = [check_level("contour", level) for level in np.atleast_1d(np.asarray(levels, object))]
     if not levels:
         raise DataError("contour: needs at least one level, got none")
-    for level in levels:
-        check_level("contour", level)
     best = best_fit("contour", likelihood, best)
     check_floating("contour", best, x, y)
     axes = [axis(best, name, k, max(levels), bounds, size) for k, name in enumerate((x, y))]
@@ -192,11 +191,11 @@ def axis(
     check_memory(f"contour: a grid of {size:.6g} x {size:.6g} points", BYTES_OF_POINT * float(size) ** 2)
     if bounds is None:
         points = span("contour", best, name, MARGIN * sqrt(-2 * log(1 - level)), size)
-    elif size < 2 or not bounds[k][0] < bounds[k][1]:
+    elif not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
         raise FitError(
-            f"contour: needs bounds ((low, high), (low, high)) and a size of at least 2, got {bounds}"
+            f"contour: bounds must be those of x and of y, ((low, high), (low, high)), got {bounds!r}"
         )
     else:
-        points = np.linspace(*bounds[k], size)
+        points = spaced("contour", bounds[k], size)
     check_points("contour", best, name, points)
     return points

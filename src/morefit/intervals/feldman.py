@@ -16,12 +16,13 @@ from morefit.backend import Array
 from morefit.fit.newton import Flags
 from morefit.fit.result import Column, duration, floats, text_table, words
 from morefit.frozen import freeze, rebuilt
-from morefit.intervals.classic import check_level, two_sided
+from morefit.intervals.classic import two_sided
 from morefit.intervals.crossing import Region, hull, regions
 from morefit.intervals.order import ROUNDING, Unknown, order_statistic
 from morefit.intervals.record import Layout, load_record, pair, save_record
 from morefit.intervals.tested import TIE
 from morefit.study.facts import Facts
+from morefit.validate import check_level
 
 KIND = "morefit feldman-cousins"
 LAYOUT = Layout(
@@ -158,10 +159,7 @@ class FeldmanCousins:
         return hull(self.regions(level, failed=failed))
 
     def checked(self, level: float | None) -> float:
-        if level is None:
-            return self.level
-        check_level("feldman_cousins", level)
-        return level
+        return self.level if level is None else check_level("feldman_cousins", level)
 
     def save(self, path: str | Path, facts: Facts | None = None) -> None:
         """Write everything to one npz file with a header in JSON; it appears complete or not at all."""

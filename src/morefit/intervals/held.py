@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf, isfinite, nan
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from morefit.fit.result import suggest
 from morefit.likelihood import AnyLikelihood, Evaluation
 from morefit.limits import check_memory
 from morefit.progress import Bar
+from morefit.validate import as_number, whole_number
 
 BYTES_OF_POINT = 200.0  # of a scan: values of all parameters, and what the minimiser needs
 
@@ -32,6 +34,11 @@ def best_fit(what: str, likelihood: AnyLikelihood, best: FitResult | None) -> Fi
 
     Parameters that data without events say nothing of stay where they start.
     """
+    if not isinstance(likelihood, AnyLikelihood):
+        rule = "takes a likelihood, as in mf.Likelihood(model, data)"
+        raise FitError(f"{what}: {rule}, got {type(likelihood).__name__}")
+    if not (best is None or isinstance(best, FitResult)):
+        raise FitError(f"{what}: best must be what mf.fit returns, got {best!r}")
     if best is None:
         best = fit(likelihood, fixed=unseen(likelihood))
         if not best.valid:
@@ -73,7 +80,7 @@ def check_floating(what: str, best: FitResult, *names: str) -> None:
             f"{what}: needs floating parameters that the data tell of, got '{wrong[0]}' and no events"
         )
     if wrong:
-        listed = ", ".join(f"'{n}': {suggest(n, best.floating)}" for n in wrong)
+        listed = ", ".join(f"{n!r}: {suggest(n, best.floating)}" for n in wrong)
         raise FitError(f"{what}: needs floating parameters, got {listed}")
     if len(set(names)) < len(names):
         raise FitError(f"{what}: needs two different parameters, got '{names[0]}' twice")
@@ -88,8 +95,7 @@ def check_points(what: str, best: FitResult, name: str, points: Array) -> None:
 
 def span(what: str, best: FitResult, name: str, width: float, size: int) -> Array:
     """Return values around the best one, so many errors to each side, inside the limits."""
-    if size < 2:
-        raise FitError(f"{what}: size must be at least 2, got {size}")
+    size = whole_number(f"{what}: size", size, 2, FitError)
     check_memory(f"{what}: {size:.6g} points", BYTES_OF_POINT * float(size))
     value, error = best.values[name], best.errors[name]
     if not (isfinite(error) and error > 0):
@@ -98,6 +104,16 @@ def span(what: str, best: FitResult, name: str, width: float, size: int) -> Arra
         )
     low, high = best.limits[name]
     return np.linspace(max(value - width * error, low), min(value + width * error, high), size)
+
+
+def spaced(what: str, bounds: Any, size: int) -> Array:
+    """Return so many values from one bound to the other."""
+    size = whole_number(f"{what}: size", size, 2, FitError)
+    check_memory(f"{what}: {size:.6g} points", BYTES_OF_POINT * float(size))
+    ends = [as_number(end) for end in bounds] if isinstance(bounds, Sequence | np.ndarray) else []
+    if len(ends) == 2 and ends[0] is not None and ends[1] is not None and -inf < ends[0] < ends[1] < inf:
+        return np.linspace(ends[0], ends[1], size)
+    raise FitError(f"{what}: bounds must be two numbers, (low, high), got {bounds!r}")
 
 
 class Held:

@@ -20,7 +20,6 @@ from morefit.fit.result import suggest
 from morefit.generate import all_values, check_seed, expected_events
 from morefit.intervals.belt import KIND as BELT
 from morefit.intervals.belt import NeymanBelt
-from morefit.intervals.classic import check_level
 from morefit.intervals.feldman import KIND as FELDMAN
 from morefit.intervals.feldman import FeldmanCousins
 from morefit.intervals.held import (
@@ -37,11 +36,13 @@ from morefit.intervals.record import read_record
 from morefit.intervals.tested import Estimator, Outcome, Tested
 from morefit.likelihood import Likelihood
 from morefit.model import Observable, Parameter, Pdf
+from morefit.model.pdf import check_model
 from morefit.progress import Bar
 from morefit.study.facts import Facts, function_facts, versions
 from morefit.study.fingerprint import fingerprint
 from morefit.study.saved import keeps_file
 from morefit.study.workers import DaskClient, choose_place
+from morefit.validate import check_level, number_list, whole_number
 
 TRIED = 256  # events, to see which parameters matter
 
@@ -90,18 +91,18 @@ def feldman_cousins(
     save : a file to keep finished values in. The same call resumes a scan that was stopped, with the same bits.
         Ctrl-C returns what is finished.
     """
-    check_options("feldman_cousins", toys, level)
+    level, toys = check_level("feldman_cousins", level), whole_number("feldman_cousins: toys", toys, 1)
     if nuisance != "plugin":
         raise DataError(f"feldman_cousins: nuisance must be 'plugin', got {nuisance!r}")
     likelihood = Likelihood(model, data, backend=backend)
     if likelihood.weighted:
         raise DataError("feldman_cousins: toys have no weights, so the data must not have any")
     best = best_fit("feldman_cousins", likelihood, best)
-    silent = {name, *unseen(likelihood)}
+    silent = [name, *unseen(likelihood)]
     check_floating(
         "feldman_cousins", best, name, *(p.name for p in likelihood.parameters if p.name not in silent)
     )
-    points = np.unique(np.asarray(values, np.float64))
+    points = number_list("feldman_cousins: values", values)
     check_points("feldman_cousins", best, name, points)
     found = conditional(likelihood, best, name, points, progress)
     target = None if save is None else Path(save)
@@ -117,12 +118,6 @@ def feldman_cousins(
     if header:
         job.resume(header.get("facts") or {}, saved_outcomes(header, arrays, "t", points))
     return collect(job.run(executor, progress))
-
-
-def check_options(what: str, toys: int, level: float) -> None:
-    check_level(what, level)
-    if not (isinstance(toys, int | np.integer) and toys >= 1):
-        raise DataError(f"{what}: toys must be a whole number from 1, got {toys}")
 
 
 def pick_seed(seed: int | None, header: Facts) -> int:
@@ -261,10 +256,18 @@ def neyman_belt(
     others : true values of the other parameters; their start values where it says nothing.
     estimator : called with the dataset of each toy; None is the fitted value of the parameter.
     """
-    check_options("neyman_belt", toys, level)
+    level, toys = check_level("neyman_belt", level), whole_number("neyman_belt: toys", toys, 1)
+    events = None if events is None else whole_number("neyman_belt: events", events)
+    if not (estimator is None or callable(estimator)):
+        raise ModelError(f"neyman_belt: the estimator must be a function of a dataset, got {estimator!r}")
+    check_model(model)
     truth = all_values(model, others)
-    points = np.unique(np.asarray(values, np.float64))
+    points = number_list("neyman_belt: values", values)
     parameter = tested_parameter(model, name, points)
+    if name in (others or {}):
+        raise ModelError(
+            f"neyman_belt: others must be other parameters than '{name}', whose values are tested"
+        )
     if events is None and model.expected_events() is None:
         raise ModelError(
             "neyman_belt: events is missing; the model predicts no number, as one with yields would"
@@ -288,8 +291,8 @@ def neyman_belt(
 def tested_parameter(model: Pdf, name: str, points: Array) -> Parameter:
     """Return the parameter of this name, if it floats and may have these values."""
     floating = {p.name: p for p in model.parameters if not p.fixed}
-    if name not in floating:
-        raise FitError(f"neyman_belt: needs a floating parameter, got '{name}': {suggest(name, floating)}")
+    if not isinstance(name, str) or name not in floating:
+        raise FitError(f"neyman_belt: needs a floating parameter, got {name!r}: {suggest(name, floating)}")
     parameter = floating[name]
     if (
         points.ndim != 1

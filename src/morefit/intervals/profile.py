@@ -14,11 +14,11 @@ from morefit.errors import FitError
 from morefit.fit import FitResult
 from morefit.fit.newton import Flags
 from morefit.frozen import freeze, rebuilt
-from morefit.intervals.classic import bisect, check_level, two_sided
-from morefit.intervals.held import BYTES_OF_POINT, Held, best_fit, check_floating, check_points, span
+from morefit.intervals.classic import bisect, two_sided
+from morefit.intervals.held import Held, best_fit, check_floating, check_points, spaced, span
 from morefit.likelihood import AnyLikelihood
-from morefit.limits import check_memory
 from morefit.progress import Bar
+from morefit.validate import check_level, number_list
 
 WIDTH = 3.0  # standard deviations that a profile spans to each side unless told
 APART = 1e-3  # of the spacing: closer points say nothing new, and spoil an interpolation
@@ -148,10 +148,7 @@ def chosen_values(
     if values is not None:
         if bounds is not None:
             raise FitError("profile: takes values or bounds, not both")
-        return np.unique(np.asarray(values, np.float64))
+        return number_list("profile: values", values)
     if bounds is None:
         return np.unique(span("profile", best, name, WIDTH, size))
-    if size < 2 or not bounds[0] < bounds[1]:
-        raise FitError(f"profile: needs bounds (low, high) and a size of at least 2, got {bounds} and {size}")
-    check_memory(f"profile: {size:.6g} points", BYTES_OF_POINT * float(size))
-    return np.linspace(*bounds, size)
+    return spaced("profile", bounds, size)

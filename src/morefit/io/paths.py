@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import glob
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Any
 
 from morefit.errors import DataError
 
@@ -15,7 +16,10 @@ Source = str | PathLike[str]
 
 def find_files(source: Source | Iterable[Source]) -> list[Path]:
     """List the files that a path, a pattern, or several of them stand for, those of a pattern sorted by name."""
-    given = [source] if isinstance(source, (str, PathLike)) else list(source)
+    several = isinstance(source, Iterable) and not isinstance(source, str | bytes | PathLike | Mapping)
+    given: list[Any] = list(source) if several else [source]  # type: ignore[arg-type]
+    if wrong := [one for one in given if not isinstance(one, str | PathLike)]:
+        raise DataError(f"files: must be named by paths or patterns, got {wrong[0]!r}")
     if not given:
         raise DataError("files: needs at least one path, got none")
     files = [file for one in given for file in matching(fspath(one))]

@@ -154,6 +154,8 @@ def by_name(op: Op, formula: Expr) -> list[Symbol]:
 
 def check_model(model: Pdf) -> None:
     """Refuse a model whose names clash or that has nothing to fit to; one that was found good is not looked at again."""
+    if not isinstance(model, Pdf):
+        raise ModelError(f"model: must be a density, such as mf.Gaussian(x, mu, sigma), got {model!r}")
     if CHECKED in vars(model):
         return
     observables, parameters = model.observables, model.parameters

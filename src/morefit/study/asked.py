@@ -17,33 +17,23 @@ from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.study.saved import Saved
 from morefit.study.task import STREAM
+from morefit.validate import numbers_by_name, whole_number
 
 
-def whole(what: str, number: Any) -> int:
-    """Return a whole number, however it is written."""
-    known = isinstance(number, int | float | np.integer | np.floating) and not isinstance(number, bool)
-    if not known or not float(number).is_integer():
-        raise ModelError(f"toy study: {what} must be a whole number, got {number!r}")
-    return int(number)
-
-
-def at_least(what: str, number: int, least: int) -> int:
-    if number < least:
-        raise ModelError(f"toy study: {what} must be at least {least}, got {number}")
-    return number
+def whole(what: str, number: Any, least: int) -> int:
+    """Return a whole number that a study is asked for."""
+    return whole_number(f"toy study: {what}", number, least, ModelError)
 
 
 def complete(model: Pdf, values: Mapping[str, float] | None, what: str) -> dict[str, float]:
     """Return values of all parameters: those given, or else where they start."""
     check_model(model)
     known = {p.name: p.start for p in model.parameters}
-    strangers = [name for name in values or {} if name not in known]
+    given = numbers_by_name(what, values)
     problems = [
-        f"parameter '{name}': not in the model, but in {what}; {suggest(name, known)}" for name in strangers
-    ]
-    given = {name: float(value) for name, value in (values or {}).items()}
-    problems += [
-        f"parameter '{n}': {what} must be finite, got {v}" for n, v in given.items() if not np.isfinite(v)
+        f"parameter '{name}': not in the model, but in {what}; {suggest(name, known)}"
+        for name in given
+        if name not in known
     ]
     if problems:
         raise ModelError("; ".join(problems))
@@ -78,13 +68,12 @@ def toy_sizes(model: Pdf, truth: Mapping[str, float], toys: int, events: Any, se
             raise ModelError(f"toy study: the model must expect a finite number of events, got {expected}")
         check_room("toy study", model, expected)
         return poisson_sizes(expected, toys, stream_key(seed, STREAM))
-    numbers = [whole("events", number) for number in np.atleast_1d(np.asarray(events))]
+    numbers = [whole("events", number, 0) for number in np.atleast_1d(np.asarray(events)).tolist()]
     check_room("toy study", model, max(numbers, default=0))
     if np.ndim(events) and len(numbers) != toys:
         raise ModelError(
             f"toy study: events must be one number, or one for each of {toys} toys, got {len(numbers)}"
         )
-    at_least("events", min(numbers), 0)
     return np.array(numbers if np.ndim(events) else numbers * toys, np.int64)
 
 

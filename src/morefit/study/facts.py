@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import platform
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from typing import Any
@@ -36,7 +36,7 @@ def function_facts(what: str, function: Callable[..., Any] | None) -> Facts | No
     name = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
     return {
         "name": name,
-        "python": ".".join(platform.python_version_tuple()[:2]),
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         DIGEST: function_digest(what, function),
     }
 

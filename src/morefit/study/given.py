@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,15 @@ from morefit.errors import DataError
 from morefit.fit.ensemble import Ensemble, GivenToys
 from morefit.fit.problem import check_not_empty, check_weights
 from morefit.fit.weighted import WeightedFits
-from morefit.generate import all_values
 from morefit.model import Pdf
+from morefit.model.pdf import check_model
+from morefit.study.asked import starts
 from morefit.toys import ToyResults
 
 
 def fit_many(
     model: Pdf,
-    datasets: Sequence[Any],
+    datasets: Iterable[Any],
     *,
     start: Mapping[str, float] | None = None,
     backend: str | Backend = "auto",
@@ -31,13 +32,16 @@ def fit_many(
     Errors are those of ``fit``: from the sandwich for datasets with weights, else from the inverse Hessian.
     """
     begin = time.perf_counter()
-    if not len(datasets):
-        raise DataError("fit_many: needs at least one dataset, got none")
+    check_model(model)
+    if isinstance(datasets, str | Mapping | Dataset) or not isinstance(datasets, Iterable):
+        raise DataError(f"fit_many: needs a list of datasets, got one of type {type(datasets).__name__}")
     checked = [Dataset(d, model.observables) for d in datasets]
+    if not checked:
+        raise DataError("fit_many: needs at least one dataset, got none")
     for d in checked:
         check_not_empty(len(d), model)
         check_weights(d)
-    values, place = all_values(model, start), choose_backend(backend, sum(map(len, checked)))
+    values, place = starts(model, {}, start, keep_fixed=True), choose_backend(backend, sum(map(len, checked)))
     if any(d.weights is not None for d in checked):
         found = WeightedFits(model, checked, values, place).fit()
     else:

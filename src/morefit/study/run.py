@@ -12,10 +12,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from morefit.backend import Backend
-from morefit.errors import BackendError
+from morefit.errors import BackendError, ModelError
 from morefit.model import Pdf
 from morefit.progress import Bar, tell
-from morefit.study.asked import at_least, complete, pick_seed, starts, toy_sizes, whole
+from morefit.study.asked import complete, pick_seed, starts, toy_sizes, whole
 from morefit.study.blocks import Pace, Parts, work
 from morefit.study.ledger import Study
 from morefit.study.saved import keeps_file, read_study
@@ -56,8 +56,11 @@ def toy_study(
         asking for more toys extends it. Ctrl-C returns what is finished.
     block : toys that are worked on together; results do not depend on it.
     """
-    toys, truth = whole("toys", toys), complete(model, values, "values")
-    at_least("toys", toys, 1)
+    toys, truth = whole("toys", toys, 1), complete(model, values, "values")
+    if not (statistic is None or callable(statistic)):
+        raise ModelError(
+            f"toy study: the statistic must be a function of a dataset and fitted values, got {statistic!r}"
+        )
     fitted = model if fit_model is None else fit_model
     begin = starts(fitted, truth, start, keep_fixed=fit_model is not None)
     target = None if save is None else Path(save)
@@ -72,7 +75,7 @@ def toy_study(
         study.facts  # noqa: B018  so does this
     if found is not None:
         study.resume(found)
-    pace = study.pace(executor) if block is None else Pace(at_least("block", whole("block", block), 1), True)
+    pace = study.pace(executor) if block is None else Pace(whole("block", block, 1), True)
     return run(study, work(task, study.blocks(pace), study.sizes, executor, pace), progress)
 
 

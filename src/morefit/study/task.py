@@ -20,6 +20,7 @@ from morefit.generate import Sizes
 from morefit.generators import stream_key
 from morefit.model import Pdf
 from morefit.toys import ToyResults
+from morefit.validate import as_number
 
 STREAM = "toy study"  # of random numbers: events and numbers of events
 Statistic = Callable[[Dataset, Mapping[str, float]], float | Mapping[str, float]]
@@ -119,4 +120,8 @@ def own_numbers(
 def as_row(answer: float | Mapping[str, float]) -> dict[str, float]:
     """Return what a statistic says, by name; a number alone is called 'statistic'."""
     named = answer if isinstance(answer, Mapping) else {"statistic": answer}
-    return {str(name): float(number) for name, number in named.items()}
+    numbers = {str(name): as_number(number) for name, number in named.items()}
+    known = {name: number for name, number in numbers.items() if number is not None}
+    if not known or len(known) < len(numbers):
+        raise ModelError(f"toy study: the statistic must return a number, or numbers by name, got {answer!r}")
+    return known

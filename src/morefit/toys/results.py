@@ -21,6 +21,7 @@ from morefit.frozen import freeze, frozen_copy, read_only, rebuilt
 from morefit.target import complete_file
 from morefit.toys.printed import LEVELS, Compared, Report, Row, as_html, as_text
 from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
+from morefit.validate import check_level
 
 HOW = ("newton", "newton, another start", "minuit", "failed", "undetermined")
 FORMAT = "morefit toy results"
@@ -84,8 +85,7 @@ class ToyResults:
 
     def coverage(self, name: str, level: float = 0.6827, *, valid_only: bool = True) -> Coverage:
         """Return how often value +- z error holds the truth, z being the two-sided quantile of ``level``."""
-        if not 0 < level < 1:
-            raise DataError(f"toy results: level must lie between 0 and 1, got {level}")
+        level = check_level("toy results", level)
         pulls = self.pulls(name, valid_only=valid_only)
         return clopper_pearson(
             int(np.sum(np.abs(pulls) <= NormalDist().inv_cdf((1 + level) / 2))), len(pulls)

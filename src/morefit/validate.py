@@ -1,0 +1,74 @@
+"""Argument validation that several rooms share: numbers, whole numbers, levels, numbers by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.errors import DataError, ModelError, MorefitError
+
+
+def as_number(value: Any) -> float | None:
+    """Return a real number as a float, None if it is something else; text and truth are something else."""
+    array = np.asarray(value, object) if isinstance(value, str | bytes | bool) else np.asarray(value)
+    if array.ndim or array.dtype.kind not in "iuf":
+        return None
+    return float(array)
+
+
+def finite_number(what: str, value: Any, error: type[MorefitError] = DataError) -> float:
+    """Return a finite number."""
+    number = as_number(value)
+    if number is None or not isfinite(number):
+        raise error(f"{what} must be a finite number, got {value!r}")
+    return number
+
+
+def whole_number(what: str, value: Any, least: int = 0, error: type[MorefitError] = DataError) -> int:
+    """Return a whole number, however it is written; 1e5 is one too."""
+    number = as_number(value)
+    if number is None or not number.is_integer():
+        raise error(f"{what} must be a whole number, got {value!r}")
+    if number < least:
+        raise error(f"{what} must be at least {least}, got {int(number)}")
+    return int(value)
+
+
+def check_level(what: str, level: Any) -> float:
+    """Return a confidence level."""
+    number = as_number(level)
+    if number is None or not 0 < number < 1:
+        percent = (
+            f"; write {number / 100:g} for {number:g} %" if number is not None and 50 <= number < 100 else ""
+        )
+        raise DataError(f"{what}: level must lie between 0 and 1, got {level!r}{percent}")
+    return number
+
+
+def numbers_by_name(what: str, values: Any) -> dict[str, float]:
+    """Return numbers by name; None has none of them."""
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise ModelError(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got {values!r}")
+    if wrong := [name for name in values if not isinstance(name, str)]:
+        raise ModelError(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got the name {wrong[0]!r}")
+    return {
+        name: finite_number(f"parameter '{name}': {what}", value, ModelError)
+        for name, value in values.items()
+    }
+
+
+def number_list(what: str, values: Any) -> NDArray[np.float64]:
+    """Return numbers in ascending order, each once."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.size and array.dtype.kind not in "iuf":
+        raise DataError(f"{what} must be a list of numbers, got {values!r}")
+    return np.unique(array.astype(np.float64))

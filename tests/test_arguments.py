@@ -1,0 +1,224 @@
+"""Arguments that make no sense are refused where they are given, with an error that names them."""
+
+import numpy as np
+import pytest
+
+import morefit as mf
+from morefit.errors import MorefitError
+from morefit.intervals import (
+    bootstrap,
+    contour,
+    feldman_cousins,
+    feldman_cousins_gaussian,
+    feldman_cousins_poisson,
+    neyman_belt,
+    profile,
+)
+
+X = mf.Observable("x", -5.0, 5.0)
+MODEL = mf.Gaussian(X, mf.Parameter("mu", 0.1, -1.0, 1.0), mf.Parameter("sigma", 1.0, 0.5, 2.0))
+DATA = mf.Dataset({"x": np.random.default_rng(1).normal(0.1, 1.0, 50)})
+BEST = mf.fit(MODEL, DATA)
+NAN, INF = float("nan"), float("inf")
+
+NO_WHOLE_NUMBERS = [2.5, True, "3", None, NAN, INF, [3], 1j]
+NO_SEEDS = [-1, 1.5, 2.0, "a", 2**64, [1], NAN]
+NO_LEVELS = [68, 0, 1, -0.5, NAN, "0.9", True, [0.9]]
+NO_NAMES = ["nu", "", "MU", 0, None, ["mu"]]
+NO_LISTS = [
+    [],
+    "a",
+    ["a"],
+    None,
+    [NAN],
+    [INF],
+    [5.0],
+    (x for x in [0.1]),
+    {"mu": 0.1},
+    [1j],
+    [[0.1], [0.1, 0.2]],
+]
+NO_VALUES = [{"mu": x} for x in ("a", "0.1", None, NAN, INF, [1.0, 2.0], 1j)] + [
+    {"nu": 1.0},
+    {0: 1.0},
+    [("mu", 0.1)],
+    0.1,
+    "mu",
+]
+NO_BACKENDS = ["gpu", 1, None]
+NO_MODELS = [1, None, "gauss", DATA]
+NO_BOUNDS = [(1, 0), (0,), 0.5, (0, "a"), (NAN, 1), (0.0, 0.5, 1.0), (None, 1), (-INF, 1), "ab", {0: 1, 1: 2}]
+
+
+def some(function, **options):
+    """Return a function with all arguments given by name, and those that it has if nothing is changed."""
+    return lambda **changes: function(**(options | changes))
+
+
+def likelihood():
+    return mf.Likelihood(MODEL, DATA)
+
+
+def belt():
+    return neyman_belt(MODEL, "mu", [0.0, 0.1], events=5, toys=5, seed=1, progress=False)
+
+
+# what is called, and arguments of it that make no sense
+CALLS = {
+    "generate": (some(mf.generate, model=MODEL, events=5, seed=1), {
+        "model": NO_MODELS, "events": [2.5, True, "3", None, NAN, INF, -1, [3, -1], [[3]], [1.5]], "seed": NO_SEEDS, "values": NO_VALUES,
+        "backend": NO_BACKENDS, "generator": ["mt", None, 1, np.random.default_rng(1)],
+    }),
+    "toy study": (some(mf.toy_study, model=MODEL, toys=2, events=20, seed=1, progress=False), {
+        "model": NO_MODELS, "fit_model": [1, "gauss", DATA], "toys": [*NO_WHOLE_NUMBERS, 0, -1],
+        "events": [*NO_WHOLE_NUMBERS, -1, [1], [], [20, 2.5], [[20, 20]]], "seed": NO_SEEDS,
+        "values": NO_VALUES, "start": [*NO_VALUES, {"mu": 5.0}], "block": [0, -1, 2.5, "a"], "backend": NO_BACKENDS,
+        "executor": [1, "pool"], "statistic": [
+            1, "mean", lambda d, v: "much", lambda d, v: None, lambda d, v: [1.0, 2.0], lambda d, v: {}, lambda d, v: {"a": None}
+        ],
+    }),
+    "fit_many": (some(mf.fit_many, model=MODEL, datasets=[DATA]), {
+        "model": NO_MODELS, "datasets": [[], None, 1, "ab", DATA, {"a": DATA}, [None], [DATA, 1.0]],
+        "start": [*NO_VALUES, {"mu": 5.0}], "backend": NO_BACKENDS,
+    }),
+    "feldman_cousins": (some(feldman_cousins, model=MODEL, data=DATA, name="mu", values=[0.1], toys=2, seed=1, progress=False), {
+        "model": NO_MODELS, "data": [None, [], {"x": [99.0]}, {"y": [1.0]}], "name": NO_NAMES, "values": NO_LISTS,
+        "toys": [*NO_WHOLE_NUMBERS, 0, -1], "level": [*NO_LEVELS, None], "seed": NO_SEEDS, "nuisance": ["profile", None],
+        "best": [1, "best"], "backend": NO_BACKENDS,
+    }),
+    "neyman_belt": (some(neyman_belt, model=MODEL, name="mu", values=[0.1], events=5, toys=2, seed=1, progress=False), {
+        "model": NO_MODELS, "name": NO_NAMES, "values": NO_LISTS, "events": [*NO_WHOLE_NUMBERS, -1], "others": [*NO_VALUES, {"mu": 0.2}],
+        "estimator": [1, "mean"], "toys": [*NO_WHOLE_NUMBERS, 0], "level": [*NO_LEVELS, None], "seed": NO_SEEDS,
+    }),
+    "interval of a belt": (lambda **options: belt().interval(**({"observed": 0.1} | options)), {
+        "observed": ["a", None, NAN, INF, [0.1], 1j], "level": NO_LEVELS,
+    }),
+    "bootstrap": (some(bootstrap, likelihood=likelihood(), replicas=2, seed=1, best=BEST, progress=False), {
+        "likelihood": [MODEL, DATA, None], "replicas": [*NO_WHOLE_NUMBERS, 0, -1], "seed": [*NO_SEEDS, None], "best": [1, "best"],
+    }),
+    "interval of a bootstrap": (
+        lambda **options: bootstrap(likelihood(), replicas=2, best=BEST, progress=False).interval(**({"name": "mu"} | options)),
+        {"name": NO_NAMES, "level": [*NO_LEVELS, None]},
+    ),
+    "profile": (some(profile, likelihood=likelihood(), name="mu", best=BEST, progress=False), {
+        "likelihood": [MODEL, DATA, None], "name": NO_NAMES, "values": [x for x in NO_LISTS if x is not None],
+        "bounds": [*NO_BOUNDS, (-9, 9)], "size": [*NO_WHOLE_NUMBERS, 0, 1, -1], "best": [1, "best"],
+    }),
+    "interval of a profile": (
+        lambda level: profile(likelihood(), "mu", size=5, best=BEST, progress=False).interval(level), {"level": [*NO_LEVELS, None]},
+    ),
+    "contour": (some(contour, likelihood=likelihood(), x="mu", y="sigma", size=3, best=BEST, progress=False), {
+        "likelihood": [MODEL, None], "x": [*NO_NAMES, "sigma"], "y": [*NO_NAMES, "mu"], "size": [*NO_WHOLE_NUMBERS, 1],
+        "bounds": [(0, 1), 0.5, ((0, 1),), *((b, (0.5, 2.0)) for b in NO_BOUNDS)], "levels": [(), *((x,) for x in NO_LEVELS)],
+        "best": [1],
+    }),
+    "fisher_information": (some(mf.fisher_information, model=MODEL, events=10), {
+        "model": NO_MODELS, "events": [0, -1, NAN, INF, "3", None, [3]], "values": NO_VALUES, "tolerance": [0, -1, "a", None, NAN],
+    }),
+    "counts of Feldman and Cousins": (some(feldman_cousins_poisson, n=1, background=1.0), {
+        "n": [*NO_WHOLE_NUMBERS, -1], "background": [-1.0, "a", None, NAN, INF, [1.0]], "level": [*NO_LEVELS, None],
+    }),
+    "the mean of Feldman and Cousins": (some(feldman_cousins_gaussian, x=1.0), {
+        "x": ["a", None, NAN, [1.0]], "low": ["a", None, NAN], "level": [*NO_LEVELS, None],
+    }),
+    "coverage": (
+        lambda **options: mf.toy_study(MODEL, toys=2, events=20, seed=1, progress=False).coverage(**({"name": "mu"} | options)),
+        {"name": NO_NAMES, "level": [*NO_LEVELS, None]},
+    ),
+    "a dataset": (some(mf.Dataset, source={"x": [0.1]}), {
+        "observables": [1, "x", [], ["x"], [X, X], MODEL], "weights": ["w", 1.0, [1.0, 2.0], ["a"], [NAN], [[1.0]], {"w": 1}],
+    }),
+    "cut": (some(mf.Dataset.cut, source={"x": [0.1]}, observables=X), {"observables": [1, None, "x", []]}),
+    "files": (some(mf.read, path="nowhere.npz", observables=X), {"path": [3, None, [], [3], b"a.npz", {"a": 1}], "observables": [1, None], "weight": [3, ["w"]]}),
+}  # fmt: skip
+
+CASES = [
+    pytest.param(call, {argument: value}, id=f"{name}-{argument}-{k}")
+    for name, (call, arguments) in CALLS.items()
+    for argument, values in arguments.items()
+    for k, value in enumerate(values)
+]
+
+
+@pytest.mark.parametrize(("call", "change"), CASES)
+def test_what_makes_no_sense_is_refused(call, change):
+    with pytest.raises(MorefitError) as caught:
+        call(**change)
+    assert str(caught.value)
+
+
+@pytest.mark.parametrize("name", [n for n in CALLS if "interval" not in n and n not in ("coverage", "files")])
+def test_what_makes_sense_is_accepted(name):
+    call, _ = CALLS[name]
+    call()
+
+
+def test_a_level_in_per_cent_is_told_how_to_write():
+    with pytest.raises(mf.DataError, match=r"level must lie between 0 and 1, got 68; write 0.68 for 68 %"):
+        feldman_cousins_poisson(1, 1.0, 68)
+
+
+def test_what_a_statistic_must_return_is_said():
+    with pytest.raises(mf.ModelError, match="statistic must return a number, or numbers by name, got 'much'"):
+        mf.toy_study(MODEL, toys=2, events=20, seed=1, statistic=lambda d, v: "much", progress=False)
+    with pytest.raises(
+        mf.ModelError, match="statistic must be a function of a dataset and fitted values, got 1"
+    ):
+        mf.toy_study(MODEL, toys=2, events=20, seed=1, statistic=1, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"mu": "0.1"}, "parameter 'mu': values must be a finite number, got '0.1'"),
+        ([("mu", 0.1)], r"values must be numbers by name, as in \{'mu': 1.0\}, got \[\('mu', 0.1\)\]"),
+        ({0: 1.0}, r"values must be numbers by name, as in \{'mu': 1.0\}, got the name 0"),
+    ],
+)
+def test_values_go_by_name(values, message):
+    with pytest.raises(mf.ModelError, match=message):
+        mf.generate(MODEL, 5, values=values)
+    with pytest.raises(mf.ModelError, match=message):
+        mf.toy_study(MODEL, toys=1, events=5, values=values, progress=False)
+
+
+def test_whole_numbers_may_be_written_as_others():
+    assert len(bootstrap(likelihood(), replicas=2.0, best=BEST, progress=False)) == 2
+    assert feldman_cousins_poisson(1.0, np.float32(1.0)) == feldman_cousins_poisson(1, 1.0)
+
+
+def test_a_seed_of_a_bootstrap_is_a_whole_number():
+    # 1.5 used to be taken
+    with pytest.raises(mf.ModelError, match=r"seed: must be a whole number from 0 to 2\*\*64 - 1, got 1.5"):
+        bootstrap(likelihood(), replicas=2, seed=1.5, best=BEST, progress=False)
+
+
+def test_a_model_and_a_likelihood_are_told_apart():
+    with pytest.raises(
+        mf.ModelError, match=r"model: must be a density, such as mf.Gaussian\(x, mu, sigma\), got 1"
+    ):
+        mf.generate(1, 5)
+    with pytest.raises(
+        mf.FitError, match=r"profile: takes a likelihood, as in mf.Likelihood\(model, data\), got Gaussian"
+    ):
+        profile(MODEL, "mu")
+    with pytest.raises(mf.FitError, match=r"profile: best must be what mf.fit returns, got 1"):
+        profile(likelihood(), "mu", best=1)
+    with pytest.raises(mf.BackendError, match="backend 1: not known; use one of 'auto', 'cpu'"):
+        mf.generate(MODEL, 5, backend=1)
+    with pytest.raises(mf.DataError, match="fit_many: needs a list of datasets, got one of type Dataset"):
+        mf.fit_many(MODEL, DATA)
+    with pytest.raises(mf.DataError, match="files: must be named by paths or patterns, got 3"):
+        mf.read(3, X)
+
+
+def test_a_belt_is_not_told_twice_where_it_is():
+    with pytest.raises(
+        mf.ModelError, match="others must be other parameters than 'mu', whose values are tested"
+    ):
+        neyman_belt(MODEL, "mu", [0.1], events=5, others={"mu": 0.2})
+
+
+def test_weights_of_files_are_a_column():
+    with pytest.raises(mf.DataError, match=r"weights: must be the name of a column, got \['w'\]"):
+        mf.read("nowhere.npz", X, weight=["w"])
