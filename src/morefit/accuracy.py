@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,14 +11,16 @@ from morefit.backend import Array
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, const, domain_of, evaluate, leaves, substitute, toposort
 from morefit.expr.evaluate import adapt_around, adapted_to, places_at
-from morefit.model import Pdf
-from morefit.model.integrate import plain_integral
+from morefit.model import Observable, Pdf
+from morefit.model.integrate import find_breaks, plain_integral
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
 
 MAX_EVENTS = 20_000  # at which the density is looked at for peaks that were missed
 PEAKS = 8  # of them around which boxes are cut closely
 COARSE = 1e-2  # relative, of an integral over a singularity without the map
+JUMP_STEP = 1e-5  # of a range, to both sides of a kink
+JUMP = 1e-2  # of the slope of a log density over the range
 STEP = 1e-4  # of a parameter, for differences
 UNSMOOTH = 1e-4  # relative difference between a derivative and a difference
 
@@ -31,11 +34,44 @@ def integral_error(model: Pdf, values: Mapping[str, float], events: Mapping[str,
     return max((density_error(pdf, values, events) for pdf in numerical(model)), default=0.0)
 
 
+@lru_cache(maxsize=256)
+def is_numerical(model: Pdf) -> bool:
+    """Return whether a density of a model is integrated numerically."""
+    return any(True for _ in numerical(model))
+
+
 def numerical(model: Pdf) -> Iterator[Pdf]:
     """Return the densities of a model that are integrated numerically."""
     for pdf in model.components():
         if integrals(pdf):
             yield pdf
+
+
+@lru_cache(maxsize=256)
+def has_kinks(model: Pdf) -> bool:
+    """Return whether the slope of a log density jumps at a point that moves with a parameter, at the start values.
+
+    Sums over events of second derivatives lack what such a jump contributes, as a Laplace density shows.
+    """
+    values = {p.name: p.start for p in model.parameters}
+    return any(jumps(pdf, x, values) for pdf in model.components() for x in pdf.observables)
+
+
+def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float]) -> bool:
+    density, known = pdf.density(), {**values, **{o.name: 0.5 * (o.low + o.high) for o in pdf.observables}}
+    step = JUMP_STEP * (x.high - x.low)
+    for kink in find_breaks(density, x.expr, x.low, x.high, set()).kinks:
+        edge = float(evaluate(kink, known)) if leaves(Op.SCALAR, kink) else np.nan
+        if not x.low + 3 * step < edge < x.high - 3 * step:
+            continue
+        with np.errstate(all="ignore"):
+            places = edge + step * np.array([-2.0, -1.0, 1.0, 2.0])
+            logs = np.log(evaluate(density, {**known, x.name: places}))
+        left, right, across = logs[1] - logs[0], logs[3] - logs[2], logs[2] - logs[1]
+        continuous = abs(across) <= 2 * (abs(left) + abs(right)) + JUMP_STEP
+        if continuous and abs(right - left) > JUMP * step / (x.high - x.low):
+            return True
+    return False
 
 
 def density_error(pdf: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> float:

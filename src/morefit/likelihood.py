@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morefit.accuracy import check_smooth, integral_error
+from morefit.accuracy import check_smooth, has_kinks, integral_error, is_numerical
 from morefit.backend import Array, Backend, Events, choose_backend
 from morefit.data import Dataset
 from morefit.errors import ModelError
@@ -111,8 +111,22 @@ class AnyLikelihood(ABC):
     def bad_events(self, x: Point) -> BadEvents: ...
 
     @abstractmethod
+    def evaluate_again(self, full: Array) -> Evaluation:
+        """Evaluate to the Hessian with boxes of their own for numerical integrals, made for these values."""
+
     def integral_error(self, x: Point) -> float:
-        """Return the relative error of the worst numerical integral of the model, 0 if it has none."""
+        """Return the relative error of the worst numerical integral, by an independent one; 0 if there is none."""
+        return max(part.model_error(own) for part, own in self.own_points(x))
+
+    @property
+    def has_integrals(self) -> bool:
+        """Whether a model is normalised numerically."""
+        return any(is_numerical(part.model) for part in self.parts)
+
+    @property
+    def kinked(self) -> bool:
+        """Whether the slope of a log density jumps where a parameter says, so that its Hessian is not all curvature."""
+        return any(has_kinks(part.model) for part in self.parts)
 
     @abstractmethod
     def compile_seconds(self) -> dict[str, float]:
@@ -256,6 +270,15 @@ class Likelihood(AnyLikelihood):
         """Return the sums of w**2 dlnP/da dlnP/db over events for each set of all parameters."""
         return triangle(self.program(0, fisher=True)(full)[:, :-1], len(self.parameters))
 
+    def squared_scores(self, full: Array) -> Array:
+        """Return the covariance of the gradient: sums of w**2 dlnP dlnP over events, and what constraints add.
+
+        A constraint is a measurement of its own with a weight of one: its gradient varies by its information, which is
+        its Hessian. The number of events varies as well when it is part of the likelihood, and the sum over a Poisson
+        number of events of independent terms has this covariance; the expected number itself does not vary.
+        """
+        return self.fisher_sums(full) + self.hessian_of(self.constraints, full)
+
     def hessian_of(self, terms: Sequence[Expr], full: Array) -> Array:
         """Return the second derivatives of terms without events, by the floating parameters."""
         count = len(self.parameters)
@@ -316,14 +339,14 @@ class Likelihood(AnyLikelihood):
         # where formula and integral are both negative, their quotient would not show what is wrong
         return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
 
-    def integral_error(self, x: Point) -> float:
+    def model_error(self, x: Point) -> float:
+        """Return the relative error of the worst numerical integral of the model."""
         points, _ = self.points(x)
         values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
         check_smooth(self.model, values)
         return integral_error(self.model, values, self.data.columns)
 
-    def with_other_boxes(self, full: Array) -> Evaluation:
-        """Evaluate to the Hessian with integrals over boxes of their own, made for these values with more points in each."""
+    def evaluate_again(self, full: Array) -> Evaluation:
         compiled, events = self.compile(2), Events.all_sets(self.events)
         bound = compiled.bind(self.columns, events, self.data.weights, SharedBoxes(MORE_POINTS))
         return unpack(bound(full), len(self.parameters), 2)
@@ -367,12 +390,18 @@ class JointLikelihood(AnyLikelihood):
         return self.parts[0].backend
 
     def evaluate_full(self, full: Array, order: int) -> Evaluation:
+        return self.joined(full, order, lambda part, own: part.evaluate_full(own, order))
+
+    def joined(
+        self, full: Array, order: int, evaluate_part: Callable[[Likelihood, Array], Evaluation]
+    ) -> Evaluation:
+        """Add up evaluations of the parts, each at its own parameters."""
         sets, count = len(full), len(self.parameters)
         total = Evaluation(
             np.zeros(sets), np.zeros((sets, count)), np.zeros((sets, count, count)), np.zeros(sets, np.int64)
         )
         for part, places, rows in zip(self.parts, self.places, self.rows, strict=True):
-            found = part.evaluate_full(np.ascontiguousarray(full[:, places]), order)
+            found = evaluate_part(part, np.ascontiguousarray(full[:, places]))
             total.value[:] += found.value
             total.bad[:] += found.bad
             if order > 0:
@@ -400,8 +429,8 @@ class JointLikelihood(AnyLikelihood):
         for part in self.parts:
             part.prepare(order)
 
-    def integral_error(self, x: Point) -> float:
-        return max(part.integral_error(own) for part, own in self.own_points(x))
+    def evaluate_again(self, full: Array) -> Evaluation:
+        return self.joined(full, 2, Likelihood.evaluate_again)
 
     def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
         full, _ = self.points(x)

@@ -17,7 +17,7 @@ from morefit.fit.result import ERRORS, FitResult
 from morefit.fit.verdict import Verdict, blanked
 from morefit.likelihood import AnyLikelihood, Likelihood
 
-Errors = Literal["auto", "naive", "sumw2", "sandwich", "bootstrap"]
+Errors = Literal["auto", "naive", "gradients", "sumw2", "sandwich", "bootstrap"]
 REPLICAS = 500  # of a bootstrap: its errors are then known to 3 %
 SEED = 0  # of their weights
 ENOUGH = 0.9  # of the replicas must be valid
@@ -25,12 +25,18 @@ NOT_ONE = 0.1  # what rounding cannot add to a diagonal element of H^-1 H
 
 
 def choose_errors(errors: str, likelihood: AnyLikelihood, minos: bool) -> str:
-    """Return where errors shall come from: with ``"auto"`` from the sandwich if events have weights."""
+    """Return where errors shall come from: with ``"auto"`` from the sandwich if events have weights.
+
+    Without weights they come from the Hessian, unless the density has a kink that moves with a parameter.
+    """
     if errors != "auto" and errors not in ERRORS:
         choices = ", ".join(map(repr, ("auto", *ERRORS)))
         raise FitError(f"fit: errors must be one of {choices}, got {errors!r}")
-    chosen = errors if errors != "auto" else "sandwich" if likelihood.weighted else "naive"
-    if minos and chosen != "naive":
+    best = "sandwich" if likelihood.weighted else "gradients" if likelihood.kinked else "naive"
+    chosen = best if errors == "auto" else errors
+    if chosen == "gradients" and likelihood.weighted:
+        raise FitError("fit: errors='gradients' is for events without weights; use errors='sandwich'")
+    if minos and chosen not in ("naive", "gradients"):
         raise FitError(
             f"fit: minos follows the likelihood and knows nothing of {chosen} errors; leave it out, or ask for"
             " errors='naive'"
@@ -81,16 +87,6 @@ def sandwich(inverse: Array, middle: Array) -> Array:
     return np.asarray(0.5 * (product + np.swapaxes(product, -1, -2)), np.float64)
 
 
-def squared_scores(part: Likelihood, full: Array) -> Array:
-    """Return the covariance of the gradient: sums of w**2 dlnP dlnP over events, and what constraints add.
-
-    A constraint is a measurement of its own with a weight of one: its gradient varies by its information, which is
-    its Hessian. The number of events varies as well when it is part of the likelihood, and the sum over a Poisson
-    number of events of independent terms has this covariance; the expected number itself does not vary.
-    """
-    return part.fisher_sums(full) + constraint_hessian(part, full)
-
-
 def constraint_hessian(part: Likelihood, full: Array) -> Array:
     """Return the second derivatives of the constraints."""
     return part.hessian_of(part.constraints, full)
@@ -111,7 +107,7 @@ def squared_hessian(part: Likelihood, full: Array) -> Array:
 
 
 MIDDLE: Mapping[str, Callable[[Likelihood, Array], Array]] = {
-    "sandwich": squared_scores,
+    "sandwich": Likelihood.squared_scores,
     "sumw2": squared_hessian,
     "bootstrap": constraint_hessian,
 }

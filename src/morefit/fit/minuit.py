@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ from morefit.likelihood import AnyLikelihood, Evaluation
 from morefit.model import Pdf
 
 RETRIES = 2  # of Migrad, from where it stopped, if the exact Hessian says that it stopped too early
-INTEGRAL_ERROR = 0.01  # of the log likelihood: more from numerical integrals makes a fit invalid
+WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
 REFUSED = (DataError, FitError, ModelError)  # what a fit raises where it cannot start
 Derivatives = Literal["analytic", "numeric"]
 Minimiser = Literal["minuit", "newton"]
@@ -67,7 +67,7 @@ def fit(
     likelihood = as_likelihood(model, data, weights, backend)
     chosen = choose_errors(errors, likelihood, minos is not False)
     problem = make_problem(likelihood, start or {}, fixed, limits or {})
-    objective = Objective(likelihood, problem)
+    objective = Objective(likelihood, problem, chosen == "gradients")
     first = objective.at(problem.start, 2)
     check_start(likelihood, problem, first)
     if minimiser == "minuit":
@@ -86,8 +86,8 @@ def fit(
     if minos_errors:
         seconds["minos"] = time.perf_counter() - found
     result = make_result(likelihood, objective, path, verdict, minos_errors, seconds)
-    if chosen == "naive":
-        return result
+    if chosen in ("naive", "gradients"):
+        return replace(result, errors_from=chosen)
     return with_errors(result, chosen, likelihood, problem, verdict, try_minuit)
 
 
@@ -281,12 +281,13 @@ def make_result(
         reasons += missing_at_minimum(likelihood, problem, verdict, x)
     if verdict.last.bad[0]:
         reasons.append(f"at the minimum {likelihood.bad_events(x)}")
-    off = likelihood.integral_error(x)
-    if not likelihood.events * off <= INTEGRAL_ERROR:
-        reasons.append(
-            f"a numerical integral is off by {off:.2g} at the minimum; make the parameters with start values closer"
-            " to it, or give an integral"
-        )
+    integral_errors = check_integrals(likelihood, problem, verdict, x)
+    for what, off in integral_errors.items():
+        if not off <= WORST[what]:
+            reasons.append(
+                f"numerical integrals may be wrong at the minimum: {what} by {off:.2g}, more than {WORST[what]:g};"
+                " give an integral"
+            )
     covariance = verdict.covariance(problem.floating)
     errors = np.sqrt(np.diag(covariance))
     fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
@@ -311,7 +312,22 @@ def make_result(
         backend=likelihood.backend.label,
         minimiser=path.name,
         flat_directions=verdict.flat,
+        integral_errors=integral_errors,
     )
+
+
+def check_integrals(
+    likelihood: AnyLikelihood, problem: Problem, verdict: Verdict, x: Array
+) -> dict[str, float]:
+    """Return how far numerical integrals put off the likelihood, and relatively the errors; nothing without any."""
+    if not likelihood.has_integrals:
+        return {}
+    full, rows = problem.full(verdict.values), np.ix_(problem.rows, problem.rows)
+    here, other = likelihood.evaluate_full(full, 2), likelihood.evaluate_again(full)
+    nll = max(likelihood.events * likelihood.integral_error(x), abs(float(other.value[0] - here.value[0])))
+    sizes = np.sqrt(np.abs(np.diag(verdict.inverse)))
+    change = np.abs(other.hessian[0] - here.hessian[0])[rows] * np.outer(sizes, sizes)
+    return {"nll": float(nll), "errors": float(np.nan_to_num(change, nan=0.0).max(initial=0.0)) / 2}
 
 
 def missing_at_minimum(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from morefit.backend import Array
 from morefit.fit.problem import Problem
-from morefit.likelihood import PENALTY, AnyLikelihood, Evaluation
+from morefit.likelihood import PENALTY, AnyLikelihood, Evaluation, Likelihood
 
 
 @dataclass(eq=False)
@@ -16,6 +16,7 @@ class Objective:
 
     likelihood: AnyLikelihood
     problem: Problem
+    by_scores: bool = False  # products of scores instead of second derivatives
     calls: dict[str, int] = field(default_factory=lambda: {"value": 0, "gradient": 0, "hessian": 0})
     strayed: int = 0  # evaluations where some event had no positive density
     lowest: float = math.inf  # the value at
@@ -26,7 +27,10 @@ class Objective:
     def at(self, x: Array, order: int) -> Evaluation:
         """Evaluate with the derivatives of the parameters that float in this fit."""
         self.calls[("value", "gradient", "hessian")[order]] += 1
-        found = self.likelihood.evaluate_full(self.problem.full(x), order)
+        full = self.problem.full(x)
+        found = self.likelihood.evaluate_full(full, order)
+        if order == 2 and self.by_scores:
+            found = replace(found, hessian=self.likelihood.add_up(full, Likelihood.squared_scores))
         if found.bad[0]:
             self.strayed += 1
         value = found.value + PENALTY * found.bad

@@ -6,7 +6,7 @@ import difflib
 import html
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -31,6 +31,7 @@ LONGEST_HEADING = 8
 # Where errors can come from, and what is said of it below the tables.
 ERRORS = {
     "naive": "",
+    "gradients": "gradients, the inverse of the sum of squared scores, as the density has a kink that moves",
     "sumw2": "sumw2, H^-1 H2 H^-1 with the Hessian H2 of squared weights",
     "sandwich": "sandwich, H^-1 C H^-1 with the sum C of squared weighted scores",
     "bootstrap": "bootstrap, the spread of the fits of replicas",
@@ -115,6 +116,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "minimiser": str,
     "errors_from": str,
     "flat_directions": directions,
+    "integral_errors": floats,
 }
 
 
@@ -125,9 +127,10 @@ class FitResult:
     ``names`` are all parameters in the order of the model, ``floating`` those that were fitted, in the order
     of the rows of ``covariance``. Errors are 0 for fixed parameters and NaN without a covariance. ``nll`` is
     minus the logarithm of the likelihood. ``minos`` holds (lower, upper) (lower < 0), where asked for.
-    ``errors_from`` says what errors and covariance are: "naive", "sumw2", "sandwich" or "bootstrap".
+    ``errors_from`` says what errors and covariance are: "naive", "gradients", "sumw2", "sandwich" or "bootstrap".
     ``flat_directions`` are those along which the likelihood does not change, each as changes of parameters by name;
-    such parameters are ``undetermined`` and have no errors, those of the others are right.
+    such parameters are ``undetermined`` and have no errors, those of the others are right. ``integral_errors`` says,
+    where the model is integrated numerically, by how much "nll" and, relatively, "errors" may be off for that.
     """
 
     names: tuple[str, ...]
@@ -149,10 +152,11 @@ class FitResult:
     minimiser: str
     errors_from: str = "naive"
     flat_directions: tuple[Mapping[str, float], ...] = ()
+    integral_errors: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            object.__setattr__(self, field.name, CONVERT[field.name](getattr(self, field.name)))
+        for entry in fields(self):
+            object.__setattr__(self, entry.name, CONVERT[entry.name](getattr(self, entry.name)))
         size = len(self.floating)
         if self.covariance.shape != (size, size):
             raise DataError(
@@ -166,7 +170,7 @@ class FitResult:
             raise DataError("fit result: names, floating, values and errors must name the same parameters")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FitResult, tuple(getattr(self, field.name) for field in fields(self))
+        return FitResult, tuple(getattr(self, entry.name) for entry in fields(self))
 
     @property
     def undetermined(self) -> tuple[str, ...]:
@@ -202,7 +206,7 @@ class FitResult:
         Numbers keep every bit; those that JSON cannot hold are the strings "nan", "inf" and "-inf".
         """
         content = {"format": FORMAT, "version": VERSION}
-        content |= {field.name: portable(getattr(self, field.name)) for field in fields(self)}
+        content |= {entry.name: portable(getattr(self, entry.name)) for entry in fields(self)}
         text = json.dumps(content, indent=1, allow_nan=False)
         if path is not None:
             with complete_file(path, "fit result") as part:
@@ -220,12 +224,16 @@ class FitResult:
     @classmethod
     def _from_text(cls, what: str, text: str | bytes) -> FitResult:
         """Read a result back from JSON text; ``what`` begins the message if it is none."""
-        content = {"flat_directions": (), **parsed(what, text)}  # which version 0.1 did not know
-        absent = [field.name for field in fields(cls) if field.name not in content]
+        content = {
+            "flat_directions": (),
+            "integral_errors": {},
+            **parsed(what, text),
+        }  # which version 0.1 did not know
+        absent = [entry.name for entry in fields(cls) if entry.name not in content]
         if absent:
             raise DataError(f"{what}: the JSON text lacks {', '.join(map(repr, absent))}")
         try:
-            return cls(**{field.name: content[field.name] for field in fields(cls)})
+            return cls(**{entry.name: content[entry.name] for entry in fields(cls)})
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{what}: the JSON text is damaged, {error}") from error
 
