@@ -60,17 +60,20 @@ def substitute(root: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
 def leaves(op: Op, *roots: Expr) -> list[Expr]:
     """Return the leaves of one kind that the value depends on: columns bound by an integral do not count."""
     free: dict[Expr, None] = {}
-    seen: set[tuple[Expr, frozenset[str]]] = set()
-    stack: list[tuple[Expr, frozenset[str]]] = [(r, frozenset()) for r in reversed(roots)]
+    seen: set[Expr] = set()
+    stack = list(reversed(roots))
     while stack:
-        node, bound = stack.pop()
-        if (node, bound) in seen:
+        node = stack.pop()
+        if node in seen:
             continue
-        seen.add((node, bound))
-        if node.op is op and not (op is Op.COLUMN and node.name in bound):
+        seen.add(node)
+        if node.op is op:
             free[node] = None
-        inside = bound.union(domain_of(node).names) if node.op is Op.INTEGRAL else bound
-        stack += [(a, inside) for a in reversed(node.args)]
+        elif node.op is Op.INTEGRAL and op is Op.COLUMN:
+            bound = domain_of(node).names
+            free |= dict.fromkeys(leaf for leaf in leaves(op, *node.args) if leaf.name not in bound)
+        else:
+            stack += reversed(node.args)
     return list(free)
 
 

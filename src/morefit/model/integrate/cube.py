@@ -13,8 +13,10 @@ from functools import lru_cache
 from itertools import pairwise, permutations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morefit.expr import (
+    COMPARISONS,
     Expr,
     Op,
     add_all,
@@ -29,16 +31,18 @@ from morefit.expr import (
     toposort,
     where,
 )
-from morefit.expr.quadrature import Axis, Domain
-from morefit.model.integrate.edges import HUGE, find_breaks, find_centres, same_value, zeros_of_kinks
+from morefit.expr.quadrature import Array, Axis, Domain
+from morefit.model.integrate.edges import HUGE, base_of_root, find_breaks, find_centres, zeros_of_kinks
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
-SAMPLES = 24  # values of parameters at which edges are compared
+SAMPLES = 24  # values of parameters at which edges are compared,
+AT_START = 6  # of which so many are the start values
 MAX_PARTS = 256  # of a density with kinks of their own
 MAX_CENTRES = 12
+POLYNOMIAL = COMPARISONS | {Op.CONST, Op.SCALAR, Op.COLUMN, Op.ADD, Op.MUL, Op.WHERE, Op.ABS, Op.MIN, Op.MAX}
 MAX_PLACES = 48
-Point = Mapping[str, float]
+Points = Mapping[str, Array]  # of parameters and observables, SAMPLES of each
 
 
 def integral_over_box(
@@ -61,7 +65,7 @@ def integral_over_box(
     return integral_of(body, domain, *(place for _, place in places), *unsolved)
 
 
-def map_to_cube(density: Expr, observables: Sequence[Observable], points: list[Point]) -> Cube:
+def map_to_cube(density: Expr, observables: Sequence[Observable], points: Points) -> Cube:
     """Map a density, the order of the observables such that its kinks can be solved for."""
     best: Cube | None = None
     for order in permutations(observables):
@@ -130,18 +134,15 @@ def plain_integral(
     return integral_of(density, domain, *(place for _, place in places))
 
 
-def sample_points(observables: Sequence[Observable], parameters: Sequence[Parameter]) -> list[Point]:
+def sample_points(observables: Sequence[Observable], parameters: Sequence[Parameter]) -> Points:
     """Return values of parameters and observables: the start, then points between the limits."""
     rng = np.random.default_rng(0)
-    points: list[Point] = []
-    for k in range(SAMPLES):
-        point = {o.name: float(rng.uniform(o.low, o.high)) for o in observables}
-        for p in parameters:
-            reach = 0.5 * max(abs(p.start), 1.0)
-            low = p.low if np.isfinite(p.low) else min(p.start, p.high) - reach
-            high = p.high if np.isfinite(p.high) else max(p.start, p.low) + reach
-            point[p.name] = p.start if k < SAMPLES // 4 else float(rng.uniform(low, high))
-        points.append(point)
+    points = {o.name: rng.uniform(o.low, o.high, SAMPLES) for o in observables}
+    for p in parameters:
+        reach = 0.5 * max(abs(p.start), 1.0)
+        low = p.low if np.isfinite(p.low) else min(p.start, p.high) - reach
+        high = p.high if np.isfinite(p.high) else max(p.start, p.low) + reach
+        points[p.name] = np.where(np.arange(SAMPLES) < AT_START, p.start, rng.uniform(low, high, SAMPLES))
     return points
 
 
@@ -175,7 +176,7 @@ class Cube:
     """A density of which some observables have been mapped onto the unit interval, the innermost first."""
 
     body: Expr
-    points: list[Point]
+    points: Points
     dimensions: int
     axes: list[Axis] = field(default_factory=list)  # the outermost first
     places: list[tuple[int, Expr]] = field(default_factory=list)  # number of the axis, place
@@ -200,18 +201,20 @@ class Cube:
 class Edges:
     """The edges of an observable's panels: fixed numbers, and expressions that move with parameters or outer observables."""
 
-    def __init__(self, x: Observable, body: Expr, inner: set[Expr], points: list[Point]) -> None:
+    def __init__(self, x: Observable, body: Expr, inner: set[Expr], points: Points) -> None:
         self.x, self.points = x, points
         breaks = find_breaks(body, x.expr, x.low, x.high, inner)
         # what no parameter moves needs no derivatives: boxes are cut closely enough there
         self.unsolved = [z for z in breaks.unsolved if leaves(Op.SCALAR, z)]
-        centres = [*find_centres(body, x.expr, inner), *numbers_in(body)]
-        self.centres = [c for c in self.distinct(centres) if self.is_inside(c)][:MAX_CENTRES]
-        singular = [e for e in self.distinct(breaks.singular) if self.is_inside(e)]
+        peaks = [] if is_polynomial(body) else [*find_centres(body, x.expr, inner), *numbers_in(body)]
+        centres = self.distinct(peaks)
+        self.centres = [c for c, v in centres.items() if self.is_inside(v)][:MAX_CENTRES]
+        singular = {e: v for e, v in self.distinct(breaks.singular).items() if self.is_inside(v)}
         edges = self.distinct([*breaks.kinks, *singular])
-        self.singular = {e for e in edges if any(same_value(e, s, points) for s in singular)}
-        self.moving = [e for e in edges if not self.is_fixed(e) and self.is_somewhere(e)]
-        numbers = {float(evaluate(e, {})) + 0.0: e in self.singular for e in edges if self.is_fixed(e)}
+        self.singular = {e for e, v in edges.items() if any(agree(v, known) for known in singular.values())}
+        fixed = [e for e in edges if not leaves(Op.SCALAR, e) and not leaves(Op.COLUMN, e)]
+        self.moving = [e for e, v in edges.items() if e not in set(fixed) and np.isfinite(v).any()]
+        numbers = {float(edges[e][0]) + 0.0: e in self.singular for e in fixed}
         self.fixed = {e: s for e, s in sorted(numbers.items()) if x.low < e < x.high}
         self.at_low, self.at_high = numbers.get(x.low, False), numbers.get(x.high, False)
 
@@ -223,25 +226,19 @@ class Edges:
     def moving_singular(self) -> bool:
         return any(e in self.singular for e in self.moving)
 
-    def distinct(self, exprs: Sequence[Expr]) -> list[Expr]:
-        """Drop expressions that agree with an earlier one wherever they are tried."""
-        found: list[Expr] = []
-        for e in exprs:
-            if not any(same_value(e, known, self.points) for known in found):
-                found.append(e)
-        return found
+    def distinct(self, exprs: Sequence[Expr]) -> dict[Expr, Array]:
+        """Return expressions with their values at all points; those that agree with an earlier one are dropped."""
+        known: dict[Expr, Array] = {}
+        for e in dict.fromkeys(exprs):
+            values = np.broadcast_to(np.asarray(evaluate(e, self.points), np.float64), (SAMPLES,))
+            if not known or not agree(np.array(list(known.values())), values).any():
+                known[e] = values
+        return known
 
-    def is_fixed(self, edge: Expr) -> bool:
-        return not leaves(Op.SCALAR, edge) and not leaves(Op.COLUMN, edge)
-
-    def is_inside(self, edge: Expr) -> bool:
+    def is_inside(self, values: Array) -> bool:
         """Return whether an edge lies in the range at the start values of the parameters."""
-        near = 1e-9 * (self.x.high - self.x.low)
-        start = self.points[: len(self.points) // 4]
-        return any(self.x.low - near <= float(evaluate(edge, p)) <= self.x.high + near for p in start)
-
-    def is_somewhere(self, edge: Expr) -> bool:
-        return any(np.isfinite(float(evaluate(edge, p))) for p in self.points)
+        near, start = 1e-9 * (self.x.high - self.x.low), values[:AT_START]
+        return bool(np.any((self.x.low - near <= start) & (start <= self.x.high + near)))
 
     def inside_unit(self, panels: int) -> tuple[float, ...]:
         """Return the edges of the unit interval, fixed ones between them where there is but one panel."""
@@ -267,7 +264,7 @@ class Edges:
 
     def sorted_moving(self) -> list[Expr]:
         """Return the moving edges in ascending order, sorted by the formula wherever they may move."""
-        start = self.points[0]
+        start = {name: values[0] for name, values in self.points.items()}
         edges = sorted(self.moving, key=lambda e: np.nan_to_num(float(evaluate(e, start)), nan=self.x.low))
         if len(edges) < 2 or self.always_ordered(edges):
             return edges
@@ -283,11 +280,25 @@ class Edges:
         return len(edges) == 2 and edges[0].op is Op.ADD and edges[1].op is Op.ADD and is_pair(*edges)
 
 
+def agree(some: Array, values: Array) -> NDArray[np.bool_]:
+    """Return whether expressions have the same values wherever they were tried, within rounding."""
+    same = np.abs(some - values) <= 1e-9 * np.maximum(np.abs(some), np.abs(values))
+    return np.asarray(np.all(same | (np.isnan(some) & np.isnan(values)), axis=-1))
+
+
 def is_pair(lower: Expr, upper: Expr) -> bool:
     """Return whether two expressions are a - b and a + b with a root b."""
     common = set(lower.args) & set(upper.args)
     rest = [a for a in upper.args if a not in common]
     return len(common) == 1 and len(rest) == 1 and rest[0].op is Op.SQRT
+
+
+def is_polynomial(body: Expr) -> bool:
+    """Return whether an expression is a polynomial between its kinks, so that no peak can hide."""
+    return all(
+        node.op in POLYNOMIAL or (node.op is Op.POW and base_of_root(node) is None)
+        for node in toposort(body, enter_integrals=False)
+    )
 
 
 def clip(edge: Expr, low: float, high: float) -> Expr:

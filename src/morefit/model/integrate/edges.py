@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -145,7 +146,7 @@ def sample(expr: Expr, x: Expr, points: Array) -> Array:
     return np.array(np.broadcast_to(evaluate(expr, {x.name: points}), points.shape), np.float64)
 
 
-def scan(zero: Expr, x: Expr, low: float, high: float) -> list[Expr] | None:
+def scan(zero: Expr, x: Expr, low: float, high: float) -> tuple[Expr, ...] | None:
     """Find the changes of sign of an expression without parameters, to the last bit."""
     if not depends_on_only(zero, x):
         return None
@@ -158,13 +159,14 @@ def scan(zero: Expr, x: Expr, low: float, high: float) -> list[Expr] | None:
             same = np.sign(evaluate(zero, {x.name: middle})) == signs[k]
             left, right = (middle, right) if same else (left, middle)
         found.append(right)
-    return [const(point) for point in found]
+    return tuple(const(point) for point in found)
 
 
 # --------------------------------------------------------------------------------------- solving
 
 
-def solve(zero: Expr, x: Expr) -> list[Expr] | None:
+@lru_cache(maxsize=4096)
+def solve(zero: Expr, x: Expr) -> tuple[Expr, ...] | None:
     """Solve ``zero == 0`` for a leaf; None if that cannot be done.
 
     A solution may be not a number where there is none, and need not be one: some are lost to squares.
@@ -184,7 +186,7 @@ def solve(zero: Expr, x: Expr) -> list[Expr] | None:
         if simpler is None:
             return None
         open_equations += simpler
-    return list(solutions)
+    return tuple(solutions)
 
 
 def polynomial(root: Expr, x: Expr) -> list[Expr] | None:
@@ -315,12 +317,3 @@ def find_centres(density: Expr, x: Expr, inner: Set[Expr]) -> list[Expr]:
             centres[-coefficients[1] / (2 * coefficients[2])] = None
         centres |= dict.fromkeys(solve(node, x) or ())
     return list(centres)
-
-
-def same_value(a: Expr, b: Expr, points: Sequence[Mapping[str, float]]) -> bool:
-    """Return whether two expressions agree wherever they are tried."""
-    return all(close(float(evaluate(a, p)), float(evaluate(b, p))) for p in points)
-
-
-def close(a: float, b: float) -> bool:
-    return (math.isnan(a) and math.isnan(b)) or abs(a - b) <= 1e-9 * max(abs(a), abs(b))

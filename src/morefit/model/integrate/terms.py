@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from morefit.expr import ZERO, Expr, Op, add_all, const, domain_of, evaluate, leaves, multiply_all, where
@@ -28,15 +30,15 @@ def separate(density: Expr) -> list[Term] | None:
     stack: list[tuple[Expr, ...]] = [(density,)]
     while stack:
         factors = stack.pop()
-        mixed = [f for f in factors if leaves(Op.COLUMN, f) and leaves(Op.SCALAR, f)]
+        mixed = [f for f in factors if of_events(f) and of_parameters(f)]
         if not mixed:
-            event = tuple(f for f in factors if leaves(Op.COLUMN, f))
-            done.append((tuple(f for f in factors if not leaves(Op.COLUMN, f)), event))
+            event = tuple(f for f in factors if of_events(f))
+            done.append((tuple(f for f in factors if not of_events(f)), event))
         elif mixed[0].op is Op.MUL:
             stack.append((*mixed[0].args, *without(factors, mixed[0])))
         elif mixed[0].op is Op.ADD:
             stack += [(term, *without(factors, mixed[0])) for term in mixed[0].args]
-        elif mixed[0].op is Op.WHERE and not leaves(Op.SCALAR, mixed[0].args[0]):
+        elif mixed[0].op is Op.WHERE and not of_parameters(mixed[0].args[0]):
             branches = choices(*mixed[0].args)
             if branches is None:
                 return None
@@ -46,6 +48,16 @@ def separate(density: Expr) -> list[Term] | None:
         if len(done) + len(stack) > MAX_TERMS:
             return None
     return done
+
+
+@lru_cache(maxsize=1 << 14)
+def of_events(expr: Expr) -> bool:
+    return bool(leaves(Op.COLUMN, expr))
+
+
+@lru_cache(maxsize=1 << 14)
+def of_parameters(expr: Expr) -> bool:
+    return bool(leaves(Op.SCALAR, expr))
 
 
 def choices(condition: Expr, yes: Expr, no: Expr) -> list[tuple[Expr, ...]] | None:
