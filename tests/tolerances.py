@@ -22,11 +22,22 @@ SCIPY_DENSITY = 1e-11  # scipy.stats, which is not exact itself, against our den
 UNIT_INTEGRAL = 1e-10  # scipy's adaptive quadrature of a normalised density
 INTEGRAL_PROMISE = 1e-10  # what the library promises of numerical integrals
 TERM_INTEGRAL = 1e-13  # integrals done term by term, once and for all
-WRITTEN_VALUE = 1e-9  # of the logarithm of the integral of a written formula, against closed forms with many digits
+WRITTEN_VALUE = (
+    1e-9  # of the logarithm of the integral of a written formula, against closed forms with many digits
+)
 WRITTEN_GRADIENT = 1e-8  # of its slopes, in units of what a parameter must move to matter
 WRITTEN_HESSIAN = 1e-6  # of its second derivatives, in the same units
-WRITTEN_ERRORS = 1e-3  # relative, of the errors of a fit, against the inverse of the Hessian from closed forms
+WRITTEN_ERRORS = (
+    1e-3  # relative, of the errors of a fit, against the inverse of the Hessian from closed forms
+)
 DENSE_SUM = 1e-7  # of the logarithm of an integral, by a dense sum in doubles that may end at a pole
+DENSE_SLOPE = 1e-4  # of slopes from such sums, in units of what a parameter must move to matter
+QUASI_RANDOM = (
+    1e-3  # of the logarithm of an integral over 2**17 quasi-random points, some with an edge between them
+)
+TRAP_NLL = 0.01  # of minus the log likelihood of all events, and of its slope over an error: what a valid fit may be off
+TRAP_ERRORS = 2e-3  # of its second derivative over an error squared: errors within a thousandth
+SCIPY_CDF = 1e-9  # of the logarithm of a difference of two of scipy's distribution functions
 NUMPY_SUM = 1e-12  # sums over a few thousand events against numpy's
 DIFFERENCES = 2e-6  # central differences of exact first derivatives, relative to the largest
 RECORDED_DIGITS = 1e-11  # what the C++ system recorded, against our sums at the same point

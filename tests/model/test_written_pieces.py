@@ -1,12 +1,14 @@
 """Random densities in pieces, whose edges move with parameters, have exact integrals and derivatives."""
 
+import itertools
+
 import numpy as np
 import pytest
 from mpmath import mp, mpf
 
 import morefit as mf
-from precise import DIGITS, break_points, compile_precise, derivatives, panel
 from tolerances import WRITTEN_GRADIENT, WRITTEN_HESSIAN, WRITTEN_VALUE
+from written.precise import DIGITS, break_points, compile_precise, derivatives, panel
 
 LOW, HIGH = -2.0, 3.0
 NAMES = ("a", "b", "c")
@@ -63,7 +65,7 @@ class Pieces:
         def function(values):
             ends = break_points([e(values) for e in self.edges], LOW, HIGH)
             total = mpf(0)
-            for a, b in zip(ends, ends[1:], strict=False):
+            for a, b in itertools.pairwise(ends):
                 total += panel(lambda x: density({**values, "x": x}), a, b, NODES)
             return mp.log(total)
 

@@ -1,11 +1,12 @@
 """Integrals of the written densities in closed form, with many digits: p holds parameters, (a, b) are the ends."""
 
+import itertools
 from types import SimpleNamespace
 
 from mpmath import mp, mpf
 
-from precise import NODES, panel
-from written_densities import HERMITE
+from written.peaks import HERMITE
+from written.precise import NODES, panel
 
 HALF = mpf(1) / 2
 
@@ -27,7 +28,7 @@ def gamma_between(s, a, b):
 def pieces(a, b, *joints):
     """Cut an interval at joints given in ascending order; pieces may be empty."""
     ends = [a, *(min(max(j, a), b) for j in joints), b]
-    return list(zip(ends, ends[1:], strict=False))
+    return list(itertools.pairwise(ends))
 
 
 def by_primitive(primitive):
@@ -179,7 +180,7 @@ def triangle(p, a, b):
 
 
 def trapezoid(p, a, b):
-    left, up, top, down, _ = pieces(a, b, p.c - p.w - p.s, p.c - p.w, p.c + p.w, p.c + p.w + p.s)
+    _left, up, top, down, _ = pieces(a, b, p.c - p.w - p.s, p.c - p.w, p.c + p.w, p.c + p.w + p.s)
 
     def ramp(s, t, foot):
         return ((t - foot) ** 2 - (s - foot) ** 2) / (2 * p.s)
@@ -336,9 +337,9 @@ def rayleigh_with_a_power(p, a, b):
 def smooth(function, ends, cuts=1):
     """Integrate a smooth function over panels between given ends, each cut so many times."""
     total = mpf(0)
-    for a, b in zip(ends, ends[1:], strict=False):
+    for a, b in itertools.pairwise(ends):
         places = mp.linspace(a, b, cuts + 1)
-        total += mp.fsum(panel(function, s, t, NODES[1]) for s, t in zip(places, places[1:], strict=False))
+        total += mp.fsum(panel(function, s, t, NODES[1]) for s, t in itertools.pairwise(places))
     return total
 
 
