@@ -30,7 +30,7 @@ WRITTEN_HESSIAN = 1e-6  # of its second derivatives, in the same units
 WRITTEN_ERRORS = (
     1e-3  # relative, of the errors of a fit, against the inverse of the Hessian from closed forms
 )
-DENSE_SUM = 1e-7  # of the logarithm of an integral, by a dense sum in doubles that may end at a pole
+DENSE_SUM = 3e-7  # of the logarithm of an integral, by a dense sum in doubles that may end at a pole
 DENSE_SLOPE = 1e-4  # of slopes from such sums, in units of what a parameter must move to matter
 QUASI_RANDOM = (
     1e-3  # of the logarithm of an integral over 2**17 quasi-random points, some with an edge between them

@@ -63,16 +63,14 @@ def test_integral_agrees_with_a_dense_sum(name, which, place):
 @pytest.mark.parametrize("name", [n for n in ONE if ROWS[n].order > 1])
 def test_slopes_agree_with_differences_of_dense_sums(name):
     row = ROWS[name]
-    _, _, (_, gradient, hessian) = entry(name, "full", "start")
+    events, sums, (_, gradient, hessian) = entry(name, "full", "start")
     point = row.point("start")
     for k, parameter in enumerate(row.floating):
-        size = max(np.sqrt(abs(hessian[k][k])), abs(gradient[k]), 1e-300)
-        step = STEP / size
-        up, down = (
-            np.log(Dense(row, "full", point | {parameter: point[parameter] + s}).integral)
-            for s in (step, -step)
-        )
-        assert (up - down) / (2 * step) / size == pytest.approx(gradient[k] / size, abs=DENSE_SLOPE)
+        bends = abs(hessian[k][k]), abs(sums[2][k][k]) / len(events["x"]), gradient[k] ** 2
+        size = np.sqrt(max(bends))
+        moved = (point | {parameter: point[parameter] + s * STEP / size} for s in (1, -1))
+        up, down = (np.log(Dense(row, "full", values).integral) for values in moved)
+        assert (up - down) / (2 * STEP) == pytest.approx(gradient[k] / size, abs=DENSE_SLOPE)
 
 
 @pytest.mark.parametrize(("which", "place"), CASES)
