@@ -2,8 +2,8 @@
 
 import mpmath
 
-from morefit.expr import Op, toposort
-from morefit.expr.quadrature import rule_nodes
+from morefit.expr import Op, domain_of, leaves, toposort
+from morefit.expr.evaluate import adapted_to
 
 DIGITS = 40
 
@@ -34,6 +34,8 @@ MEANING = {
     Op.EXPM1: mpmath.expm1,
     Op.LOG: mpmath.log,
     Op.LOG1P: mpmath.log1p,
+    Op.LOG2: lambda x: mpmath.log(x, 2),
+    Op.LOG10: mpmath.log10,
     Op.SQRT: mpmath.sqrt,
     Op.SIN: mpmath.sin,
     Op.COS: mpmath.cos,
@@ -59,6 +61,7 @@ MEANING = {
     Op.LESS: lambda x, y: mpmath.mpf(x < y),
     Op.LESS_EQUAL: lambda x, y: mpmath.mpf(x <= y),
     Op.EQUAL: lambda x, y: mpmath.mpf(x == y),
+    Op.NOT_EQUAL: lambda x, y: mpmath.mpf(x != y),
     Op.WHERE: lambda c, x, y: x if c != 0 else y,
 }
 
@@ -70,10 +73,11 @@ def mp_evaluate(root, values):
         if node.op is Op.CONST:
             done[node] = mpmath.mpf(node.number)
         elif node.op is Op.INTEGRAL:
-            nodes, weights = rule_nodes(node.value)
-            points = ({name: x[k] for name, x in nodes.items()} for k in range(len(weights)))
+            known = tuple((leaf.name, float(values[leaf.name])) for leaf in leaves(Op.SCALAR, node))
+            nodes = adapted_to(node.args[1:], domain_of(node), known).boxes.nodes()
+            points = ({n: x[k] for n, x in nodes.columns.items()} for k in range(len(nodes.weights)))
             body = [mp_evaluate(node.args[0], {**values, **point}) for point in points]
-            done[node] = mpmath.fdot(zip(map(mpmath.mpf, weights), body, strict=True))
+            done[node] = mpmath.fdot(zip(map(mpmath.mpf, nodes.weights), body, strict=True))
         elif node.args:
             args = [done[a] for a in node.args]
             if any(a is None for a in args):

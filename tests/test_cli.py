@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import morefit as mf
-from morefit.backend.workers import available_cores
 from morefit.cli import BAD_INPUT, INTERRUPTED, NOT_VALID, VALID, main
 from morefit.cli.entry import COMMANDS, join_negative, make_parser
+from morefit.limits import available_cores
 
 ROOT = Path(__file__).parent.parent
 MODEL = """\
@@ -160,7 +160,7 @@ def test_options_that_make_no_sense_are_refused_in_one_line(arguments, message, 
          "backend 'opencl': --threads is for the CPU, got 2; leave one of them out"),
         (["--backend", "cpu:0"], "backend 'cpu:0': only opencl has several devices; see 'morefit devices'"),
         (["--json", "no/such.json"], "--json: file 'no/such.json': there is no folder 'no'; make it first"),
-        (["--json", "."], "--json: needs the name of a file, got the folder '.'"),
+        (["--json", "."], "--json: file '.': is a folder; name a file in it"),
         (["--plot", "-"], "--plot: needs the name of a file, got '-'"),
         (["--plot", "a.xyz"], "--plot: the name of a file must end in .pdf, .png, .svg, .eps, .jpg, .jpeg, .webp, got 'a.xyz'"),
         (["--plot", "a.png", "--json", "a.png"], "named by two options; each needs its own"),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import numpy as np
 import pytest
 
+import morefit as mf
 from morefit.backend import Cpu, Events, Reference
 from morefit.backend.philox import philox, toy_uniforms, uniforms
 from morefit.expr import ONE, ZERO, column
-from morefit.generators import Xoshiro256PlusPlus
+from morefit.generators import Xoshiro256PlusPlus, stream_key
+from morefit.intervals import neyman_belt
 from morefit.pipeline import compile_sampler
 from morefit.render.launch import BLOCK
 from morefit.render.streams import STREAMS, apply, jump_tables, seeded, splitmix64, start, stream_of
@@ -279,3 +283,50 @@ def test_a_jump_is_so_many_steps():
 def test_streams_of_toys_do_not_share_their_seeds():
     states = [Xoshiro256PlusPlus.seeded(3, toy).state for toy in range(4)]
     assert len(np.unique(np.concatenate(states, axis=1))) == 4 * states[0].size
+
+
+# ------------------------------------------------------------------------------------ streams
+
+
+def drawn_with(seed):
+    """Return the sums of x of the first toy of everything that draws toys with a seed, and of ``generate``."""
+    x = mf.Observable("x", -5.0, 5.0)
+    model = mf.Gaussian(x, mf.Parameter("mu", 0.0, -1.0, 1.0), 1.0)
+
+    def total(data, values=None):
+        return float(np.sum(data["x"]))
+
+    options = {"toys": 1, "events": 100, "seed": seed, "progress": False}
+    belt = neyman_belt(model, "mu", [0.0], estimator=total, **options)
+    return {
+        "generate": total(mf.generate(model, 100, seed=seed)),
+        "toy study": float(mf.toy_study(model, statistic=total, **options).statistics["statistic"][0]),
+        "belt": float(belt.estimates[0, 0]),
+    }
+
+
+def test_everything_that_draws_toys_has_a_stream_of_its_own():
+    # toy 0 of a study used to be what generate draws with the same seed
+    found = drawn_with(1)
+    assert len(set(found.values())) == len(found)
+    assert found == drawn_with(1)
+
+
+def test_the_number_of_events_of_a_toy_has_a_stream_of_its_own():
+    x = mf.Observable("x", -5.0, 5.0)
+    yields = [mf.Parameter(name, 1e4, 0.0, 1e5) for name in ("narrow", "wide")]
+    model = mf.Sum([mf.Gaussian(x, 0.0, 1.0), mf.Gaussian(x, 0.0, 3.0)], yields=yields)
+    toys = mf.toy_study(model, toys=2, seed=1, progress=False)
+    assert toys.events[0] != len(mf.generate(model, seed=1))
+
+
+def test_keys_of_streams_are_those_recorded():
+    # studies of one version must not change with the machine: SHA-256 of "toy study 1" begins with these bytes
+    assert (
+        stream_key(1, "toy study")
+        == 0xF32F29D539C87A96
+        == int.from_bytes(sha256(b"toy study 1").digest()[:8], "little")
+    )
+    keys = {stream_key(seed, purpose) for seed in (0, 1, 2**64 - 1) for purpose in ("toy study", "bootstrap")}
+    assert len(keys) == 6
+    assert all(0 <= key < 2**64 for key in keys)

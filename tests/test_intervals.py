@@ -15,6 +15,7 @@ import zoo
 from morefit import progress
 from morefit.errors import DataError, FitError
 from morefit.fit.replicas import poisson_weights
+from morefit.generators import stream_key
 from morefit.intervals import (
     Contour,
     Profile,
@@ -523,7 +524,9 @@ def test_replicas_have_weights_of_their_own():
 def test_a_replica_is_the_fit_of_its_weighted_data(small, replicas):
     best = mf.fit(small)
     for k in (0, 57):
-        weighted = mf.Likelihood(small.model, small.data, weights=poisson_weights(5, k, 500))
+        weighted = mf.Likelihood(
+            small.model, small.data, weights=poisson_weights(stream_key(5, "bootstrap"), k, 500)
+        )
         found = mf.fit(weighted, start=dict(best.values), tolerance=1e-4)
         errors = np.array([best.errors[n] for n in replicas.names])
         away = (replicas.values[k] - [found.values[n] for n in replicas.names]) / errors
@@ -616,7 +619,8 @@ def test_an_extended_model_varies_the_number_of_events():
     model, data, _ = zoo.extended(500)
     found = bootstrap(mf.Likelihood(model, data), replicas=200, seed=1)
     total = found.values[:, [found.names.index(n) for n in ("signal", "background")]].sum(axis=1)
-    expected = [poisson_weights(1, k, 500).sum() for k in range(200)]
+    stream = stream_key(1, "bootstrap")
+    expected = [poisson_weights(stream, k, 500).sum() for k in range(200)]
     np.testing.assert_allclose(total / expected, 1, atol=TOTAL_YIELD)
 
 

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import morefit as mf
 from morefit.data.condition import COMPARISONS, FUNCTIONS, condition
 from morefit.errors import DataError
+from morefit.io import write_table
 
 PT, ETA = np.array([1.0, 2.5, 3.0, 9.0]), np.array([0.0, -3.0, 2.0, -1.0], np.float32)
 N, GOOD = np.array([0, 1, 2, 255], np.uint8), np.array([True, True, False, True])
@@ -78,6 +80,115 @@ def test_a_function_gets_its_columns_in_order_and_in_double_precision():
 
     assert condition(loose).mask(COLUMNS, 4).tolist() == (ETA < PT).tolist()
     assert condition(loose).text == "loose"
+
+
+# Columns of whole numbers, and conditions that arithmetic on them would get wrong.
+HUGE = 3 * 2**61
+WHOLE = {
+    "int64": (np.array([0, 3_037_000_500, -HUGE]), {
+        "k*k > 0": [False, True, True],
+        "k + k > 0": [False, True, False],
+        "k - 6917529027641081856 < 0": [True, True, True],
+        "-k < 0": [False, True, False],
+        "abs(k) > 0": [False, True, True],
+        "k ** 2 >= 0": [True] * 3,
+        "k == -6917529027641081856": [False, False, True],
+        "k != -6917529027641081855": [True] * 3,
+        "k % 7 == 6": [False, False, -HUGE % 7 == 6],
+        "k % 0 == 0": [False] * 3,
+        "k // 0 == 0": [False] * 3,
+        "k < 10**30": [True] * 3,
+        "k < 100000000000000000000000": [True] * 3,
+        "k % 100000000000000000000000 >= 0": [True] * 3,
+        "9223372036854775807 * 2 > k": [True] * 3,
+        "9223372036854775807 + 1 > 0 & k == 0": [True, False, False],
+    }),
+    "int8": (np.array([-128, 100, 127], np.int8), {
+        "k + k > 199": [False, True, True],
+        "k * k > 16000": [True, False, True],
+        "-k > 0": [True, False, False],
+        "abs(k) > 127": [True, False, False],
+        "k < 1000": [True] * 3,
+        "k // -1 == 128": [True, False, False],
+    }),
+    "uint8": (np.array([0, 200, 255], np.uint8), {
+        "k - 1 < 0": [True, False, False],
+        "-k < -1": [False, True, True],
+        "k * 2 == 400": [False, True, False],
+        "k > -1": [True] * 3,
+        "k == 256": [False] * 3,
+        "k % 128 == 72": [False, True, False],
+        "~(k > 100)": [True, False, False],
+    }),
+    "uint64": (np.array([0, 2**53 + 1, 2**64 - 1], np.uint64), {
+        "k > -1": [True] * 3,
+        "k == 9007199254740993": [False, True, False],
+        "k == 9007199254740992": [False] * 3,
+        "k == 18446744073709551615": [False, False, True],
+        "k - 1 < 0": [True, False, False],
+        "k + k > 0": [False, True, True],
+        "k < 18446744073709551616": [True] * 3,
+    }),
+    "bool": (np.array([False, True, True]), {
+        "~k": [True, False, False],
+        "k + k == 2": [False, True, True],
+        "-k < 0": [False, True, True],
+        "k - 1 < 0": [True, False, False],
+        "k == True": [False, True, True],
+        "(0 < 1) & k": [False, True, True],
+        "0 < 1 < k + 1": [False, True, True],
+    }),
+    "float32": (np.array([0.0, 0.1, 1e30], np.float32), {"k * k > 1e50": [False, False, True], "k == 0.1": [False] * 3}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(kind, text) for kind, (_, meanings) in WHOLE.items() for text in meanings]
+)
+def test_whole_numbers_do_not_wrap_around(kind, text):
+    # k*k > 0 used to be false for large k, but not if k came from a CSV file
+    column, meanings = WHOLE[kind]
+    assert condition(text).mask({"k": column}, 3).tolist() == meanings[text]
+
+
+@pytest.mark.parametrize("suffix", [".root", ".parquet", ".csv", ".npz"])
+@pytest.mark.parametrize(
+    "text", ["k*k > 0", "k == 6917529027641081857", "k % 5 == 3", "k + 1 < 0", "k > 0.5"]
+)
+def test_files_of_all_kinds_are_cut_alike(tmp_path, suffix, text):
+    column = np.array([0, 3_037_000_500, -3, 2**53 + 1, HUGE, HUGE + 1])
+    path = tmp_path / f"events{suffix}"
+    write_table(path, {"x": np.arange(6.0), "k": column})
+    kept = mf.read(path, mf.Observable("x", 0.0, 10.0), cut=text)["x"].astype(int)
+    means = [eval(text, {"k": k}) for k in column.tolist()]
+    assert kept.tolist() == np.flatnonzero(means).tolist()
+
+
+def test_a_function_gets_whole_numbers_that_doubles_can_be():
+    squares = condition(lambda k: k * k > 0)
+    assert squares.mask({"k": np.array([0, 3_037_000_500])}, 2).tolist() == [False, True]
+    with pytest.raises(
+        DataError, match=r"column 'k' has whole numbers above 9007199254740992, .*write the cut as a text"
+    ):
+        squares.mask({"k": np.array([0, HUGE])}, 2)
+
+
+def test_a_function_that_fails_says_so():
+    with pytest.raises(
+        DataError, match=r"cut '<lambda>': failed, TypeError: .*, so that bits need astype\(int\)"
+    ):
+        condition(lambda n: n & 4 != 0).mask(COLUMNS, 4)
+
+
+@pytest.mark.parametrize(
+    "column", [np.array(["a"]), np.array([None]), np.array(["2020"], "M8[s]"), np.array([1j])]
+)
+def test_a_cut_needs_numbers(column):
+    for cut in ("k > 1", lambda k: k > 1):
+        with pytest.raises(
+            DataError, match=r"column 'k' must be numbers, or true and false, got dtype .*; name another"
+        ):
+            condition(cut).mask({"k": column}, 1)
 
 
 REFUSED = {

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from importlib import metadata
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from morefit.errors import DataError
+from morefit.target import complete_file, reason
+
 Arrays = Mapping[str, NDArray[Any]]
-# What reading something else, or half of a file, raises.
-UNREADABLE = (KeyError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile)
 
 
 def morefit_version() -> str:
@@ -27,30 +27,57 @@ def morefit_version() -> str:
         return "not installed"
 
 
-@contextmanager
-def complete_file(path: Path) -> Iterator[Path]:
-    """Give a path beside the place of a file to write to; it is moved there when it is complete."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield part
-        with part.open("r+b") as file:
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:  # also Ctrl-C: leave nothing half-written behind
-        with suppress(OSError):
-            part.unlink()
-        raise
-
-
-def write_archive(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None:
+def write_archive(what: str, path: str | PathLike[str], header: Mapping[str, Any], arrays: Arrays) -> None:
     """Write an npz file beside its place and move it there when it is complete."""
+    with complete_file(path, what) as part, part.open("wb") as file:
+        pack(file, header, arrays)
+
+
+def pack(file: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write an npz file to a stream."""
     text = json.dumps(header, allow_nan=False)
-    with complete_file(path) as part, part.open("wb") as file:
-        np.savez(file, header=np.array(text), **arrays)  # type: ignore[arg-type]
+    np.savez(file, header=np.array(text), **arrays)  # type: ignore[arg-type]
 
 
-def read_archive(path: Path) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return header and arrays of a file; raise one of ``UNREADABLE`` if it is none."""
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    return json.loads(str(arrays.pop("header"))), arrays
+def read_archive(what: str, path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return header and arrays of a file; anything else, half of a file or a damaged one is refused."""
+    with opened(what, path) as file:
+        return unpack(f"{what} '{path}'", file)
+
+
+def opened(what: str, path: str | PathLike[str]) -> IO[bytes]:
+    """Open a plain file to read it."""
+    place = Path(path).expanduser()
+    try:
+        if place.exists() and not place.is_file():
+            raise OSError("it is no plain file")
+        return place.open("rb")
+    except (OSError, ValueError) as error:
+        raise DataError(f"{what} '{path}': cannot be read, {reason(error)}; name another file") from error
+
+
+def verify(file: IO[bytes]) -> None:
+    """Read a zip file once, and compare all checksums; what only reads arrays need not reach their ends."""
+    with zipfile.ZipFile(file) as archive:
+        bad = archive.testzip()
+    if bad is not None:
+        raise zipfile.BadZipFile(f"the checksum of '{bad}' is wrong")
+    file.seek(0)
+
+
+def unpack(name: str, file: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return header and arrays of an npz file in a stream; ``name`` begins the message if it is none."""
+    try:
+        verify(file)
+        with np.load(file, allow_pickle=False) as archive:
+            arrays = {one: archive[one] for one in archive.files}
+        header = json.loads(str(arrays.pop("header")))
+        if not isinstance(header, dict):
+            raise TypeError("its header is no mapping")
+        return header, arrays
+    # numpy, zipfile, zlib and json raise whatever their decoders do
+    except Exception as error:
+        cause = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise DataError(
+            f"{name}: not a file of morefit or a damaged one, got {cause}; name another file, or restore this one"
+        ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,11 +21,12 @@ from morefit.pipeline import Columns, Compiled, Settings, compile_sums
 from morefit.rewrite.columns import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
 
+HTML_SHOWN = 10_000  # characters of one part in a notebook
 SHOWN = 8  # lines of a kernel's per-call stage; all are in str(kernel)
 ORDERS = ("value", "value and gradient", "value, gradient and Hessian")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """What became of a model; print it, or take its parts."""
 
@@ -37,6 +39,20 @@ class Explanation:
     def __str__(self) -> str:
         parts = [self.graphs(), self.cut(), *map(self.kernel, range(len(self.compiled))), self.times()]
         return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        nodes = " to ".join(str(len(toposort(expr))) for expr in (self.before, self.after))
+        return f"Explanation: {nodes} nodes, {len(self.compiled)} kernels. Print it, or see kernel(), source(), times()"
+
+    def _repr_html_(self) -> str:
+        """Return the parts for a notebook, folded but for the times; a part that is too long is cut."""
+        parts = [self.graphs(), self.cut(), *map(self.kernel, range(len(self.compiled)))]
+        folded = (part.partition("\n") for part in parts)
+        lines = [
+            f"<details><summary>{html.escape(title)}</summary><pre>{html.escape(shortened(rest))}</pre></details>"
+            for title, _, rest in folded
+        ]
+        return f"<p>{html.escape(repr(self))}</p>{''.join(lines)}<pre>{html.escape(self.times())}</pre>"
 
     def graphs(self) -> str:
         """Return the graph before and after simplification."""
@@ -82,6 +98,11 @@ class Explanation:
                 cells += [self.run_seconds[order] * 1e3, self.run_seconds[order] / max(self.events, 1) * 1e9]
             lines.append(" " * 9 + "".join(f"{c:>10.3f}" for c in cells) + f"   {ORDERS[order]}")
         return "\n".join(lines)
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a text that is too long for a notebook."""
+    return text if len(text) <= HTML_SHOWN else f"{text[:HTML_SHOWN]} ...\nprint the explanation to see all"
 
 
 def rows(kind: str, terms: Iterable[tuple[str, Expr]]) -> list[str]:

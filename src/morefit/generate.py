@@ -24,6 +24,7 @@ from morefit.data.dataset import build
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, column, evaluate, leaves, substitute
 from morefit.generators import COMPILED, Generator, Source, check_generator, source_for
+from morefit.limits import check_memory
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, compile_sampler, compile_values
@@ -242,11 +243,14 @@ def generate(
     if events is None:
         if not isinstance(generator, str):  # then sizes too are the generator's to decide
             seed = int(source_for(generator, 0, 0).random(1)[0] * 2**53)
-        sizes = poisson_sizes(expected_events(model, known), 1, seed)
+        expected = expected_events(model, known)
+        check_room("generate", model, expected)
+        sizes = poisson_sizes(expected, 1, seed)
     else:
         sizes = check_sizes(events)
     if not len(sizes):
         return []
+    check_room("generate", model, sizes.sum(dtype=np.float64))
     place = choose_backend(backend, int(sizes.sum()))
     pieces = Sampler(model, known, place, generator=generator).draw_apart(sizes, seed)
     parts = [data for some, drawn in pieces for data in datasets(model, some, drawn)]
@@ -263,6 +267,11 @@ def datasets(model: Pdf, sizes: Sizes, drawn: Drawn) -> list[Dataset]:
         Dataset({n: c[stop - size : stop] for n, c in columns.items()}, model.observables)
         for size, stop in zip(sizes, np.cumsum(sizes), strict=True)
     ]
+
+
+def check_room(what: str, model: Pdf, events: float) -> None:
+    """Refuse more events than memory can hold."""
+    check_memory(f"{what}: {events:.6g} events", 8.0 * len(model.observables) * events)
 
 
 def check_sizes(events: int | Sequence[int]) -> Sizes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from hashlib import sha256
 from typing import Protocol
 
 import numpy as np
@@ -97,6 +98,15 @@ def check_generator(generator: Generator, seed: int | None) -> None:
         near = difflib.get_close_matches(generator, names, 1, 0.4)
         hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(map(repr, names))}"
         raise ModelError(f"generator '{generator}': not known; {hint}")
+
+
+def stream_key(seed: int, purpose: str) -> int:
+    """Return the key of the stream that one purpose has of a seed; ``generate`` has the seed itself as its key.
+
+    Keys are the first 64 bits of SHA-256 of the purpose and the seed, so that no toy of a study, of a construction
+    or of a bootstrap has the events of ``generate`` with the same seed, nor of each other.
+    """
+    return int.from_bytes(sha256(f"{purpose} {seed}".encode()).digest()[:8], "little")
 
 
 def source_for(generator: Generator, seed: int, toy: int) -> Source:

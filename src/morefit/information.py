@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from morefit.backend import Array, Backend, Events, choose_backend
 from morefit.errors import ModelError
 from morefit.expr import evaluate
-from morefit.expr.quadrature import box_nodes
+from morefit.expr.quadrature import gauss_grid
 from morefit.fit.result import Column, floats, text_table, words
 from morefit.fit.rounding import round_pdg
 from morefit.fit.verdict import invert
@@ -24,7 +24,8 @@ from morefit.model import Observable, Pdf, Product
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, compile_values
 
-MOST_DIMENSIONS = 4  # of a factor: a box has 16 nodes in each
+MOST_DIMENSIONS = 4  # of a factor
+POINTS = 16  # nodes of a box in each dimension
 MOST_NODES = 1 << 25  # evaluated in all
 AT_ONCE = 1 << 17  # nodes
 CLOSEST = 13  # quarterings: on a line, peaks at the values of parameters are looked for down to 4**-12 of it
@@ -148,8 +149,7 @@ class Integrand:
             )
         self.full = np.array([[values[p.name] for p in model.parameters]])
         self.count = sum(not p.fixed for p in model.parameters)
-        cube, self.weights = box_nodes([(o.name, (-1.0, 1.0)) for o in self.observables])
-        self.cube = np.stack([cube[o.name] for o in self.observables])  # (dimensions, nodes)
+        self.cube, self.weights, _ = gauss_grid(len(self.observables), POINTS)  # (dimensions, nodes)
         self.spent = 0
         middle = {o.name: [0.5 * (o.low + o.high)] for o in self.observables}
         likelihood = Likelihood(model, middle, weights=[1.0], backend=backend, precompute="none")

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from morefit.accuracy import check_smooth, integral_error
 from morefit.backend import Array, Backend, Events, choose_backend
 from morefit.data import Dataset
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, Operand, add_all, evaluate, symbols, to_expr
+from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
 from morefit.model import Parameter, Pdf
-from morefit.model.integrate import integral_error
+from morefit.model.arguments import ANY, check_operand, listed
 from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.rewrite.columns import Precompute
@@ -102,6 +104,10 @@ class AnyLikelihood(ABC):
         """Compile what an evaluation of this order needs."""
 
     @abstractmethod
+    def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
+        """Go through the parts, each with the point in its own floating parameters."""
+
+    @abstractmethod
     def bad_events(self, x: Point) -> BadEvents: ...
 
     @abstractmethod
@@ -170,11 +176,11 @@ class AnyLikelihood(ABC):
         return np.stack(np.broadcast_arrays(*(np.asarray(values[n], np.float64) for n in names)), axis=-1)
 
     def __add__(self, other: AnyLikelihood) -> JointLikelihood:
-        return JointLikelihood([self, other])
+        return JointLikelihood([self, other]) if isinstance(other, AnyLikelihood) else NotImplemented
 
     def __radd__(self, other: int) -> AnyLikelihood:
         """Let ``sum([a, b])`` work, which starts at 0."""
-        return self if other == 0 else NotImplemented
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 class Likelihood(AnyLikelihood):
@@ -190,7 +196,7 @@ class Likelihood(AnyLikelihood):
         data: Any,
         *,
         weights: ArrayLike | None = None,
-        constraints: Sequence[Operand] = (),
+        constraints: Sequence[Operand] | Operand = (),
         backend: str | Backend = "auto",
         precision: str = "double",
         precompute: Precompute = "auto",
@@ -198,12 +204,16 @@ class Likelihood(AnyLikelihood):
         check_model(model)
         self.model = model
         self.data = Dataset(data, model.observables, weights=weights)
-        self.constraints = tuple(to_expr(c) for c in constraints)
+        self.constraints = tuple(
+            check_operand(f"constraint {k}:", c, ANY)
+            for k, c in enumerate(listed("likelihood: constraints", constraints), 1)
+        )
         self.settings = Settings(
             choose_backend(backend, len(self.data)), choose_precision(precision), precompute
         )
         self.all_parameters = with_constrained(model.parameters, self.constraints)
         self.columns = Columns(self.data.columns)
+        self.boxes = SharedBoxes()
         self.bound: dict[tuple[int, bool], Bound] = {}
         self.compiled: dict[tuple[int, bool], Compiled] = {}
 
@@ -233,6 +243,10 @@ class Likelihood(AnyLikelihood):
     def parts(self) -> tuple[Likelihood, ...]:
         return (self,)
 
+    def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
+        full, _ = self.points(x)
+        yield self, full[0, [k for k, p in enumerate(self.all_parameters) if not p.fixed]]
+
     def add_up(self, full: Array, matrix: Callable[[Likelihood, Array], Array]) -> Array:
         return matrix(self, full)
 
@@ -261,7 +275,7 @@ class Likelihood(AnyLikelihood):
         if key not in self.bound:
             self.compiled[key] = self.compile(order, careful, fisher)
             events = Events.all_sets(self.events)
-            self.bound[key] = self.compiled[key].bind(self.columns, events, self.data.weights)
+            self.bound[key] = self.compiled[key].bind(self.columns, events, self.data.weights, self.boxes)
         return self.bound[key]
 
     def compile(self, order: int, careful: bool = False, fisher: bool = False) -> Compiled:
@@ -303,7 +317,14 @@ class Likelihood(AnyLikelihood):
     def integral_error(self, x: Point) -> float:
         points, _ = self.points(x)
         values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
-        return integral_error(self.log_intensity, values)
+        check_smooth(self.model, values)
+        return integral_error(self.model, values, self.data.columns)
+
+    def with_other_boxes(self, full: Array) -> Evaluation:
+        """Evaluate to the Hessian with integrals over boxes of their own, made for these values with more points in each."""
+        compiled, events = self.compile(2), Events.all_sets(self.events)
+        bound = compiled.bind(self.columns, events, self.data.weights, SharedBoxes(MORE_POINTS))
+        return unpack(bound(full), len(self.parameters), 2)
 
     def compile_seconds(self) -> dict[str, float]:
         return add_times(c.seconds for c in self.compiled.values())
@@ -315,13 +336,16 @@ class Likelihood(AnyLikelihood):
         }  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, columns=Columns(state["data"].columns), bound={}, compiled={})
+        vars(self).update(
+            state, columns=Columns(state["data"].columns), boxes=SharedBoxes(), bound={}, compiled={}
+        )
 
 
 class JointLikelihood(AnyLikelihood):
     """The sum of likelihoods; parameters of one name are one parameter."""
 
     def __init__(self, parts: Sequence[AnyLikelihood]) -> None:
+        check_parts(parts)
         self._parts = tuple(single for part in parts for single in part.parts)
         self.all_parameters = one_of_each(p for part in self.parts for p in part.all_parameters)
         place = {p.name: k for k, p in enumerate(self.all_parameters)}
@@ -379,7 +403,6 @@ class JointLikelihood(AnyLikelihood):
         return max(part.integral_error(own) for part, own in self.own_points(x))
 
     def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
-        """Go through the parts, each with the point in its own floating parameters."""
         full, _ = self.points(x)
         for part, places in zip(self.parts, self.places, strict=True):
             floating = [k for k, p in zip(places, part.all_parameters, strict=True) if not p.fixed]
@@ -387,6 +410,16 @@ class JointLikelihood(AnyLikelihood):
 
     def compile_seconds(self) -> dict[str, float]:
         return add_times(part.compile_seconds() for part in self.parts)
+
+
+def check_parts(parts: Sequence[AnyLikelihood]) -> None:
+    if not len(parts):
+        raise ModelError("joint likelihood: needs at least one likelihood, got none")
+    wrong = [type(part).__name__ for part in parts if not isinstance(part, AnyLikelihood)]
+    if wrong:
+        raise ModelError(
+            f"joint likelihood: its parts must be likelihoods, got {', '.join(wrong)}; wrap model and data in mf.Likelihood"
+        )
 
 
 def gaussian_constraint(quantity: Operand, value: float, error: float) -> Expr:
@@ -407,7 +440,7 @@ def one_of_each(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
     """Join parameters by name; two different ones of one name are an error that names both."""
     found: dict[str, Parameter] = {}
     for p in parameters:
-        if found.setdefault(p.name, p) != p:
+        if found.setdefault(p.name, p) is not p:
             raise ModelError(
                 f"parameter '{p.name}': two different ones share this name, {found[p.name]!r} and {p!r};"
                 " rename one or use the same object"

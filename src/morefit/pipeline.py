@@ -14,9 +14,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from morefit.backend import Array, Backend, Buffer, Events, Launch, Program
-from morefit.expr import Expr, Op, Table, column, leaves, make, scalar, substitute, toposort
-from morefit.expr.quadrature import rule_nodes
+from morefit.expr import ZERO, Expr, Op, Table, column, domain_of, leaves, make, scalar, substitute, toposort
+from morefit.expr.quadrature import Nodes
 from morefit.kernel import Body, Frame, Kernel, Precision, Reduce, Result, lower
+from morefit.integrals import FollowedIntegral, Integral, SharedBoxes
 from morefit.kernel.sums import WEIGHT, Assembled, Assembler, Request, event_terms, set_terms
 from morefit.render.sample import tables_needed
 from morefit.rewrite.columns import Precompute
@@ -24,7 +25,8 @@ from morefit.rewrite.exponents import use_base_two
 from morefit.rewrite.simplify import normalise
 from morefit.rewrite.stages import Stages, regroup, split
 
-NODE_WEIGHT = column("weight of the node")  # the column of a quadrature rule's weights
+NODE_WEIGHT = column("weight of the node")  # the columns of the nodes of a quadrature
+NODE_CONTRAST = column("contrast of the node")
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Compiled:
 
     stages: Stages
     program: Program
-    integrals: tuple[Integral, ...]
+    integrals: tuple[CompiledIntegral, ...]
     stage_seconds: Mapping[
         str, float
     ]  # all but the last stage: some backends compile when a program is first used
@@ -59,7 +61,9 @@ class Compiled:
         terms = self.stages.per_dataset
         return tuple(terms[n] if n in terms else column(n) for n in self.program.kernel.columns)
 
-    def bind(self, data: Columns, events: Events, weights: Array | None = None) -> Bound:
+    def bind(
+        self, data: Columns, events: Events, weights: Array | None = None, boxes: SharedBoxes | None = None
+    ) -> Bound:
         """Bind to data; weights are one for each event, or one row of them for each set."""
         data.precompute(tuple(self.stages.per_dataset.values()), self.settings)
         buffers: list[Buffer] = []
@@ -72,7 +76,8 @@ class Compiled:
             else:
                 buffers.append(data.buffer(wanted, self.settings))
                 steps.append(0)
-        bound = tuple(integral.bind() for integral in self.integrals)
+        shared = SharedBoxes() if boxes is None else boxes
+        bound = tuple(FollowedIntegral(one.integral, one.bodies, one.bind, shared) for one in self.integrals)
         return Bound(self.program.bind(buffers, events, steps), bound)
 
 
@@ -81,27 +86,27 @@ class Bound:
     """A program bound to data, with the integrals it needs first."""
 
     launch: Launch
-    integrals: tuple[Bound, ...]
+    integrals: tuple[FollowedIntegral, ...]
 
     def __call__(self, parameters: Array) -> Array:
         """Evaluate at parameters of shape (sets, parameters)."""
         if not self.integrals:
             return self.launch(parameters)
-        found = [bound(parameters)[:, :-1] for bound in self.integrals]
+        found = [integral(parameters) for integral in self.integrals]
         return self.launch(np.concatenate([parameters, *found], axis=1))
 
 
 @dataclass(frozen=True, eq=False)
-class Integral:
-    """Integrals over one quadrature rule: its nodes are just another small dataset."""
+class CompiledIntegral:
+    """Integrals over one domain, compiled: the nodes of a quadrature are just another small dataset."""
 
-    rule: str
+    integral: Integral
+    bodies: tuple[Expr, ...]
     compiled: Compiled
 
-    def bind(self) -> Bound:
-        nodes, weights = rule_nodes(self.rule)
-        data = Columns({**nodes, NODE_WEIGHT.name: weights})
-        return self.compiled.bind(data, Events.all_sets(len(weights)))
+    def bind(self, nodes: Nodes, events: Events) -> Bound:
+        data = Columns({**nodes.columns, NODE_WEIGHT.name: nodes.weights, NODE_CONTRAST.name: nodes.contrast})
+        return self.compiled.bind(data, events)
 
 
 class Columns:
@@ -197,16 +202,23 @@ def compile_sampler(drawn: tuple[Expr, ...], accept: Expr, above: Expr, backend:
 
 
 def compile_integrals(
-    rule: str, bodies: Sequence[Expr], parameters: tuple[Expr, ...], settings: Settings
+    integral: Integral, bodies: Sequence[Expr], parameters: tuple[Expr, ...], settings: Settings
 ) -> Compiled:
-    """Compile weighted sums over the nodes of a quadrature rule, always in double precision."""
+    """Compile weighted sums over the nodes of a quadrature, and what tells how well they resolve the integrand.
+
+    Always in double precision.
+    """
     clock = Clock()
-    stages = split(regroup(tuple(make(Op.MUL, (NODE_WEIGHT, body)) for body in bodies)), settings.precompute)
+    products = [make(Op.MUL, (NODE_WEIGHT, body)) for body in (*bodies, integral.integrand)]
+    products.append(make(Op.MUL, (NODE_CONTRAST, integral.integrand)))
+    probes = normalise(*integral.probes)
+    stages = split(regroup(tuple(products)), settings.precompute)
     clock.stop("split")
-    results = tuple(Result(k, Reduce.EXACT) for k in range(len(bodies)))
+    results = tuple(Result(k, Reduce.EXACT) for k in range(len(products)))
     assembled = Assembled(stages.per_event, results)
     plain = Settings(settings.backend, precompute=settings.precompute)
-    return finish("integral", Frame.SUM, stages, assembled, len(bodies), [], parameters, plain, clock)
+    per_set = [ZERO] * len(products) + list(probes)
+    return finish("integral", Frame.SUM, stages, assembled, len(per_set), per_set, parameters, plain, clock)
 
 
 def finish(
@@ -244,17 +256,18 @@ def finish(
 
 def take_integrals(
     exprs: Sequence[Expr], parameters: tuple[Expr, ...], settings: Settings
-) -> tuple[list[Expr], tuple[Integral, ...], list[Expr]]:
+) -> tuple[list[Expr], tuple[CompiledIntegral, ...], list[Expr]]:
     """Replace the integrals in per-call terms by scalars that programs of their own compute first."""
-    found: dict[str, list[Expr]] = {}
+    groups: dict[Integral, list[Expr]] = {}
     for node in toposort(*exprs, enter_integrals=False):
         if node.op is Op.INTEGRAL:
-            found.setdefault(str(node.value), []).append(node)
+            groups.setdefault(Integral(domain_of(node), node.args[1:], parameters), []).append(node)
     replace: dict[Expr, Expr] = {}
     integrals = []
-    for rule, nodes in found.items():
-        compiled = compile_integrals(rule, [n.args[0] for n in nodes], parameters, settings)
-        integrals.append(Integral(rule, compiled))
+    for integral, nodes in groups.items():
+        bodies = tuple(node.args[0] for node in nodes)
+        compiled = compile_integrals(integral, bodies, parameters, settings)
+        integrals.append(CompiledIntegral(integral, bodies, compiled))
         for node in nodes:
             replace[node] = scalar(f"integral {len(replace)}")
     return [substitute(e, replace) for e in exprs], tuple(integrals), list(replace.values())

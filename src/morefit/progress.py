@@ -4,9 +4,26 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 SECONDS_UNSHOWN = 1.0  # a bar for less would only flicker
+NO_TERMINAL = (OSError, ValueError, AttributeError)  # of a stream that is closed, broken or None
+
+
+def tell(text: str) -> None:
+    """Write a line to standard error, if there is any: programs without a console have none."""
+    with suppress(*NO_TERMINAL):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+def has_terminal() -> bool:
+    """Whether somebody looks at standard error."""
+    try:
+        return bool(sys.stderr.isatty())
+    except NO_TERMINAL:
+        return False
 
 
 class Bar:
@@ -17,7 +34,7 @@ class Bar:
 
     def __init__(self, what: str, total: int, shown: bool, *, unit: str = "") -> None:
         self.what, self.total, self.unit = what, total, unit
-        self.shown = shown and sys.stderr.isatty()
+        self.shown = shown and has_terminal()
         self.begin = time.monotonic()
         self.progress: Any = None
 
@@ -26,15 +43,19 @@ class Bar:
 
     def __exit__(self, *_: object) -> None:
         if self.progress is not None:
-            self.progress.stop()
+            with suppress(*NO_TERMINAL):  # the terminal may be gone
+                self.progress.stop()
 
     def done(self, count: int, what: str | None = None) -> None:
         """Say how many of all are done, and in other words what is being done, if that has changed."""
         if not self.shown or time.monotonic() - self.begin < SECONDS_UNSHOWN:
             return
-        if self.progress is None:
-            self.start()
-        self.progress.update(0, completed=count, description=what or self.what)
+        try:
+            if self.progress is None:
+                self.start()
+            self.progress.update(0, completed=count, description=what or self.what)
+        except NO_TERMINAL:
+            self.shown = False
 
     def start(self) -> None:
         from rich.console import Console  # slow imports, for long jobs only

@@ -19,6 +19,7 @@ from morefit.expr import (
     apply,
     column,
     const,
+    domain_of,
     evaluate,
     leaves,
     lookup,
@@ -26,9 +27,10 @@ from morefit.expr import (
     toposort,
     where,
 )
+from morefit.expr.evaluate import adapted_to
 from morefit.expr.quadrature import Array
 from morefit.model.compose import Product, Sum
-from morefit.model.integrate import adapt_box, adapt_line
+from morefit.model.integrate import plain_integral
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 from morefit.rewrite.bind import bind
@@ -167,7 +169,7 @@ def density_recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> R
         check_numbers(np.array([float(evaluate(density, {}))]), {})
         return Recipe(flat, ONE, ZERO, 1.0)
     box = tuple(o for o in pdf.observables if o.name in names)
-    inner, area = envelope_recipe(density, box, hints(pdf, values), numbers)
+    inner, area = envelope_recipe(density, box, numbers)
     efficiency = inner.efficiency
     if numbers.exact:
         rest = float(np.prod([o.high - o.low for o in pdf.observables if o.name not in names]))
@@ -177,13 +179,6 @@ def density_recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> R
 
 def flat_point(x: Observable, number: Expr) -> Expr:
     return apply(Op.MIN, x.low + (x.high - x.low) * number, const(x.high))
-
-
-def hints(pdf: Pdf, values: Mapping[str, float]) -> dict[str, float]:
-    """Return numbers next to which a narrow peak may hide: parameters, and constants of the formula."""
-    known = {p.name: values[p.name] for p in pdf.parameters}
-    written = {abs(c.number) for c in leaves(Op.CONST, pdf.density())}
-    return known | {f"constant {c}": c for size in written for c in (size, -size)}
 
 
 def sum_recipe(pdf: Sum, values: Mapping[str, float], numbers: Numbers) -> Recipe:
@@ -249,10 +244,10 @@ class Envelope:
 
 
 def envelope_recipe(
-    density: Expr, observables: tuple[Observable, ...], values: Mapping[str, float], numbers: Numbers
+    density: Expr, observables: tuple[Observable, ...], numbers: Numbers
 ) -> tuple[Recipe, float]:
     """Draw a cell by Walker's alias method, a point in it, and accept it by its height; also say the area under it."""
-    envelope = make_envelope(density, observables, values, numbers.margin)
+    envelope = make_envelope(density, observables, numbers.margin)
     volumes = envelope.heights * cell_volumes(envelope.edges).ravel()
     share, alias = alias_table(volumes)
     name = f"envelope of {density.order[1] & 0xFFFFFFFF:08x}"
@@ -304,11 +299,9 @@ def cell_volumes(edges: tuple[Array, ...]) -> Array:
     return volumes
 
 
-def make_envelope(
-    density: Expr, observables: tuple[Observable, ...], values: Mapping[str, float], margin: float
-) -> Envelope:
+def make_envelope(density: Expr, observables: tuple[Observable, ...], margin: float) -> Envelope:
     """Refine cells until most candidates are accepted."""
-    edges = first_cells(density, observables, values)
+    edges = first_cells(density, observables)
     envelope = measure(density, observables, edges, margin)
     while envelope.efficiency < ENOUGH:
         finer = best_refinement(density, observables, envelope, margin)
@@ -318,24 +311,26 @@ def make_envelope(
     return envelope
 
 
-def first_cells(
-    density: Expr, observables: tuple[Observable, ...], values: Mapping[str, float]
-) -> tuple[Array, ...]:
-    """Start with the panels that integrate the density: they are small where it changes fast."""
-    if len(observables) == 1:
-        line = adapt_line(density, values, observables[0], SHAPE_TOLERANCE)
-        if line is not None:
-            return (line,)
-    else:
-        axes = adapt_box(density, values, observables, SHAPE_TOLERANCE)
-        if axes is not None:
-            return tuple(at_least(np.array(e), FEWEST) for _, e in axes)
-    return tuple(np.linspace(o.low, o.high, 17) for o in observables)
+def first_cells(density: Expr, observables: tuple[Observable, ...]) -> tuple[Array, ...]:
+    """Start with the edges of boxes that integrate the density: they are small where it changes fast."""
+    integral = plain_integral(density, observables, {})
+    boxes = adapted_to(integral.args[1:], domain_of(integral), (), SHAPE_TOLERANCE).boxes
+    cells = []
+    for k, o in enumerate(observables):
+        edges = np.unique(np.concatenate([boxes.low[:, k], boxes.high[:, k]]))
+        cells.append(o.low + (o.high - o.low) * edges)
+    if len(cells) == 1:
+        return tuple(cells)
+    while np.prod([len(c) - 1 for c in cells]) > MOST_CELLS // 2:
+        longest = max(range(len(cells)), key=lambda k: len(cells[k]))
+        cells[longest] = np.union1d(cells[longest][::2], cells[longest][-1:])
+    return tuple(at_least(c, FEWEST) for c in cells)
 
 
 def at_least(edges: Array, cells: int) -> Array:
-    """Cut equal cells until there are enough: with too few, a symmetric density seems to gain nothing by a cut."""
-    return np.linspace(edges[0], edges[-1], max(len(edges) - 1, cells) + 1)
+    """Cut cells until there are enough: with too few, a symmetric density seems to gain nothing by a cut."""
+    equal = np.linspace(edges[0], edges[-1], max(len(edges) - 1, cells) + 1)
+    return equal if np.ptp(np.diff(edges)) <= 1e-9 * (edges[-1] - edges[0]) else edges
 
 
 def best_refinement(

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -100,11 +101,19 @@ def test_constants_must_be_finite(number):
 @pytest.mark.parametrize("thing", ["3", None, 1j, [1.0, 2.0], np.zeros(2)])
 def test_only_numbers_and_quantities_enter_expressions(thing):
     with pytest.raises(ModelError, match=f"expression: takes numbers, .*, got {type(thing).__name__}"):
-        x + thing
+        where(x > 0, thing, 1)
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), Fraction(10**400, 3), Decimal("1e400")])
+def test_a_number_too_large_for_a_double_is_refused(number):
+    # this used to be a bare OverflowError
+    with pytest.raises(ModelError, match=r"constant: must be finite, got -?inf"):
+        x * number
 
 
 @pytest.mark.parametrize(
-    "number", [2, 2.0, True, np.int32(2), np.float32(2), np.bool_(True), np.array(2.0), Fraction(1, 2)]
+    "number",
+    [2, 2.0, True, np.int32(2), np.float32(2), np.bool_(True), np.array(2.0), Fraction(1, 2), Decimal("0.1")],
 )
 def test_real_numbers_of_any_kind_enter_expressions(number):
     assert to_expr(number) is const(float(number))

@@ -22,12 +22,13 @@ from morefit.expr import (
     to_text,
     where,
 )
-from morefit.expr.quadrature import rule_text
+from morefit.expr import integral_of
+from morefit.expr.quadrature import Axis, Domain
 from morefit.expr.show import COLOURS
 from strategies import expressions, points
 
 a, b, c, m = scalar("a"), scalar("b"), scalar("c"), column("m")
-integral = make(Op.INTEGRAL, (a * m,), rule_text([("m", (5.0, 6.0, 7.0))]))
+integral = integral_of(a * m, Domain((Axis("m", (5.0, 6.0, 7.0)),)))
 
 TEXTS = {
     "a - b": a - b,
@@ -83,6 +84,7 @@ LATEX = {
     r"\mu_{1, \mathrm{left}}": scalar("mu1_left"),
     r"\text{weight of the event}": column("weight of the event"),
     r"\begin{cases} a & \text{if } a < b \\ b & \text{otherwise} \end{cases}": where(a < b, a, b),
+    r"a \neq 2": a != 2,
     r"\int_{5}^{7} a \, m \, \mathrm{d}m": integral,
 }
 
@@ -92,7 +94,7 @@ def test_latex_is_what_a_physicist_writes(text):
     assert to_latex(LATEX[text]).replace(r"m \, a", r"a \, m") == text
 
 
-COMPARISONS = {ast.Lt: "less", ast.LtE: "less_equal", ast.Eq: "equal"}
+COMPARISONS = {ast.Lt: "less", ast.LtE: "less_equal", ast.Eq: "equal", ast.NotEq: "not_equal"}
 NAMES = {op.name.lower(): MEANING[op] for op in MEANING}
 
 

@@ -1,5 +1,7 @@
 """The base of every density: what it finds out about itself, and when it may be changed."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -36,3 +38,42 @@ def test_a_density_may_keep_things_for_itself():
     model = Counting(mf.Observable("x", -1, 1), mf.Parameter("w", 0.4, 0.1, 1.0))
     assert mf.fit(model, mf.generate(model, 500, seed=1)).valid
     assert model._calls > 0
+
+
+class Waves(mf.Pdf):
+    """A density that keeps lists, mappings and arrays."""
+
+    def __init__(self, x, waves, more, table):
+        self.x, self.waves, self.more, self.table = x, waves, more, table
+
+    def density(self):
+        return 3 + sum(a * np.cos(k * self.x) for k, a in enumerate([*self.waves, 0.1], 1)) * self.table[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.waves.append(0.3),
+        lambda m: m.waves.__setitem__(0, 0.3),
+        lambda m: m.waves.clear(),
+        lambda m: m.more.update(a=1),
+        lambda m: m.more.pop("k"),
+    ],
+)
+def test_lists_of_a_used_model_cannot_be_changed(change):
+    # this used to change the model under the feet of its likelihoods
+    waves, table = [mf.Parameter("a", 0.5), mf.Parameter("b", 0.2)], np.ones(3)
+    model = Waves(mf.Observable("x", 0, 2), waves, {"k": [1.0]}, table)
+    model.waves.append(0.1)  # not used yet
+    before = model.density()
+    assert [p.name for p in model.parameters] == ["a", "b"]
+    with pytest.raises(
+        ModelError, match="model: its lists cannot be changed once it has been used; make a new one"
+    ):
+        change(model)
+    with pytest.raises(ValueError, match="read-only"):
+        model.table[0] = 5.0
+    waves.append(mf.Parameter("c", 1.0))
+    table[:] = 7.0
+    assert model.density() is before
+    assert pickle.loads(pickle.dumps(model)).density() is before

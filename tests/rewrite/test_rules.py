@@ -7,7 +7,8 @@ import mpmath
 import pytest
 
 from morefit.expr import Op, column, const, evaluate, leaves, make, scalar, substitute
-from morefit.expr.quadrature import rule_text
+from morefit.expr import integral_of
+from morefit.expr.quadrature import Axis, Domain
 from morefit.rewrite.angles import DOUBLE_ANGLES
 from morefit.rewrite.rules import Collector, Rule, fold_constants
 from morefit.rewrite.simplify import ALGEBRA, normalise
@@ -103,10 +104,10 @@ def test_what_is_not_finite_stays_as_it_is(node):
 
 def test_issue_an_integral_without_parameters_folds():
     # this used to stay, and then had no place in any stage: the kernel could not be written
-    (found,) = normalise(make(Op.INTEGRAL, (column("m") ** 2,), rule_text([("m", (0.0, 3.0))])))
+    (found,) = normalise(integral_of(column("m") ** 2, Domain((Axis("m", (0.0, 3.0)),))))
     assert found.number == pytest.approx(9.0, rel=FOLDED_CONSTANTS)
 
 
 def test_an_integral_with_parameters_does_not_fold():
-    integral = make(Op.INTEGRAL, (scalar("a") * column("m"),), rule_text([("m", (0.0, 3.0))]))
+    integral = integral_of(scalar("a") * column("m"), Domain((Axis("m", (0.0, 3.0)),)))
     assert fold_constants(integral) is None

@@ -30,7 +30,7 @@ def test_sharing_does_not_grow_the_price(roots):
 
 def test_a_common_pair_is_computed_once():
     roots = (multiply_all(a, b, c), multiply_all(a, b, d))
-    assert a * b in toposort(*share(roots))
+    assert any(node is a * b for node in toposort(*share(roots)))
 
 
 def test_a_common_pair_lowers_the_price():

@@ -21,7 +21,8 @@ from morefit.expr import (
     scalar,
     toposort,
 )
-from morefit.expr.quadrature import rule_text
+from morefit.expr import integral_of
+from morefit.expr.quadrature import Axis, Domain
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.rewrite.bind import bind
 from morefit.rewrite.columns import READ_PRICE, choose_columns
@@ -101,12 +102,12 @@ def test_every_event_only_term_is_precomputed_when_told_so(roots):
 
 
 def test_an_integral_has_no_events_left():
-    integral = make(Op.INTEGRAL, (a * m,), rule_text([("m", (0.0, 1.0))]))
+    integral = integral_of(a * m, Domain((Axis("m", (0.0, 1.0)),)))
     assert depends_on(integral)[integral] is Depends.PARAMETERS
 
 
 def test_an_integral_is_computed_once_per_call():
-    integral = make(Op.INTEGRAL, (np.exp(a * m),), rule_text([("m", (0.0, 1.0))]))
+    integral = integral_of(np.exp(a * m), Domain((Axis("m", (0.0, 1.0)),)))
     stages = split(regroup((np.exp(a * m) / integral,)))
     assert not any(e.op is Op.INTEGRAL for e in toposort(*stages.per_event))
 

@@ -1,16 +1,33 @@
-"""Compiled code on disk: written at once or not at all, checked when read, thrown away when in doubt."""
+"""Compiled code on disk: private to the user, written all or nothing, checked when read, bounded in size."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
+import re
+import stat
 import sys
 import tempfile
+import time
 from pathlib import Path
+
+from morefit.errors import BackendError
 
 MAGIC = b"morefit object 1\n"
 DIGEST = 32  # bytes of a SHA-256
+ENTRY = re.compile(r"[0-9a-f]{64}\.o")
+SIZE = "MOREFIT_CACHE_MB"  # the environment variable of the most megabytes that are kept
+DEFAULT_MEGABYTES = 500.0
+KEPT_SHARE = 0.75  # of the size allowed that stays when entries are removed
+UNNOTICED_SHARE = 1 / 16  # of the size allowed that a process may store before it looks at the folder again
+USED_AGAIN = 3600.0  # seconds after which an entry that is used becomes as new
+ABANDONED = 3600.0  # seconds after which a file that was never finished is removed
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+# a link is not followed, and a FIFO does not wait for somebody to write
+SAFE_READ = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+
+_unnoticed: dict[Path, float] = {}  # bytes stored by this process since it last looked at a folder
 
 
 def cache_folder() -> Path | None:
@@ -38,14 +55,62 @@ def key_of(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def load(key: str) -> bytes | None:
-    """Return what was stored under a key, or None if there is nothing or it is damaged."""
-    folder = cache_folder()
-    if folder is None:
-        return None
+# ------------------------------------------------------------------------------------ trust
+
+
+def private_folder(folder: Path) -> Path | None:
+    """Return the real path of a folder that only this user can change, or None if it is not one.
+
+    It belongs to the user and nobody else can write to it. Nor can anybody else put another folder in its place:
+    folders above it belong to the user or to the administrator, and others cannot write to them unless they are
+    sticky, as /tmp is.
+    """
     try:
-        data = (folder / f"{key}.o").read_bytes()
+        real = folder.resolve(strict=True)
+        if not hasattr(os, "getuid"):
+            return real if real.is_dir() else None
+        above = [parent.stat() for parent in real.parents]
+        here = real.lstat()
+    except (OSError, RuntimeError):  # absent, unreadable, or links in a circle
+        return None
+    trusted = {os.getuid(), 0, above[-1].st_uid if above else 0}  # who owns "/" can do anything
+    safe_above = all(
+        f.st_uid in trusted and not (f.st_mode & OTHERS_WRITE and not f.st_mode & stat.S_ISVTX) for f in above
+    )
+    return real if safe_above and stat.S_ISDIR(here.st_mode) and is_private(here) else None
+
+
+def is_private(status: os.stat_result) -> bool:
+    """Whether a file or folder belongs to this user and nobody else can write to it."""
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & OTHERS_WRITE)
+
+
+def read_private(path: Path) -> bytes | None:
+    """Return the content of a plain file that only this user can write to; note that it was used."""
+    try:
+        handle = os.open(path, SAFE_READ)
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(handle)
+            if not (stat.S_ISREG(status.st_mode) and is_private(status)):
+                return None
+            data = file.read()
     except OSError:
+        return None
+    if time.time() - status.st_mtime > USED_AGAIN:
+        with contextlib.suppress(OSError):
+            os.utime(path)
+    return data
+
+
+# ------------------------------------------------------------------------------------ entries
+
+
+def load(key: str) -> bytes | None:
+    """Return what was stored under a key, or None if there is nothing, or it is damaged or not to be trusted."""
+    chosen = cache_folder()
+    folder = None if chosen is None else private_folder(chosen)
+    data = None if folder is None else read_private(folder / f"{key}.o")
+    if data is None:
         return None
     head, digest, payload = (
         data[: len(MAGIC)],
@@ -59,15 +124,74 @@ def load(key: str) -> bytes | None:
 
 def store(key: str, payload: bytes) -> None:
     """Keep compiled code for the next process; a cache that cannot be written is not an error."""
-    folder = cache_folder()
-    if folder is None:
+    chosen, most = cache_folder(), most_bytes()
+    if chosen is None or len(payload) > KEPT_SHARE * most:
         return
     with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, name = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload)
-            os.replace(name, folder / f"{key}.o")
-        except OSError:
-            os.unlink(name)
+        make_folder(chosen)
+        folder = private_folder(chosen)
+        if folder is None:
+            return
+        write_entry(folder / f"{key}.o", MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload)
+        _unnoticed[folder] = _unnoticed.get(folder, most) + len(payload)
+        if _unnoticed[folder] > UNNOTICED_SHARE * most:
+            trim(folder, most)
+            _unnoticed[folder] = 0
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, for this user alone."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def write_entry(path: Path, content: bytes) -> None:
+    """Write a file all or nothing."""
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(name, path)
+    except OSError:
+        os.unlink(name)
+
+
+# ------------------------------------------------------------------------------------ size
+
+
+def most_bytes() -> float:
+    """Return how many bytes of compiled code may be kept."""
+    text = os.environ.get(SIZE, "")
+    try:
+        megabytes = float(text or DEFAULT_MEGABYTES)
+    except ValueError:
+        megabytes = -1.0
+    if not megabytes >= 0:
+        raise BackendError(f"environment variable '{SIZE}': must be a number from 0 on, got '{text}'")
+    return megabytes * 1e6
+
+
+def trim(folder: Path, most: float) -> None:
+    """Remove the entries that were not used for longest if all are too large together, and what nobody finished.
+
+    Other processes may do the same at the same time, or read what is removed: that is compiled anew.
+    """
+    entries = []
+    with os.scandir(folder) as found:
+        for file in found:
+            with contextlib.suppress(OSError):  # gone meanwhile
+                status = file.stat(follow_symlinks=False)
+                if ENTRY.fullmatch(file.name) and stat.S_ISREG(status.st_mode):
+                    entries.append((status.st_mtime, status.st_size, file.path))
+                elif file.name.endswith(".tmp") and time.time() - status.st_mtime > ABANDONED:
+                    os.unlink(file.path)
+    total = sum(size for _, size, _ in entries)
+    if total <= most:
+        return
+    for _, size, path in sorted(entries):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        total -= size
+        if total <= KEPT_SHARE * most:
+            return

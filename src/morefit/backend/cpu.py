@@ -16,15 +16,17 @@ from morefit.backend.machine import find_code, host
 from morefit.backend.memory import PADDING, Code, aligned
 from morefit.backend.show import show_source
 from morefit.backend.whole_fit import run_whole_fits
-from morefit.backend.workers import WORKERS, available_cores
+from morefit.backend.workers import WORKERS
 from morefit.errors import BackendError
 from morefit.kernel import Frame, Kernel, Precision
+from morefit.limits import available_cores
 from morefit.render.block import Block
 from morefit.render.launch import ARGUMENTS, BLOCK
 from morefit.render.llvm import Target, render
 from morefit.render.writer import Vector
 
 TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
+MOST_THREADS = 4096  # no machine has more cores, and each thread needs memory of its own
 WORTH_THREADS = 8e5  # lines times events; below it to meet other threads costs more than it brings
 
 
@@ -64,8 +66,9 @@ class Cpu:
     width: int | None = None
 
     def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
-            raise BackendError(f"backend 'cpu': threads must be at least 1, got {self.threads}")
+        if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
+            rule = "at least 1" if self.threads < 1 else f"at most {MOST_THREADS}"
+            raise BackendError(f"backend 'cpu': threads must be {rule}, got {self.threads}")
         if self.width not in (None, 1, 2, 4, 8):
             raise BackendError(f"backend 'cpu': width must be 1, 2, 4 or 8, got {self.width}")
 

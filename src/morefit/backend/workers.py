@@ -100,10 +100,3 @@ def give_way() -> int:
         return ctypes.cast(function, ctypes.c_void_p).value or 0
     except (AttributeError, OSError):
         return 0
-
-
-def available_cores() -> int:
-    """Count the cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -9,13 +9,13 @@ from typing import Any
 import morefit as mf
 from morefit.backend import DeviceInfo
 from morefit.backend.machine import host
-from morefit.backend.workers import available_cores
 from morefit.cli.command import VALID, Command
 from morefit.cli.files import check_targets, write_json
 from morefit.cli.options import add_output
 from morefit.cli.printing import MINOR, open_console, say, show_tables
 from morefit.errors import BackendError
 from morefit.fit.result import Column
+from morefit.limits import available_cores
 
 FORMAT, VERSION = "morefit devices", 1
 

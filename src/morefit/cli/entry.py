@@ -18,7 +18,10 @@ from morefit.cli.explain import EXPLAIN
 from morefit.cli.feldman import FELDMAN
 from morefit.cli.fit import FIT
 from morefit.cli.options import add_behaviour
+from morefit.cli.streams import prepare_streams, silence
 from morefit.cli.toys import TOYS
+from morefit.progress import tell
+from morefit.target import reason
 
 COMMANDS = (DEMO, FIT, TOYS, FELDMAN, EXPLAIN, DEVICES)
 MAY_BE_NEGATIVE = ("--values",)  # argparse takes "-1:1:5" behind it for an option
@@ -29,12 +32,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     if arguments is None:
         os.environ.setdefault("MPLBACKEND", "agg")  # figures go to files: no window, and no display needed
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    prepare_streams()
+    try:
+        try:
+            code = call(list(sys.argv[1:] if arguments is None else arguments))
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # such as by "| head", which has seen enough
+        silence(sys.stdout)
+        return PIPE_CLOSED
+    except OSError as error:  # such as of a full disk that the output goes to
+        silence(sys.stdout)
+        tell(f"morefit: error: standard output: {reason(error)}")
+        return BAD_INPUT
+    return code
+
+
+def call(given: list[str]) -> int:
+    """Read the arguments, and run the command they ask for."""
     parser = make_parser()
     if not given:
         parser.print_help(sys.stderr)
         return BAD_INPUT
-    options = parser.parse_args(join_negative(given), Namespace(given=given))
+    options = parser.parse_args(join_negative(given), Namespace(given=given, reader_gone=False))
     return run(options)
 
 
@@ -78,14 +98,16 @@ def join_negative(given: Sequence[str]) -> list[str]:
 def run(options: Namespace) -> int:
     """Run a command; say in one line what is wrong with its input. Errors that nobody foresaw go on."""
     try:
-        return int(options.run(options))
-    except BrokenPipeError:  # such as by "| head", which has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+        code = int(options.run(options))
+        return PIPE_CLOSED if options.reader_gone else code
     except KeyboardInterrupt:
         return complain(options, "interrupted", INTERRUPTED)
     except mf.MorefitError as error:
         return complain(options, f"error: {error}", BAD_INPUT)
+    except MemoryError:
+        return complain(
+            options, "error: there is not enough memory for this; ask for less at once", BAD_INPUT
+        )
     except OSError as error:
         if error.filename is None:
             raise
@@ -96,5 +118,5 @@ def complain(options: Namespace, message: str, code: int) -> int:
     """Say what is wrong on standard error; show where it happened only to those who ask."""
     if options.traceback or os.environ.get("MOREFIT_TRACEBACK", "0") not in ("", "0"):
         traceback.print_exc()
-    print(f"morefit: {message}", file=sys.stderr)
+    tell(f"morefit: {message}")
     return code

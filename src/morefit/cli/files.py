@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import morefit as mf
-from morefit.archive import complete_file
 from morefit.cli.printing import MINOR, say
+from morefit.cli.streams import silence
 from morefit.errors import DataError
 from morefit.figures.canvas import load_pyplot
 from morefit.fit.result import portable
+from morefit.target import complete_file, writable_place
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,13 +52,27 @@ def problem_with(path: Path, option: str) -> str:
     """Say what is wrong with the place of a file, or nothing."""
     if str(path) == STANDARD_OUTPUT:
         return "" if option == "--json" else f"{option}: needs the name of a file, got '-'"
-    if path.is_dir():
-        return f"{option}: needs the name of a file, got the folder '{path}'"
-    if not path.parent.is_dir():
-        return f"{option}: file '{path}': there is no folder '{path.parent}'; make it first"
     if option == "--plot" and path.suffix.lower() not in PICTURES:
         return f"{option}: the name of a file must end in {', '.join(PICTURES)}, got '{path.name}'"
+    try:
+        writable_place(f"{option}: file", path)
+    except DataError as error:
+        return str(error)
     return ""
+
+
+def check_figures(subjects: Sequence[str], options: Namespace) -> None:
+    """Refuse figures that cannot be written, as soon as it is known which there will be."""
+    for path in figure_paths(subjects, options):
+        writable_place("--plot: file", path)
+
+
+def figure_paths(subjects: Sequence[str], options: Namespace) -> list[Path]:
+    """Return the file of each subject, if figures are asked for; several have the names of the subjects in them."""
+    if options.plot is None:
+        return []
+    target = Path(options.plot).expanduser()
+    return [target if len(subjects) == 1 else beside(target, subject) for subject in subjects]
 
 
 def write_json(content: Mapping[str, Any], options: Namespace, console: Console) -> None:
@@ -66,7 +82,7 @@ def write_json(content: Mapping[str, Any], options: Namespace, console: Console)
     origin = {"morefit": mf.__version__, "command": options.given}
     text = json.dumps(portable({**content, "origin": origin}), indent=1, allow_nan=False)
     if options.json == STANDARD_OUTPUT:
-        print(text, flush=True)
+        print_document(text, options)
         return
     path = Path(options.json).expanduser()
     with complete_file(path) as part:
@@ -74,17 +90,23 @@ def write_json(content: Mapping[str, Any], options: Namespace, console: Console)
     wrote(console, path)
 
 
+def print_document(text: str, options: Namespace) -> None:
+    """Write to standard output; if nobody reads it, other files are still to be written."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        options.reader_gone = True
+        silence(sys.stdout)
+
+
 def write_figures(
     draw: Callable[[str], Figure], subjects: Sequence[str], options: Namespace, console: Console
 ) -> None:
-    """Draw a figure for each subject, if that is asked for; several have the names of the subjects in those of the files."""
-    if options.plot is None:
-        return
-    target = Path(options.plot).expanduser()
-    for subject in subjects:
-        path = target if len(subjects) == 1 else beside(target, subject)
+    """Draw a figure for each subject, if that is asked for."""
+    for subject, path in zip(subjects, figure_paths(subjects, options), strict=False):
         figure = draw(subject)
-        figure.savefig(path, dpi=DOTS)
+        with complete_file(path) as part:
+            figure.savefig(part, dpi=DOTS, format=path.suffix[1:].lower())
         load_pyplot().close(figure)
         wrote(console, path)
 

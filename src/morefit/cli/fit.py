@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import morefit as mf
 from morefit.cli.command import NOT_VALID, VALID, Command
-from morefit.cli.files import check_targets, write_figures, write_json
+from morefit.cli.files import check_figures, check_targets, write_figures, write_json
 from morefit.cli.model_file import load_model
 from morefit.cli.options import (
     add_data,
@@ -87,6 +87,7 @@ def run(options: Namespace) -> int:
     """Read, fit, and show what was found."""
     check_targets(options)
     console, model, backend = open_console(options), load_model(options.model), backend_of(options)
+    check_figures([observable.name for observable in model.observables], options)
     data = read_data(options, console, model)
     fixed = merged(options.fix)
     start = merged(options.start) | {name: value for name, value in fixed.items() if value is not None}
@@ -123,6 +124,7 @@ def write_result(
     options: Namespace, console: Console, model: mf.Pdf, data: mf.Dataset, result: mf.FitResult
 ) -> None:
     """Write the files that are asked for."""
+
     write_json(json.loads(result.to_json()), options, console)
 
     def draw(name: str) -> Figure:

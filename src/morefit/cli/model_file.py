@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sys
 import traceback
@@ -97,7 +98,7 @@ def load_module(path: Path) -> ModuleType:
 def module_name(path: Path) -> str:
     """Return a name that no other module has, and that is the same in every process."""
     stem = re.sub(r"\W", "_", path.stem)
-    return f"morefit_model_{stem}_{zlib.crc32(str(path.absolute()).encode()):08x}"
+    return f"morefit_model_{stem}_{zlib.crc32(os.fsencode(path.absolute())):08x}"
 
 
 @contextmanager

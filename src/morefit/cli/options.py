@@ -13,6 +13,7 @@ import morefit as mf
 from morefit.backend import Backend, choose_backend
 from morefit.errors import BackendError
 
+MOST_POINTS, MOST_WORKERS = 100_000, 10_000  # that make sense
 MOST_INVALID = 0.01  # of toys, before a study counts as not valid
 
 
@@ -31,6 +32,19 @@ def count(text: str) -> int:
     if not number.is_integer() or number < 1:
         raise ArgumentTypeError(f"must be a whole number from 1 on, got '{text}'")
     return int(number)
+
+
+def limited(text: str, most: int) -> int:
+    """Read a whole number from 1 up to a largest one."""
+    number = count(text)
+    if number > most:
+        raise ArgumentTypeError(f"must be at most {most}, got '{text}'")
+    return number
+
+
+def process_count(text: str) -> int:
+    """Read a number of processes."""
+    return limited(text, MOST_WORKERS)
 
 
 def to_number(text: str) -> float:
@@ -109,7 +123,7 @@ def points(text: str) -> tuple[float, ...]:
     words = text.split(":")
     if len(words) != 3:
         raise ArgumentTypeError(f"must be LOW:HIGH:POINTS or numbers with commas, got '{text}'")
-    low, high, size = to_number(words[0]), to_number(words[1]), count(words[2])
+    low, high, size = to_number(words[0]), to_number(words[1]), limited(words[2], MOST_POINTS)
     if not low < high or size < 2:
         raise ArgumentTypeError(f"LOW must be below HIGH, and POINTS at least 2, got '{text}'")
     return tuple(np.linspace(low, high, size).tolist())
@@ -181,7 +195,7 @@ def add_place(parser: ArgumentParser, *, workers: bool = False) -> None:
     )
     if workers:
         group.add_argument(
-            "--workers", type=count, metavar="N",
+            "--workers", type=process_count, metavar="N",
             help="processes, of one thread each unless --threads is given (default: threads of this process)",
         )  # fmt: skip
 

@@ -18,9 +18,9 @@ GOOD, BAD, MINOR = "bold green", "bold red", "dim"
 
 def open_console(options: Namespace) -> Console:
     """Return where tables go: standard output, or standard error if that is taken by JSON."""
-    from rich.console import Console  # a slow import, and help does without
+    from morefit.cli.screen import Screen  # a slow import, and help does without
 
-    return Console(stderr=options.json == "-", quiet=options.quiet, highlight=False, markup=False)
+    return Screen(options, stderr=options.json == "-", quiet=options.quiet, highlight=False, markup=False)
 
 
 def say(console: Console, text: str, style: str | None = None) -> None:

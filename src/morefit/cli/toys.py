@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import ceil, isnan, nan, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ from morefit.cli.pool import processes
 from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
 from morefit.errors import DataError
 from morefit.figures.canvas import load_pyplot, styled
+from morefit.study import BrokenStudy
 from morefit.toys.printed import LEVELS, details, footlines, tables
 from morefit.toys.printed import headline as first_line
 from morefit.toys.results import HOW, report
@@ -69,7 +72,7 @@ def run(options: Namespace) -> int:
     other = None if options.fit_model is None else ModelFile.named(options.fit_model)
     model, fit_model = file.load(), None if other is None else other.load()
     files = tuple(dict.fromkeys(one.path for one in (file, other) if one is not None))
-    with processes(options.workers, files) as executor:
+    with processes(options.workers, files) as executor, finished_shown(console):
         toys = mf.toy_study(
             model, toys=options.toys, events=options.events, values=merged(options.value), fit_model=fit_model,
             start=merged(options.start), seed=options.seed, backend=backend, executor=executor,
@@ -81,6 +84,17 @@ def run(options: Namespace) -> int:
     if len(toys) < options.toys:
         return INTERRUPTED
     return NOT_VALID if np.mean(~toys.valid) > options.allow_invalid else VALID
+
+
+@contextmanager
+def finished_shown(console: Console) -> Iterator[None]:
+    """Show what a study had finished when something broke."""
+    try:
+        yield
+    except BrokenStudy as error:
+        if error.finished is not None:
+            show_toys(console, error.finished)
+        raise
 
 
 def show_toys(console: Console, toys: mf.ToyResults) -> None:

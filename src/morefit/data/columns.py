@@ -6,27 +6,25 @@ import difflib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeGuard, cast, runtime_checkable
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
-from morefit.io.table import Ranged
+from morefit.io import Ranged
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 LARGEST = sys.float_info.max
-
-
-@runtime_checkable
-class Frame(Protocol):
-    """Anything with named columns: a DataFrame, a dataset."""
-
-    @property
-    def columns(self) -> Iterable[Any]: ...
-
-    def __getitem__(self, name: Any, /) -> Any: ...
+# What to do with columns that are no real numbers, by the kind of their dtype.
+CONVERSIONS = {
+    "c": "take its real part or its absolute value",
+    "M": "subtract a point in time and divide by a unit, as in (t - t[0]) / np.timedelta64(1, 's')",
+    "m": "divide it by a unit, as in t / np.timedelta64(1, 's')",
+    "V": "choose one of its fields",
+}
 
 
 @dataclass
@@ -134,52 +132,14 @@ def read_named_weights(draft: Draft, raw: Mapping[Any, object], names: Sequence[
         draft.problems.append(f"weights: no column '{named}'; {suggest(named, raw)}")
 
 
-def raw_columns(source: object, ranges: Sequence[Ranged] | None) -> dict[Any, object]:
-    """Return the columns of any source, not yet read."""
-    if isinstance(source, Mapping):
-        return dict(source)
-    if isinstance(source, np.ndarray) and source.dtype.names:
-        return {name: source[name] for name in source.dtype.names}
-    if isinstance(source, Frame):
-        return {name: source[name] for name in source.columns}
-    try:
-        return array_columns(to_array(source), ranges)
-    except DataError as error:
-        raise DataError(f"dataset: source: {error}") from None
-
-
-def array_columns(array: NDArray[Any], ranges: Sequence[Ranged] | None) -> dict[Any, object]:
-    """Name the columns of an array of shape (events,) or (events, observables)."""
-    if array.ndim not in (1, 2):
-        kinds = "named columns, an array with 1 or 2 dimensions or a Dataset"
-        raise DataError(f"must be {kinds}, got shape {array.shape} of dtype {array.dtype}")
-    if ranges is None:
-        raise DataError("an array has no names for its columns; pass its observables")
-    table = array[:, None] if array.ndim == 1 else array
-    if table.shape[1] != len(ranges):
-        hint = "; transpose it" if array.ndim == 2 and array.shape[0] == len(ranges) else ""
-        rule = f"an array must have one column per observable, here {len(ranges)}"
-        raise DataError(f"{rule}, got shape {array.shape}{hint}")
-    return {o.name: table[:, i] for i, o in enumerate(ranges)}
-
-
-def to_array(raw: object) -> NDArray[Any]:
-    """Return anything as an array; masks stay."""
-    if isinstance(raw, np.ma.MaskedArray):
-        return raw
-    try:
-        return np.asarray(raw)
-    except ValueError:
-        raise DataError("must be rectangular, got rows of different lengths") from None
-
-
 def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
     """Copy anything to a column with NaN where it is masked; return it and how many are."""
     array = to_array(raw)
     if array.ndim != 1:
-        raise DataError(f"must have one dimension, got shape {array.shape}")
+        raise DataError(f"must have one dimension, got {described(array)}")
     if array.dtype.kind not in "iuf":
-        raise DataError(f"must be real numbers, got dtype {array.dtype}")
+        remedy = CONVERSIONS.get(array.dtype.kind, "convert it with astype(float)")
+        raise DataError(f"must be real numbers, got dtype {array.dtype}; {remedy}")
     with np.errstate(over="ignore"):
         if not isinstance(array, np.ma.MaskedArray):
             make = np.array if copy else np.asarray
@@ -248,7 +208,10 @@ def complain(problems: Sequence[str]) -> None:
 
 def suggest(name: object, known: Iterable[Any]) -> str:
     """Propose the known name nearest to a wrong one, whatever its case, or list what there is."""
+    known = list(known)
     names = [n for n in known if isinstance(n, str)]
+    if known and not names:
+        return f"the names of columns must be text, got {known[0]!r}; rename them"
     folded = {n.casefold(): n for n in names}
     near = difflib.get_close_matches(str(name).casefold(), folded, n=1)
     if near:

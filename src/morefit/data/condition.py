@@ -7,15 +7,18 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.data.columns import Mask
-from morefit.errors import DataError
+from morefit.errors import DataError, MorefitError
 
 Values = NDArray[Any]
+WIDE = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}  # by the kind of a dtype
+EXACT = 2**53  # whole numbers up to here are doubles; from here on some are not
 EXAMPLE = 'write it as in cut="pt > 2 & abs(eta) < 2.5"'
 # Written as in C or numpy, conditions are joined less tightly than they compare.
 SPELLINGS = ((r"&&?", " and "), (r"\|\|?", " or "), (r"!(?!=)|~", " not "))
@@ -46,8 +49,17 @@ class Condition:
 
     def mask(self, columns: Mapping[str, Values], length: int) -> Mask:
         """Say of each event whether it passes."""
-        with np.errstate(all="ignore"):
-            found = np.asarray(self.judge({name: as_numbers(columns[name]) for name in self.names}))
+        given = {name: self.known(name, columns[name]) for name in self.names}
+        try:
+            with np.errstate(all="ignore"):
+                found = np.asarray(self.judge(given))
+        except MorefitError:
+            raise
+        except Exception as error:  # of the user's own function
+            raise DataError(
+                f"cut '{self.text}': failed, {type(error).__name__}: {error}; columns are given in double precision,"
+                " so that bits need astype(int)"
+            ) from error
         if found.dtype != np.bool_ or found.shape != (length,):
             rule = f"must be true or false for each of {length} events"
             raise DataError(
@@ -55,12 +67,30 @@ class Condition:
             )
         return found
 
+    def known(self, name: str, column: Values) -> Values:
+        """Return a column that conditions can be made of, as wide as there is: numbers, or true and false."""
+        if column.dtype.kind in WIDE:
+            return column.astype(WIDE[column.dtype.kind])
+        raise DataError(
+            f"cut '{self.text}': column '{name}' must be numbers, or true and false, got dtype {column.dtype};"
+            " name another column"
+        )
 
-def as_numbers(column: Values) -> Values:
-    """Widen numbers, so that arithmetic neither wraps around nor rounds to single precision."""
-    if column.dtype.kind in "iu" and column.dtype != np.uint64:
-        return column.astype(np.int64)
-    return column.astype(np.float64) if column.dtype.kind in "uf" else column
+
+def in_doubles(text: str, columns: Mapping[str, Values]) -> Iterator[Values]:
+    """Return columns as functions get them: in double precision, in which nothing wraps around."""
+    for name, column in columns.items():
+        if is_whole(column) and len(column) and max(-int(column.min()), int(column.max())) > EXACT:
+            raise DataError(
+                f"cut '{text}': column '{name}' has whole numbers above {EXACT}, which are not exact in double"
+                f' precision; write the cut as a text, as in cut="{name} == 1"'
+            )
+        yield column if column.dtype == np.bool_ else column.astype(np.float64)
+
+
+def is_whole(number: Any) -> bool:
+    """Say whether something is a whole number, or a column of them."""
+    return isinstance(number, int) or (isinstance(number, np.ndarray) and number.dtype.kind in "iu")
 
 
 def condition(cut: str | Callable[..., Any]) -> Condition:
@@ -71,7 +101,7 @@ def condition(cut: str | Callable[..., Any]) -> Condition:
     if not callable(cut):
         raise DataError(f"cut {cut!r}: must be a text or a function; {EXAMPLE}")
     name = getattr(cut, "__name__", repr(cut))
-    return Condition(name, arguments_of(cut, name), lambda columns: cut(*columns.values()))
+    return Condition(name, arguments_of(cut, name), lambda columns: cut(*in_doubles(name, columns)))
 
 
 def arguments_of(function: Callable[..., Any], name: str) -> tuple[str, ...]:
@@ -162,7 +192,11 @@ def names_in(root: ast.expr) -> list[str]:
 
 
 class Judge:
-    """Evaluates an expression that was checked before, on columns."""
+    """Evaluates an expression that was checked before, on columns.
+
+    Arithmetic is in double precision, so that nothing wraps around and files of all kinds are cut alike. Whole numbers
+    are compared and divided with a remainder as they are, however large: numbers of events are such.
+    """
 
     def __init__(self, text: str, columns: Mapping[str, Values]) -> None:
         self.text, self.columns = text, columns
@@ -172,26 +206,29 @@ class Judge:
             case ast.Constant(value=value):
                 return value
             case ast.Call(func=ast.Name(id=name), args=args):
-                return FUNCTIONS[name](*(self.number(a) for a in args))
+                return FUNCTIONS[name](*(double(self.number(a)) for a in args))
             case ast.BinOp(left=left, op=op, right=right):
-                return ARITHMETIC[type(op)](self.number(left), self.number(right))
+                return calculate(op, self.number(left), self.number(right))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return np.logical_not(self.truth(operand))
             case ast.UnaryOp(op=op, operand=operand):
-                return np.negative(self.number(operand)) if isinstance(op, ast.USub) else self.number(operand)
+                number = self.number(operand)
+                if isinstance(op, ast.UAdd):
+                    return number
+                return -(number if isinstance(number, int) else double(number))
             case ast.BoolOp(op=op, values=values):
                 join = np.logical_and if isinstance(op, ast.And) else np.logical_or
-                return join.reduce([self.truth(v) for v in values])
+                return reduce(join, [self.truth(v) for v in values])
             case ast.Compare(left=left, ops=ops, comparators=right):
                 sides = [self.number(side) for side in (left, *right)]
                 pairs = zip(ops, sides, sides[1:], strict=False)
-                return np.logical_and.reduce([COMPARISONS[type(op)](a, b) for op, a, b in pairs])
+                return reduce(np.logical_and, [COMPARISONS[type(op)](a, b) for op, a, b in pairs])
         return self.columns[dotted(node) or ""]
 
     def number(self, node: ast.expr) -> Any:
         """Evaluate what is added, compared and so on; true counts as one."""
         found = self(node)
-        return found.astype(np.int64) if isinstance(found, np.ndarray) and found.dtype == np.bool_ else found
+        return double(found) if np.asarray(found).dtype == np.bool_ else found
 
     def truth(self, node: ast.expr) -> Any:
         """Evaluate what is joined by and, or and not: conditions, no numbers, so that no bits are meant."""
@@ -202,3 +239,24 @@ class Judge:
                 f"cut '{self.text}': '{part}' must be a condition, got a number; compare it, as in {part} != 0"
             )
         return found
+
+
+def calculate(op: ast.operator, left: Any, right: Any) -> Any:
+    """Compute in double precision, but for the remainder of whole numbers, which is exact."""
+    divides = isinstance(op, ast.Mod | ast.FloorDiv) and is_whole(left) and is_whole(right)
+    if divides and fits(left) and fits(right) and np.all(right > 0):
+        return ARITHMETIC[type(op)](np.asarray(left, np.int64), np.asarray(right, np.int64))
+    return ARITHMETIC[type(op)](double(left), double(right))
+
+
+def fits(number: Any) -> bool:
+    """Say whether whole numbers are none that only unsigned ones can be."""
+    return bool(np.all(np.abs(np.asarray(number, np.float64)) < 2.0**63))
+
+
+def double(number: Any) -> Any:
+    """Return numbers in double precision."""
+    try:
+        return np.asarray(number, np.float64)[()]
+    except OverflowError:
+        return np.inf if number > 0 else -np.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -27,16 +28,22 @@ from morefit.data.columns import (
 from morefit.data.printed import as_html, as_text
 from morefit.data.report import CutReport
 from morefit.errors import DataError
-from morefit.io import Ranged, events_of, fill_histogram, write_table
+from morefit.io import Bins, Ranged, events_of, fill_histogram, write_table
+
+NOT_BINNED = (
+    "dataset: a fit of the events of from_hist is no binned fit, as all of them stand at centres of bins; where the"
+    " density changes much within a bin, values are off by more than their errors: fit the events that were filled,"
+    " or say at_centres=True if bins are narrow enough"
+)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Dataset:
     """Events as named columns of numbers, with optional weights; a copy that nothing changes later.
 
-    The source is a mapping from names to columns, a DataFrame, a structured array, an array of shape
-    (events, observables), an array of shape (events,) for one observable, or another dataset, whose weights
-    are kept unless others are given. With observables, other columns are ignored and every event must lie in
+    The source is a mapping from names to columns, a DataFrame, a table of Arrow, an awkward or structured array of
+    records, an array of shape (events, observables), an array of shape (events,) for one observable, or another
+    dataset, whose weights are kept unless others are given. With observables, other columns are ignored and every event must lie in
     the ranges; without, every column is kept as it is. Weights are an array or the name of a column.
     """
 
@@ -83,26 +90,30 @@ class Dataset:
         return build(kept.columns, kept.weights, CutReport(len(keep), int(keep.sum()), counts))
 
     @classmethod
-    def from_hist(cls, histogram: object, observables: Ranged | Iterable[Ranged]) -> Dataset:
+    def from_hist(
+        cls, histogram: object, observables: Ranged | Iterable[Ranged], *, at_centres: bool = False
+    ) -> Dataset:
         """Make events of a histogram, an observable an axis: all events of a bin stand at its centre.
 
-        The likelihood of such events approximates that of the bins. It is good where bins are narrow: a Gaussian of
-        width s in bins of width h comes out with the width sqrt(s**2 + h**2 / 12). Bins of counts become so many
+        The likelihood of such events is not that of the bins, which is warned of unless ``at_centres`` is True. It is
+        close to it where the density hardly changes within a bin: a Gaussian of width s in bins of width h comes out
+        with the width sqrt(s**2 + h**2 / 12), and a steep slope comes out wrong. Bins of counts become so many
         events; other bins become few events whose weights add up to the content of the bin and their squares to its
         variance, so that errors are right too. Any histogram of the UHI protocol will do: of hist, boost-histogram,
         uproot. It must span the ranges of the observables; what lies outside its axes is left out.
         """
         ranges = listed(observables)
         columns, weights = events_of(histogram, ranges)
+        if not at_centres:
+            warnings.warn(NOT_BINNED, UserWarning, stacklevel=2)
         return build(columns, weights, None)
 
-    def to_hist(
-        self, observables: Ranged | Iterable[Ranged], bins: int | Mapping[str, int | ArrayLike] = 100
-    ) -> Any:
+    def to_hist(self, observables: Ranged | Iterable[Ranged], bins: Bins = 100) -> Any:
         """Count the events in bins over the ranges of observables; return a hist.Hist, an axis an observable.
 
-        ``bins`` is a number of them for every axis, or by name for each a number or edges. With weights the storage
-        is Weight, which also sums their squares. Events outside are in the flow bins.
+        ``bins`` is a number of them for every axis, or for each a number or edges, by name or in the order of the
+        observables; a list for a single observable is its edges. With weights the storage is Weight, which also
+        sums their squares. Events outside are in the flow bins.
         """
         ranges = listed(observables)
         return fill_histogram({o.name: self[o.name] for o in ranges}, self._weights, ranges, bins)
@@ -163,7 +174,7 @@ class Dataset:
         return build({name: column[chosen] for name, column in self._columns.items()}, weights, None)
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._columns:
+        if not isinstance(name, str) or name not in self._columns:
             raise DataError(f"dataset: no column {name!r}; {suggest(name, self.names)}")
         return self._columns[name]
 

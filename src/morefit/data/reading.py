@@ -92,7 +92,8 @@ def finish(wanted: Wanted, pieces: dict[str, list[Array]], report: CutReport) ->
     if not report.total:
         named = ", ".join(map(repr, report.files))
         raise DataError(
-            f"file {named}: holds no events; see whether it was filled and the tree is the right one"
+            f"file {named}: holds no events; see whether it was filled and the tree is the right one, or pass empty"
+            " columns to mf.Dataset if none was observed"
         )
     columns = {name: np.concatenate(pieces.pop(name)) for name in wanted.kept}
     weights = None if wanted.weight is None else columns.pop(wanted.weight)
@@ -166,7 +167,7 @@ class Reader:
         try:
             return to_column(raw)[0]
         except DataError as error:
-            raise DataError(f"file '{self.file}': column '{name}': {error}; convert it") from None
+            raise DataError(f"file '{self.file}': column '{name}': {error}") from None
 
     def report(self) -> CutReport:
         """Return what was cut, or complain about numbers that are none."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from morefit.archive import complete_file
 from morefit.errors import BackendError, ModelError
+from morefit.target import complete_file
 
 TEXTS = (".dot", ".gv")
 PICTURES = (".svg", ".png", ".pdf")

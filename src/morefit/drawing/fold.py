@@ -100,7 +100,7 @@ def numbers_in(node: Expr) -> Bundle:
 
 def drawn_below(node: Expr) -> Bundle:
     """Return the arguments that have boxes of their own."""
-    inside = numbers_in(node)
+    inside = set(numbers_in(node))
     return tuple(a for i, a in enumerate(node.args) if a not in inside or (node.op is Op.POW and i == 0))
 
 

@@ -6,6 +6,7 @@ from morefit.expr.node import (
     ONE,
     ZERO,
     Expr,
+    NamedQuantity,
     Operand,
     Quantity,
     Symbol,
@@ -14,14 +15,17 @@ from morefit.expr.node import (
     apply,
     column,
     const,
+    integral_of,
     lookup,
     make,
     multiply_all,
+    same,
     scalar,
     to_expr,
     where,
     wild,
 )
+from morefit.expr.number import as_double
 from morefit.expr.ops import ARITY, COMPARISONS, LEAVES, NARY, PRICE, SYMMETRIC, Op
 from morefit.expr.show import to_dot, to_latex, to_text
 from morefit.expr.walk import (
@@ -31,6 +35,7 @@ from morefit.expr.walk import (
     price,
     rebuild,
     remake,
+    domain_of,
     substitute,
     symbols,
     toposort,
@@ -39,8 +44,8 @@ from morefit.expr.walk import (
 
 __all__ = [
     "ARITY", "COMPARISONS", "LEAVES", "MEANING", "MINUS_ONE", "NARY", "ONE", "PRICE", "SYMMETRIC", "ZERO",
-    "Expr", "Op", "Operand", "Quantity", "Symbol", "Table",
-    "add_all", "apply", "column", "const", "evaluate", "fresh_prefix", "leaves", "lookup", "make", "multiply_all", "node_price", "price",
-    "rebuild", "remake", "scalar", "substitute", "symbols", "to_dot", "to_expr", "to_latex", "to_text", "toposort", "uses",
+    "Expr", "NamedQuantity", "Op", "Operand", "Quantity", "Symbol", "Table",
+    "add_all", "apply", "as_double", "column", "const", "evaluate", "domain_of", "fresh_prefix", "integral_of", "leaves", "lookup", "make", "multiply_all", "node_price", "price",
+    "rebuild", "remake", "same", "scalar", "substitute", "symbols", "to_dot", "to_expr", "to_latex", "to_text", "toposort", "uses",
     "where", "wild",
 ]  # fmt: skip

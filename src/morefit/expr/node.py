@@ -5,15 +5,17 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from numbers import Real
-from typing import Any, NoReturn
+from dataclasses import dataclass, fields
+from operator import is_
+from typing import Any, NoReturn, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from morefit.errors import ModelError
+from morefit.expr.number import as_double
 from morefit.expr.ops import COMPARISONS, SYMMETRIC, Op
+from morefit.expr.quadrature import Domain
 from morefit.expr.show import to_latex, to_text
 
 Operand = Any  # whatever to_expr accepts: a Quantity or a real number
@@ -29,6 +31,8 @@ class Quantity(ABC):
     @abstractmethod
     def expr(self) -> Expr:
         """The expression this quantity stands for."""
+
+    __hash__ = object.__hash__  # == makes a condition; equal quantities are the same object
 
     def __add__(self, other: Operand) -> Expr:
         return build(add, self, other)
@@ -81,6 +85,12 @@ class Quantity(ABC):
     def __ge__(self, other: Operand) -> Expr:
         return build(less_equal, other, self)
 
+    def __eq__(self, other: Operand) -> Expr:  # type: ignore[override]
+        return compare(equal, self, other)
+
+    def __ne__(self, other: Operand) -> Expr:  # type: ignore[override]
+        return compare(not_equal, self, other)
+
     def __and__(self, other: Operand) -> Expr:
         return build(both, self, other)
 
@@ -94,18 +104,24 @@ class Quantity(ABC):
         return build(either, other, self)
 
     def __invert__(self) -> Expr:
-        return make(Op.EQUAL, (condition(self.expr), ZERO))
+        return negation(condition(self.expr))
 
     def __bool__(self) -> NoReturn:
         raise ModelError(
             f"expression '{to_text(self.expr, LINE)}': has no truth value; choose between two expressions with"
-            " mf.where(condition, a, b)"
+            " mf.where(condition, a, b), join conditions with &, | and ~ as in (x > 0) & (x < 1), write"
+            " np.minimum and np.maximum for min and max, and 'is' to ask for the same object"
         )
 
     def __float__(self) -> NoReturn:
         raise ModelError(
             f"expression '{to_text(self.expr, LINE)}': is not a number; use np.exp and the like instead of math.exp"
         )
+
+    __int__ = __float__
+
+    def __round__(self, digits: int | None = None) -> NoReturn:
+        raise ModelError(f"expression '{to_text(self.expr, LINE)}': cannot be rounded; use np.floor")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Operand, **options: Any) -> Expr:
         if method != "__call__" or options:
@@ -135,7 +151,30 @@ class Table(Symbol):
         return np.frombuffer(self.numbers, np.float64)
 
 
-Value = float | Symbol | str
+class NamedQuantity(Quantity, Symbol):
+    """A symbol that stands in formulas. Equal ones are the same object, since == makes a condition."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """Do nothing: all is done by ``__new__``."""
+
+    @classmethod
+    def interned(cls, *values: object) -> Self:
+        """Return the one object with these fields, making it if needed."""
+        key = (cls, *values)
+        known: Self | None = _named.get(key)
+        if known is None:
+            new = object.__new__(cls)
+            for field, value in zip(fields(cls), values, strict=True):
+                object.__setattr__(new, field.name, value)
+            known = _named.setdefault(key, new)
+        return known
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+
+_named: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
+Value = float | Symbol | Domain
 
 
 class Expr(Quantity):
@@ -145,7 +184,7 @@ class Expr(Quantity):
 
     op: Op
     args: tuple[Expr, ...]
-    value: Value  # CONST: the number; SCALAR, COLUMN, WILD: the symbol; INTEGRAL: the rule
+    value: Value  # CONST: the number; SCALAR, COLUMN, WILD: the symbol; INTEGRAL: the domain
     order: tuple[int, int]  # the same in every process: sorts the arguments of symmetric operations
 
     @property
@@ -183,7 +222,7 @@ def make(op: Op, args: tuple[Expr, ...] = (), value: Value = 0.0) -> Expr:
     if op in SYMMETRIC and len(args) > 1:
         args = tuple(sorted(args, key=by_order))
     bits = value.hex() if isinstance(value, float) else value  # 0.0 == -0.0, but they are two numbers
-    key = (op, args, bits)
+    key = (op, bits, *map(id, args))  # the node keeps its arguments alive, so that no other has their ids
     node = _alive.get(key)
     if node is None:
         node = object.__new__(Expr)
@@ -204,14 +243,14 @@ def stable_order(op: Op, args: tuple[Expr, ...], value: Value) -> tuple[int, int
         return (0, zlib.crc32(float(value).hex().encode()))  # type: ignore[arg-type]  # hash(-1.0) == hash(-2.0)
     if isinstance(value, Symbol):
         return (op.value, zlib.crc32(value.name.encode()))
-    text = zlib.crc32(value.encode()) if isinstance(value, str) else 0
+    text = zlib.crc32(str(value).encode()) if isinstance(value, Domain) else 0
     return (100, hash((op.value, text, tuple(a.order for a in args))))
 
 
 def const(number: float) -> Expr:
     """Make a number; it must be finite."""
-    value = float(number)
-    if not np.isfinite(value):
+    value = as_double(number)
+    if value is None or not np.isfinite(value):
         raise ModelError(f"constant: must be finite, got {value}")
     return make(Op.CONST, value=value)
 
@@ -235,17 +274,42 @@ def lookup(table: Table, place: Operand) -> Expr:
 
 def to_expr(value: Operand) -> Expr:
     """Accept a quantity or a real number."""
+    found = known_expr(value)
+    if found is None:
+        raise ModelError(
+            f"expression: takes numbers, observables, parameters and expressions, got {type(value).__name__}"
+        )
+    return found
+
+
+def known_expr(value: Operand) -> Expr | None:
+    """Return the expression of a quantity or a real number, or None for anything else."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
     if isinstance(value, Quantity):
         return value.expr
-    if isinstance(value, (Real, np.bool_)) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        return const(float(value))
-    raise ModelError(
-        f"expression: takes numbers, observables, parameters and expressions, got {type(value).__name__}"
-    )
+    return None if as_double(value) is None else const(value)
 
 
 def build(how: Callable[[Expr, Expr], Expr], a: Operand, b: Operand) -> Expr:
-    return how(to_expr(a), to_expr(b))
+    """Join two operands, or leave it to the other one if its kind is foreign."""
+    left, right = known_expr(a), known_expr(b)
+    return NotImplemented if left is None or right is None else how(left, right)
+
+
+def compare(how: Callable[[Expr, Expr], Expr], a: Quantity, b: Operand) -> Expr:
+    """Compare for equality; what Python has built in and is no number is refused, lest == mean its plain False."""
+    if type(b).__module__ == "builtins" and known_expr(b) is None:
+        raise ModelError(
+            f"expression '{to_text(a.expr, LINE)}': is compared with numbers and expressions, got {b!r};"
+            " use 'is' to ask for the same object"
+        )
+    return build(how, a, b)
+
+
+def same(some: tuple[Expr, ...], others: tuple[Expr, ...]) -> bool:
+    """Say whether two tuples hold the same expressions."""
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 ONE, ZERO, MINUS_ONE = const(1), const(0), const(-1)
@@ -283,8 +347,17 @@ def less_equal(a: Expr, b: Expr) -> Expr:
     return make(Op.LESS_EQUAL, (a, b))
 
 
+def equal(a: Expr, b: Expr) -> Expr:
+    return make(Op.EQUAL, (a, b))
+
+
 def not_equal(a: Expr, b: Expr) -> Expr:
-    return subtract(ONE, make(Op.EQUAL, (a, b)))
+    return make(Op.NOT_EQUAL, (a, b))
+
+
+def negation(a: Expr) -> Expr:
+    """Return 1 where an expression is zero."""
+    return not_equal(*a.args) if a.op is Op.EQUAL else equal(a, ZERO)
 
 
 def truth(a: Expr) -> Expr:
@@ -294,7 +367,7 @@ def truth(a: Expr) -> Expr:
         part = parts.pop()
         if part.op in (Op.MUL, Op.MAX):
             parts += part.args
-        elif part.op not in COMPARISONS and part not in (ZERO, ONE):  # of numbers a comparison is a number
+        elif part.op not in COMPARISONS and not (part is ZERO or part is ONE):  # of numbers: a number
             return not_equal(a, ZERO)
     return a
 
@@ -331,6 +404,15 @@ def where(condition: Operand, yes: Operand, no: Operand) -> Expr:
     return make(Op.WHERE, (to_expr(condition), to_expr(yes), to_expr(no)))
 
 
+def integral_of(body: Expr, domain: Domain, *places: Expr) -> Expr:
+    """Integrate over the axes of a domain; ``places`` are points on them where a narrow peak may hide.
+
+    The arguments after the first say what the boxes of the quadrature are made for: the body itself. They stay when
+    the body is differentiated, so that an integral and its derivatives share their boxes.
+    """
+    return make(Op.INTEGRAL, (body, body, *places), domain)
+
+
 def apply(op: Op, *args: Operand) -> Expr:
     """Apply an operation by its name in ``Op``."""
     return make(op, tuple(to_expr(a) for a in args))
@@ -356,8 +438,8 @@ UFUNCS: dict[str, Callable[..., Expr]] = {
     "exp2": unary(Op.EXP2),
     "expm1": unary(Op.EXPM1),
     "log": unary(Op.LOG),
-    "log2": lambda a: multiply(const(1 / np.log(2)), make(Op.LOG, (a,))),
-    "log10": lambda a: multiply(const(1 / np.log(10)), make(Op.LOG, (a,))),
+    "log2": unary(Op.LOG2),
+    "log10": unary(Op.LOG10),
     "log1p": unary(Op.LOG1P),
     "sqrt": unary(Op.SQRT),
     "sin": unary(Op.SIN),
@@ -381,11 +463,11 @@ UFUNCS: dict[str, Callable[..., Expr]] = {
     "less_equal": less_equal,
     "greater": lambda a, b: less(b, a),
     "greater_equal": lambda a, b: less_equal(b, a),
-    "equal": unary(Op.EQUAL),
+    "equal": equal,
     "not_equal": not_equal,
     "logical_and": lambda a, b: multiply(truth(a), truth(b)),
     "logical_or": lambda a, b: make(Op.MAX, (truth(a), truth(b))),
-    "logical_not": lambda a: make(Op.EQUAL, (a, ZERO)),
+    "logical_not": negation,
     # scipy.special
     "erf": unary(Op.ERF),
     "erfc": unary(Op.ERFC),

@@ -58,8 +58,13 @@ class Op(Enum):
     # LOOKUP(table, place): the number at a place, which must be a whole number inside the table
     LOOKUP = auto()
 
-    # a sum over the nodes of a quadrature rule, whose columns are bound inside it
+    # INTEGRAL(body, integrand, places...): over the axes of a domain, whose columns are bound inside it
     INTEGRAL = auto()
+
+    # later additions stand last: the order of operations orders the terms of a sum
+    NOT_EQUAL = auto()
+    LOG2 = auto()  # exact at powers of two
+    LOG10 = auto()  # exact at powers of ten
 
     __hash__ = object.__hash__  # Enum's own hashes the name, in Python: a tenth of the time of every rewrite
 
@@ -69,8 +74,8 @@ class Op(Enum):
 
 LEAVES = frozenset({Op.CONST, Op.SCALAR, Op.COLUMN, Op.WILD, Op.TABLE})
 NARY = frozenset({Op.ADD, Op.MUL})  # commutative and associative, any number of arguments
-SYMMETRIC = NARY | {Op.MIN, Op.MAX, Op.EQUAL}  # the order of the arguments does not matter
-COMPARISONS = frozenset({Op.LESS, Op.LESS_EQUAL, Op.EQUAL})
+SYMMETRIC = NARY | {Op.MIN, Op.MAX, Op.EQUAL, Op.NOT_EQUAL}  # the order of the arguments does not matter
+COMPARISONS = frozenset({Op.LESS, Op.LESS_EQUAL, Op.EQUAL, Op.NOT_EQUAL})
 
 # how many arguments each operation takes; 0 stands for any number
 ARITY: dict[Op, int] = {op: 1 for op in Op if op not in LEAVES} | {
@@ -83,7 +88,9 @@ ARITY: dict[Op, int] = {op: 1 for op in Op if op not in LEAVES} | {
     Op.LESS: 2,
     Op.LESS_EQUAL: 2,
     Op.EQUAL: 2,
+    Op.NOT_EQUAL: 2,
     Op.LOOKUP: 2,
+    Op.INTEGRAL: 0,
     Op.WHERE: 3,
 }
 
@@ -98,6 +105,8 @@ PRICE: dict[Op, int] = {
     Op.EXPM1: 28,
     Op.LOG: 26,
     Op.LOG1P: 32,
+    Op.LOG2: 28,
+    Op.LOG10: 40,
     Op.SQRT: 16,
     Op.SIN: 26,
     Op.COS: 26,
@@ -123,6 +132,7 @@ PRICE: dict[Op, int] = {
     Op.LESS: 1,
     Op.LESS_EQUAL: 1,
     Op.EQUAL: 1,
+    Op.NOT_EQUAL: 1,
     Op.WHERE: 1,
     Op.LOOKUP: 12,
     Op.INTEGRAL: 1000,

@@ -1,68 +1,282 @@
-"""Quadrature rules over boxes: a rule is a text, so that it can be part of an expression."""
+"""Quadrature over boxes: Gauss-Legendre points in each box, and boxes cut in two where an integrand needs it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-POINTS = 16  # Gauss-Legendre points in each panel
-Axis = tuple[str, tuple[float, ...]]  # a name and the edges of its panels
+Measure = Callable[["Boxes"], Array]  # integrals of some quantities over each box, (boxes, quantities)
+
+TOLERANCE = 1e-12  # relative to the integral, for the sum over all boxes; 1e-10 is promised
+WORST_ERROR = 1e-7  # an integral that is further off is refused
+POINTS = {1: 16, 2: 12, 3: 8}  # Gauss-Legendre points in each direction of a box, by the number of dimensions
+FIRST_BOXES = {1: 8, 2: 4, 3: 2}  # in each direction, to begin with
+MAX_BOXES = {1: 4096, 2: 8192, 3: 4096}
+MANY_BOXES = {1: 10, 2: 64, 3: 64}  # more than a smooth integrand takes: other powers are tried
+POWERS = (1, 2, 4, 8, 16, 32)  # of the map that takes an integrable singularity away from the low end of an axis
+NARROWEST = 1e-13  # of an axis: a box that is not cut any further
+DEPTH = 20  # halvings around a place where a narrow peak may hide
+MAX_PLACES = 24  # at which peaks are looked for
 
 
-def rule_text(axes: Sequence[Axis]) -> str:
-    """Name a rule: Gauss-Legendre in each panel of each axis."""
-    return ";".join(f"{name}={','.join(float(e).hex() for e in edges)}" for name, edges in axes)
+@dataclass(frozen=True)
+class Axis:
+    """A column that an integral binds: its range, with the points between which the integrand is smooth."""
+
+    name: str
+    edges: tuple[float, ...] = (0.0, 1.0)
+    singular: bool = False  # whether the integrand may have an integrable singularity at the low end
+
+    @property
+    def low(self) -> float:
+        return self.edges[0]
+
+    @property
+    def high(self) -> float:
+        return self.edges[-1]
 
 
-def rule_axes(rule: str) -> list[Axis]:
-    """Read a rule's text back."""
-    axes = []
-    for part in rule.split(";"):
-        name, _, edges = part.rpartition("=")
-        axes.append((name, tuple(float.fromhex(e) for e in edges.split(","))))
-    return axes
+@dataclass(frozen=True)
+class Domain:
+    """What an integral runs over; ``places`` says for each place where a peak may hide on which axis it lies."""
+
+    axes: tuple[Axis, ...]
+    places: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return ";".join(f"{a.name}={','.join(e.hex() for e in a.edges)}" for a in self.axes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(axis.name for axis in self.axes)
 
 
-@lru_cache(maxsize=64)
-def rule_nodes(rule: str) -> tuple[dict[str, Array], Array]:
-    """Return the nodes, a column for each axis, and their weights."""
-    return box_nodes(rule_axes(rule))
+def axes_of(domain: object) -> tuple[Axis, ...]:
+    """Return the axes of the domain of an integral."""
+    assert isinstance(domain, Domain)
+    return domain.axes
 
 
-def box_nodes(axes: Sequence[Axis]) -> tuple[dict[str, Array], Array]:
-    """Return the nodes of a product of axes, a column for each, and their weights."""
-    lines = [axis_nodes(np.array(edges)) for _, edges in axes]
-    grids = np.meshgrid(*(x for x, _ in lines), indexing="ij")
-    weights = np.ones(1)
-    for _, w in lines:
-        weights = np.multiply.outer(weights, w).ravel()
-    return {name: np.ascontiguousarray(g.ravel()) for (name, _), g in zip(axes, grids, strict=True)}, weights
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """The points of a quadrature: a column for each axis, their weights, and weights that sum smooth functions to zero."""
+
+    columns: dict[str, Array]
+    weights: Array
+    contrast: Array  # the highest Legendre coefficients in each box: small where the boxes resolve the integrand
 
 
-def axis_nodes(edges: Array) -> tuple[Array, Array]:
-    """Return the nodes and weights of one axis."""
-    x, w = legendre()
-    half = np.diff(edges) / 2
-    nodes = (edges[:-1] + half)[:, None] + half[:, None] * x
-    return nodes.ravel(), (half[:, None] * w).ravel()
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Boxes inside the unit cube, which a power takes to the ranges of the axes of a domain."""
+
+    domain: Domain
+    low: Array  # (boxes, axes)
+    high: Array
+    power: int = 1
+    points: int = 0  # in each direction; 0: as many as usual
+
+    @classmethod
+    def first(cls, domain: Domain, power: int = 1, extra: Sequence[Sequence[float]] = (), points: int = 0) -> Boxes:
+        """Return equal boxes, cut also at the edges of the axes and at extra points of each."""
+        lines = []
+        for k, axis in enumerate(domain.axes):
+            own = power if axis.singular else 1
+            width = axis.high - axis.low
+            inner = [((e - axis.low) / width) ** (1 / own) for e in axis.edges]
+            equal = np.linspace(0, 1, FIRST_BOXES[len(domain.axes)] + 1)
+            lines.append(np.unique([*inner, *equal, *(extra[k] if extra else ())]))
+        low = np.array(list(product(*(line[:-1] for line in lines))))
+        high = np.array(list(product(*(line[1:] for line in lines))))
+        return cls(domain, low, high, power, points)
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def replaced(self, low: Array, high: Array) -> Boxes:
+        """Return other boxes of the same kind."""
+        return Boxes(self.domain, low, high, self.power, self.points)
+
+    def halved(self, axes: NDArray[np.int64]) -> Boxes:
+        """Cut each box in two along its axis: all lower halves, then all upper ones."""
+        rows = np.arange(len(self))
+        middle = (self.low[rows, axes] + self.high[rows, axes]) / 2
+        top, bottom = self.high.copy(), self.low.copy()
+        top[rows, axes] = bottom[rows, axes] = middle
+        return self.replaced(np.concatenate([self.low, bottom]), np.concatenate([top, self.high]))
+
+    def nodes(self) -> Nodes:
+        """Return the nodes, those of each box together."""
+        grid, grid_weights, top = gauss_grid(
+            len(self.domain.axes), self.points or POINTS[len(self.domain.axes)]
+        )
+        columns, weights = {}, np.tile(grid_weights, (len(self), 1))
+        for k, axis in enumerate(self.domain.axes):
+            half = (self.high[:, k] - self.low[:, k])[:, None] / 2
+            v = self.low[:, k][:, None] + half * (1 + grid[k])
+            power, width = self.power if axis.singular else 1, axis.high - axis.low
+            weights *= half * width * (power * v ** (power - 1) if power > 1 else 1.0)
+            columns[axis.name] = (axis.low + width * (v**power if power > 1 else v)).ravel()
+        signs = np.where(np.arange(len(self)) * 0.6180339887498949 % 1 < 0.5, 1.0, -1.0)[:, None]
+        return Nodes(columns, weights.ravel(), (signs * weights * top).ravel())
+
+    def widths_at(self, places: Array) -> Array:
+        """Return the widths, on the axes, of the box around each place (places, axes); nan outside of all boxes."""
+        unit = np.where(np.isfinite(places), places, -1.0)
+        widths = np.empty_like(unit)
+        inside = np.ones((len(unit), len(self)), np.bool_)
+        for k, axis in enumerate(self.domain.axes):
+            power = self.power if axis.singular else 1
+            low, high = (axis.low + (axis.high - axis.low) * end[:, k] ** power for end in (self.low, self.high))
+            inside &= (low <= unit[:, k, None]) & (unit[:, k, None] <= high)
+        box = inside.argmax(axis=1)
+        for k, axis in enumerate(self.domain.axes):
+            power = self.power if axis.singular else 1
+            widths[:, k] = (axis.high - axis.low) * (self.high[box, k] ** power - self.low[box, k] ** power)
+        return np.where(inside.any(axis=1)[:, None], widths, np.nan)
 
 
-@lru_cache(maxsize=1)
-def legendre() -> tuple[Array, Array]:
-    x, w = np.polynomial.legendre.leggauss(POINTS)
-    return x, w
+@lru_cache(maxsize=16)
+def gauss_grid(dimensions: int, points: int) -> tuple[Array, Array, Array]:
+    """Return Gauss-Legendre points of [-1, 1] in each direction, their weights, and the highest polynomials there.
+
+    Those are the two highest that the points tell apart, added up over the directions.
+    """
+    x, w = np.polynomial.legendre.leggauss(points)
+    highest = np.zeros(points)
+    highest[-2:] = 1.0
+    top = np.polynomial.legendre.legval(x, highest)
+    index = np.stack([i.ravel() for i in np.meshgrid(*[np.arange(points)] * dimensions, indexing="ij")])
+    return x[index], np.prod(w[index], axis=0), np.sum(top[index], axis=0)
 
 
-def halve(edges: Array) -> Array:
-    """Cut every panel in two."""
-    middles = (edges[:-1] + edges[1:]) / 2
-    return np.sort(np.concatenate([edges, middles]))
+@dataclass(frozen=True, eq=False)
+class Adapted:
+    """Boxes for an integrand, and what they reach: relative to the sizes of the integrals, for the worst quantity."""
+
+    boxes: Boxes
+    error: float
+    totals: Array  # (quantities,)
 
 
-def refined(rule: str) -> str:
-    """Return the rule with every panel cut in two."""
-    return rule_text([(name, tuple(halve(np.array(edges)))) for name, edges in rule_axes(rule)])
+def refine(measure: Measure, boxes: Boxes, tolerance: float, most: int, whole_size: Array | float = 0.0) -> Adapted:
+    """Cut boxes in two, along the axis where that changes the integral most, until it no longer changes.
+
+    ``whole_size`` is the size of the integrals where the boxes are but a part of the domain.
+    """
+    done: list[tuple[Array, Array, Array, Array]] = []  # low, high, values, errors
+    whole = measure(boxes)
+    while True:
+        change = np.stack([
+            measure(boxes.halved(np.full(len(boxes), k))).reshape(2, len(boxes), -1).sum(axis=0) - whole
+            for k in range(len(boxes.domain.axes))
+        ], axis=1)  # (boxes, axes, quantities)  # fmt: skip
+        sizes = np.abs(whole).sum(axis=0) + sum(np.abs(values).sum(axis=0) for _, _, values, _ in done)
+        sizes = np.maximum(sizes, whole_size)
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        errors = np.abs(change).sum(axis=1)
+        count = len(boxes) + sum(len(low) for low, *_ in done)
+        with np.errstate(invalid="ignore"):
+            wrong = ~((errors / sizes).max(axis=1) <= tolerance / max(4.0, count**0.5))
+        narrow = (boxes.high - boxes.low).min(axis=1) < NARROWEST
+        cut = wrong & ~narrow
+        stop = not cut.any() or count > most or not np.all(np.isfinite(whole))
+        keep = np.ones_like(cut) if stop else ~cut
+        done.append((boxes.low[keep], boxes.high[keep], whole[keep], errors[keep]))
+        if stop:
+            break
+        axes = np.abs(change[cut] / sizes).max(axis=2).argmax(axis=1)
+        boxes = boxes.replaced(boxes.low[cut], boxes.high[cut]).halved(axes)
+        whole = measure(boxes)
+    low, high, values, left = (np.concatenate(parts) for parts in zip(*done, strict=True))
+    totals = values.sum(axis=0)
+    sizes = np.maximum(np.abs(values).sum(axis=0), whole_size)
+    with np.errstate(all="ignore"):
+        relative = np.where(sizes > 0, left.sum(axis=0) / sizes, 0.0)
+    error = float(np.max(relative, initial=0.0)) if np.all(np.isfinite(values)) else np.inf
+    return Adapted(boxes.replaced(low, high), error, totals)
+
+
+def adapt(domain: Domain, measure: Measure, places: Array, tolerance: float = TOLERANCE, points: int = 0) -> Adapted:
+    """Find boxes for an integrand; ``places`` (points, axes) are where a narrow peak may hide, on the axes' ranges.
+
+    The fewest boxes win among powers of the map at the low end.
+    """
+    best, most = None, MAX_BOXES[len(domain.axes)]
+    for power in POWERS if any(axis.singular for axis in domain.axes) else POWERS[:1]:
+        adapted = refine(measure, Boxes.first(domain, power, points=points), tolerance, most)
+        if best is None or (adapted.error > tolerance, len(adapted.boxes)) < (best.error > tolerance, len(best.boxes)):
+            best = adapted
+        if best.error <= tolerance and len(best.boxes) <= MANY_BOXES[len(domain.axes)]:
+            break
+    assert best is not None
+    for place in to_cube(domain, places, best.boxes.power):
+        best = look_closer(measure, best, place, tolerance)
+    return best
+
+
+def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: float) -> Adapted:
+    """Cut the boxes around a place ever closer, and keep that if it finds something that they missed."""
+    boxes, most = adapted.boxes, MAX_BOXES[len(adapted.boxes.domain.axes)]
+    around = np.all((boxes.low <= place) & (place <= boxes.high), axis=1)
+    near = boxes.replaced(boxes.low[around], boxes.high[around])
+    sizes = np.abs(adapted.totals)
+    closer = refine(measure, cut_around(near, place), tolerance, most, sizes)
+    missed = closer.totals - measure(near).sum(axis=0)
+    if np.all(np.abs(missed) <= max(10 * tolerance, adapted.error) * (sizes + np.abs(missed))):
+        return adapted
+    low, high = (
+        np.concatenate([getattr(boxes, end)[~around], getattr(closer.boxes, end)]) for end in ("low", "high")
+    )
+    return Adapted(boxes.replaced(low, high), max(adapted.error, closer.error), adapted.totals + missed)
+
+
+def to_cube(domain: Domain, places: Array, power: int) -> Array:
+    """Return the places inside the ranges, as points of the unit cube."""
+    if not len(places):
+        return places
+    low, high = (np.array([getattr(a, end) for a in domain.axes]) for end in ("low", "high"))
+    powers = np.array([1 / power if a.singular else 1.0 for a in domain.axes])
+    with np.errstate(invalid="ignore"):
+        unit = (places - low) / (high - low)
+        inside = np.all((unit >= 0) & (unit <= 1), axis=1)
+    cube = np.round(unit[inside] ** powers, 12)
+    _, first = np.unique(cube, axis=0, return_index=True)
+    return np.asarray(cube[np.sort(first)])  # the likeliest first
+
+
+def cut_around(boxes: Boxes, place: Array) -> Boxes:
+    """Cut the boxes around a place again and again, in all directions."""
+    far: list[Boxes] = []
+    while np.any(boxes.high - boxes.low > 2.0**-DEPTH):
+        for axis in range(len(boxes.domain.axes)):
+            boxes = boxes.halved(np.full(len(boxes), axis))
+        around = np.all((boxes.low <= place) & (place <= boxes.high), axis=1)
+        far.append(boxes.replaced(boxes.low[~around], boxes.high[~around]))
+        boxes = boxes.replaced(boxes.low[around], boxes.high[around])
+    far.append(boxes)
+    return boxes.replaced(np.concatenate([b.low for b in far]), np.concatenate([b.high for b in far]))
+
+
+def combine_places(domain: Domain, columns: Sequence[Callable[[dict[str, float]], Iterable[float]]]) -> Array:
+    """Return points made of one place on each axis; those of an axis may depend on the axes before it.
+
+    An axis without a place inside its range contributes its middle.
+    """
+
+    def extend(points: list[dict[str, float]], k: int) -> list[dict[str, float]]:
+        axis, longer = domain.axes[k], []
+        for i, point in enumerate(points):
+            own = [p for p in columns[k](point) if axis.low <= p <= axis.high] or [(axis.low + axis.high) / 2]
+            longer += [(i + j, {**point, axis.name: p}) for j, p in enumerate(own)]
+        longer.sort(key=lambda pair: pair[0])  # the first places of all axes together come first
+        return [point for _, point in longer[:MAX_PLACES]]
+
+    points = reduce(extend, range(len(domain.axes)), [{}])
+    return np.array([[point[name] for name in domain.names] for point in points[:MAX_PLACES]])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from morefit.expr.node import Expr, Symbol, make
+from morefit.expr.node import Expr, Symbol, make, same
 from morefit.expr.ops import DIVISION_PRICE, NARY, PRICE, Op
+from morefit.expr.quadrature import Domain
 
 
 def toposort(*roots: Expr, enter_integrals: bool = True) -> list[Expr]:
@@ -37,7 +38,7 @@ def rebuild(roots: tuple[Expr, ...], how: Callable[[Expr, tuple[Expr, ...]], Exp
 
 def remake(node: Expr, args: tuple[Expr, ...]) -> Expr:
     """Return the same operation on other arguments."""
-    return node if args == node.args else make(node.op, args, node.value)
+    return node if same(args, node.args) else make(node.op, args, node.value)
 
 
 def substitute(root: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
@@ -59,17 +60,24 @@ def substitute(root: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
 def leaves(op: Op, *roots: Expr) -> list[Expr]:
     """Return the leaves of one kind that the value depends on: columns bound by an integral do not count."""
     free: dict[Expr, None] = {}
-    seen: set[tuple[Expr, bool]] = set()
-    stack = [(r, False) for r in reversed(roots)]
+    seen: set[tuple[Expr, frozenset[str]]] = set()
+    stack: list[tuple[Expr, frozenset[str]]] = [(r, frozenset()) for r in reversed(roots)]
     while stack:
-        node, inside = stack.pop()
-        if (node, inside) in seen:
+        node, bound = stack.pop()
+        if (node, bound) in seen:
             continue
-        seen.add((node, inside))
-        if node.op is op and not (inside and op is Op.COLUMN):
+        seen.add((node, bound))
+        if node.op is op and not (op is Op.COLUMN and node.name in bound):
             free[node] = None
-        stack += [(a, inside or node.op is Op.INTEGRAL) for a in reversed(node.args)]
+        inside = bound.union(domain_of(node).names) if node.op is Op.INTEGRAL else bound
+        stack += [(a, inside) for a in reversed(node.args)]
     return list(free)
+
+
+def domain_of(integral: Expr) -> Domain:
+    """Return what an integral runs over."""
+    assert isinstance(integral.value, Domain)
+    return integral.value
 
 
 def symbols(op: Op, *roots: Expr) -> list[Symbol]:

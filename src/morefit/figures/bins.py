@@ -9,16 +9,23 @@ import numpy as np
 
 from morefit.backend import Array, Backend, Events
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, add_all, column, const, evaluate, make, multiply_all, substitute
-from morefit.expr.quadrature import Axis, axis_nodes, rule_text
-from morefit.model import Observable, Parameter, Pdf, Product, Sum
-from morefit.model.integrate import (
-    RULE_TOLERANCE,
-    adapt_line,
-    by_terms,
-    converge,
-    integral_over,
+from morefit.expr import (
+    ONE,
+    Expr,
+    Op,
+    add_all,
+    column,
+    const,
+    domain_of,
+    evaluate,
+    leaves,
+    multiply_all,
+    substitute,
 )
+from morefit.expr.evaluate import adapted_to
+from morefit.expr.quadrature import WORST_ERROR
+from morefit.model import Observable, Parameter, Pdf, Product, Sum
+from morefit.model.integrate import by_terms, integral_over, plain_integral
 from morefit.pipeline import Columns, Settings, compile_values
 
 LOW, HIGH = column("low edge"), column("high edge")  # a bin is an event with these two columns
@@ -44,9 +51,9 @@ class Bins:
         """Return the other observables of a density, on the ranges of the box."""
         return tuple(inside(o, self.box) for o in pdf.observables if o.name != self.x.name)
 
-    def sums(self, panels: Array, areas: Array) -> Array:
-        """Add up areas of panels, none of which reaches over an edge, in each bin."""
-        places = np.searchsorted(self.edges, panels[:-1], side="right") - 1
+    def sums(self, middles: Array, areas: Array) -> Array:
+        """Add up the areas of boxes, none of which reaches over an edge, in each bin."""
+        places = np.searchsorted(self.edges, middles, side="right") - 1
         return np.asarray(np.bincount(places, areas, len(self.edges) - 1), np.float64)
 
 
@@ -153,39 +160,21 @@ class Job:
         """Integrate a density over the bins, the other observables first: term by term if that works."""
         x, others = self.bins.x, self.bins.others(pdf)
         place = Parameter(x.name, self.bins.span.low).expr  # the observable, as a number that is given
-        density = substitute(pdf.density(), {x.expr: place})
-        projected = density if not others else by_terms(density, others)
-        if projected is None:
-            return self.box_areas(pdf, density, place, others)
-        edges = adapt_line(projected, self.values, self.bins.span, RULE_TOLERANCE)
-        if edges is None:
-            raise self.hopeless(pdf)
-        nodes, weights, panels = self.panels(edges)
-        found = self.launch(
-            (substitute(projected, {place: x.expr}),), Columns({x.name: nodes}), self.point[None]
-        )
-        return self.bins.sums(panels, (found[0, 0] * weights).reshape(len(panels) - 1, -1).sum(axis=1))
-
-    def box_areas(self, pdf: Pdf, density: Expr, place: Expr, others: tuple[Observable, ...]) -> Array:
-        """Integrate over panels in all observables: a sum over those of the others for each node in the bins."""
+        known = {leaf: const(self.values[leaf.name]) for leaf in leaves(Op.SCALAR, pdf.density())}
+        density = substitute(pdf.density(), known)
+        projected = by_terms(substitute(density, {x.expr: place}), others) if others else None
+        if projected is not None:
+            density, others = substitute(projected, {place: x.expr}), ()
         if len(others) >= MOST_AXES:
             raise self.hopeless(pdf)
-        axes = converge(density, self.values, (self.bins.span, *others), RULE_TOLERANCE)
-        if axes is None:
+        integral = plain_integral(density, (self.bins.span, *others), {x.name: self.bins.edges.tolist()})
+        adapted = adapted_to(integral.args[1:], domain_of(integral), ())
+        if not adapted.error <= WORST_ERROR:
             raise self.hopeless(pdf)
-        known: dict[str, Axis] = {axis[0]: axis for axis in axes}
-        rule = rule_text([known[o.name] for o in others])
-        nodes, weights, panels = self.panels(np.array(known[self.bins.x.name][1]))
-        sets = np.column_stack([np.tile(self.point, (len(nodes), 1)), nodes])
-        one = Columns({LOW.name: np.zeros(1)})
-        found = self.launch((make(Op.INTEGRAL, (density,), rule),), one, sets, place)[:, 0, 0]
-        return self.bins.sums(panels, (found * weights).reshape(len(panels) - 1, -1).sum(axis=1))
-
-    def panels(self, edges: Array) -> tuple[Array, Array, Array]:
-        """Cut panels at the edges of bins; return nodes and weights in them, and their edges."""
-        panels = np.union1d(edges, self.bins.edges)
-        panels = panels[(panels >= self.bins.edges[0]) & (panels <= self.bins.edges[-1])]
-        return (*axis_nodes(panels), panels)
+        nodes, boxes = adapted.boxes.nodes(), len(adapted.boxes)
+        areas = (nodes.weights * evaluate(integral.args[0], nodes.columns)).reshape(boxes, -1).sum(axis=1)
+        middles = nodes.columns[x.name].reshape(boxes, -1).mean(axis=1)
+        return self.bins.sums(middles, areas)
 
     def launch(self, outputs: tuple[Expr, ...], data: Columns, sets: Array, *extra: Expr) -> Array:
         """Compute expressions for each set and event, (sets, outputs, events)."""

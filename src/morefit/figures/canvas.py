@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import cycle
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -39,11 +40,20 @@ OWN_STYLE: dict[str, Any] = {
 DATA, MODEL, GREY = "black", "#1a5fb4", "0.55"
 COLOURS = ("#c01c28", "#26a269", "#e66100", "#813d9c", "#0f8f9f", "#986a44")  # of components
 DASHES = ((0, (6, 2)), (0, (3, 1.5)), (0, (6, 2, 1.5, 2)), (0, (1.2, 1.2)))
+ONLY_FILES = (
+    "agg",
+    "cairo",
+    "pdf",
+    "pgf",
+    "ps",
+    "svg",
+    "template",
+)  # backends of matplotlib that show nothing
 GENERIC = ("serif", "sans-serif", "cursive", "fantasy", "monospace")  # names for lists of fonts
 SPARE = 0.04  # of the height of axes, between a legend and what is below it
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plot(Generic[Numbers]):
     """What was drawn: the axes from top to bottom, the artists by name, and the numbers shown."""
 
@@ -58,6 +68,26 @@ class Plot(Generic[Numbers]):
     def figure(self) -> Figure:
         """The figure that the axes are in; ``figure.savefig(path)`` writes it."""
         return root(self.axes[0])
+
+    def __repr__(self) -> str:
+        panels = "1 panel" if len(self.axes) == 1 else f"{len(self.axes)} panels"
+        return f"Plot: {panels} with {', '.join(self.artists)}; figure.savefig('plot.pdf') writes it"
+
+    def _repr_png_(self) -> bytes | None:
+        """Return the picture for a notebook; None where matplotlib shows the figure itself."""
+        if is_shown_anyway(self.figure):
+            return None
+        picture = BytesIO()
+        self.figure.savefig(picture, format="png", dpi=self.figure.dpi)
+        return picture.getvalue()
+
+
+def is_shown_anyway(figure: Figure) -> bool:
+    """Whether matplotlib will show a figure, at the end of a cell or in a window of its own."""
+    from matplotlib._pylab_helpers import Gcf  # the figures that pyplot has not closed
+
+    kept = any(manager.canvas.figure is figure for manager in Gcf.get_all_fig_managers())
+    return kept and load_pyplot().get_backend().lower() not in ONLY_FILES
 
 
 def root(ax: Axes) -> Figure:
@@ -77,9 +107,13 @@ def load_pyplot() -> Any:
 @contextmanager
 def styled(style: Style) -> Iterator[None]:
     """Draw in a style: morefit's own, one of mplhep's by name, or one's own settings of matplotlib."""
-    plt = load_pyplot()
-    with plt.rc_context(settings(style)):
+    chosen, current = settings(style), load_pyplot().rcParams
+    before = {name: current[name] for name in chosen}
+    current.update(chosen)
+    try:
         yield
+    finally:  # rc_context would also undo what the backend of notebooks sets when the first figure is made
+        current.update(before)
 
 
 def settings(style: Style) -> dict[str, Any]:

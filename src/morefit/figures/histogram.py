@@ -11,6 +11,7 @@ import numpy as np
 from morefit.backend import Array
 from morefit.errors import DataError
 from morefit.frozen import freeze, rebuilt
+from morefit.limits import check_memory
 
 NUMBERS = (
     10,
@@ -21,6 +22,8 @@ NUMBERS = (
     100,
 )  # of bins, if nobody says how many: their edges are round for round ranges
 TAIL = NormalDist().cdf(-1.0)  # on each side of a central interval of 68.27 %
+
+BYTES_OF_BIN = 1000.0  # of a bin that is drawn: numbers of the data, of a finer curve, and its artists
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,7 @@ def choose_edges(
     if isinstance(bins, (int, np.integer)):
         if bins < 1:
             raise DataError(f"{what}: needs at least one bin, got {bins}")
+        check_memory(f"{what}: {bins:.6g} bins", BYTES_OF_BIN * float(bins))
         return np.linspace(low, high, int(bins) + 1)
     edges = np.asarray(bins, np.float64)
     if edges.ndim != 1 or len(edges) < 2 or not np.all(np.diff(edges) > 0):

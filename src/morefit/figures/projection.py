@@ -19,6 +19,7 @@ from morefit.fit import FitResult
 from morefit.fit.result import intervals, suggest
 from morefit.frozen import freeze, rebuilt
 from morefit.generate import all_values
+from morefit.limits import check_memory
 from morefit.model import Observable, Pdf, Product, Sum
 from morefit.model.pdf import check_model
 from morefit.toys.results import columns
@@ -94,6 +95,9 @@ def project(
     edges = choose_edges(f"observable '{x.name}'", bins, low, high, len(chosen))
     histogram = count_events(chosen[x.name], chosen.weights, edges)
     others = {name: ends for name, ends in box.items() if name != x.name}
+    check_memory(
+        f"plot: {oversampling:.6g} points of a curve in each bin", 8.0 * float(oversampling) * len(edges)
+    )
     fine = Bins(x, divide(edges, oversampling), others)
     parts = split(model, labels)
     found = bin_probabilities(

@@ -14,7 +14,7 @@ from morefit.errors import FitError
 from morefit.fit.problem import Problem
 from morefit.fit.replicas import Replicas, Rescue, evaluate_weighted
 from morefit.fit.result import ERRORS, FitResult
-from morefit.fit.verdict import Verdict
+from morefit.fit.verdict import Verdict, blanked
 from morefit.likelihood import AnyLikelihood, Likelihood
 
 Errors = Literal["auto", "naive", "sumw2", "sandwich", "bootstrap"]
@@ -49,10 +49,10 @@ def with_errors(
     """Return a result with its naive errors replaced by those chosen."""
     begin = time.perf_counter()
     reasons = list(result.reasons)
-    inverse, own = without_held(verdict.covariance, verdict.last.hessian[0])
     middle = likelihood.add_up(problem.full(verdict.values), MIDDLE[chosen])[0]
-    covariance = sandwich(inverse, middle[np.ix_(problem.rows, problem.rows)])
-    covariance += spread(result, likelihood, rescue, reasons) if chosen == "bootstrap" else own
+    covariance = sandwich(verdict.inverse, middle[np.ix_(problem.rows, problem.rows)])
+    covariance += spread(result, likelihood, rescue, reasons) if chosen == "bootstrap" else verdict.own
+    covariance = blanked(covariance, problem.floating, verdict.flat)
     variances = np.diag(covariance)
     if result.valid and not np.all(variances >= 0):
         reasons.append(f"the {chosen} covariance has variances that are not positive")

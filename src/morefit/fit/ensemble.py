@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from morefit.backend import Array, Backend, Buffer, Drawn, Events, Program, WholeFit
 from morefit.data import Dataset
-from morefit.errors import DataError, FitError
+from morefit.errors import FitError
 from morefit.expr import ZERO
+from morefit.fit.minuit import REFUSED
 from morefit.fit.minuit import fit as fit_one
 from morefit.fit.newton import MOST_STEPS, Minima, Sets, minimise
+from morefit.fit.result import FitResult
 from morefit.fit.rules import CONVERGED, UNKNOWN
 from morefit.fit.step import MOST_PARAMETERS, Step, make_step
 from morefit.generate import REPAIRS, Sampler
@@ -24,10 +26,12 @@ from morefit.model import Parameter, Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums, compile_values
 
-NEWTON, ANOTHER_START, MINUIT, FAILED = range(4)  # how a fit was obtained
+NEWTON, ANOTHER_START, MINUIT, FAILED, UNDETERMINED = range(5)  # how a fit was obtained, or not
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
 SMALL = 2_000_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
 SHIFTS = (0.5, -0.5, 1.5)  # in twentieths of the way between limits: other starts for fits that fail
+FAR_SHIFTS = (-1.5, 4.0, -4.0, 8.0, -8.0)  # one after the other, for those that fail from there as well
+TOGETHER = 1 << 22  # events of toys that are fitted again together
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,7 @@ class Ensemble:
             raise FitError(
                 f"toys: the fitted model needs {sorted(missing)}, which the generating model does not draw"
             )
+        check_ranges(self.model, self.fit_model)
         if not self.floating:
             raise FitError("toys: the fitted model has no floating parameter; free one")
 
@@ -100,7 +105,8 @@ class Ensemble:
     @cached_property
     def places(self) -> list[int]:
         """Where the floating parameters are among all."""
-        return [k for k, p in enumerate(self.all_parameters) if p in self.floating]
+        floating = set(self.floating)
+        return [k for k, p in enumerate(self.all_parameters) if p in floating]
 
     @cached_property
     def limits(self) -> Array:
@@ -145,6 +151,14 @@ class Ensemble:
             rows |= {f"trial{k}": x, f"x{k}": x, f"low{k}": self.limits[k, 0], f"high{k}": self.limits[k, 1]}
             rows[f"h{k}_{k}"] = 1.0
         return np.array([rows[name] for name in step.reads])
+
+    def shifted(self, shift: float) -> Array:
+        """Return the start moved by a part of the way between the limits, each parameter in its own direction."""
+        start, (low, high) = self.start_values[self.places], self.limits.T
+        width = high - low
+        part = np.where(np.isfinite(width), 0.05 * width, 0.1 * np.maximum(np.abs(start), 1.0))
+        signs = np.where(np.arange(len(start)) % 2, 1.0, -1.0)
+        return np.asarray(np.clip(start + shift * signs * part, low, high), np.float64)
 
     def holding(self, values: Mapping[str, float]) -> Ensemble:
         """Return the same with some parameters of the fit held at given values."""
@@ -201,9 +215,18 @@ class Toys:
         ensemble = ensemble or self.ensemble
         whole = self.fit_whole(ensemble) if self.sizes.max(initial=0) <= SMALL else None
         result = whole or self.fit_batch(ensemble)
-        for toy in np.flatnonzero(~result.valid):
-            BatchFit(ensemble, self.one(int(toy))).rescue(result, int(toy))
+        self.fit_again(result, np.flatnonzero(~result.valid), ensemble)
         return result
+
+    def fit_again(self, result: Fitted, failed: Sets, ensemble: Ensemble) -> None:
+        """Fit some toys again, many together; what fails for good stays marked so."""
+        for some in by_events(failed, self.sizes):
+            given = GivenToys.of(self.ensemble, [self.alone(int(toy)) for toy in some])
+            Rescue(BatchFit(ensemble, given), result, some).run()
+
+    def alone(self, toy: int) -> Dataset:
+        """Return the events of one toy, drawn alone: those of all may never have been in memory."""
+        return self.one(toy).dataset(0)
 
     def fit_whole(self, ensemble: Ensemble) -> Fitted | None:
         """Draw and fit every toy in compiled code alone."""
@@ -245,6 +268,9 @@ class GivenToys(Toys):
 
     def one(self, toy: int) -> GivenToys:
         return GivenToys.of(self.ensemble, [self.dataset(toy)])
+
+    def alone(self, toy: int) -> Dataset:
+        return self.dataset(toy)
 
     def fit_whole(self, ensemble: Ensemble) -> Fitted | None:
         """Fit every toy in compiled code alone; its events are copied to where a thread works on them."""
@@ -288,40 +314,80 @@ class BatchFit:
         out = self.ensemble.compiled.bind(self.toys.columns, part)(full)
         return unpack(out, len(self.start), 2)
 
-    def newton(self, start: Array | None = None) -> Minima:
-        begin = np.tile(self.start if start is None else start, (len(self.toys.sizes), 1))
-        return minimise(self.evaluate, begin, self.ensemble.limits, GOAL)
+    def newton(self, start: Array | None = None, which: Sets | None = None) -> Minima:
+        """Minimise all toys, or some, from one start."""
+        some = np.arange(len(self.toys.sizes)) if which is None else which
+        begin = np.tile(self.start if start is None else start, (len(some), 1))
+        return minimise(lambda k, x: self.evaluate(some[k], x), begin, self.ensemble.limits, GOAL)
 
-    def rescue(self, result: Fitted, toy: int) -> None:
-        """Fit the one toy here again: the best from other starts, else by Minuit; what fails stays marked so."""
-        tried = [self.newton(self.shifted(shift)) for shift in SHIFTS]
-        good = [found for found in tried if found.valid[0]]
-        if not good:
-            self.minuit(result, toy)
-            return
-        best = min(good, key=lambda found: float(found.nll[0]))
-        fill(result, toy, best.x[0], best.errors[0], best.nll[0], best.edm[0], ANOTHER_START)
-
-    def shifted(self, shift: float) -> Array:
-        """Move the start by a part of the way between the limits, each parameter in its own direction."""
-        low, high = self.ensemble.limits.T
-        width = high - low
-        part = np.where(np.isfinite(width), 0.05 * width, 0.1 * np.maximum(np.abs(self.start), 1.0))
-        signs = np.where(np.arange(len(self.start)) % 2, 1.0, -1.0)
-        return np.asarray(np.clip(self.start + shift * signs * part, low, high), np.float64)
-
-    def minuit(self, result: Fitted, toy: int) -> None:
-        """Hand the toy to Minuit."""
+    def minuit(self, toy: int) -> FitResult | None:
+        """Hand one toy to Minuit; None if it cannot start."""
         ensemble = self.ensemble
-        held = {p.name: ensemble.start[p.name] for p in ensemble.all_parameters if p not in ensemble.floating}
+        floating = set(ensemble.floating)
+        held = {p.name: ensemble.start[p.name] for p in ensemble.all_parameters if p not in floating}
         start = {p.name: ensemble.start[p.name] for p in ensemble.floating}
         try:
-            found = fit_one(ensemble.fit_model, self.toys.dataset(0), start=start, fixed=held, strategy=1)
-        except (FitError, DataError):
-            return
-        names = [p.name for p in ensemble.floating]
-        values, errors = ([m[n] for n in names] for m in (found.values, found.errors))
-        fill(result, toy, values, errors, found.nll, found.edm, MINUIT if found.valid else FAILED)
+            return fit_one(
+                ensemble.fit_model, self.toys.dataset(toy), start=start, fixed=held, strategy=1,
+                backend=ensemble.backend,
+            )  # fmt: skip
+        except REFUSED:
+            return None
+
+
+@dataclass(eq=False)
+class Rescue:
+    """Another try for toys whose first fit failed: from other starts, the lowest counts, then by Minuit."""
+
+    fits: BatchFit  # of these toys alone
+    result: Fitted  # of all toys
+    rows: Sets  # where these toys are among all
+
+    def run(self) -> None:
+        left = self.lowest(np.arange(len(self.rows)), SHIFTS)
+        for shift in FAR_SHIFTS:
+            left = self.lowest(left, (shift,))
+        names = [p.name for p in self.fits.ensemble.floating]
+        for toy in left:
+            found = self.fits.minuit(int(toy))
+            if found is not None:
+                how = MINUIT if found.valid else UNDETERMINED if found.undetermined else FAILED
+                values, errors = ([m[n] for n in names] for m in (found.values, found.errors))
+                fill(self.result, int(self.rows[toy]), values, errors, found.nll, found.edm, how)
+
+    def lowest(self, toys: Sets, shifts: Sequence[float]) -> Sets:
+        """Fit toys from some starts and keep the lowest minimum of each; return those that have none."""
+        best = np.full(len(toys), np.inf)
+        for shift in shifts if len(toys) else ():
+            found = self.fits.newton(self.fits.ensemble.shifted(shift), toys)
+            for k in np.flatnonzero(found.valid & (found.nll < best)):
+                best[k] = found.nll[k]
+                row = int(self.rows[toys[k]])
+                fill(self.result, row, found.x[k], found.errors[k], best[k], found.edm[k], ANOTHER_START)
+        return np.asarray(toys[~np.isfinite(best)], np.int64)
+
+
+def by_events(toys: Sets, sizes: NDArray[np.int64]) -> Iterator[Sets]:
+    """Cut toys into groups that have no more events than fit into memory together."""
+    if len(toys):
+        group = np.cumsum(sizes[toys]) // TOGETHER
+        yield from np.split(toys, np.flatnonzero(np.diff(group)) + 1)
+
+
+def check_ranges(model: Pdf, fit_model: Pdf) -> None:
+    """Refuse to fit events that lie outside the range of the fitted model."""
+    drawn = {o.name: o for o in model.observables}
+    problems = [
+        f"observable '{o.name}': the fitted model must span the range that is drawn, [{drawn[o.name].low},"
+        f" {drawn[o.name].high}], got [{o.low}, {o.high}]"
+        for o in fit_model.observables
+        if o.low > drawn[o.name].low or o.high < drawn[o.name].high
+    ]
+    if problems:
+        raise FitError(
+            f"toys: {'; '.join(problems)}; give both models one range, or cut events of mf.generate with"
+            " mf.Dataset.cut and fit them with mf.fit_many"
+        )
 
 
 def fill(
@@ -330,4 +396,4 @@ def fill(
     """Write one fit into the results of all."""
     result.values[toy], result.errors[toy] = values, errors
     result.nll[toy], result.edm[toy] = nll, edm
-    result.valid[toy], result.how[toy] = how != FAILED, how
+    result.valid[toy], result.how[toy] = how < FAILED, how

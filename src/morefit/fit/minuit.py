@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,19 +13,22 @@ from iminuit import Minuit
 from numpy.typing import ArrayLike
 
 from morefit.backend import Array, Backend
-from morefit.errors import DataError, FitError
+from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError
 from morefit.fit.covariance import Errors, choose_errors, with_errors
+from morefit.fit.diagnosis import missing_derivatives
 from morefit.fit.newton import minimise
 from morefit.fit.objective import Objective
 from morefit.fit.problem import Problem, as_likelihood, check_start, make_problem
 from morefit.fit.replicas import TOLERANCE
 from morefit.fit.result import FitResult
+from morefit.fit.rules import OPEN
 from morefit.fit.verdict import Verdict, complaints, goal_of, look_at
 from morefit.likelihood import AnyLikelihood, Evaluation
 from morefit.model import Pdf
 
 RETRIES = 2  # of Migrad, from where it stopped, if the exact Hessian says that it stopped too early
 INTEGRAL_ERROR = 0.01  # of the log likelihood: more from numerical integrals makes a fit invalid
+REFUSED = (DataError, FitError, ModelError)  # what a fit raises where it cannot start
 Derivatives = Literal["analytic", "numeric"]
 Minimiser = Literal["minuit", "newton"]
 
@@ -37,7 +40,7 @@ def fit(
     weights: ArrayLike | None = None,
     start: Mapping[str, float] | None = None,
     fixed: Mapping[str, float] | Iterable[str] = (),
-    limits: Mapping[str, tuple[float, float]] | None = None,
+    limits: Mapping[str, tuple[float | None, float | None]] | None = None,
     derivatives: Derivatives = "analytic",
     strategy: int = 0,
     tolerance: float = 0.1,
@@ -50,7 +53,7 @@ def fit(
     """Fit a model to data, or minimise a likelihood.
 
     ``fixed`` names parameters to hold, at their start values or at values given as a mapping; ``start`` and
-    ``limits`` override those of the parameters. ``tolerance`` is Minuit's: the fit stops at an estimated distance
+    ``limits`` override those of the parameters, None for an open end. ``tolerance`` is Minuit's: the fit stops at an estimated distance
     to the minimum (EDM) below 0.002 * tolerance * 0.5. The covariance is the inverse of the exact Hessian H, which
     also checks the minimum; so Minuit's own numeric check, its strategy 1 or 2, is not needed and off by default.
     With weights it is the "sandwich" H^-1 C H^-1, C being the sum of the squared weighted scores
@@ -94,7 +97,7 @@ def try_minuit(
     limits = {n: best.limits[n] for n in start}
     try:
         return fit(likelihood, start=start, fixed=fixed, limits=limits, tolerance=TOLERANCE, errors="naive")
-    except (FitError, DataError):
+    except REFUSED:
         return None
 
 
@@ -116,6 +119,7 @@ class Path:
     tolerance: float
     max_calls: int | None
     minuit: Minuit | None = None
+    failure: str = ""  # what Minuit raised, in words
     looking: float = 0.0  # seconds spent on Hessians at the end of it
 
     def look(self, values: Array) -> Verdict:
@@ -130,30 +134,66 @@ class Path:
 
     @property
     def exhausted(self) -> bool:
-        return self.minuit is not None and bool(self.minuit.fmin.has_reached_call_limit)
+        return self.ended and bool(self.minuit.fmin.has_reached_call_limit)  # type: ignore[union-attr]
+
+    @property
+    def ended(self) -> bool:
+        """Whether Migrad ran to an end, good or bad."""
+        return self.minuit is not None and self.minuit.fmin is not None and not self.failure
 
     def newton(self) -> Verdict | None:
         """Take Newton steps; None if they do not end at a minimum."""
         problem = self.objective.problem
         limits = np.array([problem.limits[n] for n in problem.floating])
         goal = goal_of(self.tolerance)
-        found = minimise(lambda _, x: self.objective.at(x[0], 2), problem.start[None, :], limits, goal)
+        try:
+            found = minimise(lambda _, x: self.objective.at(x[0], 2), problem.start[None, :], limits, goal)
+        except ModelError:
+            return None
         return self.look(found.x[0]) if found.valid[0] else None
 
     def minuit_with_retries(self) -> Verdict:
         """Run Migrad, and again from where it stopped if the exact Hessian says that it stopped too early."""
         minuit = self.run_minuit(self.objective.problem.start)
-        verdict = self.look(np.array(minuit.values))
+        verdict = self.look(self.reached())
         for _ in range(RETRIES):
-            if verdict.edm <= verdict.goal or minuit.fmin.has_reached_call_limit:
+            if verdict.edm <= verdict.goal or not self.ended or self.exhausted:
                 break
             minuit.strategy = max(self.strategy, 1)
-            minuit.migrad(ncall=self.max_calls)
-            verdict = self.look(np.array(minuit.values))
+            self.attempt(minuit.migrad, ncall=self.max_calls)
+            before, verdict = verdict, self.look(self.reached())
+            if math.isnan(verdict.edm) and not verdict.last.value[0] < before.last.value[0]:
+                break  # no minimum here, and no way further down
         return verdict
 
+    def reached(self) -> Array:
+        """Return where Minuit stopped; where it failed, the lowest point that it has seen."""
+        values = np.array(self.minuit.values) if self.minuit is not None else self.objective.problem.start
+        best = self.objective.best
+        return values if best is None or (self.ended and np.isfinite(values).all()) else best
+
+    def attempt(self, job: Callable[..., object], *names: str, **options: int | None) -> bool:
+        """Let Minuit do something; whatever it raises is no more than a fit that is not valid."""
+        try:
+            job(*names, **options)
+        except (BackendError, CompileError, MemoryError):
+            raise
+        except Exception as error:
+            self.failure = f"Minuit failed with {type(error).__name__}: {error}"
+        else:
+            self.failure = ""
+        return not self.failure
+
     def run_minuit(self, start: Array) -> Minuit:
-        """Run Migrad on the floating parameters only; the Hessian at the start gives it its scales."""
+        """Run Migrad; without second derivatives if it fails with them, as iminuit does for some Hessians."""
+        for known in (self.second_derivatives(), {}):
+            self.minuit = self.make_minuit(start, known)
+            if self.attempt(self.minuit.migrad, ncall=self.max_calls) or not known:
+                break
+        return self.minuit
+
+    def make_minuit(self, start: Array, second: dict[str, Callable[[Array], Array]]) -> Minuit:
+        """Set up Minuit for the floating parameters only; the Hessian at the start gives it its scales."""
         problem = self.objective.problem
         if self.derivatives == "analytic":
             minuit = Minuit(
@@ -161,7 +201,7 @@ class Path:
                 start,
                 grad=self.objective.gradient,
                 name=problem.floating,
-                **self.second_derivatives(),
+                **second,
             )
         else:
             minuit = Minuit(self.objective.value, start, name=problem.floating)
@@ -171,8 +211,6 @@ class Path:
         minuit.print_level = -1  # what goes wrong is told by the result, not on the terminal
         minuit.limits = [problem.limits[n] for n in problem.floating]
         minuit.errors = step_sizes(problem, self.first)
-        minuit.migrad(ncall=self.max_calls)
-        self.minuit = minuit
         return minuit
 
     def second_derivatives(self) -> dict[str, Callable[[Array], Array]]:
@@ -195,10 +233,11 @@ def step_sizes(problem: Problem, first: Evaluation) -> list[float]:
         curvature = first.hessian[0, k, k]
         low, high = problem.limits[name]
         width = high - low
+        size = max(abs(problem.values[name]), 1.0)
         step = 1 / math.sqrt(curvature) if curvature > 0 and math.isfinite(curvature) else 0.0
         if not step > 0:
-            step = 0.01 * (width if math.isfinite(width) else max(abs(problem.values[name]), 1.0))
-        steps.append(min(step, 0.25 * width))
+            step = 0.01 * (width if math.isfinite(width) else size)
+        steps.append(min(step, 0.25 * width, OPEN * size))
     return steps
 
 
@@ -212,9 +251,8 @@ def run_minos(path: Path, verdict: Verdict, wanted: bool | Iterable[str]) -> dic
     if unknown:
         raise FitError(f"fit: minos needs floating parameters, got {', '.join(map(repr, unknown))}")
     minuit = path.minuit or path.run_minuit(verdict.values)
-    if not minuit.fmin.is_valid:
+    if not path.ended or not minuit.fmin.is_valid or not path.attempt(minuit.minos, *names):
         return {}
-    minuit.minos(*names)
     return {
         n: (minuit.merrors[n].lower, minuit.merrors[n].upper) for n in names if minuit.merrors[n].is_valid
     }
@@ -225,8 +263,10 @@ def make_result(
     minos: dict[str, tuple[float, float]], seconds: dict[str, float],
 ) -> FitResult:  # fmt: skip
     problem = objective.problem
-    reasons = list(complaints(path.exhausted, verdict))
     x = floating_values(likelihood, problem, verdict.values)
+    reasons = [*([path.failure] if path.failure else []), *complaints(path.exhausted, verdict)]
+    if not verdict.last.bad[0]:
+        reasons += missing_at_minimum(likelihood, problem, verdict, x)
     if verdict.last.bad[0]:
         reasons.append(f"at the minimum {likelihood.bad_events(x)}")
     off = likelihood.integral_error(x)
@@ -234,7 +274,8 @@ def make_result(
         reasons.append(
             f"a numerical integral is off by {off:.2g} at the minimum; start closer to it, or give an integral"
         )
-    errors = np.sqrt(np.diag(verdict.covariance))
+    covariance = verdict.covariance(problem.floating)
+    errors = np.sqrt(np.diag(covariance))
     fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
     uncertain = dict(zip(problem.floating, errors.tolist(), strict=True))
     names = tuple(p.name for p in problem.all_parameters)
@@ -243,7 +284,7 @@ def make_result(
         values={n: fitted.get(n, problem.values[n]) for n in names},
         errors={n: uncertain.get(n, 0.0) for n in names},
         floating=problem.floating,
-        covariance=verdict.covariance,
+        covariance=covariance,
         nll=float(verdict.last.value[0]),
         edm=verdict.edm,
         valid=not reasons,
@@ -256,7 +297,18 @@ def make_result(
         events=likelihood.events,
         backend=likelihood.backend.label,
         minimiser=path.name,
+        flat_directions=verdict.flat,
     )
+
+
+def missing_at_minimum(
+    likelihood: AnyLikelihood, problem: Problem, verdict: Verdict, x: Array
+) -> Iterator[str]:
+    """Say where the minimum has no derivatives, though it has a value."""
+    for order, numbers in ((1, verdict.last.gradient), (2, verdict.last.hessian)):
+        if math.isfinite(verdict.last.value[0]) and not np.isfinite(numbers).all():
+            yield f"at the minimum {missing_derivatives(likelihood, x, problem.floating, order)}"
+            return
 
 
 def floating_values(likelihood: AnyLikelihood, problem: Problem, values: Array) -> Array:

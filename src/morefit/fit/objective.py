@@ -18,6 +18,8 @@ class Objective:
     problem: Problem
     calls: dict[str, int] = field(default_factory=lambda: {"value": 0, "gradient": 0, "hessian": 0})
     strayed: int = 0  # evaluations where some event had no positive density
+    lowest: float = math.inf  # the value at
+    best: Array | None = None  # the lowest point so far
     last_point: bytes = b""
     last: Evaluation | None = None
 
@@ -28,6 +30,8 @@ class Objective:
         if found.bad[0]:
             self.strayed += 1
         value = found.value + PENALTY * found.bad
+        if value[0] < self.lowest:
+            self.lowest, self.best = float(value[0]), x.copy()
         if self.problem.every_row:
             return Evaluation(value, found.gradient, found.hessian, found.bad)
         rows = list(self.problem.rows)

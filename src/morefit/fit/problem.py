@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike
 from morefit.backend import Array, Backend
 from morefit.data import Dataset
 from morefit.errors import DataError, FitError
+from morefit.fit.diagnosis import missing_derivatives
 from morefit.likelihood import AnyLikelihood, Evaluation, Likelihood
 from morefit.model import Parameter, Pdf
+from morefit.model.naming import check_limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +70,16 @@ def as_likelihood(
         likelihood = Likelihood(model, data, weights=weights, backend=backend)
     else:
         raise FitError(f"fit: takes a model or a likelihood, got {type(model).__name__}")
-    if likelihood.events == 0:
-        raise DataError("dataset: has no events; there is nothing to fit")
+    check_not_empty(likelihood.events, *(part.model for part in likelihood.parts))
     for part in likelihood.parts:
         check_weights(part.data)
     return likelihood
+
+
+def check_not_empty(events: int, *models: Pdf) -> None:
+    """Refuse to fit no events, unless a model has yields: that there are none is a measurement of them."""
+    if events == 0 and all(model.expected_events() is None for model in models):
+        raise DataError("dataset: has no events; there is nothing to fit, unless the model has yields")
 
 
 def check_weights(data: Dataset) -> None:
@@ -91,7 +98,7 @@ def make_problem(
     likelihood: AnyLikelihood,
     start: Mapping[str, float],
     fixed: Mapping[str, float] | Iterable[str],
-    limits: Mapping[str, tuple[float, float]],
+    limits: Mapping[str, tuple[float | None, float | None]],
 ) -> Problem:
     """Put together what the parameters say and what the call overrides."""
     parameters = likelihood.all_parameters
@@ -103,7 +110,7 @@ def make_problem(
     check_names(parameters, [*start, *held, *limits])
     values = {p.name: float(start.get(p.name, p.start)) for p in parameters}
     values |= {name: float(v) for name, v in held.items() if v is not None}
-    ranges = {p.name: tuple(map(float, limits.get(p.name, (p.low, p.high)))) for p in parameters}
+    ranges = {p.name: check_limits(p.name, limits.get(p.name, (p.low, p.high)), FitError) for p in parameters}
     floating = [p.name for p in parameters if not p.fixed and p.name not in held]
     if not floating:
         raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")
@@ -116,7 +123,7 @@ def make_problem(
         raise FitError("; ".join(outside))
     derived = [p.name for p in likelihood.parameters]
     rows = tuple(derived.index(n) for n in floating)
-    return Problem(parameters, values, ranges, tuple(floating), rows)  # type: ignore[arg-type]
+    return Problem(parameters, values, ranges, tuple(floating), rows)
 
 
 def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:
@@ -134,14 +141,13 @@ def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:
 
 def check_start(likelihood: AnyLikelihood, problem: Problem, first: Evaluation) -> None:
     """Refuse to start where the likelihood is not defined: Minuit could not find its way out."""
+    x = np.array([problem.values[p.name] for p in likelihood.parameters])
     if first.bad[0]:
-        floating = [p.name for p in likelihood.parameters]
-        x = [
-            dict(zip(problem.floating, problem.start, strict=True)).get(n, problem.values[n])
-            for n in floating
-        ]
         raise FitError(
             f"fit: at the start values {likelihood.bad_events(x)}; change the start values, the model or the range"
         )
-    if not (np.isfinite(first.value[0]) and np.all(np.isfinite(first.gradient))):
+    if not np.isfinite(first.value[0]):
         raise FitError("fit: the likelihood is not finite at the start values; change them or the model")
+    if not np.all(np.isfinite(first.gradient)):
+        why = missing_derivatives(likelihood, x, problem.floating, 1)
+        raise FitError(f"fit: at the start values {why}; change them, the model or the range")

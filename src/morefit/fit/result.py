@@ -79,6 +79,11 @@ def intervals(items: Mapping[str, Interval]) -> Frozen[Interval]:
     return Frozen({name: (float(low), float(high)) for name, (low, high) in items.items()})
 
 
+def directions(items: Iterable[Mapping[str, float]]) -> tuple[Frozen[float], ...]:
+    """Return a tuple of frozen mappings to numbers."""
+    return tuple(map(floats, items))
+
+
 def matrix(rows: Any) -> Array:
     """Return a read-only copy of a matrix."""
     array = np.array(rows, dtype=np.float64)
@@ -107,6 +112,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "backend": str,
     "minimiser": str,
     "errors_from": str,
+    "flat_directions": directions,
 }
 
 
@@ -118,6 +124,8 @@ class FitResult:
     of the rows of ``covariance``. Errors are 0 for fixed parameters and NaN without a covariance. ``nll`` is
     minus the logarithm of the likelihood. ``minos`` holds (lower, upper) (lower < 0), where asked for.
     ``errors_from`` says what errors and covariance are: "naive", "sumw2", "sandwich" or "bootstrap".
+    ``flat_directions`` are those along which the likelihood does not change, each as changes of parameters by name;
+    such parameters are ``undetermined`` and have no errors, those of the others are right.
     """
 
     names: tuple[str, ...]
@@ -138,6 +146,7 @@ class FitResult:
     backend: str
     minimiser: str
     errors_from: str = "naive"
+    flat_directions: tuple[Mapping[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -156,6 +165,11 @@ class FitResult:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FitResult, tuple(getattr(self, field.name) for field in fields(self))
+
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """The parameters that the data do not determine, in the order of ``floating``."""
+        return tuple(n for n in self.floating if any(n in direction for direction in self.flat_directions))
 
     @property
     def correlation(self) -> Array:
@@ -198,6 +212,7 @@ class FitResult:
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
         text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
         content = parsed(text)
+        content = {"flat_directions": (), **content}  # which version 0.1 did not know
         absent = [field.name for field in fields(cls) if field.name not in content]
         if absent:
             raise DataError(f"fit result: the JSON text lacks {', '.join(map(repr, absent))}")
@@ -308,16 +323,24 @@ def parameter_table(result: FitResult) -> list[Column]:
 
 def rounded(result: FitResult, name: str) -> tuple[str, str, str, str]:
     """Return value, error and MINOS errors of a parameter as text, empty where there are none."""
-    value, error, *minos = round_pdg(result.values[name], result.errors[name], *result.minos.get(name, ()))
+    value, error, *minos = round_pdg(
+        result.values[name], result.errors[name], *result.minos.get(name, ()), limits=shown_limits(result, name)
+    )
+    error = "UNDETERMINED" if name in result.undetermined else error
     lower, upper = minos or ("", "")
     signed = upper if upper in ("", "nan") else f"+{upper}"
     return value, error if name in result.floating else "", lower, signed
 
 
+def shown_limits(result: FitResult, name: str) -> Interval:
+    """Return the limits of a floating parameter; a fixed one has none."""
+    return result.limits.get(name, (-inf, inf)) if name in result.floating else (-inf, inf)
+
+
 def limits(result: FitResult, name: str) -> str:
     """Return the limits of a floating parameter as text, empty if there are none."""
-    low, high = result.limits.get(name, (-inf, inf))
-    if name not in result.floating or (low, high) == (-inf, inf):
+    low, high = shown_limits(result, name)
+    if (low, high) == (-inf, inf):
         return ""
     return f"{'[' if isfinite(low) else '('}{low:.6g}, {high:.6g}{']' if isfinite(high) else ')'}"
 
@@ -384,5 +407,5 @@ def html_table(columns: Sequence[Column]) -> str:
 
 def html_cell(column: Column, cell: str) -> str:
     """Return one cell of an HTML table; what is in capitals stands out."""
-    colour = f";background:{BAD}" if cell == "AT LIMIT" else ""
+    colour = f";background:{BAD}" if cell in ("AT LIMIT", "UNDETERMINED") else ""
     return f'<td style="text-align:{"right" if column.numeric else "left"}{colour}">{html.escape(cell)}</td>'

@@ -9,14 +9,17 @@ from math import isfinite
 PLAIN = range(-4, 9)
 # A double has at most 17 digits: where value and error are further apart, they cannot be rounded together.
 MOST_DIGITS = 17
+# Of a value that is so many powers of ten below its error, zeros are shown.
+MOST_MORE = 4
 
 
-def round_pdg(value: float, *errors: float) -> tuple[str, ...]:
+def round_pdg(value: float, *errors: float, limits: tuple[float, float] | None = None) -> tuple[str, ...]:
     """Return the value and its errors as text, all with the decimals that the smallest error deserves.
 
     If the three highest digits of that error lie between 100 and 354, two digits of it are kept; between 355
     and 949, one; between 950 and 999 it becomes 1000 and two are kept. Errors that are zero or not finite do
-    not count; if none is left, the value has eight significant digits.
+    not count; if none is left, the value has eight significant digits. With limits, as the value of a parameter has
+    them, it keeps two digits however large its error is, and enough not to be rounded out of the limits.
     """
     numbers = (value, *errors)
     sizes = [Decimal(repr(abs(float(e)))) for e in errors if isfinite(e) and e != 0]
@@ -27,7 +30,21 @@ def round_pdg(value: float, *errors: float) -> tuple[str, ...]:
     if first - last > MOST_DIGITS:
         return (repr(float(value)), *(f"{e:.2g}" for e in errors))
     shift = 0 if first in PLAIN else first
-    return tuple(round_at(x, last, shift) for x in numbers)
+    own = last if limits is None else digit_for(value, last, limits)
+    return round_at(value, own, shift), *(round_at(e, last, shift) for e in errors)
+
+
+def digit_for(value: float, last: int, limits: tuple[float, float]) -> int:
+    """Return the power of ten of the last digit to keep of a value: that given, or a lower one."""
+    if not isfinite(value):
+        return last
+    if value:
+        last = min(last, max(highest_digit(value) - 1, last - MOST_MORE))
+    exact = Decimal(repr(float(value)))
+    least = min(last, highest_digit(value) - MOST_DIGITS)
+    while last > least and not limits[0] <= float(round_number(exact, last)) <= limits[1]:
+        last -= 1
+    return last
 
 
 def last_digit(error: Decimal) -> int:
@@ -41,10 +58,14 @@ def highest_digit(number: float) -> int:
     return Decimal(repr(float(number))).adjusted() if number else -400
 
 
+def round_number(number: Decimal, last: int) -> Decimal:
+    return number.quantize(Decimal(1).scaleb(last), ROUND_HALF_UP)
+
+
 def round_at(number: float, last: int, shift: int) -> str:
     """Round at a power of ten and write in units of another; zero has no sign."""
     if not isfinite(number):
         return f"{number}"
-    rounded = Decimal(repr(float(number))).quantize(Decimal(1).scaleb(last), ROUND_HALF_UP)
+    rounded = round_number(Decimal(repr(float(number))), last)
     mantissa = format(rounded.scaleb(-shift) + 0, "f")
     return f"{mantissa}e{shift}" if shift else mantissa

@@ -7,7 +7,7 @@ need is an ``Algebra``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -25,6 +25,9 @@ ROUNDING = 1e-12  # of the value: so small a step upwards is none
 DAMPING = 1e-3  # where damping starts when a step fails
 MOST_DAMPING = 1e12
 SAFE_PIVOT = 1e-13  # of a Hessian scaled to a unit diagonal: below, it does not count as positive definite
+SUSPECT = 3.0  # times the distance to the minimum, in errors: smaller eigenvalues may come from that distance alone
+WIDEST = 1e3  # times the way between its limits: a parameter with a larger error is undetermined
+OPEN = 1e2  # times its value, or one: what stands for the way between limits where there are none
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Factor:
 
     lower: Numbers  # (B, P, P)
     definite: Numbers  # (B,) whether a matrix is positive definite as it is
+    least: Numbers  # (B,) its smallest pivot: what is left of a parameter's information when others float
     change: Numbers  # (B,) a shift of the diagonal that makes it so
 
 
@@ -82,7 +86,10 @@ def advance(
 
     A trial point is taken if the value does not grow, else the damping does. A step solves
     (H + damping * diag|H|) step = -g over the parameters that are not held at a limit, and is cut at the limits. A
-    fit ends when half of g H^-1 g is below the goal with H positive definite, both for the free parameters.
+    fit ends when half of g H^-1 g is below the goal with H positive definite, both for the free parameters. Where
+    only a * b is measured, H is positive definite by chance next to the minimum, by as much as that is away: an
+    eigenvalue as small as this (the smallest is about a pivot divided by their number) is not believed before the
+    fit comes closer.
     """
     total = found.value + found.gradient.sum(axis=1) + found.hessian.sum(axis=(1, 2))
     good = do.both(do.less_equal(found.bad, 0), do.less(abs(total), UNKNOWN))  # false for nan
@@ -102,7 +109,9 @@ def advance(
     damped = cholesky(do, add_to_diagonal(form.free, shift)).lower
     move = backward(damped, forward(damped, form.slopes)) * form.scale
     trial = do.minimum(do.maximum(x - move, low), high)
-    done = do.both(do.both(taken, definite), do.less_equal(edm, goal))
+    doubt = 2 * (SUSPECT * x.shape[1]) ** 2
+    close = do.both(do.less_equal(edm, goal), do.less(doubt * edm, factor.least**2))
+    done = do.both(do.both(taken, definite), close)
     lost = do.either(do.less_equal(UNKNOWN, value), do.less(MOST_DAMPING, shift))
     status = do.where(done, CONVERGED, do.where(lost, GIVEN_UP, NOT_YET))
     return State(trial, status, x, value, do.where(definite, edm, UNKNOWN), gradient, hessian, shift)
@@ -111,17 +120,27 @@ def advance(
 def scaled(
     do: Algebra, x: Numbers, gradient: Numbers, hessian: Numbers, low: Numbers, high: Numbers
 ) -> Scaled:
-    """Bring a quadratic form to a unit diagonal and leave out the parameters that are held at a limit."""
+    """Bring a quadratic form to a unit diagonal and leave out the parameters that are held at a limit.
+
+    The diagonal is zero for a parameter without curvature: what there is of it comes from rounding.
+    """
     held = do.either(
         do.both(do.less_equal(x, low), do.less(0, gradient)),
         do.both(do.less_equal(high, x), do.less(gradient, 0)),
     )
-    size = abs(np.diagonal(hessian, axis1=1, axis2=2))
-    scale = do.where(do.less(0, size), size**-0.5, 1.0)
+    size, least = abs(np.diagonal(hessian, axis1=1, axis2=2)), least_curvature(do, x, low, high)
+    scale = do.maximum(size, least) ** -0.5
     whole = hessian * scale[:, :, None] * scale[:, None, :]
+    diagonal = do.where(do.less(size, least), 0.0, np.diagonal(whole, axis1=1, axis2=2))
+    whole = np.where(np.eye(x.shape[1], dtype=bool), diagonal[:, None, :], whole)
     apart = do.either(held[:, :, None], held[:, None, :])
     free = do.where(apart, np.eye(x.shape[1]), whole)
     return Scaled(held, scale, whole, free, do.where(held, 0.0, gradient * scale))
+
+
+def least_curvature(do: Algebra, x: Numbers, low: Numbers, high: Numbers) -> Numbers:
+    """Return the curvature that a parameter needs: with less, its error is far wider than its limits."""
+    return (WIDEST * do.minimum(high - low, OPEN * do.maximum(abs(x), 1.0))) ** -2
 
 
 def root_of_covariance(do: Algebra, state: State, low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
@@ -147,7 +166,7 @@ def cholesky(do: Algebra, matrix: Numbers, bound: Numbers | None = None) -> Fact
     """Factorise symmetric matrices of unit diagonal; with a bound, mend pivots by Gill and Murray's rule."""
     count = matrix.shape[1]
     lower = np.zeros_like(matrix)
-    fine, changes = [], []
+    pivots, changes = [], []
     for j in range(count):
         row = lower[:, j, :j]
         pivot = matrix[:, j, j] - dot(row, row)
@@ -157,9 +176,10 @@ def cholesky(do: Algebra, matrix: Numbers, bound: Numbers | None = None) -> Fact
             mended = do.maximum(mended, do.maximum.reduce(abs(below), axis=1) ** 2 / bound)
         lower[:, j, j] = do.sqrt(mended)
         lower[:, j + 1 :, j] = below / lower[:, j, j, None]
-        fine.append(do.less(SAFE_PIVOT, pivot))
+        pivots.append(pivot)
         changes.append(mended - pivot)
-    return Factor(lower, reduce(do.both, fine), reduce(do.maximum, changes))
+    definite = reduce(do.both, [do.less(SAFE_PIVOT, pivot) for pivot in pivots])  # false for nan
+    return Factor(lower, definite, reduce(do.minimum, pivots), reduce(do.maximum, changes))
 
 
 def factorise_free(do: Algebra, form: Scaled) -> Factor:
@@ -173,7 +193,7 @@ def factorise_free(do: Algebra, form: Scaled) -> Factor:
     factor = cholesky(do, matrix, do.maximum(most / max(count**2 - 1, 1) ** 0.5, 1.0))
     radius = np.where(np.eye(count, dtype=bool), -matrix, abs(matrix)).sum(axis=2)
     gershgorin = do.maximum.reduce(radius, axis=1)
-    return Factor(factor.lower, factor.definite, do.minimum(factor.change, gershgorin))
+    return replace(factor, change=do.minimum(factor.change, gershgorin))
 
 
 def forward(factor: Numbers, right: Numbers) -> Numbers:

@@ -10,7 +10,8 @@ from morefit.backend import Array, Backend, Events
 from morefit.data import Dataset
 from morefit.errors import FitError
 from morefit.fit.covariance import sandwich, without_held
-from morefit.fit.ensemble import FAILED, GOAL, MINUIT, NEWTON, Fitted, fill
+from morefit.fit.ensemble import FAILED, GOAL, MINUIT, NEWTON, UNDETERMINED, Fitted, fill
+from morefit.fit.minuit import REFUSED
 from morefit.fit.minuit import fit as fit_one
 from morefit.fit.newton import Minima, Sets, minimise
 from morefit.likelihood import Evaluation, Likelihood, triangle, unpack
@@ -74,7 +75,8 @@ class WeightedFits:
             found = fit_one(
                 self.model, self.datasets[k], start=start, fixed=fixed, strategy=1, backend=self.backend
             )
-        except FitError:
+        except REFUSED:
             return
+        how = MINUIT if found.valid else UNDETERMINED if found.undetermined else FAILED
         values, errors = ([m[n] for n in self.names] for m in (found.values, found.errors))
-        fill(result, k, values, errors, found.nll, found.edm, MINUIT if found.valid else FAILED)
+        fill(result, k, values, errors, found.nll, found.edm, how)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import floor, isfinite
+from math import floor, inf, isfinite, sqrt
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from morefit.backend import Array
 from morefit.errors import DataError
+from morefit.fit.ensemble import GOAL
 from morefit.fit.result import Column, floats, text_table
 from morefit.frozen import freeze, rebuilt
 from morefit.intervals.classic import check_level
@@ -22,6 +23,7 @@ from morefit.intervals.record import Layout, load_record, pair, save_record
 from morefit.study.facts import Facts
 
 KIND = "morefit neyman belt"
+SAME = 2 * sqrt(2 * GOAL)  # errors: two fits of the same events may stop so far from each other
 LAYOUT = Layout(KIND, ("name", "limits", "level", "seed", "seconds", "backend"), ("values", "estimates"))
 
 
@@ -30,7 +32,10 @@ class NeymanBelt:
     """True values of a parameter, each with the estimates of T toys drawn there.
 
     The belt at a true value is the central interval of its estimates: as many toys are below as above, together
-    1 - level. Toys whose fits failed are nan, and count as below and as above, which makes the belt wide.
+    1 - level. A true value is in the interval of an observed estimate if at least (1 - level) / 2 of its toys are
+    not above that estimate, and as many not below it. Toys with the same estimate, as counts have, are neither, so
+    that intervals cover: those of fractions are Clopper and Pearson's, those of counts Garwood's. Toys whose fits
+    failed are nan, and count as below and as above, which makes the belt wide and intervals long.
     """
 
     name: str
@@ -87,10 +92,32 @@ class NeymanBelt:
         """Return all intervals of true values whose belt holds an estimate; there may be none."""
         if not isfinite(observed):
             raise DataError(f"neyman_belt: the estimate observed must be finite, got {observed}")
-        low, high, low_error, high_error = self.edges(self.checked(level))
-        heights = np.stack([low - observed, observed - high])
-        accepted = np.all(heights <= 0, axis=0)
-        return regions(self.values, heights, np.stack([low_error, high_error]), accepted, self.limits)
+        from scipy.special import ndtri  # type: ignore[import-untyped]  # slow, and only intervals need it
+
+        tail, toys = 0.5 * (1 - self.checked(level)), self.toys
+        counts = self.beyond(observed)
+        accepted = np.all(counts >= tail * toys - ROUNDING, axis=0)
+        # as quantiles of a Gaussian, fractions are nearly straight lines between true values, unless all toys are
+        # the same, as at a yield of zero: then nothing is known of what lies between
+        fractions = np.clip(counts, 0.5, toys - 0.5) / toys
+        z = np.where(counts + np.ptp(self.ordered, axis=1) == 0, -inf, ndtri(fractions))
+        errors = np.sqrt(2 * np.pi * fractions * (1 - fractions) / toys) * np.exp(0.5 * ndtri(fractions) ** 2)
+        return regions(self.values, ndtri(tail) - z, errors, accepted, self.limits)
+
+    def beyond(self, observed: float) -> NDArray[np.int64]:
+        """Return how many toys are not above an estimate, and how many not below, (2, K); failed ones are in both.
+
+        Fits stop a little way from their minima, so that estimates that should be the same are not quite. Those
+        close to the one observed are the same if there are no others around them, as for counts.
+        """
+        away = self.estimates - observed
+        unknown = np.isnan(away)
+        spread = np.std(np.where(unknown, 0.0, away), axis=1, keepdims=True)
+        near = SAME * spread + ROUNDING * abs(observed)
+        lonely = ~np.any((np.abs(away) > near) & (np.abs(away) < 3 * near), axis=1, keepdims=True)
+        same = lonely & (np.abs(away) <= near)
+        sides = [(away <= 0) | same | unknown, (away >= 0) | same | unknown]
+        return np.stack([np.count_nonzero(side, axis=1) for side in sides])
 
     def interval(self, observed: float, level: float | None = None) -> Region:
         """Return the interval from the lowest to the highest true value whose belt holds an estimate.

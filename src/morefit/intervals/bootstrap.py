@@ -16,9 +16,11 @@ from morefit.fit.replicas import Replicas
 from morefit.fit.result import Column, suggest, text_table
 from morefit.fit.rounding import round_pdg
 from morefit.frozen import freeze, rebuilt
+from morefit.generators import stream_key
 from morefit.intervals.classic import check_level
 from morefit.intervals.held import best_fit
 from morefit.likelihood import AnyLikelihood
+from morefit.limits import check_memory
 from morefit.progress import Bar
 
 
@@ -108,10 +110,14 @@ def bootstrap(
     """
     if replicas < 1:
         raise DataError(f"bootstrap: replicas must be at least 1, got {replicas}")
+    check_memory(
+        f"bootstrap: results of {replicas:.6g} replicas", 8.0 * replicas * (len(likelihood.parameters) + 2)
+    )
     if not 0 <= seed < 2**64:
         raise DataError(f"bootstrap: seed must be a whole number in [0, 2**64), got {seed}")
     best = best_fit("bootstrap", likelihood, best)
     with Bar("bootstrap", replicas, progress) as bar:
-        values, nll, valid = Replicas(likelihood, best, seed, try_minuit, bar.done).fit(replicas)
+        stream = stream_key(seed, "bootstrap")
+        values, nll, valid = Replicas(likelihood, best, stream, try_minuit, bar.done).fit(replicas)
     centre = np.array([best.values[n] for n in best.floating])
     return Bootstrap(best.floating, centre, values, nll, valid, seed)

@@ -14,8 +14,9 @@ from morefit.fit import FitResult
 from morefit.fit.newton import Flags
 from morefit.frozen import freeze, rebuilt
 from morefit.intervals.classic import check_level
-from morefit.intervals.held import Held, best_fit, check_floating, check_points, span
+from morefit.intervals.held import BYTES_OF_POINT, Held, best_fit, check_floating, check_points, span
 from morefit.likelihood import AnyLikelihood
+from morefit.limits import check_memory
 from morefit.progress import Bar
 
 MARGIN = 1.25  # how far a contour's grid goes beyond the outermost level of a parabola
@@ -188,6 +189,7 @@ def axis(
     bounds: tuple[tuple[float, float], tuple[float, float]] | None, size: int,
 ) -> Array:  # fmt: skip
     """Return the values of one parameter on the grid."""
+    check_memory(f"contour: a grid of {size:.6g} x {size:.6g} points", BYTES_OF_POINT * float(size) ** 2)
     if bounds is None:
         points = span("contour", best, name, MARGIN * sqrt(-2 * log(1 - level)), size)
     elif size < 2 or not bounds[k][0] < bounds[k][1]:

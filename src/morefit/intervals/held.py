@@ -10,13 +10,17 @@ import numpy as np
 
 from morefit.backend import Array
 from morefit.errors import FitError
+from morefit.expr import Op, symbols
 from morefit.fit import FitResult, fit
 from morefit.fit.minuit import try_minuit
 from morefit.fit.newton import Sets, minimise
 from morefit.fit.replicas import GOAL
 from morefit.fit.result import suggest
 from morefit.likelihood import AnyLikelihood, Evaluation
+from morefit.limits import check_memory
 from morefit.progress import Bar
+
+BYTES_OF_POINT = 200.0  # of a scan: values of all parameters, and what the minimiser needs
 
 LOWER = 10 * GOAL  # than the best fit: a point so much lower is the better minimum
 # Events times sets at once, about a second: Ctrl-C is heard and the bar moves in between.
@@ -24,9 +28,12 @@ LARGEST_LAUNCH = 2e8
 
 
 def best_fit(what: str, likelihood: AnyLikelihood, best: FitResult | None) -> FitResult:
-    """Return the fit to start from: that given, or one made now, which must be valid."""
+    """Return the fit to start from: that given, or one made now, which must be valid.
+
+    Parameters that data without events say nothing of stay where they start.
+    """
     if best is None:
-        best = fit(likelihood)
+        best = fit(likelihood, fixed=unseen(likelihood))
         if not best.valid:
             raise FitError(
                 f"{what}: the fit to start from is not valid ({'; '.join(best.reasons)}); pass a better one as best"
@@ -35,6 +42,18 @@ def best_fit(what: str, likelihood: AnyLikelihood, best: FitResult | None) -> Fi
     if set(best.names) != names or not set(best.floating) <= {p.name for p in likelihood.parameters}:
         raise FitError(f"{what}: best must be a fit of this likelihood, got one of {', '.join(best.names)}")
     return refined(likelihood, best)
+
+
+def unseen(likelihood: AnyLikelihood) -> list[str]:
+    """Return the floating parameters that only events would tell of, where there are none."""
+    seen: set[str] = set()
+    for part in likelihood.parts:
+        if part.events:
+            seen.update(p.name for p in part.all_parameters)
+        expected = part.model.expected_events()
+        terms = (*part.constraints, *([] if expected is None else [expected]))
+        seen.update(s.name for term in terms for s in symbols(Op.SCALAR, term))
+    return [p.name for p in likelihood.parameters if p.name not in seen]
 
 
 def refined(likelihood: AnyLikelihood, best: FitResult) -> FitResult:
@@ -49,6 +68,8 @@ def refined(likelihood: AnyLikelihood, best: FitResult) -> FitResult:
 
 def check_floating(what: str, best: FitResult, *names: str) -> None:
     wrong = [n for n in names if n not in best.floating]
+    if wrong and not best.events and wrong[0] in best.names:
+        raise FitError(f"{what}: needs floating parameters that the data tell of, got '{wrong[0]}' and no events")
     if wrong:
         listed = ", ".join(f"'{n}': {suggest(n, best.floating)}" for n in wrong)
         raise FitError(f"{what}: needs floating parameters, got {listed}")
@@ -67,6 +88,7 @@ def span(what: str, best: FitResult, name: str, width: float, size: int) -> Arra
     """Return values around the best one, so many errors to each side, inside the limits."""
     if size < 2:
         raise FitError(f"{what}: size must be at least 2, got {size}")
+    check_memory(f"{what}: {size:.6g} points", BYTES_OF_POINT * float(size))
     value, error = best.values[name], best.errors[name]
     if not (isfinite(error) and error > 0):
         raise FitError(
@@ -88,6 +110,7 @@ class Held:
         self.rest = tuple(n for n in best.floating if n not in names)
         self.columns = [places[n] for n in self.rest]
         self.rows = [rows[n] for n in self.rest]
+        self.starts = {p.name: p.start for p in likelihood.all_parameters}
         self.limits = np.array([best.limits[n] for n in self.rest]).reshape(-1, 2)
         self.full = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(points), 1))
         self.full[:, [places[n] for n in names]] = points
@@ -103,6 +126,9 @@ class Held:
             return
         self.attempt(everyone, self.predicted())
         self.attempt(self.failed, self.others[self.failed])
+        # a yield that is zero in the best fit may have to make up for one that is held at zero
+        starts = np.clip([self.starts[n] for n in self.rest], *self.limits.T)
+        self.attempt(self.failed, np.tile(starts, (len(self.failed), 1)))
         while len(self.failed) and self.valid.any():
             before = len(self.failed)
             self.attempt(self.failed, self.others[self.nearest(self.failed)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from hashlib import sha256
@@ -23,16 +23,28 @@ from morefit.intervals.belt import NeymanBelt
 from morefit.intervals.classic import check_level
 from morefit.intervals.feldman import KIND as FELDMAN
 from morefit.intervals.feldman import FeldmanCousins
-from morefit.intervals.held import LOWER, Held, best_fit, check_floating, check_points, evaluate_in_parts
+from morefit.intervals.held import (
+    LOWER,
+    Held,
+    best_fit,
+    check_floating,
+    check_points,
+    evaluate_in_parts,
+    unseen,
+)
 from morefit.intervals.points import Job, saved_outcomes, total_seconds
 from morefit.intervals.record import read_record
 from morefit.intervals.tested import Estimator, Outcome, Tested
 from morefit.likelihood import Likelihood
-from morefit.model import Parameter, Pdf
+from morefit.model import Observable, Parameter, Pdf
 from morefit.progress import Bar
-from morefit.study.facts import Facts, fingerprint, versions
-from morefit.study.saved import checked_path
+from morefit.study.facts import Facts, function_facts, versions
+from morefit.study.fingerprint import fingerprint
+from morefit.study.saved import keeps_file
 from morefit.study.workers import DaskClient, choose_place
+
+
+TRIED = 256  # events, to see which parameters matter
 
 
 class Conditional(NamedTuple):
@@ -45,6 +57,7 @@ class Conditional(NamedTuple):
     best: float
 
 
+@keeps_file
 def feldman_cousins(
     model: Pdf,
     data: Any,
@@ -85,19 +98,20 @@ def feldman_cousins(
     if likelihood.weighted:
         raise DataError("feldman_cousins: toys have no weights, so the data must not have any")
     best = best_fit("feldman_cousins", likelihood, best)
-    check_floating("feldman_cousins", best, name, *(p.name for p in likelihood.parameters if p.name != name))
+    silent = {name, *unseen(likelihood)}
+    check_floating("feldman_cousins", best, name, *(p.name for p in likelihood.parameters if p.name not in silent))
     points = np.unique(np.asarray(values, np.float64))
     check_points("feldman_cousins", best, name, points)
     found = conditional(likelihood, best, name, points, progress)
-    target = None if save is None else checked_path(Path(save))
+    target = None if save is None else Path(save)
     header, arrays = read_record(target, FELDMAN) if target is not None and target.exists() else ({}, {})
     place = choose_place(backend, executor, 2 * likelihood.events * toys * len(points))
     tested = Tested(
-        model, name, found.truths, found.starts, found.idle, pick_seed(seed, header), toys,
+        model, name, found.truths, found.starts, found.idle, pick_seed(seed, header), FELDMAN, toys,
         likelihood.events if model.expected_events() is None else None, place,
     )  # fmt: skip
     collect = partial(collected, tested, found, points, best.limits[name], level)
-    facts = facts_of(tested, points, found.t)
+    facts = {} if target is None else facts_of(tested, points, found.t)
     job = Job(f"feldman_cousins of {name}", tested.ratios, len(points), toys, facts, collect, target)
     if header:
         job.resume(header.get("facts") or {}, saved_outcomes(header, arrays, "t", points))
@@ -127,8 +141,9 @@ def conditional(
     with Bar(f"profile of {name}", len(points), progress) as bar:
         for still in dict.fromkeys(idle):
             these = np.array([k for k, names_there in enumerate(idle) if names_there == still])
-            where = np.column_stack([points[these], *(np.full(len(these), best.values[n]) for n in still)])
-            full[these], nll[these] = minimised(likelihood, best, (name, *still), where, bar)
+            held = [n for n in still if n in best.floating]
+            where = np.column_stack([points[these], *(np.full(len(these), best.values[n]) for n in held)])
+            full[these], nll[these] = minimised(likelihood, best, (name, *held), where, bar)
     lowest = int(np.argmin(nll))
     better = nll[lowest] < best.nll - LOWER
     centre, minimum = (points[lowest], nll[lowest]) if better else (best.values[name], best.nll)
@@ -143,8 +158,12 @@ def without_effect(
 ) -> tuple[tuple[str, ...], ...]:
     """Return the parameters that the likelihood does not depend on, at each value of the one tested.
 
-    Such are those of a signal that is not there: they cannot be fitted then. All their derivatives are zero.
+    Such are those of a signal that is not there: they cannot be fitted then. All their derivatives are zero. Where
+    the data have no events, events all over the ranges take their place, for toys will have some.
     """
+    if not likelihood.events:
+        model = likelihood.model
+        likelihood = Likelihood(model, anywhere(model.observables), backend=likelihood.backend)
     full = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(points), 1))
     full[:, [p.name for p in likelihood.all_parameters].index(name)] = points
     rows = [k for k, p in enumerate(likelihood.parameters) if p.name != name]
@@ -152,6 +171,12 @@ def without_effect(
     still = (found.gradient == 0) & np.all(found.hessian == 0, axis=2)
     names = np.array([likelihood.parameters[k].name for k in rows], object)
     return tuple(tuple(names[row]) for row in still)
+
+
+def anywhere(observables: Sequence[Observable]) -> dict[str, Array]:
+    """Return events spread evenly over the ranges of observables."""
+    rng = np.random.default_rng(0)
+    return {o.name: rng.uniform(o.low, o.high, TRIED) for o in observables}
 
 
 def minimised(
@@ -172,14 +197,16 @@ def minimised(
 
 
 def facts_of(tested: Tested, points: Array, t_data: ArrayLike) -> Facts:
-    """Return what results depend on; truths and data only as a digest of what they come down to."""
-    numbers = np.concatenate([t_data, *([*truth.values()] for truth in tested.truths)])
+    """Return what results depend on; truths, starts and data only as a digest of what they come down to."""
+    places = (*tested.truths, *tested.starts)
+    numbers = np.concatenate([t_data, *([*place.values()] for place in places)])
     return {
         "model": fingerprint(tested.model),
         "parameter": tested.name,
         "values": points.tolist(),
         "events": tested.events,
-        "data": sha256(numbers.tobytes()).hexdigest()[:16],
+        "data": sha256(numbers.tobytes() + repr(tested.idle).encode()).hexdigest()[:16],
+        "estimator": function_facts("neyman_belt: estimator", tested.estimator),
         "toys": tested.toys,
         "seed": tested.seed,
         "versions": versions(),
@@ -205,6 +232,7 @@ def collected(
 # ------------------------------------------------------------------------------------ the belt
 
 
+@keeps_file
 def neyman_belt(
     model: Pdf,
     name: str,
@@ -241,15 +269,15 @@ def neyman_belt(
             "neyman_belt: events is missing; the model predicts no number, as one with yields would"
         )
     truths = tuple(truth | {name: x} for x in points.tolist())
-    target = None if save is None else checked_path(Path(save))
+    target = None if save is None else Path(save)
     header, arrays = read_record(target, BELT) if target is not None and target.exists() else ({}, {})
     each = events if events is not None else expected_events(model, truth)
     place = choose_place(backend, executor, int(each * toys * len(points)))
     tested = Tested(
-        model, name, truths, truths, ((),) * len(truths), pick_seed(seed, header), toys, events, place, estimator
+        model, name, truths, truths, ((),) * len(truths), pick_seed(seed, header), BELT, toys, events, place, estimator,
     )  # fmt: skip
     collect = partial(collected_belt, tested, points, (parameter.low, parameter.high), level)
-    facts = {**facts_of(tested, points, []), "estimator": getattr(estimator, "__qualname__", str(estimator))}
+    facts = {} if target is None else facts_of(tested, points, [])
     job = Job(f"neyman_belt of {name}", tested.estimates, len(points), toys, facts, collect, target)
     if header:
         job.resume(header.get("facts") or {}, saved_outcomes(header, arrays, "estimates", points))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
@@ -16,10 +15,11 @@ from numpy.typing import NDArray
 
 from morefit.errors import BackendError, DataError
 from morefit.intervals.tested import Outcome, Tell
-from morefit.progress import Bar
+from morefit.limits import check_memory
+from morefit.progress import Bar, tell
 from morefit.study.facts import Facts, differences
-from morefit.study.keeper import Keeper
-from morefit.study.workers import IN_FLIGHT, DaskClient, explained, failure_of, workers
+from morefit.study.keeper import BrokenStudy, Keeper
+from morefit.study.workers import IN_FLIGHT, DaskClient, explained, failure_of, on_worker, origin, workers
 
 Numbered = tuple[int, Outcome]
 
@@ -50,6 +50,8 @@ class Job:
     outcomes: dict[int, Outcome] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        what = f"{self.what}: {self.toys:.6g} toys at each of {self.points:.6g} values"
+        check_memory(what, 8.0 * self.toys * self.points)
         self.keeper = Keeper(self.path, self.save)
 
     def add(self, point: int, outcome: Outcome) -> None:
@@ -79,16 +81,25 @@ class Job:
         except KeyboardInterrupt:
             if not self.outcomes:
                 raise
-            print(f"{self.what}: interrupted; returning {self.state()}", file=sys.stderr)
+            tell(f"{self.what}: interrupted; returning {self.state()}")
         except BrokenExecutor as error:
-            raise BackendError(
-                f"{self.what}: the workers are gone ({error}); finished: {self.state()}"
-            ) from error
+            raise self.broken(f"the workers are gone ({error})") from error
         except BackendError as error:
-            raise BackendError(f"{self.what}: {error}; finished: {self.state()}") from error
+            raise self.broken(str(error)) from error
         finally:
-            self.keeper.write()
+            self.keep()
         return dict(sorted(self.outcomes.items()))
+
+    def keep(self) -> None:
+        """Write what is finished; if that fails, it is in the error."""
+        try:
+            self.keeper.write()
+        except DataError as error:
+            raise self.broken(str(error)) from error
+
+    def broken(self, why: str) -> BrokenStudy:
+        finished = self.collect(dict(sorted(self.outcomes.items()))) if self.outcomes else None
+        return BrokenStudy(f"{self.what}: {why}; finished: {self.state()}", finished)
 
     def collect_from(self, source: Generator[Numbered, None, None], bar: Bar) -> None:
         with closing(source):
@@ -131,7 +142,7 @@ def elsewhere(
     try:
         while queue or pending:
             while queue and len(pending) < IN_FLIGHT * workers(executor):
-                pending[pool.submit(work, queue[0], untold)] = queue[0]
+                pending[pool.submit(on_worker, origin(), work, queue[0], untold)] = queue[0]
                 queue.popleft()
             finished, _ = wait(pending, return_when=FIRST_COMPLETED)
             failures = [failure_of(future) for future in finished]

@@ -15,8 +15,9 @@ from morefit.fit import FitResult
 from morefit.fit.newton import Flags
 from morefit.frozen import freeze, rebuilt
 from morefit.intervals.classic import bisect, check_level, two_sided
-from morefit.intervals.held import Held, best_fit, check_floating, check_points, span
+from morefit.intervals.held import BYTES_OF_POINT, Held, best_fit, check_floating, check_points, span
 from morefit.likelihood import AnyLikelihood
+from morefit.limits import check_memory
 from morefit.progress import Bar
 
 WIDTH = 3.0  # standard deviations that a profile spans to each side unless told
@@ -152,4 +153,5 @@ def chosen_values(
         return np.unique(span("profile", best, name, WIDTH, size))
     if size < 2 or not bounds[0] < bounds[1]:
         raise FitError(f"profile: needs bounds (low, high) and a size of at least 2, got {bounds} and {size}")
+    check_memory(f"profile: {size:.6g} points", BYTES_OF_POINT * float(size))
     return np.linspace(*bounds, size)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from numpy.typing import NDArray
 
-from morefit.archive import UNREADABLE, morefit_version, read_archive, write_archive
+from morefit.archive import morefit_version, read_archive, write_archive
 from morefit.errors import DataError
 from morefit.fit.result import portable
 from morefit.study.facts import Facts
@@ -30,18 +30,18 @@ def save_record(record: object, path: str | Path, layout: Layout, facts: Facts |
     header = {name: getattr(record, name) for name in layout.entries}
     header |= {"format": layout.kind, "version": VERSION, "morefit": morefit_version(), "facts": facts}
     arrays = {name: getattr(record, name) for name in layout.arrays}
-    write_archive(Path(path), {name: portable(x) for name, x in header.items()}, arrays)
+    write_archive(layout.kind, path, {name: portable(x) for name, x in header.items()}, arrays)
 
 
 def read_record(path: str | Path, kind: str) -> tuple[Facts, dict[str, NDArray[Any]]]:
     """Return header and arrays of a file, if it holds this kind of result."""
-    try:
-        header, arrays = read_archive(Path(path))
-        found = header["format"], header["version"]
-    except UNREADABLE as error:
-        raise DataError(f"{kind} '{path}': the file holds no such result, {error}") from error
+    header, arrays = read_archive(kind, path)
+    found = header.get("format"), header.get("version")
     if found != (kind, VERSION):
-        raise DataError(f"{kind} '{path}': must be version {VERSION} of a {kind}, got {found[0]}, {found[1]}")
+        raise DataError(
+            f"{kind} '{path}': must be version {VERSION} of a {kind}, got {found[0]}, {found[1]};"
+            " name another file"
+        )
     return header, arrays
 
 
@@ -51,8 +51,8 @@ def load_record(make: Callable[..., R], path: str | Path, layout: Layout) -> R:
     try:
         content = {name: header[name] for name in layout.entries}
         return make(**content, **{name: arrays[name] for name in layout.arrays})
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{layout.kind} '{path}': the file is damaged, {error}") from error
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{layout.kind} '{path}': the file is damaged, {error}; restore it") from error
 
 
 def pair(numbers: tuple[float, float]) -> tuple[float, float]:

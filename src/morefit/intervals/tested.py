@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf, isinf
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from numpy.typing import NDArray
 
 from morefit.backend import Array, Backend
 from morefit.data import Dataset
+from morefit.errors import ModelError
 from morefit.expr import ZERO
 from morefit.fit.ensemble import GOAL, SMALL, BatchFit, Ensemble, Fitted, Toys
 from morefit.fit.newton import Flags
 from morefit.fit.rules import UNKNOWN
 from morefit.generate import Sizes, expected_events, poisson_sizes
+from morefit.generators import stream_key
 from morefit.kernel.sums import Request
 from morefit.likelihood import unpack
 from morefit.model import Pdf
@@ -51,13 +54,21 @@ class Tested:
         tuple[str, ...], ...
     ]  # parameters without effect where the one tested is held, so held as well
     seed: int
+    purpose: str  # of the toys: constructions with one seed have toys of their own
     toys: int
     events: int | None  # None: Poisson numbers around what the model expects
     backend: Backend
     estimator: Estimator | None = None
 
+    @property
+    def stream(self) -> int:
+        """The key of the random numbers of the toys."""
+        return stream_key(self.seed, self.purpose)
+
     def ratios(self, point: int, tell: Tell) -> Outcome:
         """Return t = 2 (nll with the parameter held - nll) of every toy."""
+        if self.events is None and expected_events(self.model, self.truths[point]) == 0:
+            return Outcome(np.zeros(self.toys, np.float32))  # no toy has events, and the truth fits all of them
         return Point(self, point).ratios(tell)
 
     def estimates(self, point: int, tell: Tell) -> Outcome:
@@ -73,7 +84,7 @@ class Point:
         self.truth = dict(tested.truths[number])
         begin = time.perf_counter()
         start = dict(tested.starts[number])
-        self.free = Ensemble(tested.model, tested.model, self.truth, start, tested.seed, tested.backend)
+        self.free = Ensemble(tested.model, tested.model, self.truth, start, tested.stream, tested.backend)
         self.free.sampler  # noqa: B018  compiles
         self.seconds = {"compile": time.perf_counter() - begin}
 
@@ -108,7 +119,7 @@ class Point:
         if tested.events is not None:
             return np.full(toys, tested.events, np.int64)
         mean = expected_events(tested.model, self.truth)
-        found: Sizes = self.timed("draw sizes", poisson_sizes, mean, toys, tested.seed, self.number * toys)
+        found: Sizes = self.timed("draw sizes", poisson_sizes, mean, toys, tested.stream, self.number * toys)
         return found
 
     def timed(self, what: str, do: Callable[..., Any], *arguments: Any) -> Any:
@@ -121,16 +132,29 @@ class Point:
         """Fit every toy as ``Toys.fit`` does, but be content with a minimum where there are no errors."""
         whole = toys.fit_whole(ensemble) if toys.sizes.max(initial=0) <= SMALL else None
         found = whole or toys.fit_batch(ensemble)
-        for toy in np.flatnonzero(~reached(found)):
-            BatchFit(ensemble, toys.one(int(toy))).rescue(found, int(toy))
+        toys.fit_again(found, np.flatnonzero(~reached(found)), ensemble)
         return found
 
     def estimates_of(self, toys: Toys) -> Array:
         if self.tested.estimator is not None:
-            return np.array([self.tested.estimator(toys.dataset(k)) for k in range(len(toys.sizes))])
+            return np.array([self.own_estimate(toys.dataset(k)) for k in range(len(toys.sizes))])
         found = self.timed("fit", self.fit, toys, self.free)
         place = [p.name for p in self.free.floating].index(self.tested.name)
         return np.where(reached(found), found.values[:, place], np.nan)
+
+    def own_estimate(self, data: Dataset) -> float:
+        """Return what the user's function says of a toy; nan means that it does not know."""
+        assert self.tested.estimator is not None
+        answer = self.tested.estimator(data)
+        try:
+            number = float(answer)
+        except (TypeError, ValueError):
+            number = inf
+        if isinf(number):
+            raise ModelError(
+                f"neyman_belt: the estimator must return a finite number, or nan where it has none, got {answer!r}"
+            )
+        return number
 
     def ratios_of(self, toys: Toys) -> Array:
         """Return t of each toy; nan where one of the fits failed."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from morefit.io.table import ROWS, Chunk, Columns, Table, not_installed
 
+EXACT = 2.0**53  # whole numbers up to here are doubles; from here on some are not
 BYTES = 1 << 22  # of a file that are read at once; of CSV files pyarrow reads some such pieces ahead
 
 
@@ -29,7 +33,10 @@ def import_pyarrow() -> Any:
 def open_parquet(path: Path, tree: str | None) -> Iterator[Table]:
     """Open a parquet file, to be read in pieces."""
     # read ahead, the columns of a whole file would be in memory
-    with import_pyarrow().parquet.ParquetFile(path, pre_buffer=False, buffer_size=BYTES) as file:
+    parquet = import_pyarrow().parquet
+    with parquet.ParquetFile(
+        path, pre_buffer=False, buffer_size=BYTES, page_checksum_verification=True
+    ) as file:
         rows = int(file.metadata.num_rows)
 
         def chunks(names: Sequence[str]) -> Iterator[Chunk]:
@@ -41,15 +48,15 @@ def open_parquet(path: Path, tree: str | None) -> Iterator[Table]:
         yield Table("table", tuple(file.schema_arrow.names), rows, chunks)
 
 
-def arrays(batch: Any, names: Sequence[str]) -> Columns:
+def arrays(batch: Any, names: Collection[str]) -> dict[str, NDArray[Any]]:
     """Return columns as arrays, with NaN where numbers are missing."""
     return {name: batch.column(name).to_numpy(zero_copy_only=False) for name in names}
 
 
 def write_parquet(path: Path, columns: Columns, tree: str) -> None:
-    """Write a parquet file, with every bit of every number."""
+    """Write a parquet file, with every bit of every number, and checksums that tell if one of them changes."""
     pyarrow = import_pyarrow()
-    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), path)
+    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), path, write_page_checksum=True)
 
 
 @contextmanager
@@ -64,18 +71,40 @@ def open_csv(path: Path, tree: str | None) -> Iterator[Table]:
 
     def chunks(names: Sequence[str]) -> Iterator[Chunk]:
         # whole numbers in the first lines may be followed by others
+        whole = {n for n in names if pyarrow.types.is_integer(kinds[n])}
         types = {n: kinds[n] if pyarrow.types.is_boolean(kinds[n]) else pyarrow.float64() for n in names}
+        types |= dict.fromkeys(whole, pyarrow.string())
         layout = pyarrow.csv.ReadOptions(column_names=list(kinds), skip_rows=1, block_size=BYTES)
-        wanted = pyarrow.csv.ConvertOptions(include_columns=list(names), column_types=types)
+        wanted = pyarrow.csv.ConvertOptions(
+            include_columns=list(names), column_types=types, strings_can_be_null=True
+        )
         size = path.stat().st_size
         with (
             pyarrow.OSFile(str(path)) as file,
             pyarrow.csv.open_csv(file, read_options=layout, convert_options=wanted) as reader,
         ):
             for batch in reader:
-                yield Chunk(arrays(batch, names), file.tell() / size)
+                columns = {n: whole_numbers(batch.column(n)) for n in whole} | arrays(
+                    batch, set(names) - whole
+                )
+                yield Chunk(columns, file.tell() / size)
 
     yield Table("table", tuple(kinds), None, chunks)
+
+
+def whole_numbers(texts: Any) -> NDArray[Any]:
+    """Return a column whose first entries are whole numbers: in double precision, unless that is not exact.
+
+    Others may follow, and the sign of a zero must not get lost.
+    """
+    numbers: NDArray[Any] = texts.cast("float64").to_numpy(zero_copy_only=False)
+    if np.all(np.abs(numbers) <= EXACT) or np.any((numbers == 0) & np.signbit(numbers)):
+        return numbers
+    try:
+        exact: NDArray[Any] = texts.cast("int64").to_numpy(zero_copy_only=False)
+        return exact
+    except ValueError:  # of pyarrow: there are other numbers
+        return numbers
 
 
 def write_csv(path: Path, columns: Columns, tree: str) -> None:

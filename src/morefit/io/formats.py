@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from morefit.archive import complete_file
 from morefit.errors import DataError, MorefitError
 from morefit.io.arrow import open_csv, open_parquet, write_csv, write_parquet
 from morefit.io.npz import open_npz, write_npz
 from morefit.io.root import open_root, write_root
 from morefit.io.table import Columns, Table
+from morefit.target import complete_file
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from morefit.errors import DataError
 from morefit.io.table import Ranged, not_installed
+from morefit.limits import check_memory
 
 Array = NDArray[np.float64]
+# A number of bins for every axis; or for each, by name or in order, a number or edges; or the edges of the only one.
+Bins = int | Sequence[Any] | NDArray[Any] | Mapping[str, Any]
 MOST_EVENTS = 10**9  # of a histogram: 8 GB a column
 SAME = 1e-9  # edges may differ by so much of the range, from rounding
 
@@ -129,9 +133,10 @@ def fill_histogram(
     columns: Mapping[str, Array],
     weights: Array | None,
     ranges: Sequence[Ranged],
-    bins: int | Mapping[str, int | ArrayLike],
+    bins: Bins,
 ) -> Any:
     """Count events in bins; a hist.Hist that keeps the sums of squared weights where there are weights."""
+    each = bins_of_axes(bins, ranges)
     try:
         import hist
     except ImportError as error:
@@ -139,7 +144,7 @@ def fill_histogram(
     axes: list[Any] = []
     filled = []
     for o in ranges:
-        edges = asked_edges(o, bins)
+        edges = asked_edges(o, each.get(o.name))
         if isinstance(edges, int):
             axes.append(hist.axis.Regular(edges, float(o.low), float(o.high), name=o.name))
         else:
@@ -147,22 +152,45 @@ def fill_histogram(
         # the upper end of a range is inside it, of an axis outside
         column, end = columns[o.name], axes[-1].edges
         filled.append(np.where(column == end[-1], (end[-2] + end[-1]) / 2, column))
+    size = prod(axis.extent for axis in axes)
+    check_memory(f"histogram: {size:.6g} bins", (8.0 if weights is None else 16.0) * size)
     found = hist.Hist(*axes, storage=hist.storage.Double() if weights is None else hist.storage.Weight())
     found.fill(*filled, weight=weights)
     return found
 
 
-def asked_edges(observable: Ranged, bins: int | Mapping[str, int | ArrayLike]) -> int | Array:
-    """Return the number of bins of one observable, or their edges."""
-    asked = bins.get(observable.name) if isinstance(bins, Mapping) else bins
+def bins_of_axes(bins: Bins, ranges: Sequence[Ranged]) -> Mapping[str, Any]:
+    """Return the bins of each observable by name; a list has an entry for each, but for a single one its edges."""
+    names = [o.name for o in ranges]
+    if isinstance(bins, Mapping):
+        return bins
+    if not isinstance(bins, Sequence | np.ndarray) or isinstance(bins, str):
+        return dict.fromkeys(names, bins)
+    entries = [bins] if len(ranges) == 1 and len(bins) > 1 else list(bins)
+    if len(entries) != len(ranges):
+        rule = f"bins must be a number, or a list with an entry for each of {len(ranges)} observables"
+        raise DataError(
+            f"histogram: {rule}, got {bins!r}; give edges by name, as in bins={{'{names[0]}': edges}}"
+        )
+    return dict(zip(names, entries, strict=True))
+
+
+def asked_edges(observable: Ranged, asked: Any) -> int | Array:
+    """Return the number of bins of one observable, or their edges, some of which must be in its range."""
     if asked is None:
         raise DataError(
             f"histogram: bins has no entry for '{observable.name}'; give a number of bins or edges"
         )
-    edges = np.asarray(asked)
+    edges = np.asarray(asked) if not isinstance(asked, bool) else np.empty(0)
     if edges.ndim == 0 and edges.dtype.kind in "iu" and edges > 0:
+        check_memory(f"histogram: {asked:.6g} bins of '{observable.name}'", 16.0 * float(edges))
         return int(edges)
     if edges.ndim == 1 and edges.dtype.kind in "iuf" and len(edges) > 1 and np.all(np.diff(edges) > 0):
+        if not (edges[0] < observable.high and edges[-1] > observable.low):
+            raise DataError(
+                f"histogram: edges of '{observable.name}' must overlap its range [{float(observable.low)},"
+                f" {float(observable.high)}], got {asked!r}; a number of bins is one number"
+            )
         return edges.astype(np.float64)
     raise DataError(
         f"histogram: bins of '{observable.name}' must be a positive number of them or rising edges, got {asked!r}"

@@ -9,19 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
+from morefit.archive import verify
 from morefit.io.table import Chunk, Columns, Table
 
 
 @contextmanager
 def open_npz(path: Path, tree: str | None) -> Iterator[Table]:
     """Open a file; its columns are read whole, for there is no other way."""
-    # np.load leaves files open that it cannot read
-    with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+    with path.open("rb") as handle:  # np.load leaves files open that it cannot read
+        verify(handle)
+        with np.load(handle, allow_pickle=False) as file:
 
-        def chunks(names: Sequence[str]) -> Iterator[Chunk]:
-            yield Chunk({name: file[name] for name in names}, 1.0)
+            def chunks(names: Sequence[str]) -> Iterator[Chunk]:
+                yield Chunk({name: file[name] for name in names}, 1.0)
 
-        yield Table("table", tuple(file.files), None, chunks)
+            yield Table("table", tuple(file.files), None, chunks)
 
 
 def write_npz(path: Path, columns: Columns, tree: str) -> None:

@@ -244,7 +244,7 @@ class Assembler:
         alike = [part for part in parts if part is not ZERO and not self.varies(part)]
         if alike:
             self.counted.append((output, total(*alike)))
-            terms = tuple(part for part in parts if part not in alike)
+            terms = tuple(part for part in parts if part is ZERO or self.varies(part))
         return output, reduce, product(self.weight, total(*terms))
 
     def varies(self, expr: Expr) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, symbols, to_expr
+from morefit.model.arguments import described, listed
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
@@ -20,9 +21,13 @@ class Density(Pdf):
     given_integral: Expr | None
 
     def __init__(
-        self, formula: Operand, observables: Sequence[Observable], *, integral: Operand | None = None
+        self,
+        formula: Operand,
+        observables: Sequence[Observable] | Observable,
+        *,
+        integral: Operand | None = None,
     ) -> None:
-        object.__setattr__(self, "given_observables", tuple(observables))
+        object.__setattr__(self, "given_observables", check_observables(observables))
         object.__setattr__(self, "formula", to_expr(formula))
         object.__setattr__(self, "given_integral", None if integral is None else to_expr(integral))
         names = {o.name for o in self.given_observables}
@@ -42,3 +47,18 @@ class Density(Pdf):
 
     def integral(self) -> Expr:
         return super().integral() if self.given_integral is None else self.given_integral
+
+    def known_integral(self) -> Expr | None:
+        return self.given_integral
+
+
+def check_observables(observables: Sequence[Observable] | Observable) -> tuple[Observable, ...]:
+    """Return the observables of a density, each of them once."""
+    given = listed("density: observables", observables)
+    for one in given:
+        if not isinstance(one, Observable):
+            raise ModelError(f"density: observables must be observables, got {described(one)}")
+    names = [o.name for o in given]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ModelError(f"density: observables {', '.join(map(repr, twice))} given twice")
+    return given

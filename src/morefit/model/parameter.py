@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr import Expr, Quantity, Symbol, scalar
-from morefit.model.observable import check_name
+from morefit.expr import Expr, NamedQuantity, scalar
+from morefit.model.naming import check_limits, check_name, check_number
 
 
-@dataclass(frozen=True)
-class Parameter(Symbol, Quantity):
-    """A number to be fitted: where to start, how far it may go, whether it is held fixed.
+@dataclass(frozen=True, init=False, eq=False)
+class Parameter(NamedQuantity):
+    """A number to be fitted: where to start, how far it may go (None: as far as it likes), whether it is held fixed.
 
     It never changes; fitted values live in results. In formulas it stands for its value.
     """
@@ -23,18 +26,19 @@ class Parameter(Symbol, Quantity):
     fixed: bool = False
     label: str = ""  # for tables and plots; the name if empty
 
-    def __post_init__(self) -> None:
-        check_name("parameter", self.name)
-        if not math.isfinite(self.start):
-            raise ModelError(f"parameter '{self.name}': start must be finite, got {self.start}")
-        if math.isnan(self.low) or math.isnan(self.high) or not self.low < self.high:
-            raise ModelError(
-                f"parameter '{self.name}': low must be below high, got {self.low} and {self.high}"
-            )
-        if not self.low <= self.start <= self.high:
-            raise ModelError(
-                f"parameter '{self.name}': start must lie in [{self.low}, {self.high}], got {self.start}"
-            )
+    def __new__(
+        cls, name: str, start: Any, low: Any = None, high: Any = None, fixed: bool = False, label: str = ""
+    ) -> Parameter:
+        check_name("parameter", name)
+        begin = check_number("parameter", name, "start", start)
+        if not math.isfinite(begin):
+            raise ModelError(f"parameter '{name}': start must be finite, got {start}")
+        ends = check_limits(name, (low, high))
+        if not ends[0] <= begin <= ends[1]:
+            raise ModelError(f"parameter '{name}': start must lie in [{ends[0]}, {ends[1]}], got {start}")
+        if not isinstance(fixed, (bool, np.bool_)):
+            raise ModelError(f"parameter '{name}': fixed must be True or False, got {fixed!r}")
+        return cls.interned(name, begin, *ends, bool(fixed), label)
 
     @property
     def expr(self) -> Expr:

@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import TypeVar
 
 from morefit.errors import ModelError
-from morefit.expr import ZERO, Expr, Op, Quantity, Symbol, apply, symbols, to_latex
+from morefit.expr import ZERO, Expr, Op, Quantity, Symbol, apply, const, symbols, to_latex
+from morefit.model.arguments import check_arguments, listing
+from morefit.model.in_use import frozen_content
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -24,17 +26,34 @@ class Pdf(ABC):
     and NumPy functions. Without an ``integral`` it is found term by term or by quadrature.
     """
 
+    def __post_init__(self) -> None:
+        """Check the arguments of a density that is a dataclass, as the types of its fields declare them."""
+        check_arguments(self)
+
     @abstractmethod
     def density(self) -> Expr:
         """Return the density, up to a factor that does not depend on the event."""
 
     def integral(self) -> Expr:
         """Return the integral of ``density`` over the ranges of the observables."""
+        if len(self.observables) == 1:
+            (x,) = self.observables
+            between = self.integral_between(const(x.low), const(x.high))
+            if between is not None:
+                return between
         return integral_over(self.density(), self.observables, self.parameters)
+
+    def known_integral(self) -> Expr | None:
+        """Return the integral if the density has a formula of its own for it, or None."""
+        return None if type(self).integral is Pdf.integral else self.integral()
 
     def integral_between(self, low: Expr, high: Expr) -> Expr | None:
         """Return the integral of a density in one observable from ``low`` to ``high``, or None if there is no formula."""
         return None
+
+    def parts(self) -> tuple[Pdf, ...]:
+        """Return the densities that this one is made of: itself, or those of a sum or product."""
+        return (self,)
 
     def normalised(self) -> Expr:
         """Return the density divided by its integral."""
@@ -90,17 +109,25 @@ FOUND = frozenset({"observables", "parameters", "summed", CHECKED})  # what a de
 def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
     """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
     found: dict[str, Leaf] = {}
+    freeze_attributes(pdf)
     own: list[object] = [value for name, value in vars(pdf).items() if name not in FOUND]
     for symbol in [*declared(kind, op, own), *by_name(op, density)]:
         if not isinstance(symbol, kind):
             continue
         known = found.setdefault(symbol.name, symbol)
-        if known != symbol:
+        if known is not symbol:
             raise ModelError(
                 f"{kind.__name__.lower()} '{symbol.name}': two different ones share this name in one model,"
                 f" {known!r} and {symbol!r}; rename one or use the same object"
             )
     return tuple(found.values())
+
+
+def freeze_attributes(pdf: Pdf) -> None:
+    """Make the lists, mappings and arrays of a density its own, and refuse changes to them; it is in use now."""
+    for name, value in vars(pdf).items():
+        if name not in FOUND and not name.startswith("_"):
+            vars(pdf)[name] = frozen_content(value)
 
 
 def declared(kind: type[Leaf], op: Op, attributes: Iterable[object]) -> Iterator[object]:
@@ -139,4 +166,28 @@ def check_model(model: Pdf) -> None:
         raise ModelError("model: its density depends on no observable; write it with mf.Observable")
     if model.density() is ZERO:
         raise ModelError("model: its density is zero everywhere")
+    for pdf in parts_of(model):
+        check_integral(pdf)
     vars(model)[CHECKED] = True
+
+
+def parts_of(model: Pdf) -> Iterator[Pdf]:
+    """Go through a density and those it is made of."""
+    waiting: list[object] = [model]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Pdf):
+            yield one
+            waiting += [value for name, value in vars(one).items() if name not in FOUND]
+        elif isinstance(one, (list, tuple)):
+            waiting += one
+
+
+def check_integral(pdf: Pdf) -> None:
+    """Refuse a density whose own integral leaves out one of its observables: it would not be normalised in it."""
+    known = pdf.known_integral()
+    if known is not None and (given := symbols(Op.COLUMN, known)):
+        raise ModelError(
+            f"density '{type(pdf).__name__}': its integral must not depend on observables, got one with"
+            f" {listing(given)}; densities that are conditional on an observable are not supported"
+        )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from morefit.expr import ONE, Expr, Op, Operand, add_all, apply
+from morefit.expr import ONE, Expr, Op, add_all, apply
+from morefit.model.arguments import Number, Share
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
@@ -17,14 +18,14 @@ class KstarMuMu(Pdf):
     ctl: Observable
     ctk: Observable
     phi: Observable
-    FL: Operand
-    S3: Operand
-    S4: Operand
-    S5: Operand
-    AFB: Operand
-    S7: Operand
-    S8: Operand
-    S9: Operand
+    FL: Share
+    S3: Number
+    S4: Number
+    S5: Number
+    AFB: Number
+    S7: Number
+    S8: Number
+    S9: Number
 
     def density(self) -> Expr:
         ctl, ctk, phi = self.ctl.expr, self.ctk.expr, self.phi.expr

@@ -12,6 +12,7 @@ import numpy as np
 from morefit.expr import Op
 from morefit.kernel import Arith, Atom, Body, Precision
 from morefit.render.vecmath import gamma, normal
+from morefit.render.vecmath import logarithm as log
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ TEXT: dict[Op | Arith, str] = {
     Op.EXPM1: function("expm1"),
     Op.LOG: function("log"),
     Op.LOG1P: function("log1p"),
+    Op.LOG2: function("exact_log2"),
+    Op.LOG10: function("exact_log10"),
     Op.SQRT: function("sqrt"),
     Op.SIN: function("sin"),
     Op.COS: function("cos"),
@@ -98,6 +101,7 @@ TEXT: dict[Op | Arith, str] = {
     Op.LESS: "({0} < {1}) ? 1.0 : 0.0",
     Op.LESS_EQUAL: "({0} <= {1}) ? 1.0 : 0.0",
     Op.EQUAL: "({0} == {1}) ? 1.0 : 0.0",
+    Op.NOT_EQUAL: "({0} != {1}) ? 1.0 : 0.0",
     Op.WHERE: "({0} != 0) ? {1} : {2}",
     Op.LOOKUP: "{0}[(int)({1})]",
 }
@@ -181,8 +185,37 @@ def horner(coefficients: Sequence[float], x: str) -> str:
     return text
 
 
-# The formulas of render/vecmath, without its pairs of doubles: right to a few units in the last place.
+def logarithm(name: str, base: str, factor: tuple[float, float]) -> str:
+    """Write a logarithm as render/vecmath does, with pairs of doubles: OpenCL's own is not exact at powers."""
+    return f"""\
+// the logarithm to base {base}, exact at its powers
+double {name}(const double x)
+{{
+    if (!(x > 0.0) || isinf(x)) return log(x);
+    int e;
+    double m = frexp(x, &e);
+    if (m < M_SQRT1_2) {{ m *= 2.0; e--; }}
+    const double f = m - 1.0, k = (double)e, d = 2.0 + f, d_low = f - (d - 2.0);
+    const double s = f / d, s_low = fma(-s, d_low, fma(-s, d, f)) / d;
+    const double z = s * s, z_low = fma(2.0 * s, s_low, fma(s, s, -z));
+    const double inner = fma(z, {horner(log.LOG_TAIL, "z")}, {log.TWO_THIRDS[1]!r});
+    const double third = {log.TWO_THIRDS[0]!r} + inner, third_low = inner - (third - {log.TWO_THIRDS[0]!r});
+    const double y = z * third, y_low = fma(z, third_low, fma(z_low, third, fma(z, third, -y)));
+    const double c = s * y, c_low = fma(s, y_low, fma(s_low, y, fma(s, y, -c)));
+    const double h = 2.0 * s + c, h_low = (c - (h - 2.0 * s)) + fma(2.0, s_low, c_low);
+    const double p = k * {log.LN2_SHORT[0]!r}, a = p + h, b = a - p;
+    const double a_low = (p - (a - b)) + (h - b) + fma(k, {log.LN2_SHORT[1]!r}, h_low);
+    const double l = a + a_low, l_low = a_low - (l - a);
+    const double high = l * {factor[0]!r};
+    return high + fma(l, {factor[1]!r}, fma(l_low, {factor[0]!r}, fma(l, {factor[0]!r}, -high)));
+}}
+"""
+
+
+# The formulas of render/vecmath, most without its pairs of doubles: right to a few units in the last place.
 HELPERS: Mapping[Op, str] = {
+    Op.LOG2: logarithm("exact_log2", "two", log.TO_BASE_TWO),
+    Op.LOG10: logarithm("exact_log10", "ten", log.TO_BASE_TEN),
     Op.NDTRI: f"""\
 // the quantile of the standard normal distribution; NaN outside [0, 1]
 double ndtri(const double p)

@@ -57,6 +57,8 @@ EMIT: dict[Op | Arith, Emit] = {
     Op.EXPM1: function("expm1"),
     Op.LOG: function("log"),
     Op.LOG1P: function("log1p"),
+    Op.LOG2: function("log2"),
+    Op.LOG10: function("log10"),
     Op.SQRT: intrinsic("sqrt"),
     Op.SIN: function("sin"),
     Op.COS: function("cos"),
@@ -82,6 +84,7 @@ EMIT: dict[Op | Arith, Emit] = {
     Op.LESS: comparison("olt"),
     Op.LESS_EQUAL: comparison("ole"),
     Op.EQUAL: comparison("oeq"),
+    Op.NOT_EQUAL: comparison("une"),
     Op.LOOKUP: lambda w, table, place: gather(w, table, place),
     Op.WHERE: lambda w, c, a, b: w.select(w.compare("une", c, w.number(0.0)), a, b),
 }

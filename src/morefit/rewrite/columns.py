@@ -27,7 +27,7 @@ def choose_columns(needed: Sequence[Expr], precompute: Precompute = "auto") -> l
     if precompute == "all":
         return [n for n in needed if node_price(n) > 0]
     nodes = [n for n in toposort(*needed) if n.op is not Op.CONST]
-    index = {n: i for i, n in enumerate(nodes)}
+    index, wanted = {n: i for i, n in enumerate(nodes)}, set(needed)
     there = {n: 2 + 2 * i for n, i in index.items()}
     computed = {n: 3 + 2 * i for n, i in index.items()}
     source, sink, size = 0, 1, 2 + 2 * len(nodes)
@@ -43,7 +43,7 @@ def choose_columns(needed: Sequence[Expr], precompute: Precompute = "auto") -> l
         if node.args:
             for implied in (node, *(a for a in node.args if a in index)):
                 edges[computed[node], there[implied]] = endless
-        if node in needed:
+        if node in wanted:
             edges[source, there[node]] = endless
     chosen = source_side(edges, size)
     return [n for n in nodes if n.args and there[n] in chosen and computed[n] not in chosen]

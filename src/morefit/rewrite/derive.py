@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, apply, toposort, where, wild
+from morefit.expr import ONE, ZERO, Expr, Op, apply, domain_of, toposort, where, wild
 from morefit.rewrite.rules import Rewriter, fill
 from morefit.rewrite.simplify import simplifier
 
@@ -20,14 +20,17 @@ def fn(op: Op, *args: Expr) -> Expr:
 
 
 # d op(x, y) / dx, d op(x, y) / dy. A kink takes the slope of its right side, so that |x|, which the library
-# uses for symmetric formulas, has its right second derivatives at 0 too.
+# uses for symmetric formulas, has its right second derivatives at 0 too. The power of zero does not depend on a
+# positive exponent, and has no derivative at zero to the power zero.
 PARTIALS: dict[Op, tuple[Expr, ...]] = {
-    Op.POW: (y * x ** (y - 1), x**y * fn(Op.LOG, x)),
+    Op.POW: (y * x ** (y - 1), where(x == 0, x**y / y, x**y * fn(Op.LOG, x))),
     Op.EXP: (fn(Op.EXP, x),),
     Op.EXP2: (math.log(2) * fn(Op.EXP2, x),),
     Op.EXPM1: (fn(Op.EXP, x),),
     Op.LOG: (1 / x,),
     Op.LOG1P: (1 / (1 + x),),
+    Op.LOG2: (1 / (math.log(2) * x),),
+    Op.LOG10: (1 / (math.log(10) * x),),
     Op.SQRT: (0.5 * x**-0.5,),
     Op.SIN: (fn(Op.COS, x),),
     Op.COS: (-fn(Op.SIN, x),),
@@ -46,16 +49,24 @@ PARTIALS: dict[Op, tuple[Expr, ...]] = {
     Op.DIGAMMA: (fn(Op.TRIGAMMA, x),),
     Op.TRIGAMMA: (fn(Op.TETRAGAMMA, x),),
     Op.ABS: (where(x < 0, -1, 1),),
-    Op.MIN: (where(x <= y, 1, 0), where(x <= y, 0, 1)),
-    Op.MAX: (where(x <= y, 0, 1), where(x <= y, 1, 0)),
     Op.FLOOR: (ZERO,),
     Op.LESS: (ZERO, ZERO),
     Op.LESS_EQUAL: (ZERO, ZERO),
     Op.EQUAL: (ZERO, ZERO),
+    Op.NOT_EQUAL: (ZERO, ZERO),
     Op.LOOKUP: (ZERO, ZERO),  # a step function
 }
 # operations whose derivative has a shape of its own, in ``slope_of``
-SHAPED = frozenset({Op.ADD, Op.MUL, Op.WHERE, Op.INTEGRAL})
+SHAPED = frozenset({Op.ADD, Op.MUL, Op.MIN, Op.MAX, Op.WHERE, Op.INTEGRAL})
+# where a value is finite and a partial is not: there an argument that stands still has the slope 0, not 0 * inf,
+# as maximum(p - x, 0) has beyond p
+SINGULAR: dict[Op, Expr] = {
+    Op.POW: (x == 0) & (y < 1),
+    Op.SQRT: x == 0,
+    Op.ASIN: abs(x) == 1,
+    Op.ACOS: abs(x) == 1,
+    Op.ATAN2: (x == 0) & (y == 0),
+}
 NO_DERIVATIVE = frozenset({Op.TETRAGAMMA})
 
 
@@ -91,16 +102,31 @@ def slope_of(node: Expr, slopes: dict[Expr, Expr], new: Rewriter) -> Expr:
         return product_rule(node.args, inner, new)
     if node.op is Op.WHERE:
         return new(Op.WHERE, (node.args[0], inner[1], inner[2]))
+    if node.op is Op.MIN or node.op is Op.MAX:
+        first_is_less = new(Op.LESS_EQUAL, node.args)
+        return new(Op.WHERE, (first_is_less, *(inner if node.op is Op.MIN else inner[::-1])))
     if node.op is Op.INTEGRAL:
-        return ZERO if inner[0] is ZERO else new(Op.INTEGRAL, (inner[0],), str(node.value))
+        # the boxes of a quadrature need not follow the parameters: what must, is in the body
+        return ZERO if inner[0] is ZERO else new(Op.INTEGRAL, (inner[0], *node.args[1:]), domain_of(node))
     if node.op in NO_DERIVATIVE:
         raise ModelError(f"operation '{node.op.name.lower()}': has no derivative; take numeric derivatives")
     match = dict(zip(WILDS, node.args, strict=False))
     terms = []
-    for partial, part in zip(PARTIALS[node.op], inner, strict=True):
+    for k, (partial, part) in enumerate(zip(PARTIALS[node.op], inner, strict=True)):
         if part is not ZERO:
-            terms.append(new(Op.MUL, (fill(partial, match, new), part)))
+            term = new(Op.MUL, (fill(partial, match, new), part))
+            terms.append(new(Op.WHERE, (standstill(node, k, part, match, new), ZERO, term)))
     return new(Op.ADD, tuple(terms)) if terms else ZERO
+
+
+def standstill(node: Expr, k: int, part: Expr, match: dict[Expr, Expr], new: Rewriter) -> Expr:
+    """Return where the slope of an argument is 0 and its partial infinite, though the value is finite; often ZERO."""
+    exponent = node.args[1] if node.op is Op.POW else None
+    if node.op not in SINGULAR or part.op is Op.CONST or (exponent is not None and k == 1):
+        return ZERO
+    if exponent is not None and exponent.op is Op.CONST and exponent.number <= 0:
+        return ZERO  # the value is infinite as well
+    return new(Op.MUL, (fill(SINGULAR[node.op], match, new), new(Op.EQUAL, (part, ZERO))))
 
 
 def product_rule(args: tuple[Expr, ...], inner: list[Expr], new: Rewriter) -> Expr:

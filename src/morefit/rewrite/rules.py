@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from morefit.expr import MEANING, NARY, Expr, Op, const, evaluate, leaves, make, toposort
+from morefit.expr.quadrature import Domain
 
 Match = dict[Expr, Expr]
 Make = Callable[[Op, tuple[Expr, ...]], Expr]
@@ -99,7 +100,7 @@ class Rewriter:
         for rule in table:
             self.table.setdefault(rule.op if isinstance(rule, Collector) else rule.before.op, []).append(rule)
 
-    def __call__(self, op: Op, args: tuple[Expr, ...], value: float | str = 0.0) -> Expr:
+    def __call__(self, op: Op, args: tuple[Expr, ...], value: float | Domain = 0.0) -> Expr:
         """Make the best node for an operation on arguments that were made by this rewriter too."""
         if op in NARY and len(args) == 1:
             return args[0]

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import combinations
 
-from morefit.expr import Expr, Op, make, rebuild, remake, toposort
+from morefit.expr import Expr, Op, make, rebuild, remake, same, toposort
 
 LONGEST = 40  # arguments; a longer sum or product is left as it is: its pairs would be too many
 Pair = tuple[Expr, Expr]
@@ -22,7 +22,7 @@ def share(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
         def nest(
             node: Expr, args: tuple[Expr, ...], op: Op = op, groups: dict[Expr, list[Expr]] = groups
         ) -> Expr:
-            if node not in groups or groups[node] == list(node.args):
+            if node not in groups or same(tuple(groups[node]), node.args):
                 return remake(node, args)
             renew = dict(zip(node.args, args, strict=True))
             parts = tuple(rename(part, op, renew) for part in groups[node])
@@ -63,16 +63,21 @@ def pull_pairs(op: Op, groups: dict[Expr, list[Expr]]) -> None:
             for old in pairs(groups[owner]):
                 members[old].discard(owner)
             for part in pair:
-                groups[owner].remove(part)  # once: a product can have a factor twice
+                groups[owner].pop(place(part, groups[owner]))  # once: a product can have a factor twice
             groups[owner].append(joined)
             for new in pairs(groups[owner]):
                 members[new].add(owner)
-                if joined in new:
+                if joined is new[0] or joined is new[1]:
                     grown[new] = None
         for new in grown:
             if len(members[new]) > 1:
                 count += 1
                 heapq.heappush(heap, (rank(new, members[new]), count, new))
+
+
+def place(part: Expr, parts: list[Expr]) -> int:
+    """Return where an expression stands first."""
+    return next(k for k, other in enumerate(parts) if other is part)
 
 
 def pairs(parts: Iterable[Expr]) -> Iterable[Pair]:

@@ -53,6 +53,7 @@ NEVER_NEGATIVE = frozenset(
         Op.LESS,
         Op.LESS_EQUAL,
         Op.EQUAL,
+        Op.NOT_EQUAL,
         Op.TRIGAMMA,
         Op.ACOS,
     }
@@ -215,6 +216,11 @@ def separable(factors: tuple[Expr, ...], exponent: float) -> list[Expr]:
     return safe if len(safe) == len(factors) or exponent < 0 else [f for f in safe if positive(f)]
 
 
+def without(factors: tuple[Expr, ...], some: list[Expr]) -> tuple[Expr, ...]:
+    """Return the factors that are not among some."""
+    return tuple(f for f in factors if not any(f is s for s in some))
+
+
 def power_of_product(node: Expr, new: Make) -> Expr | None:
     """Raise each factor to a whole power, or take what is not negative out of another one."""
     base, exponent = node.args
@@ -228,9 +234,9 @@ def power_of_product(node: Expr, new: Make) -> Expr | None:
     safe = separable(base.args, exponent.number)
     if not safe:
         return None
-    rest = [f for f in base.args if f not in safe]
+    rest = without(base.args, safe)
     outside = [new(Op.POW, (f, exponent)) for f in safe]
-    inside = [new(Op.POW, (new(Op.MUL, tuple(rest)), exponent))] if rest else []
+    inside = [new(Op.POW, (new(Op.MUL, rest), exponent))] if rest else []
     return new(Op.MUL, (*outside, *inside))
 
 
@@ -242,7 +248,7 @@ def root_of_product(node: Expr, new: Make) -> Expr | None:
     free = [f for f in separable(base.args, 0.5) if positive(f) or base_and_power(f)[1] % 2 == 0]
     if not free:
         return None
-    rest = tuple(f for f in base.args if f not in free)
+    rest = without(base.args, free)
     inside = (new(Op.SQRT, (new(Op.MUL, rest),)),) if rest else ()
     return new(Op.MUL, (*(new(Op.SQRT, (f,)) for f in free), *inside))
 
@@ -253,7 +259,7 @@ def open_logarithm(node: Expr, new: Make) -> Expr | None:
     if base.op is not Op.MUL:
         return None
     safe = [f for f in base.args if positive(f) or (f.op is Op.POW and positive(f.args[0]))]
-    rest = tuple(f for f in base.args if f not in safe)
+    rest = without(base.args, safe)
     if not safe:
         return None
     terms = [new(Op.LOG, (f,)) for f in safe]

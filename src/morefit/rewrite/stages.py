@@ -63,13 +63,10 @@ def depends_on(*roots: Expr) -> dict[Expr, Depends]:
     """Say for every node below the roots what it depends on; an integral has no events left."""
     depends: dict[Expr, Depends] = {}
     for node in toposort(*roots):
-        if node.op is Op.INTEGRAL:
-            depends[node] = depends[node.args[0]] & Depends.PARAMETERS
-            continue
         found = OF_LEAF.get(node.op, Depends.NOTHING)
         for arg in node.args:
             found |= depends[arg]
-        depends[node] = found
+        depends[node] = found & Depends.PARAMETERS if node.op is Op.INTEGRAL else found
     return depends
 
 

@@ -10,10 +10,13 @@ import numpy as np
 
 from morefit.errors import ModelError
 from morefit.fit.result import suggest
-from morefit.generate import Sizes, check_seed, expected_events, poisson_sizes
+from morefit.generate import Sizes, check_room, check_seed, expected_events, poisson_sizes
+from morefit.generators import stream_key
+from morefit.limits import check_memory
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.study.saved import Saved
+from morefit.study.task import STREAM
 
 
 def whole(what: str, number: Any) -> int:
@@ -64,6 +67,7 @@ def starts(
 
 def toy_sizes(model: Pdf, truth: Mapping[str, float], toys: int, events: Any, seed: int) -> Sizes:
     """Return how many events each toy has."""
+    check_memory(f"toy study: results of {toys:.6g} toys", toys * 8.0 * (2 * len(model.parameters) + 5))
     if events is None:
         if model.expected_events() is None:
             raise ModelError(
@@ -72,8 +76,10 @@ def toy_sizes(model: Pdf, truth: Mapping[str, float], toys: int, events: Any, se
         expected = expected_events(model, truth)
         if not 0 <= expected < np.inf:
             raise ModelError(f"toy study: the model must expect a finite number of events, got {expected}")
-        return poisson_sizes(expected, toys, seed)
+        check_room("toy study", model, expected)
+        return poisson_sizes(expected, toys, stream_key(seed, STREAM))
     numbers = [whole("events", number) for number in np.atleast_1d(np.asarray(events))]
+    check_room("toy study", model, max(numbers, default=0))
     if np.ndim(events) and len(numbers) != toys:
         raise ModelError(
             f"toy study: events must be one number, or one for each of {toys} toys, got {len(numbers)}"

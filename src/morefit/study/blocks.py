@@ -14,7 +14,7 @@ from morefit.errors import BackendError
 from morefit.fit.ensemble import SMALL
 from morefit.generate import Sizes
 from morefit.study.task import Task, work_block
-from morefit.study.workers import IN_FLIGHT, DaskClient, explained, failure_of, workers
+from morefit.study.workers import IN_FLIGHT, DaskClient, explained, failure_of, on_worker, origin, workers
 from morefit.toys import ToyResults
 
 MOST_EVENTS, MOST_TOYS = 32_000_000, 5_000  # of a block, unless the user says otherwise
@@ -99,7 +99,7 @@ def submit(
     while queue and len(pending) < most:
         first, stop = queue[0]
         try:
-            pending.add(pool.submit(work_block, task, first, sizes[first:stop]))
+            pending.add(pool.submit(on_worker, origin(), work_block, task, first, sizes[first:stop]))
         except BrokenExecutor as error:
             return error
         queue.popleft()

@@ -1,18 +1,18 @@
-"""What makes a study this one, to tell whether a file holds the same: models to the last bit, versions."""
+"""What makes a study this one, to tell whether a file holds the same: models, functions, numbers, versions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from hashlib import sha256
+import platform
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
 from morefit.archive import morefit_version
-from morefit.expr import Expr, Symbol, Table, to_text, toposort
-from morefit.model import Pdf
-from morefit.study.task import Statistic, Task
+from morefit.study.digest import function_digest
+from morefit.study.fingerprint import fingerprint
+from morefit.study.task import Task
 
-SHOWN = 120  # characters of a model in a message
+DIGEST = "digest"
 Facts = dict[str, Any]
 
 
@@ -24,43 +24,21 @@ def facts_of(task: Task) -> Facts:
         "truth": dict(task.truth),
         "start": dict(task.start),
         "seed": task.seed,
-        "statistic": name_of(task.statistic),
+        "statistic": function_facts("toy study: statistic", task.statistic),
         "versions": versions(),
     }
 
 
-def fingerprint(model: Pdf) -> dict[str, str]:
-    """Return a digest of everything in a model that results depend on, and a text to recognise it by."""
-    density, expected = model.density(), model.expected_events()
-    roots = [density, model.log_intensity(), *([] if expected is None else [expected])]
-    lines = [f"{o.name} {o.low!r} {o.high!r}" for o in model.observables]
-    lines += [f"{p.name} {p.low!r} {p.high!r} {p.fixed}" for p in model.parameters]
-    lines += graph_lines(roots)
-    return {"text": to_text(density, SHOWN), "digest": sha256("\n".join(lines).encode()).hexdigest()}
-
-
-def graph_lines(roots: Sequence[Expr]) -> Iterator[str]:
-    """Write graphs a node a line, to the last bit: text in full would repeat what is shared."""
-    number: dict[Expr, int] = {}
-    for node in toposort(*roots):
-        number[node] = len(number)
-        yield f"{node.op.name} {leaf_text(node.value)} {[number[a] for a in node.args]}"
-    yield str([number[root] for root in roots])
-
-
-def leaf_text(value: object) -> str:
-    if isinstance(value, Table):
-        return f"{value.name} {sha256(value.numbers).hexdigest()}"
-    if isinstance(value, Symbol):
-        return value.name
-    return value.hex() if isinstance(value, float) else str(value)
-
-
-def name_of(statistic: Statistic | None) -> str | None:
-    """Name a function; what is in it cannot be compared."""
-    if statistic is None:
+def function_facts(what: str, function: Callable[..., Any] | None) -> Facts | None:
+    """Return what makes a function this one; other versions of Python compile it to another code."""
+    if function is None:
         return None
-    return f"{statistic.__module__}.{getattr(statistic, '__qualname__', type(statistic).__qualname__)}"
+    name = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+    return {
+        "name": name,
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        DIGEST: function_digest(what, function),
+    }
 
 
 def versions() -> dict[str, str]:
@@ -70,14 +48,26 @@ def versions() -> dict[str, str]:
 
 def differences(old: Facts, new: Facts) -> Iterator[str]:
     """Say in what two studies differ."""
-    for name, asked in new.items():
-        found = old.get(name)
+    for name in dict.fromkeys([*new, *old]):
+        found, asked = old.get(name), new.get(name)
         if found == asked:
             continue
-        if name.endswith("model"):
-            yield f"{name}: {(found or {}).get('text')!r} in the file, {asked['text']!r} asked for"
-        elif isinstance(asked, dict):
-            yield from differences({f"{name} {n}": v for n, v in (found or {}).items()},
-                                   {f"{name} {n}": v for n, v in asked.items()})  # fmt: skip
-        else:
-            yield f"{name}: {found!r} in the file, {asked!r} asked for"
+        if isinstance(found, Mapping) and isinstance(asked, Mapping):
+            shown = list(differences(inner(name, found), inner(name, asked)))
+            why = "numbers in it, its code, or values that it uses or fills in, are different"
+            yield from shown or [f"{name}: looks like that of the file but is not: {why}"]
+        elif not name.endswith(DIGEST):
+            yield f"{name}: {printed(found)} in the file, {printed(asked)} asked for"
+
+
+def inner(name: str, facts: Mapping[str, Any]) -> Facts:
+    """Name what is inside of an entry."""
+    return {f"{name} {n}": value for n, value in facts.items()}
+
+
+def printed(fact: Any) -> str:
+    """Write a fact; of a model or a function only what it is called."""
+    shown = (
+        next((fact[n] for n in ("formula", "name") if n in fact), fact) if isinstance(fact, Mapping) else fact
+    )
+    return repr(shown)

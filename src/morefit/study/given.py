@@ -12,7 +12,7 @@ from morefit.backend import Backend, choose_backend
 from morefit.data import Dataset
 from morefit.errors import DataError
 from morefit.fit.ensemble import Ensemble, GivenToys
-from morefit.fit.problem import check_weights
+from morefit.fit.problem import check_not_empty, check_weights
 from morefit.fit.weighted import WeightedFits
 from morefit.generate import all_values
 from morefit.model import Pdf
@@ -34,9 +34,8 @@ def fit_many(
     if not len(datasets):
         raise DataError("fit_many: needs at least one dataset, got none")
     checked = [Dataset(d, model.observables) for d in datasets]
-    if any(not len(d) for d in checked):
-        raise DataError("fit_many: a dataset has no events; there is nothing to fit")
     for d in checked:
+        check_not_empty(len(d), model)
         check_weights(d)
     values, place = all_values(model, start), choose_backend(backend, sum(map(len, checked)))
     if any(d.weights is not None for d in checked):

@@ -10,23 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from morefit.errors import BackendError, DataError, ModelError
+from morefit.errors import DataError, ModelError
 from morefit.generate import Sizes
 from morefit.study.blocks import BLOCKS_PER_WORKER, GROWN_EVENTS, MOST_EVENTS, Block, Pace, cut
 from morefit.study.facts import Facts, differences, facts_of
-from morefit.study.keeper import Keeper
+from morefit.study.keeper import BrokenStudy, Keeper
 from morefit.study.saved import Saved, write_study
 from morefit.study.task import Task
 from morefit.study.workers import DaskClient, workers
 from morefit.toys import ToyResults
-
-
-class BrokenStudy(BackendError):
-    """The workers or the device are gone; ``finished`` holds the toys that were done, if there are any."""
-
-    def __init__(self, message: str, finished: ToyResults | None = None) -> None:
-        super().__init__(message)
-        self.finished = finished
 
 
 @dataclass(eq=False)
@@ -109,10 +101,19 @@ class Study:
         text = f"toy study: {why}; {self.done} of {len(self.sizes)} toys are finished"
         return BrokenStudy(f"{text}; {self.kept()}", self.longest() if self.parts else None)
 
+    def keep(self) -> None:
+        """Write what is finished; if that fails, it is in the error."""
+        try:
+            self.keeper.write()
+        except DataError as error:
+            raise self.broken(str(error)) from error
+
     def kept(self) -> str:
         """Say how to go on."""
         if self.path is None:
             return "use save= to be able to resume"
+        if self.keeper.changed:
+            return "they are not in the file, but in what this error carries: error.finished.save('elsewhere.npz')"
         return f"finished ones are kept in '{self.path}', call again to resume, with any backend"
 
 

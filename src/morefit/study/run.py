@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor
@@ -15,16 +14,17 @@ from numpy.typing import NDArray
 from morefit.backend import Backend
 from morefit.errors import BackendError
 from morefit.model import Pdf
-from morefit.progress import Bar
+from morefit.progress import Bar, tell
 from morefit.study.asked import at_least, complete, pick_seed, starts, toy_sizes, whole
 from morefit.study.blocks import Pace, Parts, work
 from morefit.study.ledger import Study
-from morefit.study.saved import checked_path, read_study
+from morefit.study.saved import keeps_file, read_study
 from morefit.study.task import Statistic, Task
 from morefit.study.workers import DaskClient, choose_place
 from morefit.toys import ToyResults
 
 
+@keeps_file
 def toy_study(
     model: Pdf,
     *,
@@ -60,7 +60,7 @@ def toy_study(
     at_least("toys", toys, 1)
     fitted = model if fit_model is None else fit_model
     begin = starts(fitted, truth, start, keep_fixed=fit_model is not None)
-    target = None if save is None else checked_path(Path(save))
+    target = None if save is None else Path(save)
     found = None if target is None or not target.exists() else read_study(target)
     chosen = pick_seed(seed, found)
     sizes = toy_sizes(model, truth, toys, events, chosen)
@@ -68,6 +68,8 @@ def toy_study(
     task = Task(model, fitted, truth, begin, chosen, place, statistic)
     task.ensemble()  # complains here, not on a worker
     study = Study(task, sizes, target)
+    if target is not None:
+        study.facts  # noqa: B018  so does this
     if found is not None:
         study.resume(found)
     pace = study.pace(executor) if block is None else Pace(at_least("block", whole("block", block), 1), True)
@@ -86,16 +88,16 @@ def run(study: Study, parts: Parts, progress: bool) -> ToyResults:
     except KeyboardInterrupt:
         if not study.parts:
             raise
-        study.keeper.write()
-        print(study.interrupted(), file=sys.stderr)
+        study.keep()
+        tell(study.interrupted())
     except BrokenExecutor as error:
-        study.keeper.write()
+        study.keep()
         raise study.broken(f"the workers are gone ({error})") from error
     except BackendError as error:
         if not study.parts:
             raise
-        study.keeper.write()
+        study.keep()
         raise study.broken(str(error)) from error
     finally:
-        study.keeper.write()
+        study.keep()
     return study.longest()

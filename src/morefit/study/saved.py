@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import IO, ParamSpec, TypeVar
 
+from morefit.archive import opened
 from morefit.errors import DataError
 from morefit.study.facts import Facts
+from morefit.target import complete_file, only_writer, writable_place
 from morefit.toys import ToyResults
 
 MEMBER = "study.json"  # what a saved study has besides what ToyResults.save writes
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,36 +30,53 @@ class Saved:
     runs: Sequence[ToyResults]
 
 
-def checked_path(path: Path) -> Path:
-    """Refuse a place that nothing can be written to, before the work begins."""
-    if not path.parent.is_dir():
-        raise DataError(f"toy study '{path}': there is no folder '{path.parent}'; make it first")
-    return path
+def keeps_file(study: Callable[P, R]) -> Callable[P, R]:
+    """Let a study have the file ``save=`` to itself; one that cannot be written is refused before the work begins."""
+    what = study.__name__.replace("_study", " study")
+
+    @wraps(study)
+    def with_file(*args: P.args, **options: P.kwargs) -> R:
+        save = options.get("save")
+        if save is None:
+            return study(*args, **options)
+        place = writable_place(what, save)  # type: ignore[arg-type]
+        options["save"] = place
+        with only_writer(what, place):
+            return study(*args, **options)
+
+    return with_file
 
 
 def write_study(path: Path, saved: Saved) -> None:
     """Write what ToyResults.load can read, the first run, with the facts and further runs added; all or nothing."""
-    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        files = [Path(folder) / f"run_{k}.npz" for k in range(len(saved.runs))]
-        for file, results in zip(files, saved.runs, strict=True):
-            results.save(file)
-        with files[0].open("r+b") as stream:
-            with zipfile.ZipFile(stream, "a") as archive:
-                archive.writestr(MEMBER, json.dumps(saved.facts))
-                for file in files[1:]:
-                    archive.write(file, file.name)
-            stream.flush()
-            os.fsync(stream.fileno())
-        files[0].replace(path)
+    with complete_file(path, "toy study") as part, part.open("w+b") as file:
+        saved.runs[0].pack(file)
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.writestr(MEMBER, json.dumps(saved.facts))
+            for k, results in enumerate(saved.runs[1:], 1):
+                with archive.open(f"run_{k}.npz", "w", force_zip64=True) as member:
+                    results.pack(member)
 
 
 def read_study(path: Path) -> Saved:
     """Read back what ``write_study`` wrote."""
-    try:
-        with zipfile.ZipFile(path) as archive, TemporaryDirectory() as folder:
-            facts = json.loads(archive.read(MEMBER))
-            later = [name for name in archive.namelist() if name.startswith("run_")]
-            files = [path, *(Path(archive.extract(name, folder)) for name in later)]
-            return Saved(facts, [ToyResults.load(file) for file in files])
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"toy study '{path}': the file holds no study, {error}; name another file") from error
+    with opened("toy study", path) as file:
+        try:
+            return read_members(path, file)
+        # zipfile, zlib and json raise whatever their decoders do
+        except Exception as error:
+            cause = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise DataError(
+                f"toy study '{path}': the file holds no study or is damaged, {cause}; name another file"
+            ) from error
+
+
+def read_members(path: Path, file: IO[bytes]) -> Saved:
+    with zipfile.ZipFile(file) as archive:
+        facts = json.loads(archive.read(MEMBER))
+        later = [archive.read(name) for name in archive.namelist() if name.startswith("run_")]
+    file.seek(0)
+    runs = [ToyResults.unpack(stream, path) for stream in (file, *map(BytesIO, later))]
+    if not isinstance(facts, dict):
+        raise TypeError("its facts are no mapping")
+    return Saved(facts, runs)

@@ -17,9 +17,11 @@ from morefit.errors import ModelError
 from morefit.fit.ensemble import Ensemble, Fitted, Toys
 from morefit.frozen import read_only
 from morefit.generate import Sizes
+from morefit.generators import stream_key
 from morefit.model import Pdf
 from morefit.toys import ToyResults
 
+STREAM = "toy study"  # of random numbers: events and numbers of events
 Statistic = Callable[[Dataset, Mapping[str, float]], float | Mapping[str, float]]
 
 
@@ -37,7 +39,8 @@ class Task:
     key: str = field(default_factory=lambda: secrets.token_hex(8))  # of this study in this process's memory
 
     def ensemble(self) -> Ensemble:
-        return Ensemble(self.model, self.fit_model, self.truth, self.start, self.seed, self.backend)
+        stream = stream_key(self.seed, STREAM)
+        return Ensemble(self.model, self.fit_model, self.truth, self.start, stream, self.backend)
 
 
 kept = threading.local()  # the ensemble of the study that this thread works on

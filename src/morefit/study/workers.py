@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import platform
+from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from pickle import PicklingError
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from morefit.backend import Backend, Cpu, choose_backend
 from morefit.errors import BackendError
+from morefit.study.facts import versions
 
+R = TypeVar("R")
 IN_FLIGHT = 2  # blocks submitted for each worker: one to work on and one to go on with
 
 
@@ -36,6 +42,31 @@ def workers(executor: Executor | DaskClient) -> int:
     return next((n for n in known if isinstance(n, int) and n > 0), os.cpu_count() or 1)
 
 
+@cache
+def origin() -> dict[str, str]:
+    """Return what the results of a process depend on: versions, and a digest of morefit's own source."""
+    root, digest = Path(__file__).parents[1], sha256()
+    for file in sorted(root.rglob("*.py")):
+        digest.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes())
+    return versions() | {"source of morefit": digest.hexdigest()[:12]}
+
+
+def on_worker(asked: Mapping[str, str], work: Callable[..., R], *args: Any) -> R:
+    """Work on a worker, if it has the versions of who asked: results of others could differ, and nobody would know."""
+    found = origin()
+    others = [
+        f"{name} {found.get(name)} instead of {version}"
+        for name, version in asked.items()
+        if found.get(name) != version
+    ]
+    if others:
+        raise BackendError(
+            f"worker on '{platform.node()}': must have the versions of the process that asks, got {', '.join(others)};"
+            " install the same on all, and start the workers anew"
+        )
+    return work(*args)
+
+
 def failure_of(future: Future[Any]) -> BaseException | None:
     """Return what went wrong in a block that is finished, if anything did."""
     return CancelledError("cancelled") if future.cancelled() else future.exception()
@@ -50,5 +81,8 @@ def explained(failure: BaseException) -> BaseException:
         return BrokenExecutor(f"{type(failure).__name__}: {failure}")
     if isinstance(failure, PicklingError | AttributeError | TypeError) and "pickle" in str(failure):
         rule = "what workers get must pickle; define models and statistics in a module, not in a function"
+        return BackendError(f"toy study: {rule} ({failure})")
+    if isinstance(failure, AttributeError | ImportError) and "morefit" in str(failure):
+        rule = "a worker must have the morefit of the process that asks; install the same on all"
         return BackendError(f"toy study: {rule} ({failure})")
     return failure

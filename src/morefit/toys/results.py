@@ -8,20 +8,21 @@ from itertools import pairwise
 from math import isnan, nan, sqrt
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.archive import UNREADABLE, morefit_version, read_archive, write_archive
+from morefit.archive import morefit_version, opened, pack, unpack
 from morefit.backend import Array
 from morefit.errors import DataError, ModelError
 from morefit.fit.result import Frozen, floats, portable, suggest, words
 from morefit.frozen import freeze, frozen_copy, read_only, rebuilt
+from morefit.target import complete_file
 from morefit.toys.printed import LEVELS, Compared, Report, Row, as_html, as_text
 from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
 
-HOW = ("newton", "newton, another start", "minuit", "failed")
+HOW = ("newton", "newton, another start", "minuit", "failed", "undetermined")
 FORMAT = "morefit toy results"
 VERSION = 1
 ARRAYS = ("values", "errors", "nll", "edm", "valid", "how", "events")
@@ -129,6 +130,11 @@ class ToyResults:
 
     def save(self, path: str | Path) -> None:
         """Write everything to one npz file with a header in JSON; it appears complete or not at all."""
+        with complete_file(path, "toy results") as part, part.open("wb") as file:
+            self.pack(file)
+
+    def pack(self, file: IO[bytes]) -> None:
+        """Write what ``save`` does to a stream."""
         header = {
             "format": FORMAT, "version": VERSION, "morefit": morefit_version(), "names": list(self.names),
             "truth": portable(self.truth), "seed": self.seed, "first": self.first,
@@ -136,19 +142,25 @@ class ToyResults:
         }  # fmt: skip
         arrays = {name: getattr(self, name) for name in ARRAYS}
         arrays |= {f"statistic_{k}": column for k, column in enumerate(self.statistics.values())}
-        write_archive(Path(path), header, arrays)
+        pack(file, header, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> ToyResults:
         """Read back what ``save`` wrote, to the last bit."""
-        header, arrays = read_whole(Path(path))
+        with opened("toy results", path) as file:
+            return cls.unpack(file, path)
+
+    @classmethod
+    def unpack(cls, file: IO[bytes], path: str | Path) -> ToyResults:
+        """Read what ``pack`` wrote from a stream; ``path`` is what messages call it."""
+        header, arrays = checked_format(path, *unpack(f"toy results '{path}'", file))
         try:
             statistics = {name: arrays[f"statistic_{k}"] for k, name in enumerate(header["statistics"])}
             content: dict[str, Any] = {n: header[n] for n in ("names", "truth", "seed", "first", "seconds")}
             content |= {name: arrays[name] for name in ARRAYS}
             return cls(**content, statistics=statistics, backend=header.get("backend", ""))
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"toy results '{path}': the file is damaged, {error}") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"toy results '{path}': the file is damaged, {error}; restore it") from error
 
     def _known(self, name: str) -> tuple[int, float]:
         """Return the column and the truth of a parameter that has both."""
@@ -261,14 +273,12 @@ def gaps(pieces: Sequence[ToyResults]) -> Iterator[str]:
 # ------------------------------------------------------------------------------------ files
 
 
-def read_whole(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def checked_format(
+    path: str | Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return header and arrays of a file, if it holds toy results of this version."""
-    try:
-        header, arrays = read_archive(path)
-    except UNREADABLE as error:
-        raise DataError(f"toy results '{path}': not written by ToyResults.save(), {error}") from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise DataError(f"toy results '{path}': not written by ToyResults.save()")
+    if header.get("format") != FORMAT:
+        raise DataError(f"toy results '{path}': not written by ToyResults.save(); name another file")
     if header.get("version") != VERSION:
         rule = f"format version must be {VERSION}, got {header.get('version')!r}"
         raise DataError(f"toy results '{path}': {rule}; use the morefit that wrote it")

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Literal
 
 from morefit.expr.ops import Op
-from morefit.expr.quadrature import rule_axes
+from morefit.expr.quadrature import axes_of
 from morefit.expr.show.spell import Node
 from morefit.expr.show.text import number_text
 
@@ -21,7 +21,9 @@ COLOURS: dict[Kind, str] = {
     "event": "#c8dcff",
     "both": "#ffffff",
 }
-LABELS = {Op.ADD: "+", Op.MUL: "*", Op.POW: "**", Op.LESS: "<", Op.LESS_EQUAL: "<=", Op.EQUAL: "=="}
+LABELS = {
+    Op.ADD: "+", Op.MUL: "*", Op.POW: "**", Op.LESS: "<", Op.LESS_EQUAL: "<=", Op.EQUAL: "==", Op.NOT_EQUAL: "!=",
+}  # fmt: skip
 KINDS: tuple[Kind, ...] = ("nothing", "parameters", "event", "both")
 OF_LEAF = {Op.SCALAR: 1, Op.COLUMN: 2}  # bits of the place in KINDS
 
@@ -76,7 +78,7 @@ def label(node: Node) -> str:
     if node.op is Op.CONST:
         return number_text(node.number, 6)
     if node.op is Op.INTEGRAL:
-        return "integral over " + ", ".join(name for name, _ in rule_axes(str(node.value)))
+        return "integral over " + ", ".join(axis.name for axis in axes_of(node.value))
     return LABELS.get(node.op, node.op.name.lower()) if node.args else node.name
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from morefit.expr.ops import Op
-from morefit.expr.quadrature import rule_axes
+from morefit.expr.quadrature import axes_of
 from morefit.expr.show.spell import (
     ADDS,
     COMPARES,
@@ -22,6 +22,7 @@ from morefit.expr.show.spell import (
     as_term,
     commas,
     product_or_power,
+    sides,
     starts_with_number,
     sum_pieces,
     write,
@@ -33,10 +34,10 @@ GREEK = frozenset({
     "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega", "Gamma", "Delta",
     "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega",
 })  # fmt: skip
-LATEX_SIGNS = {Op.LESS: " < ", Op.LESS_EQUAL: r" \leq ", Op.EQUAL: " = "}
+LATEX_SIGNS = {Op.LESS: " < ", Op.LESS_EQUAL: r" \leq ", Op.EQUAL: " = ", Op.NOT_EQUAL: r" \neq "}
 # what stands around the arguments; a function in LATEX_NAMES takes a whole power before its argument
 LATEX_NAMES = {
-    Op.LOG: r"\ln", Op.SIN: r"\sin", Op.COS: r"\cos", Op.TAN: r"\tan", Op.ASIN: r"\arcsin", Op.ACOS: r"\arccos",
+    Op.LOG: r"\ln", Op.LOG2: r"\log_{2}", Op.LOG10: r"\log_{10}", Op.SIN: r"\sin", Op.COS: r"\cos", Op.TAN: r"\tan", Op.ASIN: r"\arcsin", Op.ACOS: r"\arccos",
     Op.ATAN: r"\arctan", Op.ATAN2: r"\operatorname{atan2}", Op.SINH: r"\sinh", Op.COSH: r"\cosh", Op.TANH: r"\tanh",
     Op.ERF: r"\operatorname{erf}", Op.ERFC: r"\operatorname{erfc}", Op.LGAMMA: r"\ln\Gamma", Op.DIGAMMA: r"\psi",
     Op.TRIGAMMA: r"\psi_{1}", Op.TETRAGAMMA: r"\psi_{2}", Op.NDTRI: r"\Phi^{-1}",
@@ -102,17 +103,16 @@ def latex_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: 
         binding, before, after = LATEX_AROUND[node.op]
         return binding, [before, Slot(node.args[0], ADDS if node.op is Op.LOG1P else COMPARES), after]
     if node.op in LATEX_SIGNS:
-        return COMPARES, [Slot(node.args[0], ADDS), LATEX_SIGNS[node.op], Slot(node.args[1], ADDS)]
+        left, right = sides(node)
+        return COMPARES, [Slot(left, ADDS), LATEX_SIGNS[node.op], Slot(right, ADDS)]
     if node.op is Op.WHERE:
         yes, no = Slot(node.args[1]), Slot(node.args[2])
         condition: list[Piece] = [r" & \text{if } ", Slot(node.args[0]), r" \\ "]
         return STANDS_ALONE, [r"\begin{cases} ", yes, *condition, no, r" & \text{otherwise} \end{cases}"]
     if node.op is Op.INTEGRAL:
-        axes = rule_axes(str(node.value))
-        signs = [
-            rf"\int_{{{latex_number(e[0], digits)}}}^{{{latex_number(e[-1], digits)}}} " for _, e in axes
-        ]
-        ends = [rf" \, \mathrm{{d}}{latex_name(name)}" for name, _ in reversed(axes)]
+        axes = axes_of(node.value)
+        signs = [rf"\int_{{{latex_number(a.low, digits)}}}^{{{latex_number(a.high, digits)}}} " for a in axes]
+        ends = [rf" \, \mathrm{{d}}{latex_name(axis.name)}" for axis in reversed(axes)]
         return MULTIPLIES, [*signs, Slot(node.args[0], MULTIPLIES), *ends]
     return STANDS_ALONE, [LATEX_NAMES[node.op], r"\left(", *commas(node.args), r"\right)"]
 

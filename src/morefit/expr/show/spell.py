@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from morefit.expr.ops import Op
+from morefit.expr.ops import SYMMETRIC, Op
 
 # how tightly an operation binds; an argument that binds less tightly than its place asks for gets parentheses
 COMPARES, ADDS, MULTIPLIES, RAISES, STANDS_ALONE = range(1, 6)
@@ -164,6 +164,12 @@ def product_or_power(slot: Slot, args: Sequence[Node]) -> Fraction | None:
     if slot.node.op is Op.MUL:
         return Fraction(slot, args)
     return Fraction(Slot(slot.node), (slot.node,)) if is_inverse(slot.node) else None
+
+
+def sides(node: Node) -> Sequence[Node]:
+    """Return the two sides of a comparison; where their order means nothing, a number stands on the right."""
+    turned = node.op in SYMMETRIC and node.args[0].op is Op.CONST
+    return tuple(reversed(node.args)) if turned else node.args
 
 
 def commas(args: Iterable[Node]) -> list[Piece]:

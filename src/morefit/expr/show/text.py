@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from morefit.expr.ops import Op
-from morefit.expr.quadrature import rule_axes
+from morefit.expr.quadrature import axes_of
 from morefit.expr.show.spell import (
     ADDS,
     COMPARES,
@@ -21,11 +21,12 @@ from morefit.expr.show.spell import (
     as_term,
     commas,
     product_or_power,
+    sides,
     sum_pieces,
     write,
 )
 
-SIGNS = {Op.LESS: " < ", Op.LESS_EQUAL: " <= ", Op.EQUAL: " == "}
+SIGNS = {Op.LESS: " < ", Op.LESS_EQUAL: " <= ", Op.EQUAL: " == ", Op.NOT_EQUAL: " != "}
 
 
 def to_text(expr: Node, limit: int | None = 2000, digits: int = 6) -> str:
@@ -62,11 +63,13 @@ def text_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: i
     if node.op is Op.POW:
         return RAISES, [Slot(node.args[0], STANDS_ALONE), "**", Slot(node.args[1], RAISES)]
     if node.op in SIGNS:
-        return COMPARES, [Slot(node.args[0], ADDS), SIGNS[node.op], Slot(node.args[1], ADDS)]
+        left, right = sides(node)
+        return COMPARES, [Slot(left, ADDS), SIGNS[node.op], Slot(right, ADDS)]
     inside = commas(node.args)
     if node.op is Op.INTEGRAL:
-        axes = rule_axes(str(node.value))
-        inside += [f", {name}, {number_text(e[0], digits)}, {number_text(e[-1], digits)}" for name, e in axes]
+        inside = [Slot(node.args[0])]
+        for axis in axes_of(node.value):
+            inside.append(f", {axis.name}, {number_text(axis.low, digits)}, {number_text(axis.high, digits)}")
     return STANDS_ALONE, [f"{node.op.name.lower()}(", *inside, ")"]
 
 

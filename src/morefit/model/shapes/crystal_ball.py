@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Operand, apply, const, to_expr, where
-from morefit.model.formulas import exprel, normal_integral
+from morefit.expr import Expr, Op, apply, const, to_expr, where
+from morefit.model.arguments import NonZero, Number, Positive
+from morefit.model.formulas import exprel, log1prel, normal_area
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
@@ -21,10 +22,10 @@ class CrystalBall(Pdf):
     """
 
     x: Observable
-    mu: Operand
-    sigma: Operand
-    alpha: Operand
-    n: Operand
+    mu: Number
+    sigma: Positive
+    alpha: NonZero
+    n: Positive
 
     def density(self) -> Expr:
         side, a, n = self.constants()
@@ -38,21 +39,23 @@ class CrystalBall(Pdf):
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         _, core, tail = self.parts(low, high)
-        return to_expr(self.sigma) * (core.area + tail.area)
+        return core.area + tail.area
 
     def quantile(self, probability: Expr) -> Expr:
         side, core, tail = self.parts(const(self.x.low), const(self.x.high))
         target = where(side < 0, 1 - probability, probability) * (core.area + tail.area)
-        t = where(target < tail.area, tail.point(target), core.point(target - tail.area))
-        return to_expr(self.mu) + side * to_expr(self.sigma) * t
+        distance = where(target < tail.area, tail.point(target), core.point(target - tail.area))
+        return to_expr(self.mu) + side * distance
 
     def parts(self, left: Expr, right: Expr) -> tuple[Expr, Core, Tail]:
         """Return the side of the tail, and both parts as far as they lie between two values."""
         side, a, n = self.constants()
-        ends = [side * (edge - self.mu) / to_expr(self.sigma) for edge in (left, right)]
+        sigma = to_expr(self.sigma)
+        ends = [side * (edge - self.mu) for edge in (left, right)]
         low, high = where(side < 0, ends[1], ends[0]), where(side < 0, ends[0], ends[1])
-        core = Core(apply(Op.MAX, low, -a), apply(Op.MAX, high, -a))
-        return side, core, Tail(a, n, apply(Op.MIN, low, -a), apply(Op.MIN, high, -a))
+        cut = -a * sigma
+        core = Core(sigma, apply(Op.MAX, low, cut), apply(Op.MAX, high, cut))
+        return side, core, Tail(sigma, a, n, apply(Op.MIN, low, cut), apply(Op.MIN, high, cut))
 
     def constants(self) -> tuple[Expr, Expr, Expr]:
         """Return the side of the tail (1 left, -1 right), the size of alpha, and n."""
@@ -67,50 +70,62 @@ def tail_ratio(t: Expr, a: Expr, n: Expr) -> Expr:
 
 @dataclass(frozen=True, eq=False)
 class Core:
-    """A normal density between two ends."""
+    """A normal density between two distances from its mean."""
 
+    sigma: Expr
     low: Expr
     high: Expr
 
     @property
     def area(self) -> Expr:
-        return normal_integral(self.low, self.high)
+        return normal_area(self.low, self.high, self.sigma)
 
     def point(self, target: Expr) -> Expr:
         """Return where the area from the lower end on reaches a target."""
         side = where(self.low + self.high > 0, -1, 1)  # from the end where a tail keeps its digits
-        below, above = (0.5 * apply(Op.ERFC, -side * end / math.sqrt(2)) for end in (self.low, self.high))
+        ends = (-side * end / (math.sqrt(2) * self.sigma) for end in (self.low, self.high))
+        below, above = (0.5 * apply(Op.ERFC, end) for end in ends)
         share = target / apply(Op.MAX, self.area, const(TINY))
-        return side * apply(Op.NDTRI, below + share * (above - below))
+        return side * self.sigma * apply(Op.NDTRI, below + share * (above - below))
 
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """A power law between two ends; in the logarithm of ``tail_ratio`` it is an exponential."""
+    """A power law between two distances from the mean.
 
+    It is counted from the end near the core, where it has the density ``near``: at a distance u from there it is
+    ``near * (1 + growth * u)**-n``. No formula divides by alpha or by n - 1.
+    """
+
+    sigma: Expr
     a: Expr
     n: Expr
     low: Expr
     high: Expr
 
     @property
-    def near(self) -> Expr:
-        return apply(Op.LOG, tail_ratio(self.high, self.a, self.n))
+    def ratio(self) -> Expr:
+        return tail_ratio(self.high / self.sigma, self.a, self.n)
 
     @property
-    def length(self) -> Expr:
-        return apply(Op.LOG, tail_ratio(self.low, self.a, self.n)) - self.near
+    def near(self) -> Expr:
+        return apply(Op.EXP, -0.5 * self.a**2 - self.n * apply(Op.LOG, self.ratio))
+
+    @property
+    def growth(self) -> Expr:
+        return self.a / (self.n * self.sigma * self.ratio)
 
     @property
     def area(self) -> Expr:
-        # the integral of r**-n over r, written so that n = 1 is no special case
-        powers = apply(Op.EXP, (1 - self.n) * self.near) * self.length * exprel((1 - self.n) * self.length)
-        return apply(Op.EXP, -0.5 * self.a**2) * self.n / self.a * powers
+        width = self.high - self.low
+        grown = self.growth * width
+        return self.near * width * log1prel(grown) * exprel((1 - self.n) * apply(Op.LOG1P, grown))
 
     def point(self, target: Expr) -> Expr:
         """Return where the area from the far end on reaches a target."""
-        share = 1 - target / apply(Op.MAX, self.area, const(TINY))  # counted from the near end
-        slope = 1 - self.n
-        bent = apply(Op.LOG1P, share * apply(Op.EXPM1, slope * self.length)) / slope
-        log = self.near + where(abs(slope) > 0, bent, share * self.length)
-        return -self.a - self.n / self.a * apply(Op.EXPM1, log)
+        plain = (self.area - target) / apply(
+            Op.MAX, self.near, const(TINY)
+        )  # the distance if it did not fall
+        grown = self.growth * plain
+        bent = log1prel((1 - self.n) * grown)
+        return self.high - plain * bent * exprel(grown * bent)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Operand, apply, const, to_expr, where
+from morefit.expr import Expr, Op, apply, const, to_expr, where
+from morefit.model.arguments import Number
 from morefit.model.formulas import exprel
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -18,7 +19,7 @@ class Exponential(Pdf):
     r"""$e^{\alpha x}$ on the range of $x$; uniform for $\alpha = 0$."""
 
     x: Observable
-    slope: Operand
+    slope: Number
 
     def density(self) -> Expr:
         # counted from an edge where it is largest, or nearly so, lest it overflow

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, const, to_expr
+from morefit.expr import ONE, Expr, Op, add_all, apply, const
+from morefit.model.arguments import Numbers
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
+LARGEST_LOGARITHM = 700.0  # of a double, and a little to spare
 TINY = 1e-300  # instead of a density that is nothing
 
 
-@dataclass(frozen=True, init=False, eq=False)
+@dataclass(frozen=True, eq=False)
 class Polynomial(Pdf):
     r"""$1 + \sum_{k\ge1} c_k\,x^k$ on the range of $x$."""
 
     x: Observable
-    coefficients: tuple[Expr, ...]
+    coefficients: Numbers
 
-    def __init__(self, x: Observable, coefficients: Sequence[Operand]) -> None:
-        object.__setattr__(self, "x", x)
-        object.__setattr__(self, "coefficients", tuple(to_expr(c) for c in coefficients))
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.coefficients:
             raise ModelError("polynomial: needs at least one coefficient; use mf.Uniform for none")
+        degree, size = len(self.coefficients), max(abs(self.x.low), abs(self.x.high))
+        if (degree + 1) * math.log(max(size, 1.0)) > LARGEST_LOGARITHM:
+            raise ModelError(
+                f"polynomial: {self.x.name}**{degree + 1} is too large for a number on [{self.x.low}, {self.x.high}];"
+                " use other units"
+            )
 
     def density(self) -> Expr:
         return add_all(ONE, *(c * self.x**k for k, c in enumerate(self.coefficients, 1)))

@@ -9,7 +9,7 @@ from morefit.render.vecmath.error import erf, erfc
 from morefit.render.vecmath.exponential import cosh, exp, exp2, exp2_flushed, exp_flushed, expm1, sinh, tanh
 from morefit.render.vecmath.gamma import digamma, lgamma, tetragamma, trigamma
 from morefit.render.vecmath.inverse import acos, asin, atan, atan2
-from morefit.render.vecmath.logarithm import log, log1p, log_far, pow
+from morefit.render.vecmath.logarithm import log, log1p, log2, log10, log_far, pow
 from morefit.render.vecmath.normal import ndtri
 from morefit.render.vecmath.trigonometric import cos, cos_far, sin, sin_far, tan
 from morefit.render.writer import ANY_DENORMALS, Vector, Writer, function_name
@@ -33,6 +33,8 @@ FUNCTIONS: dict[str, Body] = {
     "erf": erf,
     "erfc": erfc,
     "log1p": log1p,
+    "log2": log2,
+    "log10": log10,
     "expm1": expm1,
     "pow": pow,
     "lgamma": lgamma,
@@ -54,6 +56,8 @@ OUT_OF_LINE = {
     "tan",
     "atan2",
     "pow",
+    "log2",
+    "log10",
     "lgamma",
     "digamma",
     "trigamma",

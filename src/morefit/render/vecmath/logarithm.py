@@ -1,4 +1,4 @@
-"""Write the logarithm and its kin: log, log1p, pow."""
+"""Write the logarithm and its kin: log, log1p, log2, log10, pow."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ LOG_TAIL = (
     0.13195823911651527,
 )
 TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
+TO_BASE_TWO = (1.4426950408889634, 2.0355273740931033e-17)  # one over log(2), as a pair
+TO_BASE_TEN = (0.4342944819032518, 1.098319650216765e-17)
 LN2_SHORT = (0.6931471805598903, 5.497923018708371e-14)  # the first has 42 bits: exact times an exponent
 
 
@@ -175,6 +177,24 @@ def log_pair(w: Writer, x: str, tiny: bool = True) -> Pair:
     low = w.add(low, w.fma(s_pair[1], w.number(2.0), cubic[1]))
     total, rest = two_sum(w, w.mul(k, w.number(LN2_SHORT[0])), high)
     return fast_two_sum(w, total, w.add(rest, w.fma(k, w.number(LN2_SHORT[1]), low)))
+
+
+@widened
+def log2(w: Writer, x: str) -> str:
+    """Return the logarithm to base two, exact at its powers."""
+    return _to_base(w, x, TO_BASE_TWO)
+
+
+@widened
+def log10(w: Writer, x: str) -> str:
+    """Return the logarithm to base ten, exact at its powers."""
+    return _to_base(w, x, TO_BASE_TEN)
+
+
+def _to_base(w: Writer, x: str, factor: tuple[float, float]) -> str:
+    """Multiply the logarithm, a pair, by another: rounded once, nearly, so that whole numbers come out whole."""
+    high, low = multiply(w, log_pair(w, x), (w.number(factor[0]), w.number(factor[1])))
+    return _edges(w, x, w.add(high, low), 0.0)
 
 
 def _pow_of_positive(w: Writer, x: str, y: str, tiny: bool) -> str:

@@ -1,0 +1,158 @@
+"""What data may be given as: the columns of any object that has them, or an error that says what to give instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from os import PathLike
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.errors import DataError
+from morefit.io import Histogram, Ranged
+
+KINDS = "named columns, an array with 1 or 2 dimensions or a Dataset"
+NO_EVENTS = (
+    "bins cannot be fitted yet: give the events that were filled, or put events at the centres of narrow bins with"
+    " mf.Dataset.from_hist"
+)
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """Anything with named columns: a DataFrame, a dataset."""
+
+    @property
+    def columns(self) -> Iterable[Any]: ...
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+@runtime_checkable
+class LazyFrame(Protocol):
+    """A query of polars or Spark that was not run yet."""
+
+    def collect(self) -> Any: ...
+
+    def select(self, *columns: Any) -> Any: ...
+
+
+@runtime_checkable
+class ArrowTable(Protocol):
+    """A table or a batch of pyarrow, whose ``columns`` are no names."""
+
+    @property
+    def column_names(self) -> Sequence[str]: ...
+
+    def column(self, name: str, /) -> Any: ...
+
+
+@runtime_checkable
+class AwkwardArray(Protocol):
+    """An array of awkward; one of records has fields."""
+
+    @property
+    def fields(self) -> Sequence[str]: ...
+
+    @property
+    def layout(self) -> Any: ...
+
+    def to_numpy(self) -> NDArray[Any]: ...
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+@runtime_checkable
+class RootHistogram(Protocol):
+    """A histogram of PyROOT."""
+
+    def GetNbinsX(self) -> int: ...
+
+    def GetBinContent(self, number: int, /) -> float: ...
+
+
+def raw_columns(source: object, ranges: Sequence[Ranged] | None) -> dict[Any, object]:
+    """Return the columns of any source, not yet read."""
+    try:
+        if isinstance(source, str | bytes | PathLike):
+            raise DataError(f"must be {KINDS}, got {source!r}; read files with mf.read(path, observables)")
+        refuse(source)
+        named = named_columns(source)
+        return array_columns(to_array(source), ranges) if named is None else named
+    except DataError as error:
+        raise DataError(f"dataset: source: {error}") from None
+
+
+def named_columns(source: object) -> dict[Any, object] | None:
+    """Return columns by name; None if the source has no names."""
+    if isinstance(source, Mapping):
+        return dict(source)
+    if isinstance(source, np.ndarray):
+        return {name: source[name] for name in source.dtype.names} if source.dtype.names else None
+    if isinstance(source, ArrowTable):
+        return {name: source.column(name) for name in source.column_names}
+    if isinstance(source, AwkwardArray):
+        return {name: source[name] for name in source.fields} or None
+    if isinstance(source, Frame):
+        return {name: source[name] for name in source.columns}
+    return None
+
+
+def refuse(source: object) -> None:
+    """Refuse what holds no numbers, or not yet, and would be read as something else."""
+    kind = type(source).__name__
+    if isinstance(source, Histogram | RootHistogram) or is_numpy_histogram(source):
+        raise DataError(f"a histogram holds no events, got one of type {kind}; {NO_EVENTS}")
+    if isinstance(source, LazyFrame) and not isinstance(source, Mapping):
+        raise DataError(f"got a query of type {kind} that was not run yet; give what its collect() returns")
+    if isinstance(source, Iterator | Set):
+        raise DataError(f"must have an order and a length, got one of type {kind}; make a list of it")
+
+
+def is_numpy_histogram(source: object) -> bool:
+    """Say whether something is what numpy.histogram, its siblings or matplotlib return: counts, and edges around them."""
+    if not isinstance(source, tuple) or len(source) < 2 or not isinstance(source[0], np.ndarray):
+        return False
+    shape = source[0].shape
+    several = isinstance(source[1], list | tuple) and all(isinstance(e, np.ndarray) for e in source[1])
+    edges = source[1] if several else source[1 : 1 + len(shape)]
+    return bool(shape) and [np.shape(e) for e in edges] == [(count + 1,) for count in shape]
+
+
+def array_columns(array: NDArray[Any], ranges: Sequence[Ranged] | None) -> dict[Any, object]:
+    """Name the columns of an array of shape (events,) or (events, observables)."""
+    if array.ndim not in (1, 2):
+        raise DataError(f"must be {KINDS}, got {described(array)}")
+    if ranges is None:
+        raise DataError("an array has no names for its columns; pass its observables")
+    table = array[:, None] if array.ndim == 1 else array
+    if table.shape[1] != len(ranges):
+        hint = "; transpose it" if array.ndim == 2 and array.shape[0] == len(ranges) else ""
+        rule = f"an array must have one column per observable, here {len(ranges)}"
+        raise DataError(f"{rule}, got shape {array.shape}{hint}")
+    return {o.name: table[:, i] for i, o in enumerate(ranges)}
+
+
+def to_array(raw: object) -> NDArray[Any]:
+    """Return anything as an array; masks stay."""
+    if isinstance(raw, np.ndarray):
+        return raw
+    refuse(raw)
+    try:
+        return raw.to_numpy() if isinstance(raw, AwkwardArray) else np.asarray(raw)
+    except ValueError:
+        raise DataError("must be rectangular, got rows of different lengths") from None
+    except Exception as error:  # objects refuse to become arrays in their own ways
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise DataError(f"must be numbers, got one of type {type(raw).__name__} ({reason})") from error
+
+
+def described(array: NDArray[Any]) -> str:
+    """Say what an array is that should be a column; of a single object its type."""
+    if array.ndim == 0:
+        thing = array.item()
+        return (
+            repr(thing) if thing is None or array.dtype != object else f"one of type {type(thing).__name__}"
+        )
+    return f"shape {array.shape} of dtype {array.dtype}"

@@ -1,0 +1,203 @@
+"""Numerical integrals at run time: boxes that follow the parameters, made anew where they no longer resolve the integrand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.backend import Array, Events
+from morefit.expr import Expr, column, const, substitute
+from morefit.expr.evaluate import cannot_integrate, places_at
+from morefit.expr.quadrature import POINTS, WORST_ERROR, Adapted, Boxes, Domain, Nodes, adapt, refine
+
+from morefit.rewrite.derive import derivatives
+from morefit.rewrite.simplify import normalise
+
+MAX_PROBES = 4  # places at which the height of a peak is looked at in every call
+MAX_ROWS = 4  # rows of parameters that boxes are made for together, and that earlier boxes were made for
+MAX_REMAKES = 4  # of boxes in one call
+RESOLVED = 1e-8  # highest Legendre coefficients relative to the integral: less needs no better boxes,
+RESOLVED_SINGULAR = 1e-10  # where the coefficients do not fall geometrically, so that the error is no square of them
+GROWTH = 3.0  # of those coefficients, after which boxes are made anew
+COARSE = 1.5  # widths of a peak that a box may have in any case
+COARSER = 1.5  # growth of that, after which boxes are made anew
+DERIVATIVES = 4e-10  # tolerance for derivatives of the integral, relative to their sizes
+MORE_BOXES = {1: 48, 2: 256, 3: 512}  # that they may take
+MORE_POINTS = 5  # in each direction, of boxes that check others
+
+Bind = Callable[[Nodes, Events], Callable[[Array], Array]]  # nodes to a compiled sum over them
+
+
+@dataclass(frozen=True)
+class Integral:
+    """A domain, the integrand that its boxes are made for, and places on it where a peak may hide."""
+
+    domain: Domain
+    subject: tuple[Expr, ...]  # the integrand, the places, and conditions that could not be solved
+    parameters: tuple[Expr, ...]
+
+    @property
+    def integrand(self) -> Expr:
+        return self.subject[0]
+
+    @cached_property
+    def probed(self) -> tuple[tuple[Expr, ...], ...]:
+        """Some places, as expressions of parameters: a coordinate on each axis."""
+        by_axis: list[list[Expr]] = [[] for _ in self.domain.axes]
+        for place, axis in zip(self.subject[1:], self.domain.places, strict=False):
+            by_axis[axis].append(place)
+        middle = [const((axis.low + axis.high) / 2) for axis in self.domain.axes]
+        choices = [list(enumerate(own or [middle[k]])) for k, own in enumerate(by_axis)]
+        ranked = sorted(product(*choices), key=lambda point: sum(rank for rank, _ in point)) if any(by_axis) else ()
+        points = []
+        for point in ranked[:MAX_PROBES]:
+            outer: dict[Expr, Expr] = {}
+            for axis, (_, coordinate) in zip(self.domain.axes, point, strict=True):
+                outer[column(axis.name)] = substitute(coordinate, outer)
+            points.append(tuple(outer.values()))
+        return tuple(points)
+
+    @cached_property
+    def probes(self) -> tuple[Expr, ...]:
+        """At each of those places: the integrand, its second derivative along each axis, and the coordinates."""
+        names = [column(axis.name) for axis in self.domain.axes]
+        (simple,) = normalise(self.integrand)
+        bends = [derivatives(slope, [u])[0] for u, slope in zip(names, derivatives(simple, names), strict=True)]
+        here = [dict(zip(names, point, strict=True)) for point in self.probed]
+        return tuple(
+            expr for at in here for expr in (*(substitute(e, at) for e in (simple, *bends)), *at.values())
+        )
+
+    def values(self, row: Array) -> dict[str, float]:
+        return {leaf.name: float(x) for leaf, x in zip(self.parameters, row, strict=True)}
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a launch says of each row of parameters, besides the integrals."""
+
+    value: Array  # (rows,) of the integrand
+    contrast: Array  # (rows,) relative to it
+    coarseness: Array  # (rows, places) widths of the boxes around them, in units of the width of a peak there
+
+    @classmethod
+    def of(cls, out: Array, integral: Integral, boxes: Boxes) -> Reading:
+        axes = len(integral.domain.axes)
+        rest = out[:, out.shape[1] - 2 - len(integral.probes) :]
+        value, probes = rest[:, 0], rest[:, 2:].reshape(len(out), -1, 1 + 2 * axes)
+        with np.errstate(all="ignore"):
+            contrast = np.abs(rest[:, 1] / value)
+            narrowness = np.sqrt(-probes[:, :, 1 : 1 + axes] / probes[:, :, :1])  # not a number in a valley
+            places = probes[:, :, 1 + axes :].reshape(-1, axes)
+            coarse = boxes.widths_at(places).reshape(narrowness.shape) * narrowness
+        coarse = np.where(np.isfinite(coarse), coarse, 0.0)  # what is no number is no peak
+        return cls(value, contrast, coarse.max(axis=2, initial=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Boxes, the rows of parameters they were made for, and the worst reading there."""
+
+    rows: Array
+    adapted: Adapted
+    contrast: float
+    coarseness: Array  # (places,)
+
+
+@dataclass(eq=False)
+class SharedBoxes:
+    """The boxes that the programs of one likelihood share; ``points`` asks for more in each box than usual."""
+
+    more_points: int = 0
+    made: dict[tuple[object, ...], Made] = field(default_factory=dict)
+
+
+class FollowedIntegral:
+    """Integrals by boxes that are made for the parameters of the first call, and anew when those have moved too far."""
+
+    def __init__(self, integral: Integral, bodies: tuple[Expr, ...], bind: Bind, shared: SharedBoxes) -> None:
+        self.integral, self.bind, self.shared = integral, bind, shared
+        self.key = (integral.domain, integral.subject, bodies)
+        self.bound: tuple[Made, Callable[[Array], Array]] | None = None
+
+    def __call__(self, parameters: Array) -> Array:
+        """Return the integrals at parameters of shape (sets, parameters); nan where they cannot be computed."""
+        if self.key not in self.shared.made:
+            self.remake(parameters[:1], parameters[:0])
+        out = self.launch(parameters)
+        lost = self.unresolved(parameters, out)
+        for _ in range(MAX_REMAKES):
+            if not len(lost):
+                break
+            if not self.remake(parameters[lost[:MAX_ROWS]], self.shared.made[self.key].rows):
+                out[lost[:MAX_ROWS]] = np.nan
+                break
+            out = self.launch(parameters)
+            lost = self.unresolved(parameters, out)
+        return out[:, : -len(self.integral.probes) - 2]
+
+    def launch(self, parameters: Array) -> Array:
+        made = self.shared.made[self.key]
+        if self.bound is None or self.bound[0] is not made:
+            self.bound = (made, self.bind_boxes(made.adapted.boxes))
+        return self.bound[1](parameters)[:, :-1]
+
+    def unresolved(self, parameters: Array, out: Array) -> NDArray[np.int64]:
+        """Return the rows at which boxes resolve the integrand less well than where they were made, the worst first."""
+        made = self.shared.made[self.key]
+        reading = Reading.of(out, self.integral, made.adapted.boxes)
+        singular = any(axis.singular for axis in self.integral.domain.axes)
+        least = RESOLVED_SINGULAR if singular else RESOLVED
+        with np.errstate(all="ignore"):
+            coarser = reading.coarseness / (COARSER * np.maximum(made.coarseness, COARSE))
+            worse = np.maximum(
+                reading.contrast / (GROWTH * max(made.contrast, least)), coarser.max(axis=1, initial=0.0)
+            )
+        known = np.isfinite(reading.value) & np.isfinite(parameters).all(axis=1)
+        lost = np.flatnonzero(known & (worse > 1))
+        return np.asarray(lost[np.argsort(-worse[lost], kind="stable")], np.int64)
+
+    def remake(self, rows: Array, earlier: Array) -> bool:
+        """Make boxes for rows of parameters and for some earlier ones; return whether that was possible."""
+        adapted = self.adapt(joint := np.concatenate([rows, earlier[:MAX_ROWS]]))
+        if not adapted.error <= WORST_ERROR and len(earlier):
+            adapted = self.adapt(joint := rows)
+        if not adapted.error <= WORST_ERROR:
+            if not len(earlier):
+                raise cannot_integrate(self.integral.values(rows[0]), adapted.error)
+            return False
+        out = self.bind_boxes(adapted.boxes)(joint)[:, :-1]
+        reading = Reading.of(out, self.integral, adapted.boxes)
+        contrast = float(np.nan_to_num(reading.contrast, nan=0.0).max())
+        self.shared.made[self.key] = Made(joint, adapted, contrast, reading.coarseness.max(axis=0))
+        return True
+
+    def bind_boxes(self, boxes: Boxes) -> Callable[[Array], Array]:
+        nodes = boxes.nodes()
+        return self.bind(nodes, Events.all_sets(len(nodes.weights)))
+
+    def adapt(self, rows: Array) -> Adapted:
+        """Find boxes that integrate at all of some rows of parameters: the integrand, then all that is integrated."""
+        domain, subject = self.integral.domain, self.integral.subject
+        last = -len(self.integral.probes) - 2  # of the outputs: the integrand
+
+        def measure(boxes: Boxes, outputs: slice) -> Array:
+            """Integrate over each box at each row, (boxes, rows x outputs)."""
+            nodes = boxes.nodes()
+            each = len(nodes.weights) // len(boxes)
+            starts = np.repeat(np.arange(len(boxes)) * each, len(rows))
+            events = Events(starts, starts + each, False)
+            out = self.bind(nodes, events)(np.tile(rows, (len(boxes), 1)))[:, :-1]
+            return np.asarray(out[:, outputs].reshape(len(boxes), -1))
+
+        places = [p for row in rows for p in places_at(subject[1:], domain, self.integral.values(row))]
+        points = POINTS[len(domain.axes)] + self.shared.more_points
+        found = adapt(domain, lambda boxes: measure(boxes, slice(last, last + 1)), np.array(places), points=points)
+        most = 2 * len(found.boxes) + MORE_BOXES[len(domain.axes)]
+        finer = refine(lambda boxes: measure(boxes, slice(0, last + 1)), found.boxes, DERIVATIVES, most)
+        return Adapted(finer.boxes, found.error, finer.totals)

@@ -1,0 +1,112 @@
+"""What this process may use: cores and memory, by the system, by control groups and by environment variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from math import ceil, inf
+from pathlib import Path
+
+from morefit.errors import BackendError, DataError
+
+GROUPS = Path("/sys/fs/cgroup")
+OWN_GROUPS = Path("/proc/self/cgroup")
+THREADS = "MOREFIT_NUM_THREADS"
+UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+# ------------------------------------------------------------------------------------ cores
+
+
+def available_cores() -> int:
+    """Count the cores this process may use: as many as MOREFIT_NUM_THREADS says, or else those that are allowed.
+
+    Allowed is what the affinity of the process, the quota of its control group and OMP_NUM_THREADS leave.
+    """
+    chosen = os.environ.get(THREADS, "")
+    if chosen:
+        if not (chosen.isascii() and chosen.isdigit() and int(chosen) >= 1):
+            raise BackendError(
+                f"environment variable '{THREADS}': must be a whole number from 1 on, got '{chosen}'"
+            )
+        return int(chosen)
+    known = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(min(known, openmp_threads() or known, core_quota() or known), 1)
+
+
+def openmp_threads() -> int | None:
+    """Return what OMP_NUM_THREADS says, of a list the first number; None if it says nothing that OpenMP understands."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isascii() and first.isdigit() and int(first) >= 1 else None
+
+
+@cache
+def core_quota() -> int | None:
+    """Return how many cores the control groups of this process leave it, None if as many as there are."""
+    quotas = [*new_quotas(), *old_quotas()]
+    return ceil(min(quotas)) if quotas else None
+
+
+def new_quotas() -> Iterator[float]:
+    """Go through the quotas of version 2: "200000 100000" are two cores."""
+    for text in group_texts("", "cpu.max"):
+        quota, _, period = text.partition(" ")
+        if quota.isdigit() and period.isdigit() and int(period):
+            yield int(quota) / int(period)
+
+
+def old_quotas() -> Iterator[float]:
+    """Go through the quotas of version 1, where -1 means none."""
+    pairs = zip(group_texts("cpu", "cpu.cfs_quota_us"), group_texts("cpu", "cpu.cfs_period_us"), strict=False)
+    for quota, period in pairs:
+        if quota.isdigit() and period.isdigit() and int(period):
+            yield int(quota) / int(period)
+
+
+def group_texts(controller: str, name: str) -> Iterator[str]:
+    """Read a file of the control group of this process, and of those above it; none where there are no groups.
+
+    Inside a container the groups may be mounted from its own on, so that the path of the group is not there.
+    """
+    try:
+        lines = [line.split(":", 2) for line in OWN_GROUPS.read_text().splitlines()]
+    except (OSError, UnicodeDecodeError):
+        return
+    for _, names, path in (line for line in lines if len(line) == 3):
+        if controller not in names.split(",") and controller != names:
+            continue
+        group = Path(names) / path.lstrip("/")
+        for place in (group, *group.parents):
+            try:
+                yield (GROUPS / place / name).read_text().strip()
+            except (OSError, UnicodeDecodeError):
+                continue
+
+
+# ------------------------------------------------------------------------------------ memory
+
+
+@cache
+def available_memory() -> float:
+    """Return how many bytes this process can have at most, infinity where nobody knows."""
+    limits = [inf]
+    if hasattr(os, "sysconf") and {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= set(os.sysconf_names):
+        limits.append(float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES"))
+    texts = [*group_texts("", "memory.max"), *group_texts("memory", "memory.limit_in_bytes")]
+    return min(*limits, *(float(text) for text in texts if text.isdigit()), 2.0**62)
+
+
+def check_memory(what: str, needed: float) -> None:
+    """Refuse what needs more bytes than there can be, before any work is done."""
+    most = available_memory()
+    if needed > most:
+        raise DataError(
+            f"{what} need about {in_words(needed)} of memory, this machine has {in_words(most)}; ask for fewer"
+        )
+
+
+def in_words(size: float) -> str:
+    """Return a number of bytes as "64 GB"."""
+    power = min(max(len(f"{size:.0f}") - 1, 0) // 3, len(UNITS) - 1)
+    return f"{size / 1000**power:.3g} {UNITS[power]}"

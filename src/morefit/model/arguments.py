@@ -1,0 +1,138 @@
+"""Arguments of densities: the type of a field declares what may stand there, and every density is checked by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from math import isfinite
+from typing import Annotated, Any, get_args, get_type_hints
+
+from morefit.errors import ModelError
+from morefit.expr import Expr, Op, Operand, Quantity, as_double, evaluate, symbols, to_expr, to_text
+from morefit.model.observable import Observable
+from morefit.model.parameter import Parameter
+
+LINE = 100  # characters of an expression in a message
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The numbers an argument may have: a rule in words and a test."""
+
+    rule: str
+    holds: Callable[[float], bool]
+    many: bool = False  # a list of them, kept as a tuple of expressions
+
+
+ANY = Domain("finite", isfinite)
+POSITIVE = Domain("positive", lambda v: 0 < v < float("inf"))
+NOT_NEGATIVE = Domain("zero or positive", lambda v: 0 <= v < float("inf"))
+SHARE = Domain("between 0 and 1", lambda v: 0 <= v <= 1)
+
+# what a field of a density is declared to be; all but Observable take numbers, parameters and their expressions
+Number = Annotated[Operand, ANY]
+Positive = Annotated[Operand, POSITIVE]
+NonZero = Annotated[Operand, Domain("different from zero", lambda v: v != 0 and isfinite(v))]
+Share = Annotated[Operand, SHARE]
+Numbers = Annotated[tuple[Expr, ...], Domain(ANY.rule, ANY.holds, many=True)]
+
+
+def check_arguments(density: Any) -> None:
+    """Refuse arguments of a density that are not what its fields declare; the error names the argument."""
+    kind: Any = type(density)
+    whose = f"density '{kind.__name__}'"
+    for name, wanted in declared_arguments(kind).items():
+        value = getattr(density, name)
+        if wanted is Observable:
+            if not isinstance(value, Observable):
+                raise ModelError(
+                    f"{whose}: argument '{name}' must be an observable, got {described(value)}; {order(kind)}"
+                )
+        elif not wanted.many:
+            check_operand(f"{whose}: argument '{name}'", value, wanted, order(kind))
+        else:
+            each = [
+                check_operand(f"{whose}: argument '{name}[{k}]'", one, wanted, order(kind))
+                for k, one in enumerate(listed(f"{whose}: argument '{name}'", value))
+            ]
+            object.__setattr__(density, name, tuple(each))
+
+
+@lru_cache(maxsize=256)
+def declared_arguments(kind: type) -> dict[str, Any]:
+    """Return ``Observable`` or the domain of each field whose type says so; a type out of reach says nothing."""
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except NameError:
+        return {}
+    wanted = {}
+    for field in fields(kind):
+        hint = hints[field.name]
+        domains = [a for a in get_args(hint)[1:] if isinstance(a, Domain)]
+        if hint is Observable or domains:
+            wanted[field.name] = domains[0] if domains else Observable
+        elif hint is Parameter:
+            wanted[field.name] = ANY
+    return wanted
+
+
+def check_operand(what: str, value: Any, domain: Domain, advice: str = "") -> Expr:
+    """Return a number, a parameter or an expression of parameters, if it lies in a domain at the start values."""
+    advice = f"; {advice}" * bool(advice)
+    if isinstance(value, Observable) or not (isinstance(value, Quantity) or as_double(value) is not None):
+        raise ModelError(
+            f"{what} must be a number, a parameter or an expression of parameters, got {described(value)}{advice}"
+        )
+    number = as_double(value)
+    if number is not None and not domain.holds(number):
+        raise ModelError(f"{what} must be {domain.rule}, got {number:g}")
+    expr = to_expr(value)
+    if given := symbols(Op.COLUMN, expr):
+        raise ModelError(
+            f"{what} must not depend on observables, got '{to_text(expr, LINE)}' with {listing(given)};"
+            " densities that are conditional on an observable are not supported"
+        )
+    check_start(what, expr, domain)
+    return expr
+
+
+def check_start(what: str, expr: Expr, domain: Domain) -> None:
+    """Refuse an expression whose value at the start values of its parameters lies outside a domain."""
+    parameters = [s for s in symbols(Op.SCALAR, expr) if isinstance(s, Parameter)]
+    if not parameters or len(parameters) < len(symbols(Op.SCALAR, expr)):
+        return
+    value = float(evaluate(expr, {p.name: p.start for p in parameters}))
+    if not domain.holds(value):
+        where = "its start" if expr.op is Op.SCALAR else f"the start of {listing(parameters)}"
+        raise ModelError(
+            f"{what} must be {domain.rule}, got '{to_text(expr, LINE)}', which is {value:g} at {where};"
+            " choose another start"
+        )
+
+
+def listed(what: str, values: Any) -> tuple[Any, ...]:
+    """Return a list as a tuple; one thing alone is a list of one."""
+    if isinstance(values, Quantity) or as_double(values) is not None:
+        return (values,)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ModelError(f"{what} must be a list, got {described(values)}")
+    return tuple(values)
+
+
+def described(value: Any) -> str:
+    """Name a thing in a message."""
+    if isinstance(value, (Observable, Parameter)):
+        return f"{type(value).__name__.lower()} '{value.name}'"
+    if isinstance(value, Expr):
+        return f"expression '{to_text(value, LINE)}'"
+    text = repr(value)
+    return text if len(text) <= LINE else f"a {type(value).__name__}"
+
+
+def order(kind: type) -> str:
+    return f"the order is {kind.__name__}({', '.join(field.name for field in fields(kind))})"
+
+
+def listing(some: Iterable[Any]) -> str:
+    return ", ".join(f"'{one.name}'" for one in some)

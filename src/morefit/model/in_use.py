@@ -1,0 +1,46 @@
+"""Lists, mappings and arrays of a model in use, which refuse changes."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from morefit.errors import ModelError
+from morefit.frozen import frozen_copy
+
+
+def refuse(self: Any, *_: Any, **__: Any) -> NoReturn:
+    raise ModelError("model: its lists cannot be changed once it has been used; make a new one")
+
+
+class FrozenList(list[Any]):
+    """A list of a model in use, which refuses changes."""
+
+    append = extend = insert = remove = pop = clear = sort = reverse = refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenList, (list(self),)
+
+
+class FrozenDict(dict[Any, Any]):
+    """A mapping of a model in use, which refuses changes."""
+
+    update = setdefault = pop = popitem = clear = refuse
+    __setitem__ = __delitem__ = __ior__ = refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
+
+
+def frozen_content(value: Any) -> Any:
+    """Return a copy of lists, mappings, sets and arrays that refuses changes; anything else as it is."""
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        parts = [frozen_content(one) for one in value]
+        return FrozenList(parts) if isinstance(value, list) else tuple(parts)
+    if isinstance(value, dict):
+        return FrozenDict({key: frozen_content(one) for key, one in value.items()})
+    if isinstance(value, np.ndarray):
+        return frozen_copy(value)
+    return frozenset(value) if isinstance(value, set) else value

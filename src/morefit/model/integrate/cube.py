@@ -1,0 +1,236 @@
+"""Map a density onto the unit cube: panels run between its kinks, which are expressions, so that they move along.
+
+Between two edges a(parameters) and b(parameters) an observable is a + (b - a) u with u in [0, 1]; the integral is the sum
+over panels of (b - a) times the integral over u. Derivatives of the edges come in by the chain rule. In two and three
+dimensions the edges of an inner observable depend on the outer ones, and their own kinks are edges there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, permutations
+
+import numpy as np
+
+from morefit.expr import Expr, Op, add_all, apply, column, const, evaluate, integral_of, leaves, substitute, where
+from morefit.expr.quadrature import Axis, Domain
+from morefit.model.integrate.edges import HUGE, find_breaks, find_centres, same_value
+from morefit.model.observable import Observable
+from morefit.model.parameter import Parameter
+
+SAMPLES = 24  # values of parameters at which edges are compared
+MAX_SORTED = 6  # moving edges that are sorted wherever they are; more are taken in the order they have at the start
+MAX_CENTRES = 12
+MAX_PLACES = 48
+Point = Mapping[str, float]
+
+
+def integral_over_box(
+    density: Expr, observables: Sequence[Observable], parameters: Sequence[Parameter]
+) -> Expr:
+    """Return the numerical integral of a density over a box, the order of the observables such that kinks can be solved."""
+    by_name = {o.name: o.expr for o in observables}  # a range may be another than the density knows
+    density = substitute(density, {leaf: by_name[leaf.name] for leaf in leaves(Op.COLUMN, density)})
+    points = sample_points(observables, parameters)
+    best: Cube | None = None
+    for order in permutations(observables):
+        cube = Cube(density, points)
+        for k, x in reversed(list(enumerate(order))):
+            cube.integrate(x, f"u {k}")
+        if best is None or len(cube.unsolved) < len(best.unsolved):
+            best = cube
+        if not cube.unsolved:
+            break
+    assert best is not None
+    return best.integral()
+
+
+def plain_integral(density: Expr, observables: Sequence[Observable], cuts: Mapping[str, Sequence[float]]) -> Expr:
+    """Return the integral of a density without parameters whose boxes lie in its observables, as they are.
+
+    ``cuts`` are further points on the axes that no box reaches over.
+    """
+    by_name = {o.name: o.expr for o in observables}
+    density = substitute(density, {leaf: by_name[leaf.name] for leaf in leaves(Op.COLUMN, density)})
+    points = sample_points(observables, ())
+    axes, places = [], []
+    for k, x in enumerate(observables):
+        edges = Edges(x, density, set(), points)
+        inner = {e for e in (*edges.fixed, *cuts.get(x.name, ())) if x.low < e < x.high}
+        axes.append(Axis(x.name, (x.low, *sorted(inner), x.high)))
+        places += [(k, c) for c in edges.centres if not leaves(Op.COLUMN, c)]
+    domain = Domain(tuple(axes), tuple(k for k, _ in places))
+    return integral_of(density, domain, *(place for _, place in places))
+
+
+def sample_points(observables: Sequence[Observable], parameters: Sequence[Parameter]) -> list[Point]:
+    """Return values of parameters and observables: the start, then points between the limits."""
+    rng = np.random.default_rng(0)
+    points: list[Point] = []
+    for k in range(SAMPLES):
+        point = {o.name: float(rng.uniform(o.low, o.high)) for o in observables}
+        for p in parameters:
+            reach = 0.5 * max(abs(p.start), 1.0)
+            low = p.low if np.isfinite(p.low) else min(p.start, p.high) - reach
+            high = p.high if np.isfinite(p.high) else max(p.start, p.low) + reach
+            point[p.name] = p.start if k < SAMPLES // 4 else float(rng.uniform(low, high))
+        points.append(point)
+    return points
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A piece of an axis; u = 0 is at its start, where the density may be singular."""
+
+    start: Expr
+    end: Expr
+    width: Expr  # positive
+
+    @classmethod
+    def between(cls, low: Expr, high: Expr, singular_low: bool, singular_high: bool) -> list[Panel]:
+        """Cover a piece of an axis by a panel, or by one from each end if both are singular."""
+        if not singular_high:
+            return [cls(low, high, high - low)]
+        if not singular_low:
+            return [cls(high, low, high - low)]
+        middle = (low + high) / 2
+        return [cls(low, middle, middle - low), cls(high, middle, high - middle)]
+
+    def at(self, u: Expr) -> Expr:
+        return self.start + (self.end - self.start) * u
+
+    def place_of(self, x: Expr) -> Expr:
+        return (x - self.start) / (self.end - self.start)
+
+
+@dataclass
+class Cube:
+    """A density of which some observables have been mapped onto the unit interval, the innermost first."""
+
+    body: Expr
+    points: list[Point]
+    axes: list[Axis] = field(default_factory=list)
+    places: list[tuple[int, Expr]] = field(default_factory=list)  # number of the axis from the innermost, place
+    unsolved: list[Expr] = field(default_factory=list)
+
+    def integrate(self, x: Observable, name: str) -> None:
+        """Map the next observable."""
+        edges = Edges(x, self.body, {column(axis.name) for axis in self.axes}, self.points)
+        panels = edges.panels()
+        on_panels = [{x.expr: panel.at(column(name))} for panel in panels]
+        own = [(len(self.axes), panel.place_of(c)) for c in edges.centres for panel in panels]
+        inner = [(k, substitute(place, at)) for k, place in self.places for at in on_panels]
+        self.places = [*inner[:MAX_PLACES], *own[:MAX_PLACES]]
+        self.unsolved = [substitute(z, at) for z in (*self.unsolved, *edges.unsolved) for at in on_panels]
+        parts = [panel.width * substitute(self.body, at) for panel, at in zip(panels, on_panels, strict=True)]
+        self.body = add_all(*parts) if len(parts) > 1 else parts[0]
+        self.axes.append(Axis(name, edges.inside_unit(len(panels)), edges.any_singular))
+
+    def integral(self) -> Expr:
+        outermost = len(self.axes) - 1
+        domain = Domain(tuple(reversed(self.axes)), tuple(outermost - k for k, _ in self.places))
+        return integral_of(self.body, domain, *(place for _, place in self.places), *self.unsolved)
+
+
+class Edges:
+    """The edges of an observable's panels: fixed numbers, and expressions that move with parameters or outer observables."""
+
+    def __init__(self, x: Observable, body: Expr, inner: set[Expr], points: list[Point]) -> None:
+        self.x, self.points = x, points
+        breaks = find_breaks(body, x.expr, x.low, x.high, inner)
+        # what no parameter moves needs no derivatives: boxes are cut closely enough there
+        self.unsolved = [z for z in breaks.unsolved if leaves(Op.SCALAR, z)]
+        centres = [*find_centres(body, x.expr, inner), *numbers_in(body)]
+        self.centres = [c for c in self.distinct(centres) if self.is_inside(c)][:MAX_CENTRES]
+        singular = [e for e in self.distinct(breaks.singular) if self.is_inside(e)]
+        edges = self.distinct([*breaks.kinks, *singular])
+        self.singular = {e for e in edges if any(same_value(e, s, points) for s in singular)}
+        self.moving = [e for e in edges if not self.is_fixed(e) and self.is_somewhere(e)]
+        numbers = {float(evaluate(e, {})): e in self.singular for e in edges if self.is_fixed(e)}
+        self.fixed = {e: s for e, s in sorted(numbers.items()) if x.low < e < x.high}
+        self.at_low, self.at_high = numbers.get(x.low, False), numbers.get(x.high, False)
+
+    @property
+    def any_singular(self) -> bool:
+        return self.at_low or self.at_high or any(self.fixed.values()) or self.moving_singular
+
+    @property
+    def moving_singular(self) -> bool:
+        return any(e in self.singular for e in self.moving)
+
+    def distinct(self, exprs: Sequence[Expr]) -> list[Expr]:
+        """Drop expressions that agree with an earlier one wherever they are tried."""
+        found: list[Expr] = []
+        for e in exprs:
+            if not any(same_value(e, known, self.points) for known in found):
+                found.append(e)
+        return found
+
+    def is_fixed(self, edge: Expr) -> bool:
+        return not leaves(Op.SCALAR, edge) and not leaves(Op.COLUMN, edge)
+
+    def is_inside(self, edge: Expr) -> bool:
+        """Return whether an edge lies in the range at the start values of the parameters."""
+        near = 1e-9 * (self.x.high - self.x.low)
+        start = self.points[: len(self.points) // 4]
+        return any(self.x.low - near <= float(evaluate(edge, p)) <= self.x.high + near for p in start)
+
+    def is_somewhere(self, edge: Expr) -> bool:
+        return any(np.isfinite(float(evaluate(edge, p))) for p in self.points)
+
+    def inside_unit(self, panels: int) -> tuple[float, ...]:
+        """Return the edges of the unit interval, fixed ones between them where there is but one panel."""
+        if panels > 1 or self.any_singular:
+            return (0.0, 1.0)
+        return tuple((e - self.x.low) / (self.x.high - self.x.low) for e in (self.x.low, *self.fixed, self.x.high))
+
+    def panels(self) -> list[Panel]:
+        """Return panels that cover the range; the moving edges are clipped to each piece between fixed ones."""
+        if not self.moving and not self.any_singular:
+            low, high = const(self.x.low), const(self.x.high)
+            return Panel.between(low, high, False, False)
+        moving = self.sorted_moving()
+        fixed = {self.x.low: self.at_low, **self.fixed, self.x.high: self.at_high}
+        panels = []
+        for (low, singular_low), (high, singular_high) in pairwise(fixed.items()):
+            inside = [(clip(e, low, high), self.moving_singular) for e in moving]
+            ends = [(const(low), singular_low), *inside, (const(high), singular_high)]
+            for (a, at_a), (b, at_b) in pairwise(ends):
+                panels += Panel.between(a, b, at_a, at_b)
+        return panels
+
+    def sorted_moving(self) -> list[Expr]:
+        """Return the moving edges in ascending order: sorted by the formula, or as they are at the start."""
+        start = self.points[0]
+        edges = sorted(self.moving, key=lambda e: np.nan_to_num(float(evaluate(e, start)), nan=self.x.low))
+        if not 1 < len(edges) <= MAX_SORTED or self.always_ordered(edges):
+            return edges
+        known = [where(e <= HUGE, e, const(self.x.low)) for e in edges]  # where it is a number
+        for i in range(1, len(known)):
+            for j in range(i, 0, -1):
+                below, above = known[j - 1], known[j]
+                known[j - 1], known[j] = apply(Op.MIN, below, above), apply(Op.MAX, below, above)
+        return known
+
+    def always_ordered(self, edges: list[Expr]) -> bool:
+        """Return whether two edges are the two solutions of one square."""
+        return len(edges) == 2 and edges[0].op is Op.ADD and edges[1].op is Op.ADD and is_pair(*edges)
+
+
+def is_pair(lower: Expr, upper: Expr) -> bool:
+    """Return whether two expressions are a - b and a + b with a root b."""
+    common = set(lower.args) & set(upper.args)
+    rest = [a for a in upper.args if a not in common]
+    return len(common) == 1 and len(rest) == 1 and rest[0].op is Op.SQRT
+
+
+def clip(edge: Expr, low: float, high: float) -> Expr:
+    """Keep an edge inside a piece of an axis; what is not a number is at its low end."""
+    return where(low < edge, where(edge < high, edge, const(high)), const(low))
+
+
+def numbers_in(density: Expr) -> list[Expr]:
+    """Return parameters and written numbers of a formula, next to which a peak may lie, whatever the formula does with them."""
+    written = {abs(c.number) for c in leaves(Op.CONST, density)}
+    return [*leaves(Op.SCALAR, density), *(const(s * w) for w in sorted(written) for s in (1, -1))]

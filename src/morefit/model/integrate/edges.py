@@ -1,0 +1,313 @@
+"""Where a density is not smooth along an observable, as expressions: conditions solved for the observable."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from morefit.expr import COMPARISONS, ONE, ZERO, Expr, Op, add_all, apply, const, evaluate, leaves, make, toposort, where
+from morefit.expr.quadrature import Array
+
+MAX_STEPS = 40  # of floor that are solved for, each an edge
+HUGE = 1e300  # compares with a number to tell whether it is one
+SCAN = 4097  # points at which the sign of a condition without parameters is looked at
+
+
+@dataclass(frozen=True)
+class Breaks:
+    """Points along an observable: kinks and steps, ends of roots and powers, and conditions that cannot be solved."""
+
+    kinks: tuple[Expr, ...]
+    singular: tuple[Expr, ...]
+    unsolved: tuple[Expr, ...]
+
+
+def find_breaks(density: Expr, x: Expr, low: float, high: float, inner: Set[Expr]) -> Breaks:
+    """Find where a density may not be smooth in a column.
+
+    What depends on ``inner`` columns does not count: panels along those run between its kinks already.
+    """
+    kinks: dict[Expr, None] = {}
+    singular: dict[Expr, None] = {}
+    unsolved: dict[Expr, None] = {}
+    within = nodes_with(density, {x}) - nodes_with(density, inner)
+    for node in toposort(density, enter_integrals=False):
+        if node not in within:
+            continue
+        for zero in zeros_of_kinks(node):
+            solutions = solve(zero, x)
+            if solutions is None:
+                solutions = scan(zero, x, low, high)
+            if solutions is None:
+                unsolved[zero] = None
+            kinks |= dict.fromkeys(solutions or ())
+        if node.op is Op.FLOOR:
+            steps = steps_of_floor(node.args[0], x, low, high)
+            if steps is None:
+                unsolved[node] = None
+            kinks |= dict.fromkeys(steps or ())
+        base = base_of_root(node)
+        if base is not None and base in within:
+            singular |= dict.fromkeys(solve(base, x) or ())
+    return Breaks(tuple(kinks), tuple(singular), tuple(unsolved))
+
+
+def nodes_with(root: Expr, columns: Set[Expr]) -> set[Expr]:
+    """Return the nodes whose value depends on one of some columns."""
+    within = set(columns)
+    for node in toposort(root, enter_integrals=False):
+        if node.op is not Op.INTEGRAL and any(a in within for a in node.args):
+            within.add(node)
+    return within
+
+
+def zeros_of_kinks(node: Expr) -> list[Expr]:
+    """Return expressions at whose zeros an operation has a kink or a step."""
+    if node.op in (Op.LESS, Op.LESS_EQUAL):
+        if any(a.op is Op.CONST and a.number == HUGE for a in node.args):
+            return []
+        return [node.args[0] - node.args[1]]
+    if node.op in (Op.MIN, Op.MAX) and not is_condition(node):
+        return [node.args[0] - node.args[1]]
+    if node.op is Op.ABS:
+        return [node.args[0]]
+    if node.op is Op.WHERE and not is_condition(node.args[0]):
+        return [node.args[0]]
+    return []
+
+
+def is_condition(node: Expr) -> bool:
+    """Return whether a node is made of comparisons, whose own zeros are found."""
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if one.op in (Op.MUL, Op.MIN, Op.MAX, Op.ADD):
+            stack += one.args
+        elif one.op not in COMPARISONS and one.op is not Op.CONST:
+            return False
+    return True
+
+
+def base_of_root(node: Expr) -> Expr | None:
+    """Return what a root, logarithm or power is taken of, if its derivatives are infinite where that is zero."""
+    if node.op in (Op.SQRT, Op.LOG):
+        return node.args[0]
+    if node.op is Op.LOG1P:
+        return ONE + node.args[0]
+    if node.op in (Op.ASIN, Op.ACOS):
+        return ONE - node.args[0] ** 2
+    if node.op is Op.POW:
+        exponent = node.args[1]
+        whole = exponent.op is Op.CONST and exponent.number >= 0 and exponent.number == int(exponent.number)
+        return None if whole else node.args[0]
+    return None
+
+
+def steps_of_floor(inside: Expr, x: Expr, low: float, high: float) -> list[Expr] | None:
+    """Return where the floor of an expression without parameters steps, if that is not too often."""
+    if not depends_on_only(inside, x):
+        return None
+    values = sample(inside, x, np.linspace(low, high, SCAN))
+    if not np.all(np.isfinite(values)) or np.ptp(values) > MAX_STEPS:
+        return None
+    steps: list[Expr] = []
+    for k in range(math.floor(values.min()), math.ceil(values.max()) + 1):
+        found = solve(inside - k, x) or scan(inside - k, x, low, high)
+        if found is None:
+            return None
+        steps += found
+    return steps
+
+
+def depends_on_only(expr: Expr, x: Expr) -> bool:
+    """Return whether a leaf is the only one that an expression depends on."""
+    return not leaves(Op.SCALAR, expr) and all(leaf is x for leaf in leaves(Op.COLUMN, expr))
+
+
+def sample(expr: Expr, x: Expr, points: Array) -> Array:
+    return np.array(np.broadcast_to(evaluate(expr, {x.name: points}), points.shape), np.float64)
+
+
+def scan(zero: Expr, x: Expr, low: float, high: float) -> list[Expr] | None:
+    """Find the changes of sign of an expression without parameters, to the last bit."""
+    if not depends_on_only(zero, x):
+        return None
+    points = np.linspace(low, high, SCAN)
+    signs = np.sign(sample(zero, x, points))
+    found = points[signs == 0].tolist()
+    for k in np.flatnonzero(signs[:-1] * signs[1:] < 0):
+        left, right = points[k], points[k + 1]
+        while left < (middle := (left + right) / 2) < right:
+            same = np.sign(evaluate(zero, {x.name: middle})) == signs[k]
+            left, right = (middle, right) if same else (left, middle)
+        found.append(right)
+    return [const(point) for point in found]
+
+
+# --------------------------------------------------------------------------------------- solving
+
+
+def solve(zero: Expr, x: Expr) -> list[Expr] | None:
+    """Solve ``zero == 0`` for a leaf; None if that cannot be done.
+
+    A solution may be not a number where there is none, and need not be one: some are lost to squares.
+    """
+    solutions: dict[Expr, None] = {}
+    open_equations = [(zero, ZERO)]
+    while open_equations:
+        left, right = open_equations.pop()
+        within = nodes_with(left, {x})
+        if left not in within:
+            continue
+        coefficients = polynomial(left, x)
+        if coefficients is not None:
+            solutions |= dict.fromkeys(roots(coefficients[0] - right, coefficients[1:]))
+            continue
+        simpler = invert(left, right, within)
+        if simpler is None:
+            return None
+        open_equations += simpler
+    return list(solutions)
+
+
+def polynomial(root: Expr, x: Expr) -> list[Expr] | None:
+    """Return the coefficients of an expression as a polynomial in a leaf, of degree 2 at most, or None."""
+    within = nodes_with(root, {x})
+    done: dict[Expr, list[Expr] | None] = {}
+    for node in toposort(root, enter_integrals=False):
+        if node is x:
+            done[node] = [ZERO, ONE]
+        elif node not in within:
+            done[node] = [node]
+        else:
+            done[node] = combine(node, [done[a] for a in node.args])
+    return done[root]
+
+
+def combine(node: Expr, parts: Sequence[list[Expr] | None]) -> list[Expr] | None:
+    """Return the coefficients of a sum, a product or a whole power of polynomials."""
+    known = [part for part in parts if part is not None]
+    if node.op is Op.POW and node.args[1].op is Op.CONST and node.args[1].number in (1.0, 2.0) and parts[0]:
+        known = [parts[0]] * int(node.args[1].number)
+    elif len(known) < len(parts) or node.op not in (Op.ADD, Op.MUL):
+        return None
+    if node.op is Op.ADD:
+        degree = max(len(part) for part in known)
+        return [add_all(*(part[k] for part in known if k < len(part))) for k in range(degree)]
+    total = [ONE]
+    for part in known:
+        longer: list[list[Expr]] = [[] for _ in range(len(total) + len(part) - 1)]
+        for i, a in enumerate(total):
+            for j, b in enumerate(part):
+                if a is not ZERO and b is not ZERO:
+                    longer[i + j].append(b if a is ONE else a if b is ONE else a * b)
+        total = [add_all(*terms) if len(terms) > 1 else terms[0] if terms else ZERO for terms in longer]
+        if len(total) > 3:
+            return None
+    return total
+
+
+def roots(constant: Expr, rest: Sequence[Expr]) -> list[Expr]:
+    """Return the zeros of a polynomial of degree 1 or 2, the smaller first."""
+    if len(rest) == 1:
+        return [-constant / rest[0]]
+    slope, bend = rest
+    middle = -slope / (2 * bend)
+    half = apply(Op.SQRT, middle**2 - constant / bend)
+    return [middle - half, middle + half]
+
+
+Equation = tuple[Expr, Expr]
+
+
+def invert(left: Expr, right: Expr, within: set[Expr]) -> list[Equation] | None:
+    """Return simpler equations that ``left == right`` leads to; ``within`` are the nodes with the unknown."""
+    inner = [a for a in left.args if a in within]
+    outer = [a for a in left.args if a not in within]
+    if left.op is Op.ADD and len(inner) == 1:
+        return [(inner[0], right - add_all(*outer))]
+    if left.op is Op.MUL and len(inner) == 1:
+        return [(inner[0], right / make(Op.MUL, tuple(outer)) if right is not ZERO else ZERO)]
+    if left.op is Op.MUL and right is ZERO:
+        return [(factor, ZERO) for factor in inner]
+    if left.op is Op.POW:
+        return invert_power(left.args[0], left.args[1], right, within)
+    if left.op in (Op.MIN, Op.MAX):
+        return [(a, right) for a in inner]
+    if left.op is Op.WHERE:
+        return [(a, right) for a in left.args[1:]]
+    if left.op in INVERSES and len(inner) == 1:
+        return [(inner[0], value) for value in INVERSES[left.op](right)]
+    return None
+
+
+def invert_power(base: Expr, exponent: Expr, right: Expr, within: set[Expr]) -> list[Equation] | None:
+    if base not in within:
+        return [(exponent, apply(Op.LOG, right) / apply(Op.LOG, base))]
+    if exponent in within:
+        return None
+    if right is ZERO:
+        return [(base, ZERO)]
+    root = right ** (1 / exponent)
+    if exponent.op is Op.CONST and exponent.number == int(exponent.number):
+        if exponent.number % 2 == 0:
+            return [(base, root), (base, -root)]
+        size = apply(Op.ABS, right) ** (1 / exponent)
+        return [(base, where(right < 0, -size, size))]
+    return [(base, root)]
+
+
+def inverse_sinh(y: Expr) -> Expr:
+    size = apply(Op.ABS, y)
+    positive = apply(Op.LOG, size + apply(Op.SQRT, size**2 + 1))
+    return where(y < 0, -positive, positive)
+
+
+INVERSES: dict[Op, Callable[[Expr], Iterable[Expr]]] = {
+    Op.EXP: lambda y: [apply(Op.LOG, y)],
+    Op.EXP2: lambda y: [apply(Op.LOG, y) / math.log(2)],
+    Op.EXPM1: lambda y: [apply(Op.LOG1P, y)],
+    Op.LOG: lambda y: [apply(Op.EXP, y)],
+    Op.LOG1P: lambda y: [apply(Op.EXPM1, y)],
+    Op.SQRT: lambda y: [y**2],
+    Op.ABS: lambda y: [y] if y is ZERO else [y, -y],
+    Op.ASIN: lambda y: [apply(Op.SIN, y)],
+    Op.ACOS: lambda y: [apply(Op.COS, y)],
+    Op.ATAN: lambda y: [apply(Op.TAN, y)],
+    Op.SINH: lambda y: [inverse_sinh(y)],
+    Op.COSH: lambda y: [s * apply(Op.LOG, y + apply(Op.SQRT, y**2 - 1)) for s in (1, -1)],
+    Op.TANH: lambda y: [0.5 * apply(Op.LOG, (1 + y) / (1 - y))],
+    Op.ERF: lambda y: [apply(Op.NDTRI, (1 + y) / 2) / math.sqrt(2)],
+    Op.ERFC: lambda y: [apply(Op.NDTRI, 1 - y / 2) / math.sqrt(2)],
+    Op.NDTRI: lambda y: [0.5 * (1 + apply(Op.ERF, y / math.sqrt(2)))],
+}
+
+
+# ---------------------------------------------------------------------------------------- peaks
+
+
+def find_centres(density: Expr, x: Expr, inner: Set[Expr]) -> list[Expr]:
+    """Return points along a column next to which a narrow peak may lie: where sums in a formula are zero or turn."""
+    centres: dict[Expr, None] = {}
+    within = nodes_with(density, {x}) - nodes_with(density, inner)
+    for node in toposort(density, enter_integrals=False):
+        if node.op is not Op.ADD or node not in within:
+            continue
+        coefficients = polynomial(node, x)
+        if coefficients is not None and len(coefficients) == 3:
+            centres[-coefficients[1] / (2 * coefficients[2])] = None
+        centres |= dict.fromkeys(solve(node, x) or ())
+    return list(centres)
+
+
+def same_value(a: Expr, b: Expr, points: Sequence[dict[str, float]]) -> bool:
+    """Return whether two expressions agree wherever they are tried."""
+    return all(close(float(evaluate(a, p)), float(evaluate(b, p))) for p in points)
+
+
+def close(a: float, b: float) -> bool:
+    return (math.isnan(a) and math.isnan(b)) or abs(a - b) <= 1e-9 * max(abs(a), abs(b))
+

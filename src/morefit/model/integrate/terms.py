@@ -1,0 +1,133 @@
+"""Sums of (parameters) x (event): every event factor is integrated once and for all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from morefit.expr import ZERO, Expr, Op, add_all, const, domain_of, evaluate, leaves, multiply_all, where
+from morefit.expr.evaluate import adapted_to
+from morefit.model.integrate.cube import integral_over_box
+from morefit.model.observable import Observable
+
+TOLERANCE = 1e-14  # of an integral that is done once and for all
+WORST = 1e-12  # that it may be off
+MAX_TERMS = 400
+Ranges = tuple[Observable, ...]
+Term = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # factors that depend on parameters, on the event
+
+
+def by_terms(density: Expr, observables: Ranges) -> Expr | None:
+    """Return the integral of a density as a sum of parameter factors times numbers, if it can be had so."""
+    terms = separate(density)
+    return None if terms is None else term_by_term(terms, observables)
+
+
+def separate(density: Expr) -> list[Term] | None:
+    """Write a density as a sum of products of a parameter factor and an event factor, if it is one."""
+    done: list[Term] = []
+    stack: list[tuple[Expr, ...]] = [(density,)]
+    while stack:
+        factors = stack.pop()
+        mixed = [f for f in factors if leaves(Op.COLUMN, f) and leaves(Op.SCALAR, f)]
+        if not mixed:
+            event = tuple(f for f in factors if leaves(Op.COLUMN, f))
+            done.append((tuple(f for f in factors if not leaves(Op.COLUMN, f)), event))
+        elif mixed[0].op is Op.MUL:
+            stack.append((*mixed[0].args, *without(factors, mixed[0])))
+        elif mixed[0].op is Op.ADD:
+            stack += [(term, *without(factors, mixed[0])) for term in mixed[0].args]
+        elif mixed[0].op is Op.WHERE and not leaves(Op.SCALAR, mixed[0].args[0]):
+            branches = choices(*mixed[0].args)
+            if branches is None:
+                return None
+            stack += [(*branch, *without(factors, mixed[0])) for branch in branches]
+        else:
+            return None
+        if len(done) + len(stack) > MAX_TERMS:
+            return None
+    return done
+
+
+def choices(condition: Expr, yes: Expr, no: Expr) -> list[tuple[Expr, ...]] | None:
+    """Write a choice by an event-only condition as a sum of products, if both branches are such sums.
+
+    An event factor stays inside its branch, as it need not be a number outside of it.
+    """
+    products: list[tuple[Expr, ...]] = []
+    for branch, pick in ((yes, lambda e: where(condition, e, ZERO)), (no, lambda e: where(condition, ZERO, e))):
+        terms = [] if branch is ZERO else separate(branch)
+        if terms is None:
+            return None
+        products += [(*weight, pick(multiply_all(*event))) for weight, event in terms]
+    return products
+
+
+def without(factors: tuple[Expr, ...], one: Expr) -> tuple[Expr, ...]:
+    """Drop one occurrence of a factor."""
+    k = next(k for k, factor in enumerate(factors) if factor is one)
+    return factors[:k] + factors[k + 1 :]
+
+
+def term_by_term(terms: list[Term], observables: Ranges) -> Expr | None:
+    """Integrate every event factor once; what cancels to nothing is dropped."""
+    numbers = []
+    for _, event in terms:
+        integrated = integrate_factors(event, observables)
+        if integrated is None:
+            return None
+        numbers.append(integrated)
+    parts = []
+    for (weight, _), (number, size) in zip(terms, numbers, strict=True):
+        if abs(number) > 4e-15 * size:
+            parts.append(multiply_all(const(number), *weight))
+    return add_all(*parts) if len(parts) > 1 else (parts[0] if parts else None)
+
+
+def integrate_factors(factors: tuple[Expr, ...], observables: Ranges) -> tuple[float, float] | None:
+    """Integrate a product over a box, factors in different observables apart; also the integral of its size."""
+    groups: list[tuple[set[str], list[Expr]]] = []
+    for factor in open_products(factors):
+        names = {leaf.name for leaf in leaves(Op.COLUMN, factor)}
+        joined = [g for g in groups if g[0] & names]
+        groups = [g for g in groups if not g[0] & names]
+        groups.append((names.union(*(g[0] for g in joined)), [factor, *(f for g in joined for f in g[1])]))
+    number = size = 1.0
+    for names, parts in groups:
+        box = tuple(o for o in observables if o.name in names)
+        found = (
+            integrate_box(multiply_all(*parts), box)
+            if names
+            else (float(evaluate(multiply_all(*parts), {})),) * 2
+        )
+        if found is None:
+            return None
+        number, size = number * found[0], size * abs(found[1])
+    free = set().union(*(g[0] for g in groups))
+    for o in observables:
+        if o.name not in free:
+            number, size = number * (o.high - o.low), size * (o.high - o.low)
+    return number, size
+
+
+def open_products(factors: tuple[Expr, ...]) -> list[Expr]:
+    """Replace products, and products inside them, by their factors."""
+    opened: list[Expr] = []
+    stack = list(reversed(factors))
+    while stack:
+        factor = stack.pop()
+        if factor.op is Op.MUL:
+            stack += reversed(factor.args)
+        else:
+            opened.append(factor)
+    return opened
+
+
+def integrate_box(expr: Expr, box: Ranges) -> tuple[float, float] | None:
+    """Integrate an event-only expression and its size to full precision, or give up."""
+    integral = integral_over_box(expr, box, ())
+    adapted = adapted_to(integral.args[1:], domain_of(integral), (), TOLERANCE)
+    if not adapted.error <= WORST:
+        return None
+    nodes = adapted.boxes.nodes()
+    terms = nodes.weights * evaluate(integral.args[0], nodes.columns)
+    return float(np.sum(terms)), float(np.sum(np.abs(terms)))
