@@ -32,6 +32,7 @@ WRITTEN_ERRORS = (
 )
 DENSE_SUM = 3e-7  # of the logarithm of an integral, by a dense sum in doubles that may end at a pole
 DENSE_SLOPE = 1e-4  # of slopes from such sums, in units of what a parameter must move to matter
+DENSE_CURVATURE = 1e-2  # of second derivatives from such sums, in the same units
 QUASI_RANDOM = (
     1e-3  # of the logarithm of an integral over 2**17 quasi-random points, some with an edge between them
 )

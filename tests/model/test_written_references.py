@@ -9,9 +9,10 @@ from scipy import stats
 from scipy.stats import qmc
 
 from morefit.expr import evaluate
-from tolerances import DENSE_SLOPE, DENSE_SUM, QUASI_RANDOM, SCIPY_CDF
+from tolerances import DENSE_CURVATURE, DENSE_SLOPE, DENSE_SUM, QUASI_RANDOM, SCIPY_CDF
 from written import ROWS
 from written.events import Dense
+from written.integrals import EXACT
 
 FILE = Path(__file__).parents[1] / "reference" / "written_densities.json"
 REFERENCE = json.loads(FILE.read_text())
@@ -60,17 +61,25 @@ def test_integral_agrees_with_a_dense_sum(name, which, place):
     assert np.log(Dense(row, which, row.point(place)).integral) == pytest.approx(value[0], abs=DENSE_SUM)
 
 
-@pytest.mark.parametrize("name", [n for n in ONE if ROWS[n].order > 1])
-def test_slopes_agree_with_differences_of_dense_sums(name):
+SLOPES = [(n, "full", "start") for n in ONE if ROWS[n].order > 1]
+SLOPES += [(n, *case) for n in ONE if n not in EXACT for case in CASES[1:]]  # by quadrature with many digits
+
+
+@pytest.mark.parametrize(("name", "which", "place"), SLOPES)
+def test_slopes_and_curvatures_agree_with_differences_of_dense_sums(name, which, place):
     row = ROWS[name]
-    events, sums, (_, gradient, hessian) = entry(name, "full", "start")
-    point = row.point("start")
+    events, sums, (_, gradient, hessian) = entry(name, which, place)
+    point = row.point(place)
     for k, parameter in enumerate(row.floating):
         bends = abs(hessian[k][k]), abs(sums[2][k][k]) / len(events["x"]), gradient[k] ** 2
-        size = np.sqrt(max(bends))
-        moved = (point | {parameter: point[parameter] + s * STEP / size} for s in (1, -1))
-        up, down = (np.log(Dense(row, "full", values).integral) for values in moved)
+        size = np.sqrt(max(bends)) or 1.0
+        moved = (point | {parameter: point[parameter] + s * STEP / size} for s in (1, 0, -1))
+        up, here, down = (np.log(Dense(row, which, values).integral) for values in moved)
         assert (up - down) / (2 * STEP) == pytest.approx(gradient[k] / size, abs=DENSE_SLOPE)
+        if not row.blur:
+            assert (up - 2 * here + down) / STEP**2 == pytest.approx(
+                hessian[k][k] / size**2, abs=DENSE_CURVATURE
+            )
 
 
 @pytest.mark.parametrize(("which", "place"), CASES)

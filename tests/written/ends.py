@@ -8,6 +8,8 @@ from scipy.special import erfc
 import morefit as mf
 from written.row import around, row
 
+LAST_BIT = 2.0**-52  # an inverse root holds the root of it between a pole and the number next to it
+
 # ------------------------------------------------------------------------- ends, steps, kinks
 
 
@@ -59,7 +61,7 @@ def beta_below_one(x, a=(0.5, 0.1, 5), b=(0.7, 0.1, 5)):
     return x ** (a - 1) * (1 - x) ** (b - 1)
 
 
-@row((-1.0, 1.0), (-0.5, 1.0), {"a": -0.9}, {"a": 0.5}, singular=True)
+@row((-1.0, 1.0), (-0.5, 1.0), {"a": -0.9}, {"a": 0.5}, blur=LAST_BIT**0.5, singular=True)
 def arcsine(x, a=(0.2, -1, 1)):
     return (1 + a * x) / np.sqrt(1 - x**2)
 
@@ -71,6 +73,7 @@ def arcsine(x, a=(0.2, -1, 1)):
     {"r": 1.2, "a": 0.8},
     edges=lambda p: [-p.r, p.r],
     loose=("r",),
+    blur=LAST_BIT**0.5,
     singular=True,
 )
 def arcsine_with_a_radius(x, r=(1.0, 0.1, 1.9), a=(0.5, -3, 3)):
@@ -97,7 +100,7 @@ def log_normal_with_a_threshold(x, theta=(0.5, 0.0, 5.0), m=(1.0, 0.05, 5), s=(0
 
 @row(
     (0.0, 10.0),
-    (1.0, 9.0),
+    (0.5, 9.0),
     {"t": 4.0, "p": 0.3, "s": 0.1},
     {"t": 1.2, "p": 1.4, "s": 1.2},
     edges=lambda p: around(p.t, p.s),

@@ -107,9 +107,8 @@ class Panels:
 
 
 def break_points(edges, low, high):
-    """Return the ends of a range and the break points inside it."""
-    inside = sorted({mpf(e) for e in edges if low < e < high})
-    return [mpf(low), *inside, mpf(high)]
+    """Return the ends of a range and all break points, those outside moved to an end: their number never changes."""
+    return [mpf(low), *sorted(min(max(mpf(e), mpf(low)), mpf(high)) for e in edges), mpf(high)]
 
 
 def derivatives(function, point, names, order=2):

@@ -31,6 +31,7 @@ class Row:
     loose: tuple[str, ...] = ()  # fixed in fits, because no parabola describes them: a moving step or kink
     as_class: bool = False  # written as a class of the user's own
     order: int = 2  # of the derivatives that are looked at
+    blur: float = 0.0  # of ln of the integral, from the rounding of x next to a pole that is not at zero
     singular: bool = False  # a root or a pole, or too many panels, for plain quadrature with many digits
 
     @property
