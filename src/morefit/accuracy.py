@@ -32,7 +32,7 @@ def integral_error(model: Pdf, values: Mapping[str, float], events: Mapping[str,
 
 def numerical(model: Pdf) -> Iterator[Pdf]:
     """Return the densities of a model that are integrated numerically."""
-    for pdf in model.parts():
+    for pdf in model.components():
         if any(node.op is Op.INTEGRAL for node in toposort(pdf.integral())):
             yield pdf
 
@@ -78,7 +78,7 @@ def check_integral(pdf: Pdf, integral: Expr, values: Mapping[str, float]) -> Non
         name = parameter.name
         step = STEP * max(abs(own[name]), 1e-3)
         above, below = (float(evaluate(integral, {**own, name: own[name] + s * step})) for s in (1, -1))
-        slope = float(evaluate(derivatives(*normalise(integral), [parameter])[0], own))
+        slope = float(evaluate(derivatives(normalise(integral)[0], [parameter])[0], own))
         total = float(evaluate(integral, own))
         if abs((above - below) / 2 - slope * step) > UNSMOOTH * max(abs(above - below), STEP * abs(total)):
             raise ModelError(

@@ -19,6 +19,7 @@ from morefit.fit.rounding import round_pdg
 from morefit.fit.verdict import invert
 from morefit.frozen import freeze, rebuilt
 from morefit.generate import all_values
+from morefit.integrals import SharedBoxes
 from morefit.likelihood import Likelihood, triangle
 from morefit.model import Observable, Pdf, Product
 from morefit.model.pdf import check_model
@@ -151,6 +152,7 @@ class Integrand:
         self.count = sum(not p.fixed for p in model.parameters)
         self.cube, self.weights, _ = gauss_grid(len(self.observables), POINTS)  # (dimensions, nodes)
         self.spent = 0
+        self.boxes = SharedBoxes()
         middle = {o.name: [0.5 * (o.low + o.high)] for o in self.observables}
         likelihood = Likelihood(model, middle, weights=[1.0], backend=backend, precompute="none")
         leaves = tuple(p.expr for p in likelihood.all_parameters)
@@ -170,7 +172,7 @@ class Integrand:
         self.spent += weights.size
         columns = {o.name: nodes[:, k].ravel() for k, o in enumerate(self.observables)}
         everywhere = Events.all_sets(weights.size)
-        density = self.density.bind(Columns(columns), everywhere)(self.full)[0, 0]
+        density = self.density.bind(Columns(columns), everywhere, boxes=self.boxes)(self.full)[0, 0]
         if not np.all(density >= 0):
             raise ModelError(
                 "fisher information: the density is negative or not a number at these values; change them"
@@ -179,7 +181,7 @@ class Integrand:
         terms = weights * density.reshape(weights.shape)
         kept = Columns({name: column[keep] for name, column in columns.items()})
         slices = Events.slices(keep.reshape(weights.shape).sum(axis=1))
-        squares = self.squares.bind(kept, slices, np.sqrt(terms.ravel()[keep]))
+        squares = self.squares.bind(kept, slices, np.sqrt(terms.ravel()[keep]), self.boxes)
         found = squares(np.tile(self.full, (len(low), 1)))[:, :-1]  # the weights are squared there
         return np.column_stack([terms.sum(axis=1), found])
 

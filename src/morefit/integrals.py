@@ -14,7 +14,6 @@ from morefit.backend import Array, Events
 from morefit.expr import Expr, column, const, substitute
 from morefit.expr.evaluate import cannot_integrate, places_at
 from morefit.expr.quadrature import POINTS, WORST_ERROR, Adapted, Boxes, Domain, Nodes, adapt, refine
-
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
 
@@ -22,7 +21,9 @@ MAX_PROBES = 4  # places at which the height of a peak is looked at in every cal
 MAX_ROWS = 4  # rows of parameters that boxes are made for together, and that earlier boxes were made for
 MAX_REMAKES = 4  # of boxes in one call
 RESOLVED = 1e-8  # highest Legendre coefficients relative to the integral: less needs no better boxes,
-RESOLVED_SINGULAR = 1e-10  # where the coefficients do not fall geometrically, so that the error is no square of them
+RESOLVED_SINGULAR = (
+    1e-10  # where the coefficients do not fall geometrically, so that the error is no square of them
+)
 GROWTH = 3.0  # of those coefficients, after which boxes are made anew
 COARSE = 1.5  # widths of a peak that a box may have in any case
 COARSER = 1.5  # growth of that, after which boxes are made anew
@@ -49,11 +50,15 @@ class Integral:
     def probed(self) -> tuple[tuple[Expr, ...], ...]:
         """Some places, as expressions of parameters: a coordinate on each axis."""
         by_axis: list[list[Expr]] = [[] for _ in self.domain.axes]
-        for place, axis in zip(self.subject[1:], self.domain.places, strict=False):
-            by_axis[axis].append(place)
+        for place, k in zip(self.subject[1:], self.domain.places, strict=False):
+            by_axis[k].append(place)
         middle = [const((axis.low + axis.high) / 2) for axis in self.domain.axes]
         choices = [list(enumerate(own or [middle[k]])) for k, own in enumerate(by_axis)]
-        ranked = sorted(product(*choices), key=lambda point: sum(rank for rank, _ in point)) if any(by_axis) else ()
+        ranked = (
+            sorted(product(*choices), key=lambda point: sum(rank for rank, _ in point))
+            if any(by_axis)
+            else ()
+        )
         points = []
         for point in ranked[:MAX_PROBES]:
             outer: dict[Expr, Expr] = {}
@@ -67,7 +72,9 @@ class Integral:
         """At each of those places: the integrand, its second derivative along each axis, and the coordinates."""
         names = [column(axis.name) for axis in self.domain.axes]
         (simple,) = normalise(self.integrand)
-        bends = [derivatives(slope, [u])[0] for u, slope in zip(names, derivatives(simple, names), strict=True)]
+        bends = [
+            derivatives(slope, [u])[0] for u, slope in zip(names, derivatives(simple, names), strict=True)
+        ]
         here = [dict(zip(names, point, strict=True)) for point in self.probed]
         return tuple(
             expr for at in here for expr in (*(substitute(e, at) for e in (simple, *bends)), *at.values())
@@ -111,10 +118,11 @@ class Made:
 
 @dataclass(eq=False)
 class SharedBoxes:
-    """The boxes that the programs of one likelihood share; ``points`` asks for more in each box than usual."""
+    """The boxes of one likelihood, kept from call to call; ``more_points`` asks for more in each box than usual."""
 
     more_points: int = 0
     made: dict[tuple[object, ...], Made] = field(default_factory=dict)
+    bound: dict[tuple[object, ...], tuple[Made, Callable[[Array], Array]]] = field(default_factory=dict)
 
 
 class FollowedIntegral:
@@ -122,8 +130,7 @@ class FollowedIntegral:
 
     def __init__(self, integral: Integral, bodies: tuple[Expr, ...], bind: Bind, shared: SharedBoxes) -> None:
         self.integral, self.bind, self.shared = integral, bind, shared
-        self.key = (integral.domain, integral.subject, bodies)
-        self.bound: tuple[Made, Callable[[Array], Array]] | None = None
+        self.key = (integral, bodies)
 
     def __call__(self, parameters: Array) -> Array:
         """Return the integrals at parameters of shape (sets, parameters); nan where they cannot be computed."""
@@ -142,10 +149,10 @@ class FollowedIntegral:
         return out[:, : -len(self.integral.probes) - 2]
 
     def launch(self, parameters: Array) -> Array:
-        made = self.shared.made[self.key]
-        if self.bound is None or self.bound[0] is not made:
-            self.bound = (made, self.bind_boxes(made.adapted.boxes))
-        return self.bound[1](parameters)[:, :-1]
+        made, known = self.shared.made[self.key], self.shared.bound
+        if self.key not in known or known[self.key][0] is not made:
+            known[self.key] = (made, self.bind_boxes(made.adapted.boxes))
+        return known[self.key][1](parameters)[:, :-1]
 
     def unresolved(self, parameters: Array, out: Array) -> NDArray[np.int64]:
         """Return the rows at which boxes resolve the integrand less well than where they were made, the worst first."""
@@ -197,7 +204,9 @@ class FollowedIntegral:
 
         places = [p for row in rows for p in places_at(subject[1:], domain, self.integral.values(row))]
         points = POINTS[len(domain.axes)] + self.shared.more_points
-        found = adapt(domain, lambda boxes: measure(boxes, slice(last, last + 1)), np.array(places), points=points)
+        found = adapt(
+            domain, lambda boxes: measure(boxes, slice(last, last + 1)), np.array(places), points=points
+        )
         most = 2 * len(found.boxes) + MORE_BOXES[len(domain.axes)]
         finer = refine(lambda boxes: measure(boxes, slice(0, last + 1)), found.boxes, DERIVATIVES, most)
         return Adapted(finer.boxes, found.error, finer.totals)

@@ -300,7 +300,7 @@ class Likelihood(AnyLikelihood):
         """Return expressions for each set and event, (B, expressions, events)."""
         leaves = tuple(p.expr for p in self.all_parameters)
         compiled = compile_values(wanted, leaves, self.settings)
-        return compiled.bind(self.columns, Events.all_sets(self.events))(full)
+        return compiled.bind(self.columns, Events.all_sets(self.events), boxes=self.boxes)(full)
 
     def bad_events(self, x: Point) -> BadEvents:
         """Say which events have a density that is zero, negative, infinite or not a number."""

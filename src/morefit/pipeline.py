@@ -16,8 +16,8 @@ import numpy as np
 from morefit.backend import Array, Backend, Buffer, Events, Launch, Program
 from morefit.expr import ZERO, Expr, Op, Table, column, domain_of, leaves, make, scalar, substitute, toposort
 from morefit.expr.quadrature import Nodes
-from morefit.kernel import Body, Frame, Kernel, Precision, Reduce, Result, lower
 from morefit.integrals import FollowedIntegral, Integral, SharedBoxes
+from morefit.kernel import Body, Frame, Kernel, Precision, Reduce, Result, lower
 from morefit.kernel.sums import WEIGHT, Assembled, Assembler, Request, event_terms, set_terms
 from morefit.render.sample import tables_needed
 from morefit.rewrite.columns import Precompute

@@ -28,7 +28,7 @@ from morefit.expr import (
     where,
 )
 from morefit.expr.evaluate import adapted_to
-from morefit.expr.quadrature import Array
+from morefit.expr.quadrature import POWERS, Array
 from morefit.model.compose import Product, Sum
 from morefit.model.integrate import plain_integral
 from morefit.model.observable import Observable
@@ -169,12 +169,47 @@ def density_recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> R
         check_numbers(np.array([float(evaluate(density, {}))]), {})
         return Recipe(flat, ONE, ZERO, 1.0)
     box = tuple(o for o in pdf.observables if o.name in names)
-    inner, area = envelope_recipe(density, box, numbers)
+    inner, area = (
+        singular_recipe(density, *box, numbers) if len(box) == 1 else envelope_recipe(density, box, numbers)
+    )
     efficiency = inner.efficiency
     if numbers.exact:
         rest = float(np.prod([o.high - o.low for o in pdf.observables if o.name not in names]))
         efficiency = float(evaluate(pdf.integral(), values)) / (area * rest)
     return Recipe({**inner.drawn, **flat}, inner.accept, inner.above, efficiency)
+
+
+def singular_recipe(density: Expr, x: Observable, numbers: Numbers) -> tuple[Recipe, float]:
+    """Draw an observable under an envelope; where its density is infinite at an end, a power of a bounded one instead."""
+    at_low, at_high = (not float(evaluate(density, {x.name: end})) < np.inf for end in (x.low, x.high))
+    if not at_low and not at_high:
+        return envelope_recipe(density, (x,), numbers)
+    stand_in = Observable(f"root_of_{x.name}", 0.0, 1.0)
+    for power in POWERS[1:]:
+        point, slope = from_ends(x, stand_in.expr, at_low, at_high, power)
+        bounded = substitute(density, {x.expr: point}) * slope
+        near = np.asarray(evaluate(bounded, {stand_in.name: np.array([1e-6, 1e-3, 1 - 1e-3, 1 - 1e-6])}))
+        if (not at_low or near[0] <= near[1]) and (not at_high or near[3] <= near[2]):
+            recipe, area = envelope_recipe(bounded, (stand_in,), numbers)
+            drawn = substitute(point, {stand_in.expr: recipe.drawn[stand_in.name]})
+            return Recipe({x.name: drawn}, recipe.accept, recipe.above, recipe.efficiency), area
+    return envelope_recipe(density, (x,), numbers)  # which says where it is infinite
+
+
+def from_ends(x: Observable, v: Expr, at_low: bool, at_high: bool, power: int) -> tuple[Expr, Expr]:
+    """Return a point of a range that is closer to one or both of its ends than v is in [0, 1], and its slope."""
+    width = x.high - x.low
+    if at_low and at_high:
+        left = v < 0.5
+        near = where(left, 2 * v, 2 - 2 * v)
+        step = 0.5 * width * near**power
+        point = where(left, x.low + step, x.high - step)
+    else:
+        near = v if at_low else 1 - v
+        step = width * near**power
+        point = x.low + step if at_low else x.high - step
+    first, last = (float(np.nextafter(end, middle)) for end, middle in ((x.low, x.high), (x.high, x.low)))
+    return apply(Op.MIN, apply(Op.MAX, point, const(first)), const(last)), width * power * near ** (power - 1)
 
 
 def flat_point(x: Observable, number: Expr) -> Expr:

@@ -65,7 +65,15 @@ def test_an_integral_agrees_with_scipy(body):
 
 def test_an_integral_over_two_columns_agrees_with_scipy():
     body = np.exp(-a * m * n) * m
-    integral = integral_of(body, Domain((Axis("m", (0.0, 1.0)), Axis("n", (-1.0, 0.5, 2.0)),)))
+    integral = integral_of(
+        body,
+        Domain(
+            (
+                Axis("m", (0.0, 1.0)),
+                Axis("n", (-1.0, 0.5, 2.0)),
+            )
+        ),
+    )
     expected, _ = dblquad(lambda v, u: float(evaluate(body, {"a": 0.7, "m": u, "n": v})), 0, 1, -1, 2)
     assert evaluate(integral, {"a": 0.7}) == pytest.approx(expected, rel=QUADRATURE)
 

@@ -13,8 +13,17 @@ import numpy as np
 from morefit.errors import ModelError
 from morefit.expr.node import Expr, Table
 from morefit.expr.ops import Op
-from morefit.expr.quadrature import TOLERANCE, WORST_ERROR, Adapted, Array, Boxes, Domain, adapt, combine_places
-from morefit.expr.walk import leaves, domain_of, toposort
+from morefit.expr.quadrature import (
+    TOLERANCE,
+    WORST_ERROR,
+    Adapted,
+    Array,
+    Boxes,
+    Domain,
+    adapt,
+    combine_places,
+)
+from morefit.expr.walk import domain_of, leaves, toposort
 
 
 def special(name: str, *before: float) -> Callable[..., Any]:
@@ -67,7 +76,7 @@ MEANING: dict[Op, Callable[..., Any]] = {
     Op.NOT_EQUAL: lambda x, y: np.not_equal(x, y) * 1.0,
     Op.LOOKUP: lambda table, place: table[np.asarray(place).astype(np.int64)],
     Op.WHERE: lambda c, x, y: np.where(np.not_equal(c, 0.0), x, y),
-    Op.INTEGRAL: lambda weights, body: float(np.sum(weights * body)),
+    Op.INTEGRAL: lambda weights, body: np.sum(weights * body),
 }
 
 
@@ -116,7 +125,7 @@ def integrate_at(node: Expr, values: tuple[tuple[str, float], ...]) -> float:
     if not adapted.error <= WORST_ERROR:
         raise cannot_integrate(dict(values), adapted.error)
     nodes = adapted.boxes.nodes()
-    return MEANING[Op.INTEGRAL](nodes.weights, evaluate(node.args[0], dict(values) | nodes.columns))
+    return float(MEANING[Op.INTEGRAL](nodes.weights, evaluate(node.args[0], dict(values) | nodes.columns)))
 
 
 def cannot_integrate(values: Mapping[str, float], error: float) -> ModelError:
@@ -160,4 +169,8 @@ def places_at(places: Sequence[Expr], domain: Domain, values: Mapping[str, float
         own = [place for place, axis in zip(places, domain.places, strict=False) if axis == k]
         return lambda point: [float(evaluate(place, {**values, **point})) for place in own]
 
-    return combine_places(domain, [on_axis(k) for k in range(len(domain.axes))]) if domain.places else np.empty((0, 0))
+    return (
+        combine_places(domain, [on_axis(k) for k in range(len(domain.axes))])
+        if domain.places
+        else np.empty((0, 0))
+    )

@@ -19,7 +19,14 @@ POINTS = {1: 16, 2: 12, 3: 8}  # Gauss-Legendre points in each direction of a bo
 FIRST_BOXES = {1: 8, 2: 4, 3: 2}  # in each direction, to begin with
 MAX_BOXES = {1: 4096, 2: 8192, 3: 4096}
 MANY_BOXES = {1: 10, 2: 64, 3: 64}  # more than a smooth integrand takes: other powers are tried
-POWERS = (1, 2, 4, 8, 16, 32)  # of the map that takes an integrable singularity away from the low end of an axis
+POWERS = (
+    1,
+    2,
+    4,
+    8,
+    16,
+    32,
+)  # of the map that takes an integrable singularity away from the low end of an axis
 NARROWEST = 1e-13  # of an axis: a box that is not cut any further
 DEPTH = 20  # halvings around a place where a narrow peak may hide
 MAX_PLACES = 24  # at which peaks are looked for
@@ -69,7 +76,9 @@ class Nodes:
 
     columns: dict[str, Array]
     weights: Array
-    contrast: Array  # the highest Legendre coefficients in each box: small where the boxes resolve the integrand
+    contrast: (
+        Array  # the highest Legendre coefficients in each box: small where the boxes resolve the integrand
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +92,9 @@ class Boxes:
     points: int = 0  # in each direction; 0: as many as usual
 
     @classmethod
-    def first(cls, domain: Domain, power: int = 1, extra: Sequence[Sequence[float]] = (), points: int = 0) -> Boxes:
+    def first(
+        cls, domain: Domain, power: int = 1, extra: Sequence[Sequence[float]] = (), points: int = 0
+    ) -> Boxes:
         """Return equal boxes, cut also at the edges of the axes and at extra points of each."""
         lines = []
         for k, axis in enumerate(domain.axes):
@@ -133,13 +144,16 @@ class Boxes:
         inside = np.ones((len(unit), len(self)), np.bool_)
         for k, axis in enumerate(self.domain.axes):
             power = self.power if axis.singular else 1
-            low, high = (axis.low + (axis.high - axis.low) * end[:, k] ** power for end in (self.low, self.high))
-            inside &= (low <= unit[:, k, None]) & (unit[:, k, None] <= high)
+            low, high = (
+                axis.low + (axis.high - axis.low) * end[:, k] ** power for end in (self.low, self.high)
+            )
+            own = unit[:, k][:, None]
+            inside &= (low <= own) & (own <= high)
         box = inside.argmax(axis=1)
         for k, axis in enumerate(self.domain.axes):
             power = self.power if axis.singular else 1
             widths[:, k] = (axis.high - axis.low) * (self.high[box, k] ** power - self.low[box, k] ** power)
-        return np.where(inside.any(axis=1)[:, None], widths, np.nan)
+        return np.where(np.any(inside, axis=1)[:, None], widths, np.nan)
 
 
 @lru_cache(maxsize=16)
@@ -165,7 +179,9 @@ class Adapted:
     totals: Array  # (quantities,)
 
 
-def refine(measure: Measure, boxes: Boxes, tolerance: float, most: int, whole_size: Array | float = 0.0) -> Adapted:
+def refine(
+    measure: Measure, boxes: Boxes, tolerance: float, most: int, whole_size: Array | float = 0.0
+) -> Adapted:
     """Cut boxes in two, along the axis where that changes the integral most, until it no longer changes.
 
     ``whole_size`` is the size of the integrals where the boxes are but a part of the domain.
@@ -203,7 +219,9 @@ def refine(measure: Measure, boxes: Boxes, tolerance: float, most: int, whole_si
     return Adapted(boxes.replaced(low, high), error, totals)
 
 
-def adapt(domain: Domain, measure: Measure, places: Array, tolerance: float = TOLERANCE, points: int = 0) -> Adapted:
+def adapt(
+    domain: Domain, measure: Measure, places: Array, tolerance: float = TOLERANCE, points: int = 0
+) -> Adapted:
     """Find boxes for an integrand; ``places`` (points, axes) are where a narrow peak may hide, on the axes' ranges.
 
     The fewest boxes win among powers of the map at the low end.
@@ -211,7 +229,10 @@ def adapt(domain: Domain, measure: Measure, places: Array, tolerance: float = TO
     best, most = None, MAX_BOXES[len(domain.axes)]
     for power in POWERS if any(axis.singular for axis in domain.axes) else POWERS[:1]:
         adapted = refine(measure, Boxes.first(domain, power, points=points), tolerance, most)
-        if best is None or (adapted.error > tolerance, len(adapted.boxes)) < (best.error > tolerance, len(best.boxes)):
+        if best is None or (adapted.error > tolerance, len(adapted.boxes)) < (
+            best.error > tolerance,
+            len(best.boxes),
+        ):
             best = adapted
         if best.error <= tolerance and len(best.boxes) <= MANY_BOXES[len(domain.axes)]:
             break
@@ -278,5 +299,6 @@ def combine_places(domain: Domain, columns: Sequence[Callable[[dict[str, float]]
         longer.sort(key=lambda pair: pair[0])  # the first places of all axes together come first
         return [point for _, point in longer[:MAX_PLACES]]
 
-    points = reduce(extend, range(len(domain.axes)), [{}])
+    nowhere: list[dict[str, float]] = [{}]
+    points = reduce(extend, range(len(domain.axes)), nowhere)
     return np.array([[point[name] for name in domain.names] for point in points[:MAX_PLACES]])

@@ -21,7 +21,9 @@ def missing_derivatives(likelihood: AnyLikelihood, x: Array, names: Sequence[str
     found = [
         f"the {WORDS[order]} by '{name}' does not exist for {place}"
         for part, own in likelihood.own_points(x)
-        for name, place in missing(part, own, [n for n in names if n in {p.name for p in part.parameters}], order)
+        for name, place in missing(
+            part, own, [n for n in names if n in {p.name for p in part.parameters}], order
+        )
     ]
     return "; ".join(found) or f"a {WORDS[order]} is not finite"
 

@@ -20,6 +20,7 @@ from morefit.fit.result import FitResult
 from morefit.fit.rules import CONVERGED, UNKNOWN
 from morefit.fit.step import MOST_PARAMETERS, Step, make_step
 from morefit.generate import REPAIRS, Sampler
+from morefit.integrals import SharedBoxes
 from morefit.kernel.sums import Request
 from morefit.likelihood import Evaluation, unpack
 from morefit.model import Parameter, Pdf
@@ -59,6 +60,7 @@ class Ensemble:
     fixed: tuple[str, ...] = ()  # held besides those that the model holds
     settings: Settings = field(init=False)
     made: tuple[Compiled, WholeFit | None] | None = field(init=False, default=None, repr=False)
+    boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
 
     def __post_init__(self) -> None:
         check_model(self.model)
@@ -311,7 +313,7 @@ class BatchFit:
         part = Events(events.starts[which], events.stops[which], False)
         full = np.tile(self.ensemble.start_values, (len(which), 1))
         full[:, self.ensemble.places] = x
-        out = self.ensemble.compiled.bind(self.toys.columns, part)(full)
+        out = self.ensemble.compiled.bind(self.toys.columns, part, boxes=self.ensemble.boxes)(full)
         return unpack(out, len(self.start), 2)
 
     def newton(self, start: Array | None = None, which: Sets | None = None) -> Minima:

@@ -163,4 +163,4 @@ def evaluate_weighted(part: Likelihood, full: Array, weights: Array) -> Evaluati
 def bind_weights(part: Likelihood, weights: Array, *, careful: bool = False) -> Bound:
     request = replace(part.request(2, careful=careful), weighted=True)
     compiled = compile_sums(request, tuple(p.expr for p in part.all_parameters), part.settings)
-    return compiled.bind(part.columns, Events.all_sets(part.events), weights)
+    return compiled.bind(part.columns, Events.all_sets(part.events), weights, part.boxes)

@@ -324,7 +324,10 @@ def parameter_table(result: FitResult) -> list[Column]:
 def rounded(result: FitResult, name: str) -> tuple[str, str, str, str]:
     """Return value, error and MINOS errors of a parameter as text, empty where there are none."""
     value, error, *minos = round_pdg(
-        result.values[name], result.errors[name], *result.minos.get(name, ()), limits=shown_limits(result, name)
+        result.values[name],
+        result.errors[name],
+        *result.minos.get(name, ()),
+        limits=shown_limits(result, name),
     )
     error = "UNDETERMINED" if name in result.undetermined else error
     lower, upper = minos or ("", "")

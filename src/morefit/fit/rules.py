@@ -25,7 +25,9 @@ ROUNDING = 1e-12  # of the value: so small a step upwards is none
 DAMPING = 1e-3  # where damping starts when a step fails
 MOST_DAMPING = 1e12
 SAFE_PIVOT = 1e-13  # of a Hessian scaled to a unit diagonal: below, it does not count as positive definite
-SUSPECT = 3.0  # times the distance to the minimum, in errors: smaller eigenvalues may come from that distance alone
+SUSPECT = (
+    3.0  # times the distance to the minimum, in errors: smaller eigenvalues may come from that distance alone
+)
 WIDEST = 1e3  # times the way between its limits: a parameter with a larger error is undetermined
 OPEN = 1e2  # times its value, or one: what stands for the way between limits where there are none
 

@@ -52,7 +52,9 @@ class WeightedFits:
         full = np.tile(self.base, (len(which), 1))
         full[:, self.places] = x
         compiled = self.likelihood.compile(0 if fisher else 2, fisher=fisher)
-        return compiled.bind(self.likelihood.columns, part, self.likelihood.data.weights)(full)
+        return compiled.bind(
+            self.likelihood.columns, part, self.likelihood.data.weights, self.likelihood.boxes
+        )(full)
 
     def evaluate(self, which: Sets, x: Array) -> Evaluation:
         return unpack(self.sums(which, x, fisher=False), len(self.names), 2)

@@ -69,7 +69,9 @@ def refined(likelihood: AnyLikelihood, best: FitResult) -> FitResult:
 def check_floating(what: str, best: FitResult, *names: str) -> None:
     wrong = [n for n in names if n not in best.floating]
     if wrong and not best.events and wrong[0] in best.names:
-        raise FitError(f"{what}: needs floating parameters that the data tell of, got '{wrong[0]}' and no events")
+        raise FitError(
+            f"{what}: needs floating parameters that the data tell of, got '{wrong[0]}' and no events"
+        )
     if wrong:
         listed = ", ".join(f"'{n}': {suggest(n, best.floating)}" for n in wrong)
         raise FitError(f"{what}: needs floating parameters, got {listed}")

@@ -43,7 +43,6 @@ from morefit.study.fingerprint import fingerprint
 from morefit.study.saved import keeps_file
 from morefit.study.workers import DaskClient, choose_place
 
-
 TRIED = 256  # events, to see which parameters matter
 
 
@@ -99,7 +98,9 @@ def feldman_cousins(
         raise DataError("feldman_cousins: toys have no weights, so the data must not have any")
     best = best_fit("feldman_cousins", likelihood, best)
     silent = {name, *unseen(likelihood)}
-    check_floating("feldman_cousins", best, name, *(p.name for p in likelihood.parameters if p.name not in silent))
+    check_floating(
+        "feldman_cousins", best, name, *(p.name for p in likelihood.parameters if p.name not in silent)
+    )
     points = np.unique(np.asarray(values, np.float64))
     check_points("feldman_cousins", best, name, points)
     found = conditional(likelihood, best, name, points, progress)

@@ -68,7 +68,9 @@ class Tested:
     def ratios(self, point: int, tell: Tell) -> Outcome:
         """Return t = 2 (nll with the parameter held - nll) of every toy."""
         if self.events is None and expected_events(self.model, self.truths[point]) == 0:
-            return Outcome(np.zeros(self.toys, np.float32))  # no toy has events, and the truth fits all of them
+            return Outcome(
+                np.zeros(self.toys, np.float32)
+            )  # no toy has events, and the truth fits all of them
         return Point(self, point).ratios(tell)
 
     def estimates(self, point: int, tell: Tell) -> Outcome:
@@ -201,7 +203,7 @@ class Point:
         every = ensemble.all_parameters
         compiled = compile_sums(request, tuple(p.expr for p in every), ensemble.settings)
         full = np.tile([self.truth[p.name] for p in every], (len(toys.sizes), 1))
-        found = unpack(compiled.bind(toys.columns, toys.events)(full), 0, 0)
+        found = unpack(compiled.bind(toys.columns, toys.events, boxes=ensemble.boxes)(full), 0, 0)
         return found.value, (found.bad == 0) & np.isfinite(found.value)
 
 

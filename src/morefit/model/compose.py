@@ -70,8 +70,8 @@ class Sum(Pdf):
         rest = 1 - (add_all(*self.fractions) if len(self.fractions) > 1 else self.fractions[0])
         return (*self.fractions, rest)
 
-    def parts(self) -> tuple[Pdf, ...]:
-        return tuple(part for pdf in self.pdfs for part in pdf.parts())
+    def components(self) -> tuple[Pdf, ...]:
+        return tuple(part for pdf in self.pdfs for part in pdf.components())
 
     def density(self) -> Expr:
         return add_all(*(w * pdf.normalised() for w, pdf in zip(self.weights, self.pdfs, strict=True)))
@@ -110,8 +110,8 @@ class Product(Pdf):
                 )
             seen |= {o.name for o in pdf.observables}
 
-    def parts(self) -> tuple[Pdf, ...]:
-        return tuple(part for pdf in self.pdfs for part in pdf.parts())
+    def components(self) -> tuple[Pdf, ...]:
+        return tuple(part for pdf in self.pdfs for part in pdf.components())
 
     def density(self) -> Expr:
         return multiply_all(*(pdf.density() for pdf in self.pdfs))

@@ -51,7 +51,7 @@ class Pdf(ABC):
         """Return the integral of a density in one observable from ``low`` to ``high``, or None if there is no formula."""
         return None
 
-    def parts(self) -> tuple[Pdf, ...]:
+    def components(self) -> tuple[Pdf, ...]:
         """Return the densities that this one is made of: itself, or those of a sum or product."""
         return (self,)
 

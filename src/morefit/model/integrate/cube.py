@@ -13,14 +13,28 @@ from itertools import pairwise, permutations
 
 import numpy as np
 
-from morefit.expr import Expr, Op, add_all, apply, column, const, evaluate, integral_of, leaves, substitute, where
+from morefit.expr import (
+    Expr,
+    Op,
+    add_all,
+    apply,
+    column,
+    const,
+    evaluate,
+    integral_of,
+    leaves,
+    substitute,
+    where,
+)
 from morefit.expr.quadrature import Axis, Domain
 from morefit.model.integrate.edges import HUGE, find_breaks, find_centres, same_value
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
 SAMPLES = 24  # values of parameters at which edges are compared
-MAX_SORTED = 6  # moving edges that are sorted wherever they are; more are taken in the order they have at the start
+MAX_SORTED = (
+    6  # moving edges that are sorted wherever they are; more are taken in the order they have at the start
+)
 MAX_CENTRES = 12
 MAX_PLACES = 48
 Point = Mapping[str, float]
@@ -46,7 +60,9 @@ def integral_over_box(
     return best.integral()
 
 
-def plain_integral(density: Expr, observables: Sequence[Observable], cuts: Mapping[str, Sequence[float]]) -> Expr:
+def plain_integral(
+    density: Expr, observables: Sequence[Observable], cuts: Mapping[str, Sequence[float]]
+) -> Expr:
     """Return the integral of a density without parameters whose boxes lie in its observables, as they are.
 
     ``cuts`` are further points on the axes that no box reaches over.
@@ -111,7 +127,9 @@ class Cube:
     body: Expr
     points: list[Point]
     axes: list[Axis] = field(default_factory=list)
-    places: list[tuple[int, Expr]] = field(default_factory=list)  # number of the axis from the innermost, place
+    places: list[tuple[int, Expr]] = field(
+        default_factory=list
+    )  # number of the axis from the innermost, place
     unsolved: list[Expr] = field(default_factory=list)
 
     def integrate(self, x: Observable, name: str) -> None:
@@ -183,13 +201,14 @@ class Edges:
         """Return the edges of the unit interval, fixed ones between them where there is but one panel."""
         if panels > 1 or self.any_singular:
             return (0.0, 1.0)
-        return tuple((e - self.x.low) / (self.x.high - self.x.low) for e in (self.x.low, *self.fixed, self.x.high))
+        return tuple(
+            (e - self.x.low) / (self.x.high - self.x.low) for e in (self.x.low, *self.fixed, self.x.high)
+        )
 
     def panels(self) -> list[Panel]:
         """Return panels that cover the range; the moving edges are clipped to each piece between fixed ones."""
         if not self.moving and not self.any_singular:
-            low, high = const(self.x.low), const(self.x.high)
-            return Panel.between(low, high, False, False)
+            return Panel.between(const(self.x.low), const(self.x.high), False, False)
         moving = self.sorted_moving()
         fixed = {self.x.low: self.at_low, **self.fixed, self.x.high: self.at_high}
         panels = []

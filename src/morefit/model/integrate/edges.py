@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
-from morefit.expr import COMPARISONS, ONE, ZERO, Expr, Op, add_all, apply, const, evaluate, leaves, make, toposort, where
+from morefit.expr import (
+    COMPARISONS,
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    add_all,
+    apply,
+    const,
+    evaluate,
+    leaves,
+    make,
+    toposort,
+    where,
+)
 from morefit.expr.quadrature import Array
 
 MAX_STEPS = 40  # of floor that are solved for, each an edge
@@ -303,11 +317,10 @@ def find_centres(density: Expr, x: Expr, inner: Set[Expr]) -> list[Expr]:
     return list(centres)
 
 
-def same_value(a: Expr, b: Expr, points: Sequence[dict[str, float]]) -> bool:
+def same_value(a: Expr, b: Expr, points: Sequence[Mapping[str, float]]) -> bool:
     """Return whether two expressions agree wherever they are tried."""
     return all(close(float(evaluate(a, p)), float(evaluate(b, p))) for p in points)
 
 
 def close(a: float, b: float) -> bool:
     return (math.isnan(a) and math.isnan(b)) or abs(a - b) <= 1e-9 * max(abs(a), abs(b))
-

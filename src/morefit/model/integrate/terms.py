@@ -53,13 +53,13 @@ def choices(condition: Expr, yes: Expr, no: Expr) -> list[tuple[Expr, ...]] | No
 
     An event factor stays inside its branch, as it need not be a number outside of it.
     """
-    products: list[tuple[Expr, ...]] = []
-    for branch, pick in ((yes, lambda e: where(condition, e, ZERO)), (no, lambda e: where(condition, ZERO, e))):
-        terms = [] if branch is ZERO else separate(branch)
-        if terms is None:
-            return None
-        products += [(*weight, pick(multiply_all(*event))) for weight, event in terms]
-    return products
+    chosen, others = ([] if branch is ZERO else separate(branch) for branch in (yes, no))
+    if chosen is None or others is None:
+        return None
+    return [
+        *((*weight, where(condition, multiply_all(*event), ZERO)) for weight, event in chosen),
+        *((*weight, where(condition, ZERO, multiply_all(*event))) for weight, event in others),
+    ]
 
 
 def without(factors: tuple[Expr, ...], one: Expr) -> tuple[Expr, ...]:
