@@ -72,7 +72,9 @@ class Pieces:
         return function
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(k, marks=pytest.mark.slow) for k in range(6, 24))]
+)
 def test_random_pieces_are_integrated_with_exact_derivatives(seed):
     pieces = Pieces(seed)
     model = mf.Density(pieces.formula, [pieces.x])
