@@ -8,7 +8,7 @@ import morefit as mf
 from tolerances import PULL_SIGMAS, WRITTEN_ERRORS
 from written import ROWS
 from written.events import Dense, draw
-from written.integrals import EXACT
+from written.exact import EXACT
 from written.precise import DIGITS, derivatives, record
 
 EVENTS = 2000

@@ -12,7 +12,7 @@ from morefit.expr import evaluate
 from tolerances import DENSE_CURVATURE, DENSE_SLOPE, DENSE_SUM, QUASI_RANDOM, SCIPY_CDF
 from written import ROWS
 from written.events import Dense
-from written.integrals import EXACT
+from written.exact import EXACT
 
 pytestmark = pytest.mark.slow
 FILE = Path(__file__).parents[1] / "reference" / "written_densities.json"

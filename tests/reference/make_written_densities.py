@@ -18,7 +18,7 @@ sys.path.insert(0, str(TESTS))
 
 from written import ROWS  # noqa: E402
 from written.events import events_at  # noqa: E402
-from written.integrals import EXACT  # noqa: E402
+from written.exact import EXACT  # noqa: E402
 from written.precise import DIGITS, Panels, break_points, compile_precise, derivatives, record  # noqa: E402
 
 FILE = Path(__file__).with_name("written_densities.json")
