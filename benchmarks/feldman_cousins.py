@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 import morefit as mf
-from morefit.backend.workers import available_cores
 from morefit.cli import mass_model
 from morefit.intervals import FeldmanCousins, feldman_cousins
+from morefit.limits import available_cores
 
 GOAL = 10.0  # seconds
 

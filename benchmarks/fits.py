@@ -27,7 +27,7 @@ from rich.table import Table
 import morefit as mf
 from models import MODELS
 from morefit.backend.machine import build_object, host
-from morefit.backend.workers import available_cores
+from morefit.limits import available_cores
 from peers.by_hand import PEERS, minuit_fit
 
 ORDERS = ("value", "gradient", "hessian")

@@ -26,7 +26,7 @@ import morefit as mf
 from cores import LENGTH, TURNS, loop_job
 from models import MODELS
 from morefit.backend.machine import host
-from morefit.backend.workers import available_cores
+from morefit.limits import available_cores
 from toys import make_ensemble
 
 SECONDS = 1.0  # for each time to be taken

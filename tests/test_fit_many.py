@@ -55,7 +55,9 @@ def test_fits_that_fail_are_kept_and_marked():
 def test_bad_input_is_named():
     with pytest.raises(mf.DataError, match="fit_many: needs at least one dataset, got none"):
         mf.fit_many(mass_model(), [])
-    with pytest.raises(mf.DataError, match="fit_many: a dataset has no events"):
+    with pytest.raises(
+        mf.DataError, match="dataset: has no events; there is nothing to fit, unless the model has yields"
+    ):
         mf.fit_many(mass_model(), [{"m": []}])
     weighted = mf.Dataset({"m": [5.3, 5.4]}, mass_model().observables, weights=[1.0, -2.0])
     with pytest.raises(mf.DataError, match="weights: their sum must be positive, got -1"):

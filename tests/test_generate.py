@@ -299,8 +299,9 @@ def test_a_single_point_without_a_number_does_no_harm():
 @pytest.mark.parametrize(("mu", "sigma"), [(-50.0, 0.1), (0.5, 0.0)], ids=["500 sigma away", "no width"])
 def test_values_at_which_nothing_is_left_are_refused(mu, sigma):
     """This used to put every event on an edge of the range."""
+    model = mf.Gaussian(x_on(), mf.Parameter("mu", 0.5), mf.Parameter("sigma", 0.1))
     with pytest.raises(mf.ModelError, match="density: zero, negative or not a number wherever it was tried"):
-        mf.generate(mf.Gaussian(x_on(), mf.Parameter("mu", mu), mf.Parameter("sigma", sigma)), 10)
+        mf.generate(model, 10, values={"mu": mu, "sigma": sigma})
 
 
 @pytest.mark.parametrize("generator", ["philox", "PCG64"])

@@ -417,6 +417,27 @@ def test_sum_of_likelihoods_says_which_events_are_bad(line):
     assert len(both.bad_events([0.0])) == 0
 
 
+@pytest.mark.parametrize("bad_first", [False, True])
+def test_bad_events_of_a_sum_are_those_of_the_part_that_has_them(bad_first):
+    x = mf.Observable("x", -1.0, 1.0)
+    model = mf.Polynomial(x, [mf.Parameter("c", 0.0)])
+    good = mf.Likelihood(model, {"x": np.linspace(-0.1, 0.1, 5)})
+    bad = mf.Likelihood(model, {"x": [0.0, -0.8, 0.3, -0.9]})
+    found = (bad + good if bad_first else good + bad).bad_events([2.0])
+    assert list(found.indices) == [1, 3]
+    assert found.total == 4
+    assert str(found).startswith("2 of 4 events have no positive density: event 1 (")
+
+
+@pytest.mark.parametrize("other", [1, 0.0, "a", None, [1.0]])
+def test_only_likelihoods_can_be_added(line, other):
+    # this used to be AttributeError: 'int' object has no attribute 'parts'
+    with pytest.raises(TypeError, match="unsupported operand"):
+        line + other
+    with pytest.raises(TypeError, match=r"unsupported operand|can only concatenate"):
+        other + line
+
+
 # ------------------------------------------------------------------------- backends, precision, pickling
 
 

@@ -88,13 +88,14 @@ def spawned(workers=2):
 class OddFirst(ThreadPoolExecutor):
     """Lets blocks that begin with an odd toy finish before others."""
 
-    def submit(self, work, task, first, sizes):
-        return super().submit(delayed, work, task, first, sizes)
+    def submit(self, work, *args):
+        return super().submit(delayed, work, *args)
 
 
-def delayed(work, task, first, sizes):
+def delayed(work, *args):
+    first = args[-2]
     time.sleep(0.0 if first % 2 else 0.05)
-    return work(task, first, sizes)
+    return work(*args)
 
 
 # ------------------------------------------------------------------------------------ results

@@ -14,7 +14,7 @@ from morefit.backend import Backend, Events, choose_backend
 from morefit.data import Dataset
 from morefit.expr import Expr, Op, price, toposort
 from morefit.expr.show import to_dot, to_text
-from morefit.kernel.sums import Request
+from morefit.likelihood import request_of
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums
@@ -120,24 +120,25 @@ def explain(
     check_model(model)
     settings = Settings(choose_backend(backend), precompute=precompute)
     parameters = tuple(p.expr for p in model.parameters)
-    floating = tuple(p.expr for p in model.parameters if not p.fixed)
-    log_density = model.log_intensity()
-    compiled = tuple(compile_sums(Request(log_density, floating, o), parameters, settings) for o in (0, 1, 2))
-    after = simplify(log_density)
-    if data is None:
-        return Explanation(log_density, after, compiled, (), 0)
-    dataset = Dataset(data, model.observables)
+    floating = [p for p in model.parameters if not p.fixed]
+    dataset = None if data is None else Dataset(data, model.observables)
+    weighted = dataset is not None and dataset.weights is not None
+    requests = [request_of(model, floating, order, weighted=weighted) for order in (0, 1, 2)]
+    compiled = tuple(compile_sums(request, parameters, settings) for request in requests)
+    before, after = model.summed, simplify(model.summed)
+    if dataset is None:
+        return Explanation(before, after, compiled, (), 0)
     columns = Columns(dataset.columns)
     point = np.array([[p.start for p in model.parameters]])
-    seconds = tuple(best_of(c, columns, len(dataset), point) for c in compiled)
-    return Explanation(log_density, after, compiled, seconds, len(dataset))
+    seconds = tuple(best_of(c, columns, dataset, point) for c in compiled)
+    return Explanation(before, after, compiled, seconds, len(dataset))
 
 
 def best_of(
-    compiled: Compiled, columns: Columns, events: int, point: np.ndarray[Any, Any], repeats: int = 5
+    compiled: Compiled, columns: Columns, data: Dataset, point: np.ndarray[Any, Any], repeats: int = 5
 ) -> float:
     """Time one evaluation, best of several."""
-    bound = compiled.bind(columns, Events.all_sets(events))
+    bound = compiled.bind(columns, Events.all_sets(len(data)), data.weights)
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()

@@ -152,7 +152,7 @@ class Integrand:
         self.count = sum(not p.fixed for p in model.parameters)
         self.cube, self.weights, _ = gauss_grid(len(self.observables), POINTS)  # (dimensions, nodes)
         self.spent = 0
-        self.boxes = SharedBoxes()
+        self.shared = SharedBoxes()
         middle = {o.name: [0.5 * (o.low + o.high)] for o in self.observables}
         likelihood = Likelihood(model, middle, weights=[1.0], backend=backend, precompute="none")
         leaves = tuple(p.expr for p in likelihood.all_parameters)
@@ -172,7 +172,7 @@ class Integrand:
         self.spent += weights.size
         columns = {o.name: nodes[:, k].ravel() for k, o in enumerate(self.observables)}
         everywhere = Events.all_sets(weights.size)
-        density = self.density.bind(Columns(columns), everywhere, boxes=self.boxes)(self.full)[0, 0]
+        density = self.density.bind(Columns(columns), everywhere, boxes=self.shared)(self.full)[0, 0]
         if not np.all(density >= 0):
             raise ModelError(
                 "fisher information: the density is negative or not a number at these values; change them"
@@ -181,7 +181,7 @@ class Integrand:
         terms = weights * density.reshape(weights.shape)
         kept = Columns({name: column[keep] for name, column in columns.items()})
         slices = Events.slices(keep.reshape(weights.shape).sum(axis=1))
-        squares = self.squares.bind(kept, slices, np.sqrt(terms.ravel()[keep]), self.boxes)
+        squares = self.squares.bind(kept, slices, np.sqrt(terms.ravel()[keep]), self.shared)
         found = squares(np.tile(self.full, (len(low), 1)))[:, :-1]  # the weights are squared there
         return np.column_stack([terms.sum(axis=1), found])
 

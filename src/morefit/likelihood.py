@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
 from typing import Any
 
@@ -227,12 +227,14 @@ class Likelihood(AnyLikelihood):
 
     def request(self, order: int, *, careful: bool = False, fisher: bool = False) -> Request:
         """Say what to sum over events."""
-        expected = self.model.expected_events()
-        extra = [-c for c in (*([] if expected is None else [expected]), *self.constraints)]
-        per_set = ZERO if not extra else extra[0] if len(extra) == 1 else add_all(*extra)
-        floating = tuple(p.expr for p in self.parameters)
-        weighted = self.data.weights is not None
-        return Request(self.log_intensity, floating, order, weighted, careful, fisher, per_set)
+        request = request_of(
+            self.model,
+            self.parameters,
+            order,
+            constraints=self.constraints,
+            weighted=self.data.weights is not None,
+        )
+        return replace(request, careful=careful, fisher=fisher)
 
     @cached_property
     def log_intensity(self) -> Expr:
@@ -345,7 +347,6 @@ class JointLikelihood(AnyLikelihood):
     """The sum of likelihoods; parameters of one name are one parameter."""
 
     def __init__(self, parts: Sequence[AnyLikelihood]) -> None:
-        check_parts(parts)
         self._parts = tuple(single for part in parts for single in part.parts)
         self.all_parameters = one_of_each(p for part in self.parts for p in part.all_parameters)
         place = {p.name: k for k, p in enumerate(self.all_parameters)}
@@ -412,14 +413,15 @@ class JointLikelihood(AnyLikelihood):
         return add_times(part.compile_seconds() for part in self.parts)
 
 
-def check_parts(parts: Sequence[AnyLikelihood]) -> None:
-    if not len(parts):
-        raise ModelError("joint likelihood: needs at least one likelihood, got none")
-    wrong = [type(part).__name__ for part in parts if not isinstance(part, AnyLikelihood)]
-    if wrong:
-        raise ModelError(
-            f"joint likelihood: its parts must be likelihoods, got {', '.join(wrong)}; wrap model and data in mf.Likelihood"
-        )
+def request_of(
+    model: Pdf, floating: Sequence[Parameter], order: int, *,
+    constraints: Sequence[Expr] = (), weighted: bool = False,
+) -> Request:  # fmt: skip
+    """Say what is summed over events for a likelihood, and what is added once: expected events and constraints."""
+    expected = model.expected_events()
+    extra = [-c for c in (*([] if expected is None else [expected]), *constraints)]
+    per_set = ZERO if not extra else extra[0] if len(extra) == 1 else add_all(*extra)
+    return Request(model.summed, tuple(p.expr for p in floating), order, weighted, per_set=per_set)
 
 
 def gaussian_constraint(quantity: Operand, value: float, error: float) -> Expr:

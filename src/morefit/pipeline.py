@@ -14,7 +14,21 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from morefit.backend import Array, Backend, Buffer, Events, Launch, Program
-from morefit.expr import ZERO, Expr, Op, Table, column, domain_of, leaves, make, scalar, substitute, toposort
+from morefit.expr import (
+    ZERO,
+    Expr,
+    Op,
+    Table,
+    apply,
+    column,
+    domain_of,
+    leaves,
+    make,
+    scalar,
+    substitute,
+    toposort,
+    where,
+)
 from morefit.expr.quadrature import Nodes
 from morefit.integrals import FollowedIntegral, Integral, SharedBoxes
 from morefit.kernel import Body, Frame, Kernel, Precision, Reduce, Result, lower
@@ -27,6 +41,8 @@ from morefit.rewrite.stages import Stages, regroup, split
 
 NODE_WEIGHT = column("weight of the node")  # the columns of the nodes of a quadrature
 NODE_CONTRAST = column("contrast of the node")
+NEXT_TO_NOTHING = 1e-60  # of an integrand
+LARGEST = 1e300  # number that is one for sure
 
 
 @dataclass(frozen=True)
@@ -209,7 +225,8 @@ def compile_integrals(
     Always in double precision.
     """
     clock = Clock()
-    products = [make(Op.MUL, (NODE_WEIGHT, body)) for body in (*bodies, integral.integrand)]
+    counted = [b if b is integral.integrand else without_overflow(b, integral.integrand) for b in bodies]
+    products = [make(Op.MUL, (NODE_WEIGHT, body)) for body in (*counted, integral.integrand)]
     products.append(make(Op.MUL, (NODE_CONTRAST, integral.integrand)))
     probes = normalise(*integral.probes)
     stages = split(regroup(tuple(products)), settings.precompute)
@@ -219,6 +236,15 @@ def compile_integrals(
     plain = Settings(settings.backend, precompute=settings.precompute)
     per_set = [ZERO] * len(products) + list(probes)
     return finish("integral", Frame.SUM, stages, assembled, len(per_set), per_set, parameters, plain, clock)
+
+
+def without_overflow(slope: Expr, integrand: Expr) -> Expr:
+    """Return a derivative of an integrand, zero where it is no number but the integrand is next to nothing.
+
+    Far below a threshold 1 / (1 + exp(z)) is zero, and its derivative infinity times zero.
+    """
+    tiny = apply(Op.ABS, integrand) < NEXT_TO_NOTHING
+    return where(apply(Op.ABS, slope) <= LARGEST, slope, where(tiny, ZERO, slope))
 
 
 def finish(

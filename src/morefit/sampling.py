@@ -185,7 +185,7 @@ def singular_recipe(density: Expr, x: Observable, numbers: Numbers) -> tuple[Rec
     if not at_low and not at_high:
         return envelope_recipe(density, (x,), numbers)
     stand_in = Observable(f"root_of_{x.name}", 0.0, 1.0)
-    for power in POWERS[1:]:
+    for power in POWERS:
         point, slope = from_ends(x, stand_in.expr, at_low, at_high, power)
         bounded = substitute(density, {x.expr: point}) * slope
         near = np.asarray(evaluate(bounded, {stand_in.name: np.array([1e-6, 1e-3, 1 - 1e-3, 1 - 1e-6])}))

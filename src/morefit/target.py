@@ -74,11 +74,15 @@ def followed(path: Path) -> Path:
     """Return the file that a link stands for, so that it is written and the link stays."""
     if not path.is_symlink():
         return path
-    link, folder = path.lstat(), path.parent.stat()
-    shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
-    if shared and link.st_uid not in (folder.st_uid, os.getuid()):
+    if is_bait(path.lstat(), path.parent.stat()):
         raise OSError("a link that another user made in a folder for all")
     return path.resolve()
+
+
+def is_bait(link: os.stat_result, folder: os.stat_result) -> bool:
+    """Whether a link in a folder such as /tmp is neither ours nor of the owner of the folder, as Linux judges it."""
+    shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
+    return bool(shared) and link.st_uid not in (folder.st_uid, os.getuid())
 
 
 def problem_with(place: Path) -> str:
@@ -121,6 +125,8 @@ def complete_file(path: str | PathLike[str], what: str = "file") -> Iterator[Pat
                 os.fsync(file.fileno())
             with suppress(FileNotFoundError):
                 part.chmod(stat.S_IMODE(place.stat().st_mode))  # a private file stays private
+            if fcntl is None:
+                release(handle)  # Windows moves no file that is open
             part.replace(place)
         finally:  # also after Ctrl-C: nothing half-written stays behind
             discard(part, handle)
@@ -142,15 +148,20 @@ def open_part(place: Path) -> tuple[Path, int]:
 
 def discard(part: Path, handle: int) -> None:
     """Remove a file of ours, if it is still there; a child of this process has none."""
-    if handle not in _held:
-        return
-    _held.discard(handle)
     if fcntl is None:
-        os.close(handle)  # Windows removes no file that is open
+        release(handle)  # Windows removes no file that is open
+    elif handle not in _held:
+        return
     with suppress(OSError):
         part.unlink()
-    if fcntl is not None:
-        os.close(handle)  # not before: somebody could have taken it meanwhile
+    release(handle)  # not before, where that can be: somebody could have taken it meanwhile
+
+
+def release(handle: int) -> None:
+    """Close a file that is locked, unless that is done already."""
+    if handle in _held:
+        _held.discard(handle)
+        os.close(handle)
 
 
 def remove_abandoned(place: Path) -> None:

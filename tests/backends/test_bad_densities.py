@@ -76,6 +76,21 @@ def test_one_bad_event_is_seen_wherever_it_stands(case, weighted, backend):
         assert list(nll.bad_events([1.2]).indices) == [place]
 
 
+@pytest.mark.parametrize("event", [1e-310, 2e-308, 5e-324])
+def test_a_denormal_density_is_bad_everywhere(event, backend):
+    """Its logarithm is a number, but a loop that flushes it sees zero: what is bad must not depend on that."""
+    x = good_events(20)
+    x[7] = event
+    nll = likelihood(CASES["zero"], x, backend)
+    assert nll.value([1.0]) == np.inf
+    found = nll.evaluate_full(np.array([[1.0]]), 2)
+    good = likelihood(CASES["zero"], np.delete(x, 7), backend).evaluate_full(np.array([[1.0]]), 2)
+    assert list(found.bad) == [1]
+    for name in ("value", "gradient", "hessian"):
+        np.testing.assert_allclose(getattr(found, name), getattr(good, name), rtol=FUSED)
+    assert list(nll.bad_events([1.0]).indices) == [7]
+
+
 @weighted_or_not
 @cases
 def test_sums_over_the_good_events_are_kept(case, weighted, backend):

@@ -134,6 +134,14 @@ def test_a_fifo_for_a_folder_is_no_cache(tmp_path, monkeypatch):
     in_time(lambda: cache.store(KEY, CODE))
 
 
+def test_the_state_of_the_cache_can_be_asked_for(folder, monkeypatch):
+    assert cache.cache_state() == f"compiled code is kept in '{folder}'"
+    folder.chmod(0o777)
+    assert cache.cache_state() == f"compiled code is not kept on disk: others could change '{folder}'"
+    monkeypatch.setenv("MOREFIT_CACHE_DIR", "")
+    assert cache.cache_state() == "compiled code is not kept on disk"
+
+
 def test_systems_without_users_have_a_cache(folder, monkeypatch):
     monkeypatch.delattr(cache.os, "getuid")
     assert cache.load(KEY) == CODE

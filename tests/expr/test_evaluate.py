@@ -7,8 +7,7 @@ from hypothesis import assume, given
 from scipy.integrate import dblquad, quad
 
 from judge import judge
-from morefit.expr import Op, column, const, evaluate, make, scalar, where
-from morefit.expr import integral_of
+from morefit.expr import column, const, evaluate, integral_of, scalar, where
 from morefit.expr.quadrature import Axis, Boxes, Domain
 from mp_evaluate import DIGITS, Undefined, mp_evaluate
 from strategies import expressions, points

@@ -15,6 +15,7 @@ from morefit.expr import (
     add_all,
     column,
     const,
+    integral_of,
     make,
     scalar,
     to_dot,
@@ -22,7 +23,6 @@ from morefit.expr import (
     to_text,
     where,
 )
-from morefit.expr import integral_of
 from morefit.expr.quadrature import Axis, Domain
 from morefit.expr.show import COLOURS
 from strategies import expressions, points

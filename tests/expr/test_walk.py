@@ -12,8 +12,8 @@ from morefit.expr import (
     const,
     evaluate,
     fresh_prefix,
+    integral_of,
     leaves,
-    make,
     node_price,
     price,
     rebuild,
@@ -24,7 +24,6 @@ from morefit.expr import (
     toposort,
     uses,
 )
-from morefit.expr import integral_of
 from morefit.expr.quadrature import Axis, Domain
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import simplify

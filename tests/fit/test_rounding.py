@@ -97,3 +97,31 @@ def test_any_number_can_be_written_and_read(value, errors):
     assert len(texts) == 1 + len(errors)
     for text, number in zip(texts, (value, *errors), strict=True):
         assert isfinite(float(text)) or not isfinite(number) or abs(number) > 1e307
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "limits", "expected"),
+    [
+        (2.34, 9000.0, (1.01, 50.0), ("2.3", "9000")),  # these two used to be 0
+        (-500.0, 9000.0, (-900.0, 900.0), ("-500", "9000")),
+        (1.2, 90000.0, (1.01, 50.0), ("1.2", "90000")),
+        (49.96, 400.0, (1.01, 50.0), ("50", "400")),
+        (49.96, 4.0, (1.01, 49.97), ("49.96", "4")),  # not 50
+        (0.9996, 0.4, (0.0, 0.9999), ("0.9996", "0.4")),
+        (0.827, 0.367, (0.0, 1.0), ("0.83", "0.4")),
+        (0.0, 0.119, (0.0, 1.0), ("0.00", "0.12")),
+        (-3e-9, 0.035, (-3.0, 3.0), ("0.000", "0.035")),  # a zero but for rounding
+        (1e-9, 0.035, (5e-10, 3.0), ("0.000000001", "0.035")),
+        (5.2797, 0.0012, (5.0, 6.0), ("5.2797", "0.0012")),
+        (nan, 0.1, (0.0, 1.0), ("nan", "0.10")),
+    ],
+)
+def test_the_value_of_a_parameter_keeps_two_digits_and_its_limits(value, error, limits, expected):
+    assert round_pdg(value, error, limits=limits) == expected
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e9), st.floats(0, 1e3), st.floats(0, 1e3))
+def test_no_value_is_rounded_out_of_its_limits(value, error, below, above):
+    low, high = value - below, value + above
+    shown = float(round_pdg(value, error, limits=(low, high))[0])
+    assert low <= shown <= high

@@ -196,18 +196,15 @@ def test_none_is_no_limit():
         mf.fit(model, data, limits={"m": 3})
 
 
-@pytest.mark.parametrize("name", ["a;b", "a b", "a\tb", "", 5, "a\x00b"])
+@pytest.mark.parametrize("name", ["a b", "a\tb", "", 5, "a\x00b"])
 def test_names_that_are_no_words_are_refused(name):
-    # 'a;b' used to be a bare ValueError where the density was integrated numerically
     for make in (lambda: mf.Observable(name, 0, 1), lambda: mf.Parameter(name, 0)):
-        with pytest.raises(
-            mf.ModelError, match="name must be a word without spaces, semicolons and control signs"
-        ):
+        with pytest.raises(mf.ModelError, match="name must be a word without spaces and control signs"):
             make()
 
 
 @pytest.mark.parametrize(
-    "name", ["a=b", "a,b", "m[GeV/c^2]", "μ", "%x", "a'b", 'a"b', "1", "a\\b", "{a}", "-"]
+    "name", ["a;b", "a=b", "a,b", "m[GeV/c^2]", "μ", "%x", "a'b", 'a"b', "1", "a\\b", "{a}", "-"]
 )
 def test_other_names_work_everywhere(name):
     x, p = mf.Observable(name, 0.0, 3.0), mf.Parameter(f"p{name}", 1.0, 0.5, 2.0)

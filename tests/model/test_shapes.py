@@ -540,3 +540,17 @@ def test_kstarmumu_derivatives_agree_with_the_ratios_they_are(ranges):
     assert likelihood.value(x) == pytest.approx(np.log(norm) - np.log(density), rel=SCIPY_DENSITY)
     np.testing.assert_allclose(likelihood.gradient(x), first, SCIPY_DENSITY, SCIPY_DENSITY)
     np.testing.assert_allclose(likelihood.hessian(x), second, SCIPY_DENSITY, SCIPY_DENSITY)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-12, -1e-12, 0.5])
+def test_a_crystal_ball_is_drawn_on_both_sides_of_its_mean_at_any_alpha(alpha):
+    # at alpha = 0 nothing used to be drawn on the side of the tail
+    x = mf.Observable("x", -3.0, 2.0)
+    model = mf.CrystalBall(x, 0.0, 1.0, mf.Parameter("alpha", 1.0, -5.0, 5.0), 2.0)
+    drawn = mf.generate(model, 20_000, seed=1, values={"alpha": alpha})["x"]
+    below, whole = (
+        integrate.quad(lambda t: float(evaluate(model.density(), {"x": t, "alpha": alpha})), -3, end, points=(-abs(alpha), abs(alpha)))[0]
+        for end in (0.0, 2.0)
+    )  # fmt: skip
+    share = below / whole
+    assert np.mean(drawn < 0) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 20_000))

@@ -15,13 +15,12 @@ from morefit.expr import (
     apply,
     column,
     evaluate,
-    make,
+    integral_of,
     multiply_all,
     scalar,
     toposort,
     where,
 )
-from morefit.expr import integral_of
 from morefit.expr.quadrature import Axis, Domain
 from morefit.rewrite.derive import NO_DERIVATIVE, PARTIALS, gradient, hessian
 from mp_evaluate import DIGITS, Undefined, mp_evaluate

@@ -6,8 +6,7 @@ from itertools import product
 import mpmath
 import pytest
 
-from morefit.expr import Op, column, const, evaluate, leaves, make, scalar, substitute
-from morefit.expr import integral_of
+from morefit.expr import Op, column, const, evaluate, integral_of, leaves, make, scalar, substitute
 from morefit.expr.quadrature import Axis, Domain
 from morefit.rewrite.angles import DOUBLE_ANGLES
 from morefit.rewrite.rules import Collector, Rule, fold_constants

@@ -14,14 +14,13 @@ from morefit.expr import (
     Op,
     column,
     evaluate,
+    integral_of,
     leaves,
-    make,
     node_price,
     price,
     scalar,
     toposort,
 )
-from morefit.expr import integral_of
 from morefit.expr.quadrature import Axis, Domain
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.rewrite.bind import bind

@@ -80,6 +80,16 @@ def private_folder(folder: Path) -> Path | None:
     return real if safe_above and stat.S_ISDIR(here.st_mode) and is_private(here) else None
 
 
+def cache_state() -> str:
+    """Say whether compiled code is kept on disk, and where."""
+    folder = cache_folder()
+    if folder is None:
+        return "compiled code is not kept on disk"
+    if folder.exists() and private_folder(folder) is None:
+        return f"compiled code is not kept on disk: others could change '{folder}'"
+    return f"compiled code is kept in '{folder}'"
+
+
 def is_private(status: os.stat_result) -> bool:
     """Whether a file or folder belongs to this user and nobody else can write to it."""
     return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & OTHERS_WRITE)

@@ -8,6 +8,7 @@ from typing import Any
 
 import morefit as mf
 from morefit.backend import DeviceInfo
+from morefit.backend.cache import cache_state
 from morefit.backend.machine import host
 from morefit.cli.command import VALID, Command
 from morefit.cli.files import check_targets, write_json
@@ -35,6 +36,7 @@ def run(options: Namespace) -> int:
     show_tables(console, table(found))
     if not found:
         say(console, missing or "backend 'opencl': no platform found; install the driver of your GPU", MINOR)
+    say(console, cache_state(), MINOR)
     content = {"format": FORMAT, "version": VERSION, "cpu": processor(), "opencl": tuple(map(asdict, found))}
     write_json(content | ({"missing": missing} if missing else {}), options, console)
     return VALID

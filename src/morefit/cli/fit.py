@@ -18,12 +18,12 @@ from morefit.cli.options import (
     add_place,
     assignments,
     backend_of,
-    count,
+    call_count,
     held,
     limits,
     merged,
     names,
-    to_number,
+    positive,
 )
 from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
 from morefit.fit.result import ERRORS, footlines, tables
@@ -77,10 +77,10 @@ def add_fitting(parser: ArgumentParser) -> None:
         help="of Minuit; the exact Hessian checks the minimum anyway (default: %(default)s)",
     )  # fmt: skip
     group.add_argument(
-        "--tolerance", type=to_number, default=0.1, metavar="X",
+        "--tolerance", type=positive, default=0.1, metavar="X",
         help="fit until the distance to the minimum is below 0.001 X (default: %(default)s)",
     )  # fmt: skip
-    group.add_argument("--max-calls", type=count, metavar="N", help="of the likelihood by Minuit")
+    group.add_argument("--max-calls", type=call_count, metavar="N", help="of the likelihood by Minuit")
 
 
 def run(options: Namespace) -> int:

@@ -13,7 +13,8 @@ import morefit as mf
 from morefit.backend import Backend, choose_backend
 from morefit.errors import BackendError
 
-MOST_POINTS, MOST_WORKERS = 100_000, 10_000  # that make sense
+MOST_BINS, MOST_POINTS, MOST_WORKERS = 1_000_000, 100_000, 10_000  # that make sense
+MOST_CALLS = 2**31 - 1
 MOST_INVALID = 0.01  # of toys, before a study counts as not valid
 
 
@@ -42,6 +43,11 @@ def limited(text: str, most: int) -> int:
     return number
 
 
+def bin_count(text: str) -> int:
+    """Read a number of bins of a plot."""
+    return limited(text, MOST_BINS)
+
+
 def process_count(text: str) -> int:
     """Read a number of processes."""
     return limited(text, MOST_WORKERS)
@@ -56,6 +62,19 @@ def to_number(text: str) -> float:
     if not math.isfinite(number):
         raise ArgumentTypeError(f"must be finite, got '{text}'")
     return number
+
+
+def positive(text: str) -> float:
+    """Read a finite number above 0."""
+    number = to_number(text)
+    if not number > 0:
+        raise ArgumentTypeError(f"must be above 0, got '{text}'")
+    return number
+
+
+def call_count(text: str) -> int:
+    """Read a number of calls that Minuit can count."""
+    return limited(text, MOST_CALLS)
 
 
 def fraction(text: str) -> float:
@@ -212,7 +231,7 @@ def add_output(parser: ArgumentParser, *, json: str, plot: str = "") -> Group:
 
 def add_drawing(group: Group) -> None:
     group.add_argument(
-        "--bins", type=count, metavar="N", help="of the plot (default: by the number of events)"
+        "--bins", type=bin_count, metavar="N", help="of the plot (default: by the number of events)"
     )
     group.add_argument("--log", action="store_true", help="plot on a logarithmic scale")
 

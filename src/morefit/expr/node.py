@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -250,7 +251,7 @@ def stable_order(op: Op, args: tuple[Expr, ...], value: Value) -> tuple[int, int
 def const(number: float) -> Expr:
     """Make a number; it must be finite."""
     value = as_double(number)
-    if value is None or not np.isfinite(value):
+    if value is None or not math.isfinite(value):
         raise ModelError(f"constant: must be finite, got {value}")
     return make(Op.CONST, value=value)
 
@@ -284,11 +285,14 @@ def to_expr(value: Operand) -> Expr:
 
 def known_expr(value: Operand) -> Expr | None:
     """Return the expression of a quantity or a real number, or None for anything else."""
+    if type(value) is Expr:
+        return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, Quantity):
         return value.expr
-    return None if as_double(value) is None else const(value)
+    number = as_double(value)
+    return None if number is None else const(number)
 
 
 def build(how: Callable[[Expr, Expr], Expr], a: Operand, b: Operand) -> Expr:

@@ -17,6 +17,8 @@ def as_double(value: Any) -> float | None:
 
     Integers of NumPy are among them: their own arithmetic would wrap around.
     """
+    if type(value) is float:  # most are, and the other tests take longer than the making of a node
+        return value
     number: Any = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(number, KINDS):
         return rounded(number)

@@ -18,7 +18,7 @@ WORST_ERROR = 1e-7  # an integral that is further off is refused
 POINTS = {1: 16, 2: 12, 3: 8}  # Gauss-Legendre points in each direction of a box, by the number of dimensions
 FIRST_BOXES = {1: 8, 2: 4, 3: 2}  # in each direction, to begin with
 MAX_BOXES = {1: 4096, 2: 8192, 3: 4096}
-MANY_BOXES = {1: 10, 2: 64, 3: 64}  # more than a smooth integrand takes: other powers are tried
+MANY_BOXES = {1: 24, 2: 96, 3: 96}  # more than a smooth integrand takes: other powers are tried
 POWERS = (
     1,
     2,
@@ -27,6 +27,9 @@ POWERS = (
     16,
     32,
 )  # of the map that takes an integrable singularity away from the low end of an axis
+ROUNDING = 1e-10  # relative to the integral: a change that is less, and does not shrink with the box, may be rounding
+UNRESOLVED = 1e-13  # of an axis: closer to an end than this, rounding may show
+SINGULAR_END = 1e-6  # of an axis
 NARROWEST = 1e-13  # of an axis: a box that is not cut any further
 DEPTH = 20  # halvings around a place where a narrow peak may hide
 MAX_PLACES = 24  # at which peaks are looked for
@@ -178,6 +181,10 @@ class Adapted:
     error: float
     totals: Array  # (quantities,)
 
+    def rank(self, tolerance: float) -> tuple[float, int]:
+        """Return what is smaller for better boxes: those that reach the tolerance are judged by their number."""
+        return max(self.error, 10 * tolerance), len(self.boxes)
+
 
 def refine(
     measure: Measure, boxes: Boxes, tolerance: float, most: int, whole_size: Array | float = 0.0
@@ -188,20 +195,25 @@ def refine(
     """
     done: list[tuple[Array, Array, Array, Array]] = []  # low, high, values, errors
     whole = measure(boxes)
+    before = np.full(len(boxes), np.inf)  # the errors of the boxes that these were cut from
     while True:
-        change = np.stack([
-            measure(boxes.halved(np.full(len(boxes), k))).reshape(2, len(boxes), -1).sum(axis=0) - whole
-            for k in range(len(boxes.domain.axes))
-        ], axis=1)  # (boxes, axes, quantities)  # fmt: skip
+        change = np.stack(
+            [
+                measure(boxes.halved(np.full(len(boxes), k))).reshape(2, len(boxes), -1).sum(axis=0) - whole
+                for k in range(len(boxes.domain.axes))
+            ],
+            axis=1,
+        )  # (boxes, axes, quantities)
         sizes = np.abs(whole).sum(axis=0) + sum(np.abs(values).sum(axis=0) for _, _, values, _ in done)
         sizes = np.maximum(sizes, whole_size)
         sizes = np.where(sizes > 0, sizes, 1.0)
         errors = np.abs(change).sum(axis=1)
+        worst = (errors / sizes).max(axis=1)
         count = len(boxes) + sum(len(low) for low, *_ in done)
-        with np.errstate(invalid="ignore"):
-            wrong = ~((errors / sizes).max(axis=1) <= tolerance / max(4.0, count**0.5))
+        # next to a singular end rounding is all that is left, and grows with every cut
+        rounding = (worst > before / 4) & (worst < ROUNDING)
         narrow = (boxes.high - boxes.low).min(axis=1) < NARROWEST
-        cut = wrong & ~narrow
+        cut = ~(worst <= tolerance / max(4.0, count**0.5)) & ~narrow & ~rounding
         stop = not cut.any() or count > most or not np.all(np.isfinite(whole))
         keep = np.ones_like(cut) if stop else ~cut
         done.append((boxes.low[keep], boxes.high[keep], whole[keep], errors[keep]))
@@ -209,6 +221,7 @@ def refine(
             break
         axes = np.abs(change[cut] / sizes).max(axis=2).argmax(axis=1)
         boxes = boxes.replaced(boxes.low[cut], boxes.high[cut]).halved(axes)
+        before = np.tile(worst[cut], 2)
         whole = measure(boxes)
     low, high, values, left = (np.concatenate(parts) for parts in zip(*done, strict=True))
     totals = values.sum(axis=0)
@@ -226,20 +239,36 @@ def adapt(
 
     The fewest boxes win among powers of the map at the low end.
     """
-    best, most = None, MAX_BOXES[len(domain.axes)]
-    for power in POWERS if any(axis.singular for axis in domain.axes) else POWERS[:1]:
-        adapted = refine(measure, Boxes.first(domain, power, points=points), tolerance, most)
-        if best is None or (adapted.error > tolerance, len(adapted.boxes)) < (
-            best.error > tolerance,
-            len(best.boxes),
-        ):
-            best = adapted
-        if best.error <= tolerance and len(best.boxes) <= MANY_BOXES[len(domain.axes)]:
+    most, singular = MAX_BOXES[len(domain.axes)], any(axis.singular for axis in domain.axes)
+    tried: list[Adapted] = []
+    for power in POWERS if singular else (1,):
+        tried.append(refine(measure, Boxes.first(domain, power, points=points), tolerance, most))
+        if tried[-1].error <= 10 * tolerance and len(tried[-1].boxes) <= MANY_BOXES[len(domain.axes)]:
             break
-    assert best is not None
+    best = min(tried, key=lambda adapted: adapted.rank(tolerance))
+    if singular:
+        best = check_ends(measure, best, tolerance, most)
     for place in to_cube(domain, places, best.boxes.power):
         best = look_closer(measure, best, place, tolerance)
     return best
+
+
+def check_ends(measure: Measure, adapted: Adapted, tolerance: float, most: int) -> Adapted:
+    """Add to the error what another power finds, if much of the integral lies within rounding of a singular end.
+
+    There x - x.low may have lost its digits, so that the integrand is wrong, but no box shows it.
+    """
+    domain = adapted.boxes.domain
+    ends = [UNRESOLVED ** (1 / adapted.boxes.power) if axis.singular else 1.0 for axis in domain.axes]
+    corner = adapted.boxes.replaced(np.zeros((1, len(ends))), np.array([ends]))
+    sizes = np.maximum(np.abs(adapted.totals), np.finfo(float).tiny)
+    if np.all(np.abs(measure(corner)[0]) <= tolerance * sizes):
+        return adapted
+    other = refine(
+        measure, Boxes.first(domain, 2 * adapted.boxes.power, points=adapted.boxes.points), tolerance, most
+    )
+    difference = float(np.max(np.abs(other.totals - adapted.totals) / sizes))
+    return Adapted(adapted.boxes, max(adapted.error, difference), adapted.totals)
 
 
 def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: float) -> Adapted:
@@ -250,7 +279,9 @@ def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: flo
     sizes = np.abs(adapted.totals)
     closer = refine(measure, cut_around(near, place), tolerance, most, sizes)
     missed = closer.totals - measure(near).sum(axis=0)
-    if np.all(np.abs(missed) <= max(10 * tolerance, adapted.error) * (sizes + np.abs(missed))):
+    if not closer.error < np.inf or np.all(
+        np.abs(missed) <= max(10 * tolerance, adapted.error) * (sizes + np.abs(missed))
+    ):
         return adapted
     low, high = (
         np.concatenate([getattr(boxes, end)[~around], getattr(closer.boxes, end)]) for end in ("low", "high")
@@ -266,7 +297,8 @@ def to_cube(domain: Domain, places: Array, power: int) -> Array:
     powers = np.array([1 / power if a.singular else 1.0 for a in domain.axes])
     with np.errstate(invalid="ignore"):
         unit = (places - low) / (high - low)
-        inside = np.all((unit >= 0) & (unit <= 1), axis=1)
+        ends = np.array([SINGULAR_END if axis.singular else 0.0 for axis in domain.axes])  # powers look there
+        inside = np.all((unit >= ends) & (unit <= 1), axis=1)
     cube = np.round(unit[inside] ** powers, 12)
     _, first = np.unique(cube, axis=0, return_index=True)
     return np.asarray(cube[np.sort(first)])  # the likeliest first

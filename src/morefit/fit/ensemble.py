@@ -12,17 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from morefit.backend import Array, Backend, Buffer, Drawn, Events, Program, WholeFit
 from morefit.data import Dataset
 from morefit.errors import FitError
-from morefit.expr import ZERO
 from morefit.fit.minuit import REFUSED
 from morefit.fit.minuit import fit as fit_one
 from morefit.fit.newton import MOST_STEPS, Minima, Sets, minimise
+from morefit.fit.problem import check_ranges
 from morefit.fit.result import FitResult
 from morefit.fit.rules import CONVERGED, UNKNOWN
 from morefit.fit.step import MOST_PARAMETERS, Step, make_step
 from morefit.generate import REPAIRS, Sampler
 from morefit.integrals import SharedBoxes
-from morefit.kernel.sums import Request
-from morefit.likelihood import Evaluation, unpack
+from morefit.likelihood import Evaluation, request_of, unpack
 from morefit.model import Parameter, Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums, compile_values
@@ -90,10 +89,7 @@ class Ensemble:
 
     @cached_property
     def compiled(self) -> Compiled:
-        expected = self.fit_model.expected_events()
-        per_set = ZERO if expected is None else -expected
-        floating = tuple(p.expr for p in self.floating)
-        request = Request(self.fit_model.summed, floating, 2, per_set=per_set)
+        request = request_of(self.fit_model, self.floating, 2)
         return compile_sums(request, tuple(p.expr for p in self.all_parameters), self.settings)
 
     def draw(self, first: int, sizes: NDArray[np.int64]) -> Toys:
@@ -374,22 +370,6 @@ def by_events(toys: Sets, sizes: NDArray[np.int64]) -> Iterator[Sets]:
     if len(toys):
         group = np.cumsum(sizes[toys]) // TOGETHER
         yield from np.split(toys, np.flatnonzero(np.diff(group)) + 1)
-
-
-def check_ranges(model: Pdf, fit_model: Pdf) -> None:
-    """Refuse to fit events that lie outside the range of the fitted model."""
-    drawn = {o.name: o for o in model.observables}
-    problems = [
-        f"observable '{o.name}': the fitted model must span the range that is drawn, [{drawn[o.name].low},"
-        f" {drawn[o.name].high}], got [{o.low}, {o.high}]"
-        for o in fit_model.observables
-        if o.low > drawn[o.name].low or o.high < drawn[o.name].high
-    ]
-    if problems:
-        raise FitError(
-            f"toys: {'; '.join(problems)}; give both models one range, or cut events of mf.generate with"
-            " mf.Dataset.cut and fit them with mf.fit_many"
-        )
 
 
 def fill(

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -62,13 +63,13 @@ def fit(
     ``minimiser="newton"`` takes Newton steps with the exact Hessian, and Minuit only where they fail.
     """
     begin = time.perf_counter()
+    check_choices(derivatives, minimiser, strategy, tolerance, max_calls)
     likelihood = as_likelihood(model, data, weights, backend)
     chosen = choose_errors(errors, likelihood, minos is not False)
     problem = make_problem(likelihood, start or {}, fixed, limits or {})
     objective = Objective(likelihood, problem)
     first = objective.at(problem.start, 2)
     check_start(likelihood, problem, first)
-    check_choices(derivatives, minimiser)
     if minimiser == "minuit":
         likelihood.prepare(1 if derivatives == "analytic" else 0)
     ready = time.perf_counter()
@@ -101,11 +102,19 @@ def try_minuit(
         return None
 
 
-def check_choices(derivatives: str, minimiser: str) -> None:
+def check_choices(
+    derivatives: str, minimiser: str, strategy: int, tolerance: float, max_calls: int | None
+) -> None:
     if derivatives not in ("analytic", "numeric"):
         raise FitError(f"fit: derivatives must be 'analytic' or 'numeric', got {derivatives!r}")
     if minimiser not in ("minuit", "newton"):
         raise FitError(f"fit: minimiser must be 'minuit' or 'newton', got {minimiser!r}")
+    if strategy not in (0, 1, 2):
+        raise FitError(f"fit: strategy must be 0, 1 or 2, got {strategy!r}")
+    if not isinstance(tolerance, Real) or not 0 <= tolerance < math.inf:
+        raise FitError(f"fit: tolerance must be a positive number, got {tolerance!r}")
+    if max_calls is not None and not (isinstance(max_calls, Integral) and max_calls > 0):
+        raise FitError(f"fit: max_calls must be a positive whole number or None, got {max_calls!r}")
 
 
 @dataclass(eq=False)
@@ -160,7 +169,8 @@ class Path:
             if verdict.edm <= verdict.goal or not self.ended or self.exhausted:
                 break
             minuit.strategy = max(self.strategy, 1)
-            self.attempt(minuit.migrad, ncall=self.max_calls)
+            if not self.attempt(minuit.migrad, ncall=self.max_calls):
+                minuit = self.run_minuit(self.reached())
             before, verdict = verdict, self.look(self.reached())
             if math.isnan(verdict.edm) and not verdict.last.value[0] < before.last.value[0]:
                 break  # no minimum here, and no way further down
@@ -246,6 +256,8 @@ def run_minos(path: Path, verdict: Verdict, wanted: bool | Iterable[str]) -> dic
     if wanted is False:
         return {}
     floating = path.objective.problem.floating
+    if not isinstance(wanted, Iterable) and wanted is not True:
+        raise FitError(f"fit: minos must be True, False or names of parameters, got {wanted!r}")
     names = list(floating) if wanted is True else [wanted] if isinstance(wanted, str) else list(wanted)
     unknown = [n for n in names if n not in floating]
     if unknown:
@@ -272,7 +284,8 @@ def make_result(
     off = likelihood.integral_error(x)
     if not likelihood.events * off <= INTEGRAL_ERROR:
         reasons.append(
-            f"a numerical integral is off by {off:.2g} at the minimum; start closer to it, or give an integral"
+            f"a numerical integral is off by {off:.2g} at the minimum; make the parameters with start values closer"
+            " to it, or give an integral"
         )
     covariance = verdict.covariance(problem.floating)
     errors = np.sqrt(np.diag(covariance))

@@ -18,7 +18,7 @@ from morefit.errors import DataError, FitError
 from morefit.fit.diagnosis import missing_derivatives
 from morefit.likelihood import AnyLikelihood, Evaluation, Likelihood
 from morefit.model import Parameter, Pdf
-from morefit.model.naming import check_limits
+from morefit.model.naming import check_limits, check_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +82,22 @@ def check_not_empty(events: int, *models: Pdf) -> None:
         raise DataError("dataset: has no events; there is nothing to fit, unless the model has yields")
 
 
+def check_ranges(model: Pdf, fit_model: Pdf) -> None:
+    """Refuse to fit events that lie outside the range of the fitted model."""
+    drawn = {o.name: o for o in model.observables}
+    problems = [
+        f"observable '{o.name}': the fitted model must span the range that is drawn, [{drawn[o.name].low},"
+        f" {drawn[o.name].high}], got [{o.low}, {o.high}]"
+        for o in fit_model.observables
+        if o.low > drawn[o.name].low or o.high < drawn[o.name].high
+    ]
+    if problems:
+        raise FitError(
+            f"toys: {'; '.join(problems)}; give both models one range, or cut events of mf.generate with"
+            " mf.Dataset.cut and fit them with mf.fit_many"
+        )
+
+
 def check_weights(data: Dataset) -> None:
     """Refuse weights that leave nothing to fit: a likelihood of a sum below zero has no minimum."""
     if data.weights is None or not len(data):
@@ -102,14 +118,19 @@ def make_problem(
 ) -> Problem:
     """Put together what the parameters say and what the call overrides."""
     parameters = likelihood.all_parameters
-    held = (
-        dict(fixed)
-        if isinstance(fixed, Mapping)
-        else dict.fromkeys([fixed] if isinstance(fixed, str) else fixed)
-    )
+    check_mapping("start", start)
+    check_mapping("limits", limits)
+    held = held_values(fixed)
     check_names(parameters, [*start, *held, *limits])
-    values = {p.name: float(start.get(p.name, p.start)) for p in parameters}
-    values |= {name: float(v) for name, v in held.items() if v is not None}
+    values = {
+        p.name: check_number("parameter", p.name, "start", start.get(p.name, p.start), FitError)
+        for p in parameters
+    }
+    values |= {
+        name: check_number("parameter", name, "fixed value", v, FitError)
+        for name, v in held.items()
+        if v is not None
+    }
     ranges = {p.name: check_limits(p.name, limits.get(p.name, (p.low, p.high)), FitError) for p in parameters}
     floating = [p.name for p in parameters if not p.fixed and p.name not in held]
     if not floating:
@@ -124,6 +145,21 @@ def make_problem(
     derived = [p.name for p in likelihood.parameters]
     rows = tuple(derived.index(n) for n in floating)
     return Problem(parameters, values, ranges, tuple(floating), rows)
+
+
+def check_mapping(what: str, given: object) -> None:
+    if not isinstance(given, Mapping):
+        raise FitError(f"fit: {what} must map names of parameters to numbers, got {type(given).__name__}")
+
+
+def held_values(fixed: Mapping[str, float] | Iterable[str]) -> dict[str, float | None]:
+    """Return the parameters to hold with their values, None for where they start."""
+    if isinstance(fixed, Mapping):
+        return dict(fixed)
+    names = [fixed] if isinstance(fixed, str) else list(fixed) if isinstance(fixed, Iterable) else [fixed]
+    if not all(isinstance(name, str) for name in names):
+        raise FitError(f"fit: fixed must be names of parameters, or map them to values, got {fixed!r}")
+    return dict.fromkeys(names)
 
 
 def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:

@@ -14,8 +14,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from morefit.archive import opened
 from morefit.errors import DataError, ModelError
 from morefit.fit.rounding import round_pdg
+from morefit.target import complete_file
 
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -203,23 +205,29 @@ class FitResult:
         content |= {field.name: portable(getattr(self, field.name)) for field in fields(self)}
         text = json.dumps(content, indent=1, allow_nan=False)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            with complete_file(path, "fit result") as part:
+                part.write_text(text, encoding="utf-8")
         return text
 
     @classmethod
     def from_json(cls, source: str | Path) -> FitResult:
         """Read a result back from JSON text, or from the file at a path."""
-        is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-        content = parsed(text)
-        content = {"flat_directions": (), **content}  # which version 0.1 did not know
+        if isinstance(source, str) and source.lstrip().startswith("{"):
+            return cls._from_text("fit result", source)
+        with opened("fit result", source) as file:
+            return cls._from_text(f"fit result '{source}'", file.read())
+
+    @classmethod
+    def _from_text(cls, what: str, text: str | bytes) -> FitResult:
+        """Read a result back from JSON text; ``what`` begins the message if it is none."""
+        content = {"flat_directions": (), **parsed(what, text)}  # which version 0.1 did not know
         absent = [field.name for field in fields(cls) if field.name not in content]
         if absent:
-            raise DataError(f"fit result: the JSON text lacks {', '.join(map(repr, absent))}")
+            raise DataError(f"{what}: the JSON text lacks {', '.join(map(repr, absent))}")
         try:
             return cls(**{field.name: content[field.name] for field in fields(cls)})
-        except (AttributeError, TypeError, ValueError) as error:
-            raise DataError(f"fit result: the JSON text is damaged, {error}") from error
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{what}: the JSON text is damaged, {error}") from error
 
     def __str__(self) -> str:
         head = "\n".join([headline(self), *(f"  {reason}" for reason in self.reasons)])
@@ -262,18 +270,18 @@ def portable(item: Any) -> Any:
     return item
 
 
-def parsed(text: str) -> dict[str, Any]:
+def parsed(what: str, text: str | bytes) -> dict[str, Any]:
     """Return what JSON text holds, if it is a fit result of this version."""
     try:
         content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"fit result: not JSON text, {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{what}: not JSON text, {error}; it may be cut short or of another kind") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise DataError("fit result: the JSON text was not written by FitResult.to_json()")
+        raise DataError(f"{what}: the JSON text was not written by FitResult.to_json()")
     if content.get("version") != VERSION:
         got = content.get("version")
         raise DataError(
-            f"fit result: format version must be {VERSION}, got {got!r}; use the morefit that wrote it"
+            f"{what}: format version must be {VERSION}, got {got!r}; use the morefit that wrote it"
         )
     return content
 

@@ -9,8 +9,8 @@ from math import isfinite
 PLAIN = range(-4, 9)
 # A double has at most 17 digits: where value and error are further apart, they cannot be rounded together.
 MOST_DIGITS = 17
-# Of a value that is so many powers of ten below its error, zeros are shown.
-MOST_MORE = 4
+# A value may begin so many powers of ten below the last digit of its error; a smaller one is zero.
+MOST_MORE = 3
 
 
 def round_pdg(value: float, *errors: float, limits: tuple[float, float] | None = None) -> tuple[str, ...]:
@@ -38,8 +38,8 @@ def digit_for(value: float, last: int, limits: tuple[float, float]) -> int:
     """Return the power of ten of the last digit to keep of a value: that given, or a lower one."""
     if not isfinite(value):
         return last
-    if value:
-        last = min(last, max(highest_digit(value) - 1, last - MOST_MORE))
+    if value and highest_digit(value) >= last - MOST_MORE:
+        last = min(last, highest_digit(value) - 1)
     exact = Decimal(repr(float(value)))
     least = min(last, highest_digit(value) - MOST_DIGITS)
     while last > least and not limits[0] <= float(round_number(exact, last)) <= limits[1]:

@@ -28,6 +28,7 @@ SAFE_PIVOT = 1e-13  # of a Hessian scaled to a unit diagonal: below, it does not
 SUSPECT = (
     3.0  # times the distance to the minimum, in errors: smaller eigenvalues may come from that distance alone
 )
+STEEP = 1e-6  # per error: a slope at a limit below this is rounding, and does not hold a parameter there
 WIDEST = 1e3  # times the way between its limits: a parameter with a larger error is undetermined
 OPEN = 1e2  # times its value, or one: what stands for the way between limits where there are none
 
@@ -91,7 +92,7 @@ def advance(
     fit ends when half of g H^-1 g is below the goal with H positive definite, both for the free parameters. Where
     only a * b is measured, H is positive definite by chance next to the minimum, by as much as that is away: an
     eigenvalue as small as this (the smallest is about a pivot divided by their number) is not believed before the
-    fit comes closer.
+    fit comes closer, nor is a slope that small at a limit.
     """
     total = found.value + found.gradient.sum(axis=1) + found.hessian.sum(axis=(1, 2))
     good = do.both(do.less_equal(found.bad, 0), do.less(abs(total), UNKNOWN))  # false for nan
@@ -112,7 +113,9 @@ def advance(
     move = backward(damped, forward(damped, form.slopes)) * form.scale
     trial = do.minimum(do.maximum(x - move, low), high)
     doubt = 2 * (SUSPECT * x.shape[1]) ** 2
-    close = do.both(do.less_equal(edm, goal), do.less(doubt * edm, factor.least**2))
+    steepness = reduce(do.minimum, do.where(form.held, (gradient * form.scale) ** 2, UNKNOWN).T)
+    sure = do.both(do.less(doubt * edm, factor.least**2), do.less(doubt * edm, steepness))
+    close = do.both(do.less_equal(edm, goal), sure)
     done = do.both(do.both(taken, definite), close)
     lost = do.either(do.less_equal(UNKNOWN, value), do.less(MOST_DAMPING, shift))
     status = do.where(done, CONVERGED, do.where(lost, GIVEN_UP, NOT_YET))
@@ -126,12 +129,12 @@ def scaled(
 
     The diagonal is zero for a parameter without curvature: what there is of it comes from rounding.
     """
-    held = do.either(
-        do.both(do.less_equal(x, low), do.less(0, gradient)),
-        do.both(do.less_equal(high, x), do.less(gradient, 0)),
-    )
     size, least = abs(np.diagonal(hessian, axis1=1, axis2=2)), least_curvature(do, x, low, high)
     scale = do.maximum(size, least) ** -0.5
+    held = do.either(
+        do.both(do.less_equal(x, low), do.less(STEEP, gradient * scale)),
+        do.both(do.less_equal(high, x), do.less(gradient * scale, -STEEP)),
+    )
     whole = hessian * scale[:, :, None] * scale[:, None, :]
     diagonal = do.where(do.less(size, least), 0.0, np.diagonal(whole, axis1=1, axis2=2))
     whole = np.where(np.eye(x.shape[1], dtype=bool), diagonal[:, None, :], whole)

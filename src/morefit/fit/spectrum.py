@@ -10,9 +10,11 @@ import numpy as np
 
 from morefit.backend import Array
 from morefit.fit.newton import NUMBERS, Flags
-from morefit.fit.rules import SAFE_PIVOT, SUSPECT, least_curvature
+from morefit.fit.rules import SUSPECT, WIDEST, least_curvature
 
+NULL = 1e-11  # of a Hessian scaled to a unit diagonal: a smaller eigenvalue is zero but for rounding
 UNTOUCHED = 1e-6  # of the largest component: what is smaller in a direction is rounding
+FALLING = 0.01  # of the nll, for an error or the way between limits: a slope that is no rounding
 SETTLED = 0.1  # relative: an eigenvalue that changes by more from step to step is not one of the minimum
 
 Direction = Mapping[str, float]  # how much each parameter changes along a line; the largest change is one
@@ -30,17 +32,22 @@ class Spectrum:
     @property
     def null(self) -> Flags:
         """Which eigenvalues are zero but for rounding."""
-        return np.asarray(np.abs(self.eigenvalues) < SAFE_PIVOT, np.bool_)
+        return np.asarray(np.abs(self.eigenvalues) < NULL, np.bool_)
+
+    @property
+    def falling(self) -> Flags:
+        """Which directions have a slope but no curvature that could end it."""
+        return np.asarray(self.null & (np.abs(self.slopes) > FALLING), np.bool_)
 
     @property
     def definite(self) -> bool:
-        """Whether no eigenvalue is negative."""
-        return bool(np.all(self.eigenvalues > -SAFE_PIVOT))
+        """Whether no eigenvalue is negative and nothing falls without end."""
+        return bool(np.all(self.eigenvalues > -NULL) and not self.falling.any())
 
     @property
     def known(self) -> Flags:
         """Which directions have a minimum."""
-        return np.asarray(self.eigenvalues >= SAFE_PIVOT, np.bool_)
+        return np.asarray(self.eigenvalues >= NULL, np.bool_)
 
     @property
     def edm(self) -> float:
@@ -73,10 +80,10 @@ class Spectrum:
         same = np.abs(self.eigenvalues - other.eigenvalues) <= SETTLED * np.abs(self.eigenvalues)
         return bool(np.all(same | (self.null & other.null)))
 
-    def flat_directions(self, names: Sequence[str]) -> tuple[Direction, ...]:
-        """Return directions without curvature, each with as few parameters as possible."""
+    def directions(self, names: Sequence[str], which: Flags) -> tuple[Direction, ...]:
+        """Return some directions by name, each with as few parameters as possible."""
         found = []
-        for row in reduced(self.vectors[:, self.null].T):
+        for row in reduced(self.vectors[:, which].T):
             moved = np.where(np.abs(row) > UNTOUCHED, row * self.scale, 0.0)
             moved = moved / moved[np.argmax(np.abs(moved))]
             found.append({n: float(c) for n, c in zip(names, moved, strict=True) if c != 0})
@@ -91,20 +98,20 @@ def decompose(hessian: Array, gradient: Array, values: Array, limits: Array, fre
     if not (np.isfinite(hessian).all() and np.isfinite(gradient).all()):
         return None
     size, least = np.abs(np.diag(hessian)), least_curvature(NUMBERS, values, *limits.T)
-    scale = np.maximum(size, least) ** -0.5
     curved = size >= least
+    scale = np.where(curved, np.maximum(size, least), WIDEST**2 * least) ** -0.5
     matrix = np.where(np.outer(curved, curved), hessian * np.outer(scale, scale), 0.0)
     eigenvalues, some = np.linalg.eigh(matrix[np.ix_(free, free)])
     vectors = np.zeros((len(free), len(eigenvalues)))
     vectors[free] = some
-    return Spectrum(scale, eigenvalues, vectors, (gradient * scale * curved) @ vectors)
+    return Spectrum(scale, eigenvalues, vectors, (gradient * scale) @ vectors)
 
 
 def reduced(rows: Array) -> Array:
     """Bring a basis to its reduced echelon form: the largest number of each row is one, and alone in its column."""
     rows = rows.copy()
     for k in range(len(rows)):
-        i, j = np.unravel_index(np.argmax(np.abs(rows[k:])), rows[k:].shape)
+        i, j = (int(n) for n in np.unravel_index(np.argmax(np.abs(rows[k:])), rows[k:].shape))
         rows[[k, k + i]] = rows[[k + i, k]]
         rows[k] /= rows[k, j]
         others = np.arange(len(rows)) != k

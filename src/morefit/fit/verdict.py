@@ -11,7 +11,7 @@ import numpy as np
 from morefit.backend import Array
 from morefit.fit.newton import NUMBERS, Flags
 from morefit.fit.objective import Objective
-from morefit.fit.rules import ROUNDING, SUSPECT, least_curvature, reach
+from morefit.fit.rules import ROUNDING, STEEP, SUSPECT, least_curvature, reach
 from morefit.fit.spectrum import Direction, Spectrum, decompose, in_words
 from morefit.likelihood import Evaluation
 
@@ -30,7 +30,8 @@ class Verdict:
     at_limit: tuple[str, ...]
     edm: float
     goal: float
-    flat: tuple[Direction, ...] = ()  # directions without curvature
+    flat: tuple[Direction, ...] = ()  # directions along which the nll does not change
+    falling: tuple[Direction, ...] = ()  # directions along which it falls without end
 
     def covariance(self, names: Sequence[str]) -> Array:
         """Return the covariance matrix of the parameters, nan for those that are undetermined."""
@@ -49,20 +50,38 @@ def look_at(objective: Objective, values: Array, tolerance: float) -> Verdict:
     Next to a minimum a direction without curvature seems to have some, of either sign, as much as the minimum is
     away. Where that may be so, Newton steps lead on until the eigenvalues no longer change.
     """
-    verdict, spectrum = judge(objective, values, goal_of(tolerance))
+    verdict, spectrum = at_the_limits(objective, *judge(objective, values, goal_of(tolerance)))
     for _ in range(MOST_STEPS_ON):
         if spectrum is None or not spectrum.suspicious:
             break
         point = np.clip(verdict.values + spectrum.step, *limits_of(objective).T)
         closer, there = judge(objective, point, verdict.goal)
-        before, after = verdict.last.value[0], closer.last.value[0]
-        if there is None or closer.last.bad[0] or not after <= before + ROUNDING * (1 + abs(before)):
+        if there is None or not no_higher(closer, verdict):
             break
         settled = there.agrees_with(spectrum)
         verdict, spectrum = closer, there
         if settled:
             break
     return verdict
+
+
+def at_the_limits(
+    objective: Objective, verdict: Verdict, spectrum: Spectrum | None
+) -> tuple[Verdict, Spectrum | None]:
+    """Put parameters that are almost at a limit there: Minuit cannot, and what depends on it may be undetermined."""
+    low, high = limits_of(objective).T
+    held = np.array([n in verdict.at_limit for n in objective.problem.floating], np.bool_)
+    point = np.where(held, np.where(verdict.last.gradient[0] > 0, low, high), verdict.values)
+    if np.array_equal(point, verdict.values):
+        return verdict, spectrum
+    there, seen = judge(objective, point, verdict.goal)
+    return (there, seen) if no_higher(there, verdict) else (verdict, spectrum)
+
+
+def no_higher(one: Verdict, other: Verdict) -> bool:
+    """Say whether a point is as good as another, but for rounding."""
+    value, most = one.last.value[0], other.last.value[0]
+    return bool(not one.last.bad[0] and value <= most + ROUNDING * (1 + abs(most)))
 
 
 def limits_of(objective: Objective) -> Array:
@@ -77,20 +96,28 @@ def judge(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Sp
     with np.errstate(divide="ignore"):
         alone = reach(NUMBERS, gradient, *limits.T)
     positive = bool(np.all(np.isfinite(inverse)))
-    held = touching(values, np.sqrt(np.diag(inverse)) if positive else alone, gradient, limits)
-    at_limit = tuple(name for name, is_held in zip(names, held, strict=True) if is_held)
+    least = least_curvature(NUMBERS, values, *limits.T)
+    slopes = gradient * np.maximum(np.abs(np.diag(hessian)), least) ** -0.5
+    held = touching(values, np.sqrt(np.diag(inverse)) if positive else alone, slopes, limits)
     if positive and not held.any():
         edm = float(0.5 * gradient @ inverse @ gradient)
-        if well_determined(hessian, inverse, edm, least_curvature(NUMBERS, values, *limits.T)):
-            return Verdict(values, last, inverse, own, at_limit, edm, goal), None
+        if well_determined(hessian, inverse, edm, least):
+            return Verdict(values, last, inverse, own, (), edm, goal), None
     spectrum = decompose(hessian, gradient, values, limits, ~held)
     if spectrum is None:
-        return Verdict(values, last, inverse, own, at_limit, math.nan, goal), None
+        return Verdict(values, last, inverse, own, (), math.nan, goal), None
+    weak = held & (np.abs(slopes) < SUSPECT * math.sqrt(2 * spectrum.edm))
+    if weak.any():  # by as much as the minimum is away: it may be none
+        held &= ~weak
+        spectrum = decompose(hessian, gradient, values, limits, ~held) or spectrum
+    at_limit = tuple(name for name, is_held in zip(names, held, strict=True) if is_held)
     if not positive or spectrum.null.any():
         inverse = spectrum.inverse if spectrum.definite else np.full_like(hessian, np.nan)
         own = np.diag(np.where(held, alone, 0.0) ** 2)
     edm = spectrum.edm if spectrum.definite else math.nan
-    return Verdict(values, last, inverse, own, at_limit, edm, goal, spectrum.flat_directions(names)), spectrum
+    flat = spectrum.directions(names, spectrum.null) if spectrum.definite else ()
+    falling = spectrum.directions(names, spectrum.falling)
+    return Verdict(values, last, inverse, own, at_limit, edm, goal, flat, falling), spectrum
 
 
 def well_determined(hessian: Array, inverse: Array, edm: float, least: Array) -> bool:
@@ -123,32 +150,43 @@ def invert(hessian: Array) -> Array:
     return np.asarray(inverse.T @ inverse, np.float64)
 
 
-def touching(values: Array, errors: Array, gradient: Array, limits: Array) -> Flags:
-    """Say which parameters ended at a limit: within a thousandth of their errors, the slope pointing outwards."""
+def touching(values: Array, errors: Array, slopes: Array, limits: Array) -> Flags:
+    """Say which parameters ended at a limit: within a thousandth of their errors, the slope pointing outwards.
+
+    Slopes are those for a step of one error.
+    """
     low, high = limits.T
     near = np.where(np.isfinite(errors), AT_LIMIT * np.minimum(errors, high - low), 0.0)
     at_low, at_high = values - low <= near, high - values <= near
-    return np.asarray((at_low & (gradient > 0)) | (at_high & (gradient < 0)), np.bool_)
+    return np.asarray((at_low & (slopes > STEEP)) | (at_high & (slopes < -STEEP)), np.bool_)
 
 
 def complaints(exhausted: bool, verdict: Verdict) -> Iterable[str]:
     """List what is wrong with a fit."""
     if exhausted:
         yield "the call limit was reached before the minimum"
-    if not np.all(np.isfinite(verdict.inverse)):
+    if verdict.falling:
+        yield from map(endless, verdict.falling)
+    elif not np.all(np.isfinite(verdict.inverse)):
         yield "the Hessian is not positive definite, so there are no errors"
     elif not verdict.edm <= 10 * verdict.goal:  # Minuit's own margin for calling a minimum valid
         yield f"the estimated distance to the minimum, {verdict.edm:.3g}, is above the goal of {verdict.goal:.3g}"
     elif verdict.flat:
-        yield from map(undetermined, verdict.flat)
+        yield from (undetermined(direction, verdict.at_limit) for direction in verdict.flat)
     if not math.isfinite(verdict.last.value[0]):
         yield "the likelihood is not finite at the minimum"
 
 
-def undetermined(direction: Direction) -> str:
+def endless(direction: Direction) -> str:
+    """Say along which parameters there is no minimum."""
+    along = next(iter(direction)) if len(direction) == 1 else in_words(direction)
+    return f"the likelihood has no minimum: it grows without end along {along}; set limits"
+
+
+def undetermined(direction: Direction, at_limit: Sequence[str]) -> str:
     """Say which parameters the data do not determine."""
-    names = sorted(direction)
-    if len(names) == 1:
-        return f"the data do not determine {names[0]}: the likelihood does not change with it; fix it"
-    listed = f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"the data do not determine {listed}: the likelihood does not change along {in_words(direction)}; fix one of them"
+    *others, last = sorted(direction)
+    names = f"{', '.join(others)} and {last}" if others else last
+    where = f" with {' and '.join(at_limit)} at the limit" if at_limit else ""
+    how = f"along {in_words(direction)}; fix one of them" if others else "with it; fix it"
+    return f"the data do not determine {names}{where}: the likelihood does not change {how}"

@@ -31,6 +31,10 @@ def matching(text: str) -> list[Path]:
     if path.is_dir():
         raise DataError(f"file '{text}': is a folder; choose files in it, such as '{path / '*.root'}'")
     if path.exists():
+        if not path.is_file():
+            raise DataError(
+                f"file '{text}': is no plain file but a pipe or a device; write its content to a file first"
+            )
         return [path]
     found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
     found = [file for file in found if file.is_file()]

@@ -189,7 +189,7 @@ class Assembler:
         """Leave out events whose density is not a positive number."""
         plain, *inner = parts
         # a denormal density is zero inside loops that flush them, and must be bad for all
-        tests = [test for q in inner for test in (q.value > 0, q.value >= SMALLEST, q.value <= LARGEST)]
+        tests = [test for q in inner for test in (q.value >= SMALLEST, q.value <= LARGEST)]
         tests.append(abs(plain.value) <= LARGEST)
         self.good = product(*tests)
 

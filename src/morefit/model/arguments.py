@@ -17,7 +17,7 @@ LINE = 100  # characters of an expression in a message
 
 
 @dataclass(frozen=True)
-class Domain:
+class Allowed:
     """The numbers an argument may have: a rule in words and a test."""
 
     rule: str
@@ -25,17 +25,17 @@ class Domain:
     many: bool = False  # a list of them, kept as a tuple of expressions
 
 
-ANY = Domain("finite", isfinite)
-POSITIVE = Domain("positive", lambda v: 0 < v < float("inf"))
-NOT_NEGATIVE = Domain("zero or positive", lambda v: 0 <= v < float("inf"))
-SHARE = Domain("between 0 and 1", lambda v: 0 <= v <= 1)
+ANY = Allowed("finite", isfinite)
+POSITIVE = Allowed("positive", lambda v: 0 < v < float("inf"))
+NOT_NEGATIVE = Allowed("zero or positive", lambda v: 0 <= v < float("inf"))
+SHARE = Allowed("between 0 and 1", lambda v: 0 <= v <= 1)
 
 # what a field of a density is declared to be; all but Observable take numbers, parameters and their expressions
 Number = Annotated[Operand, ANY]
 Positive = Annotated[Operand, POSITIVE]
-NonZero = Annotated[Operand, Domain("different from zero", lambda v: v != 0 and isfinite(v))]
+NonZero = Annotated[Operand, Allowed("different from zero", lambda v: v != 0 and isfinite(v))]
 Share = Annotated[Operand, SHARE]
-Numbers = Annotated[tuple[Expr, ...], Domain(ANY.rule, ANY.holds, many=True)]
+Numbers = Annotated[tuple[Expr, ...], Allowed(ANY.rule, ANY.holds, many=True)]
 
 
 def check_arguments(density: Any) -> None:
@@ -69,7 +69,7 @@ def declared_arguments(kind: type) -> dict[str, Any]:
     wanted = {}
     for field in fields(kind):
         hint = hints[field.name]
-        domains = [a for a in get_args(hint)[1:] if isinstance(a, Domain)]
+        domains = [a for a in get_args(hint)[1:] if isinstance(a, Allowed)]
         if hint is Observable or domains:
             wanted[field.name] = domains[0] if domains else Observable
         elif hint is Parameter:
@@ -77,7 +77,7 @@ def declared_arguments(kind: type) -> dict[str, Any]:
     return wanted
 
 
-def check_operand(what: str, value: Any, domain: Domain, advice: str = "") -> Expr:
+def check_operand(what: str, value: Any, domain: Allowed, advice: str = "") -> Expr:
     """Return a number, a parameter or an expression of parameters, if it lies in a domain at the start values."""
     advice = f"; {advice}" * bool(advice)
     if isinstance(value, Observable) or not (isinstance(value, Quantity) or as_double(value) is not None):
@@ -97,7 +97,7 @@ def check_operand(what: str, value: Any, domain: Domain, advice: str = "") -> Ex
     return expr
 
 
-def check_start(what: str, expr: Expr, domain: Domain) -> None:
+def check_start(what: str, expr: Expr, domain: Allowed) -> None:
     """Refuse an expression whose value at the start values of its parameters lies outside a domain."""
     parameters = [s for s in symbols(Op.SCALAR, expr) if isinstance(s, Parameter)]
     if not parameters or len(parameters) < len(symbols(Op.SCALAR, expr)):

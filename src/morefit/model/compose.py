@@ -9,7 +9,7 @@ from functools import cached_property
 
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, multiply_all
-from morefit.model.arguments import NOT_NEGATIVE, SHARE, Domain, check_operand, described, listed
+from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, described, listed
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
@@ -142,7 +142,9 @@ def check_parts(kind: str, pdfs: Sequence[Pdf]) -> tuple[Pdf, ...]:
     return parts
 
 
-def check_weights(what: str, weights: Sequence[Operand] | Operand | None, domain: Domain) -> tuple[Expr, ...]:
+def check_weights(
+    what: str, weights: Sequence[Operand] | Operand | None, domain: Allowed
+) -> tuple[Expr, ...]:
     """Return fractions or yields as expressions, if they start in their domain and do not depend on the event."""
     each = () if weights is None else listed(f"sum: {what}", weights)
     return tuple(check_operand(f"sum: {what}[{k}]", weight, domain) for k, weight in enumerate(each))

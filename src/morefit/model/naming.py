@@ -12,9 +12,9 @@ from morefit.expr import as_double
 
 
 def check_name(kind: str, name: str) -> None:
-    """Refuse what is no word; spaces are kept for the library's own names, semicolons for its quadrature rules."""
-    if not isinstance(name, str) or not name or ";" in name or not name.isprintable() or " " in name:
-        raise ModelError(f"{kind} {name!r}: name must be a word without spaces, semicolons and control signs")
+    """Refuse what is no word; spaces are kept for the library's own names."""
+    if not isinstance(name, str) or not name or not name.isprintable() or " " in name:
+        raise ModelError(f"{kind} {name!r}: name must be a word without spaces and control signs")
 
 
 def check_number(

@@ -115,17 +115,18 @@ def slope_of(node: Expr, slopes: dict[Expr, Expr], new: Rewriter) -> Expr:
     for k, (partial, part) in enumerate(zip(PARTIALS[node.op], inner, strict=True)):
         if part is not ZERO:
             term = new(Op.MUL, (fill(partial, match, new), part))
-            terms.append(new(Op.WHERE, (standstill(node, k, part, match, new), ZERO, term)))
+            still = standstill(node, k, part, match, new) if node.op in SINGULAR else ZERO
+            terms.append(term if still is ZERO else new(Op.WHERE, (still, ZERO, term)))
     return new(Op.ADD, tuple(terms)) if terms else ZERO
 
 
 def standstill(node: Expr, k: int, part: Expr, match: dict[Expr, Expr], new: Rewriter) -> Expr:
     """Return where the slope of an argument is 0 and its partial infinite, though the value is finite; often ZERO."""
     exponent = node.args[1] if node.op is Op.POW else None
-    if node.op not in SINGULAR or part.op is Op.CONST or (exponent is not None and k == 1):
+    if part.op is Op.CONST or (exponent is not None and k == 1):
         return ZERO
-    if exponent is not None and exponent.op is Op.CONST and exponent.number <= 0:
-        return ZERO  # the value is infinite as well
+    if exponent is not None and exponent.op is Op.CONST and not 0 < exponent.number < 1:
+        return ZERO  # the partial is finite, or the value is infinite as well
     return new(Op.MUL, (fill(SINGULAR[node.op], match, new), new(Op.EQUAL, (part, ZERO))))
 
 

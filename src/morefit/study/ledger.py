@@ -98,7 +98,8 @@ class Study:
         return f"{text}; {self.kept()}"
 
     def broken(self, why: str) -> BrokenStudy:
-        text = f"toy study: {why}; {self.done} of {len(self.sizes)} toys are finished"
+        what = why if why.startswith("toy study") else f"toy study: {why}"
+        text = f"{what}; {self.done} of {len(self.sizes)} toys are finished"
         return BrokenStudy(f"{text}; {self.kept()}", self.longest() if self.parts else None)
 
     def keep(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from morefit.backend import Backend, Cpu, choose_backend
 from morefit.errors import BackendError
 from morefit.study.facts import versions
+from morefit.target import node
 
 R = TypeVar("R")
 IN_FLIGHT = 2  # blocks submitted for each worker: one to work on and one to go on with
@@ -61,7 +61,7 @@ def on_worker(asked: Mapping[str, str], work: Callable[..., R], *args: Any) -> R
     ]
     if others:
         raise BackendError(
-            f"worker on '{platform.node()}': must have the versions of the process that asks, got {', '.join(others)};"
+            f"worker on '{node()}': must have the versions of the process that asks, got {', '.join(others)};"
             " install the same on all, and start the workers anew"
         )
     return work(*args)

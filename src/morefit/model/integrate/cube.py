@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -23,18 +24,18 @@ from morefit.expr import (
     evaluate,
     integral_of,
     leaves,
+    multiply_all,
     substitute,
+    toposort,
     where,
 )
 from morefit.expr.quadrature import Axis, Domain
-from morefit.model.integrate.edges import HUGE, find_breaks, find_centres, same_value
+from morefit.model.integrate.edges import HUGE, find_breaks, find_centres, same_value, zeros_of_kinks
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
 SAMPLES = 24  # values of parameters at which edges are compared
-MAX_SORTED = (
-    6  # moving edges that are sorted wherever they are; more are taken in the order they have at the start
-)
+MAX_PARTS = 256  # of a density with kinks of their own
 MAX_CENTRES = 12
 MAX_PLACES = 48
 Point = Mapping[str, float]
@@ -47,17 +48,66 @@ def integral_over_box(
     by_name = {o.name: o.expr for o in observables}  # a range may be another than the density knows
     density = substitute(density, {leaf: by_name[leaf.name] for leaf in leaves(Op.COLUMN, density)})
     points = sample_points(observables, parameters)
+    cubes = [map_to_cube(part, observables, points) for part in split_by_kinks(density)]
+    axes = []
+    for k in range(len(observables)):
+        own = [cube.axes[k] for cube in cubes]
+        edges = sorted({edge for axis in own for edge in axis.edges})
+        axes.append(Axis(own[0].name, tuple(edges), any(axis.singular for axis in own)))
+    body = add_all(*(cube.body for cube in cubes)) if len(cubes) > 1 else cubes[0].body
+    places = [place for cube in cubes for place in cube.places]
+    unsolved = [zero for cube in cubes for zero in cube.unsolved]
+    domain = Domain(tuple(axes), tuple(k for k, _ in places))
+    return integral_of(body, domain, *(place for _, place in places), *unsolved)
+
+
+def map_to_cube(density: Expr, observables: Sequence[Observable], points: list[Point]) -> Cube:
+    """Map a density, the order of the observables such that its kinks can be solved for."""
     best: Cube | None = None
     for order in permutations(observables):
-        cube = Cube(density, points)
-        for k, x in reversed(list(enumerate(order))):
-            cube.integrate(x, f"u {k}")
+        cube = Cube(density, points, len(order))
+        for x in reversed(order):
+            cube.integrate(x)
         if best is None or len(cube.unsolved) < len(best.unsolved):
             best = cube
         if not cube.unsolved:
             break
     assert best is not None
-    return best.integral()
+    return best
+
+
+def split_by_kinks(density: Expr) -> list[Expr]:
+    """Write a density as a sum of parts that have their kinks in common, so that each has few edges."""
+    groups: dict[frozenset[Expr], list[Expr]] = {}
+    stack: list[tuple[Expr, ...]] = [(density,)]
+    while stack:
+        factors = stack.pop()
+        k = next((k for k, factor in enumerate(factors) if is_mixed(factor)), None)
+        if k is None:
+            product = factors[0] if len(factors) == 1 else multiply_all(*factors)
+            groups.setdefault(kinks_of(product), []).append(product)
+        elif factors[k].op is Op.MUL:
+            stack.append((*factors[:k], *factors[k].args, *factors[k + 1 :]))
+        else:
+            stack += [(*factors[:k], term, *factors[k + 1 :]) for term in reversed(factors[k].args)]
+        if len(stack) + len(groups) > MAX_PARTS:
+            return [density]
+    return [terms[0] if len(terms) == 1 else add_all(*terms) for terms in groups.values()]
+
+
+def is_mixed(factor: Expr) -> bool:
+    """Return whether a factor is a sum of terms with different kinks, or a product with such a factor."""
+    if factor.op is Op.ADD:
+        return len({kinks_of(term) for term in factor.args}) > 1
+    return factor.op is Op.MUL and any(is_mixed(part) for part in factor.args)
+
+
+@lru_cache(maxsize=4096)
+def kinks_of(expr: Expr) -> frozenset[Expr]:
+    """Return the expressions of observables at whose zeros an expression has kinks."""
+    nodes = toposort(expr, enter_integrals=False)
+    zeros = (zero for node in nodes for zero in zeros_of_kinks(node))
+    return frozenset(zero for zero in zeros if leaves(Op.COLUMN, zero))
 
 
 def plain_integral(
@@ -126,29 +176,25 @@ class Cube:
 
     body: Expr
     points: list[Point]
-    axes: list[Axis] = field(default_factory=list)
-    places: list[tuple[int, Expr]] = field(
-        default_factory=list
-    )  # number of the axis from the innermost, place
+    dimensions: int
+    axes: list[Axis] = field(default_factory=list)  # the outermost first
+    places: list[tuple[int, Expr]] = field(default_factory=list)  # number of the axis, place
     unsolved: list[Expr] = field(default_factory=list)
 
-    def integrate(self, x: Observable, name: str) -> None:
+    def integrate(self, x: Observable) -> None:
         """Map the next observable."""
+        number = self.dimensions - 1 - len(self.axes)
+        name = f"u {number}"
         edges = Edges(x, self.body, {column(axis.name) for axis in self.axes}, self.points)
         panels = edges.panels()
         on_panels = [{x.expr: panel.at(column(name))} for panel in panels]
-        own = [(len(self.axes), panel.place_of(c)) for c in edges.centres for panel in panels]
+        own = [(number, panel.place_of(c)) for c in edges.centres for panel in panels]
         inner = [(k, substitute(place, at)) for k, place in self.places for at in on_panels]
         self.places = [*inner[:MAX_PLACES], *own[:MAX_PLACES]]
         self.unsolved = [substitute(z, at) for z in (*self.unsolved, *edges.unsolved) for at in on_panels]
         parts = [panel.width * substitute(self.body, at) for panel, at in zip(panels, on_panels, strict=True)]
         self.body = add_all(*parts) if len(parts) > 1 else parts[0]
-        self.axes.append(Axis(name, edges.inside_unit(len(panels)), edges.any_singular))
-
-    def integral(self) -> Expr:
-        outermost = len(self.axes) - 1
-        domain = Domain(tuple(reversed(self.axes)), tuple(outermost - k for k, _ in self.places))
-        return integral_of(self.body, domain, *(place for _, place in self.places), *self.unsolved)
+        self.axes.insert(0, Axis(name, edges.inside_unit(len(panels)), edges.any_singular))
 
 
 class Edges:
@@ -165,7 +211,7 @@ class Edges:
         edges = self.distinct([*breaks.kinks, *singular])
         self.singular = {e for e in edges if any(same_value(e, s, points) for s in singular)}
         self.moving = [e for e in edges if not self.is_fixed(e) and self.is_somewhere(e)]
-        numbers = {float(evaluate(e, {})): e in self.singular for e in edges if self.is_fixed(e)}
+        numbers = {float(evaluate(e, {})) + 0.0: e in self.singular for e in edges if self.is_fixed(e)}
         self.fixed = {e: s for e, s in sorted(numbers.items()) if x.low < e < x.high}
         self.at_low, self.at_high = numbers.get(x.low, False), numbers.get(x.high, False)
 
@@ -220,10 +266,10 @@ class Edges:
         return panels
 
     def sorted_moving(self) -> list[Expr]:
-        """Return the moving edges in ascending order: sorted by the formula, or as they are at the start."""
+        """Return the moving edges in ascending order, sorted by the formula wherever they may move."""
         start = self.points[0]
         edges = sorted(self.moving, key=lambda e: np.nan_to_num(float(evaluate(e, start)), nan=self.x.low))
-        if not 1 < len(edges) <= MAX_SORTED or self.always_ordered(edges):
+        if len(edges) < 2 or self.always_ordered(edges):
             return edges
         known = [where(e <= HUGE, e, const(self.x.low)) for e in edges]  # where it is a number
         for i in range(1, len(known)):
