@@ -28,6 +28,7 @@ class Dense:
         nodes = np.clip(nodes, np.nextafter(self.low, np.inf), np.nextafter(self.high, -np.inf))
         with np.errstate(all="ignore"):
             density = evaluate(row.model(which).density(), {**point, "x": nodes})
+        density = np.where(np.isfinite(density), density, 0.0)  # at a pole itself, whose cell is 1e-100 wide
         sums = half * np.sum(WEIGHTS * np.broadcast_to(density, nodes.shape), axis=1)
         self.grid, self.sums = grid, np.concatenate([[0.0], np.cumsum(sums)])
 
