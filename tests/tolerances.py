@@ -30,7 +30,15 @@ WRITTEN_HESSIAN = 1e-6  # of its second derivatives, in the same units
 WRITTEN_ERRORS = (
     1e-3  # relative, of the errors of a fit, against the inverse of the Hessian from closed forms
 )
-DENSE_SUM = 1e-7  # of the logarithm of an integral, by a dense sum in doubles that may end at a pole
+DENSE_SUM = 3e-7  # of the logarithm of an integral, by a dense sum in doubles that may end at a pole
+DENSE_SLOPE = 1e-4  # of slopes from such sums, in units of what a parameter must move to matter
+DENSE_CURVATURE = 1e-2  # of second derivatives from such sums, in the same units
+QUASI_RANDOM = (
+    1e-3  # of the logarithm of an integral over 2**17 quasi-random points, some with an edge between them
+)
+TRAP_NLL = 0.01  # of minus the log likelihood of all events, and of its slope over an error: what a valid fit may be off
+TRAP_ERRORS = 2e-3  # of its second derivative over an error squared: errors within a thousandth
+SCIPY_CDF = 1e-9  # of the logarithm of a difference of two of scipy's distribution functions
 NUMPY_SUM = 1e-12  # sums over a few thousand events against numpy's
 DIFFERENCES = 2e-6  # central differences of exact first derivatives, relative to the largest
 RECORDED_DIGITS = 1e-11  # what the C++ system recorded, against our sums at the same point

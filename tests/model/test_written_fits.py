@@ -5,11 +5,11 @@ import pytest
 from mpmath import mp, mpf
 
 import morefit as mf
-from precise import DIGITS, derivatives, record
 from tolerances import PULL_SIGMAS, WRITTEN_ERRORS
-from written_densities import ROWS
-from written_events import Dense, draw
-from written_integrals import EXACT
+from written import ROWS
+from written.events import Dense, draw
+from written.exact import EXACT
+from written.precise import DIGITS, derivatives, record
 
 EVENTS = 2000
 STEP = 0.05  # of an error, for differences of dense sums

@@ -5,9 +5,10 @@ import pytest
 from scipy import stats
 
 import morefit as mf
-from written_densities import ROWS
-from written_events import Dense, draw
+from written import ROWS
+from written.events import Dense, draw
 
+pytestmark = pytest.mark.slow
 EVENTS = 20_000
 UNLIKELY = 1e-4  # of a p-value
 PROJECTIONS = {

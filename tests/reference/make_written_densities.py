@@ -16,10 +16,10 @@ from mpmath import mp, mpf
 TESTS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS))
 
-from precise import DIGITS, Panels, break_points, compile_precise, derivatives, record  # noqa: E402
-from written_densities import ROWS  # noqa: E402
-from written_events import events_at  # noqa: E402
-from written_integrals import EXACT  # noqa: E402
+from written import ROWS  # noqa: E402
+from written.events import events_at  # noqa: E402
+from written.exact import EXACT  # noqa: E402
+from written.precise import DIGITS, Panels, break_points, compile_precise, derivatives, record  # noqa: E402
 
 FILE = Path(__file__).with_name("written_densities.json")
 EVENTS = 50

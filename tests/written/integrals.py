@@ -1,11 +1,12 @@
 """Integrals of the written densities in closed form, with many digits: p holds parameters, (a, b) are the ends."""
 
+import itertools
 from types import SimpleNamespace
 
 from mpmath import mp, mpf
 
-from precise import NODES, panel
-from written_densities import HERMITE
+from written.peaks import HERMITE
+from written.precise import NODES, panel
 
 HALF = mpf(1) / 2
 
@@ -27,12 +28,21 @@ def gamma_between(s, a, b):
 def pieces(a, b, *joints):
     """Cut an interval at joints given in ascending order; pieces may be empty."""
     ends = [a, *(min(max(j, a), b) for j in joints), b]
-    return list(zip(ends, ends[1:], strict=False))
+    return list(itertools.pairwise(ends))
 
 
 def by_primitive(primitive):
     """Return an integral from its primitive."""
     return lambda p, a, b: primitive(p, b) - primitive(p, a)
+
+
+def smooth(function, ends, cuts=1):
+    """Integrate a smooth function over panels between given ends, each cut so many times."""
+    total = mpf(0)
+    for a, b in itertools.pairwise(ends):
+        places = mp.linspace(a, b, cuts + 1)
+        total += mp.fsum(panel(function, s, t, NODES[1]) for s, t in itertools.pairwise(places))
+    return total
 
 
 def student_t(p, x):
@@ -179,7 +189,7 @@ def triangle(p, a, b):
 
 
 def trapezoid(p, a, b):
-    left, up, top, down, _ = pieces(a, b, p.c - p.w - p.s, p.c - p.w, p.c + p.w, p.c + p.w + p.s)
+    _left, up, top, down, _ = pieces(a, b, p.c - p.w - p.s, p.c - p.w, p.c + p.w, p.c + p.w + p.s)
 
     def ramp(s, t, foot):
         return ((t - foot) ** 2 - (s - foot) ** 2) / (2 * p.s)
@@ -328,156 +338,3 @@ def rayleigh_with_a_power(p, a, b):
     low, high = (0.5 * (x / p.s) ** 2 for x in (a, b))
     power = (p.p + 1) / 2
     return p.s ** (p.p + 1) * mpf(2) ** (power - 1) * gamma_between(power, low, high)
-
-
-# ------------------------------------------------------------------------- two and three dimensions
-
-
-def smooth(function, ends, cuts=1):
-    """Integrate a smooth function over panels between given ends, each cut so many times."""
-    total = mpf(0)
-    for a, b in zip(ends, ends[1:], strict=False):
-        places = mp.linspace(a, b, cuts + 1)
-        total += mp.fsum(panel(function, s, t, NODES[1]) for s, t in zip(places, places[1:], strict=False))
-    return total
-
-
-def needle_on_a_plane(p, x, y):
-    peak = peak_and(p.mx, p.s, p.f, *x) * peak_and(p.my, p.s, 1, *y)
-    return peak + (1 - p.f) / 100 * (x[1] - x[0]) * (y[1] - y[0])
-
-
-def correlated_gaussian(p, x, y):
-    root = mp.sqrt(1 - p.rho**2)
-
-    def slice_at(u):  # the integral over v at a given u, where v - rho u is Gaussian with the width of root
-        low, high = (((e - p.my) / p.sy - p.rho * u) / root for e in y)
-        return mp.exp(-(u**2) / 2) * erf_between(low, high)
-
-    low, high = ((e - p.mx) / p.sx for e in x)
-    # where the slice is cut off, an error function rises over a width of root / rho
-    bends = [((e - p.my) / p.sy + k * root) / p.rho for e in y for k in (-12, -8, -4, 0, 4, 8, 12)]
-    near = [mpf(k) for k in range(-16, 17, 4)] + bends
-    low, high = max(low, mpf(-16)), min(high, mpf(16))
-    ends = [low, *sorted(k for k in near if low < k < high), high]
-    return p.sx * p.sy * root * smooth(slice_at, ends)
-
-
-def disc(p, x, y):
-    def height(u):
-        half = mp.sqrt(p.r**2 - u**2)
-        return min(y[1], half) - max(y[0], -half)
-
-    joints = [s * mp.sqrt(p.r**2 - e**2) for e in y for s in (-1, 1) if abs(e) < p.r]
-    low, high = max(x[0], -p.r), min(x[1], p.r)
-    # an angle makes the ends smooth
-    ends = sorted(mp.asin(e / p.r) for e in {low, high, *(j for j in joints if low < j < high)})
-    return smooth(
-        lambda t: mp.exp(p.a * p.r * mp.sin(t)) * height(p.r * mp.sin(t)) * p.r * mp.cos(t), ends, 2
-    )
-
-
-def slanted_edge(p, x, y):
-    def below(a, top):  # over y, up to the edge
-        return (mp.exp(-2 * p.a * y[0]) - mp.exp(-2 * p.a * top)) / (2 * p.a) * mp.exp(-p.a * a)
-
-    joint = min(max(p.c - y[1], x[0]), x[1])  # left of it the edge does not cut
-    end = min(max(p.c - y[0], x[0]), x[1])
-    total = below(0, y[1]) * (mp.exp(-p.a * x[0]) - mp.exp(-p.a * joint)) / p.a
-    return total + smooth(lambda u: below(u, p.c - u), (joint, end))
-
-
-def edge_at_three_tenths(p, x, y):
-    edge = mpf(0.3)
-
-    def column(u):  # the integral of exp(a u y) over y
-        k = p.a * u
-        low, high = y
-        if abs(k) < mpf(10) ** -12:
-            return (high - low) + k * (high**2 - low**2) / 2 + k**2 * (high**3 - low**3) / 6
-        return (mp.exp(k * high) - mp.exp(k * low)) / k
-
-    left = smooth(column, (x[0], edge))
-    right = p.h * (mp.exp(-p.a * y[0]) - mp.exp(-p.a * y[1])) / p.a
-    return left + right * (x[1] - edge)
-
-
-def gaussian_in_three_dimensions(p, x, y, z):
-    total = p.s**3
-    for ends, place in ((x, p.mu), (y, p.mu), (z, p.mu * p.c)):
-        total *= erf_between(*((e - place) / p.s for e in ends))
-    return total
-
-
-def corner_in_three_dimensions(p, x, y, z):
-    def area(s):  # of the part of the rectangle below x + y = s
-        def corner(t):
-            return max(t, mpf(0)) ** 2 / 2
-
-        d, w, h = s - x[0] - y[0], x[1] - x[0], y[1] - y[0]
-        return corner(d) - corner(d - w) - corner(d - h) + corner(d - w - h)
-
-    joints = [p.c - a - b for a in x for b in y]
-    ends = [z[0], *sorted(j for j in joints if z[0] < j < z[1]), z[1]]
-    return smooth(lambda t: area(p.c - t) * mp.exp(-p.a * t), ends)
-
-
-EXACT = {
-    "student_t": by_primitive(student_t),
-    "johnson_su": johnson_su,
-    "bifurcated_gaussian": bifurcated_gaussian,
-    "breit_wigner": lambda p, a, b: lorentz(p.m, p.gamma, a, b),
-    "needle_breit_wigner": lambda p, a, b: p.f * p.gamma / 2 / mp.pi * lorentz(p.m, p.gamma, a, b) + (1 - p.f) / 10 * (b - a),
-    "relativistic_breit_wigner": by_primitive(relativistic_breit_wigner),
-    "voigt": voigt,
-    "exponentially_modified_gaussian": by_primitive(exponentially_modified_gaussian),
-    "moyal": by_primitive(moyal),
-    "gumbel": by_primitive(gumbel),
-    "hyperbolic_secant": hyperbolic_secant,
-    "logistic": by_primitive(logistic),
-    "needle_at_an_expression": lambda p, a, b: peak_and(2 * p.p + mpf(0.013), mpf(0.002), p.f, a, b) + (1 - p.f) / 10 * (b - a),
-    "peak_on_a_slope": lambda p, a, b: peak_and(p.mu, p.sigma, p.f, a, b) + (1 - p.f) / 50 * (10 * (b - a) - (b**2 - a**2) / 2),
-    "crystal_ball": crystal_ball,
-    "double_crystal_ball": double_crystal_ball,
-    "gaussian_with_a_tail": gaussian_with_a_tail,
-    "gaussian_with_two_tails": gaussian_with_two_tails,
-    "generalised_normal": generalised_normal,
-    "laplace": laplace,
-    "asymmetric_laplace": asymmetric_laplace,
-    "novosibirsk": novosibirsk,
-    "triangle": triangle,
-    "trapezoid": trapezoid,
-    "argus": argus,
-    "argus_with_a_power": lambda p, a, b: argus(p, a, b, p.p),
-    "gamma_below_one": gamma_below_one,
-    "beta_below_one": beta_below_one,
-    "arcsine": by_primitive(arcsine),
-    "arcsine_with_a_radius": arcsine_with_a_radius,
-    "weibull_below_one": by_primitive(weibull_below_one),
-    "log_normal_with_a_threshold": log_normal_with_a_threshold,
-    "power_law_above_a_threshold": power_law_above_a_threshold,
-    "pareto": pareto,
-    "d_star_threshold": d_star_threshold,
-    "erf_times_exponential": by_primitive(erf_times_exponential),
-    "linear_turn_on": linear_turn_on,
-    "q_gaussian_with_a_cut_off": q_gaussian_with_a_cut_off,
-    "tsallis": by_primitive(tsallis),
-    "box": box,
-    "step_on_an_exponential": step_on_an_exponential,
-    "hundred_boxes": hundred_boxes,
-    "three_of_a_hundred_boxes": hundred_boxes,
-    "kink_of_a_square": kink_of_a_square,
-    "hats_between_knots": hats_between_knots,
-    "polynomial_in_mev": by_primitive(polynomial_in_mev),
-    "cosine_series": by_primitive(cosine_series),
-    "decay_with_oscillation": by_primitive(decay_with_oscillation),
-    "levy": by_primitive(levy),
-    "rayleigh_with_a_power": rayleigh_with_a_power,
-    "needle_on_a_plane": needle_on_a_plane,
-    "correlated_gaussian": correlated_gaussian,
-    "disc": disc,
-    "slanted_edge": slanted_edge,
-    "edge_at_three_tenths": edge_at_three_tenths,
-    "gaussian_in_three_dimensions": gaussian_in_three_dimensions,
-    "corner_in_three_dimensions": corner_in_three_dimensions,
-}  # fmt: skip

@@ -1,14 +1,16 @@
 """Events of the written densities drawn without the library: by dense sums in one dimension, else by hand."""
 
+import itertools
 from functools import lru_cache
 
 import numpy as np
 
 from morefit.expr import evaluate
-from precise import record
-from written_densities import ROWS
+from written.precise import record
+from written.row import ROWS
 
 CELLS = 300  # between two break points
+OFFSET = 0.37  # of quantiles, so that none is the middle, where some densities have a kink
 REACH = 5.0  # of the change of variable: the outermost cells are 1e-100 of a panel wide
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(6)
 
@@ -20,12 +22,13 @@ class Dense:
         self.low, self.high = row.box(which)["x"]
         inside = [float(e) for e in row.edges(record(point)) if self.low < e < self.high]
         ends = np.unique([self.low, *inside, self.high])
-        grid = np.unique(np.concatenate([graded(a, b) for a, b in zip(ends, ends[1:], strict=False)]))
+        grid = np.unique(np.concatenate([graded(a, b) for a, b in itertools.pairwise(ends)]))
         half = np.diff(grid) / 2
         nodes = grid[:-1, None] + half[:, None] * (1 + NODES)
         nodes = np.clip(nodes, np.nextafter(self.low, np.inf), np.nextafter(self.high, -np.inf))
         with np.errstate(all="ignore"):
             density = evaluate(row.model(which).density(), {**point, "x": nodes})
+        density = np.where(np.isfinite(density), density, 0.0)  # at a pole itself, whose cell is 1e-100 wide
         sums = half * np.sum(WEIGHTS * np.broadcast_to(density, nodes.shape), axis=1)
         self.grid, self.sums = grid, np.concatenate([[0.0], np.cumsum(sums)])
 
@@ -104,7 +107,7 @@ def events_at(row, which, point, count):
     """Return events with few digits that never change: quantiles in one dimension, and a draw in more."""
     if len(row.ranges) == 1:
         columns = {
-            "x": dense(row.name, which, tuple(point.items())).quantile((np.arange(count) + 0.5) / count)
+            "x": dense(row.name, which, tuple(point.items())).quantile((np.arange(count) + OFFSET) / count)
         }
     else:
         columns = draw(row, which, point, count, 1)

@@ -1,5 +1,6 @@
 """Integrals of expressions and their derivatives with many digits, between break points that a judge knows."""
 
+import itertools
 from functools import lru_cache
 from types import SimpleNamespace
 
@@ -82,9 +83,9 @@ class Panels:
 
     def __init__(self, function, ends):
         self.cuts = []
-        whole = [panel(function, a, b, NODES[1]) for a, b in zip(ends, ends[1:], strict=False)]
+        whole = [panel(function, a, b, NODES[1]) for a, b in itertools.pairwise(ends)]
         size = mp.fsum(abs(w) for w in whole)
-        for a, b in zip(ends, ends[1:], strict=False):
+        for a, b in itertools.pairwise(ends):
             self.cuts.append(self.refine(function, a, b, size))
 
     def refine(self, function, a, b, size, depth=0):
@@ -101,14 +102,13 @@ class Panels:
         total = mpf(0)
         for a, b, cuts in zip(ends, ends[1:], self.cuts, strict=False):
             inner = [a, *(a + (b - a) * u for u in cuts)]
-            total += mp.fsum(panel(function, s, t, NODES[1]) for s, t in zip(inner, inner[1:], strict=False))
+            total += mp.fsum(panel(function, s, t, NODES[1]) for s, t in itertools.pairwise(inner))
         return total
 
 
 def break_points(edges, low, high):
-    """Return the ends of a range and the break points inside it."""
-    inside = sorted({mpf(e) for e in edges if low < e < high})
-    return [mpf(low), *inside, mpf(high)]
+    """Return the ends of a range and all break points, those outside moved to an end: their number never changes."""
+    return [mpf(low), *sorted(min(max(mpf(e), mpf(low)), mpf(high)) for e in edges), mpf(high)]
 
 
 def derivatives(function, point, names, order=2):
