@@ -22,7 +22,8 @@ COARSE = 1e-2  # relative, of an integral over a singularity without the map
 JUMP_STEP = 1e-5  # of a range, to both sides of a kink
 JUMP = 1e-2  # of the slope of a log density over the range
 STEP = 1e-4  # of a parameter, for differences
-UNSMOOTH = 1e-4  # relative difference between a derivative and a difference
+UNSMOOTH = 1e-3  # relative difference between a derivative and a difference
+ROUNDING = 1e-9  # of an integral
 
 
 def integral_error(model: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> float:
@@ -60,7 +61,7 @@ def has_kinks(model: Pdf) -> bool:
 def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float]) -> bool:
     density, known = pdf.density(), {**values, **{o.name: 0.5 * (o.low + o.high) for o in pdf.observables}}
     step = JUMP_STEP * (x.high - x.low)
-    for kink in find_breaks(density, x.expr, x.low, x.high, set()).kinks:
+    for kink in find_breaks(density, x.expr, (x.low, x.high), set(), known).kinks:
         edge = float(evaluate(kink, known)) if leaves(Op.SCALAR, kink) else np.nan
         if not x.low + 3 * step < edge < x.high - 3 * step:
             continue
@@ -117,16 +118,27 @@ def check_integral(pdf: Pdf, integral: Expr, values: Mapping[str, float]) -> Non
     own = {leaf.name: values[leaf.name] for leaf in leaves(Op.SCALAR, integral)}
     nodes = adapted_to(integral.args[1:], domain, tuple(own.items())).boxes.nodes()
     crossed = [c for c in conditions if np.ptp(np.sign(evaluate(c, {**own, **nodes.columns}))) > 0]
-    moving = {leaf for c in crossed for leaf in leaves(Op.SCALAR, c)}
-    for parameter in sorted(moving, key=lambda leaf: leaf.name):
-        name = parameter.name
-        step = STEP * max(abs(own[name]), 1e-3)
-        above, below = (float(evaluate(integral, {**own, name: own[name] + s * step})) for s in (1, -1))
-        slope = float(evaluate(derivatives(normalise(integral)[0], [parameter])[0], own))
-        total = float(evaluate(integral, own))
-        if abs((above - below) / 2 - slope * step) > UNSMOOTH * max(abs(above - below), STEP * abs(total)):
-            raise ModelError(
-                f"density '{pdf.density()!r}': its integral has a kink that moves with '{name}', from a condition that"
-                " cannot be solved for an observable; write the condition with the observable alone on one side, or"
-                " give an integral"
-            )
+    for parameter in sorted(
+        {leaf for c in crossed for leaf in leaves(Op.SCALAR, c)}, key=lambda leaf: leaf.name
+    ):
+        first = derivatives(normalise(integral)[0], [parameter])[0]
+        second = derivatives(first, [parameter])[0]
+        for expr, slope in ((integral, first), (first, second)):
+            if not agrees_with_differences(expr, slope, own, parameter.name):
+                raise ModelError(
+                    f"density '{pdf.density()!r}': its integral has a kink that moves with '{parameter.name}', from a"
+                    " condition that cannot be solved for an observable, so that derivatives would be wrong; write the"
+                    " condition with the observable alone on one side, or give an integral"
+                )
+
+
+def agrees_with_differences(expr: Expr, slope: Expr, values: Mapping[str, float], name: str) -> bool:
+    """Return whether a derivative of an integral is what its differences say."""
+    step = STEP * max(abs(values[name]), 1e-3)
+    above, here, below = (
+        float(evaluate(expr, {**values, name: values[name] + s * step})) for s in (1, 0, -1)
+    )
+    change = float(evaluate(slope, values)) * step
+    return abs((above - below) / 2 - change) <= UNSMOOTH * max(
+        abs(above - below), abs(change)
+    ) + ROUNDING * abs(here)

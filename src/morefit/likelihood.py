@@ -298,6 +298,8 @@ class Likelihood(AnyLikelihood):
         """Return the compiled sums bound to the data, compiling them when first asked for."""
         key = (3 if fisher else order, careful)
         if key not in self.bound:
+            if order > 0 and not any(known for known, _ in self.bound):
+                check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
             self.compiled[key] = self.compile(order, careful, fisher)
             events = Events.all_sets(self.events)
             self.bound[key] = self.compiled[key].bind(self.columns, events, self.data.weights, self.boxes)

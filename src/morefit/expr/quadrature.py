@@ -259,11 +259,13 @@ def check_ends(measure: Measure, adapted: Adapted, tolerance: float, most: int) 
     There x - x.low may have lost its digits, so that the integrand is wrong, but no box shows it.
     """
     domain = adapted.boxes.domain
-    ends = [UNRESOLVED ** (1 / adapted.boxes.power) if axis.singular else 1.0 for axis in domain.axes]
-    corner = adapted.boxes.replaced(np.zeros((1, len(ends))), np.array([ends]))
+    corner = near_end(adapted.boxes, 0.0, UNRESOLVED)
     sizes = np.maximum(np.abs(adapted.totals), np.finfo(float).tiny)
     if np.all(np.abs(measure(corner)[0]) <= tolerance * sizes):
         return adapted
+    outer, inner = (np.abs(measure(near_end(adapted.boxes, 10.0**-k, 10.0 ** (1 - k)))[0]) for k in (9, 10))
+    if np.any((inner > tolerance * sizes) & (inner > 0.99 * outer)):  # every decade adds as much: a pole
+        return Adapted(adapted.boxes, np.inf, adapted.totals)
     other = refine(
         measure, Boxes.first(domain, 2 * adapted.boxes.power, points=adapted.boxes.points), tolerance, most
     )
@@ -271,6 +273,13 @@ def check_ends(measure: Measure, adapted: Adapted, tolerance: float, most: int) 
         return adapted
     difference = float(np.max(np.abs(other.totals - adapted.totals) / sizes))
     return Adapted(adapted.boxes, max(adapted.error, difference), adapted.totals)
+
+
+def near_end(boxes: Boxes, low: float, high: float) -> Boxes:
+    """Return a box that is so close to the low ends of singular axes, and spans the others."""
+    ends = ((low, high) if axis.singular else (0.0, 1.0) for axis in boxes.domain.axes)
+    unit = np.array([[e ** (1 / boxes.power) for e in pair] for pair in ends])
+    return boxes.replaced(unit[None, :, 0], unit[None, :, 1])
 
 
 def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: float) -> Adapted:

@@ -281,7 +281,11 @@ def make_result(
         reasons += missing_at_minimum(likelihood, problem, verdict, x)
     if verdict.last.bad[0]:
         reasons.append(f"at the minimum {likelihood.bad_events(x)}")
-    integral_errors = check_integrals(likelihood, problem, verdict, x)
+    try:
+        integral_errors = check_integrals(likelihood, problem, verdict, x)
+    except ModelError as error:
+        integral_errors = {}
+        reasons.append(f"at the minimum: {error}")
     for what, off in integral_errors.items():
         if not off <= WORST[what]:
             reasons.append(

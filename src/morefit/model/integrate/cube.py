@@ -203,7 +203,7 @@ class Edges:
 
     def __init__(self, x: Observable, body: Expr, inner: set[Expr], points: Points) -> None:
         self.x, self.points = x, points
-        breaks = find_breaks(body, x.expr, x.low, x.high, inner)
+        breaks = find_breaks(body, x.expr, (x.low, x.high), inner, points)
         # what no parameter moves needs no derivatives: boxes are cut closely enough there
         self.unsolved = [z for z in breaks.unsolved if leaves(Op.SCALAR, z)]
         peaks = [] if is_polynomial(body) else [*find_centres(body, x.expr, inner), *numbers_in(body)]

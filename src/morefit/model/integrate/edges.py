@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,11 @@ from morefit.expr.quadrature import Array
 
 MAX_STEPS = 40  # of floor that are solved for, each an edge
 HUGE = 1e300  # compares with a number to tell whether it is one
+SPAN = 33  # points at which the span of an argument is looked at
 SCAN = 4097  # points at which the sign of a condition without parameters is looked at
+
+
+Span = Callable[[Expr], tuple[float, float]]  # between which numbers an expression may lie
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,22 @@ class Breaks:
     unsolved: tuple[Expr, ...]
 
 
-def find_breaks(density: Expr, x: Expr, low: float, high: float, inner: Set[Expr]) -> Breaks:
-    """Find where a density may not be smooth in a column.
+def find_breaks(
+    density: Expr, x: Expr, ends: tuple[float, float], inner: Set[Expr], points: Mapping[str, Any]
+) -> Breaks:
+    """Find where a density may not be smooth in a column between two ends.
 
-    What depends on ``inner`` columns does not count: panels along those run between its kinks already.
+    What depends on ``inner`` columns does not count: panels along those run between its kinks already. ``points`` are
+    values of parameters and other columns that may occur.
     """
+    low, high = ends
+
+    def span(expr: Expr) -> tuple[float, float]:
+        grid = np.linspace(low, high, SPAN)[:, None]
+        values = np.asarray(evaluate(expr, {**points, x.name: grid}))
+        values = values[np.isfinite(values)]
+        return (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+
     kinks: dict[Expr, None] = {}
     singular: dict[Expr, None] = {}
     unsolved: dict[Expr, None] = {}
@@ -57,7 +73,8 @@ def find_breaks(density: Expr, x: Expr, low: float, high: float, inner: Set[Expr
             if solutions is None:
                 solutions = scan(zero, x, low, high)
             if solutions is None:
-                unsolved[zero] = None
+                unsolved[zero] = None  # also where turns are solved for: there may be more of them elsewhere
+                solutions = solve_turns(zero, x, span)
             kinks |= dict.fromkeys(solutions or ())
         if node.op is Op.FLOOR:
             steps = steps_of_floor(node.args[0], x, low, high)
@@ -167,10 +184,15 @@ def scan(zero: Expr, x: Expr, low: float, high: float) -> tuple[Expr, ...] | Non
 
 @lru_cache(maxsize=4096)
 def solve(zero: Expr, x: Expr) -> tuple[Expr, ...] | None:
-    """Solve ``zero == 0`` for a leaf; None if that cannot be done.
+    """Solve ``zero == 0`` for a leaf; None if that cannot be done, or if there is no end of solutions.
 
     A solution may be not a number where there is none, and need not be one: some are lost to squares.
     """
+    return solve_turns(zero, x, None)
+
+
+def solve_turns(zero: Expr, x: Expr, span: Span | None) -> tuple[Expr, ...] | None:
+    """Solve ``zero == 0`` for a leaf; periodic functions for so many turns as their arguments span, if that is known."""
     solutions: dict[Expr, None] = {}
     open_equations = [(zero, ZERO)]
     while open_equations:
@@ -182,7 +204,7 @@ def solve(zero: Expr, x: Expr) -> tuple[Expr, ...] | None:
         if coefficients is not None:
             solutions |= dict.fromkeys(roots(coefficients[0] - right, coefficients[1:]))
             continue
-        simpler = invert(left, right, within)
+        simpler = invert(left, right, within, span)
         if simpler is None:
             return None
         open_equations += simpler
@@ -239,12 +261,14 @@ def roots(constant: Expr, rest: Sequence[Expr]) -> list[Expr]:
 Equation = tuple[Expr, Expr]
 
 
-def invert(left: Expr, right: Expr, within: set[Expr]) -> list[Equation] | None:
+def invert(left: Expr, right: Expr, within: set[Expr], span: Span | None) -> list[Equation] | None:
     """Return simpler equations that ``left == right`` leads to; ``within`` are the nodes with the unknown."""
     inner = [a for a in left.args if a in within]
     outer = [a for a in left.args if a not in within]
     if left.op is Op.ADD and len(inner) == 1:
         return [(inner[0], right - add_all(*outer))]
+    if left.op is Op.ADD and len(inner) == 2 and not outer and right is ZERO:
+        return equal_logarithms(*inner)
     if left.op is Op.MUL and len(inner) == 1:
         return [(inner[0], right / make(Op.MUL, tuple(outer)) if right is not ZERO else ZERO)]
     if left.op is Op.MUL and right is ZERO:
@@ -257,7 +281,43 @@ def invert(left: Expr, right: Expr, within: set[Expr]) -> list[Equation] | None:
         return [(a, right) for a in left.args[1:]]
     if left.op in INVERSES and len(inner) == 1:
         return [(inner[0], value) for value in INVERSES[left.op](right)]
+    if left.op in PERIODIC and span is not None:
+        return [(inner[0], value) for value in turns(left.op, right, *span(inner[0]))] or None
     return None
+
+
+def equal_logarithms(one: Expr, other: Expr) -> list[Equation] | None:
+    """Return the equation between the logarithms of two terms whose sum is zero, if they are products of powers."""
+    logs = [logarithm(one), logarithm(other)]
+    if logs[0] is None or logs[1] is None:
+        return None
+    return [(logs[0] - logs[1], ZERO)]
+
+
+def logarithm(term: Expr) -> Expr | None:
+    """Return the logarithm of the size of a product of exponentials and powers, written without one."""
+    total: list[Expr] = []
+    for factor in term.args if term.op is Op.MUL else (term,):
+        if factor.op is Op.EXP:
+            total.append(factor.args[0])
+        elif factor.op is Op.POW:
+            total.append(factor.args[1] * apply(Op.LOG, apply(Op.ABS, factor.args[0])))
+        elif not leaves(Op.COLUMN, factor):
+            total.append(apply(Op.LOG, apply(Op.ABS, factor)))
+        else:
+            return None
+    return add_all(*total) if len(total) > 1 else total[0]
+
+
+def turns(op: Op, value: Expr, low: float, high: float) -> list[Expr]:
+    """Return the arguments between two numbers, and a turn further, at which a periodic function has a value."""
+    period = math.pi if op is Op.TAN else 2 * math.pi
+    first, last = math.floor(low / period) - 1, math.ceil(high / period) + 1
+    if last - first > MAX_STEPS:
+        return []
+    angle = apply({Op.SIN: Op.ASIN, Op.COS: Op.ACOS, Op.TAN: Op.ATAN}[op], value)
+    angles = {Op.SIN: [angle, math.pi - angle], Op.COS: [angle, -angle], Op.TAN: [angle]}[op]
+    return [a + k * period for k in range(first, last + 1) for a in angles]
 
 
 def invert_power(base: Expr, exponent: Expr, right: Expr, within: set[Expr]) -> list[Equation] | None:
@@ -282,6 +342,7 @@ def inverse_sinh(y: Expr) -> Expr:
     return where(y < 0, -positive, positive)
 
 
+PERIODIC = frozenset({Op.SIN, Op.COS, Op.TAN})
 INVERSES: dict[Op, Callable[[Expr], Iterable[Expr]]] = {
     Op.EXP: lambda y: [apply(Op.LOG, y)],
     Op.EXP2: lambda y: [apply(Op.LOG, y) / math.log(2)],
