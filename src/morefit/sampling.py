@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from statistics import NormalDist
 
 import numpy as np
@@ -30,7 +31,7 @@ from morefit.expr import (
 from morefit.expr.evaluate import adapted_to
 from morefit.expr.quadrature import POWERS, Array
 from morefit.model.compose import Product, Sum
-from morefit.model.integrate import plain_integral
+from morefit.model.integrate import plain_integral, singular_ends
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 from morefit.rewrite.bind import bind
@@ -46,6 +47,7 @@ MARGIN = 0.25  # of what the density varies over those points, added to their ma
 FOOT = 0.1  # of the margin: the least height of a cell, as a part of the highest neighbour's
 SPARE = 1 + 1e-9  # another backend may round upwards
 NEGATIVE = 1e-9  # of the largest value; a density below minus that is no density, above it is rounded
+GROWS = 1.5  # a density that is that much larger a million times closer to a point is infinite there
 CHECKS = 65  # points at which a formula for a quantile is checked
 SHAPE_TOLERANCE = 1e-6  # of the first cells: they must see every peak that the integral sees
 
@@ -180,36 +182,58 @@ def density_recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> R
 
 
 def singular_recipe(density: Expr, x: Observable, numbers: Numbers) -> tuple[Recipe, float]:
-    """Draw an observable under an envelope; where its density is infinite at an end, a power of a bounded one instead."""
-    at_low, at_high = (not float(evaluate(density, {x.name: end})) < np.inf for end in (x.low, x.high))
-    if not at_low and not at_high:
+    """Draw an observable under an envelope; where its density is infinite, a power of a bounded one instead."""
+    pieces = singular_pieces(density, x)
+    if not pieces:
         return envelope_recipe(density, (x,), numbers)
     stand_in = Observable(f"root_of_{x.name}", 0.0, 1.0)
     for power in POWERS:
-        point, slope = from_ends(x, stand_in.expr, at_low, at_high, power)
+        point, slope = from_pieces(pieces, stand_in.expr, power)
         bounded = substitute(density, {x.expr: point}) * slope
-        near = np.asarray(evaluate(bounded, {stand_in.name: np.array([1e-6, 1e-3, 1 - 1e-3, 1 - 1e-6])}))
-        if (not at_low or near[0] <= near[1]) and (not at_high or near[3] <= near[2]):
+        starts = (np.arange(len(pieces)) + np.array([[1e-6], [1e-3]])) / len(pieces)
+        near = np.asarray(evaluate(bounded, {stand_in.name: starts}))
+        if np.all(near[0] <= near[1] * (1 + 1e-9)):
             recipe, area = envelope_recipe(bounded, (stand_in,), numbers)
             drawn = substitute(point, {stand_in.expr: recipe.drawn[stand_in.name]})
             return Recipe({x.name: drawn}, recipe.accept, recipe.above, recipe.efficiency), area
     return envelope_recipe(density, (x,), numbers)  # which says where it is infinite
 
 
-def from_ends(x: Observable, v: Expr, at_low: bool, at_high: bool, power: int) -> tuple[Expr, Expr]:
-    """Return a point of a range that is closer to one or both of its ends than v is in [0, 1], and its slope."""
+def singular_pieces(density: Expr, x: Observable) -> list[tuple[float, float]]:
+    """Return pieces that cover the range, each from a point where the density may be infinite; none if it is finite."""
+    ends = singular_ends(density, x)
     width = x.high - x.low
-    if at_low and at_high:
-        left = v < 0.5
-        near = where(left, 2 * v, 2 - 2 * v)
-        step = 0.5 * width * near**power
-        point = where(left, x.low + step, x.high - step)
-    else:
-        near = v if at_low else 1 - v
-        step = width * near**power
-        point = x.low + step if at_low else x.high - step
-    first, last = (float(np.nextafter(end, middle)) for end, middle in ((x.low, x.high), (x.high, x.low)))
-    return apply(Op.MIN, apply(Op.MAX, point, const(first)), const(last)), width * power * near ** (power - 1)
+    infinite: dict[tuple[float, int], bool] = {}
+    for end in ends:
+        for side in (-1, 1):
+            near = np.asarray(evaluate(density, {x.name: end + side * width * np.array([1e-6, 1e-12])}))
+            inside = x.low < end + side * 1e-6 * width < x.high
+            infinite[end, side] = inside and not bool(near[1] <= GROWS * near[0])
+    if not any(infinite.values()):
+        return []
+    pieces = []
+    for low, high in pairwise(sorted({x.low, *ends, x.high})):
+        from_low, from_high = infinite.get((low, 1), False), infinite.get((high, -1), False)
+        if from_low and from_high:
+            pieces += [(low, (low + high) / 2), (high, (low + high) / 2)]
+        else:
+            pieces.append((high, low) if from_high else (low, high))
+    return pieces
+
+
+def from_pieces(pieces: Sequence[tuple[float, float]], v: Expr, power: int) -> tuple[Expr, Expr]:
+    """Return a point of the pieces, each of which has an equal part of [0, 1], closer to its start than v; and its slope."""
+    points, slopes = [], []
+    for k, (start, end) in enumerate(pieces):
+        part = len(pieces) * v - k
+        point = start + (end - start) * part**power
+        first = const(float(np.nextafter(start, end)))  # where the density is infinite at most next door
+        points.append(apply(Op.MAX if end > start else Op.MIN, point, first))
+        slopes.append(len(pieces) * abs(end - start) * power * part ** (power - 1))
+    for k in reversed(range(len(pieces) - 1)):
+        here = v < (k + 1) / len(pieces)
+        points[k], slopes[k] = where(here, points[k], points[k + 1]), where(here, slopes[k], slopes[k + 1])
+    return points[0], slopes[0]
 
 
 def flat_point(x: Observable, number: Expr) -> Expr:

@@ -134,6 +134,14 @@ def plain_integral(
     return integral_of(density, domain, *(place for _, place in places))
 
 
+def singular_ends(density: Expr, x: Observable) -> list[float]:
+    """Return the points of a range next to which a density without parameters may be infinite."""
+    density = substitute(density, dict.fromkeys(leaves(Op.COLUMN, density), x.expr))
+    edges = Edges(x, density, set(), sample_points((x,), ()))
+    ends = {x.low: edges.at_low, **edges.fixed, x.high: edges.at_high}
+    return [end for end, singular in ends.items() if singular]
+
+
 def sample_points(observables: Sequence[Observable], parameters: Sequence[Parameter]) -> Points:
     """Return values of parameters and observables: the start, then points between the limits."""
     rng = np.random.default_rng(0)
