@@ -231,7 +231,19 @@ def make_nary(op: Op, parts: list[Expr]) -> Expr:
 
 
 def regroup(roots: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Reorder sums and products so that parts with the same dependence stand together."""
+    """Reorder sums and products so that parts with the same dependence stand together; integrals stay as they are."""
+    integrals = [node for node in toposort(*roots, enter_integrals=False) if node.op is Op.INTEGRAL]
+    if not integrals:
+        return regroup_all(roots)
+    prefix = fresh_prefix("integral", *roots)
+    hidden = {node: scalar(f"{prefix}{k}") for k, node in enumerate(integrals)}
+    shown = {stand_in: node for node, stand_in in hidden.items()}
+    grouped = regroup_all([substitute(root, hidden) for root in roots])
+    return tuple(substitute(root, shown) for root in grouped)
+
+
+def regroup_all(roots: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Reorder sums and products of expressions without integrals."""
     regrouper = Regrouper()
     simple = rebuild(tuple(roots), regrouper.new.rebuild)
     return share(rebuild(use_double_angles(simple, regrouper.new), regrouper))

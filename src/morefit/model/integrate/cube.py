@@ -33,6 +33,7 @@ from morefit.expr import (
 )
 from morefit.expr.quadrature import Array, Axis, Domain
 from morefit.model.integrate.edges import HUGE, base_of_root, find_breaks, find_centres, zeros_of_kinks
+from morefit.model.integrate.pieces import decide, guarded
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
@@ -62,7 +63,8 @@ def integral_over_box(
     places = [place for cube in cubes for place in cube.places]
     unsolved = [zero for cube in cubes for zero in cube.unsolved]
     domain = Domain(tuple(axes), tuple(k for k, _ in places))
-    return integral_of(body, domain, *(place for _, place in places), *unsolved)
+    whole = integral_of(body, domain, *(place for _, place in places), *unsolved)
+    return guarded(whole, [guard for cube in cubes for guard in cube.guards])
 
 
 def map_to_cube(density: Expr, observables: Sequence[Observable], points: Points) -> Cube:
@@ -147,7 +149,7 @@ def sample_points(observables: Sequence[Observable], parameters: Sequence[Parame
     rng = np.random.default_rng(0)
     points = {o.name: rng.uniform(o.low, o.high, SAMPLES) for o in observables}
     for p in parameters:
-        reach = 0.5 * max(abs(p.start), 1.0)
+        reach = 10 * max(abs(p.start), 1.0)
         low = p.low if np.isfinite(p.low) else min(p.start, p.high) - reach
         high = p.high if np.isfinite(p.high) else max(p.start, p.low) + reach
         points[p.name] = np.where(np.arange(SAMPLES) < AT_START, p.start, rng.uniform(low, high, SAMPLES))
@@ -189,21 +191,33 @@ class Cube:
     axes: list[Axis] = field(default_factory=list)  # the outermost first
     places: list[tuple[int, Expr]] = field(default_factory=list)  # number of the axis, place
     unsolved: list[Expr] = field(default_factory=list)
+    guards: list[Expr] = field(default_factory=list)  # conditions of parameters for the body to be right
 
     def integrate(self, x: Observable) -> None:
         """Map the next observable."""
         number = self.dimensions - 1 - len(self.axes)
         name = f"u {number}"
         edges = Edges(x, self.body, {column(axis.name) for axis in self.axes}, self.points)
-        panels = edges.panels()
+        panels = edges.panels(self.dimensions == 1)
         on_panels = [{x.expr: panel.at(column(name))} for panel in panels]
         own = [(number, panel.place_of(c)) for c in edges.centres for panel in panels]
         inner = [(k, substitute(place, at)) for k, place in self.places for at in on_panels]
         self.places = [*inner[:MAX_PLACES], *own[:MAX_PLACES]]
         self.unsolved = [substitute(z, at) for z in (*self.unsolved, *edges.unsolved) for at in on_panels]
-        parts = [panel.width * substitute(self.body, at) for panel, at in zip(panels, on_panels, strict=True)]
+        parts = []
+        for panel, at in zip(panels, on_panels, strict=True):
+            body = self.decided(x, panel) if self.dimensions == 1 and edges.moving else self.body
+            parts.append(panel.width * substitute(body, at))
         self.body = add_all(*parts) if len(parts) > 1 else parts[0]
         self.axes.insert(0, Axis(name, edges.inside_unit(len(panels)), edges.any_singular))
+
+    def decided(self, x: Observable, panel: Panel) -> Expr:
+        """Return the body inside a panel, where its choices are known unless the panel is turned around."""
+        body, guards = decide(self.body, x.expr, (panel.start + panel.end) / 2, panel.width, self.points)
+        empty = panel.width == 0
+        self.guards += [empty | guard for guard in guards]
+        self.guards.append(panel.width >= 0)
+        return body
 
 
 class Edges:
@@ -256,11 +270,14 @@ class Edges:
             (e - self.x.low) / (self.x.high - self.x.low) for e in (self.x.low, *self.fixed, self.x.high)
         )
 
-    def panels(self) -> list[Panel]:
-        """Return panels that cover the range; the moving edges are clipped to each piece between fixed ones."""
+    def panels(self, guarded: bool) -> list[Panel]:
+        """Return panels that cover the range; the moving edges are clipped to each piece between fixed ones.
+
+        If they are guarded, edges that are in order at all points need not be sorted.
+        """
         if not self.moving and not self.any_singular:
             return Panel.between(const(self.x.low), const(self.x.high), False, False)
-        moving = self.sorted_moving()
+        moving = self.sorted_moving(guarded)
         fixed = {self.x.low: self.at_low, **self.fixed, self.x.high: self.at_high}
         panels = []
         for (low, singular_low), (high, singular_high) in pairwise(fixed.items()):
@@ -270,11 +287,11 @@ class Edges:
                 panels += Panel.between(a, b, at_a, at_b)
         return panels
 
-    def sorted_moving(self) -> list[Expr]:
+    def sorted_moving(self, guarded: bool) -> list[Expr]:
         """Return the moving edges in ascending order, sorted by the formula wherever they may move."""
         start = {name: values[0] for name, values in self.points.items()}
         edges = sorted(self.moving, key=lambda e: np.nan_to_num(float(evaluate(e, start)), nan=self.x.low))
-        if len(edges) < 2 or self.always_ordered(edges):
+        if len(edges) < 2 or self.always_ordered(edges) or (guarded and self.in_order(edges)):
             return edges
         known = [where(e <= HUGE, e, const(self.x.low)) for e in edges]  # where it is a number
         for i in range(1, len(known)):
@@ -282,6 +299,11 @@ class Edges:
                 below, above = known[j - 1], known[j]
                 known[j - 1], known[j] = apply(Op.MIN, below, above), apply(Op.MAX, below, above)
         return known
+
+    def in_order(self, edges: list[Expr]) -> bool:
+        """Return whether edges are in ascending order at all points."""
+        values = np.array([np.broadcast_to(evaluate(e, self.points), (SAMPLES,)) for e in edges])
+        return bool(np.all(np.diff(values, axis=0) >= 0))
 
     def always_ordered(self, edges: list[Expr]) -> bool:
         """Return whether two edges are the two solutions of one square."""

@@ -1,0 +1,79 @@
+"""Inside a panel no condition changes: write a density there without its choices, and a guard that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from morefit.expr import (
+    COMPARISONS,
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    apply,
+    const,
+    evaluate,
+    leaves,
+    rebuild,
+    remake,
+    substitute,
+    toposort,
+    where,
+)
+from morefit.expr.quadrature import Array
+from morefit.model.integrate.edges import nodes_with, zeros_of_kinks
+
+NOT_A_NUMBER = apply(Op.LOG, const(-1))
+FOLDED = COMPARISONS | {Op.ADD, Op.MUL, Op.MIN, Op.MAX}
+
+
+def decide(
+    body: Expr, x: Expr, middle: Expr, width: Expr, points: Mapping[str, Array]
+) -> tuple[Expr, list[Expr]]:
+    """Return a density without the choices that are the same in a panel at all points, and conditions for that to hold."""
+    middles, widths = (np.asarray(evaluate(e, points), np.float64) for e in (middle, width))
+    signs: dict[Expr, int] = {}
+    guards: dict[Expr, None] = {}
+    within = nodes_with(body, {x})
+    for node in toposort(body, enter_integrals=False):
+        for zero in zeros_of_kinks(node) if node in within else ():
+            values = np.asarray(evaluate(zero, {**points, x.name: middles}), np.float64)
+            there = np.broadcast_to(values, np.broadcast_shapes(values.shape, widths.shape))[widths > 0]
+            if not there.size or not (np.all(there > 0) or np.all(there < 0)):
+                continue
+            signs[node] = 1 if there[0] > 0 else -1
+            if leaves(Op.SCALAR, zero):
+                here = substitute(zero, {x: middle})
+                guards[here > 0 if signs[node] > 0 else here < 0] = None
+    if not signs:
+        return body, []
+    (decided,) = rebuild((body,), lambda node, args: choose(node, args, signs))
+    return decided, list(guards)
+
+
+def choose(node: Expr, args: tuple[Expr, ...], signs: Mapping[Expr, int]) -> Expr:
+    """Return what a node is where the expression that decides it has a sign."""
+    sign = signs.get(node, 0)
+    if node.op in (Op.LESS, Op.LESS_EQUAL) and sign:
+        return ONE if sign < 0 else ZERO
+    if node.op in (Op.MIN, Op.MAX) and sign:
+        return args[0] if (sign > 0) is (node.op is Op.MAX) else args[1]
+    if node.op is Op.ABS and sign:
+        return args[0] if sign > 0 else -args[0]
+    if node.op is Op.WHERE and (sign or args[0].op is Op.CONST):
+        return args[1] if sign or args[0].number else args[2]
+    if node.op in FOLDED and args and all(a.op is Op.CONST for a in args):
+        return const(float(evaluate(remake(node, args), {})))
+    return remake(node, args)
+
+
+def guarded(integral: Expr, guards: list[Expr]) -> Expr:
+    """Return an integral that is not a number where a guard does not hold."""
+    if not guards:
+        return integral
+    every = guards[0]
+    for guard in guards[1:]:
+        every = every * guard
+    return integral + where(every, ZERO, NOT_A_NUMBER)
