@@ -1,0 +1,225 @@
+"""Numerical integrals follow their parameters: boxes are made where they are used, and what cannot be done is said."""
+
+import numpy as np
+import pytest
+from scipy import integrate
+from scipy.special import erf
+
+import morefit as mf
+from morefit.expr import Op, column, evaluate, integral_of, leaves, scalar
+from morefit.expr.quadrature import Axis, Domain
+from morefit.integrals import FollowedIntegral
+from tolerances import INTEGRAL_PROMISE
+
+X = mf.Observable("x", -5.0, 5.0)
+
+
+def peak(sigma=1.0):
+    m, s = mf.Parameter("m", 0.0, -2.0, 2.0), mf.Parameter("s", sigma, 0.001, 5.0)
+    return mf.Density(np.exp(-0.5 * ((X - m) / s) ** 2), [X])
+
+
+def with_background(sigma=1.0):
+    return mf.Sum([peak(sigma), mf.Density(1 + 0 * X, [X])], fractions=[mf.Parameter("f", 0.5, 0.0, 1.0)])
+
+
+@pytest.fixture
+def remakes(monkeypatch):
+    """Count how often boxes are made."""
+    made = []
+    original = FollowedIntegral.remake
+
+    def counted(self, rows, earlier):
+        made.append(len(rows))
+        return original(self, rows, earlier)
+
+    monkeypatch.setattr(FollowedIntegral, "remake", counted)
+    return made
+
+
+# --------------------------------------------------------------------------- where they are used
+
+
+def test_issue_a_component_drawn_far_from_its_start_gets_its_share():
+    # this used to be 96 172 of 100 000 events, with an integral made for the start values
+    events = mf.generate(with_background(), 100_000, values={"s": 0.01}, seed=1)
+    inside = np.sum(np.abs(events["x"]) < 0.05)
+    assert abs(inside - 50_500) < 5 * np.sqrt(25_000)
+
+
+def test_issue_a_plot_expects_all_events_at_other_values():
+    # this used to expect 24 161 events of 1 000
+    from morefit.backend import choose_backend
+    from morefit.figures.bins import Bins, bin_probabilities
+
+    model = with_background()
+    bins = Bins(X, np.linspace(-5.0, 5.0, 41), {})
+    values = {"m": 0.375, "s": 0.01, "f": 0.7}
+    (found,) = bin_probabilities([model], model.parameters, values, bins, choose_backend("cpu"))
+    assert found.sum() == pytest.approx(1, rel=INTEGRAL_PROMISE)
+    assert found[21] == pytest.approx(0.7 + 0.3 / 40, rel=1e-9)
+
+
+def test_issue_a_fit_far_from_its_start_is_right():
+    # this used to be refused, or off
+    events = mf.generate(with_background(), 5_000, values={"s": 0.01, "m": 0.7}, seed=2)
+    result = mf.fit(with_background(), events, start={"m": 0.6, "s": 0.05})
+    assert result.valid, result
+    assert abs(result.values["s"] - 0.01) < 5 * result.errors["s"]
+    assert abs(result.values["f"] - 0.5) < 5 * result.errors["f"]
+
+
+def test_issue_toys_far_from_the_start_values_are_unbiased():
+    toys = mf.toy_study(with_background(), toys=40, events=500, values={"s": 0.02, "m": 1.1}, seed=3)
+    assert toys.valid.mean() > 0.9
+    k = toys.names.index("f")
+    off = (toys.values[:, k] - 0.5) / toys.errors[:, k]
+    assert abs(np.mean(off[toys.valid])) < 5 / np.sqrt(40)
+
+
+def test_boxes_are_made_once_where_nothing_moves(remakes):
+    likelihood = mf.Likelihood(peak(), {"x": np.linspace(-1, 1, 20)})
+    for _ in range(5):
+        likelihood.value([0.0, 1.0])
+    likelihood.value(np.array([[0.001 * k, 1.0] for k in range(50)]))
+    assert len(remakes) == 1
+
+
+def test_boxes_are_made_anew_where_they_no_longer_resolve_the_peak(remakes):
+    likelihood = mf.Likelihood(peak(), {"x": np.linspace(-1, 1, 20)})
+    for s in (1.0, 0.1, 0.01, 0.001):
+        area = s * np.sqrt(np.pi / 2) * (erf((5 - 0.3) / (s * np.sqrt(2))) + erf((5 + 0.3) / (s * np.sqrt(2))))
+        per_event = np.sum(0.5 * ((np.linspace(-1, 1, 20) - 0.3) / s) ** 2) + 20 * np.log(area)
+        assert likelihood.value([0.3, s]) == pytest.approx(per_event, rel=INTEGRAL_PROMISE)
+    assert 2 <= len(remakes) <= 8
+
+
+def test_sets_of_parameters_that_need_different_boxes_are_all_right():
+    likelihood = mf.Likelihood(peak(), {"x": np.linspace(-1, 1, 20)})
+    sets = np.array([[m, s] for m in (-1.9, 0.0, 1.3) for s in (3.0, 0.05, 0.002)])
+    together = likelihood.value(sets)
+    alone = [mf.Likelihood(peak(), {"x": np.linspace(-1, 1, 20)}).value(row) for row in sets]
+    np.testing.assert_allclose(together, alone, rtol=INTEGRAL_PROMISE)
+
+
+@pytest.mark.parametrize("place", [0.2, 0.7, -0.613])
+def test_issue_a_narrow_peak_in_two_dimensions_is_not_missed(place):
+    # this used to be missed: the fit was "valid" with f = 0.990 +- 0.000 for a truth of 0.5
+    x, y = mf.Observable("x", -1.0, 1.0), mf.Observable("y", -1.0, 1.0)
+    m, f = mf.Parameter("m", 0.2, -0.9, 0.9), mf.Parameter("f", 0.5, 0.0, 1.0)
+    narrow = mf.Density(np.exp(-0.5 * ((x - m) ** 2 + (y - m) ** 2) / 0.006**2), [x, y])
+    model = mf.Sum([narrow, mf.Density(1 + 0 * x * y, [x, y])], fractions=[f])
+    rng = np.random.default_rng(4)
+    events = {n: np.concatenate([rng.normal(place, 0.006, 500), rng.uniform(-1, 1, 500)]) for n in ("x", "y")}
+    result = mf.fit(model, events, start={"m": place + 0.002})
+    assert result.valid, result
+    assert abs(result.values["f"] - 0.5) < 5 * result.errors["f"]
+    assert result.errors["f"] == pytest.approx(np.sqrt(0.25 / 1000), rel=0.05)
+
+
+# --------------------------------------------------------------------------------- what is said
+
+
+def test_results_say_how_far_integrals_may_be_off():
+    result = mf.fit(peak(), {"x": np.random.default_rng(5).normal(0.3, 0.7, 300)})
+    assert result.valid
+    assert result.integral_errors["nll"] < 1e-6
+    assert result.integral_errors["errors"] < 1e-6
+    assert mf.FitResult.from_json(result.to_json()).integral_errors == result.integral_errors
+
+
+def test_results_without_numerical_integrals_say_nothing_of_them():
+    m, s = mf.Parameter("m", 0.0, -2.0, 2.0), mf.Parameter("s", 1.0, 0.1, 5.0)
+    assert mf.fit(mf.Gaussian(X, m, s), {"x": np.linspace(-1, 1, 50)}).integral_errors == {}
+
+
+def test_a_peak_that_no_formula_points_at_is_found_by_its_events():
+    # the place of the peak cannot be solved for, and is far from every number in the formula
+    p = mf.Parameter("p", 1.0, 0.5, 1.5)
+    place = 2.0 * X + 0.3 * np.sin(3 * X) - p
+    model = mf.Density(1 + 1e5 * np.exp(-0.5 * (place / 1e-4) ** 2), [X])
+    from scipy.optimize import brentq
+
+    centre = brentq(lambda t: 2 * t + 0.3 * np.sin(3 * t) - 1.0, -5, 5)
+    rng = np.random.default_rng(6)
+    events = {"x": np.concatenate([rng.normal(centre, 3e-5, 400), rng.uniform(-5, 5, 400)])}
+    likelihood = mf.Likelihood(model, events)
+    total, _ = integrate.quad(
+        lambda t: 1 + 1e5 * np.exp(-0.5 * ((2 * t + 0.3 * np.sin(3 * t) - 1) / 1e-4) ** 2),
+        -5, 5, points=[centre - 1e-3, centre, centre + 1e-3], epsabs=1e-9, limit=500,
+    )  # fmt: skip
+    right = -np.sum(np.log(np.asarray(evaluate(model.density(), {"x": events["x"], "p": 1.0})) / total))
+    is_right = likelihood.value([1.0]) == pytest.approx(right, rel=1e-6)
+    assert is_right or likelihood.integral_error([1.0]) > 1e-3
+
+
+def test_issue_the_error_of_the_mean_of_a_laplace_density_is_known():
+    # this used to have no errors: second derivatives of |x - m| are zero at every event
+    m, b = mf.Parameter("m", 0.0, -2.0, 2.0), mf.Parameter("b", 1.0, 0.2, 3.0)
+    events = np.random.default_rng(7).laplace(0.4, 0.8, 4000).clip(-4.99, 4.99)
+    result = mf.fit(mf.Density(np.exp(-abs(X - m) / b), [X]), {"x": events})
+    assert result.valid and result.errors_from == "gradients"
+    assert result.errors["m"] == pytest.approx(0.8 / np.sqrt(4000), rel=0.05)
+    assert result.errors["b"] == pytest.approx(0.8 / np.sqrt(4000), rel=0.05)
+    assert "squared scores" in str(result)
+
+
+def test_a_kink_that_cannot_be_solved_for_is_refused():
+    p, x = mf.Parameter("p", 1.0, 0.8, 1.2), mf.Observable("x", 0.0, 1.0)
+    hard = np.maximum(np.exp(-3 * p * x), 0.5 * x + 0.1 * np.sin(9 * x))
+    with pytest.raises(mf.ModelError, match="has a kink that moves with 'p', from a condition that cannot be solved"):
+        mf.Likelihood(mf.Density(hard, [x]), {"x": [0.1]}).gradient([1.0])
+
+
+def test_a_guard_that_nothing_comes_near_does_no_harm():
+    p = mf.Parameter("p", 0.1, -0.3, 0.3)
+    guarded = np.maximum(1 + p * np.sin(X) * X / 5, 1e-12)
+    free = 1 + p * np.sin(X) * X / 5
+    both = [mf.Likelihood(mf.Density(f, [X]), {"x": np.linspace(-4, 4, 9)}) for f in (guarded, free)]
+    assert both[0].hessian([0.2]) == pytest.approx(both[1].hessian([0.2]), rel=1e-9)
+
+
+@pytest.mark.parametrize("power", [-1.0, -1.3])
+def test_a_pole_that_moves_is_refused(power):
+    # the density is zero next to the pole, within rounding, so that an integral seemed to be there
+    p = mf.Parameter("p", 1.0, 0.5, 1.5)
+    pole = mf.where(X > p, (X - p) ** power, 0.0)
+    with pytest.raises(mf.ModelError, match="its numerical integral is (infinite|uncertain)"):
+        mf.Likelihood(mf.Density(pole, [X]), {"x": [2.0]}).value([1.0])
+
+
+# ------------------------------------------------------------------------------- what is bound
+
+
+class ByRange(mf.Pdf):
+    """A density whose integral is known between any two points."""
+
+    def __init__(self, x, k):
+        self.x, self.k = x, k
+
+    def density(self):
+        return np.exp(-self.k * self.x)
+
+    def integral_between(self, low, high):
+        return (np.exp(-self.k * low) - np.exp(-self.k * high)) / self.k
+
+
+def test_issue_integral_between_alone_is_the_integral():
+    # this used to be integrated numerically all the same
+    model = ByRange(X, mf.Parameter("k", 0.5, 0.1, 1.0))
+    assert not any(node.op is Op.INTEGRAL for node in [model.integral()])
+    assert evaluate(model.integral(), {"k": 0.5}) == pytest.approx(2 * (np.exp(2.5) - np.exp(-2.5)))
+
+
+def test_issue_a_column_that_an_integral_does_not_bind_stays_free():
+    # this used to be dropped
+    partly = integral_of(scalar("a") * column("m") * column("n"), Domain((Axis("m"),)))
+    assert [leaf.name for leaf in leaves(Op.COLUMN, partly)] == ["n"]
+
+
+def test_issue_a_density_integrated_over_too_few_observables_is_refused():
+    from morefit.model.integrate import integral_over
+
+    y = mf.Observable("y", 0.0, 1.0)
+    with pytest.raises(mf.ModelError, match="depends on 'y', over which it is not integrated"):
+        integral_over((X + y).expr, [X], [])
