@@ -267,18 +267,23 @@ def test_a_density_negative_by_rounding_is_zero():
 
 @pytest.mark.parametrize(
     "formula",
-    [lambda x: 1 / x, lambda x: x**-0.5, lambda x: abs(x - 0.3) ** -0.5, lambda x: 1 / (x - 0.5) ** 2],
+    [lambda x: 1 / x, lambda x: x**-1.2, lambda x: abs(x - 0.3) ** -1.5, lambda x: 1 / (x - 0.5) ** 2],
 )
-def test_an_unbounded_density_is_refused(formula):
+def test_a_density_without_an_integral_is_refused(formula):
     x = x_on()
-    with pytest.raises(mf.ModelError, match=r"density: infinite at x = .* change the ranges"):
+    with pytest.raises(
+        mf.ModelError,
+        match=r"density: (infinite at x = .* change the ranges|cannot be drawn from, its integral)",
+    ):
         mf.generate(mf.Density(formula(x), [x]), 10)
 
 
 def test_a_pole_between_the_points_that_are_tried_is_refused():
     x, y = x_on(), mf.Observable("y", 0.0, 1.0)
     model = mf.Density(((x - 1 / 3) ** 2 + (y - 1 / 7) ** 2) ** -0.95, [x, y])
-    with pytest.raises(mf.ModelError, match="exceeds every envelope tried; is it bounded"):
+    with pytest.raises(
+        mf.ModelError, match="could not be drawn from; its density is zero or nearly so where it was tried, or has a pole"
+    ):
         mf.generate(model, 1_000_000, seed=1)
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 import morefit as mf
 import zoo
 from morefit import information
-from morefit.expr.quadrature import box_nodes
+from morefit.expr.quadrature import Axis, Boxes, Domain
 from tolerances import FEW_ROUNDINGS, QUADRATURE
 
 X = mf.Observable("x", -10.0, 12.0)
@@ -81,8 +81,9 @@ def test_an_extended_model_knows_its_number_of_events():
 
 def nodes_of(model, full, panels):
     """Return nodes over the ranges of a model as a dataset, weighted by the density there."""
-    axes = [(o.name, tuple(np.linspace(o.low, o.high, panels + 1))) for o in model.observables]
-    nodes, weights = box_nodes(axes)
+    axes = [Axis(o.name, tuple(np.linspace(o.low, o.high, panels + 1))) for o in model.observables]
+    found = Boxes.first(Domain(tuple(axes))).nodes()
+    nodes, weights = found.columns, found.weights
     expected = model.expected_events()
     count = 1.0 if expected is None else 1000.0
     density = mf.Likelihood(model, nodes).per_event(full)

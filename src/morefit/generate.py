@@ -127,7 +127,7 @@ class Sampler:
         """Raise the envelope if a draw found a density above it; say whether the draw must be repeated."""
         if given_up:
             raise ModelError(
-                "model: could not be drawn from; its density is zero or nearly so where it was tried"
+                "model: could not be drawn from; its density is zero or nearly so where it was tried, or has a pole"
             )
         if above:
             self.margin = self.raised()

@@ -41,6 +41,7 @@ UNIFORM = "uniform "  # random numbers are the columns "uniform 0", "uniform 1",
 PER_CALL = 2  # of them from a call of Philox
 ENOUGH = 0.9  # of the candidates accepted; an envelope is refined until then
 MOST_CELLS = 1 << 15
+UNEQUAL = 50  # times: cells in two and three dimensions that differ by less are made equal
 FEWEST = 8  # cells in each direction, in two and three dimensions
 PROBES = {1: 9, 2: 5, 3: 4}  # points in each direction of a cell, edges included, where its maximum is sought
 MARGIN = 0.25  # of what the density varies over those points, added to their maximum
@@ -49,6 +50,7 @@ SPARE = 1 + 1e-9  # another backend may round upwards
 NEGATIVE = 1e-9  # of the largest value; a density below minus that is no density, above it is rounded
 GROWS = 1.5  # a density that is that much larger a million times closer to a point is infinite there
 CHECKS = 65  # points at which a formula for a quantile is checked
+WORST_SHAPE = 0.01  # of the integral
 SHAPE_TOLERANCE = 1e-6  # of the first cells: they must see every peak that the integral sees
 
 
@@ -190,7 +192,8 @@ def singular_recipe(density: Expr, x: Observable, numbers: Numbers) -> tuple[Rec
     for power in POWERS:
         point, slope = from_pieces(pieces, stand_in.expr, power)
         bounded = substitute(density, {x.expr: point}) * slope
-        starts = (np.arange(len(pieces)) + np.array([[1e-6], [1e-3]])) / len(pieces)
+        closer = np.array([[1e-9], [1e-6]]) ** (1 / power)  # of a piece; even closer rounding may bound it
+        starts = (np.arange(len(pieces)) + closer) / len(pieces)
         near = np.asarray(evaluate(bounded, {stand_in.name: starts}))
         if np.all(near[0] <= near[1] * (1 + 1e-9)):
             recipe, area = envelope_recipe(bounded, (stand_in,), numbers)
@@ -373,7 +376,13 @@ def make_envelope(density: Expr, observables: tuple[Observable, ...], margin: fl
 def first_cells(density: Expr, observables: tuple[Observable, ...]) -> tuple[Array, ...]:
     """Start with the edges of boxes that integrate the density: they are small where it changes fast."""
     integral = plain_integral(density, observables, {})
-    boxes = adapted_to(integral.args[1:], domain_of(integral), (), SHAPE_TOLERANCE).boxes
+    adapted = adapted_to(integral.args[1:], domain_of(integral), (), SHAPE_TOLERANCE)
+    if WORST_SHAPE < adapted.error < np.inf:
+        raise ModelError(
+            "density: cannot be drawn from, its integral does not converge at the given values; is it bounded on the"
+            " ranges of its observables?"
+        )
+    boxes = adapted.boxes
     cells = []
     for k, o in enumerate(observables):
         edges = np.unique(np.concatenate([boxes.low[:, k], boxes.high[:, k]]))
@@ -387,9 +396,15 @@ def first_cells(density: Expr, observables: tuple[Observable, ...]) -> tuple[Arr
 
 
 def at_least(edges: Array, cells: int) -> Array:
-    """Cut cells until there are enough: with too few, a symmetric density seems to gain nothing by a cut."""
-    equal = np.linspace(edges[0], edges[-1], max(len(edges) - 1, cells) + 1)
-    return equal if np.ptp(np.diff(edges)) <= 1e-9 * (edges[-1] - edges[0]) else edges
+    """Cut few cells into enough equal ones: with too few, a symmetric density seems to gain nothing by a cut.
+
+    Equal cells need no tables, so edges are kept only where some are much closer than others.
+    """
+    widths = np.diff(edges)
+    if widths.min() < widths.max() / UNEQUAL:
+        return edges
+    count = 1 << (max(len(widths), cells) - 1).bit_length()  # they are halved until there are enough
+    return np.linspace(edges[0], edges[-1], count + 1)
 
 
 def best_refinement(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 
 from morefit.errors import DataError, ModelError, MorefitError
 
+LARGEST = 10**308  # whole number that is a double
+
 
 def as_number(value: Any) -> float | None:
     """Return a real number as a float, None if it is something else; text and truth are something else."""
+    if isinstance(value, int) and not isinstance(value, bool):  # of any size
+        return float(value) if abs(value) < LARGEST else inf
     array = np.asarray(value, object) if isinstance(value, str | bytes | bool) else np.asarray(value)
     if array.ndim or array.dtype.kind not in "iuf":
         return None

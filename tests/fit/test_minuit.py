@@ -399,17 +399,26 @@ def test_angular_fits_with_few_events_are_never_silently_wrong(seed):
     check_honest(mf.fit(likelihood), likelihood)
 
 
-@pytest.mark.parametrize(("centre", "valid"), [(0.35, True), (0.6, False)])
-def test_numerical_integral_that_no_longer_fits_makes_a_fit_invalid(centre, valid):
-    # this used to be called valid: the panels were made for the start values, far from the minimum
+@pytest.mark.parametrize("centre", [0.35, 0.6])
+def test_numerical_integrals_follow_a_fit(centre):
+    # this used to be called valid though it was not, then not valid: panels were made for the start values
     x = mf.Observable("x", 0.0, 1.0)
     model = mf.Density(np.exp(-0.5 * ((x - mf.Parameter("mu", 0.3, 0.0, 1.0)) / 0.004) ** 2), [x])
     found = mf.fit(model, {"x": np.random.default_rng(2).normal(centre, 0.004, 1000)})
-    assert found.valid is valid
-    if not valid:
-        (reason,) = found.reasons
-        assert reason.startswith("a numerical integral is off by")
-        assert reason.endswith("make the parameters with start values closer to it, or give an integral")
+    assert found.valid
+    assert found.errors["mu"] == pytest.approx(0.004 / np.sqrt(1000), rel=1e-6)
+    assert max(found.integral_errors.values()) < 1e-6
+
+
+def test_integrals_that_may_be_wrong_make_a_fit_invalid(monkeypatch):
+    x = mf.Observable("x", 0.0, 1.0)
+    model = mf.Density(np.exp(-0.5 * ((x - mf.Parameter("mu", 0.3, 0.0, 1.0)) / 0.04) ** 2), [x])
+    monkeypatch.setattr(mf.Likelihood, "model_error", lambda self, x: 1e-4)
+    found = mf.fit(model, {"x": np.random.default_rng(2).normal(0.3, 0.04, 1000)})
+    assert not found.valid
+    assert found.reasons == (
+        "numerical integrals may be wrong at the minimum: nll by 0.1, more than 0.01; give an integral",
+    )
 
 
 def test_minimum_where_migrad_stops_too_early_is_looked_for_again():

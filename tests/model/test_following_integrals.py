@@ -88,7 +88,9 @@ def test_boxes_are_made_once_where_nothing_moves(remakes):
 def test_boxes_are_made_anew_where_they_no_longer_resolve_the_peak(remakes):
     likelihood = mf.Likelihood(peak(), {"x": np.linspace(-1, 1, 20)})
     for s in (1.0, 0.1, 0.01, 0.001):
-        area = s * np.sqrt(np.pi / 2) * (erf((5 - 0.3) / (s * np.sqrt(2))) + erf((5 + 0.3) / (s * np.sqrt(2))))
+        area = (
+            s * np.sqrt(np.pi / 2) * (erf((5 - 0.3) / (s * np.sqrt(2))) + erf((5 + 0.3) / (s * np.sqrt(2))))
+        )
         per_event = np.sum(0.5 * ((np.linspace(-1, 1, 20) - 0.3) / s) ** 2) + 20 * np.log(area)
         assert likelihood.value([0.3, s]) == pytest.approx(per_event, rel=INTEGRAL_PROMISE)
     assert 2 <= len(remakes) <= 8
@@ -167,7 +169,9 @@ def test_issue_the_error_of_the_mean_of_a_laplace_density_is_known():
 def test_a_kink_that_cannot_be_solved_for_is_refused():
     p, x = mf.Parameter("p", 1.0, 0.8, 1.2), mf.Observable("x", 0.0, 1.0)
     hard = np.maximum(np.exp(-3 * p * x), 0.5 * x + 0.1 * np.sin(9 * x))
-    with pytest.raises(mf.ModelError, match="has a kink that moves with 'p', from a condition that cannot be solved"):
+    with pytest.raises(
+        mf.ModelError, match="has a kink that moves with 'p', from a condition that cannot be solved"
+    ):
         mf.Likelihood(mf.Density(hard, [x]), {"x": [0.1]}).gradient([1.0])
 
 

@@ -225,13 +225,17 @@ def test_numerical_integrals_work_for_many_sets_at_once():
 )  # fmt: skip
 def test_density_with_a_pole_is_refused(density):
     # the simple poles used to be given an integral that stopped where the panels became too narrow
-    with pytest.raises(mf.ModelError, match=r"its numerical integral is (infinite|uncertain).*give an integral"):
+    with pytest.raises(
+        mf.ModelError, match=r"its numerical integral is (infinite|uncertain).*give an integral"
+    ):
         evaluate(mf.Density(density, [X]).integral(), {})
 
 
 def test_density_that_is_no_number_in_its_range_is_refused():
     a = mf.Parameter("a", 1.0)
-    with pytest.raises(mf.ModelError, match=r"not a number at a = 1; give an integral, narrower ranges or better values"):
+    with pytest.raises(
+        mf.ModelError, match=r"not a number at a = 1; give an integral, narrower ranges or better values"
+    ):
         evaluate(mf.Density(np.sqrt(X - a * 0.5), [X]).integral(), {"a": 1.0})
 
 

@@ -110,10 +110,8 @@ def bootstrap(
     for ``profile``; every replica starts from it.
     """
     replicas, seed = whole_number("bootstrap: replicas", replicas, 1), check_seed(seed)
-    check_memory(
-        f"bootstrap: results of {replicas:.6g} replicas", 8.0 * replicas * (len(likelihood.parameters) + 2)
-    )
     best = best_fit("bootstrap", likelihood, best)
+    check_memory(f"bootstrap: results of {replicas:.6g} replicas", 8.0 * replicas * (len(best.floating) + 2))
     with Bar("bootstrap", replicas, progress) as bar:
         stream = stream_key(seed, "bootstrap")
         values, nll, valid = Replicas(likelihood, best, stream, try_minuit, bar.done).fit(replicas)

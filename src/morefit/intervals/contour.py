@@ -17,7 +17,7 @@ from morefit.intervals.held import BYTES_OF_POINT, Held, best_fit, check_floatin
 from morefit.likelihood import AnyLikelihood
 from morefit.limits import check_memory
 from morefit.progress import Bar
-from morefit.validate import check_level
+from morefit.validate import check_level, whole_number
 
 MARGIN = 1.25  # how far a contour's grid goes beyond the outermost level of a parabola
 
@@ -188,6 +188,7 @@ def axis(
     bounds: tuple[tuple[float, float], tuple[float, float]] | None, size: int,
 ) -> Array:  # fmt: skip
     """Return the values of one parameter on the grid."""
+    size = whole_number("contour: size", size, 2, FitError)
     check_memory(f"contour: a grid of {size:.6g} x {size:.6g} points", BYTES_OF_POINT * float(size) ** 2)
     if bounds is None:
         points = span("contour", best, name, MARGIN * sqrt(-2 * log(1 - level)), size)
