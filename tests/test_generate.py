@@ -282,7 +282,8 @@ def test_a_pole_between_the_points_that_are_tried_is_refused():
     x, y = x_on(), mf.Observable("y", 0.0, 1.0)
     model = mf.Density(((x - 1 / 3) ** 2 + (y - 1 / 7) ** 2) ** -0.95, [x, y])
     with pytest.raises(
-        mf.ModelError, match="could not be drawn from; its density is zero or nearly so where it was tried, or has a pole"
+        mf.ModelError,
+        match="could not be drawn from; its density is zero or nearly so where it was tried, or has a pole",
     ):
         mf.generate(model, 1_000_000, seed=1)
 

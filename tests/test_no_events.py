@@ -119,5 +119,7 @@ def test_a_background_makes_up_for_a_signal_that_is_held_at_zero():
     "use", [mf.fit, lambda model, data: mf.fit_many(model, [data])], ids=["fit", "fit_many"]
 )
 def test_a_model_without_yields_has_nothing_to_fit(use):
-    with pytest.raises(DataError, match=r"has no events; there is nothing to fit, unless the model has yields"):
+    with pytest.raises(
+        DataError, match=r"has no events; there is nothing to fit, unless the model has yields"
+    ):
         use(mf.Gaussian(X, floating_mean(), 1.0), NONE)
