@@ -31,6 +31,7 @@ ROUNDING = 1e-10  # relative to the integral: a change that is less, and does no
 UNRESOLVED = 1e-13  # of an axis: closer to an end than this, rounding may show
 SINGULAR_END = 1e-6  # of an axis
 NARROWEST = 1e-13  # of an axis: a box that is not cut any further
+SHARE = 2.0  # times: a box that holds that much more than its share of a larger one may hide a peak
 DEPTH = 20  # halvings around a place where a narrow peak may hide
 MAX_PLACES = 24  # at which peaks are looked for
 
@@ -194,6 +195,7 @@ def refine(
     ``whole_size`` is the size of the integrals where the boxes are but a part of the domain.
     """
     done: list[tuple[Array, Array, Array, Array]] = []  # low, high, values, errors
+    singular = any(axis.singular for axis in boxes.domain.axes)
     whole = measure(boxes)
     before = np.full(len(boxes), np.inf)  # the errors of the boxes that these were cut from
     while True:
@@ -211,7 +213,7 @@ def refine(
         worst = (errors / sizes).max(axis=1)
         count = len(boxes) + sum(len(low) for low, *_ in done)
         # next to a singular end rounding is all that is left, and grows with every cut
-        rounding = (worst > before / 4) & (worst < ROUNDING)
+        rounding = singular & (worst > before / 4) & (worst < ROUNDING)
         narrow = (boxes.high - boxes.low).min(axis=1) < NARROWEST
         cut = ~(worst <= tolerance / max(4.0, count**0.5)) & ~narrow & ~rounding
         stop = not cut.any() or count > most or not np.all(np.isfinite(whole))
@@ -288,6 +290,8 @@ def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: flo
     around = np.all((boxes.low <= place) & (place <= boxes.high), axis=1)
     near = boxes.replaced(boxes.low[around], boxes.high[around])
     sizes = np.abs(adapted.totals)
+    if not hides_something(measure, near, place, tolerance * sizes):
+        return adapted
     closer = refine(measure, cut_around(near, place), tolerance, most, sizes)
     missed = closer.totals - measure(near).sum(axis=0)
     if not closer.error < np.inf or np.all(
@@ -298,6 +302,18 @@ def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: flo
         np.concatenate([getattr(boxes, end)[~around], getattr(closer.boxes, end)]) for end in ("low", "high")
     )
     return Adapted(boxes.replaced(low, high), max(adapted.error, closer.error), adapted.totals + missed)
+
+
+def hides_something(measure: Measure, boxes: Boxes, place: Array, negligible: Array) -> bool:
+    """Return whether ever smaller boxes around a place hold more than their share of what the next larger one holds."""
+    low, high = boxes.low.min(axis=0), boxes.high.max(axis=0)
+    parts = 0.5 ** np.arange(1, DEPTH + 1)[:, None]
+    nested = boxes.replaced(place - parts * (place - low), place + parts * (high - place))
+    held = np.abs(np.concatenate([measure(boxes).sum(axis=0)[None], measure(nested)]))
+    share = SHARE * 0.5 ** len(place)
+    return bool(
+        np.any((held[1:] > share * held[:-1]) & (held[1:] > negligible)) or not np.all(np.isfinite(held))
+    )
 
 
 def to_cube(domain: Domain, places: Array, power: int) -> Array:

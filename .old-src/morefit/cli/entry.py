@@ -1,0 +1,100 @@
+"""Read the command line, run one command, and turn errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from typing import NoReturn
+
+import morefit as mf
+from morefit.cli.command import BAD_INPUT, CODES, INTERRUPTED, PIPE_CLOSED
+from morefit.cli.demo import DEMO
+from morefit.cli.devices import DEVICES
+from morefit.cli.explain import EXPLAIN
+from morefit.cli.feldman import FELDMAN
+from morefit.cli.fit import FIT
+from morefit.cli.options import add_behaviour
+from morefit.cli.toys import TOYS
+
+COMMANDS = (DEMO, FIT, TOYS, FELDMAN, EXPLAIN, DEVICES)
+MAY_BE_NEGATIVE = ("--values",)  # argparse takes "-1:1:5" behind it for an option
+HELP = "Fit models to data by maximum likelihood, and study fits with toys.\nDensities are compiled just in time."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    if arguments is None:
+        os.environ.setdefault("MPLBACKEND", "agg")  # figures go to files: no window, and no display needed
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = make_parser()
+    if not given:
+        parser.print_help(sys.stderr)
+        return BAD_INPUT
+    options = parser.parse_args(join_negative(given), Namespace(given=given))
+    return run(options)
+
+
+class Parser(ArgumentParser):
+    """Says what is wrong in one line, without a list of all options."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"morefit: error: {message}; see '{self.prog} --help'\n")
+
+
+def make_parser() -> Parser:
+    """Declare all commands and their options."""
+    parser = Parser(
+        "morefit", description=HELP, formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False,
+        epilog=f"'morefit COMMAND --help' shows the options of a command, with examples.\n\n{CODES}",
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"morefit {mf.__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
+    for command in COMMANDS:
+        sub = commands.add_parser(
+            command.name, help=command.summary, description=f"{command.summary[0].upper()}{command.summary[1:]}.",
+            epilog=command.epilog, formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False,
+        )  # fmt: skip
+        command.add_options(sub)
+        add_behaviour(sub)
+        sub.set_defaults(run=command.run)
+    return parser
+
+
+def join_negative(given: Sequence[str]) -> list[str]:
+    """Write "--values -1:1:5" as "--values=-1:1:5"."""
+    joined: list[str] = []
+    for word in given:
+        if joined and joined[-1] in MAY_BE_NEGATIVE and re.match(r"-\.?\d", word):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def run(options: Namespace) -> int:
+    """Run a command; say in one line what is wrong with its input. Errors that nobody foresaw go on."""
+    try:
+        return int(options.run(options))
+    except BrokenPipeError:  # such as by "| head", which has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        return complain(options, "interrupted", INTERRUPTED)
+    except mf.MorefitError as error:
+        return complain(options, f"error: {error}", BAD_INPUT)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return complain(options, f"error: file '{error.filename}': {error.strerror}", BAD_INPUT)
+
+
+def complain(options: Namespace, message: str, code: int) -> int:
+    """Say what is wrong on standard error; show where it happened only to those who ask."""
+    if options.traceback or os.environ.get("MOREFIT_TRACEBACK", "0") not in ("", "0"):
+        traceback.print_exc()
+    print(f"morefit: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,130 @@
+"""``morefit fc``: test values of a parameter with toys, by the ratio of likelihoods of Feldman and Cousins."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import morefit as mf
+from morefit.cli.command import INTERRUPTED, NOT_VALID, VALID, Command
+from morefit.cli.files import check_targets, write_figures, write_json
+from morefit.cli.fit import read_data, show_result
+from morefit.cli.model_file import ModelFile
+from morefit.cli.options import (
+    add_data,
+    add_model,
+    add_output,
+    add_place,
+    add_study,
+    backend_of,
+    points,
+    to_number,
+)
+from morefit.cli.pool import processes
+from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
+from morefit.errors import FitError
+from morefit.fit.result import suggest
+from morefit.intervals.feldman import footline, table
+from morefit.intervals.feldman import headline as first_lines
+from morefit.intervals.held import span
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FORMAT, VERSION = "morefit feldman-cousins summary", 1
+ERRORS_AROUND, POINTS = 4.0, 17  # of the values that are tested unless others are given
+
+
+def add_options(parser: ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument(
+        "data", metavar="DATA", nargs="+", help="ROOT, parquet, CSV or npz files, or patterns"
+    )
+    add_data(parser, weight=False)
+    group = parser.add_argument_group("construction")
+    group.add_argument("--parameter", required=True, metavar="NAME", help="whose values are tested")
+    group.add_argument(
+        "--values", type=points, metavar="LOW:HIGH:POINTS",
+        help=f"to test, or a list with commas (default: {POINTS}, up to {ERRORS_AROUND:g} errors around the best fit)",
+    )  # fmt: skip
+    group.add_argument(
+        "--level", type=to_number, default=0.9, metavar="X",
+        help="probability that an interval holds the truth (default: %(default)s)",
+    )  # fmt: skip
+    add_study(group, toys=5000, what="at each value")
+    add_place(parser, workers=True)
+    add_output(parser, json="a summary", plot="likelihood ratios and p-values")
+
+
+def run(options: Namespace) -> int:
+    """Fit the data, test the values, and show the interval."""
+    check_targets(options)
+    console, backend, file = open_console(options), backend_of(options), ModelFile.named(options.model)
+    model = file.load()
+    check_parameter(model, options.parameter)
+    data = read_data(options, console, model)
+    best = mf.fit(model, data, backend=backend)
+    if not best.valid:
+        show_result(console, best)
+        say(console, "nothing was tested, as the fit to start from is not valid", MINOR)
+        return NOT_VALID
+    name = options.parameter
+    values = np.unique(options.values or span("fc", best, name, ERRORS_AROUND, POINTS))
+    with processes(options.workers, (file.path,)) as executor:
+        found = mf.intervals.feldman_cousins(
+            model, data, name, values, toys=options.toys, level=options.level, seed=options.seed, best=best,
+            backend=backend, executor=executor, save=options.save, progress=not options.quiet,
+        )  # fmt: skip
+    show_found(console, found)
+    write_json(summary(found), options, console)
+    write_figures(lambda _: mf.plot_p_values(found).figure, [name], options, console)
+    if len(found) < len(values):
+        return INTERRUPTED
+    return NOT_VALID if np.mean(np.isnan(found.t)) > options.allow_invalid else VALID
+
+
+def check_parameter(model: mf.Pdf, name: str) -> None:
+    """Complain before any data are read."""
+    floating = [p.name for p in model.parameters if not p.fixed]
+    if name not in floating:
+        fixed = any(p.name == name for p in model.parameters)
+        why = (
+            "is fixed in the model; let it float" if fixed else f"not in the model; {suggest(name, floating)}"
+        )
+        raise FitError(f"parameter '{name}': {why}")
+
+
+def show_found(console: Console, found: mf.intervals.FeldmanCousins) -> None:
+    """Show the interval, and every value that was tested."""
+    headline(console, first_lines(found), good=not found.invalid.any())
+    show_tables(console, table(found))
+    say(console, footline(found), MINOR)
+
+
+def summary(found: mf.intervals.FeldmanCousins) -> dict[str, Any]:
+    """Return what was found without the toys themselves, for JSON."""
+    regions = found.regions()
+    return {
+        "format": FORMAT, "version": VERSION, "parameter": found.name, "level": found.level, "best": found.best,
+        "limits": found.limits, "interval": found.interval()._asdict(),
+        "regions": tuple(region._asdict() for region in regions), "toys": found.toys, "seed": found.seed,
+        "values": found.values, "t": found.t_data, "critical": found.critical,
+        "critical errors": found.critical_errors, "p": found.p_values, "p errors": found.p_errors,
+        "failed": tuple(map(int, found.invalid)), "accepted": tuple(map(bool, found.accepted())),
+        "seconds": found.seconds,
+    }  # fmt: skip
+
+
+FELDMAN = Command(
+    "fc",
+    "find an interval for a parameter with toys, as Feldman and Cousins do",
+    """
+morefit fc model.py data.root --parameter fsig
+morefit fc model.py data.csv --parameter fsig --values 0:0.2:21 --toys 1e4 --level 0.95 --save scan.npz
+morefit fc model.py data.npz --parameter mu --values -0.5,0,0.5,1 --seed 1 --plot scan.pdf --json scan.json
+""",
+    add_options,
+    run,
+)

@@ -1,0 +1,99 @@
+"""Files that a command writes: looked at before the work begins, written at its end."""
+
+from __future__ import annotations
+
+import json
+import re
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import morefit as mf
+from morefit.archive import complete_file
+from morefit.cli.printing import MINOR, say
+from morefit.errors import DataError
+from morefit.figures.canvas import load_pyplot
+from morefit.fit.result import portable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from morefit.figures.canvas import Figure
+
+PICTURES = (".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg", ".webp")
+DOTS = 200  # an inch, of pictures made of dots
+STANDARD_OUTPUT = "-"
+
+
+def check_targets(options: Namespace) -> None:
+    """Refuse files that cannot be written, before anything else is done."""
+    given = {
+        f"--{name}": path for name in ("json", "plot", "save", "draw") if (path := vars(options).get(name))
+    }
+    problems = [
+        problem
+        for option, path in given.items()
+        if (problem := problem_with(Path(path).expanduser(), option))
+    ]
+    paths = [Path(path).expanduser().absolute() for path in given.values()]
+    problems += [
+        f"file '{path}': named by two options; each needs its own" for path in dict.fromkeys(paths) if paths.count(path) > 1
+    ]  # fmt: skip
+    if problems:
+        raise DataError("; ".join(problems))
+    if "--plot" in given:
+        load_pyplot()  # says how to get it
+
+
+def problem_with(path: Path, option: str) -> str:
+    """Say what is wrong with the place of a file, or nothing."""
+    if str(path) == STANDARD_OUTPUT:
+        return "" if option == "--json" else f"{option}: needs the name of a file, got '-'"
+    if path.is_dir():
+        return f"{option}: needs the name of a file, got the folder '{path}'"
+    if not path.parent.is_dir():
+        return f"{option}: file '{path}': there is no folder '{path.parent}'; make it first"
+    if option == "--plot" and path.suffix.lower() not in PICTURES:
+        return f"{option}: the name of a file must end in {', '.join(PICTURES)}, got '{path.name}'"
+    return ""
+
+
+def write_json(content: Mapping[str, Any], options: Namespace, console: Console) -> None:
+    """Write one document, if it is asked for, with what it was made by; numbers that JSON lacks are texts such as "nan"."""
+    if options.json is None:
+        return
+    origin = {"morefit": mf.__version__, "command": options.given}
+    text = json.dumps(portable({**content, "origin": origin}), indent=1, allow_nan=False)
+    if options.json == STANDARD_OUTPUT:
+        print(text, flush=True)
+        return
+    path = Path(options.json).expanduser()
+    with complete_file(path) as part:
+        part.write_text(f"{text}\n", encoding="utf-8")
+    wrote(console, path)
+
+
+def write_figures(
+    draw: Callable[[str], Figure], subjects: Sequence[str], options: Namespace, console: Console
+) -> None:
+    """Draw a figure for each subject, if that is asked for; several have the names of the subjects in those of the files."""
+    if options.plot is None:
+        return
+    target = Path(options.plot).expanduser()
+    for subject in subjects:
+        path = target if len(subjects) == 1 else beside(target, subject)
+        figure = draw(subject)
+        figure.savefig(path, dpi=DOTS)
+        load_pyplot().close(figure)
+        wrote(console, path)
+
+
+def beside(path: Path, subject: str) -> Path:
+    """Return "fit-ctl.pdf" for "fit.pdf" and the subject "ctl"."""
+    word = re.sub(r"[^\w.+=-]", "_", subject)
+    return path.with_name(f"{path.stem}-{word}{path.suffix}")
+
+
+def wrote(console: Console, path: Path) -> None:
+    say(console, f"wrote {path}", MINOR)

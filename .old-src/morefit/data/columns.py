@@ -1,0 +1,256 @@
+"""Columns of numbers out of any source, on their way into a dataset, and everything found wrong with them."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeGuard, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from morefit.errors import DataError
+from morefit.io.table import Ranged
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+LARGEST = sys.float_info.max
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """Anything with named columns: a DataFrame, a dataset."""
+
+    @property
+    def columns(self) -> Iterable[Any]: ...
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+@dataclass
+class Draft:
+    """Columns and weights on their way into a dataset, with everything found wrong with them."""
+
+    columns: dict[str, Array]
+    kind: str
+    masked: dict[str, int] = field(default_factory=dict)
+    weights: Array | None = None
+    masked_weights: int = 0
+    problems: list[str] = field(default_factory=list)
+    copies: bool = True  # of the columns; needless if the source never changes
+
+    def label(self, name: str) -> str:
+        """Name a column in a message."""
+        return f"{self.kind} '{name}'"
+
+    def add(self, name: str, raw: object) -> None:
+        """Read one column, or note why it cannot be read."""
+        try:
+            self.columns[name], self.masked[name] = to_column(raw, copy=self.copies)
+        except DataError as error:
+            self.problems.append(f"{self.label(name)}: {error}")
+
+    def add_weights(self, raw: object) -> None:
+        """Read the weights, or note why they cannot be read."""
+        try:
+            self.weights, self.masked_weights = to_column(raw)
+        except DataError as error:
+            self.problems.append(f"weights: {error}")
+
+    def check_lengths(self) -> None:
+        """Note every column and the weights that are not as long as the first column."""
+        if not self.columns:
+            return
+        first, *others = self.columns
+        length = len(self.columns[first])
+        lengths = {self.label(name): len(self.columns[name]) for name in others}
+        if self.weights is not None:
+            lengths["weights"] = len(self.weights)
+        wrong = {label: got for label, got in lengths.items() if got != length}
+        self.problems += [
+            f"{label}: length must be {length} as for '{first}', got {got}" for label, got in wrong.items()
+        ]
+
+    def select(self, keep: Mask) -> Draft:
+        """Return the draft of the events kept."""
+        columns = {name: column[keep] for name, column in self.columns.items()}
+        weights = None if self.weights is None else self.weights[keep]
+        return Draft(columns, self.kind, self.masked, weights)
+
+
+def is_ranged(thing: object) -> TypeGuard[Ranged]:
+    return all(hasattr(thing, name) for name in ("name", "low", "high"))
+
+
+def listed(observables: Ranged | Iterable[Ranged]) -> list[Ranged]:
+    """Return the observables as a list; complain about what has no name or range, or comes twice."""
+    ranges = [observables] if is_ranged(observables) else list(cast(Iterable[Ranged], observables))
+    complain([f"an observable needs a name and a range, got {o!r}" for o in ranges if not is_ranged(o)])
+    names = [o.name for o in ranges]
+    complain([f"observable '{name}': given twice" for name in dict.fromkeys(names) if names.count(name) > 1])
+    complain([] if ranges else ["needs at least one observable, got none"])
+    return ranges
+
+
+def read_source(
+    source: object, ranges: Sequence[Ranged] | None, weights: ArrayLike | str | None, *, copies: bool = True
+) -> Draft:
+    """Read the columns asked for and the weights, noting what is wrong with them."""
+    raw = raw_columns(source, ranges)
+    draft = Draft({}, "column" if ranges is None else "observable", copies=copies)
+    named = weights if isinstance(weights, str) else None
+    names = [n for n in raw if n != named] if ranges is None else [o.name for o in ranges]
+    read_columns(draft, raw, names)
+    if named is not None:
+        read_named_weights(draft, raw, names, named)
+    elif weights is not None:
+        draft.add_weights(weights)
+    draft.check_lengths()
+    return draft
+
+
+def read_columns(draft: Draft, raw: Mapping[Any, object], names: Sequence[Any]) -> None:
+    """Read the named columns into the draft."""
+    if not names:
+        draft.problems.append("needs at least one column, got none")
+    for name in names:
+        if not isinstance(name, str):
+            draft.problems.append(f"the name of a column must be text, got {name!r}; rename it")
+        elif name in raw:
+            draft.add(name, raw[name])
+        else:
+            draft.problems.append(f"{draft.label(name)}: missing; {suggest(name, raw)}")
+
+
+def read_named_weights(draft: Draft, raw: Mapping[Any, object], names: Sequence[str], named: str) -> None:
+    """Read the weights from a column of the source."""
+    if named in names:
+        draft.problems.append(f"weights: column '{named}' is an observable; name another column")
+    elif named in raw:
+        draft.add_weights(raw[named])
+    else:
+        draft.problems.append(f"weights: no column '{named}'; {suggest(named, raw)}")
+
+
+def raw_columns(source: object, ranges: Sequence[Ranged] | None) -> dict[Any, object]:
+    """Return the columns of any source, not yet read."""
+    if isinstance(source, Mapping):
+        return dict(source)
+    if isinstance(source, np.ndarray) and source.dtype.names:
+        return {name: source[name] for name in source.dtype.names}
+    if isinstance(source, Frame):
+        return {name: source[name] for name in source.columns}
+    try:
+        return array_columns(to_array(source), ranges)
+    except DataError as error:
+        raise DataError(f"dataset: source: {error}") from None
+
+
+def array_columns(array: NDArray[Any], ranges: Sequence[Ranged] | None) -> dict[Any, object]:
+    """Name the columns of an array of shape (events,) or (events, observables)."""
+    if array.ndim not in (1, 2):
+        kinds = "named columns, an array with 1 or 2 dimensions or a Dataset"
+        raise DataError(f"must be {kinds}, got shape {array.shape} of dtype {array.dtype}")
+    if ranges is None:
+        raise DataError("an array has no names for its columns; pass its observables")
+    table = array[:, None] if array.ndim == 1 else array
+    if table.shape[1] != len(ranges):
+        hint = "; transpose it" if array.ndim == 2 and array.shape[0] == len(ranges) else ""
+        rule = f"an array must have one column per observable, here {len(ranges)}"
+        raise DataError(f"{rule}, got shape {array.shape}{hint}")
+    return {o.name: table[:, i] for i, o in enumerate(ranges)}
+
+
+def to_array(raw: object) -> NDArray[Any]:
+    """Return anything as an array; masks stay."""
+    if isinstance(raw, np.ma.MaskedArray):
+        return raw
+    try:
+        return np.asarray(raw)
+    except ValueError:
+        raise DataError("must be rectangular, got rows of different lengths") from None
+
+
+def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
+    """Copy anything to a column with NaN where it is masked; return it and how many are."""
+    array = to_array(raw)
+    if array.ndim != 1:
+        raise DataError(f"must have one dimension, got shape {array.shape}")
+    if array.dtype.kind not in "iuf":
+        raise DataError(f"must be real numbers, got dtype {array.dtype}")
+    with np.errstate(over="ignore"):
+        if not isinstance(array, np.ma.MaskedArray):
+            make = np.array if copy else np.asarray
+            return make(array, np.float64, order="C"), 0
+        column = np.ma.filled(array.astype(np.float64), np.nan)
+    return np.ascontiguousarray(column), int(np.ma.getmaskarray(array).sum())
+
+
+def checked_mask(which: ArrayLike, length: int) -> Mask:
+    """Return a mask with one entry per event, or complain."""
+    mask = np.asarray(which)
+    if mask.dtype != np.bool_:
+        raise DataError(f"dataset: select needs a boolean mask or a slice, got dtype {mask.dtype}")
+    if mask.shape != (length,):
+        raise DataError(f"dataset: the mask must have shape ({length},), got {mask.shape}")
+    return mask
+
+
+def is_outside(column: Array, observable: Ranged) -> Mask:
+    """Say of each event whether it is outside the range; NaN is."""
+    return ~((column >= observable.low) & (column <= observable.high))
+
+
+def all_between(column: Array, low: float, high: float) -> bool:
+    """Say whether all numbers lie between two others, which NaN does not."""
+    return not len(column) or bool(column.min() >= low and column.max() <= high)
+
+
+def outside_ranges(columns: Mapping[str, Array], ranges: Iterable[Ranged]) -> Iterator[str]:
+    """Say how many finite events lie outside the range of each observable."""
+    remedy = "use cut() to keep the events in range, or widen the range"
+    for o in ranges:
+        column = columns.get(o.name, np.empty(0))
+        if all_between(column, o.low, o.high):  # as it should be, and quick to say
+            continue
+        count = int((is_outside(column, o) & np.isfinite(column)).sum())
+        if count:
+            rule = f"{count} of {len(column)} events lie outside [{float(o.low)}, {float(o.high)}]"
+            yield f"observable '{o.name}': {rule}; {remedy}"
+
+
+def not_finite(label: str, column: Array, masked: int, noun: str) -> Iterator[str]:
+    """Say how many numbers are masked and how many of the others are not finite."""
+    if not masked and all_between(column, -LARGEST, LARGEST):
+        return
+    bad = int((~np.isfinite(column)).sum()) - masked
+    for count, what in ((masked, "masked"), (bad, "not finite")):
+        if count:
+            yield f"{label}: {count} of {len(column)} {noun} are {what}"
+
+
+def odd_weights(draft: Draft) -> list[str]:
+    """Say how many weights are masked or not finite."""
+    return (
+        []
+        if draft.weights is None
+        else [*not_finite("weights", draft.weights, draft.masked_weights, "weights")]
+    )
+
+
+def complain(problems: Sequence[str]) -> None:
+    """Raise one error that lists every problem, if there is any."""
+    if problems:
+        raise DataError(f"dataset: {'; '.join(problems)}")
+
+
+def suggest(name: object, known: Iterable[Any]) -> str:
+    """Propose the known name nearest to a wrong one, whatever its case, or list what there is."""
+    names = [n for n in known if isinstance(n, str)]
+    folded = {n.casefold(): n for n in names}
+    near = difflib.get_close_matches(str(name).casefold(), folded, n=1)
+    if near:
+        return f"did you mean '{folded[near[0]]}'?"
+    return f"the columns are {', '.join(map(repr, names))}" if names else "there are no columns"

@@ -1,0 +1,204 @@
+"""Conditions on events: a text such as ``pt > 2 & abs(eta) < 2.5``, or a function of columns."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.data.columns import Mask
+from morefit.errors import DataError
+
+Values = NDArray[Any]
+EXAMPLE = 'write it as in cut="pt > 2 & abs(eta) < 2.5"'
+# Written as in C or numpy, conditions are joined less tightly than they compare.
+SPELLINGS = ((r"&&?", " and "), (r"\|\|?", " or "), (r"!(?!=)|~", " not "))
+FUNCTIONS: dict[str, np.ufunc] = {
+    "abs": np.absolute, "fabs": np.fabs, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "log10": np.log10,
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "atan2": np.arctan2, "arcsin": np.arcsin, "arccos": np.arccos, "arctan": np.arctan, "arctan2": np.arctan2,
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "hypot": np.hypot, "floor": np.floor, "ceil": np.ceil,
+    "min": np.minimum, "max": np.maximum, "isfinite": np.isfinite, "isnan": np.isnan,
+}  # fmt: skip
+ARITHMETIC: dict[type[ast.operator], np.ufunc] = {
+    ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.true_divide,
+    ast.FloorDiv: np.floor_divide, ast.Mod: np.remainder, ast.Pow: np.float_power,
+}  # fmt: skip
+COMPARISONS: dict[type[ast.cmpop], np.ufunc] = {
+    ast.Lt: np.less, ast.LtE: np.less_equal, ast.Gt: np.greater, ast.GtE: np.greater_equal,
+    ast.Eq: np.equal, ast.NotEq: np.not_equal,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What an event must fulfil: its text, the columns it looks at, and how it judges them."""
+
+    text: str
+    names: tuple[str, ...]
+    judge: Callable[[Mapping[str, Values]], Any]
+
+    def mask(self, columns: Mapping[str, Values], length: int) -> Mask:
+        """Say of each event whether it passes."""
+        with np.errstate(all="ignore"):
+            found = np.asarray(self.judge({name: as_numbers(columns[name]) for name in self.names}))
+        if found.dtype != np.bool_ or found.shape != (length,):
+            rule = f"must be true or false for each of {length} events"
+            raise DataError(
+                f"cut '{self.text}': {rule}, got shape {found.shape} of dtype {found.dtype}; {EXAMPLE}"
+            )
+        return found
+
+
+def as_numbers(column: Values) -> Values:
+    """Widen numbers, so that arithmetic neither wraps around nor rounds to single precision."""
+    if column.dtype.kind in "iu" and column.dtype != np.uint64:
+        return column.astype(np.int64)
+    return column.astype(np.float64) if column.dtype.kind in "uf" else column
+
+
+def condition(cut: str | Callable[..., Any]) -> Condition:
+    """Understand a text or a function; the arguments of a function are named as the columns it is given."""
+    if isinstance(cut, str):
+        root = parse(cut)
+        return Condition(cut, tuple(dict.fromkeys(names_in(root))), lambda columns: Judge(cut, columns)(root))
+    if not callable(cut):
+        raise DataError(f"cut {cut!r}: must be a text or a function; {EXAMPLE}")
+    name = getattr(cut, "__name__", repr(cut))
+    return Condition(name, arguments_of(cut, name), lambda columns: cut(*columns.values()))
+
+
+def arguments_of(function: Callable[..., Any], name: str) -> tuple[str, ...]:
+    """Return the names of the columns that a function asks for."""
+    rule = f"cut '{name}': the arguments of a function must be named as columns"
+    try:
+        arguments = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise DataError(f"{rule}, got one that does not tell; write lambda pt, eta: ...") from None
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    odd = [str(a) for a in arguments if a.kind not in plain]
+    if odd or not arguments:
+        raise DataError(f"{rule}, got {', '.join(odd) or 'none'}; write lambda pt, eta: ...")
+    return tuple(a.name for a in arguments)
+
+
+def parse(text: str) -> ast.expr:
+    """Return a text as a tree of operations; only those of this file are ever evaluated."""
+    python = " ".join(text.split())
+    for spelling, word in SPELLINGS:
+        python = re.sub(spelling, word, python)
+    try:
+        root = ast.parse(python.strip(), mode="eval").body
+        problem = next(refused(root), None)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise DataError(f"cut '{text}': is no expression, got {reason}; {EXAMPLE}") from None
+    if problem is not None:
+        raise DataError(f"cut '{text}': {problem}; {EXAMPLE}")
+    return root
+
+
+def refused(root: ast.expr) -> Iterator[str]:
+    """Name what stands in an expression and means nothing here, outer parts first."""
+    for node in ast.walk(root):
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
+                if len(args) != FUNCTIONS[name].nin:
+                    yield f"{name}() takes {FUNCTIONS[name].nin} arguments, got {len(args)}"
+            case ast.Call():
+                yield f"knows no function {ast.unparse(node.func)!r}, only {', '.join(FUNCTIONS)}"
+            case ast.BinOp(op=ast.BitXor()):
+                yield "'^' has no meaning, write ** for a power"
+            case ast.Constant(value=bool() | int() | float()):
+                pass
+            case ast.Constant(value=value):
+                yield f"{value!r} is no number"
+            case ast.Attribute() if dotted(node) is None:
+                yield f"{ast.unparse(node)!r} is no name of a column"
+            case (
+                ast.Name() | ast.Attribute() | ast.BoolOp() | ast.Compare() | ast.BinOp() | ast.UnaryOp()
+                | ast.boolop() | ast.unaryop() | ast.operator() | ast.cmpop() | ast.expr_context()
+            ):  # fmt: skip
+                yield from unknown_operation(node)
+            case _:
+                yield f"{ast.unparse(node)!r} has no meaning here"
+
+
+def unknown_operation(node: ast.AST) -> list[str]:
+    """Refuse operations without a row in the tables, such as shifts and ``in``."""
+    wrong = (isinstance(node, ast.operator) and type(node) not in (*ARITHMETIC, ast.BitXor)) or (
+        isinstance(node, ast.cmpop) and type(node) not in COMPARISONS
+    )
+    return [f"the operation {type(node).__name__!r} has no meaning here"] if wrong else []
+
+
+def dotted(node: ast.expr) -> str | None:
+    """Return a name with dots, as branches of ROOT files have; None if it is something else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    before = dotted(node.value) if isinstance(node, ast.Attribute) else None
+    return f"{before}.{node.attr}" if before and isinstance(node, ast.Attribute) else None
+
+
+def names_in(root: ast.expr) -> list[str]:
+    """List the columns that an expression names, in order."""
+    names: list[str] = []
+    stack: list[ast.AST] = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            names.append(dotted(node) or "")
+        elif isinstance(node, ast.Call):
+            stack += reversed(node.args)
+        else:
+            stack += reversed(list(ast.iter_child_nodes(node)))
+    return names
+
+
+class Judge:
+    """Evaluates an expression that was checked before, on columns."""
+
+    def __init__(self, text: str, columns: Mapping[str, Values]) -> None:
+        self.text, self.columns = text, columns
+
+    def __call__(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Call(func=ast.Name(id=name), args=args):
+                return FUNCTIONS[name](*(self.number(a) for a in args))
+            case ast.BinOp(left=left, op=op, right=right):
+                return ARITHMETIC[type(op)](self.number(left), self.number(right))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return np.logical_not(self.truth(operand))
+            case ast.UnaryOp(op=op, operand=operand):
+                return np.negative(self.number(operand)) if isinstance(op, ast.USub) else self.number(operand)
+            case ast.BoolOp(op=op, values=values):
+                join = np.logical_and if isinstance(op, ast.And) else np.logical_or
+                return join.reduce([self.truth(v) for v in values])
+            case ast.Compare(left=left, ops=ops, comparators=right):
+                sides = [self.number(side) for side in (left, *right)]
+                pairs = zip(ops, sides, sides[1:], strict=False)
+                return np.logical_and.reduce([COMPARISONS[type(op)](a, b) for op, a, b in pairs])
+        return self.columns[dotted(node) or ""]
+
+    def number(self, node: ast.expr) -> Any:
+        """Evaluate what is added, compared and so on; true counts as one."""
+        found = self(node)
+        return found.astype(np.int64) if isinstance(found, np.ndarray) and found.dtype == np.bool_ else found
+
+    def truth(self, node: ast.expr) -> Any:
+        """Evaluate what is joined by and, or and not: conditions, no numbers, so that no bits are meant."""
+        found = self(node)
+        if np.asarray(found).dtype != np.bool_:
+            part = ast.unparse(node)
+            raise DataError(
+                f"cut '{self.text}': '{part}' must be a condition, got a number; compare it, as in {part} != 0"
+            )
+        return found

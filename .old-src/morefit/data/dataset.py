@@ -1,0 +1,208 @@
+"""Named columns of numbers, one number per event, with optional weights: checked and kept unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morefit.data.columns import (
+    Array,
+    Draft,
+    checked_mask,
+    complain,
+    is_outside,
+    listed,
+    not_finite,
+    odd_weights,
+    outside_ranges,
+    read_source,
+    suggest,
+)
+from morefit.data.printed import as_html, as_text
+from morefit.data.report import CutReport
+from morefit.errors import DataError
+from morefit.io import Ranged, events_of, fill_histogram, write_table
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Dataset:
+    """Events as named columns of numbers, with optional weights; a copy that nothing changes later.
+
+    The source is a mapping from names to columns, a DataFrame, a structured array, an array of shape
+    (events, observables), an array of shape (events,) for one observable, or another dataset, whose weights
+    are kept unless others are given. With observables, other columns are ignored and every event must lie in
+    the ranges; without, every column is kept as it is. Weights are an array or the name of a column.
+    """
+
+    _columns: dict[str, Array]
+    _weights: Array | None
+    _report: CutReport | None
+
+    __iter__: ClassVar[None] = None
+
+    def __init__(
+        self,
+        source: object,
+        observables: Ranged | Iterable[Ranged] | None = None,
+        *,
+        weights: ArrayLike | str | None = None,
+    ) -> None:
+        ranges = None if observables is None else listed(observables)
+        copies = not isinstance(source, Dataset)  # which never changes
+        draft = read_source(source, ranges, own_weights(source, weights), copies=copies)
+        for name in draft.columns:
+            draft.problems += not_finite(draft.label(name), draft.columns[name], draft.masked[name], "events")
+        if ranges is not None:
+            draft.problems += outside_ranges(draft.columns, ranges)
+        complain(draft.problems + odd_weights(draft))
+        fill(self, draft.columns, draft.weights, None)
+
+    @classmethod
+    def cut(
+        cls,
+        source: object,
+        observables: Ranged | Iterable[Ranged],
+        *,
+        weights: ArrayLike | str | None = None,
+    ) -> Dataset:
+        """Keep the events in the range of every observable (NaN is not) and say in ``report`` how many."""
+        ranges = listed(observables)
+        draft = read_source(source, ranges, own_weights(source, weights))
+        complain(draft.problems)
+        outside = {o.name: is_outside(draft.columns[o.name], o) for o in ranges}
+        keep = ~np.logical_or.reduce(list(outside.values()))
+        counts = {name: int(mask.sum()) for name, mask in outside.items()}
+        kept = draft.select(keep)
+        complain(odd_weights(kept))
+        return build(kept.columns, kept.weights, CutReport(len(keep), int(keep.sum()), counts))
+
+    @classmethod
+    def from_hist(cls, histogram: object, observables: Ranged | Iterable[Ranged]) -> Dataset:
+        """Make events of a histogram, an observable an axis: all events of a bin stand at its centre.
+
+        The likelihood of such events approximates that of the bins. It is good where bins are narrow: a Gaussian of
+        width s in bins of width h comes out with the width sqrt(s**2 + h**2 / 12). Bins of counts become so many
+        events; other bins become few events whose weights add up to the content of the bin and their squares to its
+        variance, so that errors are right too. Any histogram of the UHI protocol will do: of hist, boost-histogram,
+        uproot. It must span the ranges of the observables; what lies outside its axes is left out.
+        """
+        ranges = listed(observables)
+        columns, weights = events_of(histogram, ranges)
+        return build(columns, weights, None)
+
+    def to_hist(
+        self, observables: Ranged | Iterable[Ranged], bins: int | Mapping[str, int | ArrayLike] = 100
+    ) -> Any:
+        """Count the events in bins over the ranges of observables; return a hist.Hist, an axis an observable.
+
+        ``bins`` is a number of them for every axis, or by name for each a number or edges. With weights the storage
+        is Weight, which also sums their squares. Events outside are in the flow bins.
+        """
+        ranges = listed(observables)
+        return fill_histogram({o.name: self[o.name] for o in ranges}, self._weights, ranges, bins)
+
+    def write(self, path: str | PathLike[str], *, weight: str = "weight", tree: str | None = None) -> None:
+        """Write to a .root, .parquet, .csv or .npz file, from which ``mf.read`` gets the same bits back.
+
+        Weights become a column named ``weight``; ``tree`` names the tree of a ROOT file, "events" if None. A file
+        that is there is replaced.
+        """
+        columns = self.columns
+        if self._weights is not None:
+            if weight in columns:
+                raise DataError(
+                    f"dataset: a column is called '{weight}' already; name that of the weights otherwise"
+                )
+            columns[weight] = self._weights
+        write_table(Path(path).expanduser(), columns, tree)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self._columns)
+
+    @property
+    def columns(self) -> dict[str, Array]:
+        """The columns by name."""
+        return dict(self._columns)
+
+    @property
+    def weights(self) -> Array | None:
+        """The weight of each event, or None if every event counts once."""
+        return self._weights
+
+    @property
+    def report(self) -> CutReport | None:
+        """What the cut that made this dataset did, or None if there was none."""
+        return self._report
+
+    @property
+    def sum_of_weights(self) -> float:
+        """The sum of the weights, or the number of events if there are none."""
+        return float(len(self)) if self._weights is None else float(self._weights.sum())
+
+    def with_weights(self, weights: ArrayLike | None) -> Dataset:
+        """Return the same events with other weights, or with none."""
+        draft = Draft(self.columns, "column", dict.fromkeys(self._columns, 0))
+        if weights is not None:
+            draft.add_weights(weights)
+        draft.check_lengths()
+        complain(draft.problems + odd_weights(draft))
+        return build(draft.columns, draft.weights, self._report)
+
+    def select(self, which: slice | ArrayLike) -> Dataset:
+        """Return the events where a boolean mask is true, or those of a slice."""
+        chosen = which if isinstance(which, slice) else checked_mask(which, len(self))
+        weights = None if self._weights is None else self._weights[chosen]
+        return build({name: column[chosen] for name, column in self._columns.items()}, weights, None)
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._columns:
+            raise DataError(f"dataset: no column {name!r}; {suggest(name, self.names)}")
+        return self._columns[name]
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return build, (self._columns, self._weights, self._report)
+
+    def __repr__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+
+def own_weights(source: object, weights: ArrayLike | str | None) -> ArrayLike | str | None:
+    """Return the weights given, else those that come with a dataset."""
+    return source.weights if weights is None and isinstance(source, Dataset) else weights
+
+
+def build(columns: Mapping[str, Array], weights: Array | None, report: CutReport | None) -> Dataset:
+    """Return a dataset of columns that were checked before."""
+    return fill(object.__new__(Dataset), columns, weights, report)
+
+
+def fill(
+    dataset: Dataset, columns: Mapping[str, Array], weights: Array | None, report: CutReport | None
+) -> Dataset:
+    """Put checked columns into a new dataset, read-only."""
+    frozen = {name: freeze(column) for name, column in columns.items()}
+    object.__setattr__(dataset, "_columns", frozen)
+    object.__setattr__(dataset, "_weights", None if weights is None else freeze(weights))
+    object.__setattr__(dataset, "_report", report)
+    return dataset
+
+
+def freeze(column: Array) -> Array:
+    """Return the column contiguous and read-only."""
+    frozen = np.ascontiguousarray(column)
+    frozen.flags.writeable = False
+    return frozen

@@ -1,0 +1,45 @@
+"""What a cut did: how many events it met, kept, and why the others were left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class CutReport:
+    """How many events a cut met, kept, and found outside the range of each observable.
+
+    An event outside the ranges of two observables counts for both. With a condition, ``failed`` events did not pass
+    it, and only those that did are looked at further. Of events read from files, ``files`` has a report for each.
+    """
+
+    total: int
+    kept: int
+    outside: dict[str, int]
+    failed: int = 0
+    condition: str = ""
+    files: dict[str, CutReport] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """The numbers of all events together, in one line."""
+        if self.kept == self.total:
+            return f"kept all {self.total} events"
+        causes = [f"{self.failed} did not pass {self.condition!r}"] if self.failed else []
+        causes += [f"{count} outside the range of '{name}'" for name, count in self.outside.items() if count]
+        return f"kept {self.kept} of {self.total} events: {', '.join(causes)}"
+
+    def __str__(self) -> str:
+        each = [f"  {name}: {report}" for name, report in self.files.items()]
+        return "\n".join([self.summary, *(each if len(each) > 1 else [])])
+
+
+def add_reports(files: Mapping[str, CutReport]) -> CutReport:
+    """Sum the reports of several files, which cut alike."""
+    first, *_ = files.values()
+    outside = {name: sum(r.outside[name] for r in files.values()) for name in first.outside}
+    total, kept, failed = (
+        sum(numbers) for numbers in zip(*((r.total, r.kept, r.failed) for r in files.values()), strict=True)
+    )
+    return CutReport(total, kept, outside, failed, first.condition, dict(files))

@@ -1,0 +1,39 @@
+"""Every error morefit raises on purpose.
+
+* MorefitError
+    * ModelError(ValueError)      the model does not make sense
+    * DataError(ValueError)       the data do not fit the model
+    * CompileError(RuntimeError)  a kernel could not be built; ``source`` holds its text
+    * BackendError(RuntimeError)  a backend is missing or failed
+    * FitError(RuntimeError)      a fit cannot be started
+"""
+
+from __future__ import annotations
+
+
+class MorefitError(Exception):
+    """Base class of every error raised on purpose."""
+
+
+class ModelError(MorefitError, ValueError):
+    """The model does not make sense."""
+
+
+class DataError(MorefitError, ValueError):
+    """The data do not fit the model."""
+
+
+class CompileError(MorefitError, RuntimeError):
+    """A kernel could not be built; ``source`` holds the text that failed."""
+
+    def __init__(self, message: str, source: str = "") -> None:
+        super().__init__(message)
+        self.source = source
+
+
+class BackendError(MorefitError, RuntimeError):
+    """A backend is missing or failed."""
+
+
+class FitError(MorefitError, RuntimeError):
+    """A fit cannot be started."""

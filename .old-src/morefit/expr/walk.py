@@ -1,0 +1,119 @@
+"""Ways to walk a graph. Nothing else in morefit goes down an expression of unknown depth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from morefit.expr.node import Expr, Symbol, make
+from morefit.expr.ops import DIVISION_PRICE, NARY, PRICE, Op
+
+
+def toposort(*roots: Expr, enter_integrals: bool = True) -> list[Expr]:
+    """Return every node below the roots, arguments before the nodes that use them."""
+    order: dict[Expr, None] = {}
+    stack = list(reversed(roots))
+    while stack:
+        node = stack[-1]
+        if node in order:
+            stack.pop()
+            continue
+        closed = node.op is Op.INTEGRAL and not enter_integrals
+        missing = [] if closed else [a for a in node.args if a not in order]
+        if missing:
+            stack.extend(reversed(missing))
+        else:
+            order[stack.pop()] = None
+    return list(order)
+
+
+def rebuild(roots: tuple[Expr, ...], how: Callable[[Expr, tuple[Expr, ...]], Expr]) -> tuple[Expr, ...]:
+    """Rebuild graphs from the leaves up; ``how`` gets each old node and its new arguments."""
+    done: dict[Expr, Expr] = {}
+    for node in toposort(*roots):
+        done[node] = how(node, tuple(done[a] for a in node.args))
+    return tuple(done[r] for r in roots)
+
+
+def remake(node: Expr, args: tuple[Expr, ...]) -> Expr:
+    """Return the same operation on other arguments."""
+    return node if args == node.args else make(node.op, args, node.value)
+
+
+def substitute(root: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
+    """Replace nodes, top down: a replaced node is not entered."""
+    done: dict[Expr, Expr] = dict(replacements)
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        missing = [] if node in done else [a for a in node.args if a not in done]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        if node not in done:
+            done[node] = remake(node, tuple(done[a] for a in node.args))
+    return done[root]
+
+
+def leaves(op: Op, *roots: Expr) -> list[Expr]:
+    """Return the leaves of one kind that the value depends on: columns bound by an integral do not count."""
+    free: dict[Expr, None] = {}
+    seen: set[tuple[Expr, bool]] = set()
+    stack = [(r, False) for r in reversed(roots)]
+    while stack:
+        node, inside = stack.pop()
+        if (node, inside) in seen:
+            continue
+        seen.add((node, inside))
+        if node.op is op and not (inside and op is Op.COLUMN):
+            free[node] = None
+        stack += [(a, inside or node.op is Op.INTEGRAL) for a in reversed(node.args)]
+    return list(free)
+
+
+def symbols(op: Op, *roots: Expr) -> list[Symbol]:
+    """Return the symbols of the leaves of one kind, in order of first appearance."""
+    return [leaf.value for leaf in leaves(op, *roots) if isinstance(leaf.value, Symbol)]
+
+
+def uses(*roots: Expr) -> Counter[Expr]:
+    """Count how often each node stands as an argument or a root."""
+    count: Counter[Expr] = Counter(roots)
+    for node in toposort(*roots):
+        count.update(node.args)
+    return count
+
+
+def node_price(node: Expr) -> int:
+    """Price one node, its arguments being there already."""
+    if node.op in NARY:
+        free = sum(a.op is Op.CONST and a.number == -1.0 for a in node.args) if node.op is Op.MUL else 0
+        return PRICE[node.op] * max(len(node.args) - 1 - free, 0)
+    if node.op is Op.POW and node.args[1].op is Op.CONST:
+        return power_price(node.args[1].number)
+    return PRICE.get(node.op, 0)
+
+
+def power_price(exponent: float) -> int:
+    """Price a constant power: multiplications for small whole numbers, a reciprocal, a root."""
+    size, price = abs(exponent), DIVISION_PRICE if exponent < 0 else 0
+    if 2 * size != int(2 * size) or size > 64:
+        return PRICE[Op.POW]
+    whole = int(size)
+    if size != whole:
+        price += PRICE[Op.SQRT] + (1 if whole else 0)
+    return price + max(whole.bit_length() - 1 + whole.bit_count() - 1, 0)
+
+
+def fresh_prefix(wanted: str, *roots: Expr) -> str:
+    """Return a prefix that, with a number behind it, is no name in the graphs yet."""
+    taken = {leaf.value.name for leaf in toposort(*roots) if isinstance(leaf.value, Symbol)}
+    while any(name.startswith(wanted) and name[len(wanted) :].isdigit() for name in taken):
+        wanted += "_"
+    return wanted
+
+
+def price(*roots: Expr) -> int:
+    """Price a graph, each shared node once."""
+    return sum(map(node_price, toposort(*roots)))

@@ -1,0 +1,50 @@
+"""Round a value and its errors together, by the rule of the Particle Data Group."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+from math import isfinite
+
+# Numbers from 0.0001 to below 10^9 are written out, others with an exponent that value and errors share.
+PLAIN = range(-4, 9)
+# A double has at most 17 digits: where value and error are further apart, they cannot be rounded together.
+MOST_DIGITS = 17
+
+
+def round_pdg(value: float, *errors: float) -> tuple[str, ...]:
+    """Return the value and its errors as text, all with the decimals that the smallest error deserves.
+
+    If the three highest digits of that error lie between 100 and 354, two digits of it are kept; between 355
+    and 949, one; between 950 and 999 it becomes 1000 and two are kept. Errors that are zero or not finite do
+    not count; if none is left, the value has eight significant digits.
+    """
+    numbers = (value, *errors)
+    sizes = [Decimal(repr(abs(float(e)))) for e in errors if isfinite(e) and e != 0]
+    if not sizes:
+        return tuple(f"{x:.8g}" for x in numbers)
+    last = last_digit(min(sizes))
+    first = max(highest_digit(x) for x in numbers if isfinite(x))
+    if first - last > MOST_DIGITS:
+        return (repr(float(value)), *(f"{e:.2g}" for e in errors))
+    shift = 0 if first in PLAIN else first
+    return tuple(round_at(x, last, shift) for x in numbers)
+
+
+def last_digit(error: Decimal) -> int:
+    """Return the power of ten of the last digit to keep of an error."""
+    leading = int(error.scaleb(2 - error.adjusted()))
+    return error.adjusted() - (1 if leading < 355 else 0)
+
+
+def highest_digit(number: float) -> int:
+    """Return the power of ten of the first digit of a number, the smallest there is for zero."""
+    return Decimal(repr(float(number))).adjusted() if number else -400
+
+
+def round_at(number: float, last: int, shift: int) -> str:
+    """Round at a power of ten and write in units of another; zero has no sign."""
+    if not isfinite(number):
+        return f"{number}"
+    rounded = Decimal(repr(float(number))).quantize(Decimal(1).scaleb(last), ROUND_HALF_UP)
+    mantissa = format(rounded.scaleb(-shift) + 0, "f")
+    return f"{mantissa}e{shift}" if shift else mantissa

@@ -1,0 +1,117 @@
+"""Fit replicas of a dataset, in which each event counts a Poisson number of times, many together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan, sqrt
+
+import numpy as np
+
+from morefit.backend import Array
+from morefit.errors import DataError, FitError
+from morefit.fit import FitResult
+from morefit.fit.minuit import try_minuit
+from morefit.fit.newton import Flags
+from morefit.fit.replicas import Replicas
+from morefit.fit.result import Column, suggest, text_table
+from morefit.fit.rounding import round_pdg
+from morefit.frozen import freeze, rebuilt
+from morefit.intervals.classic import check_level
+from morefit.intervals.held import best_fit
+from morefit.likelihood import AnyLikelihood
+from morefit.progress import Bar
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bootstrap:
+    """The minima of B replicas of a dataset, each event of which counts a Poisson number of times (mean 1).
+
+    ``errors`` and ``covariance`` are those of the valid replicas; nan if there are fewer than two. Weights of the
+    dataset are kept, constraints stay where they are.
+    """
+
+    names: tuple[str, ...]
+    best: Array  # (P,), of the data themselves
+    values: Array  # (B, P)
+    nll: Array  # (B,)
+    valid: Flags  # (B,)
+    seed: int
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    __reduce__ = rebuilt
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def covariance(self) -> Array:
+        """The covariance of the values, (P, P)."""
+        good = self.values[self.valid]
+        if len(good) < 2:
+            return np.full((len(self.names), len(self.names)), nan)
+        return np.cov(good, rowvar=False).reshape(len(self.names), len(self.names))
+
+    @property
+    def errors(self) -> Array:
+        """The standard deviations of the values, (P,)."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)), np.float64)
+
+    @property
+    def bias(self) -> Array:
+        """How far the mean of the values is from the fit of the data, (P,)."""
+        good = self.values[self.valid]
+        return (
+            np.asarray(good.mean(axis=0) - self.best, np.float64)
+            if len(good)
+            else np.full_like(self.best, nan)
+        )
+
+    def interval(self, name: str, level: float = 0.6827) -> tuple[float, float]:
+        """Return the central interval that holds this fraction of the valid replicas."""
+        check_level("bootstrap", level)
+        if name not in self.names:
+            raise FitError(f"bootstrap: parameter '{name}': was not fitted; {suggest(name, self.names)}")
+        good = self.values[self.valid, self.names.index(name)]
+        if not len(good):
+            return nan, nan
+        low, high = np.quantile(good, [0.5 * (1 - level), 0.5 * (1 + level)])
+        return float(low), float(high)
+
+    def __str__(self) -> str:
+        bad = int(np.sum(~self.valid))
+        verdict = "all valid" if not bad else f"{bad} NOT VALID"
+        means = self.errors / sqrt(max(len(self) - bad, 1))  # their errors
+        rows = zip(self.best, self.errors, self.bias, means, strict=True)
+        cells = [(*round_pdg(value, error), round_pdg(bias, mean)[0]) for value, error, bias, mean in rows]
+        value, error, bias = zip(*cells, strict=True)
+        columns = [Column("parameter", self.names, numeric=False), Column("value", value)]
+        table = text_table([*columns, Column("error", error), Column("bias", bias)])
+        return f"bootstrap: {len(self)} replicas, {verdict}, seed {self.seed}\n\n{table}"
+
+    __repr__ = __str__
+
+
+def bootstrap(
+    likelihood: AnyLikelihood,
+    *,
+    replicas: int = 1000,
+    seed: int = 0,
+    best: FitResult | None = None,
+    progress: bool = True,
+) -> Bootstrap:
+    """Fit replicas of the data, in which each event counts a Poisson number of times, many together.
+
+    Replica r with a seed has the same weights on every machine, however many replicas there are. ``best`` is as
+    for ``profile``; every replica starts from it.
+    """
+    if replicas < 1:
+        raise DataError(f"bootstrap: replicas must be at least 1, got {replicas}")
+    if not 0 <= seed < 2**64:
+        raise DataError(f"bootstrap: seed must be a whole number in [0, 2**64), got {seed}")
+    best = best_fit("bootstrap", likelihood, best)
+    with Bar("bootstrap", replicas, progress) as bar:
+        values, nll, valid = Replicas(likelihood, best, seed, try_minuit, bar.done).fit(replicas)
+    centre = np.array([best.values[n] for n in best.floating])
+    return Bootstrap(best.floating, centre, values, nll, valid, seed)

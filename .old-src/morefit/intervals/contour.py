@@ -1,0 +1,200 @@
+"""The nll as a function of two parameters, minimised over the others, and its lines of equal height."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log, nan, sqrt
+
+import numpy as np
+
+from morefit.backend import Array
+from morefit.errors import DataError, FitError
+from morefit.fit import FitResult
+from morefit.fit.newton import Flags
+from morefit.frozen import freeze, rebuilt
+from morefit.intervals.classic import check_level
+from morefit.intervals.held import Held, best_fit, check_floating, check_points, span
+from morefit.likelihood import AnyLikelihood
+from morefit.progress import Bar
+
+MARGIN = 1.25  # how far a contour's grid goes beyond the outermost level of a parabola
+
+# A crossing of the level lies on an edge of the grid: from a node, one step in x or in y.
+Edge = tuple[int, int, bool]  # (i, j, whether it goes in x)
+
+# Corners above the level, counted 1, 2, 4, 8 around a cell -> pairs of its edges to connect. Edges are counted
+# around it as well, each after its corner.
+SEGMENTS: dict[int, tuple[tuple[int, int], ...]] = {
+    1: ((3, 0),), 2: ((0, 1),), 3: ((3, 1),), 4: ((1, 2),), 6: ((0, 2),), 7: ((3, 2),),
+    8: ((2, 3),), 9: ((0, 2),), 11: ((1, 2),), 12: ((1, 3),), 13: ((0, 1),), 14: ((3, 0),),
+}  # fmt: skip
+# Two opposite corners are above: the middle of the cell decides whether they belong together.
+ROUND_EVEN, ROUND_ODD = ((3, 0), (1, 2)), ((0, 1), (2, 3))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Contour:
+    """The nll as a function of two parameters on a grid, minimised over the others at each node.
+
+    Where ``valid`` is False no minimum was found, and lines leave out the cells around the node.
+    """
+
+    x_name: str
+    y_name: str
+    x: Array  # (I,), ascending
+    y: Array  # (J,), ascending
+    nll: Array  # (I, J)
+    names: tuple[str, ...]  # the other floating parameters
+    others: Array  # (I, J, R)
+    valid: Flags  # (I, J)
+    best: tuple[float, float]
+    minimum: float
+    levels: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    __reduce__ = rebuilt
+
+    @property
+    def delta(self) -> Array:
+        """How far the nll is above its minimum."""
+        return self.nll - self.minimum
+
+    def lines(self, level: float) -> list[Array]:
+        """Return the lines, each (points, 2), on which a region of this probability in two dimensions ends.
+
+        A closed line ends with its first point; an open one ends at the border of the grid or at invalid nodes.
+        """
+        check_level("contour", level)
+        # The root of a parabola is straight, so it is what linear interpolation suits.
+        height = np.sqrt(np.clip(np.where(self.valid, self.delta, nan), 0, None)) - sqrt(-log(1 - level))
+        points = {}
+        pairs: list[tuple[Edge, Edge]] = []
+        for one, other in crossings(height):
+            points[one], points[other] = self.place(height, one), self.place(height, other)
+            pairs.append((one, other))
+        return [np.array([points[edge] for edge in chain]) for chain in chains(pairs)]
+
+    def place(self, height: Array, edge: Edge) -> tuple[float, float]:
+        """Return where an edge is crossed."""
+        i, j, along_x = edge
+        k, m = (i + 1, j) if along_x else (i, j + 1)
+        t = height[i, j] / (height[i, j] - height[k, m])
+        return (
+            float(self.x[i] + t * (self.x[k] - self.x[i])),
+            float(self.y[j] + t * (self.y[m] - self.y[j])),
+        )
+
+    def __str__(self) -> str:
+        bad = int(np.sum(~self.valid))
+        verdict = "all valid" if not bad else f"{bad} NOT VALID"
+        grid = f"{len(self.x)} x {len(self.y)} points"
+        lines = [f"contour of {self.x_name} and {self.y_name}: {grid}, {verdict}"]
+        for level in self.levels:
+            found = self.lines(level)
+            ends = sum(not np.array_equal(line[0], line[-1]) for line in found)
+            lines.append(
+                f"  {100 * level:g} %: {len(found)} line{'s' * (len(found) != 1)}"
+                + (f", {ends} OPEN" if ends else "")
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def crossings(height: Array) -> Iterator[tuple[Edge, Edge]]:
+    """Go through the pieces of line between edges of cells: marching squares."""
+    corners = (height[:-1, :-1], height[1:, :-1], height[1:, 1:], height[:-1, 1:])
+    kind = sum(((c > 0) << k for k, c in enumerate(corners)), np.zeros(corners[0].shape, np.int64))
+    known = np.isfinite(sum(corners, np.zeros(corners[0].shape)))
+    middle = sum(corners, np.zeros(corners[0].shape)) > 0
+    for i, j in np.argwhere(known & (kind > 0) & (kind < 15)).tolist():
+        edges: tuple[Edge, ...] = ((i, j, True), (i + 1, j, False), (i, j + 1, True), (i, j, False))
+        for one, other in segments(int(kind[i, j]), bool(middle[i, j])):
+            yield edges[one], edges[other]
+
+
+def segments(kind: int, middle: bool) -> tuple[tuple[int, int], ...]:
+    """Return which edges of a cell to connect."""
+    if kind == 5:
+        return ROUND_ODD if middle else ROUND_EVEN
+    if kind == 10:
+        return ROUND_EVEN if middle else ROUND_ODD
+    return SEGMENTS[kind]
+
+
+def chains(pairs: Sequence[tuple[Edge, Edge]]) -> Iterator[list[Edge]]:
+    """Join pairs that share an edge to lines: first the open ones, from an end, then the closed ones."""
+    neighbours: dict[Edge, list[Edge]] = {}
+    for one, other in pairs:
+        neighbours.setdefault(one, []).append(other)
+        neighbours.setdefault(other, []).append(one)
+    ends = [edge for edge, near in neighbours.items() if len(near) == 1]
+    for start in (*ends, *neighbours):
+        if neighbours[start]:
+            yield walk_along(neighbours, start)
+
+
+def walk_along(neighbours: dict[Edge, list[Edge]], start: Edge) -> list[Edge]:
+    """Follow a line from an edge, taking away what was followed."""
+    chain = [start]
+    while neighbours[chain[-1]]:
+        here = chain[-1]
+        there = neighbours[here].pop()
+        neighbours[there].remove(here)
+        chain.append(there)
+    return chain
+
+
+def contour(
+    likelihood: AnyLikelihood,
+    x: str,
+    y: str,
+    *,
+    levels: Sequence[float] = (0.6827, 0.9545),
+    bounds: tuple[tuple[float, float], tuple[float, float]] | None = None,
+    size: int = 31,
+    best: FitResult | None = None,
+    progress: bool = True,
+) -> Contour:
+    """Minimise a likelihood over all other floating parameters on a grid in two, all nodes together.
+
+    ``levels`` are probabilities of regions in two dimensions; the grid holds the outermost one if the nll is
+    about a parabola, unless ``bounds`` of x and of y are given. ``best`` is as for ``profile``.
+    """
+    if not levels:
+        raise DataError("contour: needs at least one level, got none")
+    for level in levels:
+        check_level("contour", level)
+    best = best_fit("contour", likelihood, best)
+    check_floating("contour", best, x, y)
+    axes = [axis(best, name, k, max(levels), bounds, size) for k, name in enumerate((x, y))]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    with Bar(f"contour of {x} and {y}", len(points), progress) as bar:
+        held = Held(likelihood, best, (x, y), points, bar)
+        held.minimise()
+    centre, minimum = held.lowest()
+    shape = (len(axes[0]), len(axes[1]))
+    return Contour(
+        x, y, axes[0], axes[1], held.nll.reshape(shape), held.rest, held.others.reshape(*shape, -1),
+        held.valid.reshape(shape), (float(centre[0]), float(centre[1])), minimum, tuple(levels),
+    )  # fmt: skip
+
+
+def axis(
+    best: FitResult, name: str, k: int, level: float,
+    bounds: tuple[tuple[float, float], tuple[float, float]] | None, size: int,
+) -> Array:  # fmt: skip
+    """Return the values of one parameter on the grid."""
+    if bounds is None:
+        points = span("contour", best, name, MARGIN * sqrt(-2 * log(1 - level)), size)
+    elif size < 2 or not bounds[k][0] < bounds[k][1]:
+        raise FitError(
+            f"contour: needs bounds ((low, high), (low, high)) and a size of at least 2, got {bounds}"
+        )
+    else:
+        points = np.linspace(*bounds[k], size)
+    check_points("contour", best, name, points)
+    return points

@@ -1,0 +1,284 @@
+"""Intervals by construction with toys, for a parameter of any model: Feldman-Cousins, and Neyman's belt."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morefit.backend import Array, Backend
+from morefit.errors import DataError, FitError, ModelError
+from morefit.fit import FitResult
+from morefit.fit.result import suggest
+from morefit.generate import all_values, check_seed, expected_events
+from morefit.intervals.belt import KIND as BELT
+from morefit.intervals.belt import NeymanBelt
+from morefit.intervals.classic import check_level
+from morefit.intervals.feldman import KIND as FELDMAN
+from morefit.intervals.feldman import FeldmanCousins
+from morefit.intervals.held import LOWER, Held, best_fit, check_floating, check_points, evaluate_in_parts
+from morefit.intervals.points import Job, saved_outcomes, total_seconds
+from morefit.intervals.record import read_record
+from morefit.intervals.tested import Estimator, Outcome, Tested
+from morefit.likelihood import Likelihood
+from morefit.model import Parameter, Pdf
+from morefit.progress import Bar
+from morefit.study.facts import Facts, fingerprint, versions
+from morefit.study.saved import checked_path
+from morefit.study.workers import DaskClient, choose_place
+
+
+class Conditional(NamedTuple):
+    """The data fitted with the parameter held at each tested value."""
+
+    truths: tuple[dict[str, float], ...]
+    starts: tuple[dict[str, float], ...]  # for free fits of toys
+    idle: tuple[tuple[str, ...], ...]  # parameters without effect
+    t: Array
+    best: float
+
+
+def feldman_cousins(
+    model: Pdf,
+    data: Any,
+    name: str,
+    values: ArrayLike,
+    *,
+    toys: int = 5000,
+    level: float = 0.9,
+    seed: int | None = None,
+    nuisance: Literal["plugin"] = "plugin",
+    best: FitResult | None = None,
+    backend: str | Backend = "auto",
+    executor: Executor | DaskClient | None = None,
+    save: str | Path | None = None,
+    progress: bool = True,
+) -> FeldmanCousins:
+    """Test values of a parameter with toys, by the ratio of likelihoods of Feldman and Cousins (physics/9711021).
+
+    At each value the other parameters are minimised on the data, and toys drawn there: with as many events as the
+    data, or a Poisson number if the model is extended. Each toy is fitted freely and with the parameter held at the
+    value. The same seed gives the same bits; toy i of value k (in ascending order) has the number k * toys + i.
+
+    Parameters
+    ----------
+    values : to test; inside the limits of the parameter, which are what an interval may end at.
+    level : of the interval printed; others can be read from the same toys.
+    nuisance : "plugin": toys are drawn with the other parameters where the data have their minimum.
+    best : the fit of the data, if it is known already, with all parameters floating that float in the model.
+    executor : a concurrent.futures.Executor or a dask.distributed.Client; its workers use one thread each, unless
+        a backend is given.
+    save : a file to keep finished values in. The same call resumes a scan that was stopped, with the same bits.
+        Ctrl-C returns what is finished.
+    """
+    check_options("feldman_cousins", toys, level)
+    if nuisance != "plugin":
+        raise DataError(f"feldman_cousins: nuisance must be 'plugin', got {nuisance!r}")
+    likelihood = Likelihood(model, data, backend=backend)
+    if likelihood.weighted:
+        raise DataError("feldman_cousins: toys have no weights, so the data must not have any")
+    best = best_fit("feldman_cousins", likelihood, best)
+    check_floating("feldman_cousins", best, name, *(p.name for p in likelihood.parameters if p.name != name))
+    points = np.unique(np.asarray(values, np.float64))
+    check_points("feldman_cousins", best, name, points)
+    found = conditional(likelihood, best, name, points, progress)
+    target = None if save is None else checked_path(Path(save))
+    header, arrays = read_record(target, FELDMAN) if target is not None and target.exists() else ({}, {})
+    place = choose_place(backend, executor, 2 * likelihood.events * toys * len(points))
+    tested = Tested(
+        model, name, found.truths, found.starts, found.idle, pick_seed(seed, header), toys,
+        likelihood.events if model.expected_events() is None else None, place,
+    )  # fmt: skip
+    collect = partial(collected, tested, found, points, best.limits[name], level)
+    facts = facts_of(tested, points, found.t)
+    job = Job(f"feldman_cousins of {name}", tested.ratios, len(points), toys, facts, collect, target)
+    if header:
+        job.resume(header.get("facts") or {}, saved_outcomes(header, arrays, "t", points))
+    return collect(job.run(executor, progress))
+
+
+def check_options(what: str, toys: int, level: float) -> None:
+    check_level(what, level)
+    if not (isinstance(toys, int | np.integer) and toys >= 1):
+        raise DataError(f"{what}: toys must be a whole number from 1, got {toys}")
+
+
+def pick_seed(seed: int | None, header: Facts) -> int:
+    """Return the seed given, or else that of the file to resume, or else a new one."""
+    if seed is not None:
+        return check_seed(seed)
+    return int(header["seed"]) if header else secrets.randbits(63)
+
+
+def conditional(
+    likelihood: Likelihood, best: FitResult, name: str, points: Array, progress: bool
+) -> Conditional:
+    """Minimise the data over the other parameters at all points together; those that have no effect stay."""
+    idle = without_effect(likelihood, best, name, points)
+    names = [p.name for p in likelihood.all_parameters]
+    full, nll = np.empty((len(points), len(names))), np.empty(len(points))
+    with Bar(f"profile of {name}", len(points), progress) as bar:
+        for still in dict.fromkeys(idle):
+            these = np.array([k for k, names_there in enumerate(idle) if names_there == still])
+            where = np.column_stack([points[these], *(np.full(len(these), best.values[n]) for n in still)])
+            full[these], nll[these] = minimised(likelihood, best, (name, *still), where, bar)
+    lowest = int(np.argmin(nll))
+    better = nll[lowest] < best.nll - LOWER
+    centre, minimum = (points[lowest], nll[lowest]) if better else (best.values[name], best.nll)
+    truths = tuple(dict(zip(names, row, strict=True)) for row in full.tolist())
+    # where some parameters have no effect, a free fit would not know where to go
+    starts = tuple(dict(best.values) if some else truth for some, truth in zip(idle, truths, strict=True))
+    return Conditional(truths, starts, idle, np.maximum(2 * (nll - minimum), 0.0), float(centre))
+
+
+def without_effect(
+    likelihood: Likelihood, best: FitResult, name: str, points: Array
+) -> tuple[tuple[str, ...], ...]:
+    """Return the parameters that the likelihood does not depend on, at each value of the one tested.
+
+    Such are those of a signal that is not there: they cannot be fitted then. All their derivatives are zero.
+    """
+    full = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(points), 1))
+    full[:, [p.name for p in likelihood.all_parameters].index(name)] = points
+    rows = [k for k, p in enumerate(likelihood.parameters) if p.name != name]
+    found = evaluate_in_parts(likelihood, full).cut(rows)
+    still = (found.gradient == 0) & np.all(found.hessian == 0, axis=2)
+    names = np.array([likelihood.parameters[k].name for k in rows], object)
+    return tuple(tuple(names[row]) for row in still)
+
+
+def minimised(
+    likelihood: Likelihood, best: FitResult, names: tuple[str, ...], points: Array, bar: Bar
+) -> tuple[Array, Array]:
+    """Return all parameters and the nll with some held at each point; every minimum must be found."""
+    held = Held(likelihood, best, names, points, bar)
+    held.minimise()
+    if len(held.failed):
+        listed = ", ".join(f"{x:.6g}" for x in points[held.failed, 0])
+        raise FitError(
+            f"feldman_cousins: the data could not be fitted with '{names[0]}' at {listed};"
+            " leave these values out, or narrow the limits of the other parameters"
+        )
+    full = held.full.copy()
+    full[:, held.columns] = held.others
+    return full, held.nll
+
+
+def facts_of(tested: Tested, points: Array, t_data: ArrayLike) -> Facts:
+    """Return what results depend on; truths and data only as a digest of what they come down to."""
+    numbers = np.concatenate([t_data, *([*truth.values()] for truth in tested.truths)])
+    return {
+        "model": fingerprint(tested.model),
+        "parameter": tested.name,
+        "values": points.tolist(),
+        "events": tested.events,
+        "data": sha256(numbers.tobytes()).hexdigest()[:16],
+        "toys": tested.toys,
+        "seed": tested.seed,
+        "versions": versions(),
+    }
+
+
+def collected(
+    tested: Tested, found: Conditional, points: Array, limits: tuple[float, float], level: float,
+    outcomes: Mapping[int, Outcome],
+) -> FeldmanCousins:  # fmt: skip
+    """Put finished points together."""
+    done = list(outcomes)
+    t = np.stack([outcomes[k].numbers for k in done]) if done else np.empty((0, tested.toys), np.float32)
+    return FeldmanCousins(
+        tested.name, points[done], found.t[done], t, tuple(p.name for p in tested.model.parameters),
+        np.array([list(found.truths[k].values()) for k in done]),
+        np.array([outcomes[k].clipped for k in done], np.int64), found.best, limits, level, tested.seed,
+        total_seconds(outcomes),
+        tested.backend.label,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------ the belt
+
+
+def neyman_belt(
+    model: Pdf,
+    name: str,
+    values: ArrayLike,
+    *,
+    events: int | None = None,
+    others: Mapping[str, float] | None = None,
+    estimator: Estimator | None = None,
+    toys: int = 5000,
+    level: float = 0.9,
+    seed: int | None = None,
+    backend: str | Backend = "auto",
+    executor: Executor | DaskClient | None = None,
+    save: str | Path | None = None,
+    progress: bool = True,
+) -> NeymanBelt:
+    """Draw toys at true values of a parameter and see where estimates of it fall: Neyman's construction.
+
+    ``NeymanBelt.interval`` then turns an estimate observed into an interval. Seeds, executors and files are as for
+    ``feldman_cousins``.
+
+    Parameters
+    ----------
+    events : of every toy; None draws Poisson numbers around what an extended model expects.
+    others : true values of the other parameters; their start values where it says nothing.
+    estimator : called with the dataset of each toy; None is the fitted value of the parameter.
+    """
+    check_options("neyman_belt", toys, level)
+    truth = all_values(model, others)
+    points = np.unique(np.asarray(values, np.float64))
+    parameter = tested_parameter(model, name, points)
+    if events is None and model.expected_events() is None:
+        raise ModelError(
+            "neyman_belt: events is missing; the model predicts no number, as one with yields would"
+        )
+    truths = tuple(truth | {name: x} for x in points.tolist())
+    target = None if save is None else checked_path(Path(save))
+    header, arrays = read_record(target, BELT) if target is not None and target.exists() else ({}, {})
+    each = events if events is not None else expected_events(model, truth)
+    place = choose_place(backend, executor, int(each * toys * len(points)))
+    tested = Tested(
+        model, name, truths, truths, ((),) * len(truths), pick_seed(seed, header), toys, events, place, estimator
+    )  # fmt: skip
+    collect = partial(collected_belt, tested, points, (parameter.low, parameter.high), level)
+    facts = {**facts_of(tested, points, []), "estimator": getattr(estimator, "__qualname__", str(estimator))}
+    job = Job(f"neyman_belt of {name}", tested.estimates, len(points), toys, facts, collect, target)
+    if header:
+        job.resume(header.get("facts") or {}, saved_outcomes(header, arrays, "estimates", points))
+    return collect(job.run(executor, progress))
+
+
+def tested_parameter(model: Pdf, name: str, points: Array) -> Parameter:
+    """Return the parameter of this name, if it floats and may have these values."""
+    floating = {p.name: p for p in model.parameters if not p.fixed}
+    if name not in floating:
+        raise FitError(f"neyman_belt: needs a floating parameter, got '{name}': {suggest(name, floating)}")
+    parameter = floating[name]
+    if (
+        points.ndim != 1
+        or not len(points)
+        or not np.all((points >= parameter.low) & (points <= parameter.high))
+    ):
+        rule = f"values of '{name}' must be numbers in [{parameter.low}, {parameter.high}]"
+        raise FitError(f"neyman_belt: {rule}, got {points.tolist()[:5]}")
+    return parameter
+
+
+def collected_belt(
+    tested: Tested, points: Array, limits: tuple[float, float], level: float, outcomes: Mapping[int, Outcome]
+) -> NeymanBelt:
+    """Put finished points together."""
+    done = list(outcomes)
+    estimates = np.array([outcomes[k].numbers for k in done]).reshape(len(done), tested.toys)
+    seconds = total_seconds(outcomes)
+    return NeymanBelt(
+        tested.name, points[done], estimates, limits, level, tested.seed, seconds, tested.backend.label
+    )

@@ -1,0 +1,155 @@
+"""The nll as a function of one parameter, minimised over the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morefit.backend import Array
+from morefit.errors import FitError
+from morefit.fit import FitResult
+from morefit.fit.newton import Flags
+from morefit.frozen import freeze, rebuilt
+from morefit.intervals.classic import bisect, check_level, two_sided
+from morefit.intervals.held import Held, best_fit, check_floating, check_points, span
+from morefit.likelihood import AnyLikelihood
+from morefit.progress import Bar
+
+WIDTH = 3.0  # standard deviations that a profile spans to each side unless told
+APART = 1e-3  # of the spacing: closer points say nothing new, and spoil an interpolation
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Profile:
+    """The nll as a function of one parameter, minimised over the others at each of its values.
+
+    Where ``valid`` is False no minimum was found: ``nll`` is the lowest value seen, or nan, and intervals do not
+    use the point. ``minimum`` is the lowest nll, of the best fit or of a valid point if one is lower.
+    """
+
+    name: str
+    values: Array  # (B,), ascending
+    nll: Array  # (B,)
+    names: tuple[str, ...]  # the other floating parameters
+    others: Array  # (B, R), where they have their minimum
+    valid: Flags  # (B,)
+    best: float
+    minimum: float
+    limits: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    __reduce__ = rebuilt
+
+    @property
+    def delta(self) -> Array:
+        """How far the nll is above its minimum: 0.5 at one standard deviation, 2 at two."""
+        return self.nll - self.minimum
+
+    def interval(self, level: float = 0.6827) -> tuple[float, float]:
+        """Return where the nll has risen by half the squared quantile of ``level`` to each side of the minimum.
+
+        A side on which it does not rise so far ends at the limit of the parameter, if the profile goes up to it,
+        and is nan if not: then scan further.
+        """
+        check_level("profile", level)
+        x, delta = self.curve()
+        above = delta - 0.5 * two_sided(level) ** 2
+        centre = int(np.flatnonzero(x == self.best)[0])
+        low = first_crossing(x[centre::-1], above[centre::-1], x, above, self.limits[0])
+        high = first_crossing(x[centre:], above[centre:], x, above, self.limits[1])
+        return low, high
+
+    def curve(self) -> tuple[Array, Array]:
+        """Return the valid points and the minimum, in order; points as good as at the minimum give way to it."""
+        near = APART * np.ptp(self.values) / max(len(self.values) - 1, 1)
+        kept = self.valid & (np.abs(self.values - self.best) > near)
+        x = np.append(self.values[kept], self.best)
+        delta = np.append(self.delta[kept], 0.0)
+        order = np.argsort(x)
+        return x[order], delta[order]
+
+    def __str__(self) -> str:
+        bad = int(np.sum(~self.valid))
+        verdict = "all valid" if not bad else f"{bad} NOT VALID"
+        lines = [f"profile of {self.name}: {len(self.values)} points, {verdict}, minimum at {self.best:.8g}"]
+        for level in (0.6827, 0.9545):
+            low, high = self.interval(level)
+            lines.append(f"  {100 * level:g} %: [{self.side(low)}, {self.side(high)}]")
+        return "\n".join(lines)
+
+    def side(self, end: float) -> str:
+        """Write one end of an interval."""
+        if np.isnan(end):
+            return "NOT REACHED"
+        return f"{end:.8g}" + (" (limit)" if end in self.limits else "")
+
+    __repr__ = __str__
+
+
+def first_crossing(walk: Array, rise: Array, x: Array, above: Array, limit: float) -> float:
+    """Return where a walk from the minimum first comes above zero: nan if never, unless it ends at a limit."""
+    beyond = np.flatnonzero(rise > 0)
+    if not len(beyond):
+        return limit if walk[-1] == limit else nan
+    inner, outer = float(walk[beyond[0] - 1]), float(walk[beyond[0]])
+    cubic = local_cubic(x, above, inner, outer)
+    return bisect(lambda v: cubic(v) <= 0, inner, outer)
+
+
+def local_cubic(x: Array, y: Array, one: float, other: float) -> Callable[[float], float]:
+    """Return the polynomial through the four points around two neighbours, fewer if there are not so many."""
+    left = int(np.searchsorted(x, min(one, other)))
+    start = max(min(left - 1, len(x) - 4), 0)
+    nodes, heights = x[start : start + 4], y[start : start + 4]
+    width = abs(other - one)
+    scaled = (nodes - one) / width
+    coefficients = np.linalg.solve(np.vander(scaled), heights)
+    return lambda v: float(np.polyval(coefficients, (v - one) / width))
+
+
+def profile(
+    likelihood: AnyLikelihood,
+    name: str,
+    values: ArrayLike | None = None,
+    *,
+    bounds: tuple[float, float] | None = None,
+    size: int = 31,
+    best: FitResult | None = None,
+    progress: bool = True,
+) -> Profile:
+    """Minimise a likelihood over all other floating parameters at values of one, all together.
+
+    The values are those given, or ``size`` from ``bounds[0]`` to ``bounds[1]``, or as many within three errors of
+    the best fit. ``best`` is that fit, if it is known already; parameters that were fixed in it stay fixed.
+    """
+    best = best_fit("profile", likelihood, best)
+    check_floating("profile", best, name)
+    points = chosen_values(best, name, values, bounds, size)
+    check_points("profile", best, name, points)
+    with Bar(f"profile of {name}", len(points), progress) as bar:
+        held = Held(likelihood, best, (name,), points[:, None], bar)
+        held.minimise()
+    (centre,), minimum = held.lowest()
+    limits = best.limits[name]
+    return Profile(name, points, held.nll, held.rest, held.others, held.valid, float(centre), minimum, limits)
+
+
+def chosen_values(
+    best: FitResult, name: str, values: ArrayLike | None, bounds: tuple[float, float] | None, size: int
+) -> Array:
+    """Return the values to scan, in order and each once."""
+    if values is not None:
+        if bounds is not None:
+            raise FitError("profile: takes values or bounds, not both")
+        return np.unique(np.asarray(values, np.float64))
+    if bounds is None:
+        return np.unique(span("profile", best, name, WIDTH, size))
+    if size < 2 or not bounds[0] < bounds[1]:
+        raise FitError(f"profile: needs bounds (low, high) and a size of at least 2, got {bounds} and {size}")
+    return np.linspace(*bounds, size)

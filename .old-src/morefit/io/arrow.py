@@ -1,0 +1,89 @@
+"""Columns in parquet and CSV files; the only file that imports pyarrow."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from morefit.io.table import ROWS, Chunk, Columns, Table, not_installed
+
+BYTES = 1 << 22  # of a file that are read at once; of CSV files pyarrow reads some such pieces ahead
+
+
+def import_pyarrow() -> Any:
+    """Return the package with its parts for files, or say how to install it."""
+    try:
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise not_installed("pyarrow") from error
+    return pyarrow
+
+
+@contextmanager
+def open_parquet(path: Path, tree: str | None) -> Iterator[Table]:
+    """Open a parquet file, to be read in pieces."""
+    # read ahead, the columns of a whole file would be in memory
+    with import_pyarrow().parquet.ParquetFile(path, pre_buffer=False, buffer_size=BYTES) as file:
+        rows = int(file.metadata.num_rows)
+
+        def chunks(names: Sequence[str]) -> Iterator[Chunk]:
+            read = 0
+            for batch in file.iter_batches(batch_size=ROWS, columns=list(names)):
+                read += batch.num_rows
+                yield Chunk(arrays(batch, names), read / rows)
+
+        yield Table("table", tuple(file.schema_arrow.names), rows, chunks)
+
+
+def arrays(batch: Any, names: Sequence[str]) -> Columns:
+    """Return columns as arrays, with NaN where numbers are missing."""
+    return {name: batch.column(name).to_numpy(zero_copy_only=False) for name in names}
+
+
+def write_parquet(path: Path, columns: Columns, tree: str) -> None:
+    """Write a parquet file, with every bit of every number."""
+    pyarrow = import_pyarrow()
+    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), path)
+
+
+@contextmanager
+def open_csv(path: Path, tree: str | None) -> Iterator[Table]:
+    """Open a CSV file with the names of columns in its first line, to be read in pieces.
+
+    Numbers are rounded correctly, so that those that were written come back exactly.
+    """
+    pyarrow = import_pyarrow()
+    with pyarrow.csv.open_csv(path) as reader:
+        kinds = {field.name.strip(): field.type for field in reader.schema}
+
+    def chunks(names: Sequence[str]) -> Iterator[Chunk]:
+        # whole numbers in the first lines may be followed by others
+        types = {n: kinds[n] if pyarrow.types.is_boolean(kinds[n]) else pyarrow.float64() for n in names}
+        layout = pyarrow.csv.ReadOptions(column_names=list(kinds), skip_rows=1, block_size=BYTES)
+        wanted = pyarrow.csv.ConvertOptions(include_columns=list(names), column_types=types)
+        size = path.stat().st_size
+        with (
+            pyarrow.OSFile(str(path)) as file,
+            pyarrow.csv.open_csv(file, read_options=layout, convert_options=wanted) as reader,
+        ):
+            for batch in reader:
+                yield Chunk(arrays(batch, names), file.tell() / size)
+
+    yield Table("table", tuple(kinds), None, chunks)
+
+
+def write_csv(path: Path, columns: Columns, tree: str) -> None:
+    """Write a CSV file, with as many digits as every bit of every number needs."""
+    pyarrow = import_pyarrow()
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(columns)
+    with path.open("wb") as file:
+        file.write(header.getvalue().encode())
+        options = pyarrow.csv.WriteOptions(include_header=False)
+        pyarrow.csv.write_csv(pyarrow.table(dict(columns)), file, options)

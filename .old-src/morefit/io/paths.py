@@ -1,0 +1,49 @@
+"""From what a user says about files to the list of them."""
+
+from __future__ import annotations
+
+import difflib
+import glob
+from collections.abc import Iterable
+from os import PathLike, fspath
+from pathlib import Path
+
+from morefit.errors import DataError
+
+Source = str | PathLike[str]
+
+
+def find_files(source: Source | Iterable[Source]) -> list[Path]:
+    """List the files that a path, a pattern, or several of them stand for, those of a pattern sorted by name."""
+    given = [source] if isinstance(source, (str, PathLike)) else list(source)
+    if not given:
+        raise DataError("files: needs at least one path, got none")
+    files = [file for one in given for file in matching(fspath(one))]
+    twice = sorted({str(file) for file in files if files.count(file) > 1})
+    if twice:
+        raise DataError(f"file '{twice[0]}': given twice; its events would count twice")
+    return files
+
+
+def matching(text: str) -> list[Path]:
+    """Return the file of this name, or the files that match it as a pattern."""
+    path = Path(text).expanduser()
+    if path.is_dir():
+        raise DataError(f"file '{text}': is a folder; choose files in it, such as '{path / '*.root'}'")
+    if path.exists():
+        return [path]
+    found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
+    found = [file for file in found if file.is_file()]
+    if found:
+        return found
+    if glob.has_magic(text):
+        raise DataError(f"file '{text}': no file matches this pattern in '{Path.cwd()}'")
+    raise DataError(f"file '{text}': does not exist; {nearby(path)}")
+
+
+def nearby(path: Path) -> str:
+    """Propose a file of nearly the same name in the same folder, or say where was looked."""
+    folder = path.parent
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    near = difflib.get_close_matches(path.name, names, n=1)
+    return f"did you mean '{folder / near[0]}'?" if near else f"looked in '{folder.absolute()}'"

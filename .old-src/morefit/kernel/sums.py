@@ -1,0 +1,289 @@
+"""The sums over events that a fit needs: the logarithm of a density, its gradient, its Hessian, all from one pass."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from morefit.expr import (
+    MINUS_ONE,
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    add_all,
+    apply,
+    column,
+    leaves,
+    make,
+    multiply_all,
+    toposort,
+    where,
+)
+from morefit.kernel.ir import COUNT, Reduce, Result
+from morefit.rewrite.derive import derivatives
+from morefit.rewrite.rules import Rewriter
+from morefit.rewrite.share import share
+from morefit.rewrite.simplify import normalise, simplifier
+
+LARGEST = sys.float_info.max
+SMALLEST = sys.float_info.min  # of the normal numbers
+TILES_FROM = (
+    13  # parameters on: the products of first derivatives are summed in tiles, unless a backend knows better
+)
+WEIGHT = column("weight of the event")  # the column that carries weights; no user's name has spaces
+
+Row = tuple[int, Reduce, Expr]  # an output, how it is reduced, and what comes from an event
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to sum over events: ``order`` 0 the value, 1 also the gradient, 2 also the Hessian."""
+
+    log_density: Expr
+    parameters: tuple[Expr, ...]  # to differentiate by
+    order: int
+    weighted: bool = False
+    careful: bool = False  # leave out, and count, events whose density is not a positive number
+    fisher: bool = False  # instead: the sums of (weight * gradient) pairs
+    per_set: Expr = ZERO  # added once for each set, not for each event
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers come out, laid out as value, gradient, lower triangle of the Hessian."""
+        n = len(self.parameters)
+        triangle = n * (n + 1) // 2
+        return triangle if self.fisher else 1 + n * (self.order > 0) + triangle * (self.order > 1)
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """Expressions for the loop and where each goes."""
+
+    results: tuple[Expr, ...]
+    reduce: tuple[Result, ...]
+    outer: tuple[Expr, ...] = ()
+    outer_right: tuple[Expr, ...] = ()
+    outer_output: int = 0
+    outer_sign: float = 1.0
+    counted: tuple[tuple[int, Expr], ...] = ()  # (output, the same for all events)
+
+
+def open_log(log_density: Expr) -> tuple[Expr, list[Expr]]:
+    """Split a log density into a plain part and the densities whose logarithms are added to it."""
+    (simple,) = normalise(log_density)
+    terms = simple.args if simple.op is Op.ADD else (simple,)
+    inner = [t.args[0] for t in terms if t.op is Op.LOG and leaves(Op.COLUMN, t)]
+    plain = [t for t in terms if not (t.op is Op.LOG and leaves(Op.COLUMN, t))]
+    return add_all(*plain) if len(plain) > 1 else (plain[0] if plain else ZERO), inner
+
+
+def with_derivatives(root: Expr, request: Request, new: Rewriter) -> list[Expr]:
+    """Return an expression, its first and its second derivatives (lower triangle), as far as asked for."""
+    first = derivatives(root, request.parameters, new) if request.order > 0 or request.fisher else []
+    second: list[Expr] = []
+    if request.order > 1 and not request.fisher:
+        for i, slope in enumerate(first):
+            second += derivatives(slope, request.parameters[: i + 1], new)
+    return [root, *first, *second]
+
+
+def event_terms(request: Request) -> tuple[Expr, ...]:
+    """Return everything the loop computes besides logarithms, quotients and products of quotients."""
+    new = simplifier()
+    plain, inner = open_log(request.log_density)
+    return tuple(t for part in (plain, *inner) for t in with_derivatives(part, request, new))
+
+
+def set_terms(request: Request) -> list[Expr]:
+    """Return what is added once for each set, output by output."""
+    if request.per_set is ZERO or request.fisher:
+        return []
+    return with_derivatives(normalise(request.per_set)[0], request, simplifier())
+
+
+def product(*factors: Expr) -> Expr:
+    """Multiply without touching the factors, which have been grouped with care."""
+    if any(f is ZERO for f in factors):
+        return ZERO
+    kept = [f for f in factors if f is not ONE]
+    return multiply_all(*kept) if len(kept) > 1 else (kept[0] if kept else ONE)
+
+
+def total(*terms: Expr) -> Expr:
+    kept = [t for t in terms if t is not ZERO]
+    return add_all(*kept) if len(kept) > 1 else (kept[0] if kept else ZERO)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One density under a logarithm, or the plain part: its value and derivatives, ready for the loop."""
+
+    value: Expr
+    first: tuple[Expr, ...]
+    second: tuple[Expr, ...]
+
+
+def divided(part: Part) -> Part:
+    """Divide the derivatives of a density by it; the quotients share what they have in common.
+
+    A derivative that is, but for a number, a product that the density needs anyway is not computed again: this is
+    so for all parameters in which a density is linear.
+    """
+    inverse = make(Op.POW, (part.value, MINUS_ONE))
+    there = {frozenset(Counter(factors_of(n)).items()): n for n in toposort(part.value) if n.op is Op.MUL}
+
+    def quotient(derivative: Expr) -> Expr:
+        if derivative is ZERO or part.value is ONE:
+            return derivative
+        factors = factors_of(derivative)
+        numbers = [f for f in factors if f.op is Op.CONST]
+        rest = [f for f in factors if f.op is not Op.CONST]
+        known = there.get(frozenset(Counter(rest).items()))
+        return make(Op.MUL, (inverse, *numbers, *(rest if known is None else [known])))
+
+    value, *rest = share((part.value, *(quotient(d) for d in (*part.first, *part.second))))
+    return Part(value, tuple(rest[: len(part.first)]), tuple(rest[len(part.first) :]))
+
+
+def factors_of(node: Expr) -> list[Expr]:
+    """Open a product, and products inside it."""
+    factors: list[Expr] = []
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if top.op is Op.MUL:
+            stack += top.args
+        else:
+            factors.append(top)
+    return factors
+
+
+class Assembler:
+    """Turns the terms of the loop into the results it sums."""
+
+    def __init__(self, request: Request, terms: Sequence[Expr], tiles_from: int = TILES_FROM) -> None:
+        self.request, self.tiles_from = request, tiles_from
+        self.count = len(request.parameters)
+        self.counted: list[tuple[int, Expr]] = []
+        self.known: dict[Expr, bool] = {}  # whether it depends on the event
+        length = len(terms) // self.parts(terms)
+        parts = [self.part(terms[k : k + length]) for k in range(0, len(terms), length)]
+        self.good: Expr = ONE
+        if request.careful:
+            parts = self.only_good(parts)
+        self.plain, self.inner = parts[0], [divided(q) for q in parts[1:]]
+
+    def parts(self, terms: Sequence[Expr]) -> int:
+        n, request = self.count, self.request
+        each = 1 + n * (request.order > 0 or request.fisher)
+        each += n * (n + 1) // 2 * (request.order > 1 and not request.fisher)
+        return len(terms) // each
+
+    def part(self, terms: Sequence[Expr]) -> Part:
+        return Part(terms[0], tuple(terms[1 : 1 + self.count]), tuple(terms[1 + self.count :]))
+
+    def only_good(self, parts: list[Part]) -> list[Part]:
+        """Leave out events whose density is not a positive number."""
+        plain, *inner = parts
+        # a denormal density is zero inside loops that flush them, and must be bad for all
+        tests = [test for q in inner for test in (q.value > 0, q.value >= SMALLEST, q.value <= LARGEST)]
+        tests.append(abs(plain.value) <= LARGEST)
+        self.good = product(*tests)
+
+        def keep(part: Part, instead: Expr) -> Part:
+            value = where(self.good, part.value, instead)
+            first, second = (
+                tuple(d if d is ZERO else where(self.good, d, ZERO) for d in ds)
+                for ds in (part.first, part.second)
+            )
+            return Part(value, first, second)
+
+        return [keep(plain, ZERO), *(keep(q, ONE) for q in inner)]
+
+    @property
+    def weight(self) -> Expr:
+        return WEIGHT if self.request.weighted else ONE
+
+    def slopes(self, i: int) -> tuple[Expr, ...]:
+        return (self.plain.first[i], *(q.first[i] for q in self.inner))
+
+    def assemble(self) -> Assembled:
+        if self.request.fisher:
+            return self.fisher()
+        rows = list(self.value_rows())
+        outer: dict[str, object] = {}
+        if self.request.order > 0:
+            rows += [self.row(1 + i, Reduce.ADD, *self.slopes(i)) for i in range(self.count)]
+        if self.request.order > 1:
+            in_tiles = self.count >= self.tiles_from and len(self.inner) == 1
+            rows += self.hessian_rows(in_tiles)
+            if in_tiles:
+                left = self.inner[0].first
+                right = tuple(product(self.weight, s) for s in left) if self.request.weighted else ()
+                outer = {
+                    "outer": left,
+                    "outer_right": right,
+                    "outer_output": 1 + self.count,
+                    "outer_sign": -1.0,
+                }
+        if self.request.careful:
+            rows.append((self.request.outputs, Reduce.ADD, 1 - self.good))
+        if self.counted and self.request.weighted:
+            rows.append((COUNT, Reduce.EXACT, WEIGHT))
+        kept = [row for row in rows if row[2] is not ZERO]
+        results = tuple(expr for _, _, expr in kept)
+        reduce = tuple(Result(output, how) for output, how, _ in kept)
+        return Assembled(results, reduce, counted=tuple(self.counted), **outer)  # type: ignore[arg-type]
+
+    def row(self, output: int, reduce: Reduce, *terms: Expr) -> Row:
+        """Say what an event adds to an output; what all events add alike is put aside, to be added all at once."""
+        parts = [part for term in terms for part in (term.args if term.op is Op.ADD else (term,))]
+        alike = [part for part in parts if part is not ZERO and not self.varies(part)]
+        if alike:
+            self.counted.append((output, total(*alike)))
+            terms = tuple(part for part in parts if part not in alike)
+        return output, reduce, product(self.weight, total(*terms))
+
+    def varies(self, expr: Expr) -> bool:
+        """Say whether an expression depends on the event; remembers what it has seen, since terms share their parts."""
+        stack = [expr]
+        while stack:
+            node = stack[-1]
+            unknown = [arg for arg in node.args if arg not in self.known]
+            stack += unknown
+            if not unknown:
+                self.known[stack.pop()] = node.op is Op.COLUMN or any(self.known[arg] for arg in node.args)
+        return self.known[expr]
+
+    def value_rows(self) -> Iterator[Row]:
+        if self.request.weighted:
+            logs = [apply(Op.LOG, q.value) for q in self.inner]
+            yield self.row(0, Reduce.EXACT, self.plain.value, *logs)
+            return
+        for q in self.inner:
+            yield 0, Reduce.LOG, q.value
+        yield self.row(0, Reduce.EXACT, self.plain.value)
+
+    def hessian_rows(self, in_tiles: bool) -> list[Row]:
+        rows, place = [], 0
+        for i in range(self.count):
+            for j in range(i + 1):
+                terms = [self.plain.second[place]]
+                for q in self.inner:
+                    terms.append(q.second[place])
+                    if not in_tiles:
+                        terms.append(product(MINUS_ONE, product(q.first[i], q.first[j])))
+                rows.append(self.row(1 + self.count + place, Reduce.ADD, *terms))
+                place += 1
+        return rows
+
+    def fisher(self) -> Assembled:
+        slopes = tuple(product(self.weight, total(*self.slopes(i))) for i in range(self.count))
+        if self.count >= self.tiles_from:
+            return Assembled((), (), outer=slopes)
+        pairs = [product(slopes[i], slopes[j]) for i in range(self.count) for j in range(i + 1)]
+        kept = [(k, pair) for k, pair in enumerate(pairs) if pair is not ZERO]
+        return Assembled(tuple(p for _, p in kept), tuple(Result(k, Reduce.ADD) for k, _ in kept))

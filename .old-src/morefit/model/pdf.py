@@ -1,0 +1,142 @@
+"""The base of every density: write ``density``, and ``integral`` where you know it; the rest follows."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TypeVar
+
+from morefit.errors import ModelError
+from morefit.expr import ZERO, Expr, Op, Quantity, Symbol, apply, symbols, to_latex
+from morefit.model.integrate import integral_over
+from morefit.model.observable import Observable
+from morefit.model.parameter import Parameter
+
+Leaf = TypeVar("Leaf", Observable, Parameter)
+
+
+class Pdf(ABC):
+    """A density in one or more observables, up to a factor that does not depend on the event.
+
+    Subclass it, keep what the formula needs as attributes, and write ``density`` with observables, parameters
+    and NumPy functions. Without an ``integral`` it is found term by term or by quadrature.
+    """
+
+    @abstractmethod
+    def density(self) -> Expr:
+        """Return the density, up to a factor that does not depend on the event."""
+
+    def integral(self) -> Expr:
+        """Return the integral of ``density`` over the ranges of the observables."""
+        return integral_over(self.density(), self.observables, self.parameters)
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr | None:
+        """Return the integral of a density in one observable from ``low`` to ``high``, or None if there is no formula."""
+        return None
+
+    def normalised(self) -> Expr:
+        """Return the density divided by its integral."""
+        return self.density() / self.integral()
+
+    def log_normalised(self) -> Expr:
+        """Return the logarithm of the normalised density."""
+        return apply(Op.LOG, self.density()) - apply(Op.LOG, self.integral())
+
+    def quantile(self, probability: Expr) -> Expr | None:
+        """Return the inverse of the distribution of a density in one observable, or None if there is no formula."""
+        return None
+
+    def expected_events(self) -> Expr | None:
+        """Return the expected number of events, or None if the model does not predict it."""
+        return None
+
+    def log_intensity(self) -> Expr:
+        """Return the logarithm of what a likelihood sums: for an extended model the density of events."""
+        return self.log_normalised()
+
+    @cached_property
+    def observables(self) -> tuple[Observable, ...]:
+        """The observables, in the order they were given in."""
+        return collect(Observable, Op.COLUMN, self, self.density())
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters, fixed ones included, in the order they were given in; those of a formula by name."""
+        return collect(Parameter, Op.SCALAR, self, self.density())
+
+    @cached_property
+    def summed(self) -> Expr:
+        """What a likelihood sums, ``log_intensity``, found once."""
+        return self.log_intensity()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        private = name.startswith("_")  # what a density keeps for itself
+        if not private and not vars(self).keys().isdisjoint(FOUND):
+            raise ModelError(
+                f"model: cannot be changed once it has been used, tried to set '{name}'; make a new one"
+            )
+        super().__setattr__(name, value)
+
+    def _repr_latex_(self) -> str:
+        return f"${to_latex(self.density())}$"
+
+
+CHECKED = "checked"
+FOUND = frozenset({"observables", "parameters", "summed", CHECKED})  # what a density remembers to have found
+
+
+def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
+    """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
+    found: dict[str, Leaf] = {}
+    own: list[object] = [value for name, value in vars(pdf).items() if name not in FOUND]
+    for symbol in [*declared(kind, op, own), *by_name(op, density)]:
+        if not isinstance(symbol, kind):
+            continue
+        known = found.setdefault(symbol.name, symbol)
+        if known != symbol:
+            raise ModelError(
+                f"{kind.__name__.lower()} '{symbol.name}': two different ones share this name in one model,"
+                f" {known!r} and {symbol!r}; rename one or use the same object"
+            )
+    return tuple(found.values())
+
+
+def declared(kind: type[Leaf], op: Op, attributes: Iterable[object]) -> Iterator[object]:
+    """Go through attributes in order, into lists and other densities."""
+    for value in attributes:
+        if isinstance(value, Quantity):
+            yield from by_name(op, value.expr)
+        elif isinstance(value, Pdf):
+            yield from value.observables if kind is Observable else value.parameters
+        elif isinstance(value, (list, tuple)):
+            yield from declared(kind, op, value)
+
+
+def by_name(op: Op, formula: Expr) -> list[Symbol]:
+    """List the symbols of a formula, whose terms have no order, by their names; a2 comes before a10."""
+
+    def key(symbol: Symbol) -> list[tuple[int, str]]:
+        return [
+            (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", symbol.name)
+        ]
+
+    return sorted(symbols(op, formula), key=key)
+
+
+def check_model(model: Pdf) -> None:
+    """Refuse a model whose names clash or that has nothing to fit to; one that was found good is not looked at again."""
+    if CHECKED in vars(model):
+        return
+    observables, parameters = model.observables, model.parameters
+    both = {o.name for o in observables} & {p.name for p in parameters}
+    if both:
+        raise ModelError(
+            f"model: {', '.join(map(repr, sorted(both)))} names an observable and a parameter; rename one"
+        )
+    if not observables:
+        raise ModelError("model: its density depends on no observable; write it with mf.Observable")
+    if model.density() is ZERO:
+        raise ModelError("model: its density is zero everywhere")
+    vars(model)[CHECKED] = True

@@ -1,0 +1,39 @@
+"""The Gaussian."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from morefit.expr import Expr, Op, Operand, apply, const, to_expr, where
+from morefit.model.formulas import normal_integral
+from morefit.model.observable import Observable
+from morefit.model.pdf import Pdf
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian(Pdf):
+    r"""$e^{-(x-\mu)^2/2\sigma^2}$ on the range of $x$."""
+
+    x: Observable
+    mu: Operand
+    sigma: Operand
+
+    def density(self) -> Expr:
+        pull = (self.x - self.mu) / self.sigma
+        return apply(Op.EXP, -0.5 * pull**2)
+
+    def integral(self) -> Expr:
+        return self.integral_between(const(self.x.low), const(self.x.high))
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
+        sigma = to_expr(self.sigma)
+        return sigma * normal_integral((low - self.mu) / sigma, (high - self.mu) / sigma)
+
+    def quantile(self, probability: Expr) -> Expr:
+        # measured from the end of the range that is closer to the mean, so that a far tail keeps its digits
+        mu, sigma = to_expr(self.mu), to_expr(self.sigma)
+        low, high = (self.x.low - mu) / sigma, (self.x.high - mu) / sigma
+        side = where(low + high > 0, -1, 1)
+        below, above = (0.5 * apply(Op.ERFC, -side * end / math.sqrt(2)) for end in (low, high))
+        return mu + side * sigma * apply(Op.NDTRI, below + probability * (above - below))

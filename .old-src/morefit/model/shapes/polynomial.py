@@ -1,0 +1,69 @@
+"""Polynomials, and the polynomial without any coefficient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from morefit.errors import ModelError
+from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, const, to_expr
+from morefit.model.observable import Observable
+from morefit.model.pdf import Pdf
+
+TINY = 1e-300  # instead of a density that is nothing
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Polynomial(Pdf):
+    r"""$1 + \sum_{k\ge1} c_k\,x^k$ on the range of $x$."""
+
+    x: Observable
+    coefficients: tuple[Expr, ...]
+
+    def __init__(self, x: Observable, coefficients: Sequence[Operand]) -> None:
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "coefficients", tuple(to_expr(c) for c in coefficients))
+        if not self.coefficients:
+            raise ModelError("polynomial: needs at least one coefficient; use mf.Uniform for none")
+
+    def density(self) -> Expr:
+        return add_all(ONE, *(c * self.x**k for k, c in enumerate(self.coefficients, 1)))
+
+    def integral(self) -> Expr:
+        low, high = self.x.low, self.x.high
+        powers = [(high ** (k + 1) - low ** (k + 1)) / (k + 1) for k in range(len(self.coefficients) + 1)]
+        return add_all(const(powers[0]), *(c * p for c, p in zip(self.coefficients, powers[1:], strict=True)))
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
+        # high**(k+1) - low**(k+1), divided by its factor high - low so that narrow bins keep their digits
+        means = [add_all(*(high**i * low ** (k - i) for i in range(k + 1))) / (k + 1)
+                 for k in range(1, len(self.coefficients) + 1)]  # fmt: skip
+        return (high - low) * add_all(ONE, *(c * m for c, m in zip(self.coefficients, means, strict=True)))
+
+    def quantile(self, probability: Expr) -> Expr | None:
+        if len(self.coefficients) > 1:
+            return None
+        (c,) = self.coefficients
+        first, area = 1 + c * self.x.low, probability * self.integral()
+        # the root of first*u + c*u**2/2 = area that is right at c = 0, and where the density vanishes at an edge
+        last = apply(Op.SQRT, apply(Op.MAX, first**2 + 2 * c * area, const(0)))
+        return self.x.low + 2 * area / apply(Op.MAX, first + last, const(TINY))
+
+
+@dataclass(frozen=True, eq=False)
+class Uniform(Pdf):
+    r"""$1$ on the range of $x$."""
+
+    x: Observable
+
+    def density(self) -> Expr:
+        return ONE
+
+    def integral(self) -> Expr:
+        return const(self.x.high - self.x.low)
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
+        return high - low
+
+    def quantile(self, probability: Expr) -> Expr:
+        return self.x.low + (self.x.high - self.x.low) * probability

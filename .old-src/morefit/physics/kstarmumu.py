@@ -1,0 +1,54 @@
+"""The angular density of the decay B0 -> K*0 mu+ mu-."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from morefit.expr import ONE, Expr, Op, Operand, add_all, apply
+from morefit.model.observable import Observable
+from morefit.model.pdf import Pdf
+
+
+@dataclass(frozen=True, eq=False)
+class KstarMuMu(Pdf):
+    r"""$\frac{9}{32\pi}\sum_i S_i f_i(\cos\theta_l,\cos\theta_K,\phi)$ (Altmannshofer et al., arXiv:0811.1214)."""
+
+    ctl: Observable
+    ctk: Observable
+    phi: Observable
+    FL: Operand
+    S3: Operand
+    S4: Operand
+    S5: Operand
+    AFB: Operand
+    S7: Operand
+    S8: Operand
+    S9: Operand
+
+    def density(self) -> Expr:
+        ctl, ctk, phi = self.ctl.expr, self.ctk.expr, self.phi.expr
+        sin2_k, sin2_l = 1 - ctk**2, 1 - ctl**2
+        sin_2k = 2 * ctk * apply(Op.SQRT, sin2_k)
+        sin_l = apply(Op.SQRT, sin2_l)
+        sin_2l, cos_2l = 2 * ctl * sin_l, 2 * ctl**2 - 1
+        cos, sin = apply(Op.COS, phi), apply(Op.SIN, phi)
+        cos_2, sin_2 = apply(Op.COS, 2 * phi), apply(Op.SIN, 2 * phi)
+        return 9 / (32 * math.pi) * add_all(
+            (1 - self.FL) * (0.75 * sin2_k),
+            self.FL * ctk**2,
+            (1 - self.FL) * (0.25 * sin2_k * cos_2l),
+            -self.FL * (ctk**2 * cos_2l),
+            self.S3 * (sin2_k * sin2_l * cos_2),
+            self.S4 * (sin_2k * sin_2l * cos),
+            self.S5 * (sin_2k * sin_l * cos),
+            self.AFB * (4 / 3 * sin2_k * ctl),
+            self.S7 * (sin_2k * sin_l * sin),
+            self.S8 * (sin_2k * sin_2l * sin),
+            self.S9 * (sin2_k * sin2_l * sin_2),
+        )  # fmt: skip
+
+    def integral(self) -> Expr:
+        turn = math.isclose(self.phi.high - self.phi.low, 2 * math.pi, rel_tol=1e-15)
+        whole = all((x.low, x.high) == (-1.0, 1.0) for x in (self.ctl, self.ctk))
+        return ONE if turn and whole else super().integral()

@@ -1,0 +1,47 @@
+"""A progress bar for long jobs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+SECONDS_UNSHOWN = 1.0  # a bar for less would only flicker
+
+
+class Bar:
+    """A progress bar on a terminal's standard error: it appears after a second and vanishes at the end.
+
+    With a ``unit`` it also shows how many of them are done.
+    """
+
+    def __init__(self, what: str, total: int, shown: bool, *, unit: str = "") -> None:
+        self.what, self.total, self.unit = what, total, unit
+        self.shown = shown and sys.stderr.isatty()
+        self.begin = time.monotonic()
+        self.progress: Any = None
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.progress is not None:
+            self.progress.stop()
+
+    def done(self, count: int, what: str | None = None) -> None:
+        """Say how many of all are done, and in other words what is being done, if that has changed."""
+        if not self.shown or time.monotonic() - self.begin < SECONDS_UNSHOWN:
+            return
+        if self.progress is None:
+            self.start()
+        self.progress.update(0, completed=count, description=what or self.what)
+
+    def start(self) -> None:
+        from rich.console import Console  # slow imports, for long jobs only
+        from rich.progress import MofNCompleteColumn, Progress
+
+        counted = (MofNCompleteColumn(), self.unit) if self.unit else ()
+        looks = (*Progress.get_default_columns(), *counted)
+        self.progress = Progress(*looks, console=Console(stderr=True), transient=True)
+        self.progress.add_task(self.what, total=self.total)
+        self.progress.start()

@@ -1,0 +1,1 @@
+"""From kernels to text for one kind of target each."""

@@ -1,0 +1,126 @@
+"""A rule is a pair of expressions. This file matches and applies them, and knows no algebra."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from morefit.expr import MEANING, NARY, Expr, Op, const, evaluate, leaves, make, toposort
+
+Match = dict[Expr, Expr]
+Make = Callable[[Op, tuple[Expr, ...]], Expr]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What a wildcard may stand for, and numbers to try it with."""
+
+    accepts: Callable[[Expr], bool]
+    examples: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Replace ``before`` with ``after`` wherever every wildcard passes its guard in ``where``."""
+
+    name: str
+    before: Expr
+    after: Expr
+    where: Mapping[Expr, Guard] = field(default_factory=dict)
+
+    def apply(self, node: Expr, make_new: Make) -> Expr | None:
+        """Return the better node, or None where the rule does not fit."""
+        match: Match = {}
+        if not find(self.before, node, match):
+            return None
+        if not all(guard.accepts(match[leaf]) for leaf, guard in self.where.items()):
+            return None
+        return fill(self.after, match, make_new)
+
+
+def find(pattern: Expr, node: Expr, match: Match) -> bool:
+    """Say whether a pattern fits a node, and what its wildcards stand for. Patterns are shallow."""
+    if pattern.op is Op.WILD:
+        return match.setdefault(pattern, node) is node
+    if not pattern.args:
+        return pattern is node
+    if pattern.op is not node.op or len(pattern.args) != len(node.args):
+        return False
+    return all(find(p, n, match) for p, n in zip(pattern.args, node.args, strict=True))
+
+
+def fill(pattern: Expr, match: Mapping[Expr, Expr], make_new: Make) -> Expr:
+    """Build a pattern with its wildcards replaced."""
+    done: dict[Expr, Expr] = dict(match)
+    for node in toposort(pattern):
+        if node not in done:
+            done[node] = make_new(node.op, tuple(done[a] for a in node.args)) if node.args else node
+    return done[pattern]
+
+
+@dataclass(frozen=True)
+class Collector:
+    """An identity for sums and products of any length: a function, and pairs that show what it does."""
+
+    name: str
+    op: Op
+    apply: Callable[[Expr, Make], Expr | None]
+    examples: tuple[tuple[Expr, Expr], ...]
+    where: Mapping[Expr, Guard] = field(default_factory=dict)
+
+
+def fold_constants(node: Expr) -> Expr | None:
+    """Compute a node whose arguments are all numbers, unless the result is not a finite number."""
+    if node.op is Op.INTEGRAL:
+        return (
+            None if leaves(Op.SCALAR, node) or leaves(Op.WILD, node) else as_number(float(evaluate(node, {})))
+        )
+    if not node.args or any(a.op is not Op.CONST for a in node.args):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return as_number(float(MEANING[node.op](*(a.number for a in node.args))))
+    except (OverflowError, ValueError, ZeroDivisionError):
+        return None
+
+
+def as_number(value: float) -> Expr | None:
+    return const(value) if abs(value) < float("inf") else None
+
+
+class Rewriter:
+    """Builds nodes that no rule can improve; remembers what it has seen."""
+
+    def __init__(self, table: Sequence[Rule | Collector]) -> None:
+        self.memo: dict[Expr, Expr] = {}
+        self.table: dict[Op, list[Rule | Collector]] = {}
+        for rule in table:
+            self.table.setdefault(rule.op if isinstance(rule, Collector) else rule.before.op, []).append(rule)
+
+    def __call__(self, op: Op, args: tuple[Expr, ...], value: float | str = 0.0) -> Expr:
+        """Make the best node for an operation on arguments that were made by this rewriter too."""
+        if op in NARY and len(args) == 1:
+            return args[0]
+        node = make(op, args, value)
+        best = self.memo.get(node)
+        if best is None:
+            best = self.memo[node] = self.improve(node)
+        return best
+
+    def improve(self, node: Expr) -> Expr:
+        folded = fold_constants(node)
+        if folded is not None:
+            return folded
+        for rule in self.table.get(node.op, ()):
+            better = rule.apply(node, self)
+            if better is not None and better is not node:
+                return better
+        return node
+
+    def rebuild(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
+        """Make a node again from improved arguments."""
+        if not args:
+            return node
+        return self(node.op, args, node.value if node.op is Op.INTEGRAL else 0.0)  # type: ignore[arg-type]

@@ -1,0 +1,364 @@
+"""The algebra morefit knows: one identity a row, each checked by number in tests/rewrite/test_rules.py."""
+
+from __future__ import annotations
+
+import math
+
+from morefit.expr import (
+    NARY,
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    apply,
+    const,
+    make,
+    price,
+    rebuild,
+    remake,
+    toposort,
+    uses,
+    where,
+    wild,
+)
+from morefit.rewrite.rules import Collector, Guard, Make, Rewriter, Rule
+from morefit.rewrite.share import share
+
+x, y, z, a, b = (wild(name) for name in "xyzab")
+LONGEST = 40  # arguments of a sum in a sum, or a product in a product, that is opened again
+DEPTH = 5  # how far down to look for a proof that something cannot be negative
+
+
+def nonnegative(node: Expr, depth: int = DEPTH) -> bool:
+    """Say whether an expression is known to be >= 0 (or NaN) everywhere."""
+    if node.op is Op.CONST:
+        return node.number >= 0
+    if node.op in NEVER_NEGATIVE:
+        return True
+    if depth == 0 or node.op not in KEEPS_SIGN:
+        return node.op is Op.POW and whole(node.args[1]) and node.args[1].number % 2 == 0
+    if node.op is Op.POW:
+        return nonnegative(node.args[0], depth - 1) or (whole(node.args[1]) and node.args[1].number % 2 == 0)
+    return all(nonnegative(arg, depth - 1) for arg in node.args)
+
+
+NEVER_NEGATIVE = frozenset(
+    {
+        Op.EXP,
+        Op.EXP2,
+        Op.ABS,
+        Op.SQRT,
+        Op.COSH,
+        Op.ERFC,
+        Op.LESS,
+        Op.LESS_EQUAL,
+        Op.EQUAL,
+        Op.TRIGAMMA,
+        Op.ACOS,
+    }
+)
+KEEPS_SIGN = frozenset({Op.ADD, Op.MUL, Op.POW, Op.MIN, Op.MAX})
+
+
+def positive(node: Expr) -> bool:
+    """Say whether an expression is known to be > 0 in exact arithmetic."""
+    return node.op in {Op.EXP, Op.EXP2, Op.COSH, Op.ERFC} or (node.op is Op.CONST and node.number > 0)
+
+
+def whole(node: Expr) -> bool:
+    return node.op is Op.CONST and node.number == int(node.number)
+
+
+def odd(node: Expr) -> bool:
+    return whole(node) and node.number % 2 == 1
+
+
+NUMBER = Guard(lambda e: e.op is Op.CONST, (0.5, 1.5, -2.0, 3.0))
+WHOLE = Guard(whole, (-3.0, -1.0, 2.0, 4.0))
+ODD = Guard(odd, (-3.0, 1.0, 5.0))
+FRACTION = Guard(lambda e: e.op is Op.CONST and not whole(e), (0.5, -0.3, 1.5))
+EVEN = Guard(lambda e: whole(e) and e.number % 2 == 0, (-2.0, 2.0, 4.0))
+ODD_HALF = Guard(odd, (-1.0, 1.0, 3.0))
+TRUE = Guard(lambda e: e.op is Op.CONST and e.number != 0, (1.0, -2.0))
+FALSE = Guard(lambda e: e is ZERO, (0.0,))
+NOT_NEGATIVE = Guard(nonnegative, (0.0, 0.5, 3.0))
+ABOVE_ZERO = Guard(positive, (0.25, 1.0, 7.0))
+
+
+def fn(op: Op, *args: Expr) -> Expr:
+    return apply(op, *args)
+
+
+# ------------------------------------------------------------------ sums and products of any length
+
+
+def coefficient(term: Expr) -> tuple[float, Expr]:
+    """Split ``3 * x * y`` into 3 and ``x * y``."""
+    if term.op is Op.MUL and term.args[0].op is Op.CONST:
+        rest = term.args[1:]
+        return term.args[0].number, rest[0] if len(rest) == 1 else make(Op.MUL, rest)
+    return 1.0, term
+
+
+def scaled(number: float, base: Expr) -> Expr:
+    if number == 1.0:
+        return base
+    return make(Op.MUL, (const(number), *(base.args if base.op is Op.MUL else (base,))))
+
+
+def collect_terms(node: Expr, new: Make) -> Expr | None:
+    """Flatten a sum, add its numbers and gather its like terms."""
+    total, terms = 0.0, dict[Expr, float]()
+    stack = [(1.0, arg) for arg in reversed(node.args)]
+    while stack:
+        sign, arg = stack.pop()
+        number, base = coefficient(arg)
+        number *= sign
+        if base.op is Op.ADD and abs(number) == 1.0 and len(base.args) <= LONGEST:
+            stack += [(number, inner) for inner in reversed(base.args)]
+        elif base.op is Op.CONST:
+            total += number * base.number
+        else:
+            terms[base] = terms.get(base, 0.0) + number
+    if not all(map(math.isfinite, (total, *terms.values()))):
+        return None
+    parts = [scaled(number, base) for base, number in terms.items() if number != 0.0]
+    if total != 0.0 or not parts:
+        parts.append(const(total + 0.0))  # no minus zero
+    return parts[0] if len(parts) == 1 else make(Op.ADD, tuple(parts))
+
+
+def base_and_power(factor: Expr) -> tuple[Expr, float]:
+    """Split ``x**3`` into x and 3; a root is the power one half."""
+    if factor.op is Op.POW and factor.args[1].op is Op.CONST:
+        return factor.args[0], factor.args[1].number
+    if factor.op is Op.SQRT:
+        return factor.args[0], 0.5
+    return factor, 1.0
+
+
+def may_merge(base: Expr, powers: list[float]) -> bool:
+    """Say whether ``x**a * x**b == x**(a + b)`` for every x the left side is defined for, and no other."""
+    fractions = [p for p in powers if p != int(p)]
+    return not fractions or sum(powers) != int(sum(powers)) or nonnegative(base)
+
+
+def vanishes(product: Expr) -> bool:
+    """Say whether numbers, none of them zero, have a product too small for a double."""
+    numbers = [
+        n.number
+        for arg in product.args
+        for n in (arg.args if arg.op is Op.MUL else (arg,))
+        if n.op is Op.CONST
+    ]
+    return 0.0 not in numbers
+
+
+def collect_factors(node: Expr, new: Make) -> Expr | None:
+    """Flatten a product, multiply its numbers, gather its like factors and its exponentials."""
+    number, factors, exponents, long = 1.0, dict[Expr, list[Expr]](), list[Expr](), list[Expr]()
+    stack = list(reversed(node.args))
+    while stack:
+        arg = stack.pop()
+        if arg.op is Op.MUL and len(arg.args) > LONGEST:
+            long.append(arg)
+        elif arg.op is Op.MUL:
+            stack += reversed(arg.args)
+        elif arg.op is Op.CONST:
+            number *= arg.number
+        elif arg.op is Op.EXP:
+            exponents.append(arg.args[0])
+        else:
+            factors.setdefault(base_and_power(arg)[0], []).append(arg)
+    if not math.isfinite(number) or (number == 0.0 and vanishes(node)):
+        return None
+    if number == 0.0:
+        return ZERO
+    parts = [make(Op.EXP, (exponents[0],))] if len(exponents) == 1 else []
+    if len(exponents) > 1:
+        parts.append(new(Op.EXP, (new(Op.ADD, tuple(exponents)),)))
+    for base, alike in factors.items():
+        powers = [base_and_power(factor)[1] for factor in alike]
+        together = len(alike) > 1 and may_merge(base, powers)
+        parts += [new(Op.POW, (base, const(sum(powers))))] if together else alike
+    return product(number, parts, long)
+
+
+def product(number: float, parts: list[Expr], long: list[Expr]) -> Expr | None:
+    """Multiply factors that have nothing in common; one that turned into a product or number is opened."""
+    if any(p.op is Op.MUL or p.op is Op.CONST for p in parts):
+        inner = [q for p in parts for q in (p.args if p.op is Op.MUL else (p,))]
+        for p in inner:
+            number *= p.number if p.op is Op.CONST else 1.0
+        parts = [p for p in inner if p.op is not Op.CONST]
+        if not math.isfinite(number):
+            return None
+    if number == 0.0:
+        return ZERO
+    parts = parts + long
+    if number != 1.0 or not parts:
+        parts = [const(number), *parts]
+    return parts[0] if len(parts) == 1 else make(Op.MUL, tuple(parts))
+
+
+def is_plain(node: Expr) -> bool:
+    return node.op is Op.CONST and node.number != 0.0
+
+
+def separable(factors: tuple[Expr, ...], exponent: float) -> list[Expr]:
+    """Return the factors that can leave a fractional power of their product.
+
+    One that is positive can. One that may be zero could hide that the rest is negative: 0 * -1 has a root,
+    -1 has none. So it needs a rest that is not negative, or a power that is not defined at zero.
+    """
+    safe = [f for f in factors if nonnegative(f)]
+    return safe if len(safe) == len(factors) or exponent < 0 else [f for f in safe if positive(f)]
+
+
+def power_of_product(node: Expr, new: Make) -> Expr | None:
+    """Raise each factor to a whole power, or take what is not negative out of another one."""
+    base, exponent = node.args
+    if base.op is not Op.MUL or exponent.op is not Op.CONST:
+        return None
+    if whole(exponent):
+        powers = [new(Op.POW, (f, exponent)) for f in base.args]
+        if any(f.op is Op.CONST and not is_plain(p) for f, p in zip(base.args, powers, strict=True)):
+            return None  # the power of the number alone is too large or too small for a double
+        return new(Op.MUL, tuple(powers))
+    safe = separable(base.args, exponent.number)
+    if not safe:
+        return None
+    rest = [f for f in base.args if f not in safe]
+    outside = [new(Op.POW, (f, exponent)) for f in safe]
+    inside = [new(Op.POW, (new(Op.MUL, tuple(rest)), exponent))] if rest else []
+    return new(Op.MUL, (*outside, *inside))
+
+
+def root_of_product(node: Expr, new: Make) -> Expr | None:
+    """Take numbers and what is not negative out of a root where that costs nothing."""
+    (base,) = node.args
+    if base.op is not Op.MUL:
+        return None
+    free = [f for f in separable(base.args, 0.5) if positive(f) or base_and_power(f)[1] % 2 == 0]
+    if not free:
+        return None
+    rest = tuple(f for f in base.args if f not in free)
+    inside = (new(Op.SQRT, (new(Op.MUL, rest),)),) if rest else ()
+    return new(Op.MUL, (*(new(Op.SQRT, (f,)) for f in free), *inside))
+
+
+def open_logarithm(node: Expr, new: Make) -> Expr | None:
+    """Turn the logarithm of a product into a sum for the factors known to be positive."""
+    (base,) = node.args
+    if base.op is not Op.MUL:
+        return None
+    safe = [f for f in base.args if positive(f) or (f.op is Op.POW and positive(f.args[0]))]
+    rest = tuple(f for f in base.args if f not in safe)
+    if not safe:
+        return None
+    terms = [new(Op.LOG, (f,)) for f in safe]
+    return new(Op.ADD, (*terms, new(Op.LOG, (new(Op.MUL, rest),))) if rest else tuple(terms))
+
+
+def negative_argument(node: Expr, new: Make) -> Expr | None:
+    """Take a minus sign out of an odd or even function."""
+    number, base = coefficient(node.args[0])
+    if number >= 0:
+        return None
+    inner = new(node.op, (scaled(-number, base),))
+    return inner if node.op in EVEN_FUNCTIONS else new(Op.MUL, (const(-1), inner))
+
+
+EVEN_FUNCTIONS = (Op.COS, Op.COSH, Op.ABS)
+ODD_FUNCTIONS = (Op.SIN, Op.TAN, Op.ASIN, Op.ATAN, Op.SINH, Op.TANH, Op.ERF)
+
+ALGEBRA: list[Rule | Collector] = [
+    Collector("gather terms", Op.ADD, collect_terms, (
+        (2 * x + (3 * x + 1) + 4, 5 * x + 5), (x - x, ZERO), (x + y - (x + y), ZERO), (x - (y - x), 2 * x - y))),
+    Collector("gather factors", Op.MUL, collect_factors, (
+        (2 * x * (3 * x), 6 * x**2), (x**3 * x**-1, x**2), (x * 0, ZERO), (x**0.5 * x, x**1.5),
+        (fn(Op.EXP, x) * fn(Op.EXP, y), fn(Op.EXP, x + y)))),
+    Collector("power of a product", Op.POW, power_of_product, (
+        ((2 * x) ** 3, 8 * x**3), ((x / y) ** 2, x**2 * y**-2), ((x * fn(Op.EXP, y)) ** 0.5,
+         fn(Op.SQRT, x) * fn(Op.EXP, 0.5 * y)))),
+    Collector("root of a product", Op.SQRT, root_of_product, (
+        (fn(Op.SQRT, 4 * x), 2 * fn(Op.SQRT, x)), (fn(Op.SQRT, fn(Op.EXP, x) * y**2), fn(Op.EXP, 0.5 * x) * fn(Op.ABS, y)))),
+    Collector("logarithm of a product", Op.LOG, open_logarithm, (
+        (fn(Op.LOG, fn(Op.EXP, x) * y), x + fn(Op.LOG, y)), (fn(Op.LOG, 2 * y), math.log(2) + fn(Op.LOG, y)))),
+    *(Collector(f"minus sign out of {op.name.lower()}", op, negative_argument, ((fn(op, -x), fn(op, x)),))
+      for op in EVEN_FUNCTIONS),
+    *(Collector(f"minus sign out of {op.name.lower()}", op, negative_argument, ((fn(op, -x), -fn(op, x)),))
+      for op in ODD_FUNCTIONS),
+    Rule("power one", x**1, x),
+    Rule("power zero", x**0, ONE),
+    Rule("power of one", ONE**x, ONE),
+    Rule("power one half", x**0.5, fn(Op.SQRT, x)),
+    Rule("power of a whole power", (x**a) ** b, x ** (a * b), {a: WHOLE, b: WHOLE}),
+    Rule("power of a power", (x**a) ** b, x ** (a * b), {x: NOT_NEGATIVE, a: NUMBER, b: NUMBER}),
+    Rule("odd power of a root", fn(Op.SQRT, x) ** b, x ** (b * 0.5), {b: ODD_HALF}),
+    Rule("power of a root", fn(Op.SQRT, x) ** b, x ** (b * 0.5), {x: NOT_NEGATIVE, b: NUMBER}),
+    Rule("power of an exponential", fn(Op.EXP, x) ** y, fn(Op.EXP, x * y)),
+    Rule("even power of a size", fn(Op.ABS, x) ** b, x**b, {b: EVEN}),
+    Rule("root of an exponential", fn(Op.SQRT, fn(Op.EXP, x)), fn(Op.EXP, 0.5 * x)),
+    Rule("root of a square", fn(Op.SQRT, x**2), fn(Op.ABS, x)),
+    Rule("root of an even power", fn(Op.SQRT, x**b), fn(Op.ABS, x) ** (0.5 * b), {b: EVEN}),
+    Rule("exponential of a logarithm", fn(Op.EXP, fn(Op.LOG, x)), x, {x: NOT_NEGATIVE}),
+    Rule("logarithm of an exponential", fn(Op.LOG, fn(Op.EXP, x)), x),
+    Rule("logarithm of a power of two", fn(Op.LOG, fn(Op.EXP2, x)), math.log(2) * x),
+    Rule("logarithm of a power", fn(Op.LOG, x**a), a * fn(Op.LOG, x), {x: NOT_NEGATIVE, a: NUMBER}),
+    Rule("logarithm of an odd power", fn(Op.LOG, x**a), a * fn(Op.LOG, x), {a: ODD}),
+    Rule("logarithm of a fractional power", fn(Op.LOG, x**a), a * fn(Op.LOG, x), {a: FRACTION}),
+    Rule("logarithm of a root", fn(Op.LOG, fn(Op.SQRT, x)), 0.5 * fn(Op.LOG, x)),
+    Rule("log1p of expm1", fn(Op.LOG1P, fn(Op.EXPM1, x)), x),
+    Rule("size of what is not negative", fn(Op.ABS, x), x, {x: NOT_NEGATIVE}),
+    Rule("smaller of two alike", fn(Op.MIN, x, x), x),
+    Rule("larger of two alike", fn(Op.MAX, x, x), x),
+    Rule("less than itself", fn(Op.LESS, x, x), ZERO),
+    Rule("known choice, yes", where(a, x, y), x, {a: TRUE}),
+    Rule("known choice, no", where(a, x, y), y, {a: FALSE}),
+    Rule("equal branches", where(z, x, x), x),
+]  # fmt: skip
+
+
+def simplifier() -> Rewriter:
+    """Return a fresh rewriter for this algebra."""
+    return Rewriter(ALGEBRA)
+
+
+def normalise(*roots: Expr) -> tuple[Expr, ...]:
+    """Apply the algebra until nothing changes: sums and products come out flat."""
+    return rebuild(open_chains(roots), simplifier().rebuild)
+
+
+def open_chains(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Flatten sums of sums and products of products that nothing else uses.
+
+    The algebra would do it too, one level at a time: for a sum of n terms built one by one, n**2 / 2 steps.
+    """
+    count, order = uses(*roots), toposort(*roots)
+    inner = {a for n in order if n.op in NARY for a in n.args if a.op is n.op and count[a] == 1}
+    done: dict[Expr, Expr] = {}
+    for node in order:
+        if node in inner:
+            continue
+        parts: list[Expr] = []
+        stack = list(reversed(node.args))
+        while stack:
+            arg = stack.pop()
+            if node.op in NARY and arg in inner and arg.op is node.op:
+                stack += reversed(arg.args)
+            else:
+                parts.append(done[arg])
+        done[node] = remake(node, tuple(parts))
+    return tuple(done[r] for r in roots)
+
+
+def simplify_all(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return equal expressions that together are not dearer."""
+    better = share(normalise(*roots))
+    return better if price(*better) <= price(*roots) else roots
+
+
+def simplify(root: Expr) -> Expr:
+    """Return an equal expression that is not dearer."""
+    return simplify_all((root,))[0]

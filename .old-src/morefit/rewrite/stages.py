@@ -1,0 +1,270 @@
+"""Split expressions by what they depend on, so that nothing is computed more often than it must."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Flag, auto
+from functools import reduce
+from operator import and_
+
+from morefit.expr import (
+    ONE,
+    Expr,
+    Op,
+    column,
+    const,
+    fresh_prefix,
+    make,
+    node_price,
+    price,
+    rebuild,
+    remake,
+    scalar,
+    substitute,
+    toposort,
+)
+from morefit.rewrite.angles import use_double_angles
+from morefit.rewrite.columns import Precompute, choose_columns
+from morefit.rewrite.rules import Rewriter
+from morefit.rewrite.share import share
+from morefit.rewrite.simplify import base_and_power, coefficient, simplifier
+
+
+class Depends(Flag):
+    """What a value depends on, and so how often it changes."""
+
+    NOTHING = 0  # folded when the graph is built
+    PARAMETERS = auto()  # computed once per call
+    EVENT = auto()  # computed once per dataset, or in the loop where that is cheaper
+    BOTH = PARAMETERS | EVENT  # the loop body
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The same outputs, cut at the places where the rate of change jumps."""
+
+    per_call: dict[str, Expr]  # scalar name -> expression of parameters
+    per_dataset: dict[str, Expr]  # column name -> expression of observables
+    per_event: tuple[Expr, ...]  # the loop body, one expression per output
+
+    def __str__(self) -> str:
+        lines = [f"per call     {n} = {e!r}   # price {price(e)}" for n, e in self.per_call.items()]
+        lines += [f"per dataset  {n} = {e!r}   # price {price(e)}" for n, e in self.per_dataset.items()]
+        lines += [f"per event    {e!r}" for e in self.per_event]
+        return "\n".join([*lines, f"price of the loop body {price(*self.per_event)}"])
+
+
+OF_LEAF = {Op.SCALAR: Depends.PARAMETERS, Op.COLUMN: Depends.EVENT}
+
+
+def depends_on(*roots: Expr) -> dict[Expr, Depends]:
+    """Say for every node below the roots what it depends on; an integral has no events left."""
+    depends: dict[Expr, Depends] = {}
+    for node in toposort(*roots):
+        if node.op is Op.INTEGRAL:
+            depends[node] = depends[node.args[0]] & Depends.PARAMETERS
+            continue
+        found = OF_LEAF.get(node.op, Depends.NOTHING)
+        for arg in node.args:
+            found |= depends[arg]
+        depends[node] = found
+    return depends
+
+
+class Regrouper:
+    """Reorders sums and products so that parts with the same dependence stand together."""
+
+    def __init__(self) -> None:
+        self.new: Rewriter = simplifier()
+        self.known: dict[Expr, Depends] = {}
+
+    def depends(self, node: Expr) -> Depends:
+        """Look up what a node depends on, working it out for nodes not seen before."""
+        if node not in self.known:
+            found = OF_LEAF.get(node.op, Depends.NOTHING)
+            if any(arg not in self.known for arg in node.args):
+                self.known.update(depends_on(node))
+                return self.known[node]
+            for arg in node.args:
+                found |= self.known[arg]
+            self.known[node] = found & Depends.PARAMETERS if node.op is Op.INTEGRAL else found
+        return self.known[node]
+
+    def __call__(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
+        """Rebuild one node from regrouped arguments."""
+        if self.depends(node) is Depends.BOTH and node.op is Op.MUL:
+            return self.group_product(self.flat(Op.MUL, args))
+        if self.depends(node) is Depends.BOTH and node.op is Op.ADD:
+            return self.group_sum(self.flat(Op.ADD, args))
+        return remake(node, args)
+
+    def flat(self, op: Op, args: Iterable[Expr]) -> list[Expr]:
+        """Open nested sums or products that depend on both sides; what depends on one side stays joined."""
+        parts: list[Expr] = []
+        stack = list(args)[::-1]
+        while stack:
+            node = stack.pop()
+            if node.op is op and self.depends(node) is Depends.BOTH:
+                stack += reversed(node.args)
+            else:
+                parts.append(node)
+        return parts
+
+    def group_product(self, factors: Sequence[Expr]) -> Expr:
+        """Write a product as (what depends on parameters) * (on the event) * (on both) ..."""
+        return make_nary(Op.MUL, self.groups(Op.MUL, factors))
+
+    def groups(self, op: Op, parts: Sequence[Expr]) -> list[Expr]:
+        """Join the parts that depend on parameters only, and those that depend on the event only."""
+        kinds: dict[Depends, list[Expr]] = {}
+        for part in parts:
+            kinds.setdefault(self.depends(part), []).append(part)
+        numbers = kinds.get(Depends.NOTHING, [])
+        # a number joins the parameters where there are some: it is then paid once per call
+        home = Depends.PARAMETERS if Depends.PARAMETERS in kinds else Depends.EVENT
+        if numbers and home in kinds:
+            kinds[home] = [*numbers, *kinds[home]]
+            numbers = []
+        joined = [
+            self.new(op, tuple(kinds[kind])) for kind in (Depends.PARAMETERS, Depends.EVENT) if kind in kinds
+        ]
+        return [*numbers, *joined, *kinds.get(Depends.BOTH, [])]
+
+    def group_sum(self, terms: Sequence[Expr]) -> Expr:
+        """Take common factors out of a sum, then join what depends on one side only."""
+        split_terms = [self.split_term(term) for term in terms]
+        return self.join_terms(merge(split_terms, self.new))
+
+    def split_term(self, term: Expr) -> Term:
+        """Write a term as (parameters and numbers) * (event) * (powers of what depends on both)."""
+        sides: dict[bool, list[Expr]] = {True: [], False: []}
+        mixed: Counter[Expr] = Counter()
+        for factor in self.flat(Op.MUL, (term,)):
+            kind = self.depends(factor)
+            if kind is not Depends.BOTH:
+                sides[kind is Depends.EVENT].append(factor)
+                continue
+            base, power = base_and_power(factor)
+            if power == int(power) and power > 0:
+                mixed[base] += int(power)
+            else:
+                mixed[factor] += 1
+        weight, event = (
+            self.new(Op.MUL, tuple(sides[side])) if sides[side] else ONE for side in (False, True)
+        )
+        return Term(weight, event, mixed)
+
+    def join_terms(self, terms: list[Term]) -> Expr:
+        """Factor out the commonest mixed factor until none is shared, then add what is left."""
+        parts: list[Expr] = []
+        while (common := commonest(terms)) is not None:
+            inside = [t for t in terms if common in t.mixed]
+            terms = [t for t in terms if common not in t.mixed]
+            shared = reduce(and_, (t.mixed for t in inside))
+            powers = [self.new(Op.POW, (base, as_const(n))) for base, n in shared.items()]
+            less = self.join_terms([Term(t.weight, t.event, t.mixed - shared) for t in inside])
+            parts.append(self.group_product(self.flat(Op.MUL, (*powers, less))))
+        if terms or not parts:
+            parts.append(self.join_plain(terms))
+        return (
+            make_nary(Op.ADD, self.groups(Op.ADD, self.flat(Op.ADD, parts))) if len(parts) > 1 else parts[0]
+        )
+
+    def join_plain(self, terms: list[Term]) -> Expr:
+        """Add terms without a common mixed factor; those with the same weight share one product."""
+        by_weight: dict[Expr, list[tuple[float, Expr]]] = {}
+        mixed: list[Expr] = []
+        for term in terms:
+            if term.mixed:
+                powers = [self.new(Op.POW, (base, as_const(n))) for base, n in term.mixed.items()]
+                mixed.append(self.group_product(self.flat(Op.MUL, (term.weight, term.event, *powers))))
+            else:
+                number, weight = coefficient(term.weight)
+                by_weight.setdefault(weight, []).append((number, term.event))
+        for weight, events in by_weight.items():
+            mixed.append(self.group_product(self.flat(Op.MUL, self.weighted(weight, events))))
+        return make_nary(Op.ADD, self.groups(Op.ADD, self.flat(Op.ADD, mixed)))
+
+    def weighted(self, weight: Expr, events: list[tuple[float, Expr]]) -> tuple[Expr, ...]:
+        """Multiply a sum of event-only terms by their weight; a number that all have goes with the weight."""
+        common = events[0][0] if len({number for number, _ in events}) == 1 else 1.0
+        terms = [self.new(Op.MUL, (const(number / common), event)) for number, event in events]
+        return self.new(Op.MUL, (const(common), weight)), self.new(Op.ADD, tuple(terms))
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term of a sum, by what its factors depend on."""
+
+    weight: Expr  # parameters and numbers
+    event: Expr
+    mixed: Counter[Expr]  # base -> whole power
+
+
+def merge(terms: list[Term], new: Rewriter) -> list[Term]:
+    """Add the weights of terms that are otherwise alike."""
+    alike: dict[object, list[Term]] = {}
+    for term in terms:
+        alike.setdefault((term.event, frozenset(term.mixed.items())), []).append(term)
+    return [
+        Term(new(Op.ADD, tuple(t.weight for t in group)), group[0].event, group[0].mixed)
+        for group in alike.values()
+    ]
+
+
+def commonest(terms: list[Term]) -> Expr | None:
+    """Find the mixed factor that stands in most terms, if in two at least."""
+    count = Counter(base for term in terms for base in term.mixed)
+    best = max(count.items(), key=lambda item: (item[1], node_price(item[0]), item[0].order), default=None)
+    return best[0] if best and best[1] > 1 else None
+
+
+def as_const(power: int) -> Expr:
+    return make(Op.CONST, value=float(power))
+
+
+def make_nary(op: Op, parts: list[Expr]) -> Expr:
+    neutral = 1.0 if op is Op.MUL else 0.0
+    kept = [p for p in parts if not (p.op is Op.CONST and p.number == neutral)]
+    if not kept:
+        return make(Op.CONST, value=neutral)
+    return kept[0] if len(kept) == 1 else make(op, tuple(kept))
+
+
+def regroup(roots: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Reorder sums and products so that parts with the same dependence stand together."""
+    regrouper = Regrouper()
+    simple = rebuild(tuple(roots), regrouper.new.rebuild)
+    return share(rebuild(use_double_angles(simple, regrouper.new), regrouper))
+
+
+def split(outputs: Sequence[Expr], precompute: Precompute = "auto") -> Stages:
+    """Move out of the loop what depends on parameters only, and what depends on the event only if that pays."""
+    depends = depends_on(*outputs)
+    nodes = toposort(*outputs, enter_integrals=False)
+    border = set(outputs)  # nodes used by something with other needs
+    for user in nodes:
+        if user.op is not Op.INTEGRAL:
+            border.update(arg for arg in user.args if depends[arg] != depends[user])
+    for node in list(border):
+        if node.op is Op.MUL and node_price(node) == 0:  # a negation is free: what it negates is what counts
+            border.update(node.args)
+
+    hoisted = [n for n in nodes if n in border and depends[n] is Depends.PARAMETERS and is_worth_hoisting(n)]
+    needed = [n for n in nodes if n in border and depends[n] is Depends.EVENT]
+    columns = choose_columns(needed, precompute)
+    b, c = fresh_prefix("b", *outputs), fresh_prefix("c", *outputs)
+    cut = {node: scalar(f"{b}{i}") for i, node in enumerate(hoisted)}
+    cut |= {node: column(f"{c}{i}") for i, node in enumerate(columns)}
+    return Stages(
+        {cut[n].name: n for n in hoisted},
+        {cut[n].name: n for n in columns},
+        tuple(substitute(o, cut) for o in outputs),
+    )
+
+
+def is_worth_hoisting(node: Expr) -> bool:
+    """A parameter or its negative is free to use as it is."""
+    return node.op is Op.INTEGRAL or node_price(node) > 0

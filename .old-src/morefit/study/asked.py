@@ -1,0 +1,89 @@
+"""What is asked of a study: numbers of toys and events, the truth and where fits start, checked at the door."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from morefit.errors import ModelError
+from morefit.fit.result import suggest
+from morefit.generate import Sizes, check_seed, expected_events, poisson_sizes
+from morefit.model import Pdf
+from morefit.model.pdf import check_model
+from morefit.study.saved import Saved
+
+
+def whole(what: str, number: Any) -> int:
+    """Return a whole number, however it is written."""
+    known = isinstance(number, int | float | np.integer | np.floating) and not isinstance(number, bool)
+    if not known or not float(number).is_integer():
+        raise ModelError(f"toy study: {what} must be a whole number, got {number!r}")
+    return int(number)
+
+
+def at_least(what: str, number: int, least: int) -> int:
+    if number < least:
+        raise ModelError(f"toy study: {what} must be at least {least}, got {number}")
+    return number
+
+
+def complete(model: Pdf, values: Mapping[str, float] | None, what: str) -> dict[str, float]:
+    """Return values of all parameters: those given, or else where they start."""
+    check_model(model)
+    known = {p.name: p.start for p in model.parameters}
+    strangers = [name for name in values or {} if name not in known]
+    problems = [
+        f"parameter '{name}': not in the model, but in {what}; {suggest(name, known)}" for name in strangers
+    ]
+    given = {name: float(value) for name, value in (values or {}).items()}
+    problems += [
+        f"parameter '{n}': {what} must be finite, got {v}" for n, v in given.items() if not np.isfinite(v)
+    ]
+    if problems:
+        raise ModelError("; ".join(problems))
+    return {name: float(value) for name, value in (known | given).items()}
+
+
+def starts(
+    fitted: Pdf, truth: Mapping[str, float], given: Mapping[str, float] | None, *, keep_fixed: bool
+) -> dict[str, float]:
+    """Return where the fits start: at the truth if it is known and inside the limits, but for what the user says."""
+    begin = complete(fitted, given, "start")
+    for p in fitted.parameters:
+        if p.name in (given or {}):
+            if not p.low <= begin[p.name] <= p.high:
+                rule = f"start must lie in [{p.low}, {p.high}]"
+                raise ModelError(f"parameter '{p.name}': {rule}, got {begin[p.name]}")
+        elif p.name in truth and not (p.fixed and keep_fixed):
+            begin[p.name] = truth[p.name] if p.fixed else min(max(truth[p.name], p.low), p.high)
+    return begin
+
+
+def toy_sizes(model: Pdf, truth: Mapping[str, float], toys: int, events: Any, seed: int) -> Sizes:
+    """Return how many events each toy has."""
+    if events is None:
+        if model.expected_events() is None:
+            raise ModelError(
+                "toy study: events is missing; the model predicts no number, as one with yields would"
+            )
+        expected = expected_events(model, truth)
+        if not 0 <= expected < np.inf:
+            raise ModelError(f"toy study: the model must expect a finite number of events, got {expected}")
+        return poisson_sizes(expected, toys, seed)
+    numbers = [whole("events", number) for number in np.atleast_1d(np.asarray(events))]
+    if np.ndim(events) and len(numbers) != toys:
+        raise ModelError(
+            f"toy study: events must be one number, or one for each of {toys} toys, got {len(numbers)}"
+        )
+    at_least("events", min(numbers), 0)
+    return np.array(numbers if np.ndim(events) else numbers * toys, np.int64)
+
+
+def pick_seed(seed: int | None, found: Saved | None) -> int:
+    """Return the seed given, or else that of the study to resume, or else a new one."""
+    if seed is not None:
+        return check_seed(seed)
+    return secrets.randbits(63) if found is None else int(found.facts["seed"])

@@ -1,0 +1,101 @@
+"""The whole of a study: what is asked for, what is missing, and the blocks collected as they are finished."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from morefit.backend import Backend
+from morefit.errors import BackendError
+from morefit.model import Pdf
+from morefit.progress import Bar
+from morefit.study.asked import at_least, complete, pick_seed, starts, toy_sizes, whole
+from morefit.study.blocks import Pace, Parts, work
+from morefit.study.ledger import Study
+from morefit.study.saved import checked_path, read_study
+from morefit.study.task import Statistic, Task
+from morefit.study.workers import DaskClient, choose_place
+from morefit.toys import ToyResults
+
+
+def toy_study(
+    model: Pdf,
+    *,
+    toys: int,
+    events: int | Sequence[int] | NDArray[Any] | None = None,
+    values: Mapping[str, float] | None = None,
+    fit_model: Pdf | None = None,
+    start: Mapping[str, float] | None = None,
+    seed: int | None = None,
+    statistic: Statistic | None = None,
+    backend: str | Backend = "auto",
+    executor: Executor | DaskClient | None = None,
+    save: str | Path | None = None,
+    progress: bool = True,
+    block: int | None = None,
+) -> ToyResults:
+    """Draw toys from a model and fit each; none is left out, and the same seed gives the same bits.
+
+    Parameters
+    ----------
+    events : of every toy, or one number for each; None draws Poisson numbers around what an extended model expects.
+    values : the truth; start values of the parameters where it says nothing.
+    fit_model : another model to fit. It starts at the truth where it has the same parameters; what it holds fixed
+        stays where it says.
+    statistic : called for each toy with its dataset and its fitted values; returns a number, or numbers by name.
+    executor : a concurrent.futures.Executor or a dask.distributed.Client; its workers use one thread each, unless
+        a backend is given.
+    save : a file to keep finished toys in. The same call resumes a study that was stopped, with the same bits;
+        asking for more toys extends it. Ctrl-C returns what is finished.
+    block : toys that are worked on together; results do not depend on it.
+    """
+    toys, truth = whole("toys", toys), complete(model, values, "values")
+    at_least("toys", toys, 1)
+    fitted = model if fit_model is None else fit_model
+    begin = starts(fitted, truth, start, keep_fixed=fit_model is not None)
+    target = None if save is None else checked_path(Path(save))
+    found = None if target is None or not target.exists() else read_study(target)
+    chosen = pick_seed(seed, found)
+    sizes = toy_sizes(model, truth, toys, events, chosen)
+    place = choose_place(backend, executor, int(sizes.sum()))
+    task = Task(model, fitted, truth, begin, chosen, place, statistic)
+    task.ensemble()  # complains here, not on a worker
+    study = Study(task, sizes, target)
+    if found is not None:
+        study.resume(found)
+    pace = study.pace(executor) if block is None else Pace(at_least("block", whole("block", block), 1), True)
+    return run(study, work(task, study.blocks(pace), study.sizes, executor, pace), progress)
+
+
+def run(study: Study, parts: Parts, progress: bool) -> ToyResults:
+    """Collect finished blocks until all are done, the user has seen enough or something breaks."""
+    before, begin = study.done, time.monotonic()
+    try:
+        with closing(parts), Bar("toys", len(study.sizes), progress, unit="toys") as bar:
+            for part in parts:
+                study.add(part)
+                speed = (study.done - before) / max(time.monotonic() - begin, 1e-9)
+                bar.done(study.done, f"{speed:,.0f} toys/s")
+    except KeyboardInterrupt:
+        if not study.parts:
+            raise
+        study.keeper.write()
+        print(study.interrupted(), file=sys.stderr)
+    except BrokenExecutor as error:
+        study.keeper.write()
+        raise study.broken(f"the workers are gone ({error})") from error
+    except BackendError as error:
+        if not study.parts:
+            raise
+        study.keeper.write()
+        raise study.broken(str(error)) from error
+    finally:
+        study.keeper.write()
+    return study.longest()

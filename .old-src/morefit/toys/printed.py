@@ -1,0 +1,168 @@
+"""How results of toys look in print, as text and in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.fit.result import BAD, GOOD, Column, duration, html_table, text_table
+from morefit.fit.rounding import round_pdg
+from morefit.toys.summary import Bias, Coverage, PullSummary, moments
+
+LEVELS = (0.6827, 0.9545)  # of the coverages printed
+SUSPICIOUS = 4.0  # standard deviations: further off is said in words
+
+
+class Compared(NamedTuple):
+    """How a parameter compares with its truth."""
+
+    truth: float
+    bias: Bias
+    pulls: PullSummary
+    coverages: tuple[Coverage, ...]  # at LEVELS
+
+
+class Row(NamedTuple):
+    """What is printed of one parameter."""
+
+    name: str
+    mean: float
+    error: float  # of the mean
+    compared: Compared | None = None  # None: it was not generated
+
+
+class Report(NamedTuple):
+    """What is printed of a study."""
+
+    toys: int
+    valid: int
+    ways: Mapping[str, int]  # how many toys were obtained in which way
+    events: NDArray[np.int64]
+    seed: int
+    first: int
+    rows: Sequence[Row]
+    statistics: Mapping[str, NDArray[Any]]
+    seconds: Mapping[str, float]
+    backend: str
+
+    @property
+    def bad(self) -> int:
+        return self.toys - self.valid
+
+
+def as_text(report: Report) -> str:
+    """Write a report for a terminal."""
+    head = "\n".join([headline(report), *(f"  {line}" for line in details(report))])
+    return "\n\n".join([head, *map(text_table, tables(report)), *footlines(report)])
+
+
+def as_html(report: Report) -> str:
+    """Write a report for a notebook."""
+    good = not report.bad and not any(map(remark, report.rows))
+    style = f"background:{GOOD if good else BAD};padding:4px"
+    lines = "".join(f"<br>{html.escape(line)}" for line in details(report))
+    head = f'<p style="{style}"><b>{html.escape(headline(report))}</b>{lines}</p>'
+    feet = "".join(f"<p>{html.escape(line)}</p>" for line in footlines(report))
+    return f"{head}{''.join(map(html_table, tables(report)))}{feet}"
+
+
+def headline(report: Report) -> str:
+    """Return the one line to read first."""
+    bad, toys = report.bad, report.toys
+    verdict = "all valid" if not bad else f"{bad} NOT VALID ({100 * bad / toys:.2g} %)"
+    return f"toy study: {toys} toys, {verdict}" if toys else "toy study: no toys"
+
+
+def details(report: Report) -> list[str]:
+    """Return how the results were obtained, and from what."""
+    ways = "; ".join(f"{way}: {count}" for way, count in report.ways.items() if count)
+    numbers = f"toys {report.first} to {report.first + report.toys - 1}" if report.toys else "none"
+    lines = [f"obtained by {ways}", event_counts(report.events)] if report.toys else []
+    return [*lines, f"seed {report.seed}, {numbers}"]
+
+
+def event_counts(events: NDArray[np.int64]) -> str:
+    least, most = int(events.min()), int(events.max())
+    if least == most:
+        return f"{least} events each"
+    return f"{least} to {most} events, {events.mean():.6g} on average"
+
+
+def tables(report: Report) -> list[list[Column]]:
+    """Return the table of the parameters, and that of the user's own numbers if there are any."""
+    own = {
+        name: column for name, column in report.statistics.items()
+        if column.ndim == 1 and column.dtype.kind in "biuf"
+    }  # fmt: skip
+    return [parameter_table(report.rows), *([statistics_table(own)] if own and report.toys else [])]
+
+
+def parameter_table(rows: Sequence[Row]) -> list[Column]:
+    """Return one row per parameter; what concerns the truth is left empty where there is none."""
+    headings = (
+        "truth", "mean value", "bias", "+-", "pull mean", "+-", "pull width", "+-",
+        *(f"coverage {100 * level:g} %" for level in LEVELS),
+    )  # fmt: skip
+    first = Column("parameter", [row.name for row in rows], numeric=False)
+    if not rows:
+        return [first]
+    *cells, remarks = zip(*map(row_cells, rows), strict=True)
+    numeric = [Column(heading, column) for heading, column in zip(headings, cells, strict=True)]
+    return [first, *numeric, *([Column("", remarks, numeric=False)] if any(remarks) else [])]
+
+
+def row_cells(row: Row) -> list[str]:
+    """Return the cells of one parameter, the last of them a remark."""
+    value, _ = round_pdg(row.mean, row.error)
+    if row.compared is None:
+        return ["", value, *[""] * 6, *[""] * len(LEVELS), remark(row)]
+    truth, bias, pulls, coverages = row.compared
+    pull_cells = [*round_pdg(pulls.mean, pulls.mean_error), *round_pdg(pulls.width, pulls.width_error)]
+    covered = map(coverage_cell, coverages)
+    return [f"{truth:.8g}", value, *round_pdg(bias.value, bias.error), *pull_cells, *covered, remark(row)]
+
+
+def coverage_cell(coverage: Coverage) -> str:
+    """Write a coverage with digits enough for its interval."""
+    digits = 3 if coverage.high - coverage.low > 0.003 else 4
+    fraction, low, high = (f"{x:.{digits}f}" for x in coverage)
+    return f"{fraction} [{low}, {high}]"
+
+
+def remark(row: Row) -> str:
+    """Say in words what is off with a parameter, or nothing."""
+    if row.compared is None:
+        return "not generated"
+    mean, mean_error, width, width_error = row.compared.pulls
+    found = []
+    for what, off, error in (("PULL MEAN", mean, mean_error), ("PULL WIDTH", width - 1, width_error)):
+        if not isfinite(off) or not isfinite(error):
+            found.append(f"{what} UNKNOWN")
+        elif abs(off) > SUSPICIOUS * error:
+            found.append(f"{what} OFF" + (f" BY {abs(off) / error:.1f} SIGMA" if error else ""))
+    return ", ".join(found)
+
+
+def statistics_table(statistics: Mapping[str, NDArray[Any]]) -> list[Column]:
+    """Return mean, standard deviation and range of the user's own numbers, over all toys."""
+    found = [column.astype(np.float64) for column in statistics.values()]
+    return [
+        Column("statistic", list(statistics), numeric=False),
+        Column("mean", [f"{moments(column)[0]:.6g}" for column in found]),
+        Column("deviation", [f"{moments(column)[1]:.6g}" for column in found]),
+        Column("least", [f"{column.min():.6g}" for column in found]),
+        Column("most", [f"{column.max():.6g}" for column in found]),
+    ]
+
+
+def footlines(report: Report) -> list[str]:
+    """Return how long each stage took."""
+    times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in report.seconds.items())
+    note = [f"the table is of the {report.valid} valid toys"] if report.bad else []
+    where = f"on {report.backend}: " if report.backend and times else ""
+    return [*note, *([where + times] if times else [])]

@@ -1,0 +1,297 @@
+"""The results of many toys, and what can be asked of them: pulls, biases, coverages, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import isnan, nan, sqrt
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.archive import UNREADABLE, morefit_version, read_archive, write_archive
+from morefit.backend import Array
+from morefit.errors import DataError, ModelError
+from morefit.fit.result import Frozen, floats, portable, suggest, words
+from morefit.frozen import freeze, frozen_copy, read_only, rebuilt
+from morefit.toys.printed import LEVELS, Compared, Report, Row, as_html, as_text
+from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
+
+HOW = ("newton", "newton, another start", "minuit", "failed")
+FORMAT = "morefit toy results"
+VERSION = 1
+ARRAYS = ("values", "errors", "nll", "edm", "valid", "how", "events")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ToyResults:
+    """The outcome of T toys, fitted with P floating parameters; none is left out, whatever became of it.
+
+    ``truth`` holds the generated values; a parameter that only the fitted model has is absent or nan. ``how``
+    indexes ``HOW``: how each result was obtained. ``first`` is the number of the first toy in the study.
+    """
+
+    names: tuple[str, ...]
+    truth: Mapping[str, float]
+    values: Array  # (T, P)
+    errors: Array  # (T, P)
+    nll: Array  # (T,)
+    edm: Array  # (T,)
+    valid: NDArray[np.bool_]  # (T,)
+    how: NDArray[np.uint8]  # (T,)
+    events: NDArray[np.int64]  # (T,)
+    seed: int
+    first: int = 0
+    statistics: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    backend: str = ""  # where the toys were fitted
+
+    def __post_init__(self) -> None:
+        freeze(self, **CONVERT)
+        problems = [*wrong_shapes(self), *wrong_entries(self)]
+        if problems:
+            raise DataError(f"toy results: {'; '.join(problems)}")
+
+    __reduce__ = rebuilt
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def pulls(self, name: str, *, valid_only: bool = True) -> Array:
+        """Return (value - truth) / error of the valid toys, or of all, in the order of the toys."""
+        k, truth = self._known(name)
+        chosen = self._chosen(valid_only)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((self.values[chosen, k] - truth) / self.errors[chosen, k], np.float64)
+
+    def pull_summary(self, name: str, *, valid_only: bool = True) -> PullSummary:
+        """Return mean and width of the pulls with their errors; nan for fewer than two toys."""
+        mean, width, count = moments(self.pulls(name, valid_only=valid_only))
+        if count < 2:
+            return PullSummary(mean, nan, nan, nan)
+        return PullSummary(mean, width / sqrt(count), width, width / sqrt(2 * (count - 1)))
+
+    def bias(self, name: str, *, valid_only: bool = True) -> Bias:
+        """Return the mean of value - truth and its error."""
+        k, truth = self._known(name)
+        mean, width, count = moments(self.values[self._chosen(valid_only), k] - truth)
+        return Bias(mean, width / sqrt(count) if count > 1 else nan)
+
+    def coverage(self, name: str, level: float = 0.6827, *, valid_only: bool = True) -> Coverage:
+        """Return how often value +- z error holds the truth, z being the two-sided quantile of ``level``."""
+        if not 0 < level < 1:
+            raise DataError(f"toy results: level must lie between 0 and 1, got {level}")
+        pulls = self.pulls(name, valid_only=valid_only)
+        return clopper_pearson(
+            int(np.sum(np.abs(pulls) <= NormalDist().inv_cdf((1 + level) / 2))), len(pulls)
+        )
+
+    def fraction_by(self, how: str) -> float:
+        """Return the fraction of all toys that were obtained in this way, one of ``HOW``."""
+        if how not in HOW:
+            raise DataError(f"toy results: no way '{how}'; {suggest(how, HOW)}")
+        return float(np.mean(self.how == HOW.index(how))) if len(self) else nan
+
+    @classmethod
+    def join(cls, parts: Iterable[ToyResults]) -> ToyResults:
+        """Put together the pieces of one study, in any order; gaps, overlaps and other studies are refused."""
+        pieces = sorted(parts, key=lambda part: (part.first, len(part)))
+        if not pieces:
+            raise DataError("toy results: nothing to join")
+        problems = [*mismatches(pieces), *gaps(pieces)]
+        if problems:
+            raise DataError(f"toy results: cannot be joined: {'; '.join(problems)}")
+        one = pieces[0]
+        if len(pieces) == 1:
+            return one
+        joined: dict[str, Any] = {
+            name: read_only(np.concatenate([getattr(piece, name) for piece in pieces])) for name in ARRAYS
+        }
+        statistics = {
+            name: np.concatenate([piece.statistics[name] for piece in pieces]) for name in one.statistics
+        }
+        stages = dict.fromkeys(stage for piece in pieces for stage in piece.seconds)
+        seconds = {stage: sum(piece.seconds.get(stage, 0.0) for piece in pieces) for stage in stages}
+        return cls(
+            one.names,
+            one.truth,
+            **joined,
+            seed=one.seed,
+            first=one.first,
+            statistics=statistics,
+            seconds=seconds,
+            backend=" and ".join(dict.fromkeys(piece.backend for piece in pieces)),
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one npz file with a header in JSON; it appears complete or not at all."""
+        header = {
+            "format": FORMAT, "version": VERSION, "morefit": morefit_version(), "names": list(self.names),
+            "truth": portable(self.truth), "seed": self.seed, "first": self.first,
+            "statistics": list(self.statistics), "seconds": portable(self.seconds), "how": list(HOW), "backend": self.backend,
+        }  # fmt: skip
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        arrays |= {f"statistic_{k}": column for k, column in enumerate(self.statistics.values())}
+        write_archive(Path(path), header, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> ToyResults:
+        """Read back what ``save`` wrote, to the last bit."""
+        header, arrays = read_whole(Path(path))
+        try:
+            statistics = {name: arrays[f"statistic_{k}"] for k, name in enumerate(header["statistics"])}
+            content: dict[str, Any] = {n: header[n] for n in ("names", "truth", "seed", "first", "seconds")}
+            content |= {name: arrays[name] for name in ARRAYS}
+            return cls(**content, statistics=statistics, backend=header.get("backend", ""))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"toy results '{path}': the file is damaged, {error}") from error
+
+    def _known(self, name: str) -> tuple[int, float]:
+        """Return the column and the truth of a parameter that has both."""
+        if name not in self.names:
+            raise ModelError(f"parameter '{name}': not fitted; {suggest(name, self.names)}")
+        truth = self.truth.get(name, nan)
+        if isnan(truth):
+            raise ModelError(
+                f"parameter '{name}': was not generated, so there is no truth to compare it with"
+            )
+        return self.names.index(name), truth
+
+    def _chosen(self, valid_only: bool) -> NDArray[np.bool_]:
+        return self.valid if valid_only else np.ones(len(self), bool)
+
+    def __str__(self) -> str:
+        return as_text(report(self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(report(self))
+
+
+# ------------------------------------------------------------------------------------ fields
+
+
+def frozen(kind: type[np.generic]) -> Callable[[Any], NDArray[Any]]:
+    return lambda items: frozen_copy(items, kind)
+
+
+def columns(items: Mapping[str, Any]) -> Frozen[NDArray[Any]]:
+    """Return a frozen mapping to read-only arrays."""
+    return Frozen({str(name): frozen_copy(column) for name, column in items.items()})
+
+
+# What each field is made of, whether it comes from a study or from a file.
+CONVERT: dict[str, Callable[[Any], Any]] = {
+    "names": words,
+    "truth": floats,
+    "values": frozen(np.float64),
+    "errors": frozen(np.float64),
+    "nll": frozen(np.float64),
+    "edm": frozen(np.float64),
+    "valid": frozen(np.bool_),
+    "how": frozen(np.uint8),
+    "events": frozen(np.int64),
+    "seed": int,
+    "first": int,
+    "statistics": columns,
+    "seconds": floats,
+    "backend": str,
+}
+
+
+def wrong_shapes(toys: ToyResults) -> Iterator[str]:
+    """Say which arrays do not have one row for each toy, or one column for each parameter."""
+    rows = len(toys.values) if toys.values.ndim else 0
+    table = (rows, len(toys.names))
+    expected = {name: table if name in ("values", "errors") else (rows,) for name in ARRAYS}
+    for name, shape in expected.items():
+        if getattr(toys, name).shape != shape:
+            yield f"{name} must have shape {shape}, got {getattr(toys, name).shape}"
+    for name, column in toys.statistics.items():
+        if column.shape[:1] != (rows,):
+            yield f"statistic '{name}' must have {rows} rows, got shape {column.shape}"
+
+
+def wrong_entries(toys: ToyResults) -> Iterator[str]:
+    """Say what else does not make sense."""
+    if toys.how.size and toys.how.max() >= len(HOW):
+        yield f"how must be below {len(HOW)}, got {toys.how.max()}"
+    if len(set(toys.names)) < len(toys.names):
+        yield f"names must differ, got {', '.join(toys.names)}"
+    for name, column in toys.statistics.items():
+        if column.dtype.hasobject:
+            yield f"statistic '{name}' must be numbers or text, got dtype {column.dtype}"
+
+
+# ------------------------------------------------------------------------------------ joining
+
+
+def mismatches(pieces: Sequence[ToyResults]) -> Iterator[str]:
+    """Say in what the pieces differ that must be the same in one study."""
+    for what, of in SAME.items():
+        found = list(dict.fromkeys(of(piece) for piece in pieces))
+        if len(found) > 1:
+            yield f"{what} differ, {found[0]} and {found[1]}"
+
+
+# What one study has only once, as text to compare and to show.
+SAME: dict[str, Callable[[ToyResults], str]] = {
+    "parameters": lambda toys: ", ".join(toys.names),
+    "truths": lambda toys: repr(dict(toys.truth)),
+    "seeds": lambda toys: str(toys.seed),
+    "statistics": lambda toys: repr({n: (str(c.dtype), c.shape[1:]) for n, c in toys.statistics.items()}),
+}
+
+
+def gaps(pieces: Sequence[ToyResults]) -> Iterator[str]:
+    """Say where toys are missing or come twice."""
+    for one, other in pairwise(pieces):
+        end = one.first + len(one)
+        if other.first > end:
+            yield f"toys {end} to {other.first - 1} are missing"
+        if other.first < end:
+            yield f"toys from {other.first} to {min(end, other.first + len(other)) - 1} come twice"
+
+
+# ------------------------------------------------------------------------------------ files
+
+
+def read_whole(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return header and arrays of a file, if it holds toy results of this version."""
+    try:
+        header, arrays = read_archive(path)
+    except UNREADABLE as error:
+        raise DataError(f"toy results '{path}': not written by ToyResults.save(), {error}") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise DataError(f"toy results '{path}': not written by ToyResults.save()")
+    if header.get("version") != VERSION:
+        rule = f"format version must be {VERSION}, got {header.get('version')!r}"
+        raise DataError(f"toy results '{path}': {rule}; use the morefit that wrote it")
+    return header, arrays
+
+
+# ------------------------------------------------------------------------------------ print
+
+
+def report(toys: ToyResults) -> Report:
+    """Put together what is printed of toys."""
+    counts = np.bincount(toys.how, minlength=len(HOW)).tolist()
+    return Report(
+        len(toys), int(toys.valid.sum()), dict(zip(HOW, counts, strict=True)), toys.events, toys.seed, toys.first,
+        [row(toys, name) for name in toys.names], toys.statistics, toys.seconds, toys.backend,
+    )  # fmt: skip
+
+
+def row(toys: ToyResults, name: str) -> Row:
+    """Sum up the valid toys for one parameter."""
+    mean, width, count = moments(toys.values[toys.valid, toys.names.index(name)])
+    truth = toys.truth.get(name, nan)
+    if isnan(truth):
+        return Row(name, mean, width / sqrt(count) if count > 1 else nan)
+    bias, coverages = toys.bias(name), tuple(toys.coverage(name, level) for level in LEVELS)
+    return Row(name, mean, bias.error, Compared(truth, bias, toys.pull_summary(name), coverages))
