@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -87,7 +87,7 @@ def fit(
         seconds["minos"] = time.perf_counter() - found
     result = make_result(likelihood, objective, path, verdict, minos_errors, seconds)
     if chosen in ("naive", "gradients"):
-        return replace(result, errors_from=chosen)
+        return result
     return with_errors(result, chosen, likelihood, problem, verdict, try_minuit)
 
 
@@ -153,7 +153,7 @@ class Path:
     def newton(self) -> Verdict | None:
         """Take Newton steps; None if they do not end at a minimum."""
         problem = self.objective.problem
-        limits = np.array([problem.limits[n] for n in problem.floating])
+        limits = problem.floating_limits
         goal = goal_of(self.tolerance)
         try:
             found = minimise(lambda _, x: self.objective.at(x[0], 2), problem.start[None, :], limits, goal)
@@ -180,7 +180,7 @@ class Path:
         """Return where Minuit stopped; where it failed, the lowest point that it has seen."""
         values = np.array(self.minuit.values) if self.minuit is not None else self.objective.problem.start
         best = self.objective.best
-        return values if best is None or (self.ended and np.isfinite(values).all()) else best
+        return values if best is None or (self.ended and all(map(math.isfinite, values))) else best
 
     def attempt(self, job: Callable[..., object], *names: str, **options: int | None) -> bool:
         """Let Minuit do something; whatever it raises is no more than a fit that is not valid."""
@@ -277,7 +277,7 @@ def make_result(
     problem = objective.problem
     x = floating_values(likelihood, problem, verdict.values)
     reasons = [*([path.failure] if path.failure else []), *complaints(path.exhausted, verdict)]
-    if not verdict.last.bad[0]:
+    if not verdict.last.bad[0] and not math.isfinite(verdict.edm):
         reasons += missing_at_minimum(likelihood, problem, verdict, x)
     if verdict.last.bad[0]:
         reasons.append(f"at the minimum {likelihood.bad_events(x)}")
@@ -317,6 +317,7 @@ def make_result(
         minimiser=path.name,
         flat_directions=verdict.flat,
         integral_errors=integral_errors,
+        errors_from="gradients" if objective.by_scores else "naive",
     )
 
 

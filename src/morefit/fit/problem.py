@@ -42,6 +42,11 @@ class Problem:
         return values
 
     @cached_property
+    def floating_limits(self) -> Array:
+        """The limits of the floating parameters, (floating, 2)."""
+        return np.array([self.limits[n] for n in self.floating])
+
+    @cached_property
     def template(self) -> Array:
         return np.array([[self.values[p.name] for p in self.all_parameters]])
 
@@ -122,16 +127,13 @@ def make_problem(
     check_mapping("limits", limits)
     held = held_values(fixed)
     check_names(parameters, [*start, *held, *limits])
-    values = {
-        p.name: check_number("parameter", p.name, "start", start.get(p.name, p.start), FitError)
-        for p in parameters
-    }
+    values = {p.name: p.start for p in parameters}
+    ranges = {p.name: (p.low, p.high) for p in parameters}
+    values |= {n: check_number("parameter", n, "start", v, FitError) for n, v in start.items()}
     values |= {
-        name: check_number("parameter", name, "fixed value", v, FitError)
-        for name, v in held.items()
-        if v is not None
+        n: check_number("parameter", n, "fixed value", v, FitError) for n, v in held.items() if v is not None
     }
-    ranges = {p.name: check_limits(p.name, limits.get(p.name, (p.low, p.high)), FitError) for p in parameters}
+    ranges |= {n: check_limits(n, given, FitError) for n, given in limits.items()}
     floating = [p.name for p in parameters if not p.fixed and p.name not in held]
     if not floating:
         raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")

@@ -40,6 +40,8 @@ class Verdict:
 
 def blanked(covariance: Array, names: Sequence[str], flat: Sequence[Direction]) -> Array:
     """Return a covariance matrix with nan for the parameters that take part in flat directions."""
+    if not flat:
+        return covariance
     lost = np.array([any(n in direction for direction in flat) for n in names], np.bool_)
     return np.where(lost[:, None] | lost[None, :], np.nan, covariance)
 
@@ -69,6 +71,8 @@ def at_the_limits(
     objective: Objective, verdict: Verdict, spectrum: Spectrum | None
 ) -> tuple[Verdict, Spectrum | None]:
     """Put parameters that are almost at a limit there: Minuit cannot, and what depends on it may be undetermined."""
+    if not verdict.at_limit:
+        return verdict, spectrum
     low, high = limits_of(objective).T
     held = np.array([n in verdict.at_limit for n in objective.problem.floating], np.bool_)
     point = np.where(held, np.where(verdict.last.gradient[0] > 0, low, high), verdict.values)
@@ -85,7 +89,7 @@ def no_higher(one: Verdict, other: Verdict) -> bool:
 
 
 def limits_of(objective: Objective) -> Array:
-    return np.array([objective.problem.limits[name] for name in objective.problem.floating])
+    return objective.problem.floating_limits
 
 
 def judge(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Spectrum | None]:
@@ -93,12 +97,11 @@ def judge(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Sp
     names, last, limits = objective.problem.floating, objective.at(values, 2), limits_of(objective)
     hessian, gradient = last.hessian[0], last.gradient[0]
     inverse, own = invert(hessian), np.zeros_like(hessian)
-    with np.errstate(divide="ignore"):
-        alone = reach(NUMBERS, gradient, *limits.T)
-    positive = bool(np.all(np.isfinite(inverse)))
+    positive = not len(names) or math.isfinite(inverse[0, 0])  # all of it is, or nothing
     least = least_curvature(NUMBERS, values, *limits.T)
-    slopes = gradient * np.maximum(np.abs(np.diag(hessian)), least) ** -0.5
-    held = touching(values, np.sqrt(np.diag(inverse)) if positive else alone, slopes, limits)
+    slopes = gradient * np.maximum(np.abs(np.diagonal(hessian)), least) ** -0.5
+    errors = np.sqrt(np.diagonal(inverse)) if positive else errors_alone(gradient, limits)
+    held = touching(values, errors, slopes, limits)
     if positive and not held.any():
         edm = float(0.5 * gradient @ inverse @ gradient)
         if well_determined(hessian, inverse, edm, least):
@@ -113,11 +116,17 @@ def judge(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Sp
     at_limit = tuple(name for name, is_held in zip(names, held, strict=True) if is_held)
     if not positive or spectrum.null.any():
         inverse = spectrum.inverse if spectrum.definite else np.full_like(hessian, np.nan)
-        own = np.diag(np.where(held, alone, 0.0) ** 2)
+        own = np.diag(np.where(held, errors_alone(gradient, limits), 0.0) ** 2)
     edm = spectrum.edm if spectrum.definite else math.nan
     flat = spectrum.directions(names, spectrum.null) if spectrum.definite else ()
     falling = spectrum.directions(names, spectrum.falling)
     return Verdict(values, last, inverse, own, at_limit, edm, goal, flat, falling), spectrum
+
+
+def errors_alone(gradient: Array, limits: Array) -> Array:
+    """Return what a parameter at a limit has for an error: how far it must go for its slope to matter."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(reach(NUMBERS, gradient, *limits.T), np.float64)
 
 
 def well_determined(hessian: Array, inverse: Array, edm: float, least: Array) -> bool:
@@ -125,9 +134,9 @@ def well_determined(hessian: Array, inverse: Array, edm: float, least: Array) ->
 
     The smallest eigenvalue is at least what is left of a parameter's information, divided by their number.
     """
-    curvature = np.diag(hessian)
-    left = 1 / (np.diag(inverse) * curvature)
-    return bool(np.all(curvature > least) and np.all(left > SUSPECT * len(left) * math.sqrt(2 * edm)))
+    curvature = np.diagonal(hessian)
+    left = 1 / (np.diagonal(inverse) * curvature)
+    return bool((curvature > least).all() and left.min() > SUSPECT * len(left) * math.sqrt(2 * edm))
 
 
 def goal_of(tolerance: float) -> float:
@@ -138,8 +147,8 @@ def goal_of(tolerance: float) -> float:
 def invert(hessian: Array) -> Array:
     """Invert a positive-definite matrix, scaled to a unit diagonal first; nan where it is not one."""
     nothing = np.full_like(hessian, np.nan)
-    diagonal = np.diag(hessian)
-    if not np.all(np.isfinite(hessian)) or not np.all(diagonal > 0):
+    diagonal = np.diagonal(hessian)
+    if not np.isfinite(hessian).all() or not (diagonal > 0).all():
         return nothing
     scale = 1 / np.sqrt(diagonal)
     try:
