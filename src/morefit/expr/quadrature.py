@@ -19,21 +19,19 @@ POINTS = {1: 16, 2: 12, 3: 8}  # Gauss-Legendre points in each direction of a bo
 FIRST_BOXES = {1: 8, 2: 4, 3: 2}  # in each direction, to begin with
 MAX_BOXES = {1: 4096, 2: 8192, 3: 4096}
 MANY_BOXES = {1: 24, 2: 96, 3: 96}  # more than a smooth integrand takes: other powers are tried
-POWERS = (
-    1,
-    2,
-    4,
-    8,
-    16,
-    32,
-)  # of the map that takes an integrable singularity away from the low end of an axis
+# of the map that takes an integrable singularity away from the low end of an axis
+POWERS = (2, 4, 8, 16, 32)
 ROUNDING = 1e-10  # relative to the integral: a change that is less, and does not shrink with the box, may be rounding
 UNRESOLVED = 1e-13  # of an axis: closer to an end than this, rounding may show
 SINGULAR_END = 1e-6  # of an axis
 NARROWEST = 1e-13  # of an axis: a box that is not cut any further
-SHARE = 2.0  # times: a box that holds that much more than its share of a larger one may hide a peak
+SHARE = {
+    1: 1.5,
+    2: 2.0,
+    3: 2.0,
+}  # times: a box that holds that much more than its share of a larger one may hide a peak
 DEPTH = 20  # halvings around a place where a narrow peak may hide
-MAX_PLACES = 24  # at which peaks are looked for
+MAX_PLACES = {1: 24, 2: 16, 3: 8}  # at which peaks are looked for
 
 
 @dataclass(frozen=True)
@@ -230,8 +228,8 @@ def refine(
     sizes = np.maximum(np.abs(values).sum(axis=0), whole_size)
     with np.errstate(all="ignore"):
         relative = np.where(sizes > 0, left.sum(axis=0) / sizes, 0.0)
-    error = float(np.max(relative, initial=0.0)) if np.all(np.isfinite(values)) else np.inf
-    return Adapted(boxes.replaced(low, high), error, totals)
+    known = np.all(np.isfinite(values)) and np.all(np.isfinite(relative))
+    return Adapted(boxes.replaced(low, high), float(relative.max(initial=0.0)) if known else np.inf, totals)
 
 
 def adapt(
@@ -310,7 +308,7 @@ def hides_something(measure: Measure, boxes: Boxes, place: Array, negligible: Ar
     parts = 0.5 ** np.arange(1, DEPTH + 1)[:, None]
     nested = boxes.replaced(place - parts * (place - low), place + parts * (high - place))
     held = np.abs(np.concatenate([measure(boxes).sum(axis=0)[None], measure(nested)]))
-    share = SHARE * 0.5 ** len(place)
+    share = SHARE[len(place)] * 0.5 ** len(place)
     return bool(
         np.any((held[1:] > share * held[:-1]) & (held[1:] > negligible)) or not np.all(np.isfinite(held))
     )
@@ -356,8 +354,9 @@ def combine_places(domain: Domain, columns: Sequence[Callable[[dict[str, float]]
             own = [p for p in columns[k](point) if axis.low <= p <= axis.high] or [(axis.low + axis.high) / 2]
             longer += [(i + j, {**point, axis.name: p}) for j, p in enumerate(own)]
         longer.sort(key=lambda pair: pair[0])  # the first places of all axes together come first
-        return [point for _, point in longer[:MAX_PLACES]]
+        return [point for _, point in longer[:most]]
 
+    most = MAX_PLACES[len(domain.axes)]
     nowhere: list[dict[str, float]] = [{}]
     points = reduce(extend, range(len(domain.axes)), nowhere)
-    return np.array([[point[name] for name in domain.names] for point in points[:MAX_PLACES]])
+    return np.array([[point[name] for name in domain.names] for point in points])
