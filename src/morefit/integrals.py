@@ -118,8 +118,12 @@ class Made:
 
 @dataclass(eq=False)
 class SharedBoxes:
-    """The boxes of one likelihood, kept from call to call; ``more_points`` asks for more in each box than usual."""
+    """The boxes of one likelihood, kept from call to call.
 
+    ``worst`` is the relative error at which an integral is refused; ``more_points`` asks for more in each box than usual.
+    """
+
+    worst: float = WORST_ERROR
     more_points: int = 0
     made: dict[tuple[object, ...], Made] = field(default_factory=dict)
     bound: dict[tuple[object, ...], tuple[Made, Callable[[Array], Array]]] = field(default_factory=dict)
@@ -172,9 +176,9 @@ class FollowedIntegral:
     def remake(self, rows: Array, earlier: Array) -> bool:
         """Make boxes for rows of parameters and for some earlier ones; return whether that was possible."""
         adapted = self.adapt(joint := np.concatenate([rows, earlier[:MAX_ROWS]]))
-        if not adapted.error <= WORST_ERROR and len(earlier):
+        if not adapted.error <= self.shared.worst and len(earlier):
             adapted = self.adapt(joint := rows)
-        if not adapted.error <= WORST_ERROR:
+        if not adapted.error <= self.shared.worst:
             if not len(earlier):
                 raise cannot_integrate(self.integral.values(rows[0]), adapted.error)
             return False

@@ -27,6 +27,9 @@ from morefit.rewrite.columns import Precompute
 
 Point = ArrayLike | Mapping[str, ArrayLike]  # in the order of the parameters, or by their names
 
+NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,
+FEWEST = 1000  # of them: fewer do not ask for less,
+BEST_ERROR = 1e-10  # but relatively to an integral no less than this is asked for
 PENALTY = 708.0  # minus the logarithm of the smallest density a double can hold, for each event that has none
 
 
@@ -227,7 +230,7 @@ class Likelihood(AnyLikelihood):
         )
         self.all_parameters = with_constrained(model.parameters, self.constraints)
         self.columns = Columns(self.data.columns)
-        self.boxes = SharedBoxes()
+        self.boxes = self.new_boxes()
         self.bound: dict[tuple[int, bool], Bound] = {}
         self.compiled: dict[tuple[int, bool], Compiled] = {}
 
@@ -238,6 +241,11 @@ class Likelihood(AnyLikelihood):
     @property
     def backend(self) -> Backend:
         return self.settings.backend
+
+    def new_boxes(self, more_points: int = 0) -> SharedBoxes:
+        """Return boxes for numerical integrals, as accurate as all events together need."""
+        allowed = NLL_ERROR / max(self.events, FEWEST)
+        return SharedBoxes(max(allowed, BEST_ERROR), more_points)
 
     def request(self, order: int, *, careful: bool = False, fisher: bool = False) -> Request:
         """Say what to sum over events."""
@@ -350,7 +358,7 @@ class Likelihood(AnyLikelihood):
 
     def evaluate_again(self, full: Array) -> Evaluation:
         compiled, events = self.compile(2), Events.all_sets(self.events)
-        bound = compiled.bind(self.columns, events, self.data.weights, SharedBoxes(MORE_POINTS))
+        bound = compiled.bind(self.columns, events, self.data.weights, self.new_boxes(MORE_POINTS))
         return unpack(bound(full), len(self.parameters), 2)
 
     def compile_seconds(self) -> dict[str, float]:
@@ -363,9 +371,8 @@ class Likelihood(AnyLikelihood):
         }  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(
-            state, columns=Columns(state["data"].columns), boxes=SharedBoxes(), bound={}, compiled={}
-        )
+        vars(self).update(state, columns=Columns(state["data"].columns), bound={}, compiled={})
+        self.boxes = self.new_boxes()
 
 
 class JointLikelihood(AnyLikelihood):
