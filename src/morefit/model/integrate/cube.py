@@ -50,9 +50,7 @@ def integral_over_box(
     density: Expr, observables: Sequence[Observable], parameters: Sequence[Parameter]
 ) -> Expr:
     """Return the numerical integral of a density over a box, the order of the observables such that kinks can be solved."""
-    by_name = {o.name: o.expr for o in observables}  # a range may be another than the density knows
-    density = substitute(density, {leaf: by_name[leaf.name] for leaf in leaves(Op.COLUMN, density)})
-    points = sample_points(observables, parameters)
+    density, points = on_ranges(density, observables), sample_points(observables, parameters)
     cubes = [map_to_cube(part, observables, points) for part in split_by_kinks(density)]
     axes = []
     for k in range(len(observables)):
@@ -123,9 +121,7 @@ def plain_integral(
 
     ``cuts`` are further points on the axes that no box reaches over.
     """
-    by_name = {o.name: o.expr for o in observables}
-    density = substitute(density, {leaf: by_name[leaf.name] for leaf in leaves(Op.COLUMN, density)})
-    points = sample_points(observables, ())
+    density, points = on_ranges(density, observables), sample_points(observables, ())
     axes, places = [], []
     for k, x in enumerate(observables):
         edges = Edges(x, density, set(), points)
@@ -138,10 +134,15 @@ def plain_integral(
 
 def singular_ends(density: Expr, x: Observable) -> list[float]:
     """Return the points of a range next to which a density without parameters may be infinite."""
-    density = substitute(density, dict.fromkeys(leaves(Op.COLUMN, density), x.expr))
-    edges = Edges(x, density, set(), sample_points((x,), ()))
+    edges = Edges(x, on_ranges(density, (x,)), set(), sample_points((x,), ()))
     ends = {x.low: edges.at_low, **edges.fixed, x.high: edges.at_high}
     return [end for end, singular in ends.items() if singular]
+
+
+def on_ranges(density: Expr, observables: Sequence[Observable]) -> Expr:
+    """Return a density of observables that may have other ranges than it knows, but the same names."""
+    by_name = {o.name: o.expr for o in observables}
+    return substitute(density, {leaf: by_name[leaf.name] for leaf in leaves(Op.COLUMN, density)})
 
 
 def sample_points(observables: Sequence[Observable], parameters: Sequence[Parameter]) -> Points:
