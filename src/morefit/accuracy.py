@@ -49,29 +49,32 @@ def numerical(model: Pdf) -> Iterator[Pdf]:
 
 
 @lru_cache(maxsize=256)
-def has_kinks(model: Pdf) -> bool:
-    """Return whether the slope of a log density jumps at a point that moves with a parameter, at the start values.
+def has_kinks(model: Pdf, floating: frozenset[str]) -> bool:
+    """Return whether the slope of a log density jumps at a point that floating parameters move, at the start values.
 
     Sums over events of second derivatives lack what such a jump contributes, as a Laplace density shows.
     """
     values = {p.name: p.start for p in model.parameters}
-    return any(jumps(pdf, x, values) for pdf in model.components() for x in pdf.observables)
+    return any(jumps(pdf, x, values, floating) for pdf in model.components() for x in pdf.observables)
 
 
-def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float]) -> bool:
+def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float], floating: frozenset[str]) -> bool:
     density, known = pdf.density(), {**values, **{o.name: 0.5 * (o.low + o.high) for o in pdf.observables}}
     step = JUMP_STEP * (x.high - x.low)
     for kink in find_breaks(density, x.expr, (x.low, x.high), set(), known).kinks:
-        edge = float(evaluate(kink, known)) if leaves(Op.SCALAR, kink) else np.nan
+        moves = any(leaf.name in floating for leaf in leaves(Op.SCALAR, kink))
+        edge = float(evaluate(kink, known)) if moves else np.nan
         if not x.low + 3 * step < edge < x.high - 3 * step:
             continue
+        places = edge + np.outer([step, step / 10], [-2.0, -1.0, 1.0, 2.0])
         with np.errstate(all="ignore"):
-            places = edge + step * np.array([-2.0, -1.0, 1.0, 2.0])
-            logs = np.log(evaluate(density, {**known, x.name: places}))
-        left, right, across = logs[1] - logs[0], logs[3] - logs[2], logs[2] - logs[1]
-        continuous = abs(across) <= 2 * (abs(left) + abs(right)) + JUMP_STEP
-        if continuous and abs(right - left) > JUMP * step / (x.high - x.low):
-            return True
+            left, across, right = np.diff(np.log(evaluate(density, {**known, x.name: places})), axis=1).T
+            continuous = abs(across[0]) <= 2 * (abs(left[0]) + abs(right[0])) + JUMP_STEP
+            change = np.abs(
+                right - left
+            )  # by a jump of the slope a tenth with a tenth of the step, else a hundredth
+            if continuous and change[0] > JUMP * JUMP_STEP and change[1] > 0.05 * change[0]:
+                return True
     return False
 
 

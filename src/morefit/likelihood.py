@@ -126,10 +126,9 @@ class AnyLikelihood(ABC):
         """Whether a model is normalised numerically."""
         return any(is_numerical(part.model) for part in self.parts)
 
-    @property
-    def kinked(self) -> bool:
-        """Whether the slope of a log density jumps where a parameter says, so that its Hessian is not all curvature."""
-        return any(has_kinks(part.model) for part in self.parts)
+    def kinked(self, floating: Iterable[str]) -> bool:
+        """Return whether the slope of a log density jumps where floating parameters say: the Hessian misses that."""
+        return any(has_kinks(part.model, frozenset(floating)) for part in self.parts)
 
     @abstractmethod
     def compile_seconds(self) -> dict[str, float]:

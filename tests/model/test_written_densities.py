@@ -38,7 +38,7 @@ def scales(row, sums, integral, count):
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("which", ["full", pytest.param("part", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("which", ["full", pytest.param("part", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", ROWS)
 def test_likelihood_and_derivatives_are_those_of_the_reference(name, which, place):
     row = ROWS[name]

@@ -54,7 +54,7 @@ def test_fit_finds_the_truth_with_the_errors_of_the_exact_hessian(name):
     truth = row.point("truth")
     data = draw(row, "full", truth, EVENTS, 21)
     model = row.model(fixed=row.loose, start={n: truth[n] for n in row.loose})
-    result = mf.fit(model, data)
+    result = mf.fit(model, data, errors="naive")
     assert result.valid, result.reasons
     names = list(result.floating)
     assert not result.at_limit

@@ -14,7 +14,7 @@ from written import ROWS
 from written.events import Dense
 from written.exact import EXACT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 FILE = Path(__file__).parents[1] / "reference" / "written_densities.json"
 REFERENCE = json.loads(FILE.read_text())
 ONE = [n for n, r in ROWS.items() if len(r.ranges) == 1]

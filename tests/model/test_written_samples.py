@@ -8,7 +8,7 @@ import morefit as mf
 from written import ROWS
 from written.events import Dense, draw
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 EVENTS = 20_000
 UNLIKELY = 1e-4  # of a p-value
 PROJECTIONS = {

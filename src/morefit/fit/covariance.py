@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -24,7 +24,7 @@ ENOUGH = 0.9  # of the replicas must be valid
 NOT_ONE = 0.1  # what rounding cannot add to a diagonal element of H^-1 H
 
 
-def choose_errors(errors: str, likelihood: AnyLikelihood, minos: bool) -> str:
+def choose_errors(errors: str, likelihood: AnyLikelihood, floating: Sequence[str], minos: bool) -> str:
     """Return where errors shall come from: with ``"auto"`` from the sandwich if events have weights.
 
     Without weights they come from the Hessian, unless the density has a kink that moves with a parameter.
@@ -32,7 +32,7 @@ def choose_errors(errors: str, likelihood: AnyLikelihood, minos: bool) -> str:
     if errors != "auto" and errors not in ERRORS:
         choices = ", ".join(map(repr, ("auto", *ERRORS)))
         raise FitError(f"fit: errors must be one of {choices}, got {errors!r}")
-    best = "sandwich" if likelihood.weighted else "gradients" if likelihood.kinked else "naive"
+    best = "sandwich" if likelihood.weighted else "gradients" if likelihood.kinked(floating) else "naive"
     chosen = best if errors == "auto" else errors
     if chosen == "gradients" and likelihood.weighted:
         raise FitError("fit: errors='gradients' is for events without weights; use errors='sandwich'")

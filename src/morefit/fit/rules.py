@@ -29,7 +29,7 @@ SUSPECT = (
     3.0  # times the distance to the minimum, in errors: smaller eigenvalues may come from that distance alone
 )
 STEEP = 1e-6  # per error: a slope at a limit below this is rounding, and does not hold a parameter there
-WIDEST = 30.0  # times the way between its limits: a parameter with a larger error is undetermined
+WIDEST = 1e3  # times the way between its limits: a parameter with a larger error is undetermined
 OPEN = 1e2  # times its value, or one: what stands for the way between limits where there are none
 
 
