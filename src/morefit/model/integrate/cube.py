@@ -37,8 +37,9 @@ from morefit.model.integrate.pieces import decide, guarded
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
-SAMPLES = 24  # values of parameters at which edges are compared,
-AT_START = 6  # of which so many are the start values
+SAMPLES = 1000  # values of parameters at which edges are compared,
+AT_START = 10  # of which so many are the start values,
+AT_ENDS = 300  # up to this one they are limits or start values
 MAX_PARTS = 256  # of a density with kinks of their own
 MAX_CENTRES = 12
 POLYNOMIAL = COMPARISONS | {Op.CONST, Op.SCALAR, Op.COLUMN, Op.ADD, Op.MUL, Op.WHERE, Op.ABS, Op.MIN, Op.MAX}
@@ -146,14 +147,16 @@ def on_ranges(density: Expr, observables: Sequence[Observable]) -> Expr:
 
 
 def sample_points(observables: Sequence[Observable], parameters: Sequence[Parameter]) -> Points:
-    """Return values of parameters and observables: the start, then points between the limits."""
+    """Return values of parameters and observables: the start, limits, then points between the limits."""
     rng = np.random.default_rng(0)
     points = {o.name: rng.uniform(o.low, o.high, SAMPLES) for o in observables}
     for p in parameters:
         reach = 10 * max(abs(p.start), 1.0)
         low = p.low if np.isfinite(p.low) else min(p.start, p.high) - reach
         high = p.high if np.isfinite(p.high) else max(p.start, p.low) + reach
-        points[p.name] = np.where(np.arange(SAMPLES) < AT_START, p.start, rng.uniform(low, high, SAMPLES))
+        between, ends = rng.uniform(low, high, SAMPLES), rng.choice([low, p.start, high], SAMPLES)
+        k = np.arange(SAMPLES)
+        points[p.name] = np.where(k < AT_START, p.start, np.where(k < AT_ENDS, ends, between))
     return points
 
 
