@@ -49,7 +49,7 @@ def numerical(model: Pdf) -> Iterator[Pdf]:
 
 
 @lru_cache(maxsize=256)
-def has_kinks(model: Pdf, floating: frozenset[str]) -> bool:
+def has_kinks(model: Pdf, floating: tuple[str, ...]) -> bool:
     """Return whether the slope of a log density jumps at a point that floating parameters move, at the start values.
 
     Sums over events of second derivatives lack what such a jump contributes, as a Laplace density shows.
@@ -58,7 +58,7 @@ def has_kinks(model: Pdf, floating: frozenset[str]) -> bool:
     return any(jumps(pdf, x, values, floating) for pdf in model.components() for x in pdf.observables)
 
 
-def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float], floating: frozenset[str]) -> bool:
+def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float], floating: tuple[str, ...]) -> bool:
     density, known = pdf.density(), {**values, **{o.name: 0.5 * (o.low + o.high) for o in pdf.observables}}
     step = JUMP_STEP * (x.high - x.low)
     for kink in find_breaks(density, x.expr, (x.low, x.high), set(), known).kinks:

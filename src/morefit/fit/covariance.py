@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -24,7 +24,7 @@ ENOUGH = 0.9  # of the replicas must be valid
 NOT_ONE = 0.1  # what rounding cannot add to a diagonal element of H^-1 H
 
 
-def choose_errors(errors: str, likelihood: AnyLikelihood, floating: Sequence[str], minos: bool) -> str:
+def choose_errors(errors: str, likelihood: AnyLikelihood, floating: tuple[str, ...], minos: bool) -> str:
     """Return where errors shall come from: with ``"auto"`` from the sandwich if events have weights.
 
     Without weights they come from the Hessian, unless the density has a kink that moves with a parameter.
