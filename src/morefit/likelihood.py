@@ -124,11 +124,11 @@ class AnyLikelihood(ABC):
     @property
     def has_integrals(self) -> bool:
         """Whether a model is normalised numerically."""
-        return any([is_numerical(part.model) for part in self.parts])
+        return any(is_numerical(part.model) for part in self.parts)
 
     def kinked(self, floating: tuple[str, ...]) -> bool:
         """Return whether the slope of a log density jumps where floating parameters say: the Hessian misses that."""
-        return any([has_kinks(part.model, floating) for part in self.parts])
+        return any(has_kinks(part.model, floating) for part in self.parts)
 
     @abstractmethod
     def compile_seconds(self) -> dict[str, float]:

@@ -99,9 +99,12 @@ def judge(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Sp
     inverse, own = invert(hessian), np.zeros_like(hessian)
     positive = not len(names) or math.isfinite(inverse[0, 0])  # all of it is, or nothing
     least = least_curvature(NUMBERS, values, *limits.T)
-    slopes = gradient * np.maximum(np.abs(np.diagonal(hessian)), least) ** -0.5
     errors = np.sqrt(np.diagonal(inverse)) if positive else errors_alone(gradient, limits)
-    held = touching(values, errors, slopes, limits)
+    held = np.zeros(len(values), np.bool_)
+    slopes = gradient
+    if not positive or not far_from_limits(values, errors, limits):
+        slopes = gradient * np.maximum(np.abs(np.diagonal(hessian)), least) ** -0.5
+        held = touching(values, errors, slopes, limits)
     if positive and not held.any():
         edm = float(0.5 * gradient @ inverse @ gradient)
         if well_determined(hessian, inverse, edm, least):
@@ -121,6 +124,14 @@ def judge(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Sp
     flat = spectrum.directions(names, spectrum.null) if spectrum.definite else ()
     falling = spectrum.directions(names, spectrum.falling)
     return Verdict(values, last, inverse, own, at_limit, edm, goal, flat, falling), spectrum
+
+
+def far_from_limits(values: Array, errors: Array, limits: Array) -> bool:
+    """Return whether no parameter can be said to be at a limit, whatever its slope."""
+    low, high = limits.T
+    return bool(
+        np.minimum(values - low, high - values).min(initial=np.inf) > AT_LIMIT * errors.max(initial=0.0)
+    )
 
 
 def errors_alone(gradient: Array, limits: Array) -> Array:
