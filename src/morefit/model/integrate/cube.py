@@ -42,7 +42,12 @@ AT_START = 10  # of which so many are the start values,
 AT_ENDS = 300  # up to this one they are limits or start values
 MAX_PARTS = 256  # of a density with kinks of their own
 MAX_CENTRES = 12
-POLYNOMIAL = COMPARISONS | {Op.CONST, Op.SCALAR, Op.COLUMN, Op.ADD, Op.MUL, Op.WHERE, Op.ABS, Op.MIN, Op.MAX}
+# operations that make no peak, however large their arguments are
+PEAKLESS = (
+    COMPARISONS
+    | {Op.CONST, Op.SCALAR, Op.COLUMN, Op.ADD, Op.MUL, Op.WHERE, Op.ABS, Op.MIN, Op.MAX}
+    | {Op.SIN, Op.COS, Op.SQRT}
+)
 MAX_PLACES = 48
 Points = Mapping[str, Array]  # of parameters and observables, SAMPLES of each
 
@@ -232,7 +237,7 @@ class Edges:
         breaks = find_breaks(body, x.expr, (x.low, x.high), inner, points)
         # what no parameter moves needs no derivatives: boxes are cut closely enough there
         self.unsolved = [z for z in breaks.unsolved if leaves(Op.SCALAR, z)]
-        peaks = [] if is_polynomial(body) else [*find_centres(body, x.expr, inner), *numbers_in(body)]
+        peaks = [] if is_peakless(body) else [*find_centres(body, x.expr, inner), *numbers_in(body)]
         centres = self.distinct(peaks)
         self.centres = [c for c, v in centres.items() if self.is_inside(v)][:MAX_CENTRES]
         singular = {e: v for e, v in self.distinct(breaks.singular).items() if self.is_inside(v)}
@@ -327,10 +332,10 @@ def is_pair(lower: Expr, upper: Expr) -> bool:
     return len(common) == 1 and len(rest) == 1 and rest[0].op is Op.SQRT
 
 
-def is_polynomial(body: Expr) -> bool:
-    """Return whether an expression is a polynomial between its kinks, so that no peak can hide."""
+def is_peakless(body: Expr) -> bool:
+    """Return whether an expression is made of polynomials, waves and roots between its kinks, so that no peak can hide."""
     return all(
-        node.op in POLYNOMIAL or (node.op is Op.POW and base_of_root(node) is None)
+        node.op in PEAKLESS or (node.op is Op.POW and base_of_root(node) is None)
         for node in toposort(body, enter_integrals=False)
     )
 
