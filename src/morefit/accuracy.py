@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -35,17 +35,15 @@ def integral_error(model: Pdf, values: Mapping[str, float], events: Mapping[str,
     return max((density_error(pdf, values, events) for pdf in numerical(model)), default=0.0)
 
 
-@lru_cache(maxsize=256)
 def is_numerical(model: Pdf) -> bool:
     """Return whether a density of a model is integrated numerically."""
-    return any(True for _ in numerical(model))
+    return bool(numerical(model))
 
 
-def numerical(model: Pdf) -> Iterator[Pdf]:
+@lru_cache(maxsize=256)  # every fit asks
+def numerical(model: Pdf) -> tuple[Pdf, ...]:
     """Return the densities of a model that are integrated numerically."""
-    for pdf in model.components():
-        if integrals(pdf):
-            yield pdf
+    return tuple(pdf for pdf in model.components() if integrals(pdf))
 
 
 @lru_cache(maxsize=256)

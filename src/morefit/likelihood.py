@@ -71,10 +71,15 @@ class AnyLikelihood(ABC):
 
     all_parameters: tuple[Parameter, ...]
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The floating parameters, in the order of ``x``."""
         return tuple(p for p in self.all_parameters if not p.fixed)
+
+    @cached_property
+    def all_symbols(self) -> tuple[Expr, ...]:
+        """All parameters as expressions, in the order of a full point."""
+        return tuple(p.expr for p in self.all_parameters)
 
     @property
     @abstractmethod
@@ -315,7 +320,7 @@ class Likelihood(AnyLikelihood):
     def compile(self, order: int, careful: bool = False, fisher: bool = False) -> Compiled:
         """Compile the sums, to be bound to any events."""
         request = self.request(order, careful=careful, fisher=fisher)
-        return compile_sums(request, tuple(p.expr for p in self.all_parameters), self.settings)
+        return compile_sums(request, self.all_symbols, self.settings)
 
     def evaluate_full(self, full: Array, order: int) -> Evaluation:
         out = self.program(order)(full)
@@ -332,8 +337,7 @@ class Likelihood(AnyLikelihood):
 
     def event_values(self, full: Array, *wanted: Expr) -> Array:
         """Return expressions for each set and event, (B, expressions, events)."""
-        leaves = tuple(p.expr for p in self.all_parameters)
-        compiled = compile_values(wanted, leaves, self.settings)
+        compiled = compile_values(wanted, self.all_symbols, self.settings)
         return compiled.bind(self.columns, Events.all_sets(self.events), boxes=self.boxes)(full)
 
     def bad_events(self, x: Point) -> BadEvents:

@@ -155,8 +155,8 @@ class FitResult:
     integral_errors: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for entry in fields(self):
-            object.__setattr__(self, entry.name, CONVERT[entry.name](getattr(self, entry.name)))
+        for name, convert in CONVERT.items():
+            object.__setattr__(self, name, convert(getattr(self, name)))
         size = len(self.floating)
         if self.covariance.shape != (size, size):
             raise DataError(
