@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from morefit.backend.machine import find_code, host
+from morefit.targets.cpu.compile import find_code, host
 
 LENGTH = {"chain": 64, "units": 16}  # operations in a turn of the loop
 TURNS = {"chain": 1 << 16, "units": 1 << 18}  # a few ms

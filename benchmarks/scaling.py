@@ -25,8 +25,8 @@ from rich.table import Table
 import morefit as mf
 from cores import LENGTH, TURNS, loop_job
 from models import MODELS
-from morefit.backend.machine import host
 from morefit.limits import available_cores
+from morefit.targets.cpu.compile import host
 from toys import make_ensemble
 
 SECONDS = 1.0  # for each time to be taken

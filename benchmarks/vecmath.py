@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "render"))
 
 from vecmath_harness import ARITY, TYPES, compiled
 
-from morefit.render.vecmath import FUNCTIONS
-from morefit.render.writer import Vector
+from morefit.targets.cpu.vecmath import FUNCTIONS
+from morefit.targets.cpu.writer import Vector
 
 EVENTS = 4096  # stays in the first cache
 REPEATS = 200

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from morefit.backend import Backend, Cpu, OpenCL, Reference, devices
 from morefit.errors import BackendError
+from morefit.targets import Backend, Cpu, OpenCL, Reference, devices
 
 COMPILED: dict[str, Backend] = {
     "cpu": Cpu(threads=1),

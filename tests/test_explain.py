@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.backend import Cpu
+from morefit.targets import Cpu
 
 X = mf.Observable("x", -5.0, 5.0)
 

@@ -14,10 +14,9 @@ from scipy import stats
 
 import morefit as mf
 import zoo
-from morefit.backend import Cpu, Reference, cpu
 from morefit.expr import Op, column, evaluate, leaves
 from morefit.generate import Sampler, all_values, draw_on_host, poisson_distribution, poisson_sizes
-from morefit.generators import Xoshiro256PlusPlus, source_for
+from morefit.random.host import Xoshiro256PlusPlus, source_for
 from morefit.sampling import (
     MARGIN,
     PROBABILITY,
@@ -28,6 +27,8 @@ from morefit.sampling import (
     normal_quantile,
     recipe,
 )
+from morefit.targets import Cpu, Reference
+from morefit.targets.cpu import run as cpu
 
 GENERATE = importlib.import_module("morefit.generate")  # the function hides its module
 SEED = 0x1234_5678_9ABC_DEF0
@@ -682,7 +683,7 @@ def test_a_generator_object_goes_on_where_it_stands(make):
 
 
 def test_a_host_draw_that_never_succeeds_says_so(monkeypatch):
-    monkeypatch.setattr(GENERATE, "MOST_DRAWS", 10)
+    monkeypatch.setattr(GENERATE, "MAX_DRAWS", 10)
     model = zoo.kstarmumu()[0]
     prepared = sampler(model, generator="PCG64")
 

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.backend import Cpu, Events, Reference
-from morefit.backend.philox import philox, toy_uniforms, uniforms
 from morefit.expr import ONE, ZERO, column
-from morefit.generators import Xoshiro256PlusPlus, stream_key
 from morefit.intervals import neyman_belt
 from morefit.pipeline import compile_sampler
-from morefit.render.launch import BLOCK
-from morefit.render.streams import STREAMS, apply, jump_tables, seeded, splitmix64, start, stream_of
+from morefit.random.host import Xoshiro256PlusPlus, stream_key
+from morefit.random.philox import philox, toy_uniforms, uniforms
+from morefit.random.xoshiro import BLOCK, STREAMS, apply, jump_tables, seeded, splitmix64, start, stream_of
+from morefit.targets import Cpu, Events, Reference
 
 SEED = 0x1234_5678_9ABC_DEF0
 SIGMAS = 5.0  # of the few statistical statements here; the thorough ones are in statistics/

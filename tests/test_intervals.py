@@ -15,7 +15,6 @@ import zoo
 from morefit import progress
 from morefit.errors import DataError, FitError, MorefitError
 from morefit.fit.replicas import poisson_weights
-from morefit.generators import stream_key
 from morefit.intervals import (
     Contour,
     Profile,
@@ -27,6 +26,7 @@ from morefit.intervals import (
 )
 from morefit.intervals.contour import crossings, segments
 from morefit.intervals.held import LOWER
+from morefit.random.host import stream_key
 from tolerances import (
     BELT_EDGE,
     ELLIPSE,

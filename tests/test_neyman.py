@@ -17,11 +17,11 @@ import zoo
 from morefit import progress
 from morefit.errors import BackendError, DataError, FitError, ModelError
 from morefit.fit.ensemble import GOAL, Ensemble
-from morefit.generators import stream_key
 from morefit.intervals import FeldmanCousins, NeymanBelt, feldman_cousins, neyman_belt, points, tested
 from morefit.intervals.crossing import LIMIT, OPEN, crossing, hull, regions
 from morefit.intervals.feldman import KIND as FELDMAN
 from morefit.intervals.tested import TIE
+from morefit.random.host import stream_key
 from tolerances import FEW_ROUNDINGS, PULL_SIGMAS
 
 VALUES = (0.25, 0.3, 0.35)

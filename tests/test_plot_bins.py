@@ -8,9 +8,9 @@ import pytest
 from scipy import integrate
 
 import morefit as mf
-from morefit.backend import choose_backend, devices
 from morefit.expr import const, evaluate
 from morefit.figures.bins import Bins, bin_probabilities
+from morefit.targets import choose_backend, devices
 from tolerances import BIN_INTEGRAL, FEW_ROUNDINGS, INTEGRAL_PROMISE, SAME_LINES
 from zoo import ZOO
 

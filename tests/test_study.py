@@ -20,7 +20,7 @@ import morefit as mf
 import zoo
 from morefit.errors import BackendError, DataError, ModelError
 from morefit.generate import Sampler, generate, poisson_sizes
-from morefit.generators import stream_key
+from morefit.random.host import stream_key
 from morefit.study import BrokenStudy, blocks, facts, toy_study
 from morefit.study import run as run_module
 from morefit.study.blocks import MOST_EVENTS, Pace, cut

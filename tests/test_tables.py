@@ -7,9 +7,9 @@ import pytest
 from morefit.expr import ARITY, LEAVES, MEANING, PRICE, Op
 from morefit.expr.show import LATEX_AROUND, LATEX_NAMES, LATEX_SIGNS
 from morefit.kernel import Arith
-from morefit.render.emit import EMIT
-from morefit.render.vecmath import FUNCTIONS
 from morefit.rewrite.derive import NO_DERIVATIVE, PARTIALS, SHAPED
+from morefit.targets.cpu.emit import EMIT
+from morefit.targets.cpu.vecmath import FUNCTIONS
 
 OPERATIONS = {op for op in Op if op not in LEAVES}
 TABLES = {

@@ -1,7 +1,6 @@
 """Maximum-likelihood fits with densities compiled just in time."""
 
 from morefit import intervals, physics
-from morefit.backend import Cpu, OpenCL, devices
 from morefit.data import CutReport, Dataset, read
 from morefit.drawing import Drawing, draw
 from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, MorefitError
@@ -35,6 +34,7 @@ from morefit.model import (
     Uniform,
 )
 from morefit.study import fit_many, toy_study
+from morefit.targets import Cpu, OpenCL, devices
 from morefit.toys import ToyResults
 
 __all__ = [

@@ -7,7 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from morefit.backend import Array
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, const, domain_of, evaluate, leaves, substitute, toposort
 from morefit.expr.evaluate import adapt_around, adapted_to, places_at
@@ -15,6 +14,7 @@ from morefit.model import Observable, Pdf
 from morefit.model.integrate import find_breaks, plain_integral
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
+from morefit.targets import Array
 
 MAX_EVENTS = 20_000  # at which the density is looked at for peaks that were missed
 PEAKS = 8  # of them around which boxes are cut closely

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from morefit.backend import Backend, Events, choose_backend
 from morefit.data import Dataset
 from morefit.expr import Expr, Op, price, toposort
 from morefit.expr.show import to_dot, to_text
@@ -20,6 +19,7 @@ from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums
 from morefit.rewrite.columns import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
+from morefit.targets import Backend, Events, choose_backend
 
 HTML_SHOWN = 10_000  # characters of one part in a notebook
 SHOWN = 8  # lines of a kernel's per-call stage; all are in str(kernel)

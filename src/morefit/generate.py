@@ -17,20 +17,20 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.backend import Array, Backend, Drawn, Events, choose_backend
-from morefit.backend.philox import toy_uniforms
 from morefit.data import Dataset
 from morefit.data.dataset import build
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, column, evaluate, leaves, substitute
-from morefit.generators import COMPILED, Generator, Source, check_generator, source_for
+from morefit.kernel.sample import MAX_DRAWS, UNIFORM, XOSHIRO
 from morefit.limits import check_memory
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, compile_sampler, compile_values
-from morefit.render.sample import MOST_DRAWS, UNIFORM, XOSHIRO
+from morefit.random.host import COMPILED, Generator, Source, check_generator, source_for
+from morefit.random.philox import toy_uniforms
 from morefit.rewrite.simplify import normalise
 from morefit.sampling import MARGIN, Numbers, Recipe, recipe
+from morefit.targets import Array, Backend, Drawn, Events, choose_backend
 from morefit.validate import numbers_by_name
 
 REPAIRS = 6  # times the margin of an envelope may be doubled
@@ -154,7 +154,7 @@ def draw_on_host(compiled: Compiled, size: int, source: Source, found: Recipe) -
     """Draw candidates from a source until enough are accepted; also count those above the envelope, and the missing."""
     names, width = compiled.program.kernel.columns, compiled.program.kernel.outputs - 2
     parts, missing, above, vain = [np.empty((width, 0))], size, 0, 0
-    while missing and vain < MOST_DRAWS:
+    while missing and vain < MAX_DRAWS:
         count = min(int(1.05 * missing / found.efficiency) + 16, MOST_AT_ONCE)
         columns = Columns({name: source.random(count) for name in names})
         *rows, accept, over = compiled.bind(columns, Events.all_sets(count))(np.empty((1, 0)))[0]

@@ -10,7 +10,6 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.backend import Array, Backend, Events, choose_backend
 from morefit.errors import ModelError
 from morefit.expr import evaluate
 from morefit.expr.quadrature import gauss_grid
@@ -24,6 +23,7 @@ from morefit.likelihood import Likelihood, triangle
 from morefit.model import Observable, Pdf, Product
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, compile_values
+from morefit.targets import Array, Backend, Events, choose_backend
 from morefit.validate import as_number, finite_number
 
 MOST_DIMENSIONS = 4  # of a factor

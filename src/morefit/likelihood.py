@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morefit.accuracy import check_smooth, has_kinks, integral_error, is_numerical
-from morefit.backend import Array, Backend, Events, choose_backend
 from morefit.data import Dataset
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, Operand, add_all, evaluate, symbols, to_expr
@@ -24,6 +23,7 @@ from morefit.model.arguments import ANY, check_operand, listed
 from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.rewrite.columns import Precompute
+from morefit.targets import Array, Backend, Events, choose_backend
 
 Point = ArrayLike | Mapping[str, ArrayLike]  # in the order of the parameters, or by their names
 

@@ -13,7 +13,6 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from morefit.backend import Array, Backend, Buffer, Events, Launch, Program
 from morefit.expr import (
     ZERO,
     Expr,
@@ -32,12 +31,13 @@ from morefit.expr import (
 from morefit.expr.quadrature import Nodes
 from morefit.integrals import FollowedIntegral, Integral, SharedBoxes
 from morefit.kernel import Body, Frame, Kernel, Precision, Reduce, Result, lower
+from morefit.kernel.sample import tables_needed
 from morefit.kernel.sums import WEIGHT, Assembled, Assembler, Request, event_terms, set_terms
-from morefit.render.sample import tables_needed
 from morefit.rewrite.columns import Precompute
 from morefit.rewrite.exponents import use_base_two
 from morefit.rewrite.simplify import normalise
 from morefit.rewrite.stages import Stages, regroup, split
+from morefit.targets import Array, Backend, Buffer, Events, Launch, Program
 
 NODE_WEIGHT = column("weight of the node")  # the columns of the nodes of a quadrature
 NODE_CONTRAST = column("contrast of the node")

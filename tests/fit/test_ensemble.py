@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.backend import Cpu, cpu
 from morefit.cli import mass_model
 from morefit.fit.ensemble import ANOTHER_START, MINUIT, NEWTON, SHIFTS, BatchFit, Ensemble, by_events
+from morefit.targets import Cpu
+from morefit.targets.cpu import run as cpu
 
 FAR = {"mu": 5.43, "sigma": 0.0412, "alpha": 2.0, "fsig": 0.15}  # some fits lose the signal from here
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.backend import Cpu
 from morefit.errors import BackendError
 from morefit.fit.objective import Objective
+from morefit.targets import Cpu
 
 X = mf.Observable("x", -5.0, 5.0)
 Z = mf.Observable("z", 0.0, 1.0)

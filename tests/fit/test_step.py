@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.backend import Cpu
 from morefit.expr import evaluate
 from morefit.fit.newton import NUMBERS, minimise
 from morefit.fit.rules import (
@@ -23,6 +22,7 @@ from morefit.fit.rules import (
 )
 from morefit.fit.step import make_step
 from morefit.likelihood import Evaluation
+from morefit.targets import Cpu
 from tolerances import EXACT_ERRORS, SAME_STEP
 
 GOAL = 1e-4

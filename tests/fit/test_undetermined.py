@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.backend import Cpu
 from morefit.fit.ensemble import Ensemble
 from morefit.fit.newton import minimise
 from morefit.fit.spectrum import decompose, reduced
 from morefit.likelihood import Evaluation
+from morefit.targets import Cpu
 from morefit.toys.results import HOW
 from tolerances import FEW_ROUNDINGS
 

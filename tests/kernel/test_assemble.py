@@ -2,12 +2,12 @@
 
 import pytest
 
-from morefit.backend import Reference
 from morefit.expr import Op, apply, column, leaves, scalar, toposort
 from morefit.kernel import COUNT
 from morefit.kernel.sums import WEIGHT, Assembler, Request, event_terms
 from morefit.pipeline import Settings, compile_sums
 from morefit.rewrite.stages import regroup, split
+from morefit.targets import Reference
 from zoo_expressions import kstarmumu
 
 x, y = column("x"), column("y")

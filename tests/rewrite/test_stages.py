@@ -8,8 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge import judge, walk
-from morefit.backend import Events
-from morefit.backend.reference import Reference
 from morefit.expr import (
     Op,
     column,
@@ -28,6 +26,8 @@ from morefit.rewrite.columns import READ_PRICE, choose_columns
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import normalise
 from morefit.rewrite.stages import Depends, depends_on, regroup, split
+from morefit.targets import Events
+from morefit.targets.reference.run import Reference
 from strategies import COLUMNS, SCALARS, expressions, points
 from tolerances import REORDERED
 from zoo_expressions import kstarmumu, mass_model

@@ -6,7 +6,7 @@ import pytest
 from sizes import SIZES, Sizes
 
 from backend_rows import STATISTICS, there
-from morefit.backend import Backend
+from morefit.targets import Backend
 
 
 @pytest.fixture(scope="module", params=STATISTICS)

@@ -20,9 +20,9 @@ from sizes import Sizes
 
 import morefit as mf
 import zoo
-from morefit.backend import Backend
 from morefit.expr import evaluate
 from morefit.generate import Sampler, all_values, expected_events, poisson_sizes
+from morefit.targets import Backend
 
 FALSE_ALARMS = 1e-3
 TESTS = 400

@@ -7,9 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 import morefit as mf
-from morefit.backend import DeviceInfo
-from morefit.backend.cache import cache_state
-from morefit.backend.machine import host
 from morefit.cli.command import VALID, Command
 from morefit.cli.files import check_targets, write_json
 from morefit.cli.options import add_output
@@ -17,6 +14,9 @@ from morefit.cli.printing import MINOR, open_console, say, show_tables
 from morefit.errors import BackendError
 from morefit.fit.result import Column
 from morefit.limits import available_cores
+from morefit.targets import DeviceInfo
+from morefit.targets.cache import cache_state
+from morefit.targets.cpu.compile import host
 
 FORMAT, VERSION = "morefit devices", 1
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 import morefit as mf
-from morefit.backend import Backend, choose_backend
 from morefit.errors import BackendError
+from morefit.targets import Backend, choose_backend
 
 MOST_BINS, MOST_POINTS, MOST_WORKERS = 1_000_000, 100_000, 10_000  # that make sense
 MOST_CALLS = 2**31 - 1

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from morefit.backend import Array, Backend, Events
 from morefit.errors import ModelError
 from morefit.expr import (
     ONE,
@@ -27,6 +26,7 @@ from morefit.expr.quadrature import WORST_ERROR
 from morefit.model import Observable, Parameter, Pdf, Product, Sum
 from morefit.model.integrate import by_terms, integral_over, plain_integral
 from morefit.pipeline import Columns, Settings, compile_values
+from morefit.targets import Array, Backend, Events
 
 LOW, HIGH = column("low edge"), column("high edge")  # a bin is an event with these two columns
 MOST_AXES = 3  # in which quadrature is done

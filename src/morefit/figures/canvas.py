@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from morefit.backend import Array
 from morefit.errors import BackendError, DataError
 from morefit.fit.result import suggest
+from morefit.targets import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

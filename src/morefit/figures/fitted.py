@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.backend import Array, Backend
 from morefit.figures.canvas import (
     DATA,
     GREY,
@@ -28,6 +27,7 @@ from morefit.figures.canvas import (
 from morefit.figures.projection import OVERSAMPLING, Projection, Ranges, project
 from morefit.fit import FitResult
 from morefit.model import Observable, Pdf
+from morefit.targets import Array, Backend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

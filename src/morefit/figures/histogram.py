@@ -8,10 +8,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from morefit.backend import Array
 from morefit.errors import DataError
 from morefit.frozen import freeze, rebuilt
 from morefit.limits import check_memory
+from morefit.targets import Array
 
 NUMBERS = (
     10,

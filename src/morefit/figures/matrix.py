@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from morefit.backend import Array
 from morefit.errors import DataError
 from morefit.figures.canvas import AnyAxes, Plot, Style, one_panel, styled
 from morefit.fit import FitResult
+from morefit.targets import Array
 
 MOST_WRITTEN = 12  # parameters; numbers of more do not fit into their squares
 STRONG = 0.6  # correlation, on whose dark square numbers are white

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.backend import Array, Backend, choose_backend
 from morefit.data import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import ONE, Expr, evaluate
@@ -22,6 +21,7 @@ from morefit.generate import all_values
 from morefit.limits import check_memory
 from morefit.model import Observable, Pdf, Product, Sum
 from morefit.model.pdf import check_model
+from morefit.targets import Array, Backend, choose_backend
 from morefit.toys.results import columns
 
 Ranges = Mapping[str, tuple[float, float]]

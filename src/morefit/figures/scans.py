@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from morefit.backend import Array
 from morefit.errors import DataError
 from morefit.figures.canvas import (
     COLOURS,
@@ -26,6 +25,7 @@ from morefit.figures.canvas import (
 from morefit.intervals import Contour, FeldmanCousins, NeymanBelt, Profile, Region
 from morefit.intervals.classic import two_sided
 from morefit.intervals.profile import local_cubic
+from morefit.targets import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

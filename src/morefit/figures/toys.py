@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from morefit.backend import Array, Backend
 from morefit.errors import DataError
 from morefit.figures.canvas import AnyAxes, Plot, Style, one_panel, styled
 from morefit.figures.fitted import Look, draw_main, x_label
@@ -14,6 +13,7 @@ from morefit.figures.projection import Projection, project
 from morefit.fit import FitResult, fit
 from morefit.fit.rounding import round_pdg
 from morefit.model import Gaussian, Observable, Parameter
+from morefit.targets import Array, Backend
 from morefit.toys import ToyResults
 
 FURTHEST = 5.0  # pull that is drawn and fitted

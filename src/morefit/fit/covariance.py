@@ -9,13 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from morefit.backend import Array
 from morefit.errors import FitError
 from morefit.fit.problem import Problem
 from morefit.fit.replicas import Replicas, Rescue, evaluate_weighted
 from morefit.fit.result import ERRORS, FitResult
 from morefit.fit.verdict import Verdict, blanked
 from morefit.likelihood import AnyLikelihood, Likelihood
+from morefit.targets import Array
 
 Errors = Literal["auto", "naive", "gradients", "sumw2", "sandwich", "bootstrap"]
 REPLICAS = 500  # of a bootstrap: its errors are then known to 3 %

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from morefit.backend import Array
 from morefit.expr import Expr
 from morefit.fit.newton import Sets
 from morefit.likelihood import AnyLikelihood, Likelihood
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import normalise
+from morefit.targets import Array
 
 WORDS = {1: "derivative", 2: "second derivative"}
 

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morefit.backend import Array, Backend, Buffer, Drawn, Events, Program, WholeFit
 from morefit.data import Dataset
 from morefit.errors import FitError
 from morefit.fit.minuit import REFUSED
@@ -25,6 +24,7 @@ from morefit.likelihood import Evaluation, request_of, unpack
 from morefit.model import Parameter, Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums, compile_values
+from morefit.targets import Array, Backend, Buffer, Drawn, Events, Program, WholeFit
 
 NEWTON, ANOTHER_START, MINUIT, FAILED, UNDETERMINED = range(5)  # how a fit was obtained, or not
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half

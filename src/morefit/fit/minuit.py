@@ -13,7 +13,6 @@ import numpy as np
 from iminuit import Minuit
 from numpy.typing import ArrayLike
 
-from morefit.backend import Array, Backend
 from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError
 from morefit.fit.covariance import Errors, choose_errors, with_errors
 from morefit.fit.diagnosis import missing_derivatives
@@ -26,6 +25,7 @@ from morefit.fit.rules import OPEN
 from morefit.fit.verdict import Verdict, complaints, goal_of, look_at
 from morefit.likelihood import AnyLikelihood, Evaluation
 from morefit.model import Pdf
+from morefit.targets import Array, Backend
 
 RETRIES = 2  # of Migrad, from where it stopped, if the exact Hessian says that it stopped too early
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.backend import Array
 from morefit.fit.rules import CONVERGED, NOT_YET, UNKNOWN, Algebra, State, advance, root_of_covariance
 from morefit.likelihood import Evaluation
+from morefit.targets import Array
 
 Sets = NDArray[np.int64]  # which sets
 Flags = NDArray[np.bool_]

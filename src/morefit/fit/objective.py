@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from morefit.backend import Array
 from morefit.fit.problem import Problem
 from morefit.likelihood import PENALTY, AnyLikelihood, Evaluation, Likelihood
+from morefit.targets import Array
 
 
 @dataclass(eq=False)

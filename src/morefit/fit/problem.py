@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.backend import Array, Backend
 from morefit.data import Dataset
 from morefit.errors import DataError, FitError
 from morefit.fit.diagnosis import missing_derivatives
 from morefit.likelihood import AnyLikelihood, Evaluation, Likelihood
 from morefit.model import Parameter, Pdf
 from morefit.model.naming import check_limits, check_number
+from morefit.targets import Array, Backend
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from morefit.backend import Array, Events
 from morefit.fit.newton import Flags, Minima, Sets, minimise
 from morefit.fit.result import FitResult
 from morefit.fit.verdict import goal_of
 from morefit.likelihood import AnyLikelihood, Evaluation, JointLikelihood, Likelihood, unpack
 from morefit.pipeline import Bound, compile_sums
+from morefit.targets import Array, Events
 
 TOLERANCE = (
     1e-3  # a hundredth of a fit's: distances to the minimum must be small against the spread of minima

@@ -8,9 +8,9 @@ from math import sqrt
 
 import numpy as np
 
-from morefit.backend import Array
 from morefit.fit.newton import NUMBERS, Flags
 from morefit.fit.rules import SUSPECT, WIDEST, least_curvature
+from morefit.targets import Array
 
 NULL = 1e-11  # of a Hessian scaled to a unit diagonal: a smaller eigenvalue is zero but for rounding
 UNTOUCHED = 1e-6  # of the largest component: what is smaller in a direction is rounding

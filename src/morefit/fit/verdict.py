@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from morefit.backend import Array
 from morefit.fit.newton import NUMBERS, Flags
 from morefit.fit.objective import Objective
 from morefit.fit.rules import ROUNDING, STEEP, SUSPECT, least_curvature, reach
 from morefit.fit.spectrum import Direction, Spectrum, decompose, in_words
 from morefit.likelihood import Evaluation
+from morefit.targets import Array
 
 AT_LIMIT = 1e-3  # of the error, or of the way between the limits: closer to a limit than this counts as at it
 MOST_STEPS_ON = 8  # from where a minimiser stopped

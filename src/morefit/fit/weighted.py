@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from morefit.backend import Array, Backend, Events
 from morefit.data import Dataset
 from morefit.errors import FitError
 from morefit.fit.covariance import sandwich, without_held
@@ -16,6 +15,7 @@ from morefit.fit.minuit import fit as fit_one
 from morefit.fit.newton import Minima, Sets, minimise
 from morefit.likelihood import Evaluation, Likelihood, triangle, unpack
 from morefit.model import Pdf
+from morefit.targets import Array, Backend, Events
 
 
 class WeightedFits:

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.backend import Array
 from morefit.fit.ensemble import GOAL
 from morefit.fit.result import Column, floats, text_table
 from morefit.frozen import freeze, rebuilt
@@ -19,6 +18,7 @@ from morefit.intervals.crossing import Region, hull, regions
 from morefit.intervals.order import ROUNDING, order_statistic
 from morefit.intervals.record import Layout, load_record, pair, save_record
 from morefit.study.facts import Facts
+from morefit.targets import Array
 from morefit.validate import check_level, finite_number
 
 KIND = "morefit neyman belt"

@@ -7,7 +7,6 @@ from math import nan, sqrt
 
 import numpy as np
 
-from morefit.backend import Array
 from morefit.errors import FitError
 from morefit.fit import FitResult
 from morefit.fit.minuit import try_minuit
@@ -17,11 +16,12 @@ from morefit.fit.result import Column, suggest, text_table
 from morefit.fit.rounding import round_pdg
 from morefit.frozen import freeze, rebuilt
 from morefit.generate import check_seed
-from morefit.generators import stream_key
 from morefit.intervals.held import best_fit
 from morefit.likelihood import AnyLikelihood
 from morefit.limits import check_memory
 from morefit.progress import Bar
+from morefit.random.host import stream_key
+from morefit.targets import Array
 from morefit.validate import check_level, whole_number
 
 

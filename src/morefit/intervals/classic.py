@@ -10,9 +10,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.backend import Array
 from morefit.errors import DataError
 from morefit.fit.newton import Flags
+from morefit.targets import Array
 from morefit.validate import as_number, check_level, finite_number, whole_number
 
 HALVINGS = 60

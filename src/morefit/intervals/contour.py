@@ -8,7 +8,6 @@ from math import log, nan, sqrt
 
 import numpy as np
 
-from morefit.backend import Array
 from morefit.errors import DataError, FitError
 from morefit.fit import FitResult
 from morefit.fit.newton import Flags
@@ -17,6 +16,7 @@ from morefit.intervals.held import BYTES_OF_POINT, Held, best_fit, check_floatin
 from morefit.likelihood import AnyLikelihood
 from morefit.limits import check_memory
 from morefit.progress import Bar
+from morefit.targets import Array
 from morefit.validate import check_level, whole_number
 
 MARGIN = 1.25  # how far a contour's grid goes beyond the outermost level of a parabola

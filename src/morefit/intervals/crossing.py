@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from morefit.backend import Array
 from morefit.fit.newton import Flags
+from morefit.targets import Array
 
 CROSSING, LIMIT, OPEN = "", "limit", "NOT REACHED"
 

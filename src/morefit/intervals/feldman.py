@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.backend import Array
 from morefit.fit.newton import Flags
 from morefit.fit.result import Column, duration, floats, text_table, words
 from morefit.frozen import freeze, rebuilt
@@ -22,6 +21,7 @@ from morefit.intervals.order import ROUNDING, Unknown, order_statistic
 from morefit.intervals.record import Layout, load_record, pair, save_record
 from morefit.intervals.tested import TIE
 from morefit.study.facts import Facts
+from morefit.targets import Array
 from morefit.validate import check_level
 
 KIND = "morefit feldman-cousins"

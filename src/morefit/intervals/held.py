@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from morefit.backend import Array
 from morefit.errors import FitError
 from morefit.expr import Op, symbols
 from morefit.fit import FitResult, fit
@@ -20,6 +19,7 @@ from morefit.fit.result import suggest
 from morefit.likelihood import AnyLikelihood, Evaluation
 from morefit.limits import check_memory
 from morefit.progress import Bar
+from morefit.targets import Array
 from morefit.validate import as_number, whole_number
 
 BYTES_OF_POINT = 200.0  # of a scan: values of all parameters, and what the minimiser needs

@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.backend import Array, Backend
 from morefit.errors import DataError, FitError, ModelError
 from morefit.fit import FitResult
 from morefit.fit.result import suggest
@@ -42,6 +41,7 @@ from morefit.study.facts import Facts, function_facts, versions
 from morefit.study.fingerprint import fingerprint
 from morefit.study.saved import keeps_file
 from morefit.study.workers import DaskClient, choose_place
+from morefit.targets import Array, Backend
 from morefit.validate import check_level, number_list, whole_number
 
 TRIED = 256  # events, to see which parameters matter

@@ -9,7 +9,6 @@ from math import nan
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.backend import Array
 from morefit.errors import FitError
 from morefit.fit import FitResult
 from morefit.fit.newton import Flags
@@ -18,6 +17,7 @@ from morefit.intervals.classic import bisect, two_sided
 from morefit.intervals.held import Held, best_fit, check_floating, check_points, spaced, span
 from morefit.likelihood import AnyLikelihood
 from morefit.progress import Bar
+from morefit.targets import Array
 from morefit.validate import check_level, number_list
 
 WIDTH = 3.0  # standard deviations that a profile spans to each side unless told

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.backend import Array, Backend
 from morefit.data import Dataset
 from morefit.errors import ModelError
 from morefit.expr import ZERO
@@ -20,11 +19,12 @@ from morefit.fit.ensemble import GOAL, SMALL, BatchFit, Ensemble, Fitted, Toys
 from morefit.fit.newton import Flags
 from morefit.fit.rules import UNKNOWN
 from morefit.generate import Sizes, expected_events, poisson_sizes
-from morefit.generators import stream_key
 from morefit.kernel.sums import Request
 from morefit.likelihood import unpack
 from morefit.model import Pdf
 from morefit.pipeline import compile_sums
+from morefit.random.host import stream_key
+from morefit.targets import Array, Backend
 
 MOST_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
 TIE = 4 * GOAL  # two fits stop so far above their minima that t may be off by so much: closer is equal

@@ -11,10 +11,10 @@ import numpy as np
 from morefit.errors import ModelError
 from morefit.fit.result import suggest
 from morefit.generate import Sizes, check_room, check_seed, expected_events, poisson_sizes
-from morefit.generators import stream_key
 from morefit.limits import check_memory
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
+from morefit.random.host import stream_key
 from morefit.study.saved import Saved
 from morefit.study.task import STREAM
 from morefit.validate import numbers_by_name, whole_number

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from morefit.backend import Backend, choose_backend
 from morefit.data import Dataset
 from morefit.errors import DataError
 from morefit.fit.ensemble import Ensemble, GivenToys
@@ -17,6 +16,7 @@ from morefit.fit.weighted import WeightedFits
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.study.asked import starts
+from morefit.targets import Backend, choose_backend
 from morefit.toys import ToyResults
 
 

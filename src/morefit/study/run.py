@@ -11,7 +11,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from morefit.backend import Backend
 from morefit.errors import BackendError, ModelError
 from morefit.model import Pdf
 from morefit.progress import Bar, tell
@@ -21,6 +20,7 @@ from morefit.study.ledger import Study
 from morefit.study.saved import keeps_file, read_study
 from morefit.study.task import Statistic, Task
 from morefit.study.workers import DaskClient, choose_place
+from morefit.targets import Backend
 from morefit.toys import ToyResults
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.backend import Backend
 from morefit.data import Dataset
 from morefit.errors import ModelError
 from morefit.fit.ensemble import Ensemble, Fitted, Toys
 from morefit.frozen import read_only
 from morefit.generate import Sizes
-from morefit.generators import stream_key
 from morefit.model import Pdf
+from morefit.random.host import stream_key
+from morefit.targets import Backend
 from morefit.toys import ToyResults
 from morefit.validate import as_number
 

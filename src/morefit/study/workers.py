@@ -11,10 +11,10 @@ from pathlib import Path
 from pickle import PicklingError
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from morefit.backend import Backend, Cpu, choose_backend
 from morefit.errors import BackendError
 from morefit.study.facts import versions
 from morefit.target import node
+from morefit.targets import Backend, Cpu, choose_backend
 
 R = TypeVar("R")
 IN_FLIGHT = 2  # blocks submitted for each worker: one to work on and one to go on with

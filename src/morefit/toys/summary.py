@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from morefit.backend import Array
+from morefit.targets import Array
 
 
 class PullSummary(NamedTuple):

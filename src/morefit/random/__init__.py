@@ -1,0 +1,1 @@
+"""Random numbers: the counted generator, the streams, and generators of the host."""

@@ -1,0 +1,65 @@
+"""Philox4x32-10 in numpy: reference implementation; the compiled ones are tested against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]  # 32-bit words in 64-bit integers
+WORD = np.uint64(0xFFFFFFFF)
+HALF = np.uint64(32)
+ROUNDS = 10
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+BUMPS = (0x9E3779B9, 0xBB67AE85)  # of the key, from round to round
+
+
+def philox(
+    counter: tuple[Words, Words, Words, Words], key: tuple[int, int]
+) -> tuple[Words, Words, Words, Words]:
+    """Return four 32-bit words for each counter (Salmon et al., SC11)."""
+    c0, c1, c2, c3 = (np.asarray(c, np.uint64) for c in counter)
+    k0, k1 = key
+    for _ in range(ROUNDS):
+        p0, p1 = c0 * np.uint64(MULTIPLIERS[0]), c2 * np.uint64(MULTIPLIERS[1])
+        c0, c1 = (p1 >> HALF) ^ c1 ^ np.uint64(k0), p1 & WORD
+        c2, c3 = (p0 >> HALF) ^ c3 ^ np.uint64(k1), p0 & WORD
+        k0, k1 = (k0 + BUMPS[0]) & 0xFFFFFFFF, (k1 + BUMPS[1]) & 0xFFFFFFFF
+    return c0, c1, c2, c3
+
+
+def uniforms(seed: int, toy: int, events: NDArray[np.int64], draw: int) -> tuple[NDArray[np.float64], ...]:
+    """Return two numbers in [0, 1) of 53 bits for each event."""
+    event = events.astype(np.uint64)
+    low, high = (np.full_like(event, part) for part in (toy & 0xFFFFFFFF, toy >> 32))
+    key = (seed & 0xFFFFFFFF, seed >> 32)
+    w = philox((event, low, np.full_like(event, draw), high), key)
+    return joined(w[0], w[1]), joined(w[2], w[3])
+
+
+def toy_uniforms(seed: int, toys: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return a number in [0, 1) for each toy, that no event is drawn from: their draws are not counted that far."""
+    toy, none = toys.astype(np.uint64), np.zeros(len(toys), np.uint64)
+    high, low, _, _ = philox((none, toy & WORD, none + WORD, toy >> HALF), (seed & 0xFFFFFFFF, seed >> 32))
+    return joined(high, low)
+
+
+def joined(high: Words, low: Words) -> NDArray[np.float64]:
+    """Return numbers in [0, 1) of 53 bits from words of 32."""
+    return ((high << np.uint64(21)) | (low >> np.uint64(11))) * 2.0**-53
+
+
+class Counted:
+    """The random numbers of a toy; an event needs to know of no other."""
+
+    def __init__(self, seed: int, toy: int, size: int) -> None:
+        self.seed, self.toy, self.size = seed, toy, size
+
+    def together(self) -> Iterator[NDArray[np.int64]]:
+        """Go through the events, all at a time."""
+        yield np.arange(self.size)
+
+    def numbers(self, events: NDArray[np.int64], draw: int, calls: int) -> list[NDArray[np.float64]]:
+        """Return the numbers of a candidate for each event."""
+        return [u for k in range(calls) for u in uniforms(self.seed, self.toy, events, draw * calls + k)]

@@ -1,1 +1,0 @@
-"""From kernels to text for one kind of target each."""

@@ -1,0 +1,128 @@
+"""Machine code: LLVM's text compiled for this processor, kept in memory and on disk."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from morefit.errors import CompileError
+from morefit.targets.cache import key_of, load, store
+from morefit.targets.cpu.memory import Code
+
+MOST_PROGRAMS = 256  # kept compiled in this process
+
+# held by whoever calls LLVM, which has a lock of its own. Nobody forks meanwhile: a child would inherit locks that
+# nobody is left to open
+_lock = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+@dataclass(frozen=True)
+class Host:
+    """The processor as LLVM knows it."""
+
+    cpu: str
+    features: str
+    width: int
+    machine: str
+
+
+@cache
+def host() -> Host:
+    """Look at the processor, once."""
+    with _lock:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        features, name = llvm.get_host_cpu_features(), llvm.get_host_cpu_name()
+        triple = llvm.get_default_triple()
+    machine = (
+        "x86"
+        if triple.startswith("x86_64")
+        else "arm"
+        if triple.startswith(("aarch64", "arm64"))
+        else "other"
+    )
+    width = 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
+    text = features.flatten()
+    if width == 8:
+        text += ",-prefer-256-bit"  # else LLVM splits every vector of eight
+    return Host(name, text, width, machine)
+
+
+_programs: OrderedDict[str, Code] = OrderedDict()
+_unused: list[Any] = []  # engines of code that nobody has any more
+
+
+def find_code(source: str, names: Sequence[str]) -> Code:
+    """Return machine code for a text: from this process, from disk, or compiled now."""
+    key = key_of(source, host().cpu, host().features, llvmlite.__version__)
+    with _lock:
+        _unused.clear()
+        code = _programs.get(key)
+        if code is None:
+            obj = load(key)
+            code = link(obj, names) if obj else None
+            if code is None:
+                obj = build_object(source)
+                store(key, obj)
+                code = link(obj, names)
+                assert code is not None
+            _programs[key] = code
+            if len(_programs) > MOST_PROGRAMS:
+                _programs.popitem(last=False)
+        _programs.move_to_end(key)
+        return code
+
+
+def target_machine() -> Any:
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=host().cpu, features=host().features, opt=2, jit=True)
+
+
+def build_object(source: str) -> bytes:
+    """Optimise a text and compile it to an object file."""
+    try:
+        module = llvm.parse_assembly(source)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"kernel: LLVM refused the text: {error}", source) from error
+    machine = target_machine()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+    passes = llvm.create_new_module_pass_manager()
+    # the text is vectorised and free of common subexpressions already: the usual pipelines (O1, O2) take twice
+    # as long and make no kernel faster (docs/decisions/0006-llvm.md)
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
+    return bytes(machine.emit_object(module))
+
+
+def link(obj: bytes, names: Sequence[str]) -> Code | None:
+    """Load an object file into memory; None if it is not one for this machine."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+    try:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
+        engine.finalize_object()
+    except RuntimeError:
+        return None
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    addresses = {n: int(engine.get_function_address(n)) for n in names}
+    if not all(addresses.values()):
+        return None
+    code = Code(engine, addresses, {n: kind(a) for n, a in addresses.items()})
+    # an engine is freed by LLVM: that waits for the next find_code, which holds the lock
+    weakref.finalize(code, _unused.append, engine).atexit = False
+    return code

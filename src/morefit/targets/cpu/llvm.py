@@ -1,0 +1,169 @@
+"""Kernels as LLVM IR for the CPU: explicit vectors, one call a launch.
+
+The text of a kernel has five functions, all taking one table of numbers and addresses (``ARGUMENTS``):
+``prepare`` computes the per-call scalars, vectorised over parameter sets; ``block`` (one set, at most ``BLOCK``
+events) is the loop; ``work`` takes tasks, a set and a block each, from a shared counter until none is left, so
+that any number of threads may run it; ``combine`` adds the blocks of each set in order; ``run`` does it all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from morefit.kernel import Body, Frame, Kernel
+from morefit.random.xoshiro import BLOCK
+from morefit.targets.cpu import vecmath
+from morefit.targets.cpu.abi import argument
+from morefit.targets.cpu.emit import emit_body
+from morefit.targets.cpu.loop import Block
+from morefit.targets.cpu.reduce_blocks import combine_text
+from morefit.targets.cpu.writer import Vector, Writer
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the text depends on besides the kernel."""
+
+    width: int  # numbers in a vector of double precision
+    machine: str  # "x86", "arm" or "other": how denormals are switched off
+
+
+def render(kernel: Kernel, target: Target) -> str:
+    """Write a kernel as the text of an LLVM module."""
+    lanes = target.width * (64 // kernel.precision.value)
+    lines = Vector(lanes, kernel.precision.value)
+    wide = Vector(lanes)
+    narrow = Vector(target.width)
+    block = Block(kernel, lines, wide)
+    parts = [prepare_text(kernel.per_call, kernel, narrow), block.text()]
+    if kernel.frame is Frame.SUM:
+        parts.append(combine_text(kernel, block))
+    texts = [text for text, _ in parts]
+    needs = [writer for _, writers in parts for writer in writers]
+    functions: list[str] = []
+    declarations: dict[str, str] = {}
+    wanted: dict[tuple[Vector, bool], dict[str, None]] = {}
+    for writer in needs:
+        declarations |= writer.intrinsics
+        for name, vector in writer.functions:
+            wanted.setdefault((vector, writer.out_of_line), {})[name] = None
+    for (kind, out_of_line), names in wanted.items():
+        defined, declared = vecmath.define(names, kind, out_of_line=out_of_line)
+        functions += [d for d in defined if d not in functions]
+        declarations |= declared
+    head = [f"; {line}" for line in str(kernel).splitlines()]
+    return "\n".join([*head, *sorted(set(declarations.values()) | EXTRA[target.machine]), *functions, *texts,
+                      work_text(target), RUN[kernel.frame]])  # fmt: skip
+
+
+def prepare_text(body: Body, kernel: Kernel, vector: Vector) -> tuple[str, list[Writer]]:
+    """Compute the per-call scalars of every set, a vector of sets at a time."""
+    head, loop = Writer(vector, "h"), Writer(vector, "t", out_of_line=True)
+    parameters, scalars = argument(head, "parameters", "ptr"), argument(head, "scalars", "ptr")
+    padded = argument(head, "padded")
+    names = {}
+    for k, name in enumerate(kernel.parameters):
+        row = head.let(f"mul i64 {padded}, {k}")
+        index = loop.let(f"add i64 {row}, %i")
+        address = loop.let(f"getelementptr double, ptr {parameters}, i64 {index}")
+        names[name] = loop.let(f"load {vector.type}, ptr {address}, align 8")
+    for k, register in enumerate(emit_body(loop, body, names)):
+        row = head.let(f"mul i64 {padded}, {k}")
+        index = loop.let(f"add i64 {row}, %i")
+        address = loop.let(f"getelementptr double, ptr {scalars}, i64 {index}")
+        loop.lines.append(f"  store {vector.type} {register}, ptr {address}, align 8")
+    lines = [
+        "define void @prepare(ptr noalias %args) {",
+        "entry:",
+        *head.lines,
+        "  br label %loop",
+        "loop:",
+        "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
+        *loop.lines,
+        f"  %next = add i64 %i, {vector.width}",
+        f"  %more = icmp slt i64 %next, {padded}",
+        "  br i1 %more, label %loop, label %done",
+        "done:",
+        "  ret void",
+        "}",
+    ]
+    return "\n".join(lines), [loop]
+
+
+# how to flush denormals to zero around the loop and to put back what was there: they cost a factor two
+DENORMALS = {
+    "x86": (
+        "  %old = alloca i32\n  %new = alloca i32\n  call void @llvm.x86.sse.stmxcsr(ptr %old)\n"
+        "  %was = load i32, ptr %old\n  %flush = or i32 %was, 32832\n  store i32 %flush, ptr %new\n"
+        "  call void @llvm.x86.sse.ldmxcsr(ptr %new)\n",
+        "  call void @llvm.x86.sse.ldmxcsr(ptr %old)\n",
+    ),
+    "arm": (
+        "  %was = call i64 @llvm.aarch64.get.fpcr()\n  %flush = or i64 %was, 16777216\n"
+        "  call void @llvm.aarch64.set.fpcr(i64 %flush)\n",
+        "  call void @llvm.aarch64.set.fpcr(i64 %was)\n",
+    ),
+    "other": ("", ""),
+}
+EXTRA: dict[str, set[str]] = {
+    "x86": {"declare void @llvm.x86.sse.stmxcsr(ptr)", "declare void @llvm.x86.sse.ldmxcsr(ptr)"},
+    "arm": {"declare i64 @llvm.aarch64.get.fpcr()", "declare void @llvm.aarch64.set.fpcr(i64)"},
+    "other": set(),
+}
+
+
+def work_text(target: Target) -> str:
+    """Take tasks from the counter until none is left."""
+    head, task = Writer(Vector(1), "h"), Writer(Vector(1), "t")
+    tasks, counter, grain = argument(head, "tasks"), argument(head, "counter", "ptr"), argument(head, "grain")
+    task_set, first = argument(head, "task_set", "ptr"), argument(head, "first_task", "ptr")
+    starts, stops = argument(head, "starts", "ptr"), argument(head, "stops", "ptr")
+    step = argument(head, "bounds_step")
+
+    def load(base: str, index: str) -> str:
+        return task.let(f"load i64, ptr {task.let(f'getelementptr i64, ptr {base}, i64 {index}')}")
+
+    which = load(task_set, "%task")
+    bounds = task.let(f"mul i64 {which}, {step}")
+    number = task.let(f"sub i64 %task, {load(first, which)}")
+    offset = task.let(f"mul i64 {number}, {BLOCK}")
+    begin = task.let(f"add i64 {load(starts, bounds)}, {offset}")
+    full = task.let(f"add i64 {begin}, {BLOCK}")
+    stop = load(stops, bounds)
+    end = task.let(f"call i64 @llvm.smin.i64(i64 {full}, i64 {stop})")
+    flush, restore = DENORMALS[target.machine]
+    return "\n".join([
+        "declare i64 @llvm.smin.i64(i64, i64)",
+        "define void @work(ptr noalias %args) {", "entry:", flush.rstrip("\n"), *head.lines, "  br label %take",
+        "take:",
+        f"  %from = atomicrmw add ptr {counter}, i64 {grain} seq_cst",
+        f"  %wish = add i64 %from, {grain}",
+        f"  %to = call i64 @llvm.smin.i64(i64 %wish, i64 {tasks})",
+        "  %any = icmp slt i64 %from, %to",
+        "  br i1 %any, label %next, label %done",
+        "next:",
+        "  %task = phi i64 [ %from, %take ], [ %after, %next ]",
+        *task.lines,
+        f"  call void @block(ptr %args, i64 {which}, i64 {begin}, i64 {end}, i64 %task)",
+        "  %after = add i64 %task, 1",
+        "  %more = icmp slt i64 %after, %to",
+        "  br i1 %more, label %next, label %take",
+        "done:", restore.rstrip("\n"), "  ret void", "}",
+    ])  # fmt: skip
+
+
+WITHOUT_COMBINE = """define void @run(ptr noalias %args) {
+  call void @prepare(ptr %args)
+  call void @work(ptr %args)
+  ret void
+}"""
+RUN = {
+    Frame.STORE: WITHOUT_COMBINE,
+    Frame.SAMPLE: WITHOUT_COMBINE,
+    Frame.SUM: """define void @run(ptr noalias %args) {
+  call void @prepare(ptr %args)
+  call void @work(ptr %args)
+  call void @combine(ptr %args)
+  ret void
+}""",
+}

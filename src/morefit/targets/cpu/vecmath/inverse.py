@@ -1,0 +1,128 @@
+"""Write the inverse circular functions: asin, acos, atan, atan2."""
+
+from __future__ import annotations
+
+from morefit.targets.cpu.vecmath.arithmetic import (
+    INFINITY,
+    absolute,
+    choose,
+    copy_sign,
+    polynomial,
+    widened,
+)
+from morefit.targets.cpu.writer import Writer
+
+# Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
+# (atan(x) / x - 1) / x^2 in x^2, for |x| <= 1 (2^-57.8).
+ATAN = (
+    -0.33333333333333093,
+    0.19999999999955487,
+    -0.1428571428280518,
+    0.11111111013733681,
+    -0.09090907120629181,
+    0.07692281201627464,
+    -0.06666415109535662,
+    0.05880593168676363,
+    -0.05253808074327086,
+    0.04723301261915671,
+    -0.04221736941027118,
+    0.03669388660577465,
+    -0.029986095853133953,
+    0.02208574789687021,
+    -0.013995510761937112,
+    0.007263706215172648,
+    -0.0029195119078327353,
+    0.0008435418993163384,
+    -0.00015480897128402655,
+    1.349043198884203e-05,
+)
+# (asin(x) / x - 1) / x^2 in x^2, for |x| <= 1/2 (2^-59.8).
+ASIN = (
+    0.16666666666666763,
+    0.07499999999970033,
+    0.04464285717533765,
+    0.03038194267319575,
+    0.022372215956457824,
+    0.017351594699218573,
+    0.013981027197820368,
+    0.011397227773172014,
+    0.010789664210007316,
+    0.003670951495041271,
+    0.021793540174829335,
+    -0.021120705021400368,
+    0.03270460771128649,
+)
+PI = (3.141592653589793, 1.2246467991473532e-16)
+HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
+
+
+def _atan_tail(w: Writer, x: str) -> str:
+    """Return atan(x) - x for |x| <= 1."""
+    z = w.mul(x, x)
+    return w.mul(w.mul(x, z), polynomial(w, ATAN, z))
+
+
+@widened
+def atan(w: Writer, x: str) -> str:
+    """Return the angle whose tangent is x."""
+    size = absolute(w, x)
+    large = w.compare("ogt", size, w.number(1.0))
+    ratio = w.select(large, w.div(w.number(-1.0), size), size)
+    angle = w.add(ratio, w.add(_atan_tail(w, ratio), w.select(large, w.number(HALF_PI[1]), w.number(0.0))))
+    return copy_sign(w, w.add(angle, w.select(large, w.number(HALF_PI[0]), w.number(0.0))), x)
+
+
+def _ratio(w: Writer, y: str, x: str) -> str:
+    """Return the smaller over the larger of two sizes; 0 / 0 is 0, inf / inf is 1."""
+    steep = w.compare("ogt", y, x)
+    small, large = w.select(steep, x, y), w.select(steep, y, x)
+    ratio = choose(w, "oeq", small, 0.0, 0.0, w.div(small, large))
+    return choose(w, "oeq", small, INFINITY, 1.0, ratio)
+
+
+@widened
+def atan2(w: Writer, y: str, x: str) -> str:
+    """Return the angle of the point (x, y)."""
+    width, height = absolute(w, x), absolute(w, y)
+    steep = w.compare("ogt", height, width)
+    left = w.let(f"icmp slt {w.vector.integers} {w.to_bits(x)}, {w.integer(0)}")
+    size = _ratio(w, height, width)
+    turned = w.let(f"xor {w.vector.mask} {steep}, {left}")
+    ratio = w.select(turned, w.neg(size), size)
+    base = [w.select(left, w.number(PI[i]), w.number(0.0)) for i in (0, 1)]
+    base = [w.select(steep, w.number(HALF_PI[i]), base[i]) for i in (0, 1)]
+    angle = w.add(base[0], w.add(ratio, w.add(_atan_tail(w, ratio), base[1])))
+    angle = w.select(w.compare("uno", x, y), w.add(x, y), angle)
+    return copy_sign(w, angle, y)
+
+
+def _half_angle(w: Writer, size: str) -> tuple[str, str, str]:
+    """Return where |x| > 1/2, the sine to use (there sqrt((1 - |x|) / 2)), and asin less that sine."""
+    large = w.compare("ogt", size, w.number(0.5))
+    halved = w.fma(size, w.number(-0.5), w.number(0.5))
+    z = w.select(large, halved, w.mul(size, size))
+    s = w.select(large, w.intrinsic("sqrt", halved), size)
+    return large, s, w.mul(w.mul(s, z), polynomial(w, ASIN, z))
+
+
+@widened
+def asin(w: Writer, x: str) -> str:
+    """Return the angle whose sine is x; NaN outside [-1, 1]."""
+    large, s, tail = _half_angle(w, absolute(w, x))
+    rest = w.fma(tail, w.number(-2.0), w.number(HALF_PI[1]))
+    less = w.fma(s, w.number(-2.0), w.number(HALF_PI[0]))
+    lost = w.fma(s, w.number(-2.0), w.sub(w.number(HALF_PI[0]), less))
+    above = w.add(less, w.add(lost, rest))
+    return copy_sign(w, w.select(large, above, w.add(s, tail)), x)
+
+
+@widened
+def acos(w: Writer, x: str) -> str:
+    """Return the angle whose cosine is x; NaN outside [-1, 1]."""
+    large, s, tail = _half_angle(w, absolute(w, x))
+    near = w.mul(w.add(s, tail), w.number(2.0))
+    far = w.add(w.fma(s, w.number(-2.0), w.number(PI[0])), w.fma(tail, w.number(-2.0), w.number(PI[1])))
+    signed = copy_sign(w, s, x), copy_sign(w, tail, x)
+    middle = w.sub(w.number(HALF_PI[0]), w.add(signed[0], w.sub(signed[1], w.number(HALF_PI[1]))))
+    outer = choose(w, "olt", x, 0.0, far, near)
+    return w.select(large, outer, middle)

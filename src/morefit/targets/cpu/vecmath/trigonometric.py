@@ -1,0 +1,154 @@
+"""Write the circular functions: sin, cos, tan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from morefit.targets.cpu.vecmath.arithmetic import (
+    Pair,
+    absolute,
+    choose,
+    clamp,
+    copy_sign,
+    divide,
+    fast_two_sum,
+    flip_sign,
+    lane_by_lane,
+    polynomial,
+    two_product,
+    two_sum,
+    where_any,
+    widened,
+)
+from morefit.targets.cpu.writer import Writer
+
+# Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
+# (sin(r) / r - 1) / r^2 in r^2, for |r| <= pi / 2 (2^-61.7; float32: 2^-35.3), and for |r| <= pi / 4 (2^-57.9).
+SIN = (
+    -0.16666666666666666,
+    0.008333333333333194,
+    -0.0001984126984120927,
+    2.755731921114469e-06,
+    -2.505210687338768e-08,
+    1.6058939730962972e-10,
+    -7.642992039469295e-13,
+    2.721179793325737e-15,
+)
+# The last bits of these were searched for the least error that leaves cos(0) = 1.
+SIN_SINGLE = (-0.166666657, 0.00833332818, -0.000198408859, 2.75242451e-06, -2.38828815e-08)
+SIN_QUARTER = (
+    -0.1666666666666663,
+    0.008333333333322094,
+    -0.000198412698295711,
+    2.7557313615553126e-06,
+    -2.5050746923732236e-08,
+    1.5896185083697113e-10,
+)
+# (cos(r) - 1 + r^2 / 2) / r^4 in r^2, for |r| <= pi / 4 (2^-64.2).
+COS_QUARTER = (
+    0.0416666666666666,
+    -0.0013888888888874175,
+    2.4801587289515605e-05,
+    -2.7557314362142487e-07,
+    2.087572461022305e-09,
+    -1.1359716690708356e-11,
+)
+
+INVERSE_PI = 0.3183098861837907
+HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
+TWO_OVER_PI = 0.6366197723675814
+
+
+@dataclass(frozen=True)
+class Turn:
+    """How an argument loses its multiples of pi in one precision."""
+
+    shift: float  # added to a number of modest size, it rounds it to an integer
+    limit: float  # the largest argument for which three parts of pi do
+    pi: tuple[float, float, float]  # all positive, so that -0 stays -0
+    polynomial: tuple[float, ...]
+
+
+DOUBLE = Turn(1.5 * 2.0**52, 2.0**30, (3.141592653589793, 1.224646799147353e-16, 2.165713347843828e-32), SIN)
+SINGLE = Turn(1.5 * 2.0**23, 2.0**16, (3.1415925, 1.50995788e-07, 1.07806059e-14), SIN_SINGLE)
+
+
+def _turn(w: Writer) -> Turn:
+    return DOUBLE if w.vector.bits == 64 else SINGLE
+
+
+def _less_turns(w: Writer, x: str, n: str, parts: tuple[float, float, float]) -> str:
+    """Return x - n pi (Cody and Waite); the first difference is exact, as its bits fit."""
+    for part in parts:
+        x = w.fma(n, w.number(-part), x)
+    return x
+
+
+def _sin_reduced(w: Writer, r: str, coefficients: tuple[float, ...]) -> str:
+    """Return sin(r) for a reduced argument; rounding must not carry it past one."""
+    z = w.mul(r, r)
+    return clamp(w, w.fma(w.mul(r, z), polynomial(w, coefficients, z), r), -1.0, 1.0)
+
+
+def _far(w: Writer, name: str, x: str, near: str) -> str:
+    """Take lanes beyond the limit from a function kept out of line."""
+    beyond = w.compare("ogt", absolute(w, x), w.number(_turn(w).limit))
+    return where_any(w, beyond, near, lambda: w.call(f"{name}_far", x))
+
+
+def sin(w: Writer, x: str) -> str:
+    """Return the sine."""
+    c = _turn(w)
+    rounded = w.fma(x, w.number(INVERSE_PI), w.number(c.shift))
+    r = _less_turns(w, x, w.sub(rounded, w.number(c.shift)), c.pi)
+    near = copy_sign(w, _sin_reduced(w, r, c.polynomial), r)
+    return _far(w, "sin", x, flip_sign(w, near, w.to_bits(rounded)))
+
+
+def cos(w: Writer, x: str) -> str:
+    """Return the cosine, as the sine about the nearest odd multiple of pi / 2."""
+    c = _turn(w)
+    rounded = w.add(w.fma(x, w.number(INVERSE_PI), w.number(0.5)), w.number(c.shift))
+    n = w.sub(w.sub(rounded, w.number(c.shift)), w.number(0.5))
+    r = _less_turns(w, x, n, c.pi)
+    return _far(w, "cos", x, flip_sign(w, _sin_reduced(w, r, c.polynomial), w.to_bits(rounded)))
+
+
+def sin_far(w: Writer, x: str) -> str:
+    """Return the sine of large arguments."""
+    return lane_by_lane(w, "sin", x)
+
+
+def cos_far(w: Writer, x: str) -> str:
+    """Return the cosine of large arguments."""
+    return lane_by_lane(w, "cos", x)
+
+
+def sine_and_cosine(w: Writer, r: str, low: str) -> tuple[Pair, Pair]:
+    """Return both as pairs, for |r| <= pi / 4."""
+    z, z_low = two_product(w, r, r)
+    half = w.mul(z, w.number(0.5))
+    shrunk = w.sub(w.number(1.0), half)
+    cubic = w.fma(w.mul(r, z), polynomial(w, SIN_QUARTER, z), w.mul(low, shrunk))
+    lost = w.sub(w.sub(w.number(1.0), shrunk), half)
+    tail = w.fma(w.mul(z, z), polynomial(w, COS_QUARTER, z), w.fma(z_low, w.number(-0.5), lost))
+    return fast_two_sum(w, r, cubic), fast_two_sum(w, shrunk, w.fma(w.neg(r), low, tail))
+
+
+@widened
+def tan(w: Writer, x: str) -> str:
+    """Return the tangent."""
+    shift = w.number(DOUBLE.shift)
+    rounded = w.fma(x, w.number(TWO_OVER_PI), shift)
+    n = w.sub(rounded, shift)
+    second, second_low = two_product(w, n, w.number(-HALF_PI[1]))
+    r, lost = two_sum(w, w.fma(n, w.number(-HALF_PI[0]), x), second)
+    low = w.add(lost, w.fma(n, w.number(-HALF_PI[2]), second_low))
+    sine, cosine = sine_and_cosine(w, r, low)
+    odd = w.let(f"trunc {w.vector.integers} {w.to_bits(rounded)} to {w.vector.mask}")
+    above = tuple(w.select(odd, w.neg(c), s) for s, c in zip(sine, cosine, strict=True))
+    below = tuple(w.select(odd, s, c) for s, c in zip(sine, cosine, strict=True))
+    near = divide(w, (above[0], above[1]), (below[0], below[1]))
+    near = choose(w, "oeq", x, 0.0, x, near)
+    beyond = w.compare("ogt", absolute(w, x), w.number(DOUBLE.limit))
+    return where_any(w, beyond, near, lambda: lane_by_lane(w, "tan", x))

@@ -1,0 +1,1 @@
+"""The OpenCL target: kernels as C for GPUs and other devices."""

@@ -1,0 +1,124 @@
+"""Events on a device or with the host, and how they are cut into blocks for groups and pieces for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from morefit.targets.base import Array, Events, Integers
+from morefit.targets.opencl.device import Device
+from morefit.targets.opencl.sums import MOST_EVENTS
+
+CPU_BLOCK = 4096  # events that a group takes on a CPU
+FEWEST_EVENTS = 8  # for an item of a GPU
+GROUPS_WANTED = 2048  # at least, to keep a large GPU busy
+
+BLOCK = np.dtype(
+    [("begin", "i8"), ("event", "i8"), ("set", "i4"), ("count", "i4"), ("place", "i4"), ("unused", "i4")]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceColumn:
+    """A column in the memory of a device."""
+
+    device: Device
+    buffer: Any
+    count: int
+    kind: np.dtype[Any]
+    first: int = 0  # its place in the buffer
+
+    @classmethod
+    def of(cls, device: Device, buffer: Any, count: int, kind: np.dtype[Any]) -> DeviceColumn:
+        """Take a buffer that no one else needs, and count its memory."""
+        column = cls(device, buffer, count, kind)
+        device.hold(column, count * kind.itemsize)
+        return column
+
+    @property
+    def values(self) -> Array:
+        numbers = np.empty(self.count, self.kind)
+        self.device.read(self.buffer, numbers, self.first * self.kind.itemsize)
+        return numbers.astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class HostColumn:
+    """A column that the device has no room for; it is sent in pieces."""
+
+    numbers: np.ndarray[Any, Any]
+
+    @property
+    def count(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def values(self) -> Array:
+        return self.numbers.astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some blocks, and the events they are made of."""
+
+    first: int
+    last: int
+    low: int
+    high: int
+
+
+def block_sizes(kind: str, group: int, sizes: Integers, each: int | None = None) -> Integers:
+    """Return how many events a group takes of each set; its own size alone decides, so results have the same bits.
+
+    Adding up the items of a group costs about as much as a few events each; so many events make large blocks,
+    but never so large that part of the device is idle. ``each`` is what a user wants for an item.
+    """
+    if each is not None:
+        return np.full(len(sizes), group * each)
+    if kind == "CPU":
+        return np.full(len(sizes), min(CPU_BLOCK, MOST_EVENTS * group))
+    return group * np.clip(sizes // (group * GROUPS_WANTED), FEWEST_EVENTS, MOST_EVENTS)
+
+
+def list_blocks(
+    kind: str, group: int, events: Events, sets: int, least: int, wanted: int | None = None
+) -> tuple[np.ndarray[Any, Any], Integers]:
+    """List the blocks of all sets in the order of their events; also the first block of each set, by its place.
+
+    The events of a block are a multiple of ``least``.
+    """
+    sizes = events.sizes(sets)
+    starts = np.broadcast_to(events.starts, (sets,))
+    each = -(-block_sizes(kind, group, sizes, wanted) // least) * least
+    blocks, first = cut_blocks(sizes, each, starts)
+    return blocks[np.argsort(blocks["begin"], kind="stable")], first
+
+
+def cut_blocks(
+    sizes: Integers, each: Integers, starts: Integers, *, empty: bool = False
+) -> tuple[np.ndarray[Any, Any], Integers]:
+    """Cut the events of each set into blocks, set after set; ``empty`` gives a set without events one, too."""
+    counts = np.maximum(-(-sizes // each), int(empty))
+    first = np.concatenate([[0], np.cumsum(counts)])
+    blocks = np.zeros(int(first[-1]), BLOCK)
+    of_set = np.repeat(np.arange(len(sizes)), counts)
+    blocks["place"] = np.arange(len(blocks))
+    blocks["set"] = of_set
+    blocks["event"] = (blocks["place"] - first[:-1][of_set]) * each[of_set]
+    blocks["begin"] = blocks["event"] + starts[of_set]
+    blocks["count"] = np.minimum(sizes[of_set] - blocks["event"], each[of_set])
+    return blocks, first
+
+
+def cut_pieces(blocks: np.ndarray[Any, Any], most: int) -> Iterator[Piece]:
+    """Cut blocks into pieces that span at most so many events, but at least a block."""
+    ends = blocks["begin"] + blocks["count"]
+    first = 0
+    while first < len(blocks):
+        low = int(blocks["begin"][first])
+        last = max(int(np.searchsorted(ends, low + most, "right")), first + 1)
+        yield Piece(first, last, low, int(ends[first:last].max()))
+        first = last

@@ -1,0 +1,259 @@
+"""A device that speaks OpenCL 1.2 with double precision: opened, and asked to build, copy and run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import warnings
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from morefit.errors import BackendError, CompileError
+from morefit.targets.cache import key_of, load, store
+from morefit.targets.opencl.discover import DeviceInfo, choose_device, devices, pick, pyopencl
+from morefit.targets.opencl.source import Shape
+
+MOST_SENT = 1 << 20  # bytes that are sent without waiting
+MOST_PROGRAMS = 256  # kept built in this process
+# Drivers that keep on disk what they built. PoCL builds a kernel when it is first started, but all of a text when asked
+# for its binary: a first fit took 5.1 s with it and 1.6 s without, one of another process 0.12 s and 0.24 s.
+KEEPS_ITS_OWN = frozenset({"Portable Computing Language"})
+OTHER_ARGUMENTS = 256  # bytes of addresses and sizes that a kernel is given besides numbers to draw with
+
+
+class Device:
+    """A device with its context and queue, in one process."""
+
+    def __init__(self, info: DeviceInfo, device: Any) -> None:
+        cl = pyopencl()
+        self.cl, self.info, self.device = cl, info, device
+        self.context = cl.Context([device])
+        self.queue = cl.CommandQueue(self.context)
+        self.reads = cl.CommandQueue(self.context)  # of what is done, while the other queue goes on
+        # buffers that are let go are used again: a driver takes longer to make one than a small fit takes
+        self.pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
+        self.held = 0  # bytes of columns
+        self.on_their_way: deque[Any] = deque(maxlen=64)
+        self.process = os.getpid()
+        self.programs: OrderedDict[str, Any] = OrderedDict()
+        self.spare: dict[tuple[str, str], list[Any]] = {}  # functions of texts that nobody uses now
+        self.lock = threading.Lock()
+        self.identity = (device.name, device.driver_version, device.platform.version, device.version)
+
+    @property
+    def group(self) -> int:
+        """How many items a work-group has unless the user says so; a CPU runs them one after the other."""
+        wish = 16 if self.info.kind == "CPU" else 128
+        return min(wish, 1 << (int(self.device.max_work_group_size).bit_length() - 1))
+
+    @property
+    def most_numbers(self) -> int:
+        """How many numbers a kernel may be given by value, besides its other arguments."""
+        return (int(self.device.max_parameter_size) - OTHER_ARGUMENTS) // 8
+
+    def shape(self, group: int | None, tiles: bool) -> Shape:
+        """Divide the work into groups of the items wished for, or of what suits the device and sums in tiles."""
+        items = group or self.group
+        if tiles and group is None and self.info.kind != "CPU":
+            items = min(2 * items, int(self.device.max_work_group_size))
+        if items > self.device.max_work_group_size:
+            raise BackendError(
+                f"backend 'opencl': work_group must be at most {self.device.max_work_group_size} on"
+                f" {self.info.name}, got {items}"
+            )
+        return Shape(items)
+
+    def room_for(self, size: int, limit: int | None) -> bool:
+        """Whether so many bytes more may be kept for columns, in one piece and within a limit (default: 80 %)."""
+        most = 0.8 * self.info.memory if limit is None else limit
+        return size <= int(self.device.max_mem_alloc_size) and self.held + size <= most
+
+    def hold(self, owner: object, size: int) -> None:
+        """Count the bytes of a column for as long as it lives."""
+        self.held += size
+        weakref.finalize(owner, self.release, size)
+
+    def release(self, size: int) -> None:
+        self.held -= size
+
+    @contextlib.contextmanager
+    def watched(self, doing: str) -> Iterator[None]:
+        """Turn what the driver says into errors of ours."""
+        try:
+            yield
+        except self.cl.Error as error:
+            raise self.failed(doing, error) from error
+
+    def failed(self, doing: str, error: Exception) -> BackendError:
+        """Say what the driver said, and what to do."""
+        if isinstance(error, self.cl.MemoryError):
+            return BackendError(
+                f"backend 'opencl': {self.info.name} ran out of memory while {doing}; it has"
+                f" {self.info.memory / 2**30:.1f} GB: use fewer events or sets at a time, or backend='cpu'"
+            )
+        forget(self)  # its context may be lost; whoever comes next opens a new one
+        return BackendError(
+            f"backend 'opencl': {self.info.name} failed while {doing}: {error}; try again, or use backend='cpu'"
+        )
+
+    def allocate(self, size: int) -> Any:
+        """Make room for so many bytes."""
+        most = int(self.device.max_mem_alloc_size)
+        if size > most:
+            raise BackendError(
+                f"backend 'opencl': {self.info.name} ran out of memory: {size / 2**30:.1f} GB wanted in one piece,"
+                f" at most {most / 2**30:.1f} GB possible; use fewer events or sets at a time, or backend='cpu'"
+            )
+        with self.watched(f"allocating {size} bytes"):
+            return self.pool.allocate(max(size, 8))
+
+    def send(self, numbers: np.ndarray[Any, Any]) -> Any:
+        """Copy an array to the device."""
+        buffer = self.allocate(numbers.nbytes)
+        if 0 < numbers.nbytes <= MOST_SENT:
+            # nobody waits for it: what is started later comes later, and the event keeps the copy until it is read
+            self.on_their_way.append(self.write(buffer, np.array(numbers, order="C"), wait=False))
+        elif numbers.size:
+            self.write(buffer, np.ascontiguousarray(numbers))
+        return buffer
+
+    def write(self, buffer: Any, numbers: np.ndarray[Any, Any], *, wait: bool = True) -> Any:
+        """Copy a contiguous array; without waiting, it and what is returned must be kept until a later read."""
+        with self.watched("copying to it"):
+            return self.cl.enqueue_copy(self.queue, buffer, numbers, is_blocking=wait)
+
+    def read(self, buffer: Any, numbers: np.ndarray[Any, Any], first: int = 0) -> None:
+        """Wait for all that was asked for, and copy a buffer, from some byte on, into an array."""
+        if numbers.size:
+            try:  # not ``watched``, which takes longer than the rest of a small evaluation's Python
+                self.cl.enqueue_copy(self.queue, numbers, buffer, src_offset=first)
+            except self.cl.Error as error:
+                raise self.failed("running a kernel", error) from error
+
+    def read_done(self, buffer: Any, numbers: np.ndarray[Any, Any], done: Any) -> None:
+        """Wait for what was started as ``done``, and copy a buffer into an array, whatever was started since."""
+        with self.watched("running a kernel"):
+            self.queue.flush()
+            self.cl.enqueue_copy(self.reads, numbers, buffer, wait_for=[done])
+
+    def finish(self) -> None:
+        """Wait for all that was asked for."""
+        with self.watched("running a kernel"):
+            self.queue.finish()
+
+    def run(self, kernel: Any, size: int, group: int) -> Any:
+        """Start a kernel on so many items, whose arguments are set; what is returned says when it is done."""
+        try:
+            return self.cl.enqueue_nd_range_kernel(self.queue, kernel, (size,), (group,))
+        except self.cl.Error as error:
+            raise self.failed("starting a kernel", error) from error
+
+    def build(self, source: str) -> Any:
+        """Return a program for a text: from this process, from disk, or built now."""
+        key = key_of("opencl", source, *self.identity)
+        with self.lock:
+            if key not in self.programs:
+                self.programs[key] = self.from_disk(key) or self.from_source(key, source)
+                if len(self.programs) > MOST_PROGRAMS:
+                    self.programs.popitem(last=False)
+            self.programs.move_to_end(key)
+            return self.programs[key]
+
+    def kernels(self, owner: object, source: str, names: Sequence[str]) -> dict[str, Any]:
+        """Return functions of a text for as long as the owner lives; then another one may have them.
+
+        pyopencl takes half a millisecond to make one.
+        """
+        built = self.build(source)
+        found = {}
+        for name in names:
+            spare = self.spare.get((source, name))
+            found[name] = spare.pop() if spare else self.cl.Kernel(built, name)
+        weakref.finalize(owner, self.take_back, source, found)
+        return found
+
+    def take_back(self, source: str, kernels: dict[str, Any]) -> None:
+        if len(self.spare) > MOST_PROGRAMS:
+            self.spare.clear()
+        for name, kernel in kernels.items():
+            self.spare.setdefault((source, name), []).append(kernel)
+
+    def from_disk(self, key: str) -> Any | None:
+        """Build what another process has kept; None if there is nothing, or the driver does not take it."""
+        binary = load(key)
+        if binary is None:
+            return None
+        try:
+            return build_program(self.cl, self.cl.Program(self.context, [self.device], [binary]))
+        except self.cl.Error:
+            return None
+
+    def from_source(self, key: str, source: str) -> Any:
+        try:
+            program = build_program(self.cl, self.cl.Program(self.context, source))
+        except self.cl.Error as error:
+            raise CompileError(f"kernel: {self.info.name} refused the text: {error}", source) from error
+        if self.info.platform_name not in KEEPS_ITS_OWN:
+            with contextlib.suppress(self.cl.Error):  # a driver may have no binaries to give
+                store(key, program.get_info(self.cl.program_info.BINARIES)[0])
+        return program
+
+
+def set_arguments(kernel: Any, *arguments: Any) -> tuple[Any, ...]:
+    """Set the arguments of a kernel, and return them: someone must keep them, for the kernel does not.
+
+    One by one, because pyopencl's own ``set_args`` writes and compiles a function first.
+    """
+    for place, argument in enumerate(arguments):
+        kernel.set_arg(place, argument)
+    return arguments
+
+
+def build_program(cl: Any, program: Any) -> Any:
+    """Build without pyopencl's own cache and without its remarks on what compilers print."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return program.build(options=[], cache_dir=False)
+
+
+_devices: dict[tuple[int, object, object], Device] = {}
+_lock = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that nobody is left to open
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def forget(device: Device) -> None:
+    """Open a device anew when it is wanted again."""
+    with _lock:
+        for key in [k for k, known in _devices.items() if known is device]:
+            del _devices[key]
+
+
+def picked_device() -> DeviceInfo | None:
+    """Return the device that "auto" uses for large work; None without OpenCL, and in a child that was forked."""
+    if any(process != os.getpid() for process, _, _ in _devices):
+        return None
+    try:
+        return pick(devices())
+    except BackendError:
+        return None
+
+
+def open_device(platform: int | str | None, device: int | str | None) -> Device:
+    """Return a device with its context, made once in each process."""
+    key = (os.getpid(), platform, device)
+    with _lock:
+        if key not in _devices:
+            if any(process != key[0] for process, _, _ in _devices):
+                # drivers keep threads and locks that a forked child does not have: it would wait for ever
+                raise BackendError(
+                    "backend 'opencl': used before this process was forked, and drivers do not survive that; start"
+                    " processes with the method 'spawn'"
+                )
+            _devices[key] = Device(*choose_device(platform, device))
+        return _devices[key]

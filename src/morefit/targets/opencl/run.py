@@ -1,0 +1,141 @@
+"""Run kernels on any device that speaks OpenCL 1.2 with double precision."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from morefit.errors import BackendError
+from morefit.kernel import Frame, Kernel, Precision
+from morefit.kernel.sums import TILES_FROM
+from morefit.targets.base import Array, Buffer, Drawn, Events, Integers, WholeFit
+from morefit.targets.opencl.columns import DeviceColumn, HostColumn
+from morefit.targets.opencl.device import Device, open_device
+from morefit.targets.opencl.fit import run_whole_fits
+from morefit.targets.opencl.launch import OpenCLLaunch, Sampler
+from morefit.targets.opencl.lift import Lifted, lift_numbers
+from morefit.targets.opencl.source import Shape, render
+from morefit.targets.opencl.sums import MOST_EVENTS
+from morefit.targets.show import show_source
+
+MOST_ITEMS = 512  # in a work-group
+KINDS: dict[Precision, type[np.float64] | type[np.float32]] = {
+    Precision.DOUBLE: np.float64,
+    Precision.SINGLE: np.float32,
+}
+
+
+@dataclass(frozen=True)
+class OpenCL:
+    """A device that speaks OpenCL, by number or part of its name (default: the first GPU, else any device).
+
+    ``work_group`` is the number of work items in a group, a power of two (default: what suits the device).
+    ``events_per_item`` is how many events an item sums before the group adds up (default: by the number of events).
+    ``tiles_from`` is the number of parameters from which the products for a Hessian are added in tiles by the whole
+    group instead of by each item for its events.
+    ``memory`` is how many bytes of columns may lie on the device at a time (default: 80 % of what it has); columns
+    beyond that stay with the host and are sent in pieces, each time they are used.
+    """
+
+    platform: int | str | None = None
+    device: int | str | None = None
+    work_group: int | None = None
+    events_per_item: int | None = None
+    tiles_from: int = TILES_FROM
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        group, memory = self.work_group, self.memory
+        if group is not None and (not 1 <= group <= MOST_ITEMS or group & (group - 1)):
+            raise BackendError(
+                f"backend 'opencl': work_group must be a power of two up to {MOST_ITEMS}, got {group}"
+            )
+        if self.events_per_item is not None and not 1 <= self.events_per_item <= MOST_EVENTS:
+            raise BackendError(
+                f"backend 'opencl': events_per_item must be from 1 to {MOST_EVENTS}, got {self.events_per_item}"
+            )
+        if self.tiles_from < 1:
+            raise BackendError(f"backend 'opencl': tiles_from must be at least 1, got {self.tiles_from}")
+        if memory is not None and memory < 1:
+            raise BackendError(f"backend 'opencl': memory must be a positive number of bytes, got {memory}")
+
+    @property
+    def name(self) -> str:
+        return "opencl"
+
+    @property
+    def label(self) -> str:
+        return f"opencl ({self.open().info.name})"
+
+    def open(self) -> Device:
+        """Return the device with its context in this process."""
+        return open_device(self.platform, self.device)
+
+    def compile(self, kernel: Kernel) -> OpenCLProgram:
+        """Return a program; it is built when it is first used, for drivers are slow and whole fits do without it."""
+        return OpenCLProgram(kernel, self.open().shape(self.work_group, bool(kernel.outer)), self)
+
+    def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
+        """Draw and fit a toy for each size."""
+        return run_whole_fits(self.open(), self.work_group, job, sizes, seed, first_toy)
+
+    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> DeviceColumn | HostColumn:
+        """Copy a column to the device, if there is room for it."""
+        device = self.open()
+        with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
+            numbers = np.ascontiguousarray(column, KINDS[precision])
+        if not device.room_for(numbers.nbytes, self.memory):
+            return HostColumn(numbers)
+        return DeviceColumn.of(device, device.send(numbers), len(column), numbers.dtype)
+
+
+@dataclass(eq=False)
+class OpenCLProgram:
+    """A kernel for a device."""
+
+    kernel: Kernel
+    shape: Shape
+    backend: OpenCL
+    compile_seconds: float = 0.0
+
+    @cached_property
+    def source(self) -> str:
+        if self.kernel.frame is not Frame.SAMPLE:
+            return render(self.kernel, self.shape)
+        return render(self.lifted.kernel, self.shape, numbers=len(self.lifted.numbers))
+
+    @cached_property
+    def lifted(self) -> Lifted:
+        """What draws, without the numbers it was made for: models at other values have the same text."""
+        return lift_numbers(self.kernel, self.backend.open().most_numbers)
+
+    def build(self) -> None:
+        """Build the text, or find it built before by this or another process."""
+        begin = time.perf_counter()
+        show_source(self.source)
+        self.backend.open().build(self.source)
+        self.compile_seconds += time.perf_counter() - begin
+
+    def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> OpenCLLaunch:
+        assert all(isinstance(c, DeviceColumn | HostColumn) for c in columns)
+        return self.launch(tuple(columns), events, tuple(steps) or (0,) * len(columns))  # type: ignore[arg-type]
+
+    def launch(
+        self, columns: tuple[DeviceColumn | HostColumn, ...], events: Events, steps: tuple[int, ...]
+    ) -> OpenCLLaunch:
+        backend = self.backend
+        if not self.compile_seconds:
+            self.build()
+        return OpenCLLaunch(
+            self.kernel, self.source, self.shape.group, backend.open, columns, events, steps, backend.memory,
+            backend.events_per_item,
+        )  # fmt: skip
+
+    def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
+        """Draw the events of each set, a toy each, from random numbers that the seed and its number determine."""
+        launch = self.launch((), events, ())
+        return Sampler(launch, len(parameters), self.lifted.numbers, seed, first_toy).draw(parameters)

@@ -1,0 +1,179 @@
+"""How the events of a block or a toy are drawn in OpenCL C: candidates, until each event has one that is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from morefit.kernel import Kernel
+from morefit.kernel.sample import MAX_DRAWS, calls_needed, place_of, takes_streams
+from morefit.random.xoshiro import BLOCK, STREAMS, TABLE
+from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented, used_names
+from morefit.targets.opencl.random import GENERATORS, Generator
+
+STREAMS_BEFORE = f"(ulong)block.event / {BLOCK} * {STREAMS}"  # those of the events of a set before a block
+NUMBER = "number "  # the names of the numbers that a text is given
+TOGETHER = 8  # events of each item that wait together for an accepted candidate
+
+
+class Candidate(NamedTuple):
+    """Lines that draw one for an event, and what they find."""
+
+    lines: list[str]
+    found: list[str]
+    accept: str
+    above: str
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Writes the loop over the events of a block, which has ``count`` of them."""
+
+    kernel: Kernel
+    names: Names
+    dialect: Dialect
+    numbers: int  # given to draw with
+
+    @property
+    def sure(self) -> bool:
+        """Whether every candidate is accepted, as where a density is drawn by inversion."""
+        *_, accept, above = self.kernel.per_event.results
+        return isinstance(accept, float) and accept != 0.0 and above == 0.0
+
+    @property
+    def streams(self) -> bool:
+        """Whether random numbers come one after the other, so that an item draws all events of a stream."""
+        return takes_streams(self.kernel.columns)
+
+    @property
+    def moves(self) -> bool:
+        """Whether an event may be drawn by another item than the one whose turn it is."""
+        return self.streams or not self.sure
+
+    @property
+    def generator(self) -> Generator:
+        return GENERATORS[self.streams]
+
+    def number_type(self) -> list[str]:
+        """Say what the numbers are that are given to draw with."""
+        kind = f"typedef struct {{ double number[{self.numbers}]; }} all_numbers;  // to draw with"
+        return [kind] if self.numbers else []
+
+    def number_arguments(self) -> list[str]:
+        return ["const all_numbers numbers"] if self.numbers else []
+
+    def generator_text(self) -> list[str]:
+        return self.generator.text(self.dialect) if calls_needed(self.kernel) else []
+
+    def lines(
+        self, event: str, keep: Sequence[str], report: tuple[str, str], streams_before: str = "0"
+    ) -> list[str]:
+        """Draw all events and count what goes wrong, if anything can.
+
+        ``event`` is the number of event k in its toy, ``keep`` takes its x0, x1, ...
+        """
+        if self.sure:
+            return self.sure_loop(event, keep, streams_before)
+        loop = self.stream_loop(event, keep, streams_before) if self.streams else self.round_loop(event, keep)
+        return [
+            "int overs = 0, fails = 0;",
+            *loop,
+            f"if (overs) {self.dialect.count_up.format(report[0], 'overs')};",
+            f"if (fails) {self.dialect.count_up.format(report[1], 'fails')};",
+        ]
+
+    def candidate(self) -> Candidate:
+        kernel, names = self.kernel, self.names
+        names.known |= {f"{NUMBER}{k}": f"numbers.number[{k}]" for k in range(self.numbers)}
+        calls, used = calls_needed(kernel), used_names(kernel.per_event)
+        body = body_lines(kernel.per_event, names, "double")
+        *found, accept, above = (names.atom(a) for a in kernel.per_event.results)
+        uniforms = [
+            f"const double {names.known[name]} = uniform[{place_of(name)}];"
+            for name in kernel.columns
+            if name in used
+        ]
+        draws = [self.generator.draw.format(k=k, calls=calls, place=2 * k) for k in range(calls)]
+        room = [f"double uniform[{2 * calls}];"] if calls else []
+        return Candidate([*room, *draws, *uniforms, *body], found, accept, above)
+
+    def sure_loop(self, event: str, keep: Sequence[str], streams_before: str) -> list[str]:
+        """Draw each event once."""
+        lines, found, *_ = self.candidate()
+        inside = [
+            f"const long event = {event};", *([] if self.streams else ["const int draw = 0;"]), *lines,
+            *(f"const double x{k} = {x};" for k, x in enumerate(found)), *keep,
+        ]  # fmt: skip
+        if self.streams:
+            return self.each_stream(inside, streams_before)
+        return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
+
+    def stream_loop(self, event: str, keep: Sequence[str], streams_before: str) -> list[str]:
+        """Draw the events of each stream, one after the other."""
+        lines, found, accept, above = self.candidate()
+        attempt = [
+            *lines, f"over |= {above} != 0;", f"accepted = {accept} != 0;",
+            *(f"if (accepted) x{k} = {x};" for k, x in enumerate(found)),
+        ]  # fmt: skip
+        inside = [
+            f"const long event = {event};",
+            "int accepted = 0, over = 0;",
+            *(f"double x{k} = 0.0;" for k in range(len(found))),
+            f"for (int draw = 0; draw < {MAX_DRAWS} && !accepted; draw++) {{", *indented(attempt), "}",
+            *keep, "overs += over, fails += !accepted;",
+        ]  # fmt: skip
+        return self.each_stream(inside, streams_before)
+
+    def each_stream(self, inside: Sequence[str], streams_before: str) -> list[str]:
+        jumps = f"({self.dialect.memory}const uint4 *){self.names.known[TABLE]}"
+        return [
+            f"for (int stream = item; stream < (count + {BLOCK - 1}) / {BLOCK} * {STREAMS}; stream += GROUP) {{",
+            f"    const int from = stream / {STREAMS} * {BLOCK} + stream % {STREAMS};",
+            f"    const int to = min(count, (stream / {STREAMS} + 1) * {BLOCK});",
+            "    if (from >= to) continue;",
+            f"    uint4 state = stream_start(seed, toy, {streams_before} + stream, {jumps});",
+            f"    for (int k = from; k < to; k += {STREAMS}) {{",
+            *indented(inside, 2),
+            "    }",
+            "}",
+        ]
+
+    def round_loop(self, event: str, keep: Sequence[str]) -> list[str]:
+        """Draw a candidate for each of some events, then again for those without an accepted one, until all have.
+
+        Items share the events that are left, so that none waits while its neighbours draw again. What is kept of a
+        rejected candidate is overwritten: to leave holes in what is written costs more.
+        """
+        d = self.dialect
+        lines, found, accept, above = self.candidate()
+        inside = [
+            "const int place = draw ? again[turn % 2][n] : n, k = begin + place;",
+            f"const long event = {event};",
+            *lines,
+            *(f"const double x{k} = {x};" for k, x in enumerate(found)),
+            *keep,
+            f"overs += {above} != 0;",
+            f"if ({accept} == 0) {{",
+            f"    if (draw + 1 < {MAX_DRAWS}) again[(turn + 1) % 2][{d.count_up.format('rejected', '1')}] = place;",
+            "    else fails++;",
+            "}",
+        ]
+        return [
+            f"{d.shared}ushort again[2][{TOGETHER} * GROUP];  // events to draw again, in this turn and in the next",
+            f"{d.shared}int counts[3];  // how many, in the last turn, in this one and in the next",
+            "for (int n = item; n < 3; n += GROUP) counts[n] = 0;",
+            d.wait,
+            f"for (int begin = 0, turn = 0; begin < count; begin += {TOGETHER} * GROUP) {{",
+            f"    int left = min(count - begin, {TOGETHER} * GROUP);",
+            "    for (int draw = 0; left > 0; draw++, turn++) {",
+            f"        {d.shared}int *rejected = counts + (turn + 1) % 3;",
+            "        if (item == 0) counts[(turn + 2) % 3] = 0;",
+            "        for (int n = item; n < left; n += GROUP) {",
+            *indented(inside, 3),
+            "        }",
+            f"        {d.wait_memory}",
+            "        left = *rejected;",
+            "    }",
+            "}",
+        ]

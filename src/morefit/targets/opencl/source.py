@@ -1,0 +1,271 @@
+"""Kernels as OpenCL C: a work-group takes a block of the events of a set, its items stride through it.
+
+The text of a kernel has a function ``prepare`` (an item a set) and one for its frame. ``sums`` leaves the partial
+results of each block, which ``combine`` (a group a set) adds in a fixed order and turns into outputs. Where every set
+is small, ``evaluate`` does all of that in one launch, a group a set. The numbers that ``sample`` draws with may be
+arguments, so that one text serves many true values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from morefit.kernel import Frame, Kernel, Precision
+from morefit.kernel.sample import takes_streams
+from morefit.random.xoshiro import BLOCK, STREAMS
+from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, helpers, indented, used_names
+from morefit.targets.opencl.pairs import PairSum
+from morefit.targets.opencl.sample import STREAMS_BEFORE, Draw
+from morefit.targets.opencl.sums import (
+    FINISHED,
+    Combine,
+    GroupSum,
+    output_lines,
+    scratch_line,
+    state_lines,
+    sum_functions,
+    tree_lines,
+    update_lines,
+    words_of,
+)
+
+MOST_GIVEN = 64  # parameters that one launch may be given as an argument
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How work is divided: items in a work-group."""
+
+    group: int
+
+
+FUNCTIONS = {Frame.SUM: ("sums", "combine"), Frame.STORE: ("store",), Frame.SAMPLE: ("sample",)}
+TASK = """\
+// a block of the events of a set: where it begins among all events and in its set, and where its results go
+typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
+"""
+
+
+def functions_of(kernel: Kernel) -> tuple[str, ...]:
+    """Return the names of the functions in a kernel's text."""
+    names = ("prepare",) * bool(kernel.per_call.results) + FUNCTIONS[kernel.frame]
+    return (*names, "evaluate") if can_evaluate(kernel) else names
+
+
+def least_block(kernel: Kernel, group: int) -> int:
+    """Return of how many events a block is a multiple: streams of random numbers begin and end with it."""
+    return BLOCK * max(group // STREAMS, 1) if takes_streams(kernel.columns) else 1
+
+
+def can_evaluate(kernel: Kernel) -> bool:
+    """Whether one group can do all there is to do for a set."""
+    return kernel.frame is Frame.SUM and not kernel.outer and len(kernel.parameters) <= MOST_GIVEN
+
+
+def render(kernel: Kernel, shape: Shape, dialect: Dialect = OPENCL, numbers: int = 0) -> str:
+    """Write a kernel as text, which is given so many numbers to draw with."""
+    return Source(kernel, shape, dialect, numbers=numbers).text()
+
+
+@dataclass(frozen=True)
+class Source:
+    """Writes the functions of a kernel."""
+
+    kernel: Kernel
+    shape: Shape
+    dialect: Dialect
+    tables: str = "t"  # what the names of tables begin with
+    numbers: int = 0  # given to draw with
+
+    def text(self) -> str:
+        kernel, d = self.kernel, self.dialect
+        kind = "double" if kernel.precision is Precision.DOUBLE else "float"
+        frame = {Frame.SUM: self.sums, Frame.STORE: self.store, Frame.SAMPLE: self.sample}[kernel.frame]
+        parts = [
+            f"// kernel {kernel.name} ({kernel.frame.name}, {kernel.precision.name}) in {d.name}",
+            d.prologue,
+            f"#define GROUP {self.shape.group}  // work items in a group",
+            f"typedef {kind} real;  // of the lines of an event",
+            "",
+            *TASK.splitlines(),
+            "",
+            *self.drawing.number_type(),
+            *helpers((kernel.per_call, kernel.per_event)),
+            *(self.prepare() if kernel.per_call.results else []),
+            *frame(),
+        ]
+        return "\n".join(parts)
+
+    def prepare(self) -> list[str]:
+        """Compute the scalars of each set."""
+        kernel, d, names = self.kernel, self.dialect, Names()
+        used, count = used_names(kernel.per_call), len(kernel.per_call.results)
+        given = [
+            f"const double {names.add(name, 'p')} = parameters[set * {len(kernel.parameters)} + {k}];"
+            for k, name in enumerate(kernel.parameters)
+            if name in used
+        ]
+        lines = body_lines(kernel.per_call, names, "double")
+        kept = [
+            f"scalars[set * {count} + {k}] = {names.atom(atom)};"
+            for k, atom in enumerate(kernel.per_call.results)
+        ]
+        return [
+            f"{d.free_kernel} prepare(const int sets, {d.memory}const double *parameters, {d.memory}double *scalars)",
+            "{",
+            *indented([f"const int set = {d.place};", "if (set >= sets) return;", *given, *lines, *kept]),
+            "}",
+            "",
+        ]
+
+    @property
+    def names(self) -> Names:
+        """Return a name for each scalar, column and table of the loop."""
+        names = Names(self.kernel.precision)
+        for role, group in (("s", self.kernel.scalars), ("c", self.kernel.columns)):
+            for name in group:
+                names.add(name, role)
+        for k, table in enumerate(self.kernel.tables):
+            names.add(table.name, f"{self.tables}{k}", table.name.rpartition(" ")[2])
+        return names
+
+    def arguments(self, *others: str, columns: bool = True) -> str:
+        """Write what every loop is given: scalars, blocks, columns and tables."""
+        m = self.dialect.memory
+        parts = [
+            f"{m}const double *scalars",
+            f"{m}const block_of_events *blocks, const int first_block",
+            *others,
+            *(self.column_arguments() if columns else []),
+            *self.table_arguments(),
+        ]
+        return ",\n".join(indented(parts))
+
+    def column_arguments(self) -> list[str]:
+        names = [self.names.known[name] for name in self.kernel.columns]
+        return [
+            f"{self.dialect.memory}const real *{c}_all, const long {c}_first, const long {c}_step"
+            for c in names
+        ]
+
+    def table_arguments(self) -> list[str]:
+        names = self.names.known
+        return [f"{self.dialect.memory}const double *{names[t.name]}" for t in self.kernel.tables]
+
+    def head(self) -> list[str]:
+        """Find the block of a group, and the scalars of its set."""
+        d, kernel, names = self.dialect, self.kernel, self.names
+        used = used_names(kernel.per_event)
+        count = len(kernel.per_call.results)
+        return [
+            f"const block_of_events block = blocks[first_block + {d.group}];",
+            f"const int item = {d.item}, set = block.set, count = block.count;",
+            *(
+                f"const real {names.known[name]} = (real)scalars[set * {count} + {k}];"
+                for k, name in enumerate(kernel.scalars)
+                if name in used
+            ),
+        ]
+
+    def loop(self, inside: Sequence[str]) -> list[str]:
+        return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
+
+    def load_columns(self, begin: str = "block.begin") -> list[str]:
+        names, used = self.names, used_names(self.kernel.per_event)
+        lines = [f"const long event = {begin} + k;"]
+        for name in self.kernel.columns:
+            c = names.known[name]
+            if name in used:
+                lines.append(f"const real {c} = {c}_all[{c}_first + {c}_step * set + event];")
+        return lines
+
+    def frame(self, name: str, arguments: str, lines: Sequence[str]) -> list[str]:
+        return [f"{self.dialect.kernel} {name}(", f"{arguments})", "{", *indented(lines), "}", ""]
+
+    def store(self) -> list[str]:
+        """Keep every result of every event."""
+        kernel, names = self.kernel, self.names
+        lines = body_lines(kernel.per_event, names, "real")
+        kept = [
+            f"row[{k} * out_step + event] = {names.atom(atom)};"
+            for k, atom in enumerate(kernel.per_event.results)
+        ]
+        m = self.dialect.memory
+        row = f"{m}double *row = out + out_first + out_step * set * {len(kernel.per_event.results)};"
+        return self.frame(
+            "store",
+            self.arguments(f"{m}double *out, const long out_first, const long out_step"),
+            [*self.head(), row, *self.loop([*self.load_columns(), *lines, *kept])],
+        )
+
+    def sums(self) -> list[str]:
+        """Reduce the results over the events of each block, then over blocks."""
+        kernel, d, names, group = self.kernel, self.dialect, self.names, self.shape.group
+        pairs = PairSum(kernel, group, d) if kernel.outer else None
+        inside = [
+            *self.load_columns(), *body_lines(kernel.per_event, names, "real"), *update_lines(kernel, names, d),
+        ]  # fmt: skip
+        words = [w for k, r in enumerate(kernel.results) for w in FINISHED[r.reduce](k)]
+        text = [
+            *self.head(),
+            scratch_line(len(words), group, d),
+            *(pairs.room() if pairs else []),
+            f"{d.memory}double *partial = partials + (long)block.place * {words_of(kernel)};",
+            *state_lines(kernel),
+            *(pairs.loop(inside, names) if pairs else self.loop(inside)),
+            *tree_lines(words, group, "partial[{place}] = scratch[k * GROUP];", d),
+            *(pairs.leave(f"partial + {len(words)}") if pairs else []),
+        ]
+        frame = self.frame("sums", self.arguments(f"{d.memory}double *partials"), text)
+        more = self.evaluate() if can_evaluate(kernel) else []
+        return [*sum_functions(kernel, d), *frame, *Combine(kernel, group, d).lines(), *more]
+
+    def evaluate(self) -> list[str]:
+        """Do all there is to do for a set in one group: scalars, sums, outputs."""
+        kernel, d, names = self.kernel, self.dialect, self.names
+        m, count = d.memory, len(kernel.parameters)
+        group = GroupSum(kernel, self.shape.group, d)
+        arguments = [
+            *(["const one_set given", f"{m}const double *parameters"] if count else []),
+            f"const int sets, {m}const long *starts, {m}const long *sizes, const int sizes_step",
+            f"{m}double *out",
+            *self.column_arguments(),
+            *self.table_arguments(),
+        ]
+        lines = [
+            f"const int set = {d.group}, item = {d.item}, count = sizes[set * sizes_step];",
+            "const long begin = starts[set * sizes_step];",
+            *group.room(),
+            *group.prepare(lambda k: f"sets == 1 ? given.numbers[{k}] : parameters[set * {count} + {k}]"),
+            *group.sum_up(names, self.load_columns("begin")),
+            f"{m}double *row = out + (long)set * {kernel.outputs + 1};",
+            "if (item == 0) {",
+            *indented(output_lines(kernel, "row[{}]", "scalars[{}]", "count", low=False)),
+            "}",
+        ]
+        kind = (
+            [f"typedef struct {{ double numbers[{count}]; }} one_set;  // of parameters", ""] if count else []
+        )
+        return [*kind, *self.frame("evaluate", ",\n".join(indented(arguments)), lines)]
+
+    @property
+    def drawing(self) -> Draw:
+        return Draw(self.kernel, self.names, self.dialect, self.numbers)
+
+    def sample(self) -> list[str]:
+        """Draw events: random numbers, straight lines, again until a candidate is accepted."""
+        kernel, d, drawing = self.kernel, self.dialect, self.drawing
+        keep = [f"out{k}[out_first + block.begin + k] = x{k};" for k in range(kernel.outputs)]
+        others = [
+            f"const {d.word} seed, const {d.word} first_toy, {d.memory}int *report, const long out_first",
+            *drawing.number_arguments(),
+            *(f"{d.memory}double *out{k}" for k in range(kernel.outputs)),
+        ]
+        lines = [
+            *self.head(),
+            f"const {d.word} toy = first_toy + set;",
+            *drawing.lines("block.event + k", keep, ("report", "report + 1"), STREAMS_BEFORE),
+        ]
+        arguments = self.arguments(*others, columns=False)
+        return [*drawing.generator_text(), *self.frame("sample", arguments, lines)]

@@ -1,0 +1,308 @@
+"""Sums in OpenCL C: what an item carries from event to event, and how the words of items and blocks are added.
+
+Every sum is taken in a fixed order: over the events of an item, over the items of a group in a tree, and over the
+blocks of a set with compensation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from morefit.kernel import COUNT, Kernel, Reduce
+from morefit.kernel.log_sums import BIAS, EXPONENT_ONE, LN2_HIGH, LN2_LOW, MANTISSA, RANGE, SMALLEST, WORDS
+from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented, number_text
+
+SCRATCH = 2048  # doubles of shared memory: every device has 16 KB
+MOST_EVENTS = 512  # of an item: a product of that many mantissas stays below 2**512
+FLUSH = 256  # events after which an item without such a bound takes the logarithm of its products
+
+
+def words_of(kernel: Kernel) -> int:
+    """How many words a block leaves for ``combine``."""
+    return sum(WORDS[r.reduce] for r in kernel.results) + pairs_of(kernel)
+
+
+def pairs_of(kernel: Kernel) -> int:
+    return len(kernel.outer) * (len(kernel.outer) + 1) // 2
+
+
+# what an item carries from event to event, and the words it becomes
+STATE: dict[Reduce, Callable[[int], list[str]]] = {
+    Reduce.ADD: lambda k: [f"double sum{k} = 0.0;"],
+    Reduce.EXACT: lambda k: [f"double sum{k} = 0.0, lost{k} = 0.0;"],
+    Reduce.LOG: lambda k: [f"double product{k} = 1.0;", f"int exponent{k} = 0;", f"ulong worst{k} = 0;"],
+}
+FINISHED: dict[Reduce, Callable[[int], list[str]]] = {
+    Reduce.ADD: lambda k: [f"sum{k}"],
+    Reduce.EXACT: lambda k: [f"sum{k}", f"lost{k}"],
+    Reduce.LOG: lambda k: [f"log(product{k})", f"exponent{k}", f"worst{k} >= {RANGE:#x}UL ? 1.0 : 0.0"],
+}
+
+
+def state_lines(kernel: Kernel) -> list[str]:
+    """Begin the sums of an item."""
+    return [line for k, r in enumerate(kernel.results) for line in STATE[r.reduce](k)]
+
+
+def update_lines(kernel: Kernel, names: Names, d: Dialect) -> list[str]:
+    """Add the results of one event to the sums of an item."""
+    pairs = zip(kernel.results, kernel.per_event.results, strict=False)
+    return [
+        line
+        for k, (result, atom) in enumerate(pairs)
+        for line in update(k, result.reduce, names.atom(atom), d)
+    ]
+
+
+def update(k: int, reduce: Reduce, x: str, d: Dialect) -> list[str]:
+    if reduce is Reduce.ADD:
+        return [f"sum{k} += {x};"]
+    if reduce is Reduce.EXACT:
+        # what the addition lost, by Knuth's two-sum
+        return [
+            f"const double new{k} = sum{k} + {x}, part{k} = new{k} - sum{k};",
+            f"lost{k} += (sum{k} - (new{k} - part{k})) + ({x} - part{k});",
+            f"sum{k} = new{k};",
+        ]
+    mantissa = d.from_bits.format(f"(bits{k} & {MANTISSA:#x}UL) | {EXPONENT_ONE:#x}UL")
+    return [
+        f"const {d.word} bits{k} = {d.bits.format(f'(double){x}')}, above{k} = bits{k} - {SMALLEST:#x}UL;",
+        f"product{k} *= {mantissa};",
+        f"exponent{k} += (int)(above{k} >> 52);",
+        f"worst{k} = max(worst{k}, above{k});",
+    ]
+
+
+def most_words(group: int) -> int:
+    """How many words of every item shared memory holds at a time."""
+    return max(SCRATCH // group, 1)
+
+
+def scratch_line(words: int, group: int, d: Dialect) -> str:
+    return f"{d.shared}double scratch[{min(most_words(group), max(words, 1))} * GROUP];"
+
+
+def tree_lines(words: Sequence[str], group: int, leave: str, d: Dialect) -> list[str]:
+    """Add the words of all items, as many at a time as shared memory holds; ``leave`` says where they go."""
+    most, lines = most_words(group), []
+    for first in range(0, len(words), most):
+        chunk = words[first : first + most]
+        lines += [f"scratch[{k} * GROUP + item] = {word};" for k, word in enumerate(chunk)]
+        lines += [
+            f"add_items(scratch, {len(chunk)}, item);",
+            f"for (int k = item; k < {len(chunk)}; k += GROUP) {leave.format(place=f'{first} + k' if first else 'k')}",
+            d.wait,
+        ]
+    return lines
+
+
+TREE = """\
+// add scratch[word][item] over the items of a group, always in the same order, into scratch[word][0]
+void add_items({shared}double *scratch, const int words, const int item)
+{{
+    {wait}
+    for (int half_way = GROUP / 2; half_way > 0; half_way /= 2) {{
+        for (int k = item; k < words * half_way; k += GROUP) {{
+            {shared}double *row = scratch + k / half_way * GROUP + k % half_way;
+            row[0] += row[half_way];
+        }}
+        {wait}
+    }}
+}}
+"""
+
+TWO_SUM = """\
+// add a number, and to the correction what the addition loses (Knuth's two-sum)
+void add(double *sum, double *correction, const double x)
+{
+    const double total = *sum + x, part = total - *sum;
+    *correction += (*sum - (total - part)) + (x - part);
+    *sum = total;
+}
+"""
+LOGARITHM = f"""\
+// the logarithm of a product from that of its mantissas and its exponent; log(2) in two parts, so that it is exact
+double logarithm(const double high, const double low, const double exponent)
+{{
+    double sum = exponent * {number_text(LN2_HIGH)}, lost = 0.0;
+    add(&sum, &lost, high);
+    return sum + (lost + exponent * {number_text(LN2_LOW)} + low);
+}}
+"""
+
+
+def sum_functions(kernel: Kernel, d: Dialect) -> list[str]:
+    """Return the functions that the sums of a kernel need."""
+    texts = [TREE.format(shared=d.shared, wait=d.wait), TWO_SUM]
+    if any(r.reduce is Reduce.LOG for r in kernel.results):
+        texts.append(LOGARITHM)
+    return [line for text in texts for line in (*text.splitlines(), "")]
+
+
+def output_lines(kernel: Kernel, row: str, scalar: str, events: str, *, low: bool = True) -> list[str]:
+    """Turn the words of a set, ``high`` and ``low``, into its outputs; the last one counts what was bad."""
+    terms: dict[int, list[str]] = {k: [] for k in range(kernel.outputs + 1)}
+    lines, bad, word, count = [], [], 0, "events"
+    if kernel.per_count or any(r.reduce is Reduce.LOG for r in kernel.results):
+        lines.append(f"const double events = {events};")
+
+    def both(w: int) -> str:
+        return f"(high[{w}] + low[{w}])" if low else f"high[{w}]"
+
+    for result in kernel.results:
+        w = word
+        word += WORDS[result.reduce]
+        if result.reduce is Reduce.LOG:
+            rest = f"low[{w}]" if low else "0.0"
+            exponent = f"high[{w + 1}] - events * {number_text(float(BIAS))}"
+            terms[result.output].append(f"logarithm(high[{w}], {rest}, {exponent})")
+            bad.append(f"high[{w + 2}]")
+        elif result.reduce is Reduce.EXACT:
+            inner = f"low[{w}] + {both(w + 1)}" if low else both(w + 1)
+            exact = f"(high[{w}] + ({inner}))"
+            if result.output == COUNT:
+                count = exact
+            else:
+                terms[result.output].append(exact)
+        else:
+            terms[result.output].append(both(w))
+    for index, output in kernel.per_set:
+        terms[output].append(scalar.format(index))
+    for index, output in kernel.per_count:
+        terms[output].append(f"{count} * {scalar.format(index)}")
+    terms[kernel.outputs] = bad + terms[kernel.outputs]
+    return lines + [f"{row.format(k)} = {' + '.join(found) or '0.0'};" for k, found in terms.items()]
+
+
+@dataclass(frozen=True)
+class GroupSum:
+    """Writes what a group does that sums over all events of a set on its own; its scalars are in shared memory."""
+
+    kernel: Kernel
+    group: int
+    dialect: Dialect
+
+    @property
+    def words(self) -> int:
+        return max(words_of(self.kernel), 1)
+
+    def room(self) -> list[str]:
+        d = self.dialect
+        return [
+            f"{d.shared}double scalars[{max(len(self.kernel.per_call.results), 1)}], high[{self.words}];",
+            scratch_line(self.words, self.group, d),
+        ]
+
+    def prepare(self, parameter: Callable[[int], str]) -> list[str]:
+        """Let one item compute the per-call scalars."""
+        kernel, names = self.kernel, Names()
+        if not kernel.per_call.results:
+            return []
+        given = [
+            f"const double {names.add(name, 'p')} = {parameter(k)};"
+            for k, name in enumerate(kernel.parameters)
+        ]
+        lines = body_lines(kernel.per_call, names, "double")
+        kept = [f"scalars[{k}] = {names.atom(a)};" for k, a in enumerate(kernel.per_call.results)]
+        return ["if (item == 0) {", *indented([*given, *lines, *kept]), "}", self.dialect.wait]
+
+    def sum_up(self, names: Names, columns: Sequence[str]) -> list[str]:
+        """Sum over the events of the set, then over the items; ``high`` has the words afterwards."""
+        kernel, d = self.kernel, self.dialect
+        scalars = [f"const real {names.known[n]} = (real)scalars[{k}];" for k, n in enumerate(kernel.scalars)]
+        lines = body_lines(kernel.per_event, names, "real")
+        logs = [k for k, r in enumerate(kernel.results) if r.reduce is Reduce.LOG]
+        carried = [f"double logs{k} = 0.0;" for k in logs] + (["int taken = 0;"] if logs else [])
+        flush = [f"logs{k} += log(product{k}), product{k} = 1.0;" for k in logs]
+        often = [f"if (++taken % {FLUSH} == 0) {{", *indented(flush), "}"] if logs else []
+        words = [
+            f"logs{k} + {w}" if w.startswith("log(") else w
+            for k, r in enumerate(kernel.results)
+            for w in FINISHED[r.reduce](k)
+        ]
+        return [
+            *scalars, *state_lines(kernel), *carried,
+            "for (int k = item; k < count; k += GROUP) {",
+            *indented([*columns, *lines, *update_lines(kernel, names, d), *often]),
+            "}",
+            *tree_lines(words, self.group, "high[{place}] = scratch[k * GROUP];", d),
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Combine:
+    """Writes ``combine``: a compensated sum of every word over the blocks of a set, then its outputs."""
+
+    kernel: Kernel
+    group: int
+    dialect: Dialect
+
+    def lines(self) -> list[str]:
+        d, kernel = self.dialect, self.kernel
+        m = d.memory
+        arguments = [
+            f"{m}const int *first_task, {m}const double *partials, {m}double *totals",
+            f"{m}const double *scalars, {m}const long *sizes, const int sizes_step",
+            f"{m}double *out",
+        ]
+        words = words_of(kernel)
+        scalar = f"scalars[set * {len(kernel.per_call.results)} + {{}}]"
+        body = [
+            f"const int set = {d.group}, item = {d.item};",
+            f"{m}double *high = totals + (long)set * {2 * words}, *low = high + {words};",
+            f"{m}double *row = out + (long)set * {kernel.outputs + 1};",
+            *self.add_blocks(words),
+            "if (item == 0) {",
+            *indented(output_lines(kernel, "row[{}]", scalar, "sizes[set * sizes_step]")),
+            "}",
+            *self.add_pairs(),
+        ]
+        joined = ",\n".join(indented(arguments))
+        return [f"{d.kernel} combine(", f"{joined})", "{", *indented(body), "}", ""]
+
+    def add_blocks(self, words: int) -> list[str]:
+        """Let neighbouring items take neighbouring words; with items to spare, each takes every so many blocks."""
+        if not words:
+            return []
+        d, group = self.dialect, self.group
+        width = min(words, group)
+        lanes = group // width
+        return [
+            f"{d.shared}double sums[GROUP], corrections[GROUP];",
+            f"const int lane = item / {width}, column = item % {width};",
+            f"for (int from = 0; from < {words}; from += {width}) {{",
+            "    const int word = from + column;",
+            f"    const int mine = lane < {lanes} && word < {words};",
+            "    double sum = 0.0, correction = 0.0;",
+            "    if (mine)",
+            f"        for (int task = first_task[set] + lane; task < first_task[set + 1]; task += {lanes})",
+            f"            add(&sum, &correction, partials[(long)task * {words} + word]);",
+            "    sums[item] = sum;",
+            "    corrections[item] = correction;",
+            f"    {d.wait}",
+            "    if (mine && lane == 0) {",
+            f"        for (int other = item + {width}; other < {lanes * width}; other += {width}) {{",
+            "            add(&sum, &correction, sums[other]);",
+            "            correction += corrections[other];",
+            "        }",
+            "        high[word] = sum;",
+            "        low[word] = correction;",
+            "    }",
+            f"    {d.wait}",
+            "}",
+            d.wait_memory,
+        ]
+
+    def add_pairs(self) -> list[str]:
+        """Add the sums of pairs to their outputs, with the sign the kernel asks for."""
+        count, kernel = pairs_of(self.kernel), self.kernel
+        if not count:
+            return []
+        first = words_of(kernel) - count
+        sign = number_text(kernel.outer_sign)
+        return [
+            self.dialect.wait_memory,
+            f"for (int k = item; k < {count}; k += GROUP)",
+            f"    row[{kernel.outer_output} + k] += {sign} * (high[{first} + k] + low[{first} + k]);",
+        ]

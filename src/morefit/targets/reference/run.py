@@ -1,0 +1,192 @@
+"""Run kernels line by line in numpy: the reference implementation that all others are tested against."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from morefit.expr import MEANING, Op
+from morefit.kernel import COUNT, Arith, Atom, Body, Frame, Kernel, Precision, Reduce
+from morefit.kernel.sample import MAX_DRAWS, calls_needed, place_of, takes_streams
+from morefit.kernel.sums import TILES_FROM
+from morefit.random.philox import Counted
+from morefit.random.xoshiro import Streams
+from morefit.targets.base import Array, Buffer, Drawn, Events, Integers, WholeFit
+
+STEPS: dict[Op | Arith, Any] = dict(MEANING) | {
+    Arith.SUB: np.subtract,
+    Arith.NEG: np.negative,
+    Arith.DIV: np.divide,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A column as it is."""
+
+    numbers: Array
+
+    @property
+    def count(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def values(self) -> Array:
+        return self.numbers
+
+
+def run_body(body: Body, names: Mapping[str, Any]) -> list[Any]:
+    """Compute the results of straight lines."""
+    known = dict(names)
+
+    def atom(value: Atom) -> Any:
+        return known[value] if isinstance(value, str) else np.float64(value)
+
+    with np.errstate(all="ignore"):
+        for line in body.lines:
+            known[line.target] = STEPS[line.op](*(atom(a) for a in line.args))
+    return [atom(r) for r in body.results]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The numpy reference."""
+
+    @property
+    def name(self) -> str:
+        return "reference"
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @property
+    def tiles_from(self) -> int:
+        return TILES_FROM
+
+    def compile(self, kernel: Kernel) -> ReferenceProgram:
+        return ReferenceProgram(kernel)
+
+    def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
+        """Leave whole fits to those who are fast at them."""
+        return None
+
+    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Numbers:
+        kind = np.float64 if precision is Precision.DOUBLE else np.float32
+        with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
+            return Numbers(np.array(column, kind).astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceProgram:
+    """A kernel to be read line by line."""
+
+    kernel: Kernel
+    compile_seconds: float = 0.0
+
+    @property
+    def source(self) -> str:
+        return str(self.kernel)
+
+    def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> ReferenceLaunch:
+        return ReferenceLaunch(self.kernel, tuple(columns), events, tuple(steps) or (0,) * len(columns))  # type: ignore[arg-type]
+
+    def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
+        """Draw toy after toy, all events of one at a time."""
+        toys = [
+            self.one_toy(row, int(stop - start), seed, first_toy + k)
+            for k, (row, start, stop) in enumerate(zip(parameters, events.starts, events.stops, strict=True))
+        ]
+        columns = np.concatenate([out for out, _, _ in toys], axis=1)
+        return Drawn(tuple(Numbers(c) for c in columns), sum(t[1] for t in toys), sum(t[2] for t in toys))
+
+    def one_toy(self, parameters: Array, size: int, seed: int, toy: int) -> tuple[Array, int, int]:
+        kernel, calls = self.kernel, calls_needed(self.kernel)
+        per_call = run_body(kernel.per_call, dict(zip(kernel.parameters, parameters, strict=True)))
+        names = dict(zip(kernel.scalars, per_call, strict=False)) | {t.name: t.array for t in kernel.tables}
+        source = (Streams if takes_streams(kernel.columns) else Counted)(seed, toy, size)
+        out, above, given_up = np.zeros((kernel.outputs, size)), 0, 0
+        for waiting in source.together():
+            for draw in range(MAX_DRAWS):
+                if not len(waiting):
+                    break
+                numbers = source.numbers(waiting, draw, calls)
+                known = names | {name: numbers[place_of(name)] for name in kernel.columns}
+                *found, accept, over = (
+                    np.broadcast_to(r, waiting.shape) for r in run_body(kernel.per_event, known)
+                )
+                good = accept != 0
+                out[:, waiting[good]] = np.array(found)[:, good]
+                above += int(np.count_nonzero(over))
+                waiting = waiting[~good]
+            given_up += len(waiting)
+        return out, above, given_up
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceLaunch:
+    """A kernel and the columns it reads."""
+
+    kernel: Kernel
+    columns: tuple[Numbers, ...]
+    events: Events
+    steps: tuple[int, ...]
+
+    def __call__(self, parameters: Array) -> Array:
+        rows = [self.one_set(i, row) for i, row in enumerate(parameters)]
+        return np.array(rows).reshape(self.kernel.shape(len(rows), self.events.count))
+
+    def store(self) -> tuple[Numbers, ...]:
+        """Compute the columns of a kernel without parameters."""
+        return tuple(Numbers(row) for row in self(np.empty((1, 0)))[0])
+
+    def one_set(self, index: int, parameters: Array) -> Array:
+        kernel = self.kernel
+        per_call = run_body(kernel.per_call, dict(zip(kernel.parameters, parameters, strict=True)))
+        at = 0 if self.events.shared else index
+        low, high = int(self.events.starts[at]), int(self.events.stops[at])
+        names: dict[str, Any] = dict(zip(kernel.scalars, per_call, strict=False))
+        names |= {table.name: table.array for table in kernel.tables}
+        for name, column, step in zip(kernel.columns, self.columns, self.steps, strict=True):
+            names[name] = column.numbers[index * step + low : index * step + high]
+        results = [np.broadcast_to(r, (high - low,)) for r in run_body(kernel.per_event, names)]
+        if kernel.frame is Frame.STORE:
+            out = np.full((kernel.outputs, self.events.count), np.nan)
+            out[:, low:high] = results
+            return out
+        return self.reduce(results, per_call, float(high - low))
+
+    def reduce(self, results: list[Array], per_call: list[Any], count: float) -> Array:
+        kernel = self.kernel
+        out = np.zeros(kernel.outputs + 1)
+        for values, result in zip(results, kernel.results, strict=False):
+            if result.reduce is Reduce.LOG:
+                good = (values >= np.finfo(float).tiny) & np.isfinite(values)
+                out[-1] += np.count_nonzero(~good)
+                values = np.log(np.where(good, values, 1.0))
+            if result.output == COUNT:
+                count = total(values)
+            else:
+                out[result.output] += total(values)
+        pairs = len(kernel.outer)
+        left = results[len(kernel.results) : len(kernel.results) + pairs]
+        right = results[len(kernel.results) + pairs :] or left
+        place = kernel.outer_output
+        for i in range(pairs):
+            for j in range(i + 1):
+                out[place] += kernel.outer_sign * total(left[i] * right[j])
+                place += 1
+        for index, output in kernel.per_set:
+            out[output] += per_call[index]
+        for index, output in kernel.per_count:
+            out[output] += count * per_call[index]
+        return out
+
+
+def total(values: Array) -> float:
+    """Add numbers exactly, or say that they are not all numbers."""
+    return math.fsum(values) if np.all(np.isfinite(values)) else float(np.sum(values))

@@ -1,0 +1,143 @@
+"""Compile the models of the zoo, bind them to events in any layout, and say how large the terms of each sum are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import morefit as mf
+from morefit.kernel import COUNT, Reduce
+from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
+from morefit.targets import Array, Backend, Events, Reference
+from morefit.targets.reference.run import ReferenceLaunch
+from tolerances import FLUSHED
+from zoo import ZOO, around
+
+MOST = 10_000  # events of each model
+KINDS = {"value": (0, False), "gradient": (1, False), "hessian": (2, False), "fisher": (0, True)}
+
+
+@cache
+def model_of(name: str) -> tuple[mf.Pdf, dict[str, Array], Array]:
+    """Return a model with enough events."""
+    return ZOO[name](MOST)
+
+
+def moved(compiled: Compiled, backend: Backend) -> Compiled:
+    """Compile the same kernels for another backend."""
+    integrals = tuple(replace(i, compiled=moved(i.compiled, backend)) for i in compiled.integrals)
+    program = backend.compile(compiled.program.kernel)
+    settings = replace(compiled.settings, backend=backend)
+    return replace(compiled, program=program, integrals=integrals, settings=settings)
+
+
+@cache
+def sums_of(name: str, kind: str, weighted: bool, backend: Backend) -> Compiled:
+    """Compile the sums of a model: derived once, compiled for each backend."""
+    if not isinstance(backend, Reference):
+        return moved(sums_of(name, kind, weighted, Reference()), backend)
+    model, data, _ = model_of(name)
+    likelihood = mf.Likelihood(model, data, weights=np.ones(MOST) if weighted else None)
+    order, fisher = KINDS[kind]
+    request = likelihood.request(order, fisher=fisher)
+    return compile_sums(request, tuple(p.expr for p in model.parameters), Settings(backend))
+
+
+@cache
+def values_of(name: str, backend: Backend) -> Compiled:
+    """Compile the density of a model, to be kept for each event."""
+    if not isinstance(backend, Reference):
+        return moved(values_of(name, Reference()), backend)
+    model, _, _ = model_of(name)
+    leaves = tuple(p.expr for p in model.parameters)
+    return compile_values((model.normalised(),), leaves, Settings(backend))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which events each set sees and with which weights; drawn from the layout alone, so that it is a key."""
+
+    sizes: int | tuple[int, ...]  # events of all sets, or of each
+    weighted: bool = False
+    rows: int = 0  # sets that have weights of their own
+
+    @property
+    def events(self) -> Events:
+        return Events.all_sets(self.sizes) if isinstance(self.sizes, int) else Events.slices(self.sizes)
+
+    @property
+    def weights(self) -> Array | None:
+        rng, count = np.random.default_rng(self.rows), self.events.count
+        if self.rows:
+            return rng.poisson(1.0, (self.rows, count)).astype(float)
+        return rng.uniform(-0.2, 2.0, count) if self.weighted else None
+
+
+def bind(compiled: Compiled, name: str, layout: Layout) -> Bound:
+    """Bind to the first events of a model."""
+    model, data, _ = model_of(name)
+    columns = {o.name: np.resize(data[o.name], layout.events.count) for o in model.observables}
+    return compiled.bind(Columns(columns), layout.events, layout.weights)
+
+
+class Sizes(ReferenceLaunch):
+    """Adds the sizes of the terms: what the error of a sum is measured by."""
+
+    def reduce(self, results: list[Array], per_call: list[Any], count: float) -> Array:
+        kernel, out = self.kernel, np.zeros(self.kernel.outputs + 1)
+        for values, result in zip(results, kernel.results, strict=False):
+            size = np.sum(np.abs(np.log(values) if result.reduce is Reduce.LOG else values))
+            if result.output == COUNT:
+                count = float(size)
+            else:
+                out[result.output] += size
+        pairs = len(kernel.outer)
+        if pairs:
+            left = np.abs(results[len(kernel.results) : len(kernel.results) + pairs])
+            right = np.abs(results[len(kernel.results) + pairs :] or left)
+            lower = (left @ right.T)[np.tril_indices(pairs)]
+            out[kernel.outer_output : kernel.outer_output + len(lower)] += lower
+        for index, output in kernel.per_set:
+            out[output] += abs(per_call[index])
+        for index, output in kernel.per_count:
+            out[output] += abs(count * per_call[index])
+        return out
+
+
+def sizes(judge: Bound) -> Bound:
+    """Return the sums of the sizes of the terms that a reference launch adds."""
+    launch = judge.launch
+    assert isinstance(launch, ReferenceLaunch)
+    return replace(judge, launch=Sizes(launch.kernel, launch.columns, launch.events, launch.steps))
+
+
+def with_diagonal(scale: Array, count: int) -> Array:
+    """Measure pairs of derivatives also by the two alone: one term may be a difference of larger ones."""
+    i, j = np.tril_indices(count)
+    first = scale.shape[1] - 1 - len(i)
+    if first >= 0:
+        pairs = scale[:, first:-1]
+        alone = pairs[:, np.flatnonzero(i == j)]
+        pairs += np.sqrt(alone[:, i] * alone[:, j])
+    return scale
+
+
+@cache
+def judged(name: str, kind: str, layout: Layout, sets: int) -> tuple[Array, Array]:
+    """Return what the reference finds for so many sets around the model's values, and the sizes of the terms."""
+    parameters = around(model_of(name)[2], sets)
+    judge = bind(sums_of(name, kind, layout.weighted, Reference()), name, layout)
+    return judge(parameters), with_diagonal(sizes(judge)(parameters), parameters.shape[1])
+
+
+def assert_sums_agree(found: Array, name: str, kind: str, layout: Layout, tolerance: float) -> None:
+    """Compare with the reference, each sum measured by the size of its terms; nothing may be counted as bad."""
+    expected, scale = judged(name, kind, layout, len(found))
+    assert found.shape == expected.shape
+    assert not found[:, -1].any()
+    error, allowed = np.abs(found - expected)[:, :-1], tolerance * scale[:, :-1] + FLUSHED
+    worst = np.unravel_index(np.argmax(error - allowed), error.shape)
+    assert (error <= allowed).all(), f"set {worst[0]}, output {worst[1]}: off by {error[worst]}"

@@ -1,0 +1,108 @@
+"""The same question has the same answer, to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from launching import KINDS, Layout, bind, model_of, sums_of, values_of
+
+from morefit.fit.ensemble import Ensemble
+from morefit.pipeline import Columns
+from morefit.targets import Cpu
+from zoo import around
+
+EVENTS = 30_001
+SETS = 17
+RAGGED = (0, 1, 9000, 7, 4096, 5001)
+models = pytest.mark.parametrize("name", ["mass", "kstarmumu", "numerical"])
+
+
+def assert_same_bits(a, b):
+    np.testing.assert_array_equal(a.view(np.int64), b.view(np.int64))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@models
+def test_any_number_of_threads_gives_the_same_bits(name, kind):
+    x = around(model_of(name)[2], 3)
+    found = [bind(sums_of(name, kind, False, Cpu(threads=n)), name, Layout(EVENTS))(x) for n in (1, 2, 3, 4)]
+    for other in found[1:]:
+        assert_same_bits(found[0], other)
+
+
+@pytest.mark.slow
+def test_any_number_of_threads_gives_the_same_bits_for_many_parameters():
+    x = around(model_of("many")[2], 2)
+    found = [
+        bind(sums_of("many", "hessian", True, Cpu(threads=n)), "many", Layout(9001, True)) for n in (1, 3)
+    ]
+    assert_same_bits(found[0](x), found[1](x))
+
+
+def test_threads_do_share_the_work(monkeypatch):
+    """Without this the tests above might compare one thread with itself."""
+    compiled = sums_of("mass", "value", False, Cpu(threads=3))
+    launch = bind(compiled, "mass", Layout(EVENTS)).launch
+    launch(around(model_of("mass")[2], 1))
+    assert launch.free[1][0].threads == 3
+
+
+@pytest.mark.parametrize("kind", ["value", "hessian", "fisher"])
+@models
+def test_a_batch_may_be_split_in_any_way(name, kind, fast):
+    bound = bind(sums_of(name, kind, False, fast), name, Layout(5000))
+    x = around(model_of(name)[2], SETS)
+    whole = bound(x)
+    for pieces in ((1,) * SETS, (5, 12), (8, 8, 1), (16, 1)):
+        parts = np.split(x, np.cumsum(pieces)[:-1])
+        assert_same_bits(whole, np.concatenate([bound(part) for part in parts]))
+
+
+@models
+def test_a_batch_of_densities_may_be_split_in_any_way(name, fast):
+    bound = bind(values_of(name, fast), name, Layout(5000))
+    x = around(model_of(name)[2], 5)
+    assert_same_bits(bound(x), np.concatenate([bound(row[None]) for row in x]))
+
+
+@models
+def test_sets_with_events_of_their_own_give_what_each_gives_alone(name, fast):
+    model, data, values = model_of(name)
+    compiled = sums_of(name, "hessian", False, fast)
+    x = around(values, len(RAGGED))
+    whole = bind(compiled, name, Layout(RAGGED))(x)
+    events = Layout(RAGGED).events
+    for k, (low, high) in enumerate(zip(events.starts, events.stops, strict=True)):
+        columns = {o.name: np.resize(data[o.name], events.count)[low:high] for o in model.observables}
+        alone = compiled.bind(Columns(columns), Layout(int(high - low)).events)(x[k : k + 1])
+        assert_same_bits(whole[k : k + 1], alone)
+
+
+def test_the_order_of_the_sets_does_not_matter(fast):
+    bound = bind(sums_of("mass", "hessian", False, fast), "mass", Layout(5000))
+    x = around(model_of("mass")[2], SETS)
+    assert_same_bits(bound(x)[::-1], bound(x[::-1]))
+
+
+@models
+def test_repeated_runs_give_the_same_bits(name, fast):
+    bound = bind(sums_of(name, "hessian", False, fast), name, Layout(EVENTS))
+    x = around(model_of(name)[2], 3)
+    first = bound(x)
+    for _ in range(20):
+        assert_same_bits(first, bound(x))
+
+
+@pytest.mark.parametrize("name", ["mass", "kstarmumu"])
+def test_toys_do_not_depend_on_those_fitted_before_in_the_same_memory(name):
+    model = model_of(name)[0]
+    start = {p.name: p.start for p in model.parameters}
+    sizes = [np.array(s) for s in ([5000] * 4, [700, 90, 4096, 100], [3000, 1, 900], [0, 30])]
+
+    def job():
+        return Ensemble(model, model, start, start, 3, Cpu(threads=3)).whole_fit()
+
+    kept = job()
+    for some in sizes:
+        fresh = Cpu(threads=3).fit_whole(job(), some, 3, 0)
+        np.testing.assert_array_equal(Cpu(threads=3).fit_whole(kept, some, 3, 0), fresh)
