@@ -20,9 +20,9 @@ import numpy as np
 import morefit as mf
 from models import MODELS
 from morefit import OpenCL, devices
-from morefit.fit.ensemble import Ensemble
-from morefit.generate import Sampler
 from morefit.intervals import feldman_cousins
+from morefit.sampling.generate import Sampler
+from morefit.toys.ensemble import Ensemble
 from toys import best
 
 ROOT = Path(__file__).parents[1]
@@ -142,7 +142,7 @@ def check_reference() -> dict[str, Any]:
 def run_tests() -> dict[str, Any]:
     """Run the tests of the backends on this device."""
     options = ["-q", "-p", "no:cacheprovider", "-p", "xdist", "-n", "auto", "-k", "opencl"]
-    command = [sys.executable, "-m", "pytest", "tests/backends", *options]
+    command = [sys.executable, "-m", "pytest", "tests/targets", *options]
     path = os.pathsep.join(str(Path(p).resolve()) for p in sys.path if p)
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}

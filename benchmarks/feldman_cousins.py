@@ -16,7 +16,7 @@ from rich.table import Table
 import morefit as mf
 from morefit.cli import mass_model
 from morefit.intervals import FeldmanCousins, feldman_cousins
-from morefit.limits import available_cores
+from morefit.resources import available_cores
 
 GOAL = 10.0  # seconds
 

@@ -26,7 +26,7 @@ from rich.table import Table
 
 import morefit as mf
 from models import MODELS
-from morefit.limits import available_cores
+from morefit.resources import available_cores
 from morefit.targets.cpu.compile import build_object, host
 from peers.by_hand import PEERS, minuit_fit
 

@@ -6,7 +6,7 @@ import numpy as np
 
 import morefit as mf
 from morefit.cli import mass_model
-from morefit.physics import KstarMuMu
+from morefit.model.physics import KstarMuMu
 from peers.draw import draw_angles, draw_masses
 
 KSTAR_NAMES = ("FL", "S3", "S4", "S5", "AFB", "S7", "S8", "S9")

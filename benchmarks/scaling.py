@@ -25,7 +25,7 @@ from rich.table import Table
 import morefit as mf
 from cores import LENGTH, TURNS, loop_job
 from models import MODELS
-from morefit.limits import available_cores
+from morefit.resources import available_cores
 from morefit.targets.cpu.compile import host
 from toys import make_ensemble
 

@@ -21,9 +21,9 @@ from rich.table import Table
 
 import morefit as mf
 from models import MODELS
-from morefit.fit.ensemble import Ensemble
-from morefit.limits import available_cores
+from morefit.resources import available_cores
 from morefit.targets.cpu.compile import host
+from morefit.toys.ensemble import Ensemble
 
 TARGETS = {  # microseconds a toy on one AVX-512 core
     "mass": {1_000: 30, 10_000: 250, 100_000: 2_500, 1_000_000: 25_000},

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import morefit as mf
-from morefit.physics import KstarMuMu
+from morefit.model.physics import KstarMuMu
 
 TRUTH = {"FL": 0.6, "S3": -0.1, "S4": -0.2, "S5": -0.2, "AFB": 0.1, "S7": 0.03, "S8": -0.02, "S9": 0.05}
 MARGIN = 1.2  # by how much the largest density may lie above the largest one drawn

@@ -6,7 +6,7 @@ import pytest
 import morefit as mf
 from morefit.errors import DataError, FitError
 from morefit.intervals import bootstrap, contour, feldman_cousins, feldman_cousins_poisson, profile
-from morefit.intervals.held import unseen
+from morefit.minimise.conditional import unseen
 
 X = mf.Observable("x", 0.0, 10.0)
 NONE = {"x": []}

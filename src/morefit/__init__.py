@@ -1,25 +1,14 @@
 """Maximum-likelihood fits with densities compiled just in time."""
 
-from morefit import intervals, physics
+from morefit import intervals
 from morefit.data import CutReport, Dataset, read
-from morefit.drawing import Drawing, draw
 from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, MorefitError
-from morefit.explain import Explanation, explain
 from morefit.expr import where
-from morefit.figures import (
-    Plot,
-    plot,
-    plot_belt,
-    plot_contour,
-    plot_correlation,
-    plot_p_values,
-    plot_profile,
-    plot_pulls,
-)
-from morefit.fit import FitResult, fit
-from morefit.generate import generate
-from morefit.information import FisherInformation, fisher_information
-from morefit.likelihood import Likelihood, gaussian_constraint
+from morefit.inspect.explain import Explanation, explain
+from morefit.inspect.graphs import Drawing, draw
+from morefit.intervals.information import FisherInformation, fisher_information
+from morefit.likelihood.unbinned import Likelihood, gaussian_constraint
+from morefit.minimise import FitResult, fit
 from morefit.model import (
     CrystalBall,
     Density,
@@ -32,10 +21,21 @@ from morefit.model import (
     Product,
     Sum,
     Uniform,
+    physics,
 )
-from morefit.study import fit_many, toy_study
+from morefit.plots import (
+    Plot,
+    plot,
+    plot_belt,
+    plot_contour,
+    plot_correlation,
+    plot_p_values,
+    plot_profile,
+    plot_pulls,
+)
+from morefit.sampling.generate import generate
 from morefit.targets import Cpu, OpenCL, devices
-from morefit.toys import ToyResults
+from morefit.toys import ToyResults, fit_many, toy_study
 
 __all__ = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",

@@ -10,12 +10,13 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from morefit.arrays import Array
 from morefit.expr import Expr, column, const, substitute
 from morefit.expr.evaluate import cannot_integrate, places_at
 from morefit.expr.quadrature import POINTS, WORST_ERROR, Adapted, Boxes, Domain, Nodes, adapt, refine
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
-from morefit.targets import Array, Events
+from morefit.targets import Events
 
 MAX_PROBES = 4  # places at which the height of a peak is looked at in every call
 MAX_ROWS = 4  # rows of parameters that boxes are made for together, and that earlier boxes were made for

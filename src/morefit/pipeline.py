@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from morefit.arrays import Array
 from morefit.expr import (
     ZERO,
     Expr,
@@ -37,7 +38,7 @@ from morefit.rewrite.columns import Precompute
 from morefit.rewrite.exponents import use_base_two
 from morefit.rewrite.simplify import normalise
 from morefit.rewrite.stages import Stages, regroup, split
-from morefit.targets import Array, Backend, Buffer, Events, Launch, Program
+from morefit.targets import Backend, Buffer, Events, Launch, Program
 
 NODE_WEIGHT = column("weight of the node")  # the columns of the nodes of a quadrature
 NODE_CONTRAST = column("contrast of the node")

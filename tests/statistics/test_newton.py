@@ -11,10 +11,10 @@ import pytest
 
 import morefit as mf
 from morefit.cli import mass_model
-from morefit.fit.ensemble import GOAL, MINUIT, Ensemble, Fitted
-from morefit.fit.newton import minimise
-from morefit.physics import KstarMuMu
+from morefit.minimise.newton import minimise
+from morefit.model.physics import KstarMuMu
 from morefit.targets import Cpu, Reference
+from morefit.toys.ensemble import GOAL, MINUIT, Ensemble, Fitted
 from morefit.toys.results import HOW
 from tolerances import EXACT_ERRORS, HARDLY_MEASURED, SAME_MINIMUM, SAME_TOY
 

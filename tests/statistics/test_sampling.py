@@ -21,7 +21,7 @@ from sizes import Sizes
 import morefit as mf
 import zoo
 from morefit.expr import evaluate
-from morefit.generate import Sampler, all_values, expected_events, poisson_sizes
+from morefit.sampling.generate import Sampler, all_values, expected_events, poisson_sizes
 from morefit.targets import Backend
 
 FALSE_ALARMS = 1e-3

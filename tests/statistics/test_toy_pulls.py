@@ -5,7 +5,7 @@ import math
 import pytest
 
 import zoo
-from morefit.study import toy_study
+from morefit.toys import toy_study
 from tolerances import PULL_SIGMAS
 
 EVENTS = 1_000

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 import morefit as mf
+from morefit.arrays import Array
 from morefit.kernel import COUNT, Reduce
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
-from morefit.targets import Array, Backend, Events, Reference
+from morefit.targets import Backend, Events, Reference
 from morefit.targets.reference.run import ReferenceLaunch
 from tolerances import FLUSHED
 from zoo import ZOO, around

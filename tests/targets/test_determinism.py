@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from launching import KINDS, Layout, bind, model_of, sums_of, values_of
 
-from morefit.fit.ensemble import Ensemble
 from morefit.pipeline import Columns
 from morefit.targets import Cpu
+from morefit.toys.ensemble import Ensemble
 from zoo import around
 
 EVENTS = 30_001

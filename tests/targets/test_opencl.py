@@ -19,10 +19,9 @@ import morefit as mf
 from backend_rows import there
 from morefit.errors import BackendError, CompileError
 from morefit.expr import LEAVES, ONE, ZERO, Op, column
-from morefit.fit.ensemble import BatchFit, Ensemble
-from morefit.generate import Sampler, all_values
 from morefit.kernel import Arith, Precision
 from morefit.pipeline import compile_sampler
+from morefit.sampling.generate import Sampler, all_values
 from morefit.targets import Cpu, Events, OpenCL, Reference, choose_backend, devices
 from morefit.targets.choose import WORTH_A_GPU
 from morefit.targets.opencl import device as opencl_device
@@ -34,6 +33,7 @@ from morefit.targets.opencl.dialect import HELPERS, TEXT, Names, number_text
 from morefit.targets.opencl.fit_driver import Home
 from morefit.targets.opencl.lift import PLAIN, lift_numbers
 from morefit.targets.opencl.source import Shape, render
+from morefit.toys.ensemble import BatchFit, Ensemble
 from tolerances import NUMPY_SUM, REPEATED, SAME_RANDOM_NUMBER, SUM_OF_LOGS
 from zoo import around
 
@@ -404,7 +404,7 @@ def test_auto_is_told_how_much_work_there_is(monkeypatch, asked):
         told.append(events)
         return Cpu()
 
-    for module in ("likelihood", "generate", "study.given", "study.workers"):
+    for module in ("likelihood.unbinned", "sampling.generate", "toys.many", "jobs.executors"):
         monkeypatch.setattr(sys.modules[f"morefit.{module}"], "choose_backend", choose)
     model, data = model_of("gaussian")[0], mf.generate(model_of("gaussian")[0], 100, seed=1, backend=Cpu())
     told.clear()

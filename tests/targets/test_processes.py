@@ -103,7 +103,7 @@ def test_issue_a_child_forked_while_code_is_freed_can_compile():
     program = """
 import os, signal, sys, threading, warnings
 warnings.simplefilter("ignore")
-from morefit.targets import machine
+from morefit.targets.cpu import compile as machine
 machine.MOST_PROGRAMS = 1
 stop = threading.Event()
 def compile_function(name):
@@ -141,7 +141,7 @@ import os, signal, sys, threading, time, warnings
 sys.path.insert(0, sys.argv[1])
 warnings.simplefilter("ignore")
 import morefit as mf
-from morefit.targets import machine
+from morefit.targets.cpu import compile as machine
 from zoo import mass, gaussian
 real, started = machine.build_object, threading.Event()
 def slow(source):
@@ -262,7 +262,7 @@ def test_an_interrupt_waits_for_the_threads():
 import signal, sys
 sys.path.insert(0, sys.argv[1])
 import morefit as mf
-from morefit.targets import cpu
+from morefit.targets.cpu import run as cpu
 from zoo import around, mass
 cpu.WORTH_THREADS = 0
 model, data, x = mass(100_000)

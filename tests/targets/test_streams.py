@@ -7,12 +7,12 @@ import pytest
 
 import zoo
 from morefit.expr import ZERO, column
-from morefit.fit.ensemble import Ensemble
-from morefit.generate import Sampler, all_values, generate
 from morefit.pipeline import compile_sampler
 from morefit.random.host import COMPILED
 from morefit.random.xoshiro import BLOCK
+from morefit.sampling.generate import Sampler, all_values, generate
 from morefit.targets import Events, OpenCL, Reference
+from morefit.toys.ensemble import Ensemble
 from tolerances import REPEATED, SAME_RANDOM_NUMBER
 
 SEED = 11

@@ -12,8 +12,8 @@ from morefit.cli.files import check_targets, write_json
 from morefit.cli.options import add_output
 from morefit.cli.printing import MINOR, open_console, say, show_tables
 from morefit.errors import BackendError
-from morefit.fit.result import Column
-from morefit.limits import available_cores
+from morefit.minimise.result import Column
+from morefit.resources import available_cores
 from morefit.targets import DeviceInfo
 from morefit.targets.cache import cache_state
 from morefit.targets.cpu.compile import host

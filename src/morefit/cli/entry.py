@@ -20,8 +20,8 @@ from morefit.cli.fit import FIT
 from morefit.cli.options import add_behaviour
 from morefit.cli.streams import prepare_streams, silence
 from morefit.cli.toys import TOYS
-from morefit.progress import tell
-from morefit.target import reason
+from morefit.records.output import reason
+from morefit.text.progress import tell
 
 COMMANDS = (DEMO, FIT, TOYS, FELDMAN, EXPLAIN, DEVICES)
 MAY_BE_NEGATIVE = ("--values",)  # argparse takes "-1:1:5" behind it for an option

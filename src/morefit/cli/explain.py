@@ -13,9 +13,9 @@ from morefit.cli.fit import read_data
 from morefit.cli.model_file import load_model
 from morefit.cli.options import add_data, add_model, add_output, add_place, backend_of
 from morefit.cli.printing import open_console, say, show_tables
-from morefit.explain import ORDERS
 from morefit.expr import price, toposort
-from morefit.fit.result import Column
+from morefit.inspect.explain import ORDERS
+from morefit.minimise.result import Column
 
 if TYPE_CHECKING:
     from rich.console import Console

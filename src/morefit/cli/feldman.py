@@ -25,10 +25,10 @@ from morefit.cli.options import (
 from morefit.cli.pool import processes
 from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
 from morefit.errors import FitError
-from morefit.fit.result import suggest
 from morefit.intervals.feldman import footline, table
 from morefit.intervals.feldman import headline as first_lines
-from morefit.intervals.held import span
+from morefit.minimise.conditional import span
+from morefit.minimise.result import suggest
 
 if TYPE_CHECKING:
     from rich.console import Console

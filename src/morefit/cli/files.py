@@ -14,14 +14,14 @@ import morefit as mf
 from morefit.cli.printing import MINOR, say
 from morefit.cli.streams import silence
 from morefit.errors import DataError
-from morefit.figures.canvas import load_pyplot
-from morefit.fit.result import portable
-from morefit.target import complete_file, writable_place
+from morefit.minimise.result import portable
+from morefit.plots.canvas import load_pyplot
+from morefit.records.output import complete_file, writable_place
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from morefit.figures.canvas import Figure
+    from morefit.plots.canvas import Figure
 
 PICTURES = (".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg", ".webp")
 DOTS = 200  # an inch, of pictures made of dots

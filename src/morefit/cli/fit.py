@@ -26,13 +26,13 @@ from morefit.cli.options import (
     positive,
 )
 from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
-from morefit.fit.result import ERRORS, footlines, tables
-from morefit.fit.result import headline as first_line
+from morefit.minimise.result import ERRORS, footlines, tables
+from morefit.minimise.result import headline as first_line
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from morefit.figures.canvas import Figure
+    from morefit.plots.canvas import Figure
 
 
 def add_options(parser: ArgumentParser) -> None:

@@ -15,8 +15,8 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from morefit.data.io.paths import nearby
 from morefit.errors import ModelError, MorefitError
-from morefit.io.paths import nearby
 from morefit.model import Pdf
 
 

@@ -27,8 +27,8 @@ from morefit.cli.options import (
 from morefit.cli.pool import processes
 from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
 from morefit.errors import DataError
-from morefit.figures.canvas import load_pyplot, styled
-from morefit.study import BrokenStudy
+from morefit.plots.canvas import load_pyplot, styled
+from morefit.toys import BrokenStudy
 from morefit.toys.printed import LEVELS, details, footlines, tables
 from morefit.toys.printed import headline as first_line
 from morefit.toys.results import HOW, report
@@ -36,7 +36,7 @@ from morefit.toys.results import HOW, report
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from morefit.figures.canvas import Figure
+    from morefit.plots.canvas import Figure
 
 FORMAT, VERSION = "morefit toy summary", 1
 PANEL = (6.4, 4.8)  # inches

@@ -11,11 +11,11 @@ from typing import Any, TypeGuard, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from morefit.arrays import Array
+from morefit.data.io import Ranged
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
-from morefit.io import Ranged
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 LARGEST = sys.float_info.max
 # What to do with columns that are no real numbers, by the kind of their dtype.

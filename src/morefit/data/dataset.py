@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from morefit.arrays import Array
 from morefit.data.columns import (
-    Array,
     Draft,
     checked_mask,
     complain,
@@ -25,10 +25,10 @@ from morefit.data.columns import (
     read_source,
     suggest,
 )
+from morefit.data.io import Bins, Ranged, events_of, fill_histogram, write_table
 from morefit.data.printed import as_html, as_text
 from morefit.data.report import CutReport
 from morefit.errors import DataError
-from morefit.io import Bins, Ranged, events_of, fill_histogram, write_table
 
 NOT_BINNED = (
     "dataset: a fit of the events of from_hist is no binned fit, as all of them stand at centres of bins; where the"

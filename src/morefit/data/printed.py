@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from morefit.data.columns import Array
+from morefit.arrays import Array
 from morefit.data.report import CutReport
 
 HEADINGS = ("column", "min", "mean", "max")

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.data.columns import Array, Mask, complain, is_outside, listed, suggest, to_column
-from morefit.data.condition import Condition, condition
+from morefit.arrays import Array
+from morefit.data.columns import Mask, complain, is_outside, listed, suggest, to_column
+from morefit.data.cut import Condition, condition
 from morefit.data.dataset import Dataset, build
+from morefit.data.io import Columns, Ranged, Source, check_tree, find_files, open_table
 from morefit.data.report import CutReport, add_reports
 from morefit.errors import DataError
-from morefit.io import Columns, Ranged, Source, check_tree, find_files, open_table
-from morefit.progress import Bar
+from morefit.text.progress import Bar
 
 SHOWN = 5  # files that one error complains about
 ROWS_TRIED = 100  # of a column of objects, to see what they are

@@ -9,8 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from morefit.data.io import Histogram, Ranged
 from morefit.errors import DataError
-from morefit.io import Histogram, Ranged
 
 KINDS = "named columns, an array with 1 or 2 dimensions or a Dataset"
 NO_EVENTS = (

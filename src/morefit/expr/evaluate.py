@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr.node import Expr, Table
 from morefit.expr.ops import Op
@@ -17,7 +18,6 @@ from morefit.expr.quadrature import (
     TOLERANCE,
     WORST_ERROR,
     Adapted,
-    Array,
     Boxes,
     Domain,
     adapt,

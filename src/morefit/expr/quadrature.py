@@ -10,7 +10,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from morefit.arrays import Array
+
 Measure = Callable[["Boxes"], Array]  # integrals of some quantities over each box, (boxes, quantities)
 
 TOLERANCE = 1e-12  # relative to the integral, for the sum over all boxes; 1e-10 is promised

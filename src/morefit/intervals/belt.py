@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.fit.ensemble import GOAL
-from morefit.fit.result import Column, floats, text_table
-from morefit.frozen import freeze, rebuilt
+from morefit.arrays import Array, freeze, rebuilt
 from morefit.intervals.crossing import Region, hull, regions
 from morefit.intervals.order import ROUNDING, order_statistic
 from morefit.intervals.record import Layout, load_record, pair, save_record
-from morefit.study.facts import Facts
-from morefit.targets import Array
+from morefit.jobs.facts import Facts
+from morefit.minimise.result import Column, floats, text_table
+from morefit.toys.ensemble import GOAL
 from morefit.validate import check_level, finite_number
 
 KIND = "morefit neyman belt"

@@ -7,21 +7,19 @@ from math import nan, sqrt
 
 import numpy as np
 
+from morefit.arrays import Array, Flags, freeze, rebuilt
 from morefit.errors import FitError
-from morefit.fit import FitResult
-from morefit.fit.minuit import try_minuit
-from morefit.fit.newton import Flags
-from morefit.fit.replicas import Replicas
-from morefit.fit.result import Column, suggest, text_table
-from morefit.fit.rounding import round_pdg
-from morefit.frozen import freeze, rebuilt
-from morefit.generate import check_seed
-from morefit.intervals.held import best_fit
-from morefit.likelihood import AnyLikelihood
-from morefit.limits import check_memory
-from morefit.progress import Bar
+from morefit.likelihood.unbinned import AnyLikelihood
+from morefit.minimise import FitResult
+from morefit.minimise.conditional import best_fit
+from morefit.minimise.fit import try_minuit
+from morefit.minimise.replicas import Replicas
+from morefit.minimise.result import Column, suggest, text_table
 from morefit.random.host import stream_key
-from morefit.targets import Array
+from morefit.resources import check_memory
+from morefit.sampling.generate import check_seed
+from morefit.text.progress import Bar
+from morefit.text.rounding import round_pdg
 from morefit.validate import check_level, whole_number
 
 

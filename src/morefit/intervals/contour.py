@@ -8,15 +8,21 @@ from math import log, nan, sqrt
 
 import numpy as np
 
+from morefit.arrays import Array, Flags, freeze, rebuilt
 from morefit.errors import DataError, FitError
-from morefit.fit import FitResult
-from morefit.fit.newton import Flags
-from morefit.frozen import freeze, rebuilt
-from morefit.intervals.held import BYTES_OF_POINT, Held, best_fit, check_floating, check_points, spaced, span
-from morefit.likelihood import AnyLikelihood
-from morefit.limits import check_memory
-from morefit.progress import Bar
-from morefit.targets import Array
+from morefit.likelihood.unbinned import AnyLikelihood
+from morefit.minimise import FitResult
+from morefit.minimise.conditional import (
+    BYTES_OF_POINT,
+    Held,
+    best_fit,
+    check_floating,
+    check_points,
+    spaced,
+    span,
+)
+from morefit.resources import check_memory
+from morefit.text.progress import Bar
 from morefit.validate import check_level, whole_number
 
 MARGIN = 1.25  # how far a contour's grid goes beyond the outermost level of a parabola

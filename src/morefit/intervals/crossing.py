@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from morefit.fit.newton import Flags
-from morefit.targets import Array
+from morefit.arrays import Array, Flags
 
 CROSSING, LIMIT, OPEN = "", "limit", "NOT REACHED"
 

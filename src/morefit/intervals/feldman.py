@@ -12,16 +12,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.fit.newton import Flags
-from morefit.fit.result import Column, duration, floats, text_table, words
-from morefit.frozen import freeze, rebuilt
-from morefit.intervals.classic import two_sided
+from morefit.arrays import Array, Flags, freeze, rebuilt
 from morefit.intervals.crossing import Region, hull, regions
+from morefit.intervals.feldman_cousins_tables import two_sided
 from morefit.intervals.order import ROUNDING, Unknown, order_statistic
 from morefit.intervals.record import Layout, load_record, pair, save_record
-from morefit.intervals.tested import TIE
-from morefit.study.facts import Facts
-from morefit.targets import Array
+from morefit.intervals.toys_at_points import TIE
+from morefit.jobs.facts import Facts
+from morefit.minimise.result import Column, duration, floats, text_table, words
 from morefit.validate import check_level
 
 KIND = "morefit feldman-cousins"

@@ -13,15 +13,21 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from morefit.arrays import Array
 from morefit.errors import DataError, FitError, ModelError
-from morefit.fit import FitResult
-from morefit.fit.result import suggest
-from morefit.generate import all_values, check_seed, expected_events
 from morefit.intervals.belt import KIND as BELT
 from morefit.intervals.belt import NeymanBelt
 from morefit.intervals.feldman import KIND as FELDMAN
 from morefit.intervals.feldman import FeldmanCousins
-from morefit.intervals.held import (
+from morefit.intervals.points import Job, saved_outcomes, total_seconds
+from morefit.intervals.record import read_record
+from morefit.intervals.toys_at_points import Estimator, Outcome, Tested
+from morefit.jobs.executors import DaskClient, choose_place
+from morefit.jobs.facts import Facts, function_facts, versions
+from morefit.jobs.fingerprint import fingerprint
+from morefit.likelihood.unbinned import Likelihood
+from morefit.minimise import FitResult
+from morefit.minimise.conditional import (
     LOWER,
     Held,
     best_fit,
@@ -30,18 +36,13 @@ from morefit.intervals.held import (
     evaluate_in_parts,
     unseen,
 )
-from morefit.intervals.points import Job, saved_outcomes, total_seconds
-from morefit.intervals.record import read_record
-from morefit.intervals.tested import Estimator, Outcome, Tested
-from morefit.likelihood import Likelihood
+from morefit.minimise.result import suggest
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.pdf import check_model
-from morefit.progress import Bar
-from morefit.study.facts import Facts, function_facts, versions
-from morefit.study.fingerprint import fingerprint
-from morefit.study.saved import keeps_file
-from morefit.study.workers import DaskClient, choose_place
-from morefit.targets import Array, Backend
+from morefit.sampling.generate import all_values, check_seed, expected_events
+from morefit.targets import Backend
+from morefit.text.progress import Bar
+from morefit.toys.saved import keeps_file
 from morefit.validate import check_level, number_list, whole_number
 
 TRIED = 256  # events, to see which parameters matter

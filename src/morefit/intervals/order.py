@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.targets import Array
+from morefit.arrays import Array
 
 Unknown = Literal["lowest", "highest"]  # where toys without a number are taken to be
 ROUNDING = 1e-9  # of fractions and of products with them

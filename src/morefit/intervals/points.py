@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.errors import BackendError, DataError
-from morefit.intervals.tested import Outcome, Tell
-from morefit.limits import check_memory
-from morefit.progress import Bar, tell
-from morefit.study.facts import Facts, differences
-from morefit.study.keeper import BrokenStudy, Keeper
-from morefit.study.workers import IN_FLIGHT, DaskClient, explained, failure_of, on_worker, origin, workers
+from morefit.intervals.toys_at_points import Outcome, Tell
+from morefit.jobs.checkpoint import BrokenStudy, Keeper
+from morefit.jobs.executors import IN_FLIGHT, DaskClient, explained, failure_of, on_worker, origin, workers
+from morefit.jobs.facts import Facts, differences
+from morefit.resources import check_memory
+from morefit.text.progress import Bar, tell
 
 Numbered = tuple[int, Outcome]
 

@@ -9,15 +9,13 @@ from math import nan
 import numpy as np
 from numpy.typing import ArrayLike
 
+from morefit.arrays import Array, Flags, freeze, rebuilt
 from morefit.errors import FitError
-from morefit.fit import FitResult
-from morefit.fit.newton import Flags
-from morefit.frozen import freeze, rebuilt
-from morefit.intervals.classic import bisect, two_sided
-from morefit.intervals.held import Held, best_fit, check_floating, check_points, spaced, span
-from morefit.likelihood import AnyLikelihood
-from morefit.progress import Bar
-from morefit.targets import Array
+from morefit.intervals.feldman_cousins_tables import bisect, two_sided
+from morefit.likelihood.unbinned import AnyLikelihood
+from morefit.minimise import FitResult
+from morefit.minimise.conditional import Held, best_fit, check_floating, check_points, spaced, span
+from morefit.text.progress import Bar
 from morefit.validate import check_level, number_list
 
 WIDTH = 3.0  # standard deviations that a profile spans to each side unless told

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from numpy.typing import NDArray
 
-from morefit.archive import morefit_version, read_archive, write_archive
 from morefit.errors import DataError
-from morefit.fit.result import portable
-from morefit.study.facts import Facts
+from morefit.jobs.facts import Facts
+from morefit.minimise.result import portable
+from morefit.records.archive import morefit_version, read_archive, write_archive
 
 VERSION = 1
 R = TypeVar("R")

@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from morefit.arrays import frozen_copy
 from morefit.errors import ModelError
-from morefit.frozen import frozen_copy
 
 
 def refuse(self: Any, *_: Any, **__: Any) -> NoReturn:

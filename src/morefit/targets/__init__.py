@@ -1,6 +1,6 @@
 """From a kernel to numbers, on one kind of device each."""
 
-from morefit.targets.base import Array, Backend, Buffer, Drawn, Events, Launch, Program, WholeFit
+from morefit.targets.base import Backend, Buffer, Drawn, Events, Launch, Program, WholeFit
 from morefit.targets.choose import choose_backend
 from morefit.targets.cpu.run import Cpu
 from morefit.targets.opencl.discover import DeviceInfo, devices
@@ -8,6 +8,6 @@ from morefit.targets.opencl.run import OpenCL
 from morefit.targets.reference.run import Reference
 
 __all__ = [
-    "Array", "Backend", "Buffer", "Cpu", "DeviceInfo", "Drawn", "Events", "Launch", "OpenCL", "Program", "Reference", "WholeFit",
+    "Backend", "Buffer", "Cpu", "DeviceInfo", "Drawn", "Events", "Launch", "OpenCL", "Program", "Reference", "WholeFit",
     "choose_backend", "devices",
 ]  # fmt: skip

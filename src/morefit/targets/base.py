@@ -7,12 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from morefit.arrays import Array, Integers
 from morefit.kernel import Kernel, Precision
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

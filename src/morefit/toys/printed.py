@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.fit.result import BAD, GOOD, Column, duration, html_table, text_table
-from morefit.fit.rounding import round_pdg
+from morefit.minimise.result import BAD, GOOD, Column, duration, html_table, text_table
+from morefit.text.rounding import round_pdg
 from morefit.toys.summary import Bias, Coverage, PullSummary, moments
 
 LEVELS = (0.6827, 0.9545)  # of the coverages printed

@@ -13,12 +13,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.archive import morefit_version, opened, pack, unpack
+from morefit.arrays import Array, freeze, frozen_copy, read_only, rebuilt
 from morefit.errors import DataError, ModelError
-from morefit.fit.result import Frozen, floats, portable, suggest, words
-from morefit.frozen import freeze, frozen_copy, read_only, rebuilt
-from morefit.target import complete_file
-from morefit.targets import Array
+from morefit.minimise.result import Frozen, floats, portable, suggest, words
+from morefit.records.archive import morefit_version, opened, pack, unpack
+from morefit.records.output import complete_file
 from morefit.toys.printed import LEVELS, Compared, Report, Row, as_html, as_text
 from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
 from morefit.validate import check_level

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from morefit.targets import Array
+from morefit.arrays import Array
 
 
 class PullSummary(NamedTuple):

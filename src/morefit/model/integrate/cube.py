@@ -15,6 +15,7 @@ from itertools import pairwise, permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from morefit.arrays import Array
 from morefit.expr import (
     COMPARISONS,
     Expr,
@@ -31,7 +32,7 @@ from morefit.expr import (
     toposort,
     where,
 )
-from morefit.expr.quadrature import Array, Axis, Domain
+from morefit.expr.quadrature import Axis, Domain
 from morefit.model.integrate.edges import HUGE, base_of_root, find_breaks, find_centres, zeros_of_kinks
 from morefit.model.integrate.pieces import decide, guarded
 from morefit.model.observable import Observable

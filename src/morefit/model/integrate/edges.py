@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from morefit.arrays import Array
 from morefit.expr import (
     COMPARISONS,
     ONE,
@@ -25,7 +26,6 @@ from morefit.expr import (
     toposort,
     where,
 )
-from morefit.expr.quadrature import Array
 
 MAX_STEPS = 40  # of floor that are solved for, each an edge
 HUGE = 1e300  # compares with a number to tell whether it is one

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from morefit.arrays import Array
 from morefit.expr import (
     COMPARISONS,
     ONE,
@@ -22,7 +23,6 @@ from morefit.expr import (
     toposort,
     where,
 )
-from morefit.expr.quadrature import Array
 from morefit.model.integrate.edges import nodes_with, zeros_of_kinks
 
 NOT_A_NUMBER = apply(Op.LOG, const(-1))

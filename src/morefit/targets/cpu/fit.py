@@ -8,8 +8,9 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from morefit.arrays import Array, Integers
 from morefit.random.xoshiro import BLOCK
-from morefit.targets.base import Array, Integers, Program, WholeFit
+from morefit.targets.base import Program, WholeFit
 from morefit.targets.cpu.abi import ARGUMENTS
 from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.fit_driver import CONTEXT, Shape, copy_text, drive_text

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from morefit.arrays import Array, Integers
 from morefit.errors import BackendError
 from morefit.kernel import Frame, Kernel, Precision
-from morefit.limits import available_cores
 from morefit.random.xoshiro import BLOCK
-from morefit.targets.base import Array, Buffer, Drawn, Events, Integers, WholeFit
+from morefit.resources import available_cores
+from morefit.targets.base import Buffer, Drawn, Events, WholeFit
 from morefit.targets.cpu.abi import ARGUMENTS
 from morefit.targets.cpu.compile import find_code, host
 from morefit.targets.cpu.fit import run_whole_fits

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from morefit.targets.base import Array, Events, Integers
+from morefit.arrays import Array, Integers
+from morefit.targets.base import Events
 from morefit.targets.opencl.device import Device
 from morefit.targets.opencl.sums import MOST_EVENTS
 

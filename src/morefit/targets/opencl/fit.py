@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from morefit.arrays import Array, Integers
 from morefit.kernel import Kernel
-from morefit.targets.base import Array, Integers, WholeFit
+from morefit.targets.base import WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
 from morefit.targets.opencl.fit_driver import FitShape, FitSource, Home, fit_functions

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from morefit.arrays import Array
 from morefit.errors import BackendError
 from morefit.kernel import Frame, Kernel
-from morefit.targets.base import Array, Buffer, Drawn, Events
+from morefit.targets.base import Buffer, Drawn, Events
 from morefit.targets.opencl.columns import CPU_BLOCK, DeviceColumn, HostColumn, Piece, cut_pieces, list_blocks
 from morefit.targets.opencl.device import Device, set_arguments
 from morefit.targets.opencl.source import can_evaluate, functions_of, least_block

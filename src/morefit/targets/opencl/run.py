@@ -9,10 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
+from morefit.arrays import Array, Integers
 from morefit.errors import BackendError
 from morefit.kernel import Frame, Kernel, Precision
 from morefit.kernel.sums import TILES_FROM
-from morefit.targets.base import Array, Buffer, Drawn, Events, Integers, WholeFit
+from morefit.targets.base import Buffer, Drawn, Events, WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn
 from morefit.targets.opencl.device import Device, open_device
 from morefit.targets.opencl.fit import run_whole_fits

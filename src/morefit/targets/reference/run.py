@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from morefit.arrays import Array, Integers
 from morefit.expr import MEANING, Op
 from morefit.kernel import COUNT, Arith, Atom, Body, Frame, Kernel, Precision, Reduce
 from morefit.kernel.sample import MAX_DRAWS, calls_needed, place_of, takes_streams
 from morefit.kernel.sums import TILES_FROM
 from morefit.random.philox import Counted
 from morefit.random.xoshiro import Streams
-from morefit.targets.base import Array, Buffer, Drawn, Events, Integers, WholeFit
+from morefit.targets.base import Buffer, Drawn, Events, WholeFit
 
 STEPS: dict[Op | Arith, Any] = dict(MEANING) | {
     Arith.SUB: np.subtract,

@@ -1,0 +1,47 @@
+"""Types of arrays, and records whose arrays are read-only and their own, after pickling as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+A = TypeVar("A", bound=NDArray[Any])
+
+
+def read_only(array: A) -> A:
+    """Refuse changes to an array from now on."""
+    array.flags.writeable = False
+    return array
+
+
+def frozen_copy(items: Any, kind: type[np.generic] | None = None) -> NDArray[Any]:
+    """Return a read-only copy of one kind, or of whatever kind it is.
+
+    An array that owns its numbers and is read-only has been given away: it is taken as it is.
+    """
+    given_away = type(items) is np.ndarray and items.flags.owndata and not items.flags.writeable
+    if given_away and (kind is None or items.dtype == kind):
+        return items  # type: ignore[no-any-return]
+    return read_only(np.array(items, kind))
+
+
+def freeze(record: Any, **convert: Callable[[Any], Any]) -> None:
+    """Convert the fields of a record that are named, and make every other array read-only and its own."""
+    for one in fields(record):
+        content = getattr(record, one.name)
+        if one.name in convert:
+            object.__setattr__(record, one.name, convert[one.name](content))
+        elif isinstance(content, np.ndarray):
+            object.__setattr__(record, one.name, frozen_copy(content))
+
+
+def rebuilt(record: Any) -> tuple[Any, ...]:
+    """Say how to pickle a record, so that its arrays are read-only afterwards as well."""
+    return type(record), tuple(getattr(record, one.name) for one in fields(record))

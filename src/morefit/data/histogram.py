@@ -1,0 +1,92 @@
+"""Count events in bins, with the errors of the counts, and compare them with what is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from morefit.arrays import Array, freeze, rebuilt
+from morefit.errors import DataError
+from morefit.resources import check_memory
+
+NUMBERS = (
+    10,
+    20,
+    25,
+    40,
+    50,
+    100,
+)  # of bins, if nobody says how many: their edges are round for round ranges
+TAIL = NormalDist().cdf(-1.0)  # on each side of a central interval of 68.27 %
+
+BYTES_OF_BIN = 1000.0  # of a bin that is drawn: numbers of the data, of a finer curve, and its artists
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Counts in bins, or sums of weights, with the sizes of their errors below and above."""
+
+    edges: Array  # (bins + 1,)
+    counts: Array  # (bins,)
+    low: Array  # (bins,)
+    high: Array  # (bins,)
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    __reduce__ = rebuilt
+
+    def pulls(self, expected: Array) -> Array:
+        """Return (count - expected) / error, with the error on the side of what is expected; nan without an error."""
+        difference = self.counts - expected
+        error = np.where((difference > 0) & (self.low > 0), self.low, self.high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(error > 0, difference / error, np.nan)
+
+
+def count_events(column: Array, weights: Array | None, edges: Array) -> Histogram:
+    """Count events with central Poisson intervals (Garwood), or add weights, with the root of the sum of their squares."""
+    if weights is None:
+        counts = np.histogram(column, edges)[0].astype(np.float64)
+        low, high = poisson_interval(counts)
+        return Histogram(edges, counts, counts - low, high - counts)
+    counts = np.histogram(column, edges, weights=weights)[0]
+    errors = np.sqrt(np.histogram(column, edges, weights=weights**2)[0])
+    return Histogram(edges, counts, errors, errors)
+
+
+def poisson_interval(counts: Array) -> tuple[Array, Array]:
+    """Return the central 68.27 % intervals of Poisson means (F. Garwood, Biometrika 28 (1936) 437)."""
+    from scipy.special import gammaincinv  # type: ignore[import-untyped]  # slow, and only plots need it
+
+    low = np.where(counts > 0, gammaincinv(np.maximum(counts, 1.0), TAIL), 0.0)
+    return low, np.asarray(gammaincinv(counts + 1.0, 1 - TAIL), np.float64)
+
+
+def choose_edges(
+    what: str, bins: int | Sequence[float] | Array | None, low: float, high: float, events: int
+) -> Array:
+    """Return the edges of bins: those given, or so many of equal width, or as many as the number of events suggests."""
+    if bins is None:
+        wanted = 2 * events ** (1 / 3)  # the rule of Rice
+        bins = min(NUMBERS, key=lambda n: abs(n - wanted))
+    if isinstance(bins, (int, np.integer)):
+        if bins < 1:
+            raise DataError(f"{what}: needs at least one bin, got {bins}")
+        check_memory(f"{what}: {bins:.6g} bins", BYTES_OF_BIN * float(bins))
+        return np.linspace(low, high, int(bins) + 1)
+    edges = np.asarray(bins, np.float64)
+    if edges.ndim != 1 or len(edges) < 2 or not np.all(np.diff(edges) > 0):
+        raise DataError(f"{what}: bins must be a number or edges that ascend, got {bins!r}")
+    if edges[0] < low or edges[-1] > high:
+        raise DataError(f"{what}: bins must lie in [{low}, {high}], got edges from {edges[0]} to {edges[-1]}")
+    return edges
+
+
+def divide(edges: Array, parts: int) -> Array:
+    """Cut every bin into so many of equal width."""
+    steps = np.arange(parts) / parts
+    return np.append((edges[:-1, None] + np.diff(edges)[:, None] * steps).ravel(), edges[-1])

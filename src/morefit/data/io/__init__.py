@@ -1,0 +1,11 @@
+"""Columns of numbers in files and histograms; the only room that imports uproot, pyarrow and hist."""
+
+from morefit.data.io.formats import FORMATS, check_tree, open_table, write_table
+from morefit.data.io.histogram import Bins, Histogram, events_of, fill_histogram
+from morefit.data.io.paths import Source, find_files
+from morefit.data.io.table import Chunk, Columns, Ranged, Table
+
+__all__ = [
+    "FORMATS", "Bins", "Chunk", "Columns", "Histogram", "Ranged", "Source", "Table", "check_tree", "events_of", "fill_histogram", "find_files",
+    "open_table", "write_table",
+]  # fmt: skip

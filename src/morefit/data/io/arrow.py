@@ -1,0 +1,118 @@
+"""Columns in parquet and CSV files; the only file that imports pyarrow."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.data.io.table import ROWS, Chunk, Columns, Table, not_installed
+
+EXACT = 2.0**53  # whole numbers up to here are doubles; from here on some are not
+BYTES = 1 << 22  # of a file that are read at once; of CSV files pyarrow reads some such pieces ahead
+
+
+def import_pyarrow() -> Any:
+    """Return the package with its parts for files, or say how to install it."""
+    try:
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise not_installed("pyarrow") from error
+    return pyarrow
+
+
+@contextmanager
+def open_parquet(path: Path, tree: str | None) -> Iterator[Table]:
+    """Open a parquet file, to be read in pieces."""
+    # read ahead, the columns of a whole file would be in memory
+    parquet = import_pyarrow().parquet
+    with parquet.ParquetFile(
+        path, pre_buffer=False, buffer_size=BYTES, page_checksum_verification=True
+    ) as file:
+        rows = int(file.metadata.num_rows)
+
+        def chunks(names: Sequence[str]) -> Iterator[Chunk]:
+            read = 0
+            for batch in file.iter_batches(batch_size=ROWS, columns=list(names)):
+                read += batch.num_rows
+                yield Chunk(arrays(batch, names), read / rows)
+
+        yield Table("table", tuple(file.schema_arrow.names), rows, chunks)
+
+
+def arrays(batch: Any, names: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Return columns as arrays, with NaN where numbers are missing."""
+    return {name: batch.column(name).to_numpy(zero_copy_only=False) for name in names}
+
+
+def write_parquet(path: Path, columns: Columns, tree: str) -> None:
+    """Write a parquet file, with every bit of every number, and checksums that tell if one of them changes."""
+    pyarrow = import_pyarrow()
+    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), path, write_page_checksum=True)
+
+
+@contextmanager
+def open_csv(path: Path, tree: str | None) -> Iterator[Table]:
+    """Open a CSV file with the names of columns in its first line, to be read in pieces.
+
+    Numbers are rounded correctly, so that those that were written come back exactly.
+    """
+    pyarrow = import_pyarrow()
+    with pyarrow.csv.open_csv(path) as reader:
+        kinds = {field.name.strip(): field.type for field in reader.schema}
+
+    def chunks(names: Sequence[str]) -> Iterator[Chunk]:
+        # whole numbers in the first lines may be followed by others
+        whole = {n for n in names if pyarrow.types.is_integer(kinds[n])}
+        types = {n: kinds[n] if pyarrow.types.is_boolean(kinds[n]) else pyarrow.float64() for n in names}
+        types |= dict.fromkeys(whole, pyarrow.string())
+        layout = pyarrow.csv.ReadOptions(column_names=list(kinds), skip_rows=1, block_size=BYTES)
+        wanted = pyarrow.csv.ConvertOptions(
+            include_columns=list(names), column_types=types, strings_can_be_null=True
+        )
+        size = path.stat().st_size
+        with (
+            pyarrow.OSFile(str(path)) as file,
+            pyarrow.csv.open_csv(file, read_options=layout, convert_options=wanted) as reader,
+        ):
+            for batch in reader:
+                columns = {n: whole_numbers(batch.column(n)) for n in whole} | arrays(
+                    batch, set(names) - whole
+                )
+                yield Chunk(columns, file.tell() / size)
+
+    yield Table("table", tuple(kinds), None, chunks)
+
+
+def whole_numbers(texts: Any) -> NDArray[Any]:
+    """Return a column whose first entries are whole numbers: in double precision, unless that is not exact.
+
+    Others may follow, and the sign of a zero must not get lost.
+    """
+    numbers: NDArray[Any] = texts.cast("float64").to_numpy(zero_copy_only=False)
+    if np.all(np.abs(numbers) <= EXACT) or np.any((numbers == 0) & np.signbit(numbers)):
+        return numbers
+    try:
+        exact: NDArray[Any] = texts.cast("int64").to_numpy(zero_copy_only=False)
+        return exact
+    except ValueError:  # of pyarrow: there are other numbers
+        return numbers
+
+
+def write_csv(path: Path, columns: Columns, tree: str) -> None:
+    """Write a CSV file, with as many digits as every bit of every number needs."""
+    pyarrow = import_pyarrow()
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(columns)
+    with path.open("wb") as file:
+        file.write(header.getvalue().encode())
+        options = pyarrow.csv.WriteOptions(include_header=False)
+        pyarrow.csv.write_csv(pyarrow.table(dict(columns)), file, options)

@@ -1,0 +1,197 @@
+"""Histograms that follow the UHI protocol: events at the centres of their bins, and events counted in bins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.arrays import Array
+from morefit.data.io.table import Ranged, not_installed
+from morefit.errors import DataError
+from morefit.resources import check_memory
+
+# A number of bins for every axis; or for each, by name or in order, a number or edges; or the edges of the only one.
+Bins = int | Sequence[Any] | NDArray[Any] | Mapping[str, Any]
+MOST_EVENTS = 10**9  # of a histogram: 8 GB a column
+SAME = 1e-9  # edges may differ by so much of the range, from rounding
+
+
+@runtime_checkable
+class Histogram(Protocol):
+    """What the UHI protocol asks of a histogram; those of hist, boost-histogram and uproot have it."""
+
+    @property
+    def axes(self) -> Sequence[Any]: ...
+
+    @property
+    def kind(self) -> Any: ...
+
+    def values(self) -> Any: ...
+
+    def variances(self) -> Any: ...
+
+
+def events_of(histogram: object, ranges: Sequence[Ranged]) -> tuple[dict[str, Array], Array | None]:
+    """Return events at the centres of the bins, and their weights, or None if all are one.
+
+    In every bin the weights add up to its content and their squares to its variance.
+    """
+    if not isinstance(histogram, Histogram):
+        raise DataError(
+            f"histogram: must have axes, kind, values() and variances() as one of hist does, got"
+            f" {type(histogram).__name__}"
+        )
+    if str(getattr(histogram.kind, "value", histogram.kind)) != "COUNT":
+        raise DataError(
+            f"histogram: must count events, got one of kind {histogram.kind}; its bins hold means"
+        )
+    if len(histogram.axes) != len(ranges):
+        raise DataError(
+            f"histogram: needs an observable an axis, here {len(histogram.axes)}, got {len(ranges)}"
+        )
+    edges = [edges_of(axis, o) for axis, o in zip(histogram.axes, ranges, strict=True)]
+    values, variances = contents(histogram)
+    counts, weights = split_bins(values.ravel(), variances.ravel())
+    centres = np.meshgrid(*((e[1:] + e[:-1]) / 2 for e in edges), indexing="ij")
+    columns = {o.name: np.repeat(c.ravel(), counts) for o, c in zip(ranges, centres, strict=True)}
+    return columns, None if np.all(weights == 1.0) else weights
+
+
+def edges_of(axis: Any, observable: Ranged) -> Array:
+    """Return the edges of an axis, which must span the range of its observable."""
+    bins = [axis[i] for i in range(len(axis))]
+    if axis.traits.discrete or not bins:
+        raise DataError(
+            f"histogram: the axis of '{observable.name}' must have bins of numbers, got categories"
+        )
+    edges = np.array([bins[0][0], *(high for _, high in bins)], np.float64)
+    span = observable.high - observable.low
+    if abs(edges[0] - observable.low) > SAME * span or abs(edges[-1] - observable.high) > SAME * span:
+        raise DataError(
+            f"histogram: the axis of '{observable.name}' must span its range [{float(observable.low)},"
+            f" {float(observable.high)}], got [{edges[0]}, {edges[-1]}]; slice the histogram or change the range"
+        )
+    return edges
+
+
+def contents(histogram: Histogram) -> tuple[Array, Array]:
+    """Return content and variance of every bin; without variances the contents are numbers of events."""
+    values = np.asarray(histogram.values(), np.float64)
+    found = histogram.variances()
+    if found is None and np.any((values < 0) | (values != np.floor(values))):
+        raise DataError(
+            "histogram: must know the variances of its bins, for their contents are no numbers of events; fill it"
+            " with storage=hist.storage.Weight()"
+        )
+    variances = values if found is None else np.asarray(found, np.float64)
+    bad = int(np.sum(~(np.isfinite(values) & np.isfinite(variances))))
+    if bad:
+        raise DataError(f"histogram: {bad} of {values.size} bins are not finite; leave them out")
+    wrong = int(np.sum((variances < 0) | ((variances == 0) & (values != 0))))
+    if wrong:
+        raise DataError(
+            f"histogram: {wrong} of {values.size} bins have a content without a variance, which no events can have;"
+            " fill it with storage=hist.storage.Weight()"
+        )
+    return values, variances
+
+
+def split_bins(values: Array, variances: Array) -> tuple[NDArray[np.int64], Array]:
+    """Say how many events each bin becomes, and give the weights of all events.
+
+    With k events of weights a, ..., a, b, where (k - 1) a + b is the content and (k - 1) a**2 + b**2 the variance,
+    both are kept; k is the least number that allows it, for counts the content.
+    """
+    filled = variances > 0
+    least = np.zeros_like(values)
+    least[filled] = values[filled] ** 2 / variances[filled]
+    whole = np.round(least)
+    exact = (whole > 0) & (np.abs(least - whole) <= SAME * whole)  # all weights are the same, as for counts
+    counts = np.where(exact, whole, np.where(filled, np.maximum(np.ceil(least), 2), 0))
+    if counts.sum() > MOST_EVENTS:
+        raise DataError(
+            f"histogram: stands for {counts.sum():.3g} events, more than {MOST_EVENTS:.0e}; scale it down or make"
+            " the dataset from the events"
+        )
+    numbers = counts.astype(np.int64)
+    k = np.maximum(counts, 1)
+    mean = values / k
+    with np.errstate(invalid="ignore"):
+        spread = np.where(exact, 0.0, np.sqrt(np.maximum(variances / k - mean**2, 0.0)))
+    common = mean - spread / np.sqrt(np.maximum(k - 1, 1))
+    weights = np.repeat(common, numbers)
+    last = np.cumsum(numbers)[numbers > 0] - 1
+    weights[last] = (mean + spread * np.sqrt(np.maximum(k - 1, 1)))[numbers > 0]
+    return numbers, weights
+
+
+def fill_histogram(
+    columns: Mapping[str, Array],
+    weights: Array | None,
+    ranges: Sequence[Ranged],
+    bins: Bins,
+) -> Any:
+    """Count events in bins; a hist.Hist that keeps the sums of squared weights where there are weights."""
+    each = bins_of_axes(bins, ranges)
+    try:
+        import hist
+    except ImportError as error:
+        raise not_installed("hist") from error
+    axes: list[Any] = []
+    filled = []
+    for o in ranges:
+        edges = asked_edges(o, each.get(o.name))
+        if isinstance(edges, int):
+            axes.append(hist.axis.Regular(edges, float(o.low), float(o.high), name=o.name))
+        else:
+            axes.append(hist.axis.Variable(edges, name=o.name))
+        # the upper end of a range is inside it, of an axis outside
+        column, end = columns[o.name], axes[-1].edges
+        filled.append(np.where(column == end[-1], (end[-2] + end[-1]) / 2, column))
+    size = prod(axis.extent for axis in axes)
+    check_memory(f"histogram: {size:.6g} bins", (8.0 if weights is None else 16.0) * size)
+    found = hist.Hist(*axes, storage=hist.storage.Double() if weights is None else hist.storage.Weight())
+    found.fill(*filled, weight=weights)
+    return found
+
+
+def bins_of_axes(bins: Bins, ranges: Sequence[Ranged]) -> Mapping[str, Any]:
+    """Return the bins of each observable by name; a list has an entry for each, but for a single one its edges."""
+    names = [o.name for o in ranges]
+    if isinstance(bins, Mapping):
+        return bins
+    if not isinstance(bins, Sequence | np.ndarray) or isinstance(bins, str):
+        return dict.fromkeys(names, bins)
+    entries = [bins] if len(ranges) == 1 and len(bins) > 1 else list(bins)
+    if len(entries) != len(ranges):
+        rule = f"bins must be a number, or a list with an entry for each of {len(ranges)} observables"
+        raise DataError(
+            f"histogram: {rule}, got {bins!r}; give edges by name, as in bins={{'{names[0]}': edges}}"
+        )
+    return dict(zip(names, entries, strict=True))
+
+
+def asked_edges(observable: Ranged, asked: Any) -> int | Array:
+    """Return the number of bins of one observable, or their edges, some of which must be in its range."""
+    if asked is None:
+        raise DataError(
+            f"histogram: bins has no entry for '{observable.name}'; give a number of bins or edges"
+        )
+    edges = np.asarray(asked) if not isinstance(asked, bool) else np.empty(0)
+    if edges.ndim == 0 and edges.dtype.kind in "iu" and edges > 0:
+        check_memory(f"histogram: {asked:.6g} bins of '{observable.name}'", 16.0 * float(edges))
+        return int(edges)
+    if edges.ndim == 1 and edges.dtype.kind in "iuf" and len(edges) > 1 and np.all(np.diff(edges) > 0):
+        if not (edges[0] < observable.high and edges[-1] > observable.low):
+            raise DataError(
+                f"histogram: edges of '{observable.name}' must overlap its range [{float(observable.low)},"
+                f" {float(observable.high)}], got {asked!r}; a number of bins is one number"
+            )
+        return edges.astype(np.float64)
+    raise DataError(
+        f"histogram: bins of '{observable.name}' must be a positive number of them or rising edges, got {asked!r}"
+    )

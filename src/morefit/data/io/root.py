@@ -1,0 +1,62 @@
+"""Trees and RNTuples in ROOT files; the only file that imports uproot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from morefit.data.io.table import ROWS, Chunk, Columns, Table, not_installed
+from morefit.errors import DataError
+
+TREES = ("TTree", "TNtuple", "TNtupleD", "ROOT::RNTuple")
+
+
+def import_uproot() -> Any:
+    """Return the package, or say how to install it."""
+    try:
+        import uproot
+    except ImportError as error:
+        raise not_installed("uproot") from error
+    return uproot
+
+
+@contextmanager
+def open_root(path: Path, tree: str | None) -> Iterator[Table]:
+    """Open the tree of a file: the one asked for, or the only one."""
+    with import_uproot().open(path) as file:
+        name = choose_tree(path, list(file.classnames(cycle=False, filter_classname=TREES)), tree)
+        found = file[name]
+        # a branch is known by its own name, and by its path where it lies inside another
+        branches = dict(found.items(full_paths=False)) | dict(found.items(full_paths=True))
+        rows = int(found.num_entries)
+
+        def chunks(names: Sequence[str]) -> Iterator[Chunk]:
+            for start in range(0, rows, ROWS):
+                stop = min(start + ROWS, rows)
+                read = {n: branches[n].array(entry_start=start, entry_stop=stop, library="np") for n in names}
+                yield Chunk(read, stop / rows)
+
+        yield Table(f"tree '{name}'", tuple(branches), rows, chunks)
+
+
+def choose_tree(path: Path, names: Sequence[str], tree: str | None) -> str:
+    """Return the tree asked for, or the only one; else list those there are."""
+    listed = ", ".join(map(repr, names))
+    if not names:
+        raise DataError(f"file '{path}': must hold a tree, got none; histograms go into Dataset.from_hist")
+    if tree is None and len(names) > 1:
+        raise DataError(f"file '{path}': holds {len(names)} trees, {listed}; choose one with tree=")
+    if tree is not None and tree not in names:
+        raise DataError(f"file '{path}': has no tree '{tree}'; its trees are {listed}")
+    return names[0] if tree is None else tree
+
+
+def write_root(path: Path, columns: Columns, tree: str) -> None:
+    """Write columns as a tree, with every bit of every number."""
+    with import_uproot().recreate(path) as file:
+        table = file.mktree(tree, {name: column.dtype for name, column in columns.items()})
+        length = len(next(iter(columns.values())))
+        for start in range(0, length, ROWS):
+            table.extend({name: column[start : start + ROWS] for name, column in columns.items()})

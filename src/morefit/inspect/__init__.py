@@ -1,0 +1,1 @@
+"""What becomes of a model: its graph, its kernels, and pictures of them."""

@@ -1,0 +1,147 @@
+"""Show what becomes of a model: the graph, the cut, the kernels, and what each stage cost."""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from morefit.data import Dataset
+from morefit.expr import Expr, Op, price, toposort
+from morefit.expr.show import to_dot, to_text
+from morefit.likelihood.unbinned import request_of
+from morefit.model import Pdf
+from morefit.model.pdf import check_model
+from morefit.pipeline import Columns, Compiled, Settings, compile_sums
+from morefit.rewrite.columns import READ_PRICE, Precompute
+from morefit.rewrite.simplify import simplify
+from morefit.targets import Backend, Events, choose_backend
+
+HTML_SHOWN = 10_000  # characters of one part in a notebook
+SHOWN = 8  # lines of a kernel's per-call stage; all are in str(kernel)
+ORDERS = ("value", "value and gradient", "value, gradient and Hessian")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """What became of a model; print it, or take its parts."""
+
+    before: Expr  # the logarithm of the density as written
+    after: Expr  # simplified
+    compiled: tuple[Compiled, ...]  # value; value and gradient; value, gradient and Hessian
+    run_seconds: tuple[float, ...]  # of one evaluation each, best of several; empty without data
+    events: int
+
+    def __str__(self) -> str:
+        parts = [self.graphs(), self.cut(), *map(self.kernel, range(len(self.compiled))), self.times()]
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        nodes = " to ".join(str(len(toposort(expr))) for expr in (self.before, self.after))
+        return f"Explanation: {nodes} nodes, {len(self.compiled)} kernels. Print it, or see kernel(), source(), times()"
+
+    def _repr_html_(self) -> str:
+        """Return the parts for a notebook, folded but for the times; a part that is too long is cut."""
+        parts = [self.graphs(), self.cut(), *map(self.kernel, range(len(self.compiled)))]
+        folded = (part.partition("\n") for part in parts)
+        lines = [
+            f"<details><summary>{html.escape(title)}</summary><pre>{html.escape(shortened(rest))}</pre></details>"
+            for title, _, rest in folded
+        ]
+        return f"<p>{html.escape(repr(self))}</p>{''.join(lines)}<pre>{html.escape(self.times())}</pre>"
+
+    def graphs(self) -> str:
+        """Return the graph before and after simplification."""
+        lines = ["graph"]
+        for name, expr in (("as written", self.before), ("simplified", self.after)):
+            lines += [f"  {name}: {len(toposort(expr))} nodes, price {price(expr)}", f"    {to_text(expr)}"]
+        return "\n".join(lines)
+
+    def cut(self) -> str:
+        """Return what is computed per call, per dataset and per event for the value, with prices."""
+        stages = self.compiled[0].stages
+        lines = ["cut (of the value)"]
+        lines += rows("per call", stages.per_call.items())
+        lines += rows("per dataset", stages.per_dataset.items())
+        lines += [f"  per event: {to_text(e)}" for e in stages.per_event if e.op is not Op.CONST]
+        reads = len(self.compiled[0].program.kernel.columns)
+        lines.append(
+            f"  the loop costs {price(*stages.per_event)} and reads {reads} columns at {READ_PRICE} each,"
+            " in additions on vectors"
+        )
+        return "\n".join(lines)
+
+    def kernel(self, order: int) -> str:
+        """Return the kernel of one order as text."""
+        return f"kernel for {ORDERS[order]}\n{indent(self.compiled[order].program.kernel.to_text(SHOWN))}"
+
+    def source(self, order: int = 0) -> str:
+        """Return the text the backend compiled."""
+        return self.compiled[order].program.source
+
+    def dot(self) -> str:
+        """Return the simplified graph for Graphviz, coloured by what each node depends on."""
+        return to_dot(self.after)
+
+    def times(self) -> str:
+        """Return what each stage cost, and one evaluation."""
+        stages = list(dict.fromkeys(name for c in self.compiled for name in c.seconds))
+        headings = (*stages, "run", "ns/event") if self.run_seconds else stages
+        lines = ["time [ms]" + "".join(f"{s:>10}" for s in headings) + "   for"]
+        for order, c in enumerate(self.compiled):
+            cells = [c.seconds.get(s, 0.0) * 1e3 for s in stages]
+            if self.run_seconds:
+                cells += [self.run_seconds[order] * 1e3, self.run_seconds[order] / max(self.events, 1) * 1e9]
+            lines.append(" " * 9 + "".join(f"{c:>10.3f}" for c in cells) + f"   {ORDERS[order]}")
+        return "\n".join(lines)
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a text that is too long for a notebook."""
+    return text if len(text) <= HTML_SHOWN else f"{text[:HTML_SHOWN]} ...\nprint the explanation to see all"
+
+
+def rows(kind: str, terms: Iterable[tuple[str, Expr]]) -> list[str]:
+    return [f"  {kind}: {name} = {to_text(expr)}   (price {price(expr)})" for name, expr in terms]
+
+
+def indent(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def explain(
+    model: Pdf, data: Any = None, *, backend: str | Backend = "auto", precompute: Precompute = "auto"
+) -> Explanation:
+    """Show the graph of a model before and after, the cut with prices, the kernels and the time of each stage."""
+    check_model(model)
+    settings = Settings(choose_backend(backend), precompute=precompute)
+    parameters = tuple(p.expr for p in model.parameters)
+    floating = [p for p in model.parameters if not p.fixed]
+    dataset = None if data is None else Dataset(data, model.observables)
+    weighted = dataset is not None and dataset.weights is not None
+    requests = [request_of(model, floating, order, weighted=weighted) for order in (0, 1, 2)]
+    compiled = tuple(compile_sums(request, parameters, settings) for request in requests)
+    before, after = model.summed, simplify(model.summed)
+    if dataset is None:
+        return Explanation(before, after, compiled, (), 0)
+    columns = Columns(dataset.columns)
+    point = np.array([[p.start for p in model.parameters]])
+    seconds = tuple(best_of(c, columns, dataset, point) for c in compiled)
+    return Explanation(before, after, compiled, seconds, len(dataset))
+
+
+def best_of(
+    compiled: Compiled, columns: Columns, data: Dataset, point: np.ndarray[Any, Any], repeats: int = 5
+) -> float:
+    """Time one evaluation, best of several."""
+    bound = compiled.bind(columns, Events.all_sets(len(data)), data.weights)
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        bound(point)
+        times.append(time.perf_counter() - begin)
+    return min(times)

@@ -1,0 +1,272 @@
+"""The expected Fisher information of a model: how well so many events will measure its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.arrays import Array, freeze, rebuilt
+from morefit.errors import ModelError
+from morefit.expr import evaluate
+from morefit.expr.quadrature import gauss_grid
+from morefit.integrals import SharedBoxes
+from morefit.likelihood.unbinned import Likelihood, triangle
+from morefit.minimise.check import invert
+from morefit.minimise.result import Column, floats, text_table, words
+from morefit.model import Observable, Pdf, Product
+from morefit.model.pdf import check_model
+from morefit.pipeline import Columns, compile_values
+from morefit.sampling.generate import all_values
+from morefit.targets import Backend, Events, choose_backend
+from morefit.text.rounding import round_pdg
+from morefit.validate import as_number, finite_number
+
+MOST_DIMENSIONS = 4  # of a factor
+POINTS = 16  # nodes of a box in each dimension
+MOST_NODES = 1 << 25  # evaluated in all
+AT_ONCE = 1 << 17  # nodes
+CLOSEST = 13  # quarterings: on a line, peaks at the values of parameters are looked for down to 4**-12 of it
+NEGLIGIBLE = 1e-200  # a density below has no derivatives worth dividing by it
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FisherInformation:
+    """The expected information about P floating parameters, events * E[dlnP/da dlnP/db]; extended with its yields.
+
+    ``accuracy`` is how far the integral may be off, in units of the square roots of the diagonal, and ``tolerance``
+    how far it was allowed to be.
+    """
+
+    names: tuple[str, ...]
+    values: Mapping[str, float]  # of all parameters, fixed ones included
+    events: float
+    matrix: Array  # (P, P)
+    accuracy: float
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        freeze(self, names=words, values=floats)
+
+    __reduce__ = rebuilt
+
+    @property
+    def valid(self) -> bool:
+        """Whether the integral is as accurate as promised and the information can be inverted."""
+        return self.accuracy <= self.tolerance and bool(np.isfinite(self.covariance).all())
+
+    @cached_property
+    def covariance(self) -> Array:
+        """The inverse of the matrix: no unbiased estimate has a smaller covariance; nan if there is none."""
+        return invert(self.matrix)
+
+    @property
+    def errors(self) -> Mapping[str, float]:
+        """The expected errors by name."""
+        return floats(dict(zip(self.names, np.sqrt(np.diag(self.covariance)), strict=True)))
+
+    def __str__(self) -> str:
+        cells = [round_pdg(self.values[n], self.errors[n])[:2] for n in self.names]
+        value, error = zip(*cells, strict=True)
+        columns = [
+            Column("parameter", self.names, numeric=False),
+            Column("value", value),
+            Column("error", error),
+        ]
+        head = f"expected information of {self.events:.6g} events, accurate to {self.accuracy:.1g}"
+        return "\n".join([head, *(f"  {line}" for line in self._complaints()), "", text_table(columns)])
+
+    __repr__ = __str__
+
+    def _complaints(self) -> Iterator[str]:
+        if not self.accuracy <= self.tolerance:
+            yield f"NOT CONVERGED: the integral should be accurate to {self.tolerance:g}"
+        if not np.isfinite(self.covariance).all():
+            yield "NOT POSITIVE DEFINITE: these parameters cannot be told apart"
+
+
+def fisher_information(
+    model: Pdf,
+    events: float | None = None,
+    *,
+    values: Mapping[str, float] | None = None,
+    tolerance: float = 1e-8,
+    backend: str | Backend = "auto",
+) -> FisherInformation:
+    """Return the information that so many events are expected to hold about the floating parameters of a model.
+
+    An extended model predicts the number of events, so ``events`` must be None. ``values`` are the true ones, the
+    start values unless given. It is integrated over boxes by compiled sums over their nodes; boxes are cut until the
+    ``tolerance`` is met, in units of the square roots of the diagonal, or too many nodes are spent.
+    """
+    if not (as_number(tolerance) or 0.0) > 0:
+        raise ModelError(f"fisher information: tolerance must be positive, got {tolerance!r}")
+    check_model(model)
+    known = all_values(model, values)
+    names = tuple(p.name for p in model.parameters if not p.fixed)
+    if not names:
+        raise ModelError("fisher information: the model has no floating parameter; free one")
+    count = number_of_events(model, events, known)
+    matrix, accuracy = np.zeros((len(names), len(names))), 0.0
+    for factor in model.pdfs if isinstance(model, Product) else (model,):
+        own = [names.index(p.name) for p in factor.parameters if not p.fixed]
+        if own:  # the scores of factors are independent, so their informations add up
+            found, off = integrate(Integrand(factor, known, choose_backend(backend)), tolerance)
+            matrix[np.ix_(own, own)] += count * found
+            accuracy = max(accuracy, off)
+    return FisherInformation(names, known, count, matrix, accuracy, tolerance)
+
+
+def number_of_events(model: Pdf, events: float | None, values: Mapping[str, float]) -> float:
+    expected = model.expected_events()
+    if expected is None:
+        if events is None:
+            raise ModelError("fisher information: say how many events; the model predicts no number")
+        count = finite_number("fisher information: the number of events", events, ModelError)
+    elif events is not None:
+        raise ModelError(
+            f"fisher information: the model predicts the number of events, got events={events}; change its yields"
+        )
+    else:
+        count = float(evaluate(expected, values))
+    if not (count > 0 and isfinite(count)):
+        raise ModelError(f"fisher information: the number of events must be positive, got {count}")
+    return count
+
+
+class Integrand:
+    """What is integrated: the density, and the information of one event, as compiled sums over nodes."""
+
+    def __init__(self, model: Pdf, values: Mapping[str, float], backend: Backend) -> None:
+        self.values = values
+        self.observables = model.observables
+        if len(self.observables) > MOST_DIMENSIONS:
+            raise ModelError(
+                f"fisher information: integrals are done in up to {MOST_DIMENSIONS} dimensions,"
+                f" got {len(self.observables)}; write the model as a product"
+            )
+        self.full = np.array([[values[p.name] for p in model.parameters]])
+        self.count = sum(not p.fixed for p in model.parameters)
+        self.cube, self.weights, _ = gauss_grid(len(self.observables), POINTS)  # (dimensions, nodes)
+        self.spent = 0
+        self.shared = SharedBoxes()
+        middle = {o.name: [0.5 * (o.low + o.high)] for o in self.observables}
+        likelihood = Likelihood(model, middle, weights=[1.0], backend=backend, precompute="none")
+        leaves = tuple(p.expr for p in likelihood.all_parameters)
+        self.density = compile_values((model.normalised(),), leaves, likelihood.settings)
+        self.squares = likelihood.compile(0, fisher=True)
+
+    def sums(self, low: Array, high: Array) -> Array:
+        """Return a row for each box: the integral of the density, and the lower triangle of the information."""
+        block = max(1, AT_ONCE // len(self.weights))
+        parts = [self.sum_block(low[k : k + block], high[k : k + block]) for k in range(0, len(low), block)]
+        return np.concatenate(parts)
+
+    def sum_block(self, low: Array, high: Array) -> Array:
+        half = (high - low) / 2
+        nodes = (low + half)[:, :, None] + half[:, :, None] * self.cube  # (boxes, dimensions, nodes)
+        weights = np.prod(half, axis=1)[:, None] * self.weights
+        self.spent += weights.size
+        columns = {o.name: nodes[:, k].ravel() for k, o in enumerate(self.observables)}
+        everywhere = Events.all_sets(weights.size)
+        density = self.density.bind(Columns(columns), everywhere, boxes=self.shared)(self.full)[0, 0]
+        if not np.all(density >= 0):
+            raise ModelError(
+                "fisher information: the density is negative or not a number at these values; change them"
+            )
+        keep = density > NEGLIGIBLE
+        terms = weights * density.reshape(weights.shape)
+        kept = Columns({name: column[keep] for name, column in columns.items()})
+        slices = Events.slices(keep.reshape(weights.shape).sum(axis=1))
+        squares = self.squares.bind(kept, slices, np.sqrt(terms.ravel()[keep]), self.shared)
+        found = squares(np.tile(self.full, (len(low), 1)))[:, :-1]  # the weights are squared there
+        return np.column_stack([terms.sum(axis=1), found])
+
+    def boxes(self) -> tuple[Array, Array]:
+        """Return boxes to begin with: the whole range, or a line cut closely where its peaks may be."""
+        if len(self.observables) > 1:
+            low, high = zip(*((o.low, o.high) for o in self.observables), strict=True)
+            return np.array([low], np.float64), np.array([high], np.float64)
+        edges = line_edges(self.observables[0], list(self.values.values()))
+        return edges[:-1, None], edges[1:, None]
+
+
+def line_edges(x: Observable, values: Sequence[float]) -> Array:
+    """Cut a line into eight, and ever closer next to the values of parameters."""
+    width = x.high - x.low
+    steps = np.outer([-1, 1], width * 0.25 ** np.arange(1, CLOSEST)).ravel()
+    inside = [v for v in values if x.low < v < x.high]
+    near = np.add.outer(inside, [0.0, *steps]).ravel()
+    return np.unique([*np.linspace(x.low, x.high, 9), *near[(near > x.low) & (near < x.high)]])
+
+
+@dataclass(eq=False)
+class Cut:
+    """Boxes, the integral over each, and by how much it changes if the box is cut in two along each axis."""
+
+    low: Array  # (boxes, dimensions)
+    high: Array
+    value: Array  # (boxes, outputs)
+    change: Array  # (boxes, dimensions, outputs)
+
+    @classmethod
+    def of(cls, integrand: Integrand, low: Array, high: Array) -> Cut:
+        whole = integrand.sums(low, high)
+        changes = []
+        for axis in range(low.shape[1]):
+            lows, highs = halves(low, high, np.full(len(low), axis))
+            changes.append(integrand.sums(lows, highs).reshape(2, len(low), -1).sum(axis=0) - whole)
+        change = np.stack(changes, axis=1)
+        return cls(low, high, whole + change.sum(axis=1), change)
+
+    def split(self, integrand: Integrand, which: NDArray[np.bool_], axes: NDArray[np.int64]) -> Cut:
+        """Replace some boxes by their halves."""
+        new = Cut.of(integrand, *halves(self.low[which], self.high[which], axes))
+        stay = ~which
+        kept = (self.low[stay], self.high[stay], self.value[stay], self.change[stay])
+        added = (new.low, new.high, new.value, new.change)
+        return Cut(*(np.concatenate(pair) for pair in zip(kept, added, strict=True)))
+
+
+def halves(low: Array, high: Array, axes: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Cut each box in two along its axis: all lower halves, then all upper ones."""
+    rows = np.arange(len(low))
+    middle = (low[rows, axes] + high[rows, axes]) / 2
+    top, bottom = high.copy(), low.copy()
+    top[rows, axes] = bottom[rows, axes] = middle
+    return np.concatenate([low, bottom]), np.concatenate([top, high])
+
+
+def integrate(integrand: Integrand, tolerance: float) -> tuple[Array, float]:
+    """Return the information of one event, and how far it is off; cut boxes until that is little.
+
+    A box with a narrow peak between its nodes looks finished, but then the density does not integrate to one, and
+    all boxes are cut.
+    """
+    found, level = Cut.of(integrand, *integrand.boxes()), 0
+    while True:
+        total = found.value.sum(axis=0)
+        relative = np.abs(found.change) / scales(total, integrand.count)
+        change = relative.max(axis=2)  # (boxes, dimensions)
+        each, axes = change.sum(axis=1), change.argmax(axis=1)
+        missing = abs(total[0] - 1)
+        accuracy = max(float(each.sum()), float(missing))
+        if accuracy <= tolerance or not isfinite(accuracy) or integrand.spent > MOST_NODES:
+            return triangle(total[None, 1:], integrand.count)[0], accuracy
+        which = each > tolerance / len(each)
+        if each.sum() <= tolerance:
+            which, axes = np.ones_like(which), np.full_like(axes, level % len(integrand.observables))
+            level += 1
+        found = found.split(integrand, which, axes[which])
+
+
+def scales(total: Array, count: int) -> Array:
+    """Return what a change of each output is measured by: one, or the square roots of the diagonal."""
+    i, j = np.tril_indices(count)
+    diagonal = total[1:][i == j]
+    sizes = np.sqrt(diagonal[i] * diagonal[j])
+    return np.concatenate([[1.0], np.where(sizes > 0, sizes, 1.0)])

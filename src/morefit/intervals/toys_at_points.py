@@ -1,0 +1,213 @@
+"""Draw toys at one tested value and fit each: its estimate, or the ratio of its likelihood to that with the value held."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf, isinf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.arrays import Array, Flags
+from morefit.data import Dataset
+from morefit.errors import ModelError
+from morefit.expr import ZERO
+from morefit.kernel.sums import Request
+from morefit.likelihood.unbinned import unpack
+from morefit.minimise.newton_rules import UNKNOWN
+from morefit.model import Pdf
+from morefit.pipeline import compile_sums
+from morefit.random.host import stream_key
+from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
+from morefit.targets import Backend
+from morefit.toys.ensemble import GOAL, SMALL, BatchFit, Ensemble, Fitted, Toys
+
+MOST_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
+TIE = 4 * GOAL  # two fits stop so far above their minima that t may be off by so much: closer is equal
+
+Tell = Callable[[int], None]  # how many toys of a point are done
+Estimator = Callable[[Dataset], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One number for each toy of a point, nan if its fits failed."""
+
+    numbers: NDArray[Any]  # (T,)
+    clipped: int = 0  # so many were below zero by less than fits can tell, and are zero now
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """Toys at each of some truths: toy i of point k has the number k * toys + i. It pickles."""
+
+    model: Pdf
+    name: str
+    truths: tuple[Mapping[str, float], ...]
+    starts: tuple[Mapping[str, float], ...]  # of the free fits
+    idle: tuple[
+        tuple[str, ...], ...
+    ]  # parameters without effect where the one tested is held, so held as well
+    seed: int
+    purpose: str  # of the toys: constructions with one seed have toys of their own
+    toys: int
+    events: int | None  # None: Poisson numbers around what the model expects
+    backend: Backend
+    estimator: Estimator | None = None
+
+    @property
+    def stream(self) -> int:
+        """The key of the random numbers of the toys."""
+        return stream_key(self.seed, self.purpose)
+
+    def ratios(self, point: int, tell: Tell) -> Outcome:
+        """Return t = 2 (nll with the parameter held - nll) of every toy."""
+        if self.events is None and expected_events(self.model, self.truths[point]) == 0:
+            return Outcome(
+                np.zeros(self.toys, np.float32)
+            )  # no toy has events, and the truth fits all of them
+        return Point(self, point).ratios(tell)
+
+    def estimates(self, point: int, tell: Tell) -> Outcome:
+        """Return the fitted value of every toy, or what the estimator says."""
+        return Point(self, point).estimates(tell)
+
+
+class Point:
+    """The toys at one truth."""
+
+    def __init__(self, tested: Tested, number: int) -> None:
+        self.tested, self.number = tested, number
+        self.truth = dict(tested.truths[number])
+        begin = time.perf_counter()
+        start = dict(tested.starts[number])
+        self.free = Ensemble(tested.model, tested.model, self.truth, start, tested.stream, tested.backend)
+        self.free.sampler  # noqa: B018  compiles
+        self.seconds = {"compile": time.perf_counter() - begin}
+
+    def ratios(self, tell: Tell) -> Outcome:
+        found = np.empty(self.tested.toys, np.float32)
+        clipped = 0
+        for first, toys in self.blocks():
+            t = self.ratios_of(toys)
+            clipped += int(np.count_nonzero((t < 0) & (t >= -TIE)))
+            found[first : first + len(t)] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
+            tell(first + len(t))
+        return Outcome(found, clipped, self.seconds)
+
+    def estimates(self, tell: Tell) -> Outcome:
+        found = np.empty(self.tested.toys)
+        for first, toys in self.blocks():
+            found[first : first + len(toys.sizes)] = self.estimates_of(toys)
+            tell(first + len(toys.sizes))
+        return Outcome(found, 0, self.seconds)
+
+    def blocks(self) -> Iterator[tuple[int, Toys]]:
+        """Go through the toys, so many together as have about the most events."""
+        sizes = self.sizes()
+        most = max(1, MOST_EVENTS // max(int(sizes.max(initial=1)), 1))
+        begin = self.number * self.tested.toys
+        for first in range(0, len(sizes), most):
+            yield first, self.free.draw(begin + first, sizes[first : first + most])
+
+    def sizes(self) -> Sizes:
+        """Return how many events each toy has."""
+        tested, toys = self.tested, self.tested.toys
+        if tested.events is not None:
+            return np.full(toys, tested.events, np.int64)
+        mean = expected_events(tested.model, self.truth)
+        found: Sizes = self.timed("draw sizes", poisson_sizes, mean, toys, tested.stream, self.number * toys)
+        return found
+
+    def timed(self, what: str, do: Callable[..., Any], *arguments: Any) -> Any:
+        begin = time.perf_counter()
+        result = do(*arguments)
+        self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - begin
+        return result
+
+    def fit(self, toys: Toys, ensemble: Ensemble) -> Fitted:
+        """Fit every toy as ``Toys.fit`` does, but be content with a minimum where there are no errors."""
+        whole = toys.fit_whole(ensemble) if toys.sizes.max(initial=0) <= SMALL else None
+        found = whole or toys.fit_batch(ensemble)
+        toys.fit_again(found, np.flatnonzero(~reached(found)), ensemble)
+        return found
+
+    def estimates_of(self, toys: Toys) -> Array:
+        if self.tested.estimator is not None:
+            return np.array([self.own_estimate(toys.dataset(k)) for k in range(len(toys.sizes))])
+        found = self.timed("fit", self.fit, toys, self.free)
+        place = [p.name for p in self.free.floating].index(self.tested.name)
+        return np.where(reached(found), found.values[:, place], np.nan)
+
+    def own_estimate(self, data: Dataset) -> float:
+        """Return what the user's function says of a toy; nan means that it does not know."""
+        assert self.tested.estimator is not None
+        answer = self.tested.estimator(data)
+        try:
+            number = float(answer)
+        except (TypeError, ValueError):
+            number = inf
+        if isinf(number):
+            raise ModelError(
+                f"neyman_belt: the estimator must return a finite number, or nan where it has none, got {answer!r}"
+            )
+        return number
+
+    def ratios_of(self, toys: Toys) -> Array:
+        """Return t of each toy; nan where one of the fits failed."""
+        free = self.timed("free fits", self.fit, toys, self.free)
+        held, x, known = self.timed("held fits", self.conditional, toys)
+        lowest = np.where(reached(free), free.nll, np.nan)
+        for toy in np.flatnonzero(known & (lowest > held + 0.5 * TIE)):
+            lowest[toy] = self.again(toys.one(int(toy)), x[toy], float(lowest[toy]))
+        return np.asarray(np.where(known, 2 * (held - lowest), np.nan), np.float64)
+
+    def again(self, toy: Toys, start: Array, nll: float) -> float:
+        """Fit a toy freely from where it is better with the parameter held: it was another minimum."""
+        found = BatchFit(self.free, toy).newton(start)
+        return min(nll, float(found.nll[0]))
+
+    @cached_property
+    def holding(self) -> dict[str, float]:
+        """What is held: the parameter tested, and those that do not matter where it is."""
+        return {name: self.truth[name] for name in (self.tested.name, *self.tested.idle[self.number])}
+
+    @cached_property
+    def held(self) -> Ensemble | None:
+        """The same toys with the parameter held; None if nothing is left to fit."""
+        rest = {p.name for p in self.free.floating} - set(self.holding)
+        return self.free.holding(self.holding) if rest else None
+
+    def conditional(self, toys: Toys) -> tuple[Array, Array, Flags]:
+        """Return the nll with the parameter held, all floating parameters there, and whether that is known."""
+        x = np.tile([self.truth[p.name] for p in self.free.floating], (len(toys.sizes), 1))
+        if self.held is None:
+            nll, known = self.values_at_truth(toys)
+            return nll, x, known
+        found = self.fit(toys, self.held)
+        names = [p.name for p in self.free.floating]
+        x[:, [names.index(p.name) for p in self.held.floating]] = found.values
+        return found.nll, x, reached(found)
+
+    def values_at_truth(self, toys: Toys) -> tuple[Array, Flags]:
+        """Evaluate every toy where it was drawn."""
+        ensemble = self.free
+        expected = self.tested.model.expected_events()
+        per_set = ZERO if expected is None else -expected
+        request = Request(self.tested.model.summed, (), 0, per_set=per_set)
+        every = ensemble.all_parameters
+        compiled = compile_sums(request, tuple(p.expr for p in every), ensemble.settings)
+        full = np.tile([self.truth[p.name] for p in every], (len(toys.sizes), 1))
+        found = unpack(compiled.bind(toys.columns, toys.events, boxes=ensemble.boxes)(full), 0, 0)
+        return found.value, (found.bad == 0) & np.isfinite(found.value)
+
+
+def reached(found: Fitted) -> Flags:
+    """Say which minima are known; at a limit that may be so although there are no errors."""
+    there = (found.edm <= GOAL) & np.isfinite(found.nll) & (found.nll < UNKNOWN)
+    return np.asarray(found.valid | there, np.bool_)

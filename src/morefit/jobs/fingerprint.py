@@ -1,0 +1,53 @@
+"""What makes a model this one, to the last bit: its formulas, ranges, limits, and how it is drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any
+
+from morefit.expr import Expr, Symbol, Table, to_text, toposort
+from morefit.model import Pdf, Product, Sum
+from morefit.sampling.recipe import PROBABILITY
+
+SHOWN = 120  # characters of a formula in a message
+
+
+def fingerprint(model: Pdf) -> dict[str, Any]:
+    """Return everything in a model that results depend on but start values, in a form that a message can show."""
+    density, expected = model.density(), model.expected_events()
+    roots = [density, model.log_intensity(), *([] if expected is None else [expected]), *drawn_by(model)]
+    return {
+        "ranges": {o.name: f"[{float(o.low)!r}, {float(o.high)!r}]" for o in model.observables},
+        "limits": {p.name: f"[{float(p.low)!r}, {float(p.high)!r}]" for p in model.parameters},
+        "fixed": {p.name: p.fixed for p in model.parameters},
+        "formula": to_text(density, SHOWN),
+        "digest": sha256("\n".join(graph_lines(roots)).encode()).hexdigest(),
+    }
+
+
+def drawn_by(model: Pdf) -> Iterator[Expr]:
+    """Go through the formulas that decide how events are drawn: each part's density, or how it is inverted."""
+    if isinstance(model, Sum | Product):
+        for part in model.pdfs:
+            yield from drawn_by(part)
+    else:
+        quantile = model.quantile(PROBABILITY)
+        yield model.density() if quantile is None else quantile
+
+
+def graph_lines(roots: Sequence[Expr]) -> Iterator[str]:
+    """Write graphs a node a line, to the last bit: text in full would repeat what is shared."""
+    number: dict[Expr, int] = {}
+    for node in toposort(*roots):
+        number[node] = len(number)
+        yield f"{node.op.name} {leaf_text(node.value)} {[number[a] for a in node.args]}"
+    yield str([number[root] for root in roots])
+
+
+def leaf_text(value: object) -> str:
+    if isinstance(value, Table):
+        return f"{value.name} {sha256(value.numbers).hexdigest()}"
+    if isinstance(value, Symbol):
+        return value.name
+    return value.hex() if isinstance(value, float) else str(value)

@@ -1,0 +1,145 @@
+"""Check the numerical integrals of a model by other means than those that computed them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.errors import ModelError
+from morefit.expr import Expr, Op, const, domain_of, evaluate, leaves, substitute, toposort
+from morefit.expr.evaluate import adapt_around, adapted_to, places_at
+from morefit.model import Observable, Pdf
+from morefit.model.integrate import find_breaks, plain_integral
+from morefit.rewrite.derive import derivatives
+from morefit.rewrite.simplify import normalise
+
+MAX_EVENTS = 20_000  # at which the density is looked at for peaks that were missed
+PEAKS = 8  # of them around which boxes are cut closely
+COARSE = 1e-2  # relative, of an integral over a singularity without the map
+JUMP_STEP = 1e-5  # of a range, to both sides of a kink
+JUMP = 1e-2  # of the slope of a log density over the range
+STEP = 1e-4  # of a parameter, for differences
+UNSMOOTH = 1e-3  # relative difference between a derivative and a difference
+ROUNDING = 1e-9  # of an integral
+
+
+def integral_error(model: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> float:
+    """Return how far, relatively, the worst numerical integral of a model is from an independent one.
+
+    That is made in the observables themselves, without the map onto panels, its boxes cut closely around the events where
+    the density is largest: a peak that has events is not missed.
+    """
+    return max((density_error(pdf, values, events) for pdf in numerical(model)), default=0.0)
+
+
+def is_numerical(model: Pdf) -> bool:
+    """Return whether a density of a model is integrated numerically."""
+    return bool(numerical(model))
+
+
+@lru_cache(maxsize=256)  # every fit asks
+def numerical(model: Pdf) -> tuple[Pdf, ...]:
+    """Return the densities of a model that are integrated numerically."""
+    return tuple(pdf for pdf in model.components() if integrals(pdf))
+
+
+@lru_cache(maxsize=256)
+def has_kinks(model: Pdf, floating: tuple[str, ...]) -> bool:
+    """Return whether the slope of a log density jumps at a point that floating parameters move, at the start values.
+
+    Sums over events of second derivatives lack what such a jump contributes, as a Laplace density shows.
+    """
+    values = {p.name: p.start for p in model.parameters}
+    return any(jumps(pdf, x, values, floating) for pdf in model.components() for x in pdf.observables)
+
+
+def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float], floating: tuple[str, ...]) -> bool:
+    density, known = pdf.density(), {**values, **{o.name: 0.5 * (o.low + o.high) for o in pdf.observables}}
+    step = JUMP_STEP * (x.high - x.low)
+    for kink in find_breaks(density, x.expr, (x.low, x.high), set(), known).kinks:
+        moves = any(leaf.name in floating for leaf in leaves(Op.SCALAR, kink))
+        edge = float(evaluate(kink, known)) if moves else np.nan
+        if not x.low + 3 * step < edge < x.high - 3 * step:
+            continue
+        places = edge + np.outer([step, step / 10], [-2.0, -1.0, 1.0, 2.0])
+        with np.errstate(all="ignore"):
+            left, across, right = np.diff(np.log(evaluate(density, {**known, x.name: places})), axis=1).T
+            continuous = abs(across[0]) <= 2 * (abs(left[0]) + abs(right[0])) + JUMP_STEP
+            change = np.abs(
+                right - left
+            )  # by a jump of the slope a tenth with a tenth of the step, else a hundredth
+            if continuous and change[0] > JUMP * JUMP_STEP and change[1] > 0.05 * change[0]:
+                return True
+    return False
+
+
+def density_error(pdf: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> float:
+    known = {leaf: const(values[leaf.name]) for leaf in leaves(Op.SCALAR, pdf.density())}
+    density = substitute(pdf.density(), known)
+    columns = {o.name: events[o.name] for o in pdf.observables}
+    some = slice(None, None, max(1, len(next(iter(columns.values()))) // MAX_EVENTS))
+    columns = {name: numbers[some] for name, numbers in columns.items()}
+    heights = np.broadcast_to(evaluate(density, columns), next(iter(columns.values())).shape)
+    highest = np.argsort(-np.nan_to_num(heights))[:PEAKS]
+    places = np.column_stack([columns[o.name][highest] for o in pdf.observables])
+    check = plain_integral(density, pdf.observables, {})
+    domain = domain_of(check)
+    places = np.concatenate([places, places_at(check.args[2:], domain, {}).reshape(-1, len(domain.axes))])
+    other = adapt_around(check.args[1:], domain, (), places)
+    total = float(evaluate(pdf.integral(), values))
+    off = abs(float(other.totals[0]) / total - 1)
+    # without the map, boxes do not reach the end of a singularity: then only a missed peak is told
+    singular = any(axis.singular for node in integrals(pdf) for axis in domain_of(node).axes)
+    return 0.0 if singular and off < COARSE else max(0.0, off - other.error)
+
+
+def integrals(pdf: Pdf) -> list[Expr]:
+    """Return the numerical integrals in the integral of a density."""
+    return [node for node in toposort(pdf.integral(), enter_integrals=False) if node.op is Op.INTEGRAL]
+
+
+def check_smooth(model: Pdf, values: Mapping[str, float]) -> None:
+    """Refuse a model whose integral has a kink that moves with a parameter but was not found as an edge.
+
+    Derivatives by that parameter would lack what the kink contributes; differences of integrals have it.
+    """
+    for pdf in numerical(model):
+        for node in integrals(pdf):
+            check_integral(pdf, node, values)
+
+
+def check_integral(pdf: Pdf, integral: Expr, values: Mapping[str, float]) -> None:
+    domain = domain_of(integral)
+    conditions = integral.args[2 + len(domain.places) :]
+    if not conditions:
+        return
+    own = {leaf.name: values[leaf.name] for leaf in leaves(Op.SCALAR, integral)}
+    nodes = adapted_to(integral.args[1:], domain, tuple(own.items())).boxes.nodes()
+    crossed = [c for c in conditions if np.ptp(np.sign(evaluate(c, {**own, **nodes.columns}))) > 0]
+    for parameter in sorted(
+        {leaf for c in crossed for leaf in leaves(Op.SCALAR, c)}, key=lambda leaf: leaf.name
+    ):
+        first = derivatives(normalise(integral)[0], [parameter])[0]
+        second = derivatives(first, [parameter])[0]
+        for expr, slope in ((integral, first), (first, second)):
+            if not agrees_with_differences(expr, slope, own, parameter.name):
+                raise ModelError(
+                    f"density '{pdf.density()!r}': its integral has a kink that moves with '{parameter.name}', from a"
+                    " condition that cannot be solved for an observable, so that derivatives would be wrong; write the"
+                    " condition with the observable alone on one side, or give an integral"
+                )
+
+
+def agrees_with_differences(expr: Expr, slope: Expr, values: Mapping[str, float], name: str) -> bool:
+    """Return whether a derivative of an integral is what its differences say."""
+    step = STEP * max(abs(values[name]), 1e-3)
+    above, here, below = (
+        float(evaluate(expr, {**values, name: values[name] + s * step})) for s in (1, 0, -1)
+    )
+    change = float(evaluate(slope, values)) * step
+    return abs((above - below) / 2 - change) <= UNSMOOTH * max(
+        abs(above - below), abs(change)
+    ) + ROUNDING * abs(here)

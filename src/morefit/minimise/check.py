@@ -1,0 +1,212 @@
+"""Judge a point by the exact Hessian: its covariance, how far the minimum is, and what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from morefit.arrays import Array, Flags
+from morefit.likelihood.unbinned import Evaluation
+from morefit.minimise.newton import NUMBERS
+from morefit.minimise.newton_rules import ROUNDING, STEEP, SUSPECT, least_curvature, reach
+from morefit.minimise.objective import Objective
+from morefit.minimise.spectrum import Direction, Spectrum, decompose, in_words
+
+AT_LIMIT = 1e-3  # of the error, or of the way between the limits: closer to a limit than this counts as at it
+MOST_STEPS_ON = 8  # from where a minimiser stopped
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What the exact derivatives say of a point."""
+
+    values: Array
+    last: Evaluation
+    inverse: Array  # of the Hessian, along the directions that have curvature; nan if one has less than none
+    own: Array  # variances that have nothing to do with an inverse: those of parameters held at a limit
+    at_limit: tuple[str, ...]
+    edm: float
+    goal: float
+    flat: tuple[Direction, ...] = ()  # directions along which the nll does not change
+    falling: tuple[Direction, ...] = ()  # directions along which it falls without end
+
+    def covariance(self, names: Sequence[str]) -> Array:
+        """Return the covariance matrix of the parameters, nan for those that are undetermined."""
+        return blanked(self.inverse + self.own, names, self.flat)
+
+
+def blanked(covariance: Array, names: Sequence[str], flat: Sequence[Direction]) -> Array:
+    """Return a covariance matrix with nan for the parameters that take part in flat directions."""
+    if not flat:
+        return covariance
+    lost = np.array([any(n in direction for direction in flat) for n in names], np.bool_)
+    return np.where(lost[:, None] | lost[None, :], np.nan, covariance)
+
+
+def look_at(objective: Objective, values: Array, tolerance: float) -> Verdict:
+    """Evaluate the Hessian at a point: covariance, distance to the minimum, parameters at a limit, flat directions.
+
+    Next to a minimum a direction without curvature seems to have some, of either sign, as much as the minimum is
+    away. Where that may be so, Newton steps lead on until the eigenvalues no longer change.
+    """
+    verdict, spectrum = at_the_limits(objective, *judge(objective, values, goal_of(tolerance)))
+    for _ in range(MOST_STEPS_ON):
+        if spectrum is None or not spectrum.suspicious:
+            break
+        point = np.clip(verdict.values + spectrum.step, *limits_of(objective).T)
+        closer, there = judge(objective, point, verdict.goal)
+        if there is None or not no_higher(closer, verdict):
+            break
+        settled = there.agrees_with(spectrum)
+        verdict, spectrum = closer, there
+        if settled:
+            break
+    return verdict
+
+
+def at_the_limits(
+    objective: Objective, verdict: Verdict, spectrum: Spectrum | None
+) -> tuple[Verdict, Spectrum | None]:
+    """Put parameters that are almost at a limit there: Minuit cannot, and what depends on it may be undetermined."""
+    if not verdict.at_limit:
+        return verdict, spectrum
+    low, high = limits_of(objective).T
+    held = np.array([n in verdict.at_limit for n in objective.problem.floating], np.bool_)
+    point = np.where(held, np.where(verdict.last.gradient[0] > 0, low, high), verdict.values)
+    if np.array_equal(point, verdict.values):
+        return verdict, spectrum
+    there, seen = judge(objective, point, verdict.goal)
+    return (there, seen) if no_higher(there, verdict) else (verdict, spectrum)
+
+
+def no_higher(one: Verdict, other: Verdict) -> bool:
+    """Say whether a point is as good as another, but for rounding."""
+    value, most = one.last.value[0], other.last.value[0]
+    return bool(not one.last.bad[0] and value <= most + ROUNDING * (1 + abs(most)))
+
+
+def limits_of(objective: Objective) -> Array:
+    return objective.problem.floating_limits
+
+
+def judge(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Spectrum | None]:
+    """Evaluate the Hessian at a point; the spectrum is left out where all eigenvalues are large."""
+    names, last, limits = objective.problem.floating, objective.at(values, 2), limits_of(objective)
+    hessian, gradient = last.hessian[0], last.gradient[0]
+    inverse, own = invert(hessian), np.zeros_like(hessian)
+    positive = not len(names) or math.isfinite(inverse[0, 0])  # all of it is, or nothing
+    least = least_curvature(NUMBERS, values, *limits.T)
+    errors = np.sqrt(np.diagonal(inverse)) if positive else errors_alone(gradient, limits)
+    held = np.zeros(len(values), np.bool_)
+    slopes = gradient
+    if not positive or not far_from_limits(values, errors, limits):
+        slopes = gradient * np.maximum(np.abs(np.diagonal(hessian)), least) ** -0.5
+        held = touching(values, errors, slopes, limits)
+    if positive and not held.any():
+        edm = float(0.5 * gradient @ inverse @ gradient)
+        if well_determined(hessian, inverse, edm, least):
+            return Verdict(values, last, inverse, own, (), edm, goal), None
+    spectrum = decompose(hessian, gradient, values, limits, ~held)
+    if spectrum is None:
+        return Verdict(values, last, inverse, own, (), math.nan, goal), None
+    weak = held & (np.abs(slopes) < SUSPECT * math.sqrt(2 * spectrum.edm))
+    if weak.any():  # by as much as the minimum is away: it may be none
+        held &= ~weak
+        spectrum = decompose(hessian, gradient, values, limits, ~held) or spectrum
+    at_limit = tuple(name for name, is_held in zip(names, held, strict=True) if is_held)
+    if not positive or spectrum.null.any():
+        inverse = spectrum.inverse if spectrum.definite else np.full_like(hessian, np.nan)
+        own = np.diag(np.where(held, errors_alone(gradient, limits), 0.0) ** 2)
+    edm = spectrum.edm if spectrum.definite else math.nan
+    flat = spectrum.directions(names, spectrum.null) if spectrum.definite else ()
+    falling = spectrum.directions(names, spectrum.falling)
+    return Verdict(values, last, inverse, own, at_limit, edm, goal, flat, falling), spectrum
+
+
+def far_from_limits(values: Array, errors: Array, limits: Array) -> bool:
+    """Return whether no parameter can be said to be at a limit, whatever its slope."""
+    low, high = limits.T
+    return bool(
+        np.minimum(values - low, high - values).min(initial=np.inf) > AT_LIMIT * errors.max(initial=0.0)
+    )
+
+
+def errors_alone(gradient: Array, limits: Array) -> Array:
+    """Return what a parameter at a limit has for an error: how far it must go for its slope to matter."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(reach(NUMBERS, gradient, *limits.T), np.float64)
+
+
+def well_determined(hessian: Array, inverse: Array, edm: float, least: Array) -> bool:
+    """Say whether every parameter has curvature, and no combination so little that it may come from the distance.
+
+    The smallest eigenvalue is at least what is left of a parameter's information, divided by their number.
+    """
+    curvature = np.diagonal(hessian)
+    left = 1 / (np.diagonal(inverse) * curvature)
+    return bool((curvature > least).all() and left.min() > SUSPECT * len(left) * math.sqrt(2 * edm))
+
+
+def goal_of(tolerance: float) -> float:
+    """Return the distance to the minimum at which Minuit is content."""
+    return 0.002 * max(tolerance, 1e-4) * 0.5
+
+
+def invert(hessian: Array) -> Array:
+    """Invert a positive-definite matrix, scaled to a unit diagonal first; nan where it is not one."""
+    nothing = np.full_like(hessian, np.nan)
+    diagonal = np.diagonal(hessian)
+    if not np.isfinite(hessian).all() or not (diagonal > 0).all():
+        return nothing
+    scale = 1 / np.sqrt(diagonal)
+    try:
+        factor = np.linalg.cholesky(hessian * np.outer(scale, scale))
+    except np.linalg.LinAlgError:
+        return nothing
+    inverse = np.linalg.solve(factor, np.diag(scale))
+    return np.asarray(inverse.T @ inverse, np.float64)
+
+
+def touching(values: Array, errors: Array, slopes: Array, limits: Array) -> Flags:
+    """Say which parameters ended at a limit: within a thousandth of their errors, the slope pointing outwards.
+
+    Slopes are those for a step of one error.
+    """
+    low, high = limits.T
+    near = np.where(np.isfinite(errors), AT_LIMIT * np.minimum(errors, high - low), 0.0)
+    at_low, at_high = values - low <= near, high - values <= near
+    return np.asarray((at_low & (slopes > STEEP)) | (at_high & (slopes < -STEEP)), np.bool_)
+
+
+def complaints(exhausted: bool, verdict: Verdict) -> Iterable[str]:
+    """List what is wrong with a fit."""
+    if exhausted:
+        yield "the call limit was reached before the minimum"
+    if verdict.falling:
+        yield from map(endless, verdict.falling)
+    elif not np.all(np.isfinite(verdict.inverse)):
+        yield "the Hessian is not positive definite, so there are no errors"
+    elif not verdict.edm <= 10 * verdict.goal:  # Minuit's own margin for calling a minimum valid
+        yield f"the estimated distance to the minimum, {verdict.edm:.3g}, is above the goal of {verdict.goal:.3g}"
+    elif verdict.flat:
+        yield from (undetermined(direction, verdict.at_limit) for direction in verdict.flat)
+    if not math.isfinite(verdict.last.value[0]):
+        yield "the likelihood is not finite at the minimum"
+
+
+def endless(direction: Direction) -> str:
+    """Say along which parameters there is no minimum."""
+    along = next(iter(direction)) if len(direction) == 1 else in_words(direction)
+    return f"the likelihood has no minimum: it grows without end along {along}; set limits"
+
+
+def undetermined(direction: Direction, at_limit: Sequence[str]) -> str:
+    """Say which parameters the data do not determine."""
+    *others, last = sorted(direction)
+    names = f"{', '.join(others)} and {last}" if others else last
+    where = f" with {' and '.join(at_limit)} at the limit" if at_limit else ""
+    how = f"along {in_words(direction)}; fix one of them" if others else "with it; fix it"
+    return f"the data do not determine {names}{where}: the likelihood does not change {how}"

@@ -1,0 +1,56 @@
+"""Name the event and the parameter where a likelihood has a value but no derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from morefit.arrays import Array, Integers
+from morefit.expr import Expr
+from morefit.likelihood.unbinned import AnyLikelihood, Likelihood
+from morefit.rewrite.derive import gradient
+from morefit.rewrite.simplify import normalise
+
+WORDS = {1: "derivative", 2: "second derivative"}
+
+
+def missing_derivatives(likelihood: AnyLikelihood, x: Array, names: Sequence[str], order: int) -> str:
+    """Say for which event, and by which of the parameters named, the derivative of this order does not exist."""
+    found = [
+        f"the {WORDS[order]} by '{name}' does not exist for {place}"
+        for part, own in likelihood.own_points(x)
+        for name, place in missing(
+            part, own, [n for n in names if n in {p.name for p in part.parameters}], order
+        )
+    ]
+    return "; ".join(found) or f"a {WORDS[order]} is not finite"
+
+
+def missing(part: Likelihood, x: Array, names: Sequence[str], order: int) -> Iterator[tuple[str, str]]:
+    """Go through the parameters without a derivative, each with the first event to blame."""
+    full, _ = part.points(x)
+    symbols = [p.expr for p in part.parameters if p.name in names]
+    wanted = [derivative(part.log_intensity, symbol, order) for symbol in symbols]
+    if not part.events or not wanted:
+        return
+    for name, numbers in zip(names, part.event_values(full, *wanted)[0], strict=True):
+        wrong = np.flatnonzero(~np.isfinite(numbers))
+        if len(wrong):
+            yield name, describe(part, wrong)
+
+
+def derivative(log_intensity: Expr, symbol: Expr, order: int) -> Expr:
+    """Return the derivative of what an event adds."""
+    (found,) = normalise(log_intensity)
+    for _ in range(order):
+        (found,) = gradient(found, [symbol])
+    return found
+
+
+def describe(part: Likelihood, wrong: Integers) -> str:
+    """Name an event by its number and what was measured, and say how many there are like it."""
+    first = int(wrong[0])
+    measured = ", ".join(f"{name} = {column[first]:.10g}" for name, column in part.data.columns.items())
+    more = f" nor for {len(wrong) - 1} others" if len(wrong) > 1 else ""
+    return f"event {first} ({measured}){more}"

@@ -1,0 +1,74 @@
+"""The function that is minimised: a likelihood of the parameters that float in a fit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from morefit.arrays import Array
+from morefit.likelihood.unbinned import PENALTY, AnyLikelihood, Evaluation, Likelihood
+from morefit.minimise.problem import Problem
+
+
+@dataclass(eq=False)
+class Objective:
+    """The function Minuit sees. Value and gradient come from one pass, so the last point is remembered."""
+
+    likelihood: AnyLikelihood
+    problem: Problem
+    by_scores: bool = False  # products of scores instead of second derivatives
+    calls: dict[str, int] = field(default_factory=lambda: {"value": 0, "gradient": 0, "hessian": 0})
+    strayed: int = 0  # evaluations where some event had no positive density
+    lowest: float = math.inf  # the value at
+    best: Array | None = None  # the lowest point so far
+    last_point: bytes = b""
+    last: Evaluation | None = None
+
+    def at(self, x: Array, order: int) -> Evaluation:
+        """Evaluate with the derivatives of the parameters that float in this fit."""
+        self.calls[("value", "gradient", "hessian")[order]] += 1
+        full = self.problem.full(x)
+        found = self.likelihood.evaluate_full(full, order)
+        if order == 2 and self.by_scores:
+            found = replace(found, hessian=self.likelihood.add_up(full, Likelihood.squared_scores))
+        if found.bad[0]:
+            self.strayed += 1
+        value = found.value + PENALTY * found.bad
+        if value[0] < self.lowest:
+            self.lowest, self.best = float(value[0]), x.copy()
+        if self.problem.every_row:
+            return Evaluation(value, found.gradient, found.hessian, found.bad)
+        rows = list(self.problem.rows)
+        gradient = found.gradient[:, rows] if order > 0 else found.gradient
+        hessian = found.hessian[:, rows][:, :, rows] if order > 1 else found.hessian
+        return Evaluation(value, gradient, hessian, found.bad)
+
+    def remembered(self, x: Array) -> Evaluation:
+        point = x.tobytes()
+        if self.last is None or point != self.last_point:
+            self.last, self.last_point = self.at(x, 1), point
+        return self.last
+
+    def value_of_pair(self, x: Array) -> float:
+        return finite(self.remembered(x).value[0])
+
+    def gradient(self, x: Array) -> Array:
+        slopes: Array = self.remembered(x).gradient[0]
+        return slopes
+
+    def hessian(self, x: Array) -> Array:
+        found: Array = self.at(x, 2).hessian[0]
+        return found
+
+    def value(self, x: Array) -> float:
+        return finite(self.at(x, 0).value[0])
+
+
+# iminuit looks here first; to inspect a signature takes longer than a pass over 10 000 events
+for seen in (Objective.value_of_pair, Objective.value):
+    seen.__dict__["_parameters"] = {"x": None}
+
+
+def finite(value: float) -> float:
+    """Give Minuit a number it can compare."""
+    return float(value) if math.isfinite(value) else 1e300

@@ -1,0 +1,192 @@
+"""What a fit is asked to do: which likelihood, which parameters float, from where and how far."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morefit.arrays import Array
+from morefit.data import Dataset
+from morefit.errors import DataError, FitError
+from morefit.likelihood.unbinned import AnyLikelihood, Evaluation, Likelihood
+from morefit.minimise.diagnosis import missing_derivatives
+from morefit.model import Parameter, Pdf
+from morefit.model.naming import check_limits, check_number
+from morefit.targets import Backend
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Which parameters float, from where, and how far."""
+
+    all_parameters: tuple[Parameter, ...]
+    values: Mapping[str, float]  # where all start, or stay
+    limits: Mapping[str, tuple[float, float]]
+    floating: tuple[str, ...]
+    rows: tuple[int, ...]  # of the floating ones among the likelihood's floating ones
+
+    @property
+    def start(self) -> Array:
+        return np.array([self.values[n] for n in self.floating])
+
+    def full(self, x: Array) -> Array:
+        """Complete floating values to all, as one set."""
+        values = self.template.copy()
+        values[0, self.places] = x
+        return values
+
+    @cached_property
+    def floating_limits(self) -> Array:
+        """The limits of the floating parameters, (floating, 2)."""
+        return np.array([self.limits[n] for n in self.floating])
+
+    @cached_property
+    def template(self) -> Array:
+        return np.array([[self.values[p.name] for p in self.all_parameters]])
+
+    @cached_property
+    def places(self) -> list[int]:
+        """Where the floating parameters are among all."""
+        names = [p.name for p in self.all_parameters]
+        return [names.index(n) for n in self.floating]
+
+    @cached_property
+    def every_row(self) -> bool:
+        """Whether all that floats in the likelihood floats in this fit, in its order."""
+        return self.rows == tuple(range(sum(not p.fixed for p in self.all_parameters)))
+
+
+def as_likelihood(
+    model: Pdf | AnyLikelihood, data: Any, weights: ArrayLike | None, backend: str | Backend
+) -> AnyLikelihood:
+    if isinstance(model, AnyLikelihood):
+        if data is not None or weights is not None:
+            raise FitError("fit: a likelihood has its data already; give no data and no weights")
+        likelihood = model
+    elif isinstance(model, Pdf):
+        if data is None:
+            raise FitError("fit: a model needs data; call fit(model, data)")
+        likelihood = Likelihood(model, data, weights=weights, backend=backend)
+    else:
+        raise FitError(f"fit: takes a model or a likelihood, got {type(model).__name__}")
+    check_not_empty(likelihood.events, *(part.model for part in likelihood.parts))
+    for part in likelihood.parts:
+        check_weights(part.data)
+    return likelihood
+
+
+def check_not_empty(events: int, *models: Pdf) -> None:
+    """Refuse to fit no events, unless a model has yields: that there are none is a measurement of them."""
+    if events == 0 and all(model.expected_events() is None for model in models):
+        raise DataError("dataset: has no events; there is nothing to fit, unless the model has yields")
+
+
+def check_ranges(model: Pdf, fit_model: Pdf) -> None:
+    """Refuse to fit events that lie outside the range of the fitted model."""
+    drawn = {o.name: o for o in model.observables}
+    problems = [
+        f"observable '{o.name}': the fitted model must span the range that is drawn, [{drawn[o.name].low},"
+        f" {drawn[o.name].high}], got [{o.low}, {o.high}]"
+        for o in fit_model.observables
+        if o.low > drawn[o.name].low or o.high < drawn[o.name].high
+    ]
+    if problems:
+        raise FitError(
+            f"toys: {'; '.join(problems)}; give both models one range, or cut events of mf.generate with"
+            " mf.Dataset.cut and fit them with mf.fit_many"
+        )
+
+
+def check_weights(data: Dataset) -> None:
+    """Refuse weights that leave nothing to fit: a likelihood of a sum below zero has no minimum."""
+    if data.weights is None or not len(data):
+        return
+    if not data.weights.any():
+        raise DataError(f"dataset: weights: all {len(data)} are zero; there is nothing to fit")
+    if not 0 < data.sum_of_weights < math.inf:
+        raise DataError(
+            f"dataset: weights: their sum must be positive, got {data.sum_of_weights:.6g}; too much is subtracted"
+        )
+
+
+def make_problem(
+    likelihood: AnyLikelihood,
+    start: Mapping[str, float],
+    fixed: Mapping[str, float] | Iterable[str],
+    limits: Mapping[str, tuple[float | None, float | None]],
+) -> Problem:
+    """Put together what the parameters say and what the call overrides."""
+    parameters = likelihood.all_parameters
+    check_mapping("start", start)
+    check_mapping("limits", limits)
+    held = held_values(fixed)
+    check_names(parameters, [*start, *held, *limits])
+    values = {p.name: p.start for p in parameters}
+    ranges = {p.name: (p.low, p.high) for p in parameters}
+    values |= {n: check_number("parameter", n, "start", v, FitError) for n, v in start.items()}
+    values |= {
+        n: check_number("parameter", n, "fixed value", v, FitError) for n, v in held.items() if v is not None
+    }
+    ranges |= {n: check_limits(n, given, FitError) for n, given in limits.items()}
+    floating = [p.name for p in parameters if not p.fixed and p.name not in held]
+    if not floating:
+        raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")
+    outside = [
+        f"parameter '{n}': start must lie in [{ranges[n][0]}, {ranges[n][1]}], got {values[n]}"
+        for n in floating
+        if not ranges[n][0] <= values[n] <= ranges[n][1] or not math.isfinite(values[n])
+    ]
+    if outside:
+        raise FitError("; ".join(outside))
+    derived = [p.name for p in likelihood.parameters]
+    rows = tuple(derived.index(n) for n in floating)
+    return Problem(parameters, values, ranges, tuple(floating), rows)
+
+
+def check_mapping(what: str, given: object) -> None:
+    if not isinstance(given, Mapping):
+        raise FitError(f"fit: {what} must map names of parameters to numbers, got {type(given).__name__}")
+
+
+def held_values(fixed: Mapping[str, float] | Iterable[str]) -> dict[str, float | None]:
+    """Return the parameters to hold with their values, None for where they start."""
+    if isinstance(fixed, Mapping):
+        return dict(fixed)
+    names = [fixed] if isinstance(fixed, str) else list(fixed) if isinstance(fixed, Iterable) else [fixed]
+    if not all(isinstance(name, str) for name in names):
+        raise FitError(f"fit: fixed must be names of parameters, or map them to values, got {fixed!r}")
+    return dict.fromkeys(names)
+
+
+def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:
+    known = [p.name for p in parameters]
+    problems = []
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, 0.5)
+            problems.append(
+                f"parameter '{name}': not in the model" + (f"; did you mean '{near[0]}'?" if near else "")
+            )
+    if problems:
+        raise FitError("; ".join(problems))
+
+
+def check_start(likelihood: AnyLikelihood, problem: Problem, first: Evaluation) -> None:
+    """Refuse to start where the likelihood is not defined: Minuit could not find its way out."""
+    x = np.array([problem.values[p.name] for p in likelihood.parameters])
+    if first.bad[0]:
+        raise FitError(
+            f"fit: at the start values {likelihood.bad_events(x)}; change the start values, the model or the range"
+        )
+    if not np.isfinite(first.value[0]):
+        raise FitError("fit: the likelihood is not finite at the start values; change them or the model")
+    if not np.all(np.isfinite(first.gradient)):
+        why = missing_derivatives(likelihood, x, problem.floating, 1)
+        raise FitError(f"fit: at the start values {why}; change them, the model or the range")

@@ -1,0 +1,5 @@
+"""Densities of particular physics processes."""
+
+from morefit.model.physics.kstarmumu import KstarMuMu
+
+__all__ = ["KstarMuMu"]

@@ -1,0 +1,211 @@
+"""Axes to draw on, in a style that leaves the user's own alone; the only file that imports matplotlib and mplhep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import cycle
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.errors import BackendError, DataError
+from morefit.minimise.result import suggest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Figure
+    from matplotlib.legend import Legend
+
+Numbers = TypeVar("Numbers")
+Style = str | Mapping[str, Any] | None
+AnyAxes = Any  # matplotlib's Axes, or a pair of them
+
+# Fonts that come with matplotlib, so that figures look the same everywhere.
+OWN_STYLE: dict[str, Any] = {
+    "figure.figsize": (6.4, 4.8), "figure.dpi": 100, "savefig.dpi": 200, "font.family": "STIXGeneral",
+    "mathtext.fontset": "stix", "font.size": 14, "axes.labelsize": 16, "axes.linewidth": 1.1,
+    "axes.formatter.limits": (-3, 5), "axes.formatter.use_mathtext": True, "legend.frameon": False,
+    "legend.fontsize": 13, "legend.handlelength": 1.8, "lines.linewidth": 1.6, "lines.markersize": 4.0,
+    "xtick.direction": "in", "ytick.direction": "in", "xtick.top": True, "ytick.right": True,
+    "xtick.minor.visible": True, "ytick.minor.visible": True, "xtick.major.size": 6, "xtick.minor.size": 3,
+    "ytick.major.size": 6, "ytick.minor.size": 3, "xaxis.labellocation": "right", "yaxis.labellocation": "top",
+    "text.usetex": False,
+}  # fmt: skip
+DATA, MODEL, GREY = "black", "#1a5fb4", "0.55"
+COLOURS = ("#c01c28", "#26a269", "#e66100", "#813d9c", "#0f8f9f", "#986a44")  # of components
+DASHES = ((0, (6, 2)), (0, (3, 1.5)), (0, (6, 2, 1.5, 2)), (0, (1.2, 1.2)))
+ONLY_FILES = (
+    "agg",
+    "cairo",
+    "pdf",
+    "pgf",
+    "ps",
+    "svg",
+    "template",
+)  # backends of matplotlib that show nothing
+GENERIC = ("serif", "sans-serif", "cursive", "fantasy", "monospace")  # names for lists of fonts
+SPARE = 0.04  # of the height of axes, between a legend and what is below it
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plot(Generic[Numbers]):
+    """What was drawn: the axes from top to bottom, the artists by name, and the numbers shown."""
+
+    axes: tuple[Axes, ...]
+    artists: Mapping[str, Any]
+    numbers: Numbers
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "artists", MappingProxyType(dict(self.artists)))
+
+    @property
+    def figure(self) -> Figure:
+        """The figure that the axes are in; ``figure.savefig(path)`` writes it."""
+        return root(self.axes[0])
+
+    def __repr__(self) -> str:
+        panels = "1 panel" if len(self.axes) == 1 else f"{len(self.axes)} panels"
+        return f"Plot: {panels} with {', '.join(self.artists)}; figure.savefig('plot.pdf') writes it"
+
+    def _repr_png_(self) -> bytes | None:
+        """Return the picture for a notebook; None where matplotlib shows the figure itself."""
+        if is_shown_anyway(self.figure):
+            return None
+        picture = BytesIO()
+        self.figure.savefig(picture, format="png", dpi=self.figure.dpi)
+        return picture.getvalue()
+
+
+def is_shown_anyway(figure: Figure) -> bool:
+    """Whether matplotlib will show a figure, at the end of a cell or in a window of its own."""
+    from matplotlib._pylab_helpers import Gcf  # the figures that pyplot has not closed
+
+    kept = any(manager.canvas.figure is figure for manager in Gcf.get_all_fig_managers())
+    return kept and load_pyplot().get_backend().lower() not in ONLY_FILES
+
+
+def root(ax: Axes) -> Figure:
+    """Return the whole figure, also of axes in a part of one."""
+    return ax.figure.figure
+
+
+def load_pyplot() -> Any:
+    """Return matplotlib.pyplot, or say how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise BackendError('plot: matplotlib is not installed; pip install "morefit[plot]"') from None
+    return plt
+
+
+@contextmanager
+def styled(style: Style) -> Iterator[None]:
+    """Draw in a style: morefit's own, one of mplhep's by name, or one's own settings of matplotlib."""
+    chosen, current = settings(style), load_pyplot().rcParams
+    before = {name: current[name] for name in chosen}
+    current.update(chosen)
+    try:
+        yield
+    finally:  # rc_context would also undo what the backend of notebooks sets when the first figure is made
+        current.update(before)
+
+
+def settings(style: Style) -> dict[str, Any]:
+    """Return the settings of a style, such that nothing drawn depends on them later."""
+    if style is None:
+        return OWN_STYLE
+    chosen = dict(named_style(style) if isinstance(style, str) else style)
+    family = chosen.get("font.family")
+    if family in GENERIC and f"font.{family}" in chosen:  # looked up when drawn, and so with other settings
+        chosen["font.family"] = chosen[f"font.{family}"]
+    if chosen.get("mathtext.fontset") == "custom":
+        chosen["mathtext.fontset"] = "stix"
+    return chosen
+
+
+def named_style(name: str) -> Mapping[str, Any]:
+    """Return a style of mplhep by name, such as "LHCb2" or "CMS"."""
+    try:
+        import mplhep
+    except ImportError:
+        raise BackendError(
+            f"style '{name}': mplhep is not installed; pip install \"morefit[plot]\""
+        ) from None
+    known = {n: s for n, s in vars(mplhep.style).items() if n[:1].isupper() and isinstance(s, dict)}
+    if name not in known:
+        raise DataError(f"style '{name}': not one of mplhep; {suggest(name, known)}")
+    return cast("Mapping[str, Any]", known[name])
+
+
+def one_panel(what: str, ax: AnyAxes) -> Axes:
+    """Return axes to draw on: those given, or the only ones of a new figure."""
+    if ax is None:
+        return cast("Axes", load_pyplot().figure(layout="constrained").add_subplot())
+    if not is_axes(ax):
+        raise DataError(f"{what}: ax must be the Axes of matplotlib, got {type(ax).__name__}")
+    return cast("Axes", ax)
+
+
+def two_panels(what: str, ax: AnyAxes, ratio: float, *, lower: bool) -> tuple[Axes, Axes | None]:
+    """Return axes to draw on and others below them: a pair that is given, one without another, or those of a new figure."""
+    if ax is None and lower:
+        figure = load_pyplot().figure(layout="constrained")
+        figure.get_layout_engine().set(h_pad=0.03, hspace=0.0)
+        main, below = figure.subplots(2, 1, sharex=True, height_ratios=(ratio, 1))
+        return main, below
+    if ax is None or is_axes(ax):
+        return one_panel(what, ax), None
+    pair = tuple(ax) if isinstance(ax, (tuple, list, np.ndarray)) else ()
+    if len(pair) != 2 or not all(map(is_axes, pair)):
+        kinds = ", ".join(type(a).__name__ for a in pair) or type(ax).__name__
+        raise DataError(f"{what}: ax must be Axes or a pair (main, lower) of them, got {kinds}")
+    return pair
+
+
+def is_axes(ax: object) -> bool:
+    load_pyplot()
+    from matplotlib.axes import Axes
+
+    return isinstance(ax, Axes)
+
+
+def marker_size(ax: Axes, bins: int) -> float:
+    """Return the size of markers in points: that of the style, smaller if bins are narrow."""
+    plt = load_pyplot()
+    width = ax.get_window_extent().width / root(ax).dpi * 72 / bins
+    return min(float(plt.rcParams["lines.markersize"]), max(2.0, 0.85 * width))
+
+
+def component_styles() -> Iterator[dict[str, Any]]:
+    """Go through the looks of components, for ever."""
+    for colour, dashes in zip(cycle(COLOURS), cycle(DASHES), strict=False):
+        yield {"color": colour, "linestyle": dashes}
+
+
+def split_label(label: str) -> tuple[str, str]:
+    """Return a label and the unit in brackets at its end, if there is one."""
+    found = re.fullmatch(r"(.*\S)\s*\[([^\]]+)\]\s*", label)
+    return (found[1], found[2]) if found else (label, "")
+
+
+def place_legend(ax: Axes, handles: Sequence[Any], x: Array, top: Array) -> Legend:
+    """Put a legend into the upper corner with more room, and raise the axis until what reaches up to ``top`` is below it."""
+    middle = sum(ax.get_xlim()) / 2
+    left, right = (np.nanmax(top[side], initial=-np.inf) for side in (x < middle, x >= middle))
+    legend = ax.legend(handles=handles, loc="upper left" if left < right else "upper right")
+    root(ax).draw_without_rendering()
+    corners = legend.get_window_extent().transformed(ax.transData.inverted())
+    covered = (x >= corners.x0) & (x <= corners.x1) & np.isfinite(top)
+    if covered.any():
+        to, back = (np.log, np.exp) if ax.get_yscale() == "log" else (np.asarray, np.asarray)
+        low, high = (float(to(end)) for end in ax.get_ylim())
+        share = float(legend.get_window_extent().transformed(ax.transAxes.inverted()).y0) - SPARE
+        needed = low + (float(to(np.max(top[covered]))) - low) / max(share, 0.2)
+        ax.set_ylim(top=float(back(max(high, needed))))
+    return legend

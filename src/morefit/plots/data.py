@@ -1,0 +1,206 @@
+"""Plot a fitted model over the data, with its components and a panel of pulls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morefit.arrays import Array
+from morefit.minimise import FitResult
+from morefit.model import Observable, Pdf
+from morefit.plots.canvas import (
+    DATA,
+    GREY,
+    MODEL,
+    AnyAxes,
+    Plot,
+    Style,
+    component_styles,
+    marker_size,
+    place_legend,
+    root,
+    split_label,
+    styled,
+    two_panels,
+)
+from morefit.plots.projection import OVERSAMPLING, Projection, Ranges, project
+from morefit.targets import Backend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAIN_HEIGHT = 3.6  # of the main panel, in heights of that of the pulls
+FURTHEST = 5.0  # pull that the panel shows; those beyond are marked at its edge
+
+
+def plot(
+    model: Pdf,
+    data: Any,
+    observable: Observable | str,
+    *,
+    values: FitResult | Mapping[str, float] | None = None,
+    bins: int | Sequence[float] | Array | None = None,
+    ranges: Ranges | None = None,
+    weights: ArrayLike | None = None,
+    components: bool = True,
+    labels: Sequence[str] | None = None,
+    pulls: bool = True,
+    log: bool = False,
+    empty_bins: bool = False,
+    oversampling: int = OVERSAMPLING,
+    ax: AnyAxes = None,
+    style: Style = None,
+    backend: str | Backend = "auto",
+) -> Plot[Projection]:
+    """Plot data and a model in one observable, the others integrated over their ranges; nothing is shown or saved.
+
+    Parameters
+    ----------
+    values
+        A fit result, or numbers by name; None, and parameters that are not named, stand for start values.
+    bins
+        How many, or their edges; None chooses by the number of events.
+    ranges
+        Sub-ranges by name, such as ``{"ctl": (0, 1)}``: only events in them are drawn, and the model is integrated
+        over them. That of the plotted observable is the range of the plot. The model is normalised to all events:
+        to its yields, or to the (weighted) number in the whole dataset.
+    labels
+        Names of the components of a sum, in its order.
+    pulls
+        Draw (data - model) / error below; the error is that of the data on the side of the model.
+    empty_bins
+        Draw bins without events, with the upper end of their Poisson interval.
+    oversampling
+        How many times finer than the data's the bins of the curve are.
+    ax
+        Axes for the main panel alone, or a pair (main, pulls); None makes a new figure.
+    style
+        None for morefit's own, the name of one of mplhep's ("LHCb2"), or settings of matplotlib.
+    """
+    numbers = project(
+        model, data, observable, values=values, bins=bins, ranges=ranges, weights=weights, labels=labels,
+        oversampling=oversampling, backend=backend,
+    )  # fmt: skip
+    with styled(style):
+        main, below = two_panels("plot", ax, MAIN_HEIGHT, lower=pulls)
+        names = ("Weighted events", "weighted data") if numbers.weighted else ("Events", "data")
+        artists = draw_main(main, numbers, Look(components, log, empty_bins, *names))
+        if below is None:
+            main.set_xlabel(x_label(numbers))
+            return Plot((main,), artists, numbers)
+        artists |= draw_pulls(below, numbers)
+        main.tick_params(axis="x", labelbottom=False)
+        root(main).align_ylabels([main, below])
+        return Plot((main, below), artists, numbers)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is drawn in the main panel, and how it is called."""
+
+    components: bool = True
+    log: bool = False
+    empty_bins: bool = False
+    events: str = "Events"
+    data: str = "data"
+    model: str = "model"
+
+
+def draw_main(ax: Axes, numbers: Projection, look: Look) -> dict[str, Any]:
+    """Draw data, model and components; return the artists by name."""
+    scale = heights_per_event(numbers)
+    shown = look.empty_bins | (numbers.counts != 0)
+    centres, counts, errors = middles(numbers.edges), numbers.counts * scale, numbers.errors * scale
+    sideways = None if numbers.equal_bins else np.diff(numbers.edges)[shown] / 2
+    artists: dict[str, Any] = {
+        "data": ax.errorbar(
+            centres[shown], counts[shown], errors[:, shown], sideways, fmt="o", color=DATA, label=look.data,
+            markersize=marker_size(ax, len(centres)), elinewidth=0.9, capsize=0, zorder=4,
+        )
+    }  # fmt: skip
+    fine = np.repeat(scale, numbers.oversampling) * numbers.oversampling
+    places = np.concatenate([numbers.edges[:1], middles(numbers.curve_edges), numbers.edges[-1:]])
+    curve = to_ends(numbers.curve * fine)
+    (artists["model"],) = ax.plot(places, curve, color=MODEL, label=look.model, zorder=3)
+    parts = numbers.components if look.components else {}
+    for (label, part), dashes in zip(parts.items(), component_styles(), strict=False):
+        (artists[label],) = ax.plot(places, to_ends(part * fine), label=label, zorder=2, **dashes)
+    ax.set_ylabel(y_label(numbers, look.events))
+    ax.set_xlim(numbers.edges[0], numbers.edges[-1])
+    set_heights(ax, counts, errors, curve, look.log)
+    tops = np.concatenate([np.where(shown, counts + errors[1], np.nan), curve])
+    artists["legend"] = place_legend(ax, list(artists.values()), np.concatenate([centres, places]), tops)
+    return artists
+
+
+def set_heights(ax: Axes, counts: Array, errors: Array, curve: Array, log: bool) -> None:
+    """Choose the range of the vertical axis."""
+    top = float(max(np.max(counts + np.where(counts != 0, errors[1], 0.0)), np.max(curve))) or 1.0
+    if log:
+        ax.set_yscale("log")
+        positive = np.concatenate([counts[counts > 0], [top]])
+        ax.set_ylim(0.5 * float(np.min(positive)), 2 * top)
+    else:
+        ax.set_ylim(min(0.0, 1.1 * float(np.min(counts - errors[0]))), 1.08 * top)
+
+
+def draw_pulls(ax: Axes, numbers: Projection) -> dict[str, Any]:
+    """Draw the panel of pulls; those that it does not reach are arrowheads at its edge."""
+    centres, widths = middles(numbers.edges), np.diff(numbers.edges)
+    known = np.isfinite(numbers.pulls)
+    inside = np.clip(np.where(known, numbers.pulls, 0.0), -FURTHEST, FURTHEST)
+    artists: dict[str, Any] = {"pulls": ax.bar(centres, inside, widths, color=GREY, linewidth=0, zorder=2)}
+    beyond = known & (np.abs(numbers.pulls) > FURTHEST)
+    for name, marker, which in (("above", "^", numbers.pulls > 0), ("below", "v", numbers.pulls < 0)):
+        far = beyond & which
+        if far.any():
+            edge = np.sign(inside[far]) * 0.9 * FURTHEST
+            (artists[f"pulls {name}"],) = ax.plot(
+                centres[far], edge, marker, color="#c01c28", markersize=5, zorder=3
+            )
+    ax.axhline(0, color=DATA, linewidth=0.8, zorder=3)
+    for height in (-3, 3):
+        ax.axhline(height, color=DATA, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
+    ax.set_ylim(-FURTHEST, FURTHEST)
+    ax.set_yticks([-3, 0, 3])
+    ax.set_yticks([], minor=True)
+    ax.set_ylabel("pull", loc="center")
+    ax.set_xlabel(x_label(numbers))
+    ax.set_xlim(numbers.edges[0], numbers.edges[-1])
+    return artists
+
+
+def heights_per_event(numbers: Projection) -> Array:
+    """Return what turns numbers of events into heights: one, or densities if the bins differ in width."""
+    widths = np.diff(numbers.edges)
+    return np.ones(len(widths)) if numbers.equal_bins else 1 / widths
+
+
+def y_label(numbers: Projection, events: str) -> str:
+    """Say what the heights are, in the unit that stands in brackets behind the label of the observable."""
+    name, unit = split_label(x_label(numbers))
+    width = f"{float(np.mean(np.diff(numbers.edges))):.3g}"
+    if numbers.equal_bins:
+        return f"{events} / ({width} {unit})" if unit else f"{events} / {width}"
+    return f"{events} / ({unit})" if unit else f"{events} per unit of {name}"
+
+
+def x_label(numbers: Projection) -> str:
+    return numbers.observable.label or numbers.observable.name
+
+
+def middles(edges: Array) -> Array:
+    return np.asarray((edges[:-1] + edges[1:]) / 2, np.float64)
+
+
+def to_ends(heights: Array) -> Array:
+    """Continue a curve from the middles of its first and last bin to their ends, straight on but not below zero."""
+    if len(heights) < 2:
+        return np.concatenate([heights, heights, heights])
+    ends = np.array([1.5 * heights[0] - 0.5 * heights[1], 1.5 * heights[-1] - 0.5 * heights[-2]])
+    ends = np.where((ends > 0) | (heights[[0, -1]] < 0), ends, heights[[0, -1]])
+    return np.concatenate([ends[:1], heights, ends[1:]])

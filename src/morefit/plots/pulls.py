@@ -1,0 +1,79 @@
+"""Plot the pulls of a study of toys, with a Gaussian fitted to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.errors import DataError
+from morefit.minimise import FitResult, fit
+from morefit.model import Gaussian, Observable, Parameter
+from morefit.plots.canvas import AnyAxes, Plot, Style, one_panel, styled
+from morefit.plots.data import Look, draw_main, x_label
+from morefit.plots.projection import Projection, project
+from morefit.targets import Backend
+from morefit.text.rounding import round_pdg
+from morefit.toys.results import ToyResults
+
+FURTHEST = 5.0  # pull that is drawn and fitted
+NARROWEST, WIDEST = 1e-3, 10.0
+FEWEST = 5
+
+
+@dataclass(frozen=True, eq=False)
+class PullFit:
+    """A Gaussian fitted to the pulls between -5 and 5, and how many toys lie outside or have no pull."""
+
+    result: FitResult  # of "mean" and "width"
+    projection: Projection
+    outside: int
+    missing: int
+
+
+def plot_pulls(
+    toys: ToyResults,
+    name: str,
+    *,
+    bins: int | Array | None = None,
+    valid_only: bool = True,
+    ax: AnyAxes = None,
+    style: Style = None,
+    backend: str | Backend = "auto",
+) -> Plot[PullFit]:
+    """Plot the pulls of one parameter and a Gaussian fitted to them: mean 0 and width 1 are good."""
+    pulls = toys.pulls(name, valid_only=valid_only)
+    known = pulls[np.isfinite(pulls)]
+    inside = known[np.abs(known) <= FURTHEST]
+    if len(inside) < FEWEST:
+        rule = f"needs at least {FEWEST} pulls between -{FURTHEST:g} and {FURTHEST:g}"
+        raise DataError(f"plot_pulls: {rule}, got {len(inside)} of {len(pulls)} toys for '{name}'")
+    model = pull_model(name, inside)
+    data = {model.x.name: inside}
+    result = fit(model, data, backend=backend)
+    numbers = project(model, data, model.x, values=result, bins=bins, backend=backend)
+    found = PullFit(result, numbers, len(known) - len(inside), len(pulls) - len(known))
+    with styled(style):
+        main = one_panel("plot_pulls", ax)
+        artists = draw_main(main, numbers, Look(events="Toys", data="toys", model=summary(found)))
+        main.set_xlabel(x_label(numbers))
+        return Plot((main,), artists, found)
+
+
+def pull_model(name: str, pulls: Array) -> Gaussian:
+    """Return a Gaussian on the range of the plot, which starts at the moments of the pulls."""
+    x = Observable("pull", -FURTHEST, FURTHEST, label=f"pull of {name}")
+    mean = Parameter("mean", float(np.mean(pulls)), -FURTHEST, FURTHEST)
+    width = float(np.clip(np.std(pulls), NARROWEST, WIDEST))
+    return Gaussian(x, mean, Parameter("width", width, NARROWEST, WIDEST))
+
+
+def summary(found: PullFit) -> str:
+    """Write mean and width, and what a reader must know besides."""
+    result, lines = found.result, ["Gaussian"]
+    for name in ("mean", "width"):
+        value, error = round_pdg(result.values[name], result.errors[name])
+        lines.append(rf"{name} ${value} \pm {error}$")
+    lines += [f"{n} {what}" for n, what in ((found.outside, "outside"), (found.missing, "without")) if n]
+    return "\n".join(lines if result.valid else [*lines, "fit NOT VALID"])

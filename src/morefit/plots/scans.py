@@ -1,0 +1,216 @@
+"""Plot scans of a likelihood and constructions with toys: profiles, contours, belts, p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.errors import DataError
+from morefit.intervals import Contour, FeldmanCousins, NeymanBelt, Profile, Region
+from morefit.intervals.feldman_cousins_tables import two_sided
+from morefit.intervals.profile import local_cubic
+from morefit.plots.canvas import (
+    COLOURS,
+    DASHES,
+    DATA,
+    MODEL,
+    AnyAxes,
+    Plot,
+    Style,
+    one_panel,
+    styled,
+    two_panels,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LEVELS = (0.6827, 0.9545)
+STEPS = 16  # of a curve between two points
+SHADES = (0.30, 0.16, 0.08)  # opacities of regions, that of the first level strongest
+P_HEIGHT = 1.2  # of the panel of likelihood ratios, in heights of that of p-values
+
+
+def plot_profile(
+    profile: Profile, *, levels: Sequence[float] = LEVELS, ax: AnyAxes = None, style: Style = None
+) -> Plot[Profile]:
+    """Plot how the nll rises from its minimum, with the intervals of some levels; points without a minimum are crosses."""
+    check_some("plot_profile", levels)
+    x, delta = profile.curve()
+    with styled(style):
+        main = one_panel("plot_profile", ax)
+        artists: dict[str, Any] = {}
+        (artists["curve"],) = main.plot(*smooth(x, delta), color=MODEL)
+        (artists["points"],) = main.plot(x, delta, "o", color=MODEL)
+        (artists["best"],) = main.plot([profile.best], [0.0], "o", color=DATA, zorder=4)
+        bad = ~profile.valid & np.isfinite(profile.nll)
+        if bad.any():
+            (artists["invalid"],) = main.plot(
+                profile.values[bad], profile.delta[bad], "x", color=COLOURS[0], label="no minimum found"
+            )
+        for level, colour, dashes in zip(levels, COLOURS, DASHES, strict=False):
+            draw_level(main, profile, level, colour, dashes, artists)
+        main.set_xlim(x[0], x[-1])
+        main.set_ylim(bottom=0)
+        main.set_xlabel(profile.name)
+        main.set_ylabel(r"$-\Delta\ln L$")
+        artists["legend"] = main.legend(loc="upper center")
+        return Plot((main,), artists, profile)
+
+
+def smooth(x: Array, y: Array) -> tuple[Array, Array]:
+    """Return a curve through points: the cubics by which intervals are found."""
+    places, heights = [x[:1]], [y[:1]]
+    for one, other in pairwise(x):
+        cubic = local_cubic(x, y, float(one), float(other))
+        steps = np.linspace(one, other, STEPS + 1)[1:]
+        places.append(steps)
+        heights.append(np.array([cubic(float(step)) for step in steps]))
+    return np.concatenate(places), np.concatenate(heights)
+
+
+def draw_level(
+    ax: Axes, profile: Profile, level: float, colour: str, dashes: object, artists: dict[str, Any]
+) -> None:
+    """Draw the height of a level, and the ends of its interval."""
+    height = 0.5 * two_sided(level) ** 2
+    look: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.2}
+    artists[percent(level)] = ax.axhline(height, label=percent(level), **look)
+    ends = [end for end in profile.interval(level) if not isnan(end)]
+    artists[f"{percent(level)} ends"] = ax.vlines(ends, 0, height, **look)
+
+
+def plot_contour(
+    contour: Contour, *, levels: Sequence[float] | None = None, ax: AnyAxes = None, style: Style = None
+) -> Plot[Contour]:
+    """Plot the lines on which regions of some probabilities in two dimensions end, and the best fit."""
+    chosen = contour.levels if levels is None else tuple(levels)
+    check_some("plot_contour", chosen)
+    with styled(style):
+        main = one_panel("plot_contour", ax)
+        artists: dict[str, Any] = {}
+        for level, colour, dashes in zip(chosen, (MODEL, *COLOURS), ("-", *DASHES), strict=False):
+            lines = [
+                main.plot(*line.T, color=colour, linestyle=dashes, label="" if k else percent(level))[0]
+                for k, line in enumerate(contour.lines(level))
+            ]
+            artists[percent(level)] = tuple(lines)
+        (artists["best"],) = main.plot(*contour.best, "P", color=DATA, markersize=7, label="best fit")
+        bad = np.argwhere(~contour.valid)
+        if len(bad):
+            places = contour.x[bad[:, 0]], contour.y[bad[:, 1]]
+            (artists["invalid"],) = main.plot(*places, "x", color="0.6", label="no minimum found")
+        main.set_xlim(contour.x[0], contour.x[-1])
+        main.set_ylim(contour.y[0], contour.y[-1])
+        main.set_xlabel(contour.x_name)
+        main.set_ylabel(contour.y_name)
+        artists["legend"] = main.legend(loc="best")
+        return Plot((main,), artists, contour)
+
+
+def plot_belt(
+    belt: NeymanBelt,
+    observed: float | None = None,
+    *,
+    levels: Sequence[float] | None = None,
+    ax: AnyAxes = None,
+    style: Style = None,
+) -> Plot[NeymanBelt]:
+    """Plot where estimates fall for each true value; an estimate that was observed shows what it gives.
+
+    That is shaded: the interval at the first of the levels, which are that of the belt unless given.
+    """
+    chosen = (belt.level,) if levels is None else tuple(levels)
+    check_some("plot_belt", chosen)
+    with styled(style):
+        main = one_panel("plot_belt", ax)
+        artists: dict[str, Any] = {}
+        for level, shade in sorted(zip(chosen, SHADES, strict=False), reverse=True):
+            low, high = belt.edges(level)[:2]
+            artists[percent(level)] = main.fill_betweenx(
+                belt.values, low, high, color=MODEL, alpha=shade, linewidth=0, label=percent(level)
+            )
+            artists[f"{percent(level)} edges"] = tuple(
+                main.plot(edge, belt.values, color=MODEL, linewidth=1.0)[0] for edge in (low, high)
+            )
+        if observed is not None:
+            artists["observed"] = main.axvline(observed, color=DATA, label="observed")
+            artists["interval"] = draw_ends(main, belt.regions(observed, chosen[0]), vertical=True)
+        main.set_ylim(belt.values[0], belt.values[-1])
+        main.set_xlabel(f"estimate of {belt.name}")
+        main.set_ylabel(f"true {belt.name}")
+        artists["legend"] = main.legend(loc="best")
+        return Plot((main,), artists, belt)
+
+
+def plot_p_values(
+    found: FeldmanCousins, *, level: float | None = None, ax: AnyAxes = None, style: Style = None
+) -> Plot[FeldmanCousins]:
+    """Plot a Feldman-Cousins construction: t of the data and its critical value, and the p-values below.
+
+    Single ``ax`` gets the p-values alone. Regions that are accepted are shaded.
+    """
+    chosen = found.checked(level)
+    with styled(style):
+        main, below = two_panels("plot_p_values", ax, P_HEIGHT, lower=True)
+        bottom = main if below is None else below
+        artists: dict[str, Any] = {} if below is None else draw_ratios(main, found, chosen)
+        artists["p"] = bottom.errorbar(
+            found.values, found.p_values, found.p_errors, fmt="o-", color=DATA, linewidth=1.0
+        )
+        artists["level"] = bottom.axhline(
+            1 - chosen, color=COLOURS[0], linestyle=DASHES[0], label=f"$p = {1 - chosen:.4g}$"
+        )
+        regions = found.regions(chosen)
+        artists["accepted"] = tuple(
+            draw_ends(axis, regions, vertical=False) for axis in dict.fromkeys((main, bottom))
+        )
+        bottom.set_ylim(0, 1.05)
+        bottom.set_xlim(found.values[0], found.values[-1])
+        bottom.set_xlabel(found.name)
+        bottom.set_ylabel(r"$p$-value")
+        bottom.legend(loc="upper right")
+        return Plot((main,) if below is None else (main, below), artists, found)
+
+
+def draw_ratios(ax: Axes, found: FeldmanCousins, level: float) -> dict[str, Any]:
+    """Draw t of the data, and its critical values with their Monte-Carlo errors."""
+    critical, errors = found.critical_at(level)
+    artists: dict[str, Any] = {}
+    (artists["t"],) = ax.plot(found.values, found.t_data, "o-", color=DATA, linewidth=1.0, label="data")
+    (artists["critical"],) = ax.plot(
+        found.values, critical, color=MODEL, label=f"critical value, {percent(level)}"
+    )
+    artists["critical errors"] = ax.fill_between(
+        found.values, critical - errors, critical + errors, color=MODEL, alpha=SHADES[0], linewidth=0
+    )
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel(r"$t = -2\Delta\ln L$")
+    ax.tick_params(axis="x", labelbottom=False)
+    artists["legend"] = ax.legend(loc="best")
+    return artists
+
+
+def draw_ends(ax: Axes, regions: Iterable[Region], *, vertical: bool) -> tuple[Any, ...]:
+    """Shade regions of a parameter, up to the edge of the axes where an end is not reached."""
+    low, high = ax.get_ylim() if vertical else ax.get_xlim()
+    span = ax.axhspan if vertical else ax.axvspan
+    return tuple(
+        span(low if isnan(one.low) else one.low, high if isnan(one.high) else one.high, color="0.5", alpha=0.2, zorder=0,
+             linewidth=0)
+        for one in regions
+    )  # fmt: skip
+
+
+def check_some(what: str, levels: Sequence[float]) -> None:
+    if not levels or len(levels) > len(SHADES):
+        raise DataError(f"{what}: takes one to {len(SHADES)} levels, got {len(levels)}")
+
+
+def percent(level: float) -> str:
+    return f"{100 * level:.4g} %"

@@ -1,0 +1,1 @@
+"""Files of results: written completely or not at all, read back with checks."""

@@ -1,0 +1,83 @@
+"""Files of arrays with a header in JSON, which appear complete or not at all."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from importlib import metadata
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.errors import DataError
+from morefit.records.output import complete_file, reason
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def morefit_version() -> str:
+    """Return the version of the package installed; a checkout may have none."""
+    try:
+        return metadata.version("morefit")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def write_archive(what: str, path: str | PathLike[str], header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write an npz file beside its place and move it there when it is complete."""
+    with complete_file(path, what) as part, part.open("wb") as file:
+        pack(file, header, arrays)
+
+
+def pack(file: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write an npz file to a stream."""
+    text = json.dumps(header, allow_nan=False)
+    np.savez(file, header=np.array(text), **arrays)  # type: ignore[arg-type]
+
+
+def read_archive(what: str, path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return header and arrays of a file; anything else, half of a file or a damaged one is refused."""
+    with opened(what, path) as file:
+        return unpack(f"{what} '{path}'", file)
+
+
+def opened(what: str, path: str | PathLike[str]) -> IO[bytes]:
+    """Open a plain file to read it."""
+    place = Path(path).expanduser()
+    try:
+        if place.exists() and not place.is_file():
+            raise OSError("it is no plain file")
+        return place.open("rb")
+    except (OSError, ValueError) as error:
+        raise DataError(f"{what} '{path}': cannot be read, {reason(error)}; name another file") from error
+
+
+def verify(file: IO[bytes]) -> None:
+    """Read a zip file once, and compare all checksums; what only reads arrays need not reach their ends."""
+    with zipfile.ZipFile(file) as archive:
+        bad = archive.testzip()
+    if bad is not None:
+        raise zipfile.BadZipFile(f"the checksum of '{bad}' is wrong")
+    file.seek(0)
+
+
+def unpack(name: str, file: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return header and arrays of an npz file in a stream; ``name`` begins the message if it is none."""
+    try:
+        verify(file)
+        with np.load(file, allow_pickle=False) as archive:
+            arrays = {one: archive[one] for one in archive.files}
+        header = json.loads(str(arrays.pop("header")))
+        if not isinstance(header, dict):
+            raise TypeError("its header is no mapping")
+        return header, arrays
+    # numpy, zipfile, zlib and json raise whatever their decoders do
+    except Exception as error:
+        cause = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise DataError(
+            f"{name}: not a file of morefit or a damaged one, got {cause}; name another file, or restore this one"
+        ) from error

@@ -1,0 +1,301 @@
+"""Draw events from a model: random numbers, density and acceptance all in one compiled kernel.
+
+Event i of toy t depends on the seed, t and i only. The one exception: where the density of a toy is found above its
+envelope, the envelope is raised and this toy drawn anew, so that its number of events matters too.
+"""
+
+from __future__ import annotations
+
+import difflib
+import operator
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.arrays import Array
+from morefit.data import Dataset
+from morefit.data.dataset import build
+from morefit.errors import ModelError
+from morefit.expr import Expr, Op, column, evaluate, leaves, substitute
+from morefit.kernel.sample import MAX_DRAWS, UNIFORM, XOSHIRO
+from morefit.model import Pdf
+from morefit.model.pdf import check_model
+from morefit.pipeline import Columns, Compiled, Settings, compile_sampler, compile_values
+from morefit.random.host import COMPILED, Generator, Source, check_generator, source_for
+from morefit.random.philox import toy_uniforms
+from morefit.resources import check_memory
+from morefit.rewrite.simplify import normalise
+from morefit.sampling.recipe import MARGIN, Numbers, Recipe, recipe
+from morefit.targets import Backend, Drawn, Events, choose_backend
+from morefit.validate import numbers_by_name
+
+REPAIRS = 6  # times the margin of an envelope may be doubled
+FAR = 9.0  # standard deviations from the mean, and some: less likely than the last of 53 bits
+MOST_EXPECTED = 1e11  # events: more than any memory holds
+MOST_PREPARED = (
+    64  # draws kept ready in this process; to prepare one takes longer than to draw a few thousand events
+)
+MOST_AT_ONCE = 1 << 18  # candidates from numbers made on the host
+Sizes = NDArray[np.int64]
+
+
+_prepared: OrderedDict[tuple[Any, ...], tuple[Pdf, tuple[Recipe, Compiled]]] = OrderedDict()
+
+
+@dataclass
+class Sampler:
+    """Draws from a model at fixed values; an envelope that a density exceeds is raised, and the draw repeated."""
+
+    model: Pdf
+    values: Mapping[str, float]
+    backend: Backend
+    margin: float = MARGIN
+    generator: Generator = COMPILED[0]
+
+    def __post_init__(self) -> None:
+        self.recipe, self.compiled = self.prepare()
+
+    def prepare(self) -> tuple[Recipe, Compiled]:
+        """Find the recipe and compile it, or take what was prepared for the same draw before."""
+        kind = self.generator if self.generator in COMPILED else None
+        key = (id(self.model), tuple(sorted(self.values.items())), self.margin, kind, self.backend)
+        if key not in _prepared:
+            # the model is kept with it, so that no other can have its address
+            _prepared[key] = self.model, self.make_ready()
+            if len(_prepared) > MOST_PREPARED:
+                _prepared.popitem(last=False)
+        return _prepared[key][1]
+
+    def make_ready(self) -> tuple[Recipe, Compiled]:
+        found = recipe(self.model, self.values, Numbers(0, self.margin))
+        drawn = [found.drawn[o.name] for o in self.model.observables]
+        outputs = normalise(*drawn, found.accept, found.above)
+        if self.on_host:
+            return found, compile_values(outputs, (), Settings(self.backend, precompute="none"))
+        *columns, accept, above = outputs if self.generator == COMPILED[0] else by_xoshiro(outputs)
+        return found, compile_sampler(tuple(columns), accept, above, self.backend)
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the random numbers are made in numpy; the rest of the recipe is compiled all the same."""
+        return self.generator not in COMPILED
+
+    def draw(self, sizes: Sizes, seed: int, first_toy: int = 0) -> Drawn:
+        """Draw toys ``first_toy``, ``first_toy + 1``, ... of the given sizes, one after the other."""
+        for _ in range(REPAIRS):
+            drawn = self.launch(sizes, seed, first_toy)
+            if not self.repair(drawn.above, drawn.given_up):
+                return drawn
+        raise self.hopeless()
+
+    def draw_apart(self, sizes: Sizes, seed: int, first_toy: int = 0) -> Iterator[tuple[Sizes, Drawn]]:
+        """Draw toys so that none depends on which others are drawn with it; they come in pieces, in order.
+
+        Halves are drawn again until a toy above its envelope is alone, so that only its own number decides how it is
+        drawn.
+        """
+        drawn = self.launch(sizes, seed, first_toy)
+        if not drawn.above:
+            self.repair(0, drawn.given_up)
+            yield sizes, drawn
+        elif len(sizes) == 1:
+            yield sizes, replace(self, margin=self.raised()).draw(sizes, seed, first_toy)
+        else:
+            half = len(sizes) // 2
+            yield from self.draw_apart(sizes[:half], seed, first_toy)
+            yield from self.draw_apart(sizes[half:], seed, first_toy + half)
+
+    def launch(self, sizes: Sizes, seed: int, first_toy: int) -> Drawn:
+        if not self.on_host:
+            none = np.empty((len(sizes), 0))
+            return self.compiled.program.sample(none, Events.slices(sizes), seed, first_toy)
+        toys = [
+            draw_on_host(
+                self.compiled, int(size), source_for(self.generator, seed, first_toy + k), self.recipe
+            )
+            for k, size in enumerate(sizes)
+        ]
+        columns = np.concatenate([rows for rows, _, _ in toys], axis=1)
+        buffers = tuple(self.backend.upload(c) for c in columns)
+        return Drawn(buffers, sum(t[1] for t in toys), sum(t[2] for t in toys))
+
+    def repair(self, above: int, given_up: int) -> bool:
+        """Raise the envelope if a draw found a density above it; say whether the draw must be repeated."""
+        if given_up:
+            raise ModelError(
+                "model: could not be drawn from; its density is zero or nearly so where it was tried, or has a pole"
+            )
+        if above:
+            self.margin = self.raised()
+            self.recipe, self.compiled = self.prepare()
+        return above > 0
+
+    def raised(self) -> float:
+        """Return the next margin to try."""
+        return 2 * max(self.margin, MARGIN)
+
+    def hopeless(self) -> ModelError:
+        return ModelError(
+            "model: its density exceeds every envelope tried; is it bounded on the observables' ranges?"
+        )
+
+
+def by_xoshiro(outputs: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Take the random numbers from the other compiled generator."""
+    taken = {u: column(XOSHIRO + u.name.removeprefix(UNIFORM)) for u in leaves(Op.COLUMN, *outputs)}
+    return tuple(substitute(e, taken) for e in outputs)
+
+
+def draw_on_host(compiled: Compiled, size: int, source: Source, found: Recipe) -> tuple[Array, int, int]:
+    """Draw candidates from a source until enough are accepted; also count those above the envelope, and the missing."""
+    names, width = compiled.program.kernel.columns, compiled.program.kernel.outputs - 2
+    parts, missing, above, vain = [np.empty((width, 0))], size, 0, 0
+    while missing and vain < MAX_DRAWS:
+        count = min(int(1.05 * missing / found.efficiency) + 16, MOST_AT_ONCE)
+        columns = Columns({name: source.random(count) for name in names})
+        *rows, accept, over = compiled.bind(columns, Events.all_sets(count))(np.empty((1, 0)))[0]
+        parts.append(np.array(rows)[:, accept != 0][:, :missing])
+        missing, above = missing - parts[-1].shape[1], above + int(np.count_nonzero(over))
+        vain = 0 if parts[-1].size else vain + 1
+    return np.concatenate(parts, axis=1), above, missing
+
+
+def all_values(model: Pdf, values: Mapping[str, float] | None) -> dict[str, float]:
+    """Complete given values by the start values of the parameters."""
+    check_model(model)
+    known = {p.name: p.start for p in model.parameters}
+    given = numbers_by_name("values", values)
+    strangers = [name for name in given if name not in known]
+    if strangers:
+        near = difflib.get_close_matches(strangers[0], known, 1, 0.5)
+        hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(known) or 'none'}"
+        raise ModelError(f"model: has no parameter {', '.join(map(repr, strangers))}; {hint}")
+    return known | given
+
+
+def poisson_sizes(mean: float, count: int, seed: int, first_toy: int = 0) -> Sizes:
+    """Draw the number of events of each toy; each depends on the seed and its own number only."""
+    first, cumulative = poisson_distribution(mean)
+    numbers = toy_uniforms(seed, np.arange(first_toy, first_toy + count))
+    return first + np.searchsorted(cumulative, numbers, "right").astype(np.int64)
+
+
+def poisson_distribution(mean: float) -> tuple[int, Array]:
+    """Return the smallest number that can come up, and the probabilities up to and including each from it on."""
+    mode, width = int(mean), int(FAR * np.sqrt(mean)) + 30
+    below, above = np.arange(mode, max(mode - width, 0), -1.0), np.arange(mode + 1.0, mode + width)
+    # relative to the most likely number
+    down, up = np.cumprod(below / mean if mean else below)[::-1], np.cumprod(mean / above)
+    cumulative = np.cumsum(np.concatenate([down, [1.0], up]))
+    return mode - len(below), cumulative / cumulative[-1]
+
+
+def expected_events(model: Pdf, values: Mapping[str, float]) -> float:
+    """Return how many events an extended model predicts."""
+    expected = model.expected_events()
+    if expected is None:
+        raise ModelError(
+            "generate: say how many events; the model predicts no number, as one with yields would"
+        )
+    mean = float(evaluate(expected, values))
+    if not 0 <= mean < np.inf:
+        raise ModelError(f"generate: the expected number of events must not be negative, got {mean:g}")
+    if mean > MOST_EXPECTED:
+        raise ModelError(
+            f"generate: the expected number of events must be at most {MOST_EXPECTED:g}, got {mean:g}; check the yields"
+        )
+    return mean
+
+
+@overload
+def generate(
+    model: Pdf, events: int | None = None, *, values: Mapping[str, float] | None = None, seed: int | None = None,
+    backend: str | Backend = "auto", generator: Generator = ...,
+) -> Dataset: ...  # fmt: skip
+@overload
+def generate(
+    model: Pdf, events: Sequence[int], *, values: Mapping[str, float] | None = None, seed: int | None = None,
+    backend: str | Backend = "auto", generator: Generator = ...,
+) -> list[Dataset]: ...  # fmt: skip
+def generate(
+    model: Pdf,
+    events: int | Sequence[int] | None = None,
+    *,
+    values: Mapping[str, float] | None = None,
+    seed: int | None = None,
+    backend: str | Backend = "auto",
+    generator: Generator = COMPILED[0],
+) -> Dataset | list[Dataset]:
+    """Draw a dataset from a model at the given values (default: its start values).
+
+    A sequence of numbers of events gives as many datasets, drawn together, each as if it were drawn alone. Without
+    ``events`` an extended model draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only.
+    A density that is negative or infinite somewhere at these values is refused.
+
+    ``generator`` is "philox" or "xoshiro128++", both compiled with the rest; or, with the numbers made on the host,
+    "xoshiro256++", the name of one of NumPy's ("PCG64DXSM", "MT19937", ...), or an object to be drawn from as it is.
+    """
+    check_model(model)
+    check_generator(generator, seed)
+    seed = secrets.randbits(63) if seed is None else check_seed(seed)
+    known = all_values(model, values)
+    if events is None:
+        if not isinstance(generator, str):  # then sizes too are the generator's to decide
+            seed = int(source_for(generator, 0, 0).random(1)[0] * 2**53)
+        expected = expected_events(model, known)
+        check_room("generate", model, expected)
+        sizes = poisson_sizes(expected, 1, seed)
+    else:
+        sizes = check_sizes(events)
+    if not len(sizes):
+        return []
+    check_room("generate", model, sizes.sum(dtype=np.float64))
+    place = choose_backend(backend, int(sizes.sum()))
+    pieces = Sampler(model, known, place, generator=generator).draw_apart(sizes, seed)
+    parts = [data for some, drawn in pieces for data in datasets(model, some, drawn)]
+    return parts[0] if events is None or np.ndim(events) == 0 else parts
+
+
+def datasets(model: Pdf, sizes: Sizes, drawn: Drawn) -> list[Dataset]:
+    """Cut what was drawn into a dataset for each size."""
+    # read once: what lies on a device is copied from there each time
+    columns = {o.name: c.values for o, c in zip(model.observables, drawn.columns, strict=True)}
+    if len(sizes) == 1:  # nobody else has these columns, so they need no copy
+        return [Dataset(build(columns, None, None), model.observables)]
+    return [
+        Dataset({n: c[stop - size : stop] for n, c in columns.items()}, model.observables)
+        for size, stop in zip(sizes, np.cumsum(sizes), strict=True)
+    ]
+
+
+def check_room(what: str, model: Pdf, events: float) -> None:
+    """Refuse more events than memory can hold."""
+    check_memory(f"{what}: {events:.6g} events", 8.0 * len(model.observables) * events)
+
+
+def check_sizes(events: int | Sequence[int]) -> Sizes:
+    """Return numbers of events, whole and not negative."""
+    given = np.atleast_1d(np.asarray(events))
+    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
+        raise ModelError(
+            f"generate: the number of events must be a whole number or a list of them, got {events!r}"
+        )
+    if np.any(given < 0):
+        raise ModelError(f"generate: the number of events must not be negative, got {given.min()}")
+    return given.astype(np.int64)
+
+
+def check_seed(seed: int) -> int:
+    """Return a seed as the compiled generators take it."""
+    try:
+        whole = operator.index(seed)
+    except TypeError:
+        whole = -1
+    if not 0 <= whole < 1 << 64:
+        raise ModelError(f"seed: must be a whole number from 0 to 2**64 - 1, got {seed!r}")
+    return whole

@@ -1,0 +1,142 @@
+"""Work on one block of toys: draw them, fit them, and ask the user's own function about each."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.arrays import read_only
+from morefit.data import Dataset
+from morefit.errors import ModelError
+from morefit.jobs.facts import Facts, function_facts, versions
+from morefit.jobs.fingerprint import fingerprint
+from morefit.model import Pdf
+from morefit.random.host import stream_key
+from morefit.sampling.generate import Sizes
+from morefit.targets import Backend
+from morefit.toys.ensemble import Ensemble, Fitted, Toys
+from morefit.toys.results import ToyResults
+from morefit.validate import as_number
+
+STREAM = "toy study"  # of random numbers: events and numbers of events
+Statistic = Callable[[Dataset, Mapping[str, float]], float | Mapping[str, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every worker needs to know. It pickles."""
+
+    model: Pdf
+    fit_model: Pdf
+    truth: Mapping[str, float]
+    start: Mapping[str, float]
+    seed: int
+    backend: Backend
+    statistic: Statistic | None
+    key: str = field(default_factory=lambda: secrets.token_hex(8))  # of this study in this process's memory
+
+    def ensemble(self) -> Ensemble:
+        stream = stream_key(self.seed, STREAM)
+        return Ensemble(self.model, self.fit_model, self.truth, self.start, stream, self.backend)
+
+
+kept = threading.local()  # the ensemble of the study that this thread works on
+
+
+def kept_ensemble(task: Task) -> Ensemble:
+    """Return the ensemble used for the last block, if it is of this study."""
+    if getattr(kept, "key", None) != task.key:
+        kept.ensemble, kept.key = task.ensemble(), task.key
+    ensemble: Ensemble = kept.ensemble
+    return ensemble
+
+
+def work_block(task: Task, first: int, sizes: Sizes) -> ToyResults:
+    """Draw and fit toys ``first``, ``first + 1``, ..."""
+    return ToyResults.join(work_alike(task, kept_ensemble(task), first, sizes))
+
+
+def work_alike(task: Task, ensemble: Ensemble, first: int, sizes: Sizes) -> Iterator[ToyResults]:
+    """Work on toys so that none depends on its neighbours.
+
+    A toy that exceeds the envelope makes the ensemble raise it, which changes every toy drawn with it. Halves are
+    drawn again until that toy is alone, so that only its own number decides how it is drawn.
+    """
+    before = ensemble.sampler.margin
+    piece = work_piece(task, ensemble.draw(first, sizes))
+    raised = ensemble.sampler.margin != before
+    if raised:
+        kept.key = None  # the next block begins as the first did
+    if not raised or len(sizes) == 1:
+        yield piece
+        return
+    half = len(sizes) // 2
+    for low, high in ((0, half), (half, len(sizes))):
+        yield from work_alike(task, task.ensemble(), first + low, sizes[low:high])
+
+
+def work_piece(task: Task, toys: Toys) -> ToyResults:
+    """Fit toys, and ask the user's own function about each."""
+    begin = time.perf_counter()
+    names = tuple(p.name for p in toys.ensemble.floating)
+    fitted = toys.fit()
+    end = time.perf_counter()
+    statistics = own_numbers(task, toys, names, fitted)
+    seconds = {"draw and fit": end - begin}
+    if task.statistic is not None:
+        seconds["statistic"] = time.perf_counter() - end
+    for array in (fitted.values, fitted.errors, fitted.nll, fitted.edm, fitted.valid, fitted.how):
+        read_only(array)  # given away
+    return ToyResults(
+        names, task.truth, fitted.values, fitted.errors, fitted.nll, fitted.edm, fitted.valid, fitted.how,
+        toys.sizes, task.seed, toys.first, statistics, seconds, task.backend.label,
+    )  # fmt: skip
+
+
+def own_numbers(
+    task: Task, toys: Toys, names: Sequence[str], fitted: Fitted
+) -> dict[str, NDArray[np.float64]]:
+    """Call the user's function for each toy."""
+    if task.statistic is None:
+        return {}
+    rows = []
+    for toy, found in enumerate(fitted.values.tolist()):
+        try:
+            answer = task.statistic(toys.dataset(toy), {**task.start, **dict(zip(names, found, strict=True))})
+            rows.append(as_row(answer))
+        except Exception as error:
+            error.add_note(f"toy study: this came from the statistic of toy {toys.first + toy}")
+            raise
+        if rows[-1].keys() != rows[0].keys():
+            rule = f"the statistic must return the same names for every toy, {', '.join(rows[0])}"
+            raise ModelError(f"toy study: {rule}, got {', '.join(rows[-1])} for toy {toys.first + toy}")
+    return {name: np.array([row[name] for row in rows], np.float64) for name in rows[0]}
+
+
+def as_row(answer: float | Mapping[str, float]) -> dict[str, float]:
+    """Return what a statistic says, by name; a number alone is called 'statistic'."""
+    named = answer if isinstance(answer, Mapping) else {"statistic": answer}
+    numbers = {str(name): as_number(number) for name, number in named.items()}
+    known = {name: number for name, number in numbers.items() if number is not None}
+    if not known or len(known) < len(numbers):
+        raise ModelError(f"toy study: the statistic must return a number, or numbers by name, got {answer!r}")
+    return known
+
+
+def facts_of(task: Task) -> Facts:
+    """Return what makes a study this one; what follows from it, such as results, is not here."""
+    return {
+        "model": fingerprint(task.model),
+        "fitted model": fingerprint(task.fit_model),
+        "truth": dict(task.truth),
+        "start": dict(task.start),
+        "seed": task.seed,
+        "statistic": function_facts("toy study: statistic", task.statistic),
+        "versions": versions(),
+    }

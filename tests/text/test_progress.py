@@ -1,0 +1,71 @@
+"""Progress and messages where there is no terminal, or none any more."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+import morefit as mf
+from morefit.text.progress import Bar, tell
+from morefit.toys import toy_study
+
+
+class Gone(io.StringIO):
+    """A terminal that was closed."""
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        raise OSError(5, "Input/output error")
+
+
+def closed():
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+STREAMS = {"none": lambda: None, "closed": closed, "gone": Gone}
+
+
+@pytest.fixture(params=STREAMS)
+def no_terminal(request, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("morefit.text.progress.SECONDS_UNSHOWN", 0.0)
+    monkeypatch.setattr(sys, "stderr", STREAMS[request.param]())
+
+
+def gaussian():
+    return mf.Gaussian(mf.Observable("x", -5.0, 5.0), mf.Parameter("mu", 0.0, -3.0, 3.0), 1.0)
+
+
+def test_a_study_needs_no_terminal(no_terminal):
+    """This used to end in AttributeError where sys.stderr is None, as in programs without a console."""
+    assert len(toy_study(gaussian(), toys=4, events=30, seed=1, block=1)) == 4
+
+
+def test_an_interrupted_study_needs_no_terminal(no_terminal):
+    calls = []
+
+    def stop(dataset, values):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return 0.0
+
+    assert len(toy_study(gaussian(), toys=4, events=30, seed=1, block=1, statistic=stop)) == 2
+
+
+def test_a_bar_and_a_message_need_no_terminal(no_terminal):
+    tell("nobody reads this")
+    with Bar("work", 2, True, unit="steps") as bar:
+        for done in range(3):
+            bar.done(done)
+
+
+def test_messages_go_to_standard_error(capsys):
+    tell("something to know")
+    assert capsys.readouterr() == ("", "something to know\n")

@@ -1,0 +1,107 @@
+"""Toys whose first fit fails are fitted again: from other starts, the lowest counts, then by Minuit."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import morefit as mf
+from morefit.cli import mass_model
+from morefit.targets import Cpu
+from morefit.targets.cpu import run as cpu
+from morefit.toys.ensemble import ANOTHER_START, MINUIT, NEWTON, SHIFTS, BatchFit, Ensemble, by_events
+
+FAR = {"mu": 5.43, "sigma": 0.0412, "alpha": 2.0, "fsig": 0.15}  # some fits lose the signal from here
+
+
+@pytest.fixture(scope="module")
+def ensemble():
+    model = mass_model()
+    return Ensemble(model, model, {p.name: p.start for p in model.parameters}, FAR, 11, Cpu(threads=1))
+
+
+def test_issue_events_are_read_once_for_all_toys(ensemble, monkeypatch):
+    """This used to copy the events of all toys from the device for each toy."""
+    reads, plain = [], cpu.Column.values.fget
+    monkeypatch.setattr(cpu.Column, "values", property(lambda column: reads.append(1) or plain(column)))
+    toys = ensemble.draw(0, np.array([5, 0, 7]))
+    assert [len(toys.dataset(k)) for k in range(3)] == [5, 0, 7]
+    assert len(reads) == 1  # column
+
+
+def test_issue_a_toy_that_is_fitted_again_stays_on_its_backend(monkeypatch):
+    """This used to choose a backend anew, by the size of the toy."""
+    seen = []
+
+    def spy(model, data, *, backend, **options):
+        seen.append(backend)
+        return
+
+    module = sys.modules["morefit.toys.ensemble"]
+    monkeypatch.setattr(module, "fit_one", spy)
+    x = mf.Observable("x", -5.0, 5.0)
+    model = mf.Polynomial(x, [mf.Parameter("c1", 0.1, -1.0, 1.0), mf.Parameter("c2", 0.1, -1.0, 1.0)])
+    start = {p.name: p.start for p in model.parameters}
+    backend = Cpu(threads=1)
+    toys = Ensemble(model, model, start, start, 1, backend).draw(0, np.ones(3, np.int64))
+    assert not toys.fit().valid.any()
+    assert seen == [backend] * 3
+
+
+@pytest.mark.parametrize("narrow", [(-1.0, 5.0), (-5.0, 1.0), (-1.0, 1.0)])
+def test_issue_a_fitted_model_that_does_not_span_the_events_is_refused(narrow):
+    # this used to fit all events, also those outside its range: the pulls were off by 20
+    wide = mf.Gaussian(mf.Observable("x", -5.0, 5.0), mf.Parameter("mu", 0.0, -4.0, 4.0), 1.0)
+    other = mf.Gaussian(mf.Observable("x", *narrow), mf.Parameter("mu", 0.0, -4.0, 4.0), 1.0)
+    rule = r"toys: observable 'x': the fitted model must span the range that is drawn, \[-5.0, 5.0\], got "
+    with pytest.raises(
+        mf.FitError, match=rule + r".*; give both models one range, or cut events of mf\.generate"
+    ):
+        mf.toy_study(wide, fit_model=other, toys=3, events=100, progress=False)
+
+
+def test_a_fitted_model_with_a_wider_range_is_not_refused():
+    inner = mf.Gaussian(mf.Observable("x", -1.0, 1.0), mf.Parameter("mu", 0.0, -4.0, 4.0), 0.1)
+    outer = mf.Gaussian(mf.Observable("x", -5.0, 5.0), mf.Parameter("mu", 0.0, -4.0, 4.0), 0.1)
+    assert mf.toy_study(inner, fit_model=outer, toys=3, events=100, progress=False).valid.all()
+
+
+def test_issue_toys_of_one_event_are_fitted_again_together():
+    """This used to take 90 ms for each toy that failed, a third of them here."""
+    x = mf.Observable("x", -5.0, 5.0)
+    peak = mf.Gaussian(x, mf.Parameter("mu", 0.0, -4.0, 4.0), mf.Parameter("sigma", 1.0, 0.1, 5.0))
+    yields = [mf.Parameter("ns", 2.0, 0.0, 50.0), mf.Parameter("nb", 2.0, 0.0, 50.0)]
+    model = mf.Sum([peak, mf.Uniform(x)], yields=yields)
+    start = {p.name: p.start for p in model.parameters}
+    ensemble = Ensemble(model, model, start, start, 1, Cpu(threads=1))
+    toys = ensemble.draw(0, np.ones(200, np.int64))
+    first, found = toys.fit_whole(ensemble), toys.fit()
+    assert (~first.valid).sum() > 50
+    assert found.valid.all()
+    assert np.mean(found.how == MINUIT) < 0.02
+    one = ensemble.draw(17, np.ones(1, np.int64)).fit()
+    np.testing.assert_array_equal(one.values[0], found.values[17])  # not a bit depends on the others
+
+
+def test_groups_of_toys_have_no_more_events_than_fit_into_memory(monkeypatch):
+    monkeypatch.setattr(sys.modules["morefit.toys.ensemble"], "TOGETHER", 10)
+    sizes = np.array([3, 4, 5, 20, 1, 9, 2])
+    groups = list(by_events(np.array([0, 1, 2, 3, 5, 6]), sizes))
+    assert [list(g) for g in groups] == [[0, 1], [2], [3], [5, 6]]
+    assert list(by_events(np.array([], np.int64), sizes)) == []
+
+
+def test_a_toy_that_is_fitted_again_takes_the_lowest_of_its_starts(ensemble):
+    toys = ensemble.draw(0, np.full(300, 200))
+    first, found = toys.fit_whole(ensemble), toys.fit()
+    failed = np.flatnonzero(~first.valid)
+    assert len(failed) > 3
+    assert found.valid.all()
+    np.testing.assert_array_equal(found.how == NEWTON, first.valid)
+    for toy in failed:
+        fit = BatchFit(ensemble, toys.one(int(toy)))
+        tried = [fit.newton(ensemble.shifted(shift)) for shift in SHIFTS]
+        nll = [float(t.nll[0]) for t in tried if t.valid[0]]
+        assert nll or found.how[toy] in (ANOTHER_START, MINUIT)
+        assert not nll or found.nll[toy] == min(nll)
+    assert ANOTHER_START in found.how

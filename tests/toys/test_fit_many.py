@@ -1,0 +1,64 @@
+"""Many given datasets are fitted together as well as one by one."""
+
+import numpy as np
+import pytest
+
+import morefit as mf
+from morefit.cli import mass_model
+from morefit.toys.ensemble import GOAL, Ensemble, GivenToys
+
+SIZES = [300, 500, 5000, 64, 1000, 4097]
+
+
+def datasets(sizes=SIZES):
+    return mf.generate(mass_model(), sizes, seed=5)
+
+
+def test_each_fit_ends_where_minuit_ends():
+    found = mf.fit_many(mass_model(), datasets([1000] * 12))
+    assert found.valid.all()
+    for k, data in enumerate(datasets([1000] * 12)):
+        one = mf.fit(mass_model(), data)
+        assert abs(found.nll[k] - one.nll) < 2 * GOAL
+        assert found.values[k, 0] == pytest.approx(one.values["mu"], abs=0.05 * one.errors["mu"])
+
+
+def test_given_events_are_fitted_like_drawn_ones_to_the_bit():
+    model = mass_model()
+    start = {p.name: p.start for p in model.parameters}
+    ensemble = Ensemble(model, model, start, start, 5, mf.Cpu(threads=2))
+    drawn = ensemble.draw(0, np.array(SIZES)).fit_whole(ensemble)
+    given = GivenToys.of(ensemble, datasets()).fit_whole(ensemble)
+    for name in ("values", "errors", "nll", "edm", "how"):
+        assert getattr(drawn, name).tobytes() == getattr(given, name).tobytes()
+
+
+def test_large_datasets_and_other_backends_agree():
+    large = datasets([150_000, 2000])
+    ours = mf.fit_many(mass_model(), large)
+    assert ours.valid.all()
+    one = mf.fit(mass_model(), large[0], minimiser="newton")
+    assert ours.nll[0] == pytest.approx(one.nll, abs=2 * GOAL)
+    judged = mf.fit_many(mass_model(), datasets([300, 400]), backend="reference")
+    same = mf.fit_many(mass_model(), datasets([300, 400]))
+    np.testing.assert_allclose(same.values, judged.values, rtol=1e-7)
+
+
+def test_fits_that_fail_are_kept_and_marked():
+    # events beyond the reach of the peak: without any signal its mean and width are undetermined
+    few = [{"m": np.array([6.5, 6.6, 6.9])}, datasets([1000])[0]]
+    found = mf.fit_many(mass_model(), few)
+    assert len(found) == 2
+    assert found.valid.tolist() == [False, True]
+
+
+def test_bad_input_is_named():
+    with pytest.raises(mf.DataError, match="fit_many: needs at least one dataset, got none"):
+        mf.fit_many(mass_model(), [])
+    with pytest.raises(
+        mf.DataError, match="dataset: has no events; there is nothing to fit, unless the model has yields"
+    ):
+        mf.fit_many(mass_model(), [{"m": []}])
+    weighted = mf.Dataset({"m": [5.3, 5.4]}, mass_model().observables, weights=[1.0, -2.0])
+    with pytest.raises(mf.DataError, match="weights: their sum must be positive, got -1"):
+        mf.fit_many(mass_model(), [weighted])
