@@ -118,10 +118,10 @@ def time_scan(points: int, toys: int) -> dict[str, Any]:
     for seed in range(4):
         begin = time.perf_counter()
         found = feldman_cousins(
-            model, data, "fsig", values, toys=toys, seed=seed, backend=OpenCL(), progress=False
+            mf.Likelihood(model, data), "fsig", values, toys=toys, seed=seed, backend=OpenCL(), progress=False
         )
         seconds.append(time.perf_counter() - begin)
-    judge = feldman_cousins(model, data, "fsig", values, toys=toys, seed=3, progress=False)
+    judge = feldman_cousins(mf.Likelihood(model, data), "fsig", values, toys=toys, seed=3, progress=False)
     off = float(np.nanmax(np.abs(found.p_values - judge.p_values)))
     return {"model": "mass", "what": "scan", "points": points, "toys": toys, "first_s": seconds[0],
             "s": min(seconds[1:]), "off": off, "failed": int(found.invalid.sum())}  # fmt: skip

@@ -27,7 +27,7 @@ def main() -> None:
     data = mf.generate(model, options.events, seed=1)
     values = np.linspace(0.2, 0.4, options.points)
     begin = time.perf_counter()
-    found = feldman_cousins(model, data, "fsig", values, toys=options.toys, seed=2)
+    found = feldman_cousins(mf.Likelihood(model, data), "fsig", values, toys=options.toys, seed=2)
     seconds = time.perf_counter() - begin
     print(found)
     show(found, seconds)

@@ -57,7 +57,7 @@ def main() -> None:
     spawned = get_context("spawn")
     with ProcessPoolExecutor(options.workers, spawned) if options.workers else nullcontext() as executor:
         found = mf.intervals.feldman_cousins(
-            model, data, "signals", values, toys=options.toys, level=options.level, seed=options.seed + 1,
+            mf.Likelihood(model, data), "signals", values, toys=options.toys, level=options.level, seed=options.seed + 1,
             executor=executor, save=options.save,
         )  # fmt: skip
     print(found)

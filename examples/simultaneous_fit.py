@@ -47,7 +47,7 @@ def main() -> None:
     }
     data = {name: mf.Dataset.cut({"m": masses}, [m]) for name, masses in samples.items()}
 
-    known = mf.gaussian_constraint(scale, SCALE, SCALE_ERROR)
+    known = mf.constraint(scale, SCALE, SCALE_ERROR)
     likelihood = mf.Likelihood(control, data["control"]) + mf.Likelihood(
         signal, data["signal"], constraints=[known]
     )

@@ -37,7 +37,7 @@ def main() -> None:
     counts = [options.events, options.events // 2, int(RATIO * (options.events // 2))]
     models, slopes = (signal, background, background), (SLOPE, BACKGROUND_SLOPE, BACKGROUND_SLOPE)
     samples = [
-        seen(mf.generate(model, count, seed=options.seed + k, values={"slope": value})["t"], rng)
+        seen(mf.generate(model, count, seed=options.seed + k, truth={"slope": value})["t"], rng)
         for k, (model, count, value) in enumerate(zip(models, counts, slopes, strict=True))
     ]
     times = np.concatenate(samples)
@@ -50,7 +50,7 @@ def main() -> None:
     print(f"\nslope: drawn with {SLOPE}; its error by other means:")
     for errors in ("naive", "sumw2", "sandwich", "bootstrap"):
         print(f"  {errors:9s} {mf.fit(signal, data, errors=errors).errors['slope']:.4f}")
-    best = mf.fisher_information(signal, options.events, values={"slope": SLOPE}).errors["slope"]
+    best = mf.fisher_information(signal, options.events, truth={"slope": SLOPE}).errors["slope"]
     print(f"  {best:.4f} if there were no background and every event were seen")
 
 

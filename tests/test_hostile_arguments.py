@@ -177,9 +177,9 @@ def test_what_a_statistic_must_return_is_said():
 )
 def test_values_go_by_name(values, message):
     with pytest.raises(mf.ModelError, match=message):
-        mf.generate(MODEL, 5, values=values)
+        mf.generate(MODEL, 5, truth=values)
     with pytest.raises(mf.ModelError, match=message):
-        mf.toy_study(MODEL, toys=1, events=5, values=values, progress=False)
+        mf.toy_study(MODEL, toys=1, events=5, truth=values, progress=False)
 
 
 def test_whole_numbers_may_be_written_as_others():
@@ -216,7 +216,7 @@ def test_a_belt_is_not_told_twice_where_it_is():
     with pytest.raises(
         mf.ModelError, match="others must be other parameters than 'mu', whose values are tested"
     ):
-        neyman_belt(MODEL, "mu", [0.1], events=5, others={"mu": 0.2})
+        neyman_belt(MODEL, "mu", [0.1], events=5, truth={"mu": 0.2})
 
 
 def test_weights_of_files_are_a_column():

@@ -39,7 +39,7 @@ def test_a_limit_is_that_of_feldman_and_cousins(background):
     _, high = feldman_cousins_poisson(0, background, 0.9, non_increasing=False)
     values = np.linspace(0.0, 2.5, 51)
     found = feldman_cousins(
-        counting(background), NONE, "s", values, toys=2000, level=0.9, seed=1, progress=False
+        mf.Likelihood(counting(background), NONE), "s", values, toys=2000, level=0.9, seed=1, progress=False
     )
     region = found.interval()
     assert region.low == 0.0
@@ -81,10 +81,7 @@ def test_parameters_that_only_events_tell_of_stay_where_they_start():
     likelihood = mf.Likelihood(model, NONE)
     assert unseen(likelihood) == ["mu"]
     assert unseen(mf.Likelihood(model, {"x": [5.0]})) == []
-    assert (
-        unseen(mf.Likelihood(model, NONE, constraints=[mf.gaussian_constraint(floating_mean(), 5.0, 1.0)]))
-        == []
-    )
+    assert unseen(mf.Likelihood(model, NONE, constraints=[mf.constraint(floating_mean(), 5.0, 1.0)])) == []
     assert unseen(likelihood + mf.Likelihood(mf.Gaussian(X, floating_mean(), 1.0), {"x": [5.0]})) == []
     found = profile(likelihood, "s", [0.0, 1.0, 2.0], progress=False)
     assert found.names == ("b",)
@@ -96,14 +93,14 @@ def test_parameters_that_only_events_tell_of_stay_where_they_start():
 
 def test_parameters_without_effect_are_found_with_events_that_toys_may_have():
     model = peak(mean=floating_mean())
-    found = feldman_cousins(model, NONE, "s", [0.0, 2.0], toys=5, seed=1, progress=False)
+    found = feldman_cousins(mf.Likelihood(model, NONE), "s", [0.0, 2.0], toys=5, seed=1, progress=False)
     np.testing.assert_allclose(found.t_data, [0.0, 4.0], atol=1e-6)
     assert found.truths[:, found.names.index("mu")].tolist() == [5.0, 5.0]
 
 
 def test_toys_that_expect_nothing_have_no_events():
     model = peak(floating_background())
-    found = feldman_cousins(model, NONE, "s", [0.0, 3.0], toys=20, seed=1, progress=False)
+    found = feldman_cousins(mf.Likelihood(model, NONE), "s", [0.0, 3.0], toys=20, seed=1, progress=False)
     assert found.t[0].tolist() == [0.0] * 20
     assert found.p_values[0] == 1.0
 
@@ -111,7 +108,7 @@ def test_toys_that_expect_nothing_have_no_events():
 def test_a_background_makes_up_for_a_signal_that_is_held_at_zero():
     # the background is zero in the best fit, from where no fit without signal could begin
     model = peak(floating_background())
-    found = feldman_cousins(model, {"x": [5.0]}, "s", [0.0], toys=5, seed=1, progress=False)
+    found = feldman_cousins(mf.Likelihood(model, {"x": [5.0]}), "s", [0.0], toys=5, seed=1, progress=False)
     assert found.truths[0, found.names.index("b")] == pytest.approx(1.0, rel=1e-3)
 
 

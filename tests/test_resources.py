@@ -159,7 +159,9 @@ ABSURD = {
     "profile in bounds": lambda: mf.intervals.profile(likelihood(), "mu", bounds=(-0.5, 0.5), size=HUGE),
     "contour": lambda: mf.intervals.contour(likelihood(), "mu", "sigma", size=10**8),
     "bootstrap": lambda: mf.intervals.bootstrap(likelihood(), replicas=HUGE),
-    "feldman_cousins": lambda: mf.intervals.feldman_cousins(normal(), drawn(), "mu", [0.0], toys=HUGE),
+    "feldman_cousins": lambda: mf.intervals.feldman_cousins(
+        mf.Likelihood(normal(), drawn()), "mu", [0.0], toys=HUGE
+    ),
     "neyman_belt": lambda: mf.intervals.neyman_belt(normal(), "mu", [0.0], events=10, toys=HUGE),
 }
 

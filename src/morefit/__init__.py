@@ -7,7 +7,7 @@ from morefit.expr import where
 from morefit.inspect.explain import Explanation, explain
 from morefit.inspect.graphs import Drawing, draw
 from morefit.intervals.information import FisherInformation, fisher_information
-from morefit.likelihood.unbinned import Likelihood, gaussian_constraint
+from morefit.likelihood import Constraint, Likelihood, constraint, generate
 from morefit.minimise import FitResult, fit
 from morefit.model import (
     CrystalBall,
@@ -33,16 +33,58 @@ from morefit.plots import (
     plot_profile,
     plot_pulls,
 )
-from morefit.sampling.generate import generate
 from morefit.targets import Cpu, OpenCL, devices
 from morefit.toys import ToyResults, fit_many, toy_study
 
 __all__ = [
-    "BackendError", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
-    "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError",
-    "Observable", "OpenCL", "Parameter", "Pdf", "Plot", "Polynomial", "Product", "Sum", "ToyResults", "Uniform",
-    "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "gaussian_constraint", "generate", "intervals", "physics",
-    "plot", "plot_belt", "plot_contour", "plot_correlation", "plot_p_values", "plot_profile", "plot_pulls", "read",
-    "toy_study", "where",
+    "BackendError",
+    "CompileError",
+    "Constraint",
+    "Cpu",
+    "CrystalBall",
+    "CutReport",
+    "DataError",
+    "Dataset",
+    "Density",
+    "Drawing",
+    "Explanation",
+    "Exponential",
+    "FisherInformation",
+    "FitError",
+    "FitResult",
+    "Gaussian",
+    "Likelihood",
+    "ModelError",
+    "MorefitError",
+    "Observable",
+    "OpenCL",
+    "Parameter",
+    "Pdf",
+    "Plot",
+    "Polynomial",
+    "Product",
+    "Sum",
+    "ToyResults",
+    "Uniform",
+    "constraint",
+    "devices",
+    "draw",
+    "explain",
+    "fisher_information",
+    "fit",
+    "fit_many",
+    "generate",
+    "intervals",
+    "physics",
+    "plot",
+    "plot_belt",
+    "plot_contour",
+    "plot_correlation",
+    "plot_p_values",
+    "plot_profile",
+    "plot_pulls",
+    "read",
+    "toy_study",
+    "where",
 ]  # fmt: skip
 __version__ = "0.1.0"

@@ -53,18 +53,27 @@ def check_level(what: str, level: Any) -> float:
     return number
 
 
-def numbers_by_name(what: str, values: Any) -> dict[str, float]:
+def name_of(thing: Any) -> Any:
+    """Return the name of a parameter or observable; a name, or anything else, as it is."""
+    return thing if isinstance(thing, str) else getattr(thing, "name", thing)
+
+
+def by_name(values: Any) -> dict[Any, Any] | None:
+    """Return a mapping, or the values of the result of a fit, by the names of parameters; None if it is neither."""
+    source = values if isinstance(values, Mapping) else getattr(values, "values", None)
+    return {name_of(key): value for key, value in source.items()} if isinstance(source, Mapping) else None
+
+
+def numbers_by_name(what: str, values: Any, error: type[MorefitError] = ModelError) -> dict[str, float]:
     """Return numbers by name; None has none of them."""
     if values is None:
         return {}
-    if not isinstance(values, Mapping):
-        raise ModelError(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got {values!r}")
-    if wrong := [name for name in values if not isinstance(name, str)]:
-        raise ModelError(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got the name {wrong[0]!r}")
-    return {
-        name: finite_number(f"parameter '{name}': {what}", value, ModelError)
-        for name, value in values.items()
-    }
+    named = by_name(values)
+    if named is None:
+        raise error(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got {values!r}")
+    if wrong := [name for name in named if not isinstance(name, str)]:
+        raise error(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got the name {wrong[0]!r}")
+    return {name: finite_number(f"parameter '{name}': {what}", value, error) for name, value in named.items()}
 
 
 def number_list(what: str, values: Any) -> NDArray[np.float64]:

@@ -69,7 +69,7 @@ def test_toys_show_and_write_what_the_library_finds(folder, capsys):
     said = capsys.readouterr()
     content = json.loads(said.out)
     toys = mf.toy_study(
-        load_model("model.py"), toys=200, events=100, seed=3, values={"slope": -2.0}, progress=False
+        load_model("model.py"), toys=200, events=100, seed=3, truth={"slope": -2.0}, progress=False
     )
     saved = mf.ToyResults.load(folder / "study.npz")
     assert np.array_equal(saved.values, toys.values)
@@ -185,7 +185,7 @@ def test_fc_shows_and_writes_what_the_library_finds(folder, capsys):
     assert main([*SCAN, *values, "--json", "scan.json", "--plot", "scan.png", "--save", "scan.npz"]) == VALID
     model = load_model("model.py")
     again = mf.intervals.feldman_cousins(
-        model, mf.read("data.npz", model.observables), "slope", np.linspace(-2, 0, 6), toys=60, level=0.8,
+        mf.Likelihood(model, mf.read("data.npz", model.observables)), "slope", np.linspace(-2, 0, 6), toys=60, level=0.8,
         seed=5, progress=False,
     )  # fmt: skip
     content = json.loads((folder / "scan.json").read_text())

@@ -179,9 +179,9 @@ def test_a_kink_needs_more_cuts_and_gets_them():
 
 def test_fixed_parameters_are_left_out_and_values_are_taken():
     held = mf.Parameter("fsig", 0.3, 0, 1, fixed=True)
-    found = mf.fisher_information(mass(held), 100, values={"mu": 5.5, "fsig": 0.5})
+    found = mf.fisher_information(mass(held), 100, truth={"mu": 5.5, "fsig": 0.5})
     assert found.names == ("mu", "sigma", "alpha")
-    moved = mf.fisher_information(mass(mf.Parameter("fsig", 0.5, 0, 1)), 100, values={"mu": 5.5})
+    moved = mf.fisher_information(mass(mf.Parameter("fsig", 0.5, 0, 1)), 100, truth={"mu": 5.5})
     rows = [moved.names.index(n) for n in found.names]
     np.testing.assert_allclose(found.matrix, moved.matrix[np.ix_(rows, rows)], rtol=TOLERANCE)
     assert found.values["fsig"] == 0.5
@@ -251,7 +251,7 @@ def test_parameters_that_cannot_be_told_apart_have_no_errors():
         (lambda: mf.fisher_information(extended(), 10), "predicts the number of events, got events=10; change its"),
         (lambda: mf.fisher_information(mass(), -1), r"the number of events must be positive, got -1\.0"),
         (lambda: mf.fisher_information(mass(), 10, tolerance=0), "tolerance must be positive, got 0"),
-        (lambda: mf.fisher_information(mass(), 10, values={"m": 1}), "model: has no parameter 'm'"),
+        (lambda: mf.fisher_information(mass(), 10, truth={"m": 1}), "model: has no parameter 'm'"),
         (lambda: mf.fisher_information(mf.Gaussian(X, 0.0, 1.0), 10), "no floating parameter; free one"),
         (
             lambda: mf.fisher_information(mf.Polynomial(mf.Observable("y", 0, 1), [mf.Parameter("c", -2.0)]), 1),

@@ -14,6 +14,7 @@ from scipy import stats
 
 import morefit as mf
 import zoo
+from ensembles import ensemble_of
 from morefit.errors import BackendError, DataError, FitError, ModelError
 from morefit.intervals import FeldmanCousins, NeymanBelt, feldman_cousins, neyman_belt, points
 from morefit.intervals import toys_at_points as tested
@@ -41,7 +42,7 @@ def mass():
 
 @pytest.fixture(scope="module")
 def found(mass):
-    return feldman_cousins(*mass, "fsig", VALUES, toys=TOYS, seed=5)
+    return feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES, toys=TOYS, seed=5)
 
 
 def bounded(sigma=1.0):
@@ -72,10 +73,10 @@ def chi2_toys(count, toys=1000):
 def test_t_of_a_toy_is_that_of_two_fits_by_minuit(mass, found):
     model, _ = mass
     truth = dict(zip(found.names, found.truths[1], strict=True))
-    ensemble = Ensemble(model, model, truth, truth, stream_key(5, FELDMAN), mf.Cpu())
+    ensemble = ensemble_of(model, truth, truth, stream_key(5, FELDMAN), mf.Cpu())
     toys = ensemble.draw(TOYS, np.full(TOYS, 300))
     for toy in range(5):
-        data = toys.dataset(toy)
+        (data,) = toys.datasets(toy)
         free, held = mf.fit(model, data), mf.fit(model, data, fixed={"fsig": VALUES[1]})
         assert found.t[1, toy] == pytest.approx(2 * (held.nll - free.nll), abs=2 * TIE)
 
@@ -104,44 +105,46 @@ def test_no_toy_is_drawn_at_two_values(mass, monkeypatch):
 
     monkeypatch.setattr(Ensemble, "draw", watched)
     monkeypatch.setattr(tested, "MOST_EVENTS", 300 * 7)
-    feldman_cousins(*mass, "fsig", VALUES[:2], toys=10, seed=5)
+    feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES[:2], toys=10, seed=5)
     assert drawn == list(range(20))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_do_not_change_a_bit(mass, found, threads):
-    again = feldman_cousins(*mass, "fsig", VALUES, toys=TOYS, seed=5, backend=mf.Cpu(threads=threads))
+    again = feldman_cousins(
+        mf.Likelihood(*mass), "fsig", VALUES, toys=TOYS, seed=5, backend=mf.Cpu(threads=threads)
+    )
     np.testing.assert_array_equal(again.t, found.t)
     np.testing.assert_array_equal(again.truths, found.truths)
 
 
 def test_blocks_do_not_change_a_bit(mass, found, monkeypatch):
     monkeypatch.setattr(tested, "MOST_EVENTS", 300 * 7)
-    again = feldman_cousins(*mass, "fsig", VALUES, toys=TOYS, seed=5)
+    again = feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES, toys=TOYS, seed=5)
     np.testing.assert_array_equal(again.t, found.t)
 
 
 @pytest.mark.parametrize("make", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_workers_do_not_change_a_bit(mass, found, make):
     with make(2) as executor:
-        again = feldman_cousins(*mass, "fsig", VALUES, toys=TOYS, seed=5, executor=executor)
+        again = feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES, toys=TOYS, seed=5, executor=executor)
     np.testing.assert_array_equal(again.t, found.t)
 
 
 def test_values_are_tested_in_order_and_once(mass, found):
-    again = feldman_cousins(*mass, "fsig", [0.35, 0.25, 0.3, 0.25], toys=TOYS, seed=5)
+    again = feldman_cousins(mf.Likelihood(*mass), "fsig", [0.35, 0.25, 0.3, 0.25], toys=TOYS, seed=5)
     np.testing.assert_array_equal(again.t, found.t)
 
 
 def test_an_extended_model_draws_poisson_numbers_of_events():
     model, data, _ = zoo.extended(200)
-    found = feldman_cousins(model, data, "signal", [50.0], toys=20, seed=1)
+    found = feldman_cousins(mf.Likelihood(model, data), "signal", [50.0], toys=20, seed=1)
     assert not found.invalid.any()
     assert "draw sizes" in found.seconds
 
 
 def test_a_lone_parameter_has_nothing_to_profile():
-    found = feldman_cousins(bounded(), {"x": [2.0]}, "mu", [0.0, 1.0, 2.0], toys=200, seed=1)
+    found = feldman_cousins(mf.Likelihood(bounded(), {"x": [2.0]}), "mu", [0.0, 1.0, 2.0], toys=200, seed=1)
     assert found.t_data == pytest.approx([4.0, 1.0, 0.0], abs=1e-5)
     assert not found.invalid.any()
 
@@ -150,14 +153,14 @@ def test_toys_without_events_have_a_minimum_although_no_error():
     x = mf.Observable("x", 0.0, 1.0)
     signal, background = mf.Parameter("s", 1.0, 0.0, 50.0), mf.Parameter("b", 0.5, fixed=True)
     model = mf.Sum([mf.Uniform(x), mf.Uniform(x)], yields=[signal, background])
-    found = feldman_cousins(model, {"x": [0.5]}, "s", [0.0, 0.5], toys=100, seed=1)
+    found = feldman_cousins(mf.Likelihood(model, {"x": [0.5]}), "s", [0.0, 0.5], toys=100, seed=1)
     assert not found.invalid.any()
     assert found.t[1].max() > 0
 
 
 def test_parameters_of_a_signal_that_is_not_there_are_held():
     model, data, _ = zoo.mass(200)
-    found = feldman_cousins(model, data, "fsig", [0.0, 0.3], toys=20, seed=1)
+    found = feldman_cousins(mf.Likelihood(model, data), "fsig", [0.0, 0.3], toys=20, seed=1)
     best = mf.fit(model, data)
     assert found.truths[0, found.names.index("mu")] == pytest.approx(best.values["mu"], abs=1e-3)
     assert found.invalid.sum() < 10
@@ -168,18 +171,18 @@ def test_a_fit_that_is_worse_than_with_the_parameter_held_is_made_again(mass, fo
 
     def pretend(self, toys, ensemble):
         result = fit(self, toys, ensemble)
-        if not ensemble.fixed:
+        if not ensemble.fitted.fixed_names:
             result.nll[:3] += 10.0
         return result
 
     monkeypatch.setattr(tested.Point, "fit", pretend)
-    again = feldman_cousins(*mass, "fsig", VALUES, toys=TOYS, seed=5)
+    again = feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES, toys=TOYS, seed=5)
     np.testing.assert_allclose(again.t, found.t, atol=2 * TIE)
 
 
 def test_toys_whose_fits_fail_are_counted_and_kept(mass, monkeypatch):
     monkeypatch.setattr(tested, "reached", lambda result: np.arange(len(result.nll)) != 4)
-    found = feldman_cousins(*mass, "fsig", VALUES[:1], toys=10, seed=5)
+    found = feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES[:1], toys=10, seed=5)
     assert found.invalid.tolist() == [1]
     assert np.isnan(found.t[0, 4])
 
@@ -351,7 +354,7 @@ def stop_after(monkeypatch, count):
 
 def test_an_interrupt_returns_what_is_finished(mass, found, monkeypatch, capsys):
     stop_after(monkeypatch, 2)
-    part = feldman_cousins(*mass, "fsig", VALUES, toys=TOYS, seed=5)
+    part = feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES, toys=TOYS, seed=5)
     np.testing.assert_array_equal(part.t, found.t[:2])
     assert part.values.tolist() == list(VALUES[:2])
     assert "interrupted; returning 2 of 3 points; use save=" in capsys.readouterr().err
@@ -360,17 +363,17 @@ def test_an_interrupt_returns_what_is_finished(mass, found, monkeypatch, capsys)
 def test_an_interrupt_before_the_first_point_is_an_interrupt(mass, monkeypatch):
     stop_after(monkeypatch, 0)
     with pytest.raises(KeyboardInterrupt):
-        feldman_cousins(*mass, "fsig", VALUES, toys=TOYS, seed=5)
+        feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES, toys=TOYS, seed=5)
 
 
 def test_what_was_stopped_is_resumed_with_the_same_bits(mass, found, monkeypatch, tmp_path):
     file = tmp_path / "scan.npz"
     with monkeypatch.context() as patch:
         stop_after(patch, 2)
-        feldman_cousins(*mass, "fsig", VALUES, toys=TOYS, seed=5, save=file)
+        feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES, toys=TOYS, seed=5, save=file)
     assert FeldmanCousins.load(file).values.tolist() == list(VALUES[:2])
     done = stop_after(monkeypatch, 3)
-    whole = feldman_cousins(*mass, "fsig", VALUES, toys=TOYS, save=file)
+    whole = feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES, toys=TOYS, save=file)
     assert done == [2]
     assert whole.seed == 5
     np.testing.assert_array_equal(whole.t, found.t)
@@ -383,17 +386,17 @@ def test_what_was_stopped_is_resumed_with_the_same_bits(mass, found, monkeypatch
 )
 def test_a_file_of_another_scan_is_refused(mass, tmp_path, changes, message):
     options = {"toys": 5, "seed": 1, "save": tmp_path / "scan.npz"}
-    feldman_cousins(*mass, "fsig", VALUES[:1], **options)
+    feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES[:1], **options)
     with pytest.raises(DataError, match=message):
-        feldman_cousins(*mass, "fsig", VALUES[:1], **options | changes)
+        feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES[:1], **options | changes)
 
 
 def test_a_file_of_other_data_is_refused(mass, tmp_path):
     model, data = mass
     options = {"toys": 5, "seed": 1, "save": tmp_path / "scan.npz"}
-    feldman_cousins(model, data, "fsig", VALUES[:1], **options)
+    feldman_cousins(mf.Likelihood(model, data), "fsig", VALUES[:1], **options)
     with pytest.raises(DataError, match="data: "):
-        feldman_cousins(model, {"m": data["m"][:-1]}, "fsig", VALUES[:1], **options)
+        feldman_cousins(mf.Likelihood(model, {"m": data["m"][:-1]}), "fsig", VALUES[:1], **options)
 
 
 def test_a_long_scan_shows_points_and_toys_on_a_terminal(mass, monkeypatch):
@@ -402,7 +405,7 @@ def test_a_long_scan_shows_points_and_toys_on_a_terminal(mass, monkeypatch):
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(progress, "SECONDS_UNSHOWN", 0.0)
-    feldman_cousins(*mass, "fsig", VALUES[:2], toys=20, seed=5)
+    feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES[:2], toys=20, seed=5)
     text = screen.getvalue()
     assert "2 of 2 points" in text
     assert "40/40" in text
@@ -419,7 +422,7 @@ def test_finished_points_are_kept_if_a_worker_fails(mass, monkeypatch, tmp_path)
     monkeypatch.setattr(tested.Tested, "ratios", failing)
     file = tmp_path / "scan.npz"
     with ThreadPoolExecutor(1) as executor, pytest.raises(RuntimeError, match="out of order"):
-        feldman_cousins(*mass, "fsig", VALUES, toys=5, seed=5, save=file, executor=executor)
+        feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES, toys=5, seed=5, save=file, executor=executor)
     assert FeldmanCousins.load(file).values.tolist()[0] == VALUES[0]
 
 
@@ -442,20 +445,20 @@ def test_finished_points_are_kept_if_a_worker_fails(mass, monkeypatch, tmp_path)
 )
 def test_bad_input_is_refused(mass, arguments, options, error, message):
     with pytest.raises(error, match=message):
-        feldman_cousins(*mass, *arguments, **options)
+        feldman_cousins(mf.Likelihood(*mass), *arguments, **options)
 
 
 def test_weighted_data_are_refused(mass):
     model, data = mass
     weighted = mf.Dataset(data, model.observables, weights=np.ones(300))
     with pytest.raises(DataError, match="must not have any"):
-        feldman_cousins(model, weighted, "fsig", VALUES)
+        feldman_cousins(mf.Likelihood(model, weighted), "fsig", VALUES)
 
 
 def test_a_fit_with_fewer_floating_parameters_is_refused(mass):
     best = mf.fit(*mass, fixed={"alpha": -1.0})
     with pytest.raises(FitError, match="needs floating parameters, got 'alpha'"):
-        feldman_cousins(*mass, "fsig", VALUES, best=best)
+        feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES, best=best)
 
 
 # ------------------------------------------------------------------------- the belt
@@ -603,7 +606,12 @@ def test_a_belt_is_saved_loaded_and_resumed(belt, tmp_path):
         (("sigma", [1.0]), {"events": 1}, FitError, "needs a floating parameter, got 'sigma'"),
         (("mu", [-1.0]), {"events": 1}, FitError, r"must be numbers in \[0.0, 15.0\]"),
         (("mu", [1.0]), {}, ModelError, "events is missing"),
-        (("mu", [1.0]), {"events": 1, "others": {"sgima": 1.0}}, ModelError, "has no parameter 'sgima'"),
+        (
+            ("mu", [1.0]),
+            {"events": 1, "truth": {"sgima": 1.0}},
+            ModelError,
+            "'sgima': not in the model, but in truth",
+        ),
     ],
 )
 def test_a_belt_refuses_bad_input(arguments, options, error, message):

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import morefit as mf
-from morefit.likelihood.unbinned import JointLikelihood
+from morefit.likelihood import JointLikelihood
 from tolerances import DIFFERENCES, FEW_ROUNDINGS, NUMPY_SUM, RECORDED_DIGITS, SCIPY_DENSITY
 
 REFERENCE = Path(__file__).parents[1] / "reference"
@@ -241,7 +241,7 @@ def test_expected_number_is_added_once_also_with_weights():
 
 
 def test_constraint_is_added_once(likelihood):
-    bound = mf.Likelihood(mass(), {"m": events()}, constraints=[mf.gaussian_constraint(MU, 5.27, 0.01)])
+    bound = mf.Likelihood(mass(), {"m": events()}, constraints=[mf.constraint(MU, 5.27, 0.01)])
     x = vector(likelihood, mu=5.29)
     k = [p.name for p in likelihood.parameters].index("mu")
     assert bound.value(x) - likelihood.value(x) == pytest.approx(2.0, rel=1e-10)
@@ -255,7 +255,7 @@ def test_constraint_may_bring_a_parameter_of_its_own():
     likelihood = mf.Likelihood(
         model,
         {"m": events()},
-        constraints=[mf.gaussian_constraint(scale * mf.Parameter("extra", 2.0), 2.1, 0.1)],
+        constraints=[mf.constraint(scale * mf.Parameter("extra", 2.0), 2.1, 0.1)],
     )
     assert "extra" in [p.name for p in likelihood.parameters]
     x = vector(likelihood, scale=1.0, extra=2.0)
@@ -266,13 +266,13 @@ def test_constraint_may_bring_a_parameter_of_its_own():
 @pytest.mark.parametrize("error", [0, -1, np.nan])
 def test_constraint_needs_a_positive_error(error):
     with pytest.raises(mf.ModelError, match=f"constraint: error must be positive, got {error}"):
-        mf.gaussian_constraint(MU, 5.28, error)
+        mf.constraint(MU, 5.28, error)
 
 
 def test_constraint_on_another_parameter_of_the_same_name_is_refused():
     other = mf.Parameter("mu", 5.0)
     with pytest.raises(mf.ModelError, match=r"parameter 'mu': two different .*start=5\.28.*start=5\.0"):
-        mf.Likelihood(mass(), {"m": events()}, constraints=[mf.gaussian_constraint(other, 5.28, 0.01)])
+        mf.Likelihood(mass(), {"m": events()}, constraints=[mf.constraint(other, 5.28, 0.01)])
 
 
 # ------------------------------------------------------------------------- sums of likelihoods
@@ -563,7 +563,7 @@ def test_points_may_be_given_by_name():
     ("named", "message"),
     [
         ({"a1": 0.1, "a2": 0.2}, "x has no value for a10"),
-        ({"a1": 0.1, "a2": 0.2, "a10": 0.3, "b": 1.0}, "x has 'b'; what floats is a1, a2, a10"),
+        ({"a1": 0.1, "a2": 0.2, "a10": 0.3, "b": 1.0}, "x has 'b'; the parameters are a1, a2, a10"),
     ],
 )
 def test_points_by_name_must_name_what_floats(named, message):

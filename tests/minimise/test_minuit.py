@@ -190,7 +190,7 @@ def test_simultaneous_fit_is_the_fit_of_all_data(result):
 
 
 def test_constrained_fit_is_pulled(data, result):
-    bound = mf.Likelihood(mass(), data, constraints=[mf.gaussian_constraint(MU, 5.3, 1e-4)])
+    bound = mf.Likelihood(mass(), data, constraints=[mf.constraint(MU, 5.3, 1e-4)])
     found = mf.fit(bound)
     assert found.values["mu"] == pytest.approx(5.3, abs=3e-4)
     assert found.errors["mu"] < 1.01e-4 < result.errors["mu"]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from ensembles import ensemble_of
 from morefit.likelihood.unbinned import Evaluation
 from morefit.minimise.newton import minimise
 from morefit.minimise.spectrum import decompose, reduced
 from morefit.targets import Cpu
-from morefit.toys.ensemble import Ensemble
 from morefit.toys.results import HOW
 from tolerances import FEW_ROUNDINGS
 
@@ -23,7 +23,7 @@ MINIMISERS = pytest.mark.parametrize(
 
 
 def bell(n=500, seed=1):
-    return mf.generate(mf.Gaussian(X, MU, SIGMA), n, values={"mu": 0.3}, seed=seed)
+    return mf.generate(mf.Gaussian(X, MU, SIGMA), n, truth={"mu": 0.3}, seed=seed)
 
 
 def decays(n=500, seed=1):
@@ -79,7 +79,7 @@ def test_a_constraint_determines_what_data_do_not():
     free = mf.fit(mf.Exponential(T, mf.Parameter("slope", -0.5, -5.0, 0.0)), decays())
     model = product_of_two()
     b = next(p for p in model.parameters if p.name == "b")
-    found = mf.fit(mf.Likelihood(model, decays(), constraints=[mf.gaussian_constraint(b, 0.7, 0.1)]))
+    found = mf.fit(mf.Likelihood(model, decays(), constraints=[mf.constraint(b, 0.7, 0.1)]))
     assert found.valid
     assert found.undetermined == ()
     relative = np.hypot(free.errors["slope"] / free.values["slope"], 0.1 / 0.7)
@@ -234,7 +234,5 @@ def test_flat_directions_have_as_few_parameters_as_possible():
 
 
 def test_ensembles_do_not_take_flat_toys_for_converged():
-    model = product_of_two()
-    start = {p.name: p.start for p in model.parameters}
-    ensemble = Ensemble(model, model, start, start, 3, Cpu(threads=1))
+    ensemble = ensemble_of(product_of_two(), seed=3, backend=Cpu(threads=1))
     assert not ensemble.draw(0, np.full(20, 500)).fit_whole(ensemble).valid.any()

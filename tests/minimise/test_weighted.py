@@ -8,7 +8,8 @@ import pytest
 
 import morefit as mf
 from morefit.minimise import covariance
-from morefit.minimise.covariance import REPLICAS
+from morefit.minimise.batch import Fits
+from morefit.minimise.fit import REPLICAS, Replicas
 from tolerances import EXACT_ERRORS, FEW_ROUNDINGS, NUMPY_SUM, PULL_SIGMAS, REPEATED, TOTAL_YIELD
 
 M = mf.Observable("m", 5.0, 7.0)
@@ -161,7 +162,7 @@ def test_the_naive_variance_of_the_total_yield_is_the_sum_of_weights(data, weigh
 
 
 def test_a_constraint_varies_with_a_weight_of_one(data, weights):
-    known = [mf.gaussian_constraint(MU, 5.28, 0.002), mf.gaussian_constraint(SIGMA * 2, 0.12, 0.01)]
+    known = [mf.constraint(MU, 5.28, 0.002), mf.constraint(SIGMA * 2, 0.12, 0.01)]
     likelihood = mf.Likelihood(mass(), data, weights=weights, constraints=known)
     found = mf.fit(likelihood)
     hessian, scores = matrices(likelihood, found)
@@ -174,9 +175,7 @@ def test_a_constraint_varies_with_a_weight_of_one(data, weights):
 @pytest.mark.parametrize("errors", ["sandwich", "sumw2", "bootstrap"])
 def test_a_tight_constraint_gives_its_own_error(data, weights, errors):
     # this used to be nearly zero: the constraint was in H, but not in C
-    likelihood = mf.Likelihood(
-        mass(), data, weights=weights, constraints=[mf.gaussian_constraint(MU, 5.28, 1e-4)]
-    )
+    likelihood = mf.Likelihood(mass(), data, weights=weights, constraints=[mf.constraint(MU, 5.28, 1e-4)])
     assert mf.fit(likelihood, errors=errors).errors["mu"] == pytest.approx(1e-4, rel=0.02)
 
 
@@ -185,7 +184,7 @@ def test_a_sum_of_likelihoods_adds_up_what_its_parts_say(data, weights):
     other = mf.Sum([mf.Gaussian(M, MU + shift, SIGMA), mf.Exponential(M, ALPHA)], yields=[S, B])
     parts = [
         mf.Likelihood(mass(), data, weights=weights),
-        mf.Likelihood(other, data, constraints=[mf.gaussian_constraint(shift, 0.0, 0.01)]),
+        mf.Likelihood(other, data, constraints=[mf.constraint(shift, 0.0, 0.01)]),
     ]
     both = parts[0] + parts[1]
     found = mf.fit(both, fixed=["sigma"])
@@ -284,10 +283,11 @@ def test_bootstrap_of_a_sum_with_fixed_parameters(data, weights):
 )
 def test_a_bootstrap_of_few_valid_replicas_is_not_valid(data, monkeypatch, good, reason):
     def pretend(self, count):
-        values = np.random.default_rng(1).normal(size=(count, 4))
-        return values, np.zeros(count), np.arange(count) < good
+        fits = Fits.none(np.random.default_rng(1).normal(size=(count, 4)))
+        fits.valid[:good] = True
+        return fits
 
-    monkeypatch.setattr(covariance.Replicas, "fit", pretend)
+    monkeypatch.setattr(Replicas, "fit", pretend)
     found = mf.fit(mass(), data, errors="bootstrap")
     assert not found.valid
     assert found.reasons[0].startswith(reason)
@@ -295,7 +295,7 @@ def test_a_bootstrap_of_few_valid_replicas_is_not_valid(data, monkeypatch, good,
 
 
 def test_a_fit_that_failed_is_not_bootstrapped(data, monkeypatch):
-    monkeypatch.setattr(covariance.Replicas, "fit", lambda *_: pytest.fail("was bootstrapped"))
+    monkeypatch.setattr(Replicas, "fit", lambda *_: pytest.fail("was bootstrapped"))
     found = mf.fit(mass(), data, errors="bootstrap", max_calls=2, start={"mu": 5.4, "alpha": 1.0})
     assert not found.valid
     assert np.isnan(found.covariance).all()
@@ -370,12 +370,12 @@ def test_a_few_weights_of_zero_leave_their_events_out(data):
 
 
 def test_second_derivatives_of_terms_without_events():
-    known = [mf.gaussian_constraint(MU * SIGMA, 0.3, 0.1), 0.5 * np.exp(ALPHA)]
+    known = [mf.constraint(MU * SIGMA, 0.3, 0.1), 0.5 * np.exp(ALPHA)]
     likelihood = mf.Likelihood(mass(), {"m": [5.3]}, constraints=known)
     names = [p.name for p in likelihood.all_parameters]
     full = np.array([[p.start for p in likelihood.all_parameters]] * 2)
     full[1, names.index("mu")] = 5.5
-    found = likelihood.hessian_of(likelihood.constraints, full)
+    found = likelihood.hessian_of(likelihood.constraint_terms, full)
     a, b, c = names.index("mu"), names.index("sigma"), names.index("alpha")
     for k, mu in enumerate((5.28, 5.5)):
         assert found[k, a, a] == pytest.approx(0.06**2 / 0.01, rel=1e-12)

@@ -220,14 +220,14 @@ def test_other_names_work_everywhere(name):
 
 def test_a_constraint_must_not_depend_on_an_observable():
     with pytest.raises(mf.ModelError, match=r"constraint 1: must not depend on observables, got .* with 'x'"):
-        mf.Likelihood(PARTS[0], {"x": np.ones(3)}, constraints=[mf.gaussian_constraint(X, 1.0, 0.1)])
+        mf.Likelihood(PARTS[0], {"x": np.ones(3)}, constraints=[mf.constraint(X, 1.0, 0.1)])
     with pytest.raises(mf.ModelError, match="likelihood: constraints must be a list, got 'mu'"):
         mf.Likelihood(PARTS[0], {"x": np.ones(3)}, constraints="mu")
 
 
 def test_one_constraint_needs_no_list():
     # this used to be a bare TypeError
-    one = mf.gaussian_constraint(MU, 1.0, 0.1)
+    one = mf.constraint(MU, 1.0, 0.1)
     data = {"x": np.linspace(0.5, 1.5, 9)}
     alone, inside = (mf.Likelihood(PARTS[0], data, constraints=c) for c in (one, [one]))
     assert alone.value([1.1, 0.3]) == inside.value([1.1, 0.3])

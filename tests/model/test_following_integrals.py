@@ -42,7 +42,7 @@ def remakes(monkeypatch):
 
 def test_issue_a_component_drawn_far_from_its_start_gets_its_share():
     # this used to be 96 172 of 100 000 events, with an integral made for the start values
-    events = mf.generate(with_background(), 100_000, values={"s": 0.01}, seed=1)
+    events = mf.generate(with_background(), 100_000, truth={"s": 0.01}, seed=1)
     inside = np.sum(np.abs(events["x"]) < 0.05)
     assert abs(inside - 50_500) < 5 * np.sqrt(25_000)
 
@@ -62,7 +62,7 @@ def test_issue_a_plot_expects_all_events_at_other_values():
 
 def test_issue_a_fit_far_from_its_start_is_right():
     # this used to be refused, or off
-    events = mf.generate(with_background(), 5_000, values={"s": 0.01, "m": 0.7}, seed=2)
+    events = mf.generate(with_background(), 5_000, truth={"s": 0.01, "m": 0.7}, seed=2)
     result = mf.fit(with_background(), events, start={"m": 0.6, "s": 0.05})
     assert result.valid, result
     assert abs(result.values["s"] - 0.01) < 5 * result.errors["s"]
@@ -70,7 +70,7 @@ def test_issue_a_fit_far_from_its_start_is_right():
 
 
 def test_issue_toys_far_from_the_start_values_are_unbiased():
-    toys = mf.toy_study(with_background(), toys=40, events=500, values={"s": 0.02, "m": 1.1}, seed=3)
+    toys = mf.toy_study(with_background(), toys=40, events=500, truth={"s": 0.02, "m": 1.1}, seed=3)
     assert toys.valid.mean() > 0.9
     k = toys.names.index("f")
     off = (toys.values[:, k] - 0.5) / toys.errors[:, k]

@@ -547,7 +547,7 @@ def test_a_crystal_ball_is_drawn_on_both_sides_of_its_mean_at_any_alpha(alpha):
     # at alpha = 0 nothing used to be drawn on the side of the tail
     x = mf.Observable("x", -3.0, 2.0)
     model = mf.CrystalBall(x, 0.0, 1.0, mf.Parameter("alpha", 1.0, -5.0, 5.0), 2.0)
-    drawn = mf.generate(model, 20_000, seed=1, values={"alpha": alpha})["x"]
+    drawn = mf.generate(model, 20_000, seed=1, truth={"alpha": alpha})["x"]
     below, whole = (
         integrate.quad(lambda t: float(evaluate(model.density(), {"x": t, "alpha": alpha})), -3, end, points=(-abs(alpha), abs(alpha)))[0]
         for end in (0.0, 2.0)

@@ -27,7 +27,7 @@ MORE = [n for n in ROWS if n not in ONE]
 def test_events_follow_the_density(name, place):
     row = ROWS[name]
     values = row.point(place)
-    data = mf.generate(row.model(), EVENTS, values=values, seed=11)
+    data = mf.generate(row.model(), EVENTS, truth=values, seed=11)
     assert stats.kstest(data.columns["x"], Dense(row, "full", values).cdf).pvalue > UNLIKELY
 
 
@@ -36,7 +36,7 @@ def test_events_follow_the_density(name, place):
 def test_events_in_more_dimensions_follow_the_density(name, place):
     row = ROWS[name]
     values = row.point(place)
-    data = mf.generate(row.model(), EVENTS, values=values, seed=12)
+    data = mf.generate(row.model(), EVENTS, truth=values, seed=12)
     expected = draw(row, "full", values, EVENTS, 13)
     for projection in PROJECTIONS.values():
         assert stats.ks_2samp(projection(data.columns), projection(expected)).pvalue > UNLIKELY
@@ -55,5 +55,5 @@ def test_components_of_a_sum_get_their_shares(place):
         0, values["mu"], values["sigma"]
     )
     share = values["f"] * inside / (values["f"] * inside + 1 - values["f"])  # of the peak within the range
-    data = mf.generate(mf.Sum([peak, slope], fractions=[f]), EVENTS, values={**values, "f": share}, seed=14)
+    data = mf.generate(mf.Sum([peak, slope], fractions=[f]), EVENTS, truth={**values, "f": share}, seed=14)
     assert stats.kstest(data.columns["x"], Dense(row, "full", values).cdf).pvalue > UNLIKELY

@@ -158,7 +158,7 @@ def test_fit_is_right_or_says_that_it_is_not(name):
 @pytest.mark.parametrize("name", TRAPS)
 def test_events_follow_the_density_or_are_refused(name):
     row, values = TRAPS[name], {"p": 1.15}
-    data, refusal = attempt(lambda: mf.generate(row.model(), 20_000, values=values, seed=5))
+    data, refusal = attempt(lambda: mf.generate(row.model(), 20_000, truth=values, seed=5))
     if data is None:
         assert re.search("integra|infinite|exceeds|bound", refusal)
     else:

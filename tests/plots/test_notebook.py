@@ -124,7 +124,9 @@ def results():
     yield mf.intervals.profile(nll, "mu")
     yield mf.intervals.contour(nll, "mu", "sigma", size=5)
     yield mf.intervals.bootstrap(nll, replicas=5)
-    yield mf.intervals.feldman_cousins(model, data, "mu", np.linspace(5.27, 5.29, 3), toys=5, seed=1)
+    yield mf.intervals.feldman_cousins(
+        mf.Likelihood(model, data), "mu", np.linspace(5.27, 5.29, 3), toys=5, seed=1
+    )
     yield mf.fisher_information(model, 100)
 
 

@@ -32,7 +32,7 @@ def example(name):
 def fitted(name, events):
     """Return the model of an example, data drawn from it, and the fit."""
     model = example(name).make_model()
-    data = mf.generate(model, events, values=example(name).TRUTH, seed=1)
+    data = mf.generate(model, events, truth=example(name).TRUTH, seed=1)
     return model, data, mf.fit(model, data)
 
 
@@ -100,7 +100,9 @@ def p_values():
     data = mf.generate(small_model(), 200, seed=5)
     values = np.linspace(0, 0.3, 7)
     return mf.plot_p_values(
-        mf.intervals.feldman_cousins(small_model(), data, "fsig", values, toys=100, seed=6, progress=False)
+        mf.intervals.feldman_cousins(
+            mf.Likelihood(small_model(), data), "fsig", values, toys=100, seed=6, progress=False
+        )
     )
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from ensembles import task_of
 from morefit.errors import DataError
 from morefit.intervals import FeldmanCousins, NeymanBelt, feldman_cousins, neyman_belt
 from morefit.toys import toy_study
 from morefit.toys.saved import read_study
-from morefit.toys.task import Task, work_block
+from morefit.toys.task import work_block
 
 X = mf.Observable("x", -5.0, 5.0)
 FLIPS = 400
@@ -31,7 +32,7 @@ def write_study(path):
     from morefit.toys.saved import Saved, write_study
     from morefit.toys.task import facts_of
 
-    task = Task(gaussian(), gaussian(), {"mu": 0.0}, {"mu": 0.0}, 1, mf.Cpu(threads=1), note)
+    task = task_of(gaussian(), {"mu": 0.0}, 1, mf.Cpu(threads=1), note)
     parts = [work_block(task, first, np.array([30, 30])) for first in (0, 4)]
     write_study(path, Saved(facts_of(task), parts))
 
@@ -53,7 +54,9 @@ FILES = {
         lambda toys: (toys.values, toys.errors, toys.nll, toys.events, toys.statistics["mean"]),
     ),
     "scan.npz": (
-        lambda path: feldman_cousins(gaussian(), data(), "mu", [0.0, 0.1], toys=3, seed=1).save(path),
+        lambda path: feldman_cousins(
+            mf.Likelihood(gaussian(), data()), "mu", [0.0, 0.1], toys=3, seed=1
+        ).save(path),
         FeldmanCousins.load,
         lambda scan: (scan.values, scan.t, scan.t_data),
     ),

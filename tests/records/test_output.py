@@ -43,7 +43,9 @@ def data():
 # everything that writes a file: a name, and what is called with its path
 WRITERS = {
     "study.npz": study,
-    "scan.npz": lambda path: feldman_cousins(gaussian(), data(), "mu", [0.0], toys=3, seed=1, save=path),
+    "scan.npz": lambda path: feldman_cousins(
+        mf.Likelihood(gaussian(), data()), "mu", [0.0], toys=3, seed=1, save=path
+    ),
     "toys.npz": lambda path: toy_study(gaussian(), toys=2, events=50, seed=1).save(path),
     "fit.json": lambda path: mf.fit(gaussian(), data()).to_json(path),
     "graph.dot": lambda path: mf.draw(gaussian()).save(path),
@@ -255,7 +257,9 @@ def test_a_full_disk_loses_no_finished_point(tmp_path, monkeypatch):
     with pytest.raises(
         BrokenStudy, match="No space left on device; make room; finished: 2 of 2 points"
     ) as caught:
-        feldman_cousins(gaussian(), data(), "mu", [0.0, 0.1], toys=3, seed=1, save=tmp_path / "scan.npz")
+        feldman_cousins(
+            mf.Likelihood(gaussian(), data()), "mu", [0.0, 0.1], toys=3, seed=1, save=tmp_path / "scan.npz"
+        )
     assert isinstance(caught.value.finished, FeldmanCousins) and len(caught.value.finished) == 2
 
 
@@ -293,7 +297,7 @@ def test_two_studies_cannot_write_one_file(tmp_path):
         with pytest.raises(DataError, match=rule):
             study(path)
         with pytest.raises(DataError, match=rule):
-            feldman_cousins(gaussian(), data(), "mu", [0.0], toys=3, seed=1, save=path)
+            feldman_cousins(mf.Likelihood(gaussian(), data()), "mu", [0.0], toys=3, seed=1, save=path)
         return 0.0
 
     study(path, toys=2, statistic=second)

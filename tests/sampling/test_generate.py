@@ -308,7 +308,7 @@ def test_values_at_which_nothing_is_left_are_refused(mu, sigma):
     """This used to put every event on an edge of the range."""
     model = mf.Gaussian(x_on(), mf.Parameter("mu", 0.5), mf.Parameter("sigma", 0.1))
     with pytest.raises(mf.ModelError, match="density: zero, negative or not a number wherever it was tried"):
-        mf.generate(model, 10, values={"mu": mu, "sigma": sigma})
+        mf.generate(model, 10, truth={"mu": mu, "sigma": sigma})
 
 
 @pytest.mark.parametrize("generator", ["philox", "PCG64"])
@@ -564,14 +564,14 @@ def test_numbers_of_events_are_inverted_from_the_distribution_of_poisson(mean):
 
 def test_no_events_expected_are_none_drawn():
     assert poisson_sizes(0.0, 1000, SEED).tolist() == [0] * 1000
-    assert len(mf.generate(zoo.extended()[0], values={"signal": 1e-9, "background": 0.0}, seed=1)) == 0
+    assert len(mf.generate(zoo.extended()[0], truth={"signal": 1e-9, "background": 0.0}, seed=1)) == 0
 
 
 def test_more_events_than_any_memory_holds_are_refused():
     with pytest.raises(
         mf.ModelError, match=r"number of events must be at most 1e\+11, got 1e\+12; check the"
     ):
-        mf.generate(zoo.extended()[0], values={"signal": 1e12, "background": 0.0})
+        mf.generate(zoo.extended()[0], truth={"signal": 1e12, "background": 0.0})
 
 
 def test_a_number_that_nothing_predicts_is_asked_for():
@@ -581,37 +581,37 @@ def test_a_number_that_nothing_predicts_is_asked_for():
 
 def test_a_negative_yield_is_refused():
     with pytest.raises(mf.ModelError, match="expected number of events must not be negative, got -1"):
-        mf.generate(zoo.extended()[0], values={"signal": -900.0, "background": -100.0})
+        mf.generate(zoo.extended()[0], truth={"signal": -900.0, "background": -100.0})
     with pytest.raises(mf.ModelError, match=r"sum: cannot draw with the fractions \[-1.0, 700.0\]"):
-        mf.generate(zoo.extended()[0], 10, values={"signal": -1.0})
+        mf.generate(zoo.extended()[0], 10, truth={"signal": -1.0})
 
 
 def test_values_replace_start_values():
     model = zoo.gaussian()[0]
-    values = mf.generate(model, 10_000, values={"mu": -0.5, "sigma": 0.2}, seed=1)["x"]
+    values = mf.generate(model, 10_000, truth={"mu": -0.5, "sigma": 0.2}, seed=1)["x"]
     assert max(moments(values, -0.5, 0.2)) < SIGMAS
 
 
 def test_values_may_come_from_a_fit():
     model, data, _ = zoo.gaussian()
     result = mf.fit(model, data)
-    values = mf.generate(model, 10_000, values=result.values, seed=1)["x"]
+    values = mf.generate(model, 10_000, truth=result.values, seed=1)["x"]
     assert max(moments(values, result.values["mu"], result.values["sigma"])) < SIGMAS
 
 
 def test_unknown_values_are_refused_with_a_suggestion():
     """This used to drop them."""
     with pytest.raises(mf.ModelError, match=r"model: has no parameter 'sigmas'; did you mean 'sigma'\?"):
-        mf.generate(zoo.mass()[0], 10, values={"mu": 5.3, "sigmas": 0.1})
+        mf.generate(zoo.mass()[0], 10, truth={"mu": 5.3, "sigmas": 0.1})
     with pytest.raises(mf.ModelError, match="model: has no parameter 'q'; it has mu, sigma, alpha, fsig"):
-        mf.generate(zoo.mass()[0], 10, values={"q": 1.0})
+        mf.generate(zoo.mass()[0], 10, truth={"q": 1.0})
 
 
 def test_values_of_a_larger_model_are_refused():
     model, data, _ = zoo.mass(300)
     result = mf.fit(model, data)
     with pytest.raises(mf.ModelError, match="model: has no parameter 'alpha', 'fsig'"):
-        mf.generate(model.pdfs[0], 10, values=result.values)
+        mf.generate(model.pdfs[0], 10, truth=result.values)
 
 
 @pytest.mark.parametrize("events", [-1, [3, -1]])

@@ -33,7 +33,7 @@ def test_a_bounded_gaussian_has_the_intervals_of_the_exact_belt(mean, stop, even
     values = np.linspace(0.0, stop, sizes.scanned)
     data = {"x": mean + np.linspace(-1, 1, events) * (events > 1)}
     found = feldman_cousins(
-        gaussian(events), data, "mu", values, toys=sizes.constructed, seed=11, backend=backend
+        mf.Likelihood(gaussian(events), data), "mu", values, toys=sizes.constructed, seed=11, backend=backend
     )
     low, high = feldman_cousins_gaussian(mean)
     interval = found.interval()
@@ -50,7 +50,9 @@ def test_counting_has_the_intervals_of_the_exact_belt(n, background, backend, si
     spacing = 0.05
     values = [end + spacing * k for end in (low, high) for k in (-2.5, -1.5, -0.5, 0.5, 1.5, 2.5)]
     model, data = counting(background), {"x": np.linspace(0.1, 0.9, n)}
-    found = feldman_cousins(model, data, "s", values, toys=sizes.constructed, seed=12, backend=backend)
+    found = feldman_cousins(
+        mf.Likelihood(model, data), "s", values, toys=sizes.constructed, seed=12, backend=backend
+    )
     interval = found.interval()
     assert not found.invalid.any()
     # counts are whole, so p-values jump somewhere between two tested values
@@ -67,7 +69,9 @@ def test_p_values_at_the_truth_are_uniform(backend, sizes):
     signal = mf.Gaussian(x, mean, mf.Parameter("sigma", 0.5, fixed=True))
     model = mf.Sum([signal, mf.Exponential(x, slope)], fractions=[mf.Parameter("fraction", 0.3, 0.0, 1.0)])
     found = [
-        feldman_cousins(model, data, "fraction", [0.3], toys=sizes.judged, seed=100 + k, backend=backend)
+        feldman_cousins(
+            mf.Likelihood(model, data), "fraction", [0.3], toys=sizes.judged, seed=100 + k, backend=backend
+        )
         for k, data in enumerate(mf.generate(model, [200] * sizes.uniform, seed=13, backend=backend))
     ]
     assert stats.kstest([one.p_values[0] for one in found], "uniform").pvalue > 1e-3
@@ -85,7 +89,7 @@ def test_a_belt_covers_as_often_as_it_says(backend, sizes):
         seed=14,
         backend=backend,
     )
-    drawn = mf.generate(model, [4] * 2000, values={"mu": 6.0}, seed=15, backend=backend)
+    drawn = mf.generate(model, [4] * 2000, truth={"mu": 6.0}, seed=15, backend=backend)
     observed = [float(np.mean(data["x"])) for data in drawn]
     covered = np.mean([low <= 6.0 <= high for low, high, *_ in map(belt.interval, observed)])
     assert abs(covered - 0.9) < PULL_SIGMAS * np.sqrt(0.09 / 2000)

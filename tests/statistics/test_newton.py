@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from ensembles import ensemble_of
 from morefit.cli import mass_model
+from morefit.minimise.batch import MINUIT, Fits
 from morefit.minimise.newton import minimise
 from morefit.model.physics import KstarMuMu
 from morefit.targets import Cpu, Reference
-from morefit.toys.ensemble import GOAL, MINUIT, Ensemble, Fitted
+from morefit.toys.ensemble import GOAL
 from morefit.toys.results import HOW
 from tolerances import EXACT_ERRORS, HARDLY_MEASURED, SAME_MINIMUM, SAME_TOY
 
@@ -57,16 +59,11 @@ def many_peaks():
     return mf.Sum([*peaks, tail], fractions=[mf.Parameter(f"f{k}", 0.03, 0.0, 1.0) for k in range(20)])
 
 
-def ensemble_of(model, seed=11, backend=None):
-    start = {p.name: p.start for p in model.parameters}
-    return Ensemble(model, model, start, start, seed, backend or Cpu())
-
-
 @dataclass
 class Compared:
     """Toys fitted by us and by Minuit, from the same start."""
 
-    ours: Fitted
+    ours: Fits
     lost: list[int]  # toys that are valid with Minuit alone
     untold: list[int]  # toys that are valid with neither, of which Minuit does not say why
     higher: list[int]  # toys that end higher than Minuit does
@@ -77,11 +74,11 @@ class Compared:
 
 def compare(model, events, toys, backend):
     """Fit toys both ways, and look at each that disagrees."""
-    ensemble = ensemble_of(model, backend=backend)
+    ensemble = ensemble_of(model, seed=11, backend=backend or Cpu())
     drawn = ensemble.draw(0, np.full(toys, events))
     found = Compared(drawn.fit(), [], [], [], [], 0, 0.0)
     for k in range(toys):
-        likelihood = mf.Likelihood(model, drawn.dataset(k), backend=Cpu(threads=1))
+        likelihood = mf.Likelihood(model, drawn.datasets(k)[0], backend=Cpu(threads=1))
         look_at(found, k, likelihood, mf.fit(likelihood), ensemble.limits)
     return found
 
@@ -162,7 +159,7 @@ def full(likelihood, x):
 
 def report(found):
     """Print how toys were obtained, and how many ended in another minimum; pytest -rP shows it."""
-    how = dict(zip(HOW, np.bincount(found.ours.how, minlength=len(HOW)).tolist(), strict=True))
+    how = dict(zip(HOW, np.bincount(found.ours.method, minlength=len(HOW)).tolist(), strict=True))
     print(how, f"another minimum: {len(found.higher)} higher and {found.lower} lower than Minuit's")
 
 
@@ -173,7 +170,7 @@ def test_minima_of_the_paper_models_agree_with_minuit(make, events, backend, siz
     report(found)
     assert len(found.ours.valid) == sizes.by_minuit
     assert found.ours.valid.all()  # none is lost
-    assert np.mean(found.ours.how >= MINUIT) <= 1e-3
+    assert np.mean(found.ours.method >= MINUIT) <= 1e-3
     assert found.unproven == []
     assert len(found.higher) <= (0 if events >= 1000 else 4)
     assert found.wrong < EXACT_ERRORS

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from launching import KINDS, Layout, bind, model_of, sums_of, values_of
 
+from ensembles import ensemble_of
 from morefit.pipeline import Columns
 from morefit.targets import Cpu
-from morefit.toys.ensemble import Ensemble
 from zoo import around
 
 EVENTS = 30_001
@@ -100,7 +100,7 @@ def test_toys_do_not_depend_on_those_fitted_before_in_the_same_memory(name):
     sizes = [np.array(s) for s in ([5000] * 4, [700, 90, 4096, 100], [3000, 1, 900], [0, 30])]
 
     def job():
-        return Ensemble(model, model, start, start, 3, Cpu(threads=3)).whole_fit()
+        return ensemble_of(model, start, start, 3, Cpu(threads=3)).whole_fit()
 
     kept = job()
     for some in sizes:

@@ -17,6 +17,7 @@ from launching import Layout, bind, model_of, sums_of, values_of
 
 import morefit as mf
 from backend_rows import there
+from ensembles import ensemble_of
 from morefit.errors import BackendError, CompileError
 from morefit.expr import LEAVES, ONE, ZERO, Op, column
 from morefit.kernel import Arith, Precision
@@ -33,7 +34,6 @@ from morefit.targets.opencl.dialect import HELPERS, TEXT, Names, number_text
 from morefit.targets.opencl.fit_driver import Home
 from morefit.targets.opencl.lift import PLAIN, lift_numbers
 from morefit.targets.opencl.source import Shape, render
-from morefit.toys.ensemble import BatchFit, Ensemble
 from tolerances import NUMPY_SUM, REPEATED, SAME_RANDOM_NUMBER, SUM_OF_LOGS
 from zoo import around
 
@@ -416,7 +416,7 @@ def test_auto_is_told_how_much_work_there_is(monkeypatch, asked):
         "many": lambda: mf.fit_many(model, [data, data, data]),
         "draw": lambda: mf.generate(model, [100, 200], seed=1),
         "scan": lambda: mf.intervals.feldman_cousins(
-            model, data, name, values, toys=3, seed=1, progress=False
+            mf.Likelihood(model, data), name, values, toys=3, seed=1, progress=False
         ),
         "belt": lambda: mf.intervals.neyman_belt(
             model, name, values, toys=3, events=100, seed=1, progress=False
@@ -497,12 +497,13 @@ def test_memory_of_columns_is_counted_while_they_live(device):
 def test_drawn_events_stay_on_the_device(device, monkeypatch):
     model = model_of("kstarmumu")[0]  # has columns that depend on events alone
     start = all_values(model, None)
-    ensemble = Ensemble(model, model, start, start, 5, OpenCL())
+    ensemble = ensemble_of(model, start, start, 5, OpenCL())
     toys = ensemble.draw(0, np.array([500, 300]))
     drawn = toys.drawn
     monkeypatch.setattr(opencl_launch.DeviceColumn, "values", None)
     monkeypatch.setattr(OpenCL, "upload", None)
-    assert BatchFit(ensemble, toys).newton().valid.all()
+    batch = toys.batch(ensemble)
+    assert batch.newton(np.arange(2), batch.start).valid.all()
     assert toys.drawn is drawn
 
 
@@ -552,7 +553,7 @@ def test_events_of_small_toys_are_in_shared_memory(device, monkeypatch):
     def homes(name, *sizes):
         model, found = model_of(name)[0], []
         start = all_values(model, None)
-        job = Ensemble(model, model, start, start, 5, OpenCL()).whole_fit()
+        job = ensemble_of(model, start, start, 5, OpenCL()).whole_fit()
         real = opencl_fit.take_runner
         with monkeypatch.context() as patch:
             patch.setattr(opencl_fit, "take_runner", lambda *a: found.append(a[-1]) or real(*a))
@@ -568,7 +569,7 @@ def test_events_of_small_toys_are_in_shared_memory(device, monkeypatch):
 def test_a_toy_has_the_same_bits_in_any_company(device):
     model = model_of("mass")[0]
     start = all_values(model, None)
-    ensemble = Ensemble(model, model, start, start, 5, OpenCL())
+    ensemble = ensemble_of(model, start, start, 5, OpenCL())
     sizes = np.array([900, 3000, 450, 40_000, 2048, 2047, 33_000])
     together = ensemble.draw(3, sizes).fit_whole(ensemble)
     for k in range(len(sizes)):
@@ -580,7 +581,7 @@ def test_a_toy_has_the_same_bits_in_any_company(device):
 def test_toys_have_the_same_bits_in_any_number_of_launches(device, monkeypatch):
     model = model_of("mass")[0]
     start = all_values(model, None)
-    job = Ensemble(model, model, start, start, 5, OpenCL()).whole_fit()
+    job = ensemble_of(model, start, start, 5, OpenCL()).whole_fit()
     sizes = np.array([700, 3000, 450, 40_000, 1900, 600, 700, 1, 33_000, 800, 2500, 900])
     together = OpenCL().fit_whole(job, sizes, 5, 3)
     monkeypatch.setattr(opencl_fit, "MOST_TOYS", 2)
@@ -606,8 +607,8 @@ def test_more_numbers_than_a_device_takes_stay_in_the_text(device, monkeypatch):
 
     def fit():
         start = all_values(model, None)
-        toys = Ensemble(model, model, start, start, 11, OpenCL()).draw(0, sizes)
-        return toys.numbers["m"], toys.fit().values
+        toys = ensemble_of(model, start, start, 11, OpenCL()).draw(0, sizes)
+        return toys.arrays[0]["m"], toys.fit().values
 
     given = fit()
     kernel = Sampler(model, all_values(model, None), OpenCL()).compiled.program.kernel
@@ -651,7 +652,7 @@ def test_fits_that_take_turns_do_not_disturb_each_other(device, events):
     start = all_values(model_of("mass")[0], None)
 
     def ensemble(fsig):
-        return Ensemble(model_of("mass")[0], model_of("mass")[0], start | {"fsig": fsig}, start, 5, OpenCL())
+        return ensemble_of(model_of("mass")[0], start | {"fsig": fsig}, start, 5, OpenCL())
 
     sizes = np.full(6, events)
     one, other = ensemble(0.2), ensemble(0.4)
@@ -659,8 +660,8 @@ def test_fits_that_take_turns_do_not_disturb_each_other(device, events):
     for _ in range(3):
         for k, e in enumerate((one, other)):
             np.testing.assert_array_equal(e.draw(0, sizes).fit_whole(e).values, expected[k])
-            mf.Likelihood(e.model, {"m": np.linspace(5.1, 6.9, events)}, backend=OpenCL()).value(
-                [p.start for p in e.model.parameters]
+            mf.Likelihood(model_of("mass")[0], {"m": np.linspace(5.1, 6.9, events)}, backend=OpenCL()).value(
+                [p.start for p in e.fitted.parameters]
             )
 
 
@@ -706,7 +707,7 @@ def test_memory_of_fits_is_given_back_at_once(device):
     # garbage that waits for the collector would fill a device that nobody sees filling
     model = model_of("mass")[0]
     start = all_values(model, None)
-    ensemble = Ensemble(model, model, start, start, 5, OpenCL())
+    ensemble = ensemble_of(model, start, start, 5, OpenCL())
     ensemble.draw(0, np.array([300, 40_000])).fit_whole(ensemble)
     runners = [weakref.ref(r) for r in ensemble.whole_fit().spare]
     assert len(runners) == 2

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import zoo
+from ensembles import ensemble_of
 from morefit.expr import ZERO, column
+from morefit.likelihood import generate
 from morefit.pipeline import compile_sampler
 from morefit.random.host import COMPILED
 from morefit.random.xoshiro import BLOCK
-from morefit.sampling.generate import Sampler, all_values, generate
+from morefit.sampling.generate import Sampler, all_values
 from morefit.targets import Events, OpenCL, Reference
-from morefit.toys.ensemble import Ensemble
 from tolerances import REPEATED, SAME_RANDOM_NUMBER
 
 SEED = 11
@@ -53,8 +54,8 @@ def ensemble(backend, generator):
     """An ensemble of the mass model that draws with a generator."""
     model = zoo.mass(1)[0]
     truth = all_values(model, None)
-    made = Ensemble(model, model, truth, truth, SEED, backend)
-    made.__dict__["sampler"] = Sampler(model, truth, backend, generator=generator)
+    made = ensemble_of(model, truth, truth, SEED, backend)
+    made.samplers = (Sampler(model, truth, backend, generator=generator),)
     return made
 
 
@@ -64,10 +65,11 @@ def test_whole_fits_draw_what_generate_draws(fast, generator):
     sizes = SIZES[SIZES > 0]
     toys = ensemble(fast, generator).draw(0, sizes)
     whole = toys.fit_whole(toys.ensemble)
-    datasets = generate(toys.ensemble.model, sizes.tolist(), seed=SEED, backend=fast, generator=generator)
+    datasets = generate(zoo.mass(1)[0], sizes.tolist(), seed=SEED, backend=fast, generator=generator)
     for toy, data in enumerate(datasets):
-        np.testing.assert_array_equal(toys.dataset(toy)["m"], data["m"])
-    batch = toys.fit_batch(toys.ensemble)
+        np.testing.assert_array_equal(toys.datasets(toy)[0]["m"], data["m"])
+    steps = toys.batch(toys.ensemble)
+    batch = steps.newton(np.arange(len(sizes)), steps.start)
     assert whole.valid.all()
     assert (np.abs(whole.values - batch.values) <= REPEATED * batch.errors).all()
     assert (np.abs(whole.nll - batch.nll) <= REPEATED).all()

@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from ensembles import ensemble_of
 from morefit.cli import mass_model
+from morefit.minimise.batch import ANOTHER_START, MINUIT, NEWTON, SHIFTS
 from morefit.targets import Cpu
 from morefit.targets.cpu import run as cpu
-from morefit.toys.ensemble import ANOTHER_START, MINUIT, NEWTON, SHIFTS, BatchFit, Ensemble, by_events
+from morefit.toys.ensemble import by_events
 
 FAR = {"mu": 5.43, "sigma": 0.0412, "alpha": 2.0, "fsig": 0.15}  # some fits lose the signal from here
 
 
 @pytest.fixture(scope="module")
 def ensemble():
-    model = mass_model()
-    return Ensemble(model, model, {p.name: p.start for p in model.parameters}, FAR, 11, Cpu(threads=1))
+    return ensemble_of(mass_model(), start=FAR, seed=11, backend=Cpu(threads=1))
 
 
 def test_issue_events_are_read_once_for_all_toys(ensemble, monkeypatch):
@@ -25,7 +26,7 @@ def test_issue_events_are_read_once_for_all_toys(ensemble, monkeypatch):
     reads, plain = [], cpu.Column.values.fget
     monkeypatch.setattr(cpu.Column, "values", property(lambda column: reads.append(1) or plain(column)))
     toys = ensemble.draw(0, np.array([5, 0, 7]))
-    assert [len(toys.dataset(k)) for k in range(3)] == [5, 0, 7]
+    assert [len(toys.datasets(k)[0]) for k in range(3)] == [5, 0, 7]
     assert len(reads) == 1  # column
 
 
@@ -33,17 +34,14 @@ def test_issue_a_toy_that_is_fitted_again_stays_on_its_backend(monkeypatch):
     """This used to choose a backend anew, by the size of the toy."""
     seen = []
 
-    def spy(model, data, *, backend, **options):
-        seen.append(backend)
-        return
+    def spy(batch, term, start, fixed):
+        seen.append(term.backend)
 
-    module = sys.modules["morefit.toys.ensemble"]
-    monkeypatch.setattr(module, "fit_one", spy)
+    monkeypatch.setattr("morefit.minimise.batch.Batch.try_minuit", spy)
     x = mf.Observable("x", -5.0, 5.0)
     model = mf.Polynomial(x, [mf.Parameter("c1", 0.1, -1.0, 1.0), mf.Parameter("c2", 0.1, -1.0, 1.0)])
-    start = {p.name: p.start for p in model.parameters}
     backend = Cpu(threads=1)
-    toys = Ensemble(model, model, start, start, 1, backend).draw(0, np.ones(3, np.int64))
+    toys = ensemble_of(model, backend=backend).draw(0, np.ones(3, np.int64))
     assert not toys.fit().valid.any()
     assert seen == [backend] * 3
 
@@ -72,13 +70,12 @@ def test_issue_toys_of_one_event_are_fitted_again_together():
     peak = mf.Gaussian(x, mf.Parameter("mu", 0.0, -4.0, 4.0), mf.Parameter("sigma", 1.0, 0.1, 5.0))
     yields = [mf.Parameter("ns", 2.0, 0.0, 50.0), mf.Parameter("nb", 2.0, 0.0, 50.0)]
     model = mf.Sum([peak, mf.Uniform(x)], yields=yields)
-    start = {p.name: p.start for p in model.parameters}
-    ensemble = Ensemble(model, model, start, start, 1, Cpu(threads=1))
+    ensemble = ensemble_of(model, backend=Cpu(threads=1))
     toys = ensemble.draw(0, np.ones(200, np.int64))
     first, found = toys.fit_whole(ensemble), toys.fit()
     assert (~first.valid).sum() > 50
     assert found.valid.all()
-    assert np.mean(found.how == MINUIT) < 0.02
+    assert np.mean(found.method == MINUIT) < 0.02
     one = ensemble.draw(17, np.ones(1, np.int64)).fit()
     np.testing.assert_array_equal(one.values[0], found.values[17])  # not a bit depends on the others
 
@@ -97,11 +94,11 @@ def test_a_toy_that_is_fitted_again_takes_the_lowest_of_its_starts(ensemble):
     failed = np.flatnonzero(~first.valid)
     assert len(failed) > 3
     assert found.valid.all()
-    np.testing.assert_array_equal(found.how == NEWTON, first.valid)
+    np.testing.assert_array_equal(found.method == NEWTON, first.valid)
     for toy in failed:
-        fit = BatchFit(ensemble, toys.one(int(toy)))
-        tried = [fit.newton(ensemble.shifted(shift)) for shift in SHIFTS]
+        batch, alone = toys.one(int(toy)).batch(ensemble), np.array([0])
+        tried = [batch.newton(alone, batch.shifted(alone, shift)) for shift in SHIFTS]
         nll = [float(t.nll[0]) for t in tried if t.valid[0]]
-        assert nll or found.how[toy] in (ANOTHER_START, MINUIT)
+        assert nll or found.method[toy] in (ANOTHER_START, MINUIT)
         assert not nll or found.nll[toy] == min(nll)
-    assert ANOTHER_START in found.how
+    assert ANOTHER_START in found.method

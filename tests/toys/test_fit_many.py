@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from ensembles import ensemble_of
 from morefit.cli import mass_model
-from morefit.toys.ensemble import GOAL, Ensemble, GivenToys
+from morefit.toys.ensemble import GOAL, GivenToys
 
 SIZES = [300, 500, 5000, 64, 1000, 4097]
 
@@ -24,12 +25,10 @@ def test_each_fit_ends_where_minuit_ends():
 
 
 def test_given_events_are_fitted_like_drawn_ones_to_the_bit():
-    model = mass_model()
-    start = {p.name: p.start for p in model.parameters}
-    ensemble = Ensemble(model, model, start, start, 5, mf.Cpu(threads=2))
+    ensemble = ensemble_of(mass_model(), seed=5, backend=mf.Cpu(threads=2))
     drawn = ensemble.draw(0, np.array(SIZES)).fit_whole(ensemble)
-    given = GivenToys.of(ensemble, datasets()).fit_whole(ensemble)
-    for name in ("values", "errors", "nll", "edm", "how"):
+    given = GivenToys.of_datasets(ensemble, [(d,) for d in datasets()]).fit_whole(ensemble)
+    for name in ("values", "errors", "nll", "edm", "method"):
         assert getattr(drawn, name).tobytes() == getattr(given, name).tobytes()
 
 

@@ -18,17 +18,19 @@ import pytest
 
 import morefit as mf
 import zoo
+from ensembles import task_of
 from morefit.errors import BackendError, DataError, ModelError
 from morefit.jobs import facts
 from morefit.jobs.fingerprint import fingerprint
+from morefit.likelihood import generate
 from morefit.random.host import stream_key
-from morefit.sampling.generate import Sampler, generate, poisson_sizes
+from morefit.sampling.generate import Sampler, poisson_sizes
 from morefit.toys import ARRAYS, BrokenStudy, ToyResults, blocks, toy_study
 from morefit.toys import study as run_module
 from morefit.toys.blocks import MOST_EVENTS, Pace, cut
 from morefit.toys.ledger import Study, contiguous
 from morefit.toys.saved import Saved, read_study, write_study
-from morefit.toys.task import STREAM, Task, work_block
+from morefit.toys.task import STREAM, work_block
 from tolerances import REPEATED
 
 TOYS = 24
@@ -168,7 +170,7 @@ def test_values_and_another_model_to_fit():
     sigma = mf.Parameter("sigma", 1.0, 0.1, 3.0, fixed=True)
     narrow = mf.Gaussian(x, mf.Parameter("mu", 0.0, -1.0, 1.0), sigma)
     toys = toy_study(
-        gaussian(), toys=50, events=400, values={"sigma": 2.0, "mu": 0.5}, fit_model=narrow, seed=1
+        gaussian(), toys=50, events=400, truth={"sigma": 2.0, "mu": 0.5}, fit_model=narrow, seed=1
     )
     assert toys.names == ("mu",)
     assert dict(toys.truth) == {"mu": 0.5, "sigma": 2.0}
@@ -236,7 +238,7 @@ def test_blocks_grow_where_they_take_no_time():
 
 def test_blocks_whose_events_are_looked_at_do_not_hold_more_of_them():
     def most_events(statistic):
-        task = Task(gaussian(), gaussian(), {}, {}, 1, mf.Cpu(), statistic)
+        task = task_of(gaussian(), {}, 1, mf.Cpu(), statistic)
         pace = Study(task, np.full(10, 100), None).pace(None)
         for _ in range(9):
             pace.note(0.0)
@@ -410,7 +412,7 @@ def test_a_file_with_gaps_is_filled(tmp_path):
     CALLS.clear()  # what a statistic fills in is a value that it uses
     whole = toy_study(gaussian(), save=path, statistic=remember, block=2, **options)
     found = read_study(path)
-    parts = [work_block(task_of(options), k, np.array(EVENTS[k : k + 2])) for k in (4, 8, 10)]
+    parts = [work_block(own_task(options), k, np.array(EVENTS[k : k + 2])) for k in (4, 8, 10)]
     write_study(path, Saved(found.facts, contiguous(parts)))
     assert len(read_study(path).runs) == 2
     CALLS.clear()
@@ -418,9 +420,9 @@ def test_a_file_with_gaps_is_filled(tmp_path):
     assert sorted(CALLS) == [0, 1, 2, 3, 6, 7]
 
 
-def task_of(options):
+def own_task(options):
     truth = {p.name: p.start for p in gaussian().parameters}
-    return Task(gaussian(), gaussian(), truth, truth, options["seed"], mf.Cpu(), remember)
+    return task_of(gaussian(), truth, options["seed"], mf.Cpu(), remember)
 
 
 SCRIPT = """
@@ -489,7 +491,7 @@ def test_without_a_seed_that_of_the_file_is_taken(tmp_path):
         ({"seed": 8}, "seed: 7 in the file, 8 asked for"),
         ({"events": 60}, "events: 50 in toy 0 of the file, 60 asked for"),
         ({"toys": 2}, "toys: up to 3 in the file, 2 asked for"),
-        ({"values": {"mu": 0.2}}, "truth mu: 0.1 in the file, 0.2 asked for"),
+        ({"truth": {"mu": 0.2}}, "truth mu: 0.1 in the file, 0.2 asked for"),
         ({"start": {"mu": 0.2}}, "start mu: 0.1 in the file, 0.2 asked for"),
         ({"statistic": remember}, "statistic: None in the file, 'test_study.remember' asked for"),
     ],
@@ -590,11 +592,11 @@ def test_nothing_is_shown_elsewhere(capsys):
         ({"events": "many"}, "events must be a whole number, got .*many"),
         ({"events": None}, "events is missing; the model predicts no number, as one with yields would"),
         (
-            {"values": {"sigmo": 1.0}},
-            "parameter 'sigmo': not in the model, but in values; did you mean 'sigma'?",
+            {"truth": {"sigmo": 1.0}},
+            "parameter 'sigmo': not in the model, but in truth; did you mean 'sigma'?",
         ),
         ({"start": {"nu": 1.0}}, "parameter 'nu': not in the model, but in start; there are 'mu', 'sigma'"),
-        ({"values": {"mu": np.nan}}, "parameter 'mu': values must be a finite number, got nan"),
+        ({"truth": {"mu": np.nan}}, "parameter 'mu': truth must be a finite number, got nan"),
         ({"start": {"mu": 2.0}}, r"parameter 'mu': start must lie in \[-1.0, 1.0\], got 2.0"),
         ({"seed": -1}, "seed: must be a whole number from 0"),
         ({"block": 0}, "block must be at least 1, got 0"),

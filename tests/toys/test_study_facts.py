@@ -52,13 +52,13 @@ def test_a_study_of_another_model_is_not_resumed(tmp_path, which, change, messag
     # with limits left out of the fingerprint, no test used to fail
     options = {"toys": 2, "events": 60, "seed": 7, "save": tmp_path / "study.npz", "progress": False}
     other, truth = model(**change), {"mu": 0.1}
-    toy_study(model(), fit_model=model(), values=truth, **options)
+    toy_study(model(), fit_model=model(), truth=truth, **options)
     generated, fitted = (other, model()) if which == "model" else (model(), other)
     if "high" in change:  # a fitted model must span the range that is drawn
         generated = fitted = other
         which = "(fitted )?model"
     with pytest.raises(DataError, match=f"another study: {which}:? {message}"):
-        toy_study(generated, fit_model=fitted, values=truth, **options)
+        toy_study(generated, fit_model=fitted, truth=truth, **options)
 
 
 @pytest.mark.parametrize(("change", "message"), CHANGES.values(), ids=CHANGES)
@@ -66,10 +66,10 @@ def test_constructions_for_another_model_are_not_resumed(tmp_path, change, messa
     scan = {"toys": 2, "seed": 1, "save": tmp_path / "scan.npz", "progress": False}
     belt = scan | {"save": tmp_path / "belt.npz", "events": 60}
     data = mf.generate(model(), 60, seed=1)
-    feldman_cousins(model(), data, "f", [0.5], **scan)
+    feldman_cousins(mf.Likelihood(model(), data), "f", [0.5], **scan)
     neyman_belt(model(), "f", [0.5], **belt)
     with pytest.raises(DataError, match=f"is of another: model:? {message}"):
-        feldman_cousins(model(**change), data, "f", [0.5], **scan)
+        feldman_cousins(mf.Likelihood(model(**change), data), "f", [0.5], **scan)
     with pytest.raises(DataError, match=f"is of another: model:? {message}"):
         neyman_belt(model(**change), "f", [0.5], **belt)
 
@@ -77,18 +77,18 @@ def test_constructions_for_another_model_are_not_resumed(tmp_path, change, messa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"values": [0.4]}, r"values: \[0.5\] in the file, \[0.4\] asked for"),
-        ({"events": 61}, "events: 60 in the file, 61 asked for"),
-        ({"others": {"mu": 0.2}}, "data: "),
+        ({"points": [0.4]}, r"values: \[0.5\] in the file, \[0.4\] asked for"),
+        ({"events": 61}, r"events: \[60\] in the file, \[61\] asked for"),
+        ({"truth": {"mu": 0.2}}, "data: "),
         ({"toys": 3}, "toys: 2 in the file, 3 asked for"),
         ({"seed": 2}, "seed: 1 in the file, 2 asked for"),
         ({"estimator": lambda d: d["x"].mean()}, "estimator: None in the file, '.*<lambda>' asked for"),
-        ({"name": "mu"}, "parameter: 'f' in the file, 'mu' asked for"),
+        ({"parameter": "mu"}, "parameter: 'f' in the file, 'mu' asked for"),
     ],
     ids=lambda change: next(iter(change)) if isinstance(change, dict) else "",
 )
 def test_another_belt_is_not_resumed(tmp_path, change, message):
-    options = {"name": "f", "values": [0.5], "events": 60, "toys": 2, "seed": 1, "progress": False}
+    options = {"parameter": "f", "points": [0.5], "events": 60, "toys": 2, "seed": 1, "progress": False}
     make = partial(neyman_belt, model(), save=tmp_path / "belt.npz")
     make(**options)
     with pytest.raises(DataError, match=message):

@@ -7,8 +7,8 @@ import pytest
 
 import morefit as mf
 from morefit.cli import mass_model
-from morefit.toys import weighted
-from morefit.toys.ensemble import FAILED, MINUIT, NEWTON
+from morefit.minimise import batch
+from morefit.minimise.batch import FAILED, MINUIT, NEWTON
 from tolerances import EXACT_ERRORS, RECORDED_ERROR, SAME_MINIMUM
 
 
@@ -75,13 +75,13 @@ def test_a_parameter_at_its_limit_has_the_error_of_fit():
 
 def test_fits_that_do_not_converge_go_to_minuit(monkeypatch):
     given = datasets([1000, 1000])
-    honest = weighted.minimise
+    honest = batch.minimise
 
     def pretend(*arguments):
         found = honest(*arguments)
-        return replace(found, valid=np.array([False, True]))
+        return replace(found, valid=np.array([False, True])[-len(found.valid) :] & (len(found.valid) > 1))
 
-    monkeypatch.setattr(weighted, "minimise", pretend)
+    monkeypatch.setattr(batch, "minimise", pretend)
     found = mf.fit_many(mass_model(), given)
     assert found.how.tolist() == [MINUIT, NEWTON]
     assert_fitted_like_one(found, 0, mf.fit(mass_model(), given[0]))
@@ -89,7 +89,7 @@ def test_fits_that_do_not_converge_go_to_minuit(monkeypatch):
     def refuse(*_, **__):
         raise mf.FitError("no")
 
-    monkeypatch.setattr(weighted, "fit_one", refuse)
+    monkeypatch.setattr(batch, "minimise_likelihood", refuse)
     failed = mf.fit_many(mass_model(), given)
     assert failed.how.tolist() == [FAILED, NEWTON]
     assert failed.valid.tolist() == [False, True]
@@ -97,5 +97,5 @@ def test_fits_that_do_not_converge_go_to_minuit(monkeypatch):
 
 def test_a_model_without_floating_parameters_is_refused():
     m = mass_model().observables[0]
-    with pytest.raises(mf.FitError, match="fit_many: the model has no floating parameter; free one"):
+    with pytest.raises(mf.FitError, match="toys: the fitted model has no floating parameter; free one"):
         mf.fit_many(mf.Gaussian(m, 5.28, 0.06), datasets([10]))

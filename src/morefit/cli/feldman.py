@@ -74,7 +74,7 @@ def run(options: Namespace) -> int:
     values = np.unique(options.values or span("fc", best, name, ERRORS_AROUND, POINTS))
     with processes(options.workers, (file.path,)) as executor:
         found = mf.intervals.feldman_cousins(
-            model, data, name, values, toys=options.toys, level=options.level, seed=options.seed, best=best,
+            mf.Likelihood(model, data, backend=backend), name, values, toys=options.toys, level=options.level, seed=options.seed, best=best,
             backend=backend, executor=executor, save=options.save, progress=not options.quiet,
         )  # fmt: skip
     show_found(console, found)

@@ -74,7 +74,7 @@ def run(options: Namespace) -> int:
     files = tuple(dict.fromkeys(one.path for one in (file, other) if one is not None))
     with processes(options.workers, files) as executor, finished_shown(console):
         toys = mf.toy_study(
-            model, toys=options.toys, events=options.events, values=merged(options.value), fit_model=fit_model,
+            model, toys=options.toys, events=options.events, truth=merged(options.value), fit_model=fit_model,
             start=merged(options.start), seed=options.seed, backend=backend, executor=executor,
             save=options.save, progress=not options.quiet,
         )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from morefit.data import Dataset
 from morefit.expr import Expr, Op, price, toposort
 from morefit.expr.show import to_dot, to_text
-from morefit.likelihood.unbinned import request_of
+from morefit.likelihood.sums import request_of
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan, sqrt
+from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Flags, freeze, rebuilt
 from morefit.errors import FitError
-from morefit.likelihood.unbinned import AnyLikelihood
+from morefit.likelihood import Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit
-from morefit.minimise.fit import try_minuit
+from morefit.minimise.problem import as_likelihood
 from morefit.minimise.replicas import Replicas
 from morefit.minimise.result import Column, suggest, text_table
+from morefit.model import Parameter, Pdf
 from morefit.random.host import stream_key
 from morefit.resources import check_memory
 from morefit.sampling.generate import check_seed
 from morefit.text.progress import Bar
 from morefit.text.rounding import round_pdg
-from morefit.validate import check_level, whole_number
+from morefit.validate import check_level, name_of, whole_number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,7 +30,7 @@ class Bootstrap:
     """The minima of B replicas of a dataset, each event of which counts a Poisson number of times (mean 1).
 
     ``errors`` and ``covariance`` are those of the valid replicas; nan if there are fewer than two. Weights of the
-    dataset are kept, constraints stay where they are.
+    dataset are kept.
     """
 
     names: tuple[str, ...]
@@ -69,8 +71,9 @@ class Bootstrap:
             else np.full_like(self.best, nan)
         )
 
-    def interval(self, name: str, level: float = 0.6827) -> tuple[float, float]:
+    def interval(self, parameter: str | Parameter, level: float = 0.6827) -> tuple[float, float]:
         """Return the central interval that holds this fraction of the valid replicas."""
+        name = name_of(parameter)
         check_level("bootstrap", level)
         if name not in self.names:
             raise FitError(f"bootstrap: parameter '{name}': was not fitted; {suggest(name, self.names)}")
@@ -95,23 +98,29 @@ class Bootstrap:
 
 
 def bootstrap(
-    likelihood: AnyLikelihood,
+    likelihood: Term | Pdf,
     *,
+    data: Any = None,
     replicas: int = 1000,
     seed: int = 0,
     best: FitResult | None = None,
+    fluctuate: bool = True,
     progress: bool = True,
 ) -> Bootstrap:
     """Fit replicas of the data, in which each event counts a Poisson number of times, many together.
 
     Replica r with a seed has the same weights on every machine, however many replicas there are. ``best`` is as
-    for ``profile``; every replica starts from it.
+    for ``profile``; every replica starts from it. Constraints measure another value in each replica, around the one
+    they measured, unless ``fluctuate`` is False.
     """
     replicas, seed = whole_number("bootstrap: replicas", replicas, 1), check_seed(seed)
+    likelihood = as_likelihood("bootstrap", likelihood, data)
     best = best_fit("bootstrap", likelihood, best)
     check_memory(f"bootstrap: results of {replicas:.6g} replicas", 8.0 * replicas * (len(best.floating) + 2))
     with Bar("bootstrap", replicas, progress) as bar:
         stream = stream_key(seed, "bootstrap")
-        values, nll, valid = Replicas(likelihood, best, stream, try_minuit, bar.done).fit(replicas)
+        fits = Replicas(likelihood, best, stream, fluctuate, bar.done).fit(replicas)
     centre = np.array([best.values[n] for n in best.floating])
-    return Bootstrap(best.floating, centre, values, nll, valid, seed)
+    return Bootstrap(
+        names=best.floating, best=centre, values=fits.values, nll=fits.nll, valid=fits.valid, seed=seed
+    )

@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log, nan, sqrt
+from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Flags, freeze, rebuilt
 from morefit.errors import DataError, FitError
-from morefit.likelihood.unbinned import AnyLikelihood
+from morefit.likelihood import Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import (
     BYTES_OF_POINT,
-    Held,
+    Conditional,
     best_fit,
     check_floating,
     check_points,
     spaced,
     span,
 )
+from morefit.minimise.problem import as_likelihood
+from morefit.model import Parameter, Pdf
 from morefit.resources import check_memory
 from morefit.text.progress import Bar
-from morefit.validate import check_level, whole_number
+from morefit.validate import check_level, name_of, whole_number
 
 MARGIN = 1.25  # how far a contour's grid goes beyond the outermost level of a parabola
 
@@ -156,10 +159,11 @@ def walk_along(neighbours: dict[Edge, list[Edge]], start: Edge) -> list[Edge]:
 
 
 def contour(
-    likelihood: AnyLikelihood,
-    x: str,
-    y: str,
+    likelihood: Term | Pdf,
+    x: str | Parameter,
+    y: str | Parameter,
     *,
+    data: Any = None,
     levels: Sequence[float] = (0.6827, 0.9545),
     bounds: tuple[tuple[float, float], tuple[float, float]] | None = None,
     size: int = 31,
@@ -174,19 +178,29 @@ def contour(
     levels = [check_level("contour", level) for level in np.atleast_1d(np.asarray(levels, object))]
     if not levels:
         raise DataError("contour: needs at least one level, got none")
+    likelihood, names = as_likelihood("contour", likelihood, data), (name_of(x), name_of(y))
     best = best_fit("contour", likelihood, best)
-    check_floating("contour", best, x, y)
-    axes = [axis(best, name, k, max(levels), bounds, size) for k, name in enumerate((x, y))]
+    check_floating("contour", best, *names)
+    axes = [axis(best, name, k, max(levels), bounds, size) for k, name in enumerate(names)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    with Bar(f"contour of {x} and {y}", len(points), progress) as bar:
-        held = Held(likelihood, best, (x, y), points, bar)
-        held.minimise()
-    centre, minimum = held.lowest()
+    with Bar(f"contour of {names[0]} and {names[1]}", len(points), progress) as bar:
+        scan = Conditional(likelihood, best, names, points, bar)
+        scan.minimise()
+    centre, minimum = scan.lowest()
     shape = (len(axes[0]), len(axes[1]))
     return Contour(
-        x, y, axes[0], axes[1], held.nll.reshape(shape), held.rest, held.others.reshape(*shape, -1),
-        held.valid.reshape(shape), (float(centre[0]), float(centre[1])), minimum, tuple(levels),
-    )  # fmt: skip
+        x_name=names[0],
+        y_name=names[1],
+        x=axes[0],
+        y=axes[1],
+        nll=scan.fits.nll.reshape(shape),
+        names=scan.rest,
+        others=scan.fits.values.reshape(*shape, -1),
+        valid=scan.fits.valid.reshape(shape),
+        best=(float(centre[0]), float(centre[1])),
+        minimum=minimum,
+        levels=tuple(levels),
+    )
 
 
 def axis(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ from morefit.errors import ModelError
 from morefit.expr import evaluate
 from morefit.expr.quadrature import gauss_grid
 from morefit.integrals import SharedBoxes
-from morefit.likelihood.unbinned import Likelihood, triangle
+from morefit.likelihood import Likelihood
+from morefit.likelihood.sums import triangle
 from morefit.minimise.check import invert
 from morefit.minimise.result import Column, floats, text_table, words
 from morefit.model import Observable, Pdf, Product
@@ -93,20 +95,20 @@ def fisher_information(
     model: Pdf,
     events: float | None = None,
     *,
-    values: Mapping[str, float] | None = None,
+    truth: Any = None,
     tolerance: float = 1e-8,
     backend: str | Backend = "auto",
 ) -> FisherInformation:
     """Return the information that so many events are expected to hold about the floating parameters of a model.
 
-    An extended model predicts the number of events, so ``events`` must be None. ``values`` are the true ones, the
+    An extended model predicts the number of events, so ``events`` must be None. ``truth`` are the true values, the
     start values unless given. It is integrated over boxes by compiled sums over their nodes; boxes are cut until the
     ``tolerance`` is met, in units of the square roots of the diagonal, or too many nodes are spent.
     """
     if not (as_number(tolerance) or 0.0) > 0:
         raise ModelError(f"fisher information: tolerance must be positive, got {tolerance!r}")
     check_model(model)
-    known = all_values(model, values)
+    known = all_values(model, truth)
     names = tuple(p.name for p in model.parameters if not p.fixed)
     if not names:
         raise ModelError("fisher information: the model has no floating parameter; free one")
@@ -158,7 +160,7 @@ class Integrand:
         likelihood = Likelihood(model, middle, weights=[1.0], backend=backend, precompute="none")
         leaves = tuple(p.expr for p in likelihood.all_parameters)
         self.density = compile_values((model.normalised(),), leaves, likelihood.settings)
-        self.squares = likelihood.compile(0, fisher=True)
+        self.squares = likelihood.compile_request(likelihood.request(0, fisher=True))
 
     def sums(self, low: Array, high: Array) -> Array:
         """Return a row for each box: the integral of the density, and the lower triangle of the information."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
+from morefit.data import Dataset
 from morefit.errors import DataError, FitError, ModelError
 from morefit.intervals.belt import KIND as BELT
 from morefit.intervals.belt import NeymanBelt
@@ -24,31 +25,24 @@ from morefit.intervals.record import read_record
 from morefit.intervals.toys_at_points import Estimator, Outcome, Tested
 from morefit.jobs.executors import DaskClient, choose_place
 from morefit.jobs.facts import Facts, function_facts, versions
-from morefit.jobs.fingerprint import fingerprint
-from morefit.likelihood.unbinned import Likelihood
+from morefit.likelihood import Term
 from morefit.minimise import FitResult
-from morefit.minimise.conditional import (
-    LOWER,
-    Held,
-    best_fit,
-    check_floating,
-    check_points,
-    evaluate_in_parts,
-    unseen,
-)
+from morefit.minimise.conditional import LOWER, Conditional, best_fit, check_floating, check_points, unseen
+from morefit.minimise.problem import as_likelihood
 from morefit.minimise.result import suggest
 from morefit.model import Observable, Parameter, Pdf
-from morefit.model.pdf import check_model
-from morefit.sampling.generate import all_values, check_seed, expected_events
+from morefit.sampling.generate import check_seed, expected_events
 from morefit.targets import Backend
 from morefit.text.progress import Bar
+from morefit.toys.arguments import complete, template_of, without_events
 from morefit.toys.saved import keeps_file
-from morefit.validate import check_level, number_list, whole_number
+from morefit.toys.task import likelihood_facts
+from morefit.validate import by_name, check_level, name_of, number_list, whole_number
 
 TRIED = 256  # events, to see which parameters matter
 
 
-class Conditional(NamedTuple):
+class Minimised(NamedTuple):
     """The data fitted with the parameter held at each tested value."""
 
     truths: tuple[dict[str, float], ...]
@@ -60,11 +54,13 @@ class Conditional(NamedTuple):
 
 @keeps_file
 def feldman_cousins(
-    model: Pdf,
-    data: Any,
-    name: str,
-    values: ArrayLike,
+    likelihood: Term | Pdf,
+    parameter: str | Parameter,
+    points: ArrayLike,
     *,
+    data: Any = None,
+    constraints: Sequence[Any] | Any = (),
+    fluctuate: bool = True,
     toys: int = 5000,
     level: float = 0.9,
     seed: int | None = None,
@@ -77,13 +73,15 @@ def feldman_cousins(
 ) -> FeldmanCousins:
     """Test values of a parameter with toys, by the ratio of likelihoods of Feldman and Cousins (physics/9711021).
 
-    At each value the other parameters are minimised on the data, and toys drawn there: with as many events as the
-    data, or a Poisson number if the model is extended. Each toy is fitted freely and with the parameter held at the
+    At each point the other parameters are minimised on the data, and toys drawn there: with as many events as the
+    data, or a Poisson number if the model is extended. Constraints measure another value in each toy, unless
+    ``fluctuate`` is False. Each toy is fitted freely and with the parameter held at the
     value. The same seed gives the same bits; toy i of value k (in ascending order) has the number k * toys + i.
 
     Parameters
     ----------
-    values : to test; inside the limits of the parameter, which are what an interval may end at.
+    likelihood : or a model, with its ``data`` and ``constraints``.
+    points : values of the parameter to test; inside its limits, which are what an interval may end at.
     level : of the interval printed; others can be read from the same toys.
     nuisance : "plugin": toys are drawn with the other parameters where the data have their minimum.
     best : the fit of the data, if it is known already, with all parameters floating that float in the model.
@@ -95,7 +93,11 @@ def feldman_cousins(
     level, toys = check_level("feldman_cousins", level), whole_number("feldman_cousins: toys", toys, 1)
     if nuisance != "plugin":
         raise DataError(f"feldman_cousins: nuisance must be 'plugin', got {nuisance!r}")
-    likelihood = Likelihood(model, data, backend=backend)
+    term, name = (
+        as_likelihood("feldman_cousins", likelihood, data, constraints=constraints, backend=backend),
+        name_of(parameter),
+    )
+    likelihood = term
     if likelihood.weighted:
         raise DataError("feldman_cousins: toys have no weights, so the data must not have any")
     best = best_fit("feldman_cousins", likelihood, best)
@@ -103,16 +105,25 @@ def feldman_cousins(
     check_floating(
         "feldman_cousins", best, name, *(p.name for p in likelihood.parameters if p.name not in silent)
     )
-    points = number_list("feldman_cousins: values", values)
+    points = number_list("feldman_cousins: points", points)
     check_points("feldman_cousins", best, name, points)
     found = conditional(likelihood, best, name, points, progress)
     target = None if save is None else Path(save)
     header, arrays = read_record(target, FELDMAN) if target is not None and target.exists() else ({}, {})
     place = choose_place(backend, executor, 2 * likelihood.events * toys * len(points))
     tested = Tested(
-        model, name, found.truths, found.starts, found.idle, pick_seed(seed, header), FELDMAN, toys,
-        likelihood.events if model.expected_events() is None else None, place,
-    )  # fmt: skip
+        term=without_events(term),
+        name=name,
+        truths=found.truths,
+        starts=found.starts,
+        idle=found.idle,
+        seed=pick_seed(seed, header),
+        purpose=FELDMAN,
+        toys=toys,
+        events=tuple(p.events if p.model.expected_events() is None else None for p in term.parts),
+        backend=place,
+        fluctuate=fluctuate,
+    )
     collect = partial(collected, tested, found, points, best.limits[name], level)
     facts = {} if target is None else facts_of(tested, points, found.t)
     job = Job(f"feldman_cousins of {name}", tested.ratios, len(points), toys, facts, collect, target)
@@ -128,9 +139,7 @@ def pick_seed(seed: int | None, header: Facts) -> int:
     return int(header["seed"]) if header else secrets.randbits(63)
 
 
-def conditional(
-    likelihood: Likelihood, best: FitResult, name: str, points: Array, progress: bool
-) -> Conditional:
+def conditional(likelihood: Term, best: FitResult, name: str, points: Array, progress: bool) -> Minimised:
     """Minimise the data over the other parameters at all points together; those that have no effect stay."""
     idle = without_effect(likelihood, best, name, points)
     names = [p.name for p in likelihood.all_parameters]
@@ -147,24 +156,27 @@ def conditional(
     truths = tuple(dict(zip(names, row, strict=True)) for row in full.tolist())
     # where some parameters have no effect, a free fit would not know where to go
     starts = tuple(dict(best.values) if some else truth for some, truth in zip(idle, truths, strict=True))
-    return Conditional(truths, starts, idle, np.maximum(2 * (nll - minimum), 0.0), float(centre))
+    return Minimised(truths, starts, idle, np.maximum(2 * (nll - minimum), 0.0), float(centre))
 
 
 def without_effect(
-    likelihood: Likelihood, best: FitResult, name: str, points: Array
+    likelihood: Term, best: FitResult, name: str, points: Array
 ) -> tuple[tuple[str, ...], ...]:
     """Return the parameters that the likelihood does not depend on, at each value of the one tested.
 
     Such are those of a signal that is not there: they cannot be fitted then. All their derivatives are zero. Where
     the data have no events, events all over the ranges take their place, for toys will have some.
     """
-    if not likelihood.events:
-        model = likelihood.model
-        likelihood = Likelihood(model, anywhere(model.observables), backend=likelihood.backend)
+    likelihood = likelihood.with_parts(
+        [
+            part if part.events else part.replaced(data=Dataset(anywhere(part.model.observables)))
+            for part in likelihood.parts
+        ]
+    )
     full = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(points), 1))
     full[:, [p.name for p in likelihood.all_parameters].index(name)] = points
     rows = [k for k, p in enumerate(likelihood.parameters) if p.name != name]
-    found = evaluate_in_parts(likelihood, full).cut(rows)
+    found = likelihood.evaluate_full(full, 2).cut(rows)
     still = (found.gradient == 0) & np.all(found.hessian == 0, axis=2)
     names = np.array([likelihood.parameters[k].name for k in rows], object)
     return tuple(tuple(names[row]) for row in still)
@@ -177,20 +189,18 @@ def anywhere(observables: Sequence[Observable]) -> dict[str, Array]:
 
 
 def minimised(
-    likelihood: Likelihood, best: FitResult, names: tuple[str, ...], points: Array, bar: Bar
+    likelihood: Term, best: FitResult, names: tuple[str, ...], points: Array, bar: Bar
 ) -> tuple[Array, Array]:
-    """Return all parameters and the nll with some held at each point; every minimum must be found."""
-    held = Held(likelihood, best, names, points, bar)
-    held.minimise()
-    if len(held.failed):
-        listed = ", ".join(f"{x:.6g}" for x in points[held.failed, 0])
+    """Return all parameters and the nll with some fixed at each point; every minimum must be found."""
+    scan = Conditional(likelihood, best, names, points, bar)
+    scan.minimise()
+    if len(scan.fits.failed):
+        listed = ", ".join(f"{x:.6g}" for x in points[scan.fits.failed, 0])
         raise FitError(
             f"feldman_cousins: the data could not be fitted with '{names[0]}' at {listed};"
             " leave these values out, or narrow the limits of the other parameters"
         )
-    full = held.full.copy()
-    full[:, held.columns] = held.others
-    return full, held.nll
+    return scan.full, scan.fits.nll
 
 
 def facts_of(tested: Tested, points: Array, t_data: ArrayLike) -> Facts:
@@ -198,10 +208,11 @@ def facts_of(tested: Tested, points: Array, t_data: ArrayLike) -> Facts:
     places = (*tested.truths, *tested.starts)
     numbers = np.concatenate([t_data, *([*place.values()] for place in places)])
     return {
-        "model": fingerprint(tested.model),
+        "model": likelihood_facts(tested.term),
+        "fluctuate": tested.fluctuate,
         "parameter": tested.name,
         "values": points.tolist(),
-        "events": tested.events,
+        "events": list(tested.events),
         "data": sha256(numbers.tobytes() + repr(tested.idle).encode()).hexdigest()[:16],
         "estimator": function_facts("neyman_belt: estimator", tested.estimator),
         "toys": tested.toys,
@@ -211,14 +222,14 @@ def facts_of(tested: Tested, points: Array, t_data: ArrayLike) -> Facts:
 
 
 def collected(
-    tested: Tested, found: Conditional, points: Array, limits: tuple[float, float], level: float,
+    tested: Tested, found: Minimised, points: Array, limits: tuple[float, float], level: float,
     outcomes: Mapping[int, Outcome],
 ) -> FeldmanCousins:  # fmt: skip
     """Put finished points together."""
     done = list(outcomes)
     t = np.stack([outcomes[k].numbers for k in done]) if done else np.empty((0, tested.toys), np.float32)
     return FeldmanCousins(
-        tested.name, points[done], found.t[done], t, tuple(p.name for p in tested.model.parameters),
+        tested.name, points[done], found.t[done], t, tuple(p.name for p in tested.term.all_parameters),
         np.array([list(found.truths[k].values()) for k in done]),
         np.array([outcomes[k].clipped for k in done], np.int64), found.best, limits, level, tested.seed,
         total_seconds(outcomes),
@@ -231,12 +242,14 @@ def collected(
 
 @keeps_file
 def neyman_belt(
-    model: Pdf,
-    name: str,
-    values: ArrayLike,
+    likelihood: Term | Pdf,
+    parameter: str | Parameter,
+    points: ArrayLike,
     *,
     events: int | None = None,
-    others: Mapping[str, float] | None = None,
+    truth: Any = None,
+    constraints: Sequence[Any] | Any = (),
+    fluctuate: bool = True,
     estimator: Estimator | None = None,
     toys: int = 5000,
     level: float = 0.9,
@@ -254,34 +267,47 @@ def neyman_belt(
     Parameters
     ----------
     events : of every toy; None draws Poisson numbers around what an extended model expects.
-    others : true values of the other parameters; their start values where it says nothing.
+    likelihood : or a model.
+    points : true values of the parameter.
+    truth : those of the other parameters, by name or of the result of a fit; their start values where it says nothing.
     estimator : called with the dataset of each toy; None is the fitted value of the parameter.
     """
     level, toys = check_level("neyman_belt", level), whole_number("neyman_belt: toys", toys, 1)
     events = None if events is None else whole_number("neyman_belt: events", events)
     if not (estimator is None or callable(estimator)):
         raise ModelError(f"neyman_belt: the estimator must be a function of a dataset, got {estimator!r}")
-    check_model(model)
-    truth = all_values(model, others)
-    points = number_list("neyman_belt: values", values)
-    parameter = tested_parameter(model, name, points)
-    if name in (others or {}):
+    term, name = template_of("neyman_belt", likelihood, constraints), name_of(parameter)
+    points = number_list("neyman_belt: points", points)
+    tested_one = tested_parameter(term, name, points)
+    if isinstance(truth, Mapping) and name in (by_name(truth) or {}):
         raise ModelError(
-            f"neyman_belt: others must be other parameters than '{name}', whose values are tested"
+            f"neyman_belt: truth must be of other parameters than '{name}', whose values are tested"
         )
-    if events is None and model.expected_events() is None:
-        raise ModelError(
-            "neyman_belt: events is missing; the model predicts no number, as one with yields would"
-        )
-    truths = tuple(truth | {name: x} for x in points.tolist())
+    values = complete(term, truth, "truth")
+    numbers = events_of_toys(term, events)
+    truths = tuple(values | {name: x} for x in points.tolist())
     target = None if save is None else Path(save)
     header, arrays = read_record(target, BELT) if target is not None and target.exists() else ({}, {})
-    each = events if events is not None else expected_events(model, truth)
+    each = sum(
+        expected_events(part.model, values) if number is None else number
+        for part, number in zip(term.parts, numbers, strict=True)
+    )
     place = choose_place(backend, executor, int(each * toys * len(points)))
     tested = Tested(
-        model, name, truths, truths, ((),) * len(truths), pick_seed(seed, header), BELT, toys, events, place, estimator,
-    )  # fmt: skip
-    collect = partial(collected_belt, tested, points, (parameter.low, parameter.high), level)
+        term=without_events(term),
+        name=name,
+        truths=truths,
+        starts=truths,
+        idle=((),) * len(truths),
+        seed=pick_seed(seed, header),
+        purpose=BELT,
+        toys=toys,
+        events=numbers,
+        backend=place,
+        estimator=estimator,
+        fluctuate=fluctuate,
+    )
+    collect = partial(collected_belt, tested, points, (tested_one.low, tested_one.high), level)
     facts = {} if target is None else facts_of(tested, points, [])
     job = Job(f"neyman_belt of {name}", tested.estimates, len(points), toys, facts, collect, target)
     if header:
@@ -289,9 +315,25 @@ def neyman_belt(
     return collect(job.run(executor, progress))
 
 
-def tested_parameter(model: Pdf, name: str, points: Array) -> Parameter:
+def events_of_toys(term: Term, events: int | None) -> tuple[int | None, ...]:
+    """Return how many events toys have in each part; None for a Poisson number around what it expects."""
+    if events is not None:
+        if len(term.parts) > 1:
+            raise ModelError(
+                "neyman_belt: events must be left out for a sum of likelihoods: each part has as many as its data, or"
+                " as it expects"
+            )
+        return (events,)
+    if any(part.model.expected_events() is None and not part.events for part in term.parts):
+        raise ModelError(
+            "neyman_belt: events is missing; the model predicts no number, as one with yields would"
+        )
+    return tuple(part.events if part.model.expected_events() is None else None for part in term.parts)
+
+
+def tested_parameter(term: Term, name: str, points: Array) -> Parameter:
     """Return the parameter of this name, if it floats and may have these values."""
-    floating = {p.name: p for p in model.parameters if not p.fixed}
+    floating = {p.name: p for p in term.parameters}
     if not isinstance(name, str) or name not in floating:
         raise FitError(f"neyman_belt: needs a floating parameter, got {name!r}: {suggest(name, floating)}")
     parameter = floating[name]
@@ -300,7 +342,7 @@ def tested_parameter(model: Pdf, name: str, points: Array) -> Parameter:
         or not len(points)
         or not np.all((points >= parameter.low) & (points <= parameter.high))
     ):
-        rule = f"values of '{name}' must be numbers in [{parameter.low}, {parameter.high}]"
+        rule = f"points of '{name}' must be numbers in [{parameter.low}, {parameter.high}]"
         raise FitError(f"neyman_belt: {rule}, got {points.tolist()[:5]}")
     return parameter
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,11 +13,13 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, Flags, freeze, rebuilt
 from morefit.errors import FitError
 from morefit.intervals.feldman_cousins_tables import bisect, two_sided
-from morefit.likelihood.unbinned import AnyLikelihood
+from morefit.likelihood import Term
 from morefit.minimise import FitResult
-from morefit.minimise.conditional import Held, best_fit, check_floating, check_points, spaced, span
+from morefit.minimise.conditional import Conditional, best_fit, check_floating, check_points, spaced, span
+from morefit.minimise.problem import as_likelihood
+from morefit.model import Parameter, Pdf
 from morefit.text.progress import Bar
-from morefit.validate import check_level, number_list
+from morefit.validate import check_level, name_of, number_list
 
 WIDTH = 3.0  # standard deviations that a profile spans to each side unless told
 APART = 1e-3  # of the spacing: closer points say nothing new, and spoil an interpolation
@@ -113,40 +116,51 @@ def local_cubic(x: Array, y: Array, one: float, other: float) -> Callable[[float
 
 
 def profile(
-    likelihood: AnyLikelihood,
-    name: str,
-    values: ArrayLike | None = None,
+    likelihood: Term | Pdf,
+    parameter: str | Parameter,
+    points: ArrayLike | None = None,
     *,
+    data: Any = None,
     bounds: tuple[float, float] | None = None,
     size: int = 31,
     best: FitResult | None = None,
     progress: bool = True,
 ) -> Profile:
-    """Minimise a likelihood over all other floating parameters at values of one, all together.
+    """Minimise a likelihood, or that of a model given data, over all other floating parameters at values of one.
 
-    The values are those given, or ``size`` from ``bounds[0]`` to ``bounds[1]``, or as many within three errors of
+    The points are those given, or ``size`` from ``bounds[0]`` to ``bounds[1]``, or as many within three errors of
     the best fit. ``best`` is that fit, if it is known already; parameters that were fixed in it stay fixed.
     """
+    likelihood, name = as_likelihood("profile", likelihood, data), name_of(parameter)
     best = best_fit("profile", likelihood, best)
     check_floating("profile", best, name)
-    points = chosen_values(best, name, values, bounds, size)
+    points = chosen_points(best, name, points, bounds, size)
     check_points("profile", best, name, points)
     with Bar(f"profile of {name}", len(points), progress) as bar:
-        held = Held(likelihood, best, (name,), points[:, None], bar)
-        held.minimise()
-    (centre,), minimum = held.lowest()
-    limits = best.limits[name]
-    return Profile(name, points, held.nll, held.rest, held.others, held.valid, float(centre), minimum, limits)
+        scan = Conditional(likelihood, best, (name,), points[:, None], bar)
+        scan.minimise()
+    (centre,), minimum = scan.lowest()
+    return Profile(
+        name=name,
+        values=points,
+        nll=scan.fits.nll,
+        names=scan.rest,
+        others=scan.fits.values,
+        valid=scan.fits.valid,
+        best=float(centre),
+        minimum=minimum,
+        limits=best.limits[name],
+    )
 
 
-def chosen_values(
-    best: FitResult, name: str, values: ArrayLike | None, bounds: tuple[float, float] | None, size: int
+def chosen_points(
+    best: FitResult, name: str, points: ArrayLike | None, bounds: tuple[float, float] | None, size: int
 ) -> Array:
-    """Return the values to scan, in order and each once."""
-    if values is not None:
+    """Return the points to scan, in order and each once."""
+    if points is not None:
         if bounds is not None:
-            raise FitError("profile: takes values or bounds, not both")
-        return number_list("profile: values", values)
+            raise FitError("profile: takes points or bounds, not both")
+        return number_list("profile: points", points)
     if bounds is None:
         return np.unique(span("profile", best, name, WIDTH, size))
     return spaced("profile", bounds, size)

@@ -15,22 +15,19 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Flags
 from morefit.data import Dataset
 from morefit.errors import ModelError
-from morefit.expr import ZERO
-from morefit.kernel.sums import Request
-from morefit.likelihood.unbinned import unpack
+from morefit.likelihood import Likelihood, Term
+from morefit.minimise.batch import Fits
 from morefit.minimise.newton_rules import UNKNOWN
-from morefit.model import Pdf
-from morefit.pipeline import compile_sums
 from morefit.random.host import stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
 from morefit.targets import Backend
-from morefit.toys.ensemble import GOAL, SMALL, BatchFit, Ensemble, Fitted, Toys
+from morefit.toys.ensemble import GOAL, Ensemble, Toys
 
 MOST_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
 TIE = 4 * GOAL  # two fits stop so far above their minima that t may be off by so much: closer is equal
 
 Tell = Callable[[int], None]  # how many toys of a point are done
-Estimator = Callable[[Dataset], float]
+Estimator = Callable[[Any], float]  # of a dataset, or of those of the parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,7 @@ class Outcome:
 class Tested:
     """Toys at each of some truths: toy i of point k has the number k * toys + i. It pickles."""
 
-    model: Pdf
+    term: Term
     name: str
     truths: tuple[Mapping[str, float], ...]
     starts: tuple[Mapping[str, float], ...]  # of the free fits
@@ -56,9 +53,10 @@ class Tested:
     seed: int
     purpose: str  # of the toys: constructions with one seed have toys of their own
     toys: int
-    events: int | None  # None: Poisson numbers around what the model expects
+    events: tuple[int | None, ...]  # of each part; None: Poisson numbers around what it expects
     backend: Backend
     estimator: Estimator | None = None
+    fluctuate: bool = True  # toys draw what constraints measured anew
 
     @property
     def stream(self) -> int:
@@ -67,7 +65,10 @@ class Tested:
 
     def ratios(self, point: int, tell: Tell) -> Outcome:
         """Return t = 2 (nll with the parameter held - nll) of every toy."""
-        if self.events is None and expected_events(self.model, self.truths[point]) == 0:
+        if not (self.fluctuate and any(part.constraints for part in self.term.parts)) and all(
+            events is None and expected_events(part.model, self.truths[point]) == 0
+            for part, events in zip(self.term.parts, self.events, strict=True)
+        ):
             return Outcome(
                 np.zeros(self.toys, np.float32)
             )  # no toy has events, and the truth fits all of them
@@ -86,8 +87,16 @@ class Point:
         self.truth = dict(tested.truths[number])
         begin = time.perf_counter()
         start = dict(tested.starts[number])
-        self.free = Ensemble(tested.model, tested.model, self.truth, start, tested.stream, tested.backend)
-        self.free.sampler  # noqa: B018  compiles
+        self.free = Ensemble(
+            drawn=tested.term,
+            fitted=tested.term,
+            truth=self.truth,
+            start=start,
+            seed=tested.stream,
+            backend=tested.backend,
+            fluctuate=tested.fluctuate,
+        )
+        self.free.sampler(0)  # compiles
         self.seconds = {"compile": time.perf_counter() - begin}
 
     def ratios(self, tell: Tell) -> Outcome:
@@ -110,19 +119,27 @@ class Point:
     def blocks(self) -> Iterator[tuple[int, Toys]]:
         """Go through the toys, so many together as have about the most events."""
         sizes = self.sizes()
-        most = max(1, MOST_EVENTS // max(int(sizes.max(initial=1)), 1))
+        most = max(1, MOST_EVENTS // max(int(sizes.sum(axis=1).max(initial=1)), 1))
         begin = self.number * self.tested.toys
         for first in range(0, len(sizes), most):
             yield first, self.free.draw(begin + first, sizes[first : first + most])
 
     def sizes(self) -> Sizes:
-        """Return how many events each toy has."""
+        """Return how many events each toy has, (toys, parts)."""
+        columns = []
+        for k, (part, events) in enumerate(zip(self.tested.term.parts, self.tested.events, strict=True)):
+            columns.append(
+                self.part_sizes(k, part) if events is None else np.full(self.tested.toys, events, np.int64)
+            )
+        return np.stack(columns, axis=1)
+
+    def part_sizes(self, k: int, part: Likelihood) -> Sizes:
+        """Draw the numbers of events of one part."""
         tested, toys = self.tested, self.tested.toys
-        if tested.events is not None:
-            return np.full(toys, tested.events, np.int64)
-        mean = expected_events(tested.model, self.truth)
-        found: Sizes = self.timed("draw sizes", poisson_sizes, mean, toys, tested.stream, self.number * toys)
-        return found
+        mean, stream = expected_events(part.model, self.truth), tested.stream
+        seed = stream if k == 0 else stream_key(stream, f"part {k}")
+        sizes: Sizes = self.timed("draw sizes", poisson_sizes, mean, toys, seed, self.number * toys)
+        return sizes
 
     def timed(self, what: str, do: Callable[..., Any], *arguments: Any) -> Any:
         begin = time.perf_counter()
@@ -130,24 +147,23 @@ class Point:
         self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - begin
         return result
 
-    def fit(self, toys: Toys, ensemble: Ensemble) -> Fitted:
+    def fit(self, toys: Toys, ensemble: Ensemble) -> Fits:
         """Fit every toy as ``Toys.fit`` does, but be content with a minimum where there are no errors."""
-        whole = toys.fit_whole(ensemble) if toys.sizes.max(initial=0) <= SMALL else None
-        found = whole or toys.fit_batch(ensemble)
-        toys.fit_again(found, np.flatnonzero(~reached(found)), ensemble)
-        return found
+        fits = toys.first_fit(ensemble)
+        toys.fit_again(fits, np.flatnonzero(~reached(fits)), ensemble)
+        return fits
 
     def estimates_of(self, toys: Toys) -> Array:
         if self.tested.estimator is not None:
-            return np.array([self.own_estimate(toys.dataset(k)) for k in range(len(toys.sizes))])
+            return np.array([self.own_estimate(toys.datasets(k)) for k in range(len(toys))])
         found = self.timed("fit", self.fit, toys, self.free)
-        place = [p.name for p in self.free.floating].index(self.tested.name)
+        place = self.free.floating.index(self.tested.name)
         return np.where(reached(found), found.values[:, place], np.nan)
 
-    def own_estimate(self, data: Dataset) -> float:
+    def own_estimate(self, data: tuple[Dataset, ...]) -> float:
         """Return what the user's function says of a toy; nan means that it does not know."""
         assert self.tested.estimator is not None
-        answer = self.tested.estimator(data)
+        answer = self.tested.estimator(data[0] if len(data) == 1 else data)
         try:
             number = float(answer)
         except (TypeError, ValueError):
@@ -169,7 +185,7 @@ class Point:
 
     def again(self, toy: Toys, start: Array, nll: float) -> float:
         """Fit a toy freely from where it is better with the parameter held: it was another minimum."""
-        found = BatchFit(self.free, toy).newton(start)
+        found = toy.batch(self.free).newton(np.array([0]), start[None])
         return min(nll, float(found.nll[0]))
 
     @cached_property
@@ -180,34 +196,28 @@ class Point:
     @cached_property
     def held(self) -> Ensemble | None:
         """The same toys with the parameter held; None if nothing is left to fit."""
-        rest = {p.name for p in self.free.floating} - set(self.holding)
-        return self.free.holding(self.holding) if rest else None
+        rest = set(self.free.floating) - set(self.holding)
+        return self.free.fixing(self.holding) if rest else None
 
     def conditional(self, toys: Toys) -> tuple[Array, Array, Flags]:
         """Return the nll with the parameter held, all floating parameters there, and whether that is known."""
-        x = np.tile([self.truth[p.name] for p in self.free.floating], (len(toys.sizes), 1))
+        x = np.tile([self.truth[n] for n in self.free.floating], (len(toys), 1))
         if self.held is None:
             nll, known = self.values_at_truth(toys)
             return nll, x, known
         found = self.fit(toys, self.held)
-        names = [p.name for p in self.free.floating]
-        x[:, [names.index(p.name) for p in self.held.floating]] = found.values
+        x[:, [self.free.floating.index(n) for n in self.held.floating]] = found.values
         return found.nll, x, reached(found)
 
     def values_at_truth(self, toys: Toys) -> tuple[Array, Flags]:
         """Evaluate every toy where it was drawn."""
-        ensemble = self.free
-        expected = self.tested.model.expected_events()
-        per_set = ZERO if expected is None else -expected
-        request = Request(self.tested.model.summed, (), 0, per_set=per_set)
-        every = ensemble.all_parameters
-        compiled = compile_sums(request, tuple(p.expr for p in every), ensemble.settings)
-        full = np.tile([self.truth[p.name] for p in every], (len(toys.sizes), 1))
-        found = unpack(compiled.bind(toys.columns, toys.events, boxes=ensemble.boxes)(full), 0, 0)
-        return found.value, (found.bad == 0) & np.isfinite(found.value)
+        term = self.free.fitted
+        full = np.tile([self.truth[p.name] for p in term.all_parameters], (len(toys), 1))
+        evaluation = term.evaluate_many(toys.data, np.arange(len(toys)), full, 0)
+        return evaluation.value, (evaluation.bad == 0) & np.isfinite(evaluation.value)
 
 
-def reached(found: Fitted) -> Flags:
+def reached(found: Fits) -> Flags:
     """Say which minima are known; at a limit that may be so although there are no errors."""
     there = (found.edm <= GOAL) & np.isfinite(found.nll) & (found.nll < UNKNOWN)
     return np.asarray(found.valid | there, np.bool_)

@@ -1,5 +1,18 @@
 """Likelihoods: what is minimised, for one dataset, several, and constraints."""
 
-from morefit.likelihood.unbinned import Likelihood, gaussian_constraint
+from morefit.likelihood.base import BadEvents, Evaluation, Term
+from morefit.likelihood.constraint import Constraint, constraint
+from morefit.likelihood.generate import generate
+from morefit.likelihood.joint import JointLikelihood
+from morefit.likelihood.unbinned import Likelihood
 
-__all__ = ["Likelihood", "gaussian_constraint"]
+__all__ = [
+    "BadEvents",
+    "Constraint",
+    "Evaluation",
+    "JointLikelihood",
+    "Likelihood",
+    "Term",
+    "constraint",
+    "generate",
+]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from morefit.arrays import Array, Flags
-from morefit.likelihood.unbinned import Evaluation
+from morefit.likelihood import Evaluation
 from morefit.minimise.newton import NUMBERS
 from morefit.minimise.newton_rules import ROUNDING, STEEP, SUSPECT, least_curvature, reach
 from morefit.minimise.objective import Objective

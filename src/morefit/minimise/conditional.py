@@ -1,10 +1,10 @@
-"""Minimise a likelihood with some parameters held at many points, all points together."""
+"""Minimise a likelihood with some parameters fixed at many points, all points together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf, isfinite, nan
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,10 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.errors import FitError
 from morefit.expr import Op, symbols
-from morefit.likelihood.unbinned import AnyLikelihood, Evaluation
+from morefit.likelihood import Term
 from morefit.minimise import FitResult, fit
-from morefit.minimise.fit import try_minuit
-from morefit.minimise.newton import minimise
-from morefit.minimise.replicas import GOAL
+from morefit.minimise.batch import ANOTHER_START, NEWTON, Batch, Fits
+from morefit.minimise.replicas import GOAL, TOLERANCE
 from morefit.minimise.result import suggest
 from morefit.resources import check_memory
 from morefit.text.progress import Bar
@@ -25,16 +24,14 @@ from morefit.validate import as_number, whole_number
 BYTES_OF_POINT = 200.0  # of a scan: values of all parameters, and what the minimiser needs
 
 LOWER = 10 * GOAL  # than the best fit: a point so much lower is the better minimum
-# Events times sets at once, about a second: Ctrl-C is heard and the bar moves in between.
-LARGEST_LAUNCH = 2e8
 
 
-def best_fit(what: str, likelihood: AnyLikelihood, best: FitResult | None) -> FitResult:
+def best_fit(what: str, likelihood: Term, best: FitResult | None) -> FitResult:
     """Return the fit to start from: that given, or one made now, which must be valid.
 
     Parameters that data without events say nothing of stay where they start.
     """
-    if not isinstance(likelihood, AnyLikelihood):
+    if not isinstance(likelihood, Term):
         rule = "takes a likelihood, as in mf.Likelihood(model, data)"
         raise FitError(f"{what}: {rule}, got {type(likelihood).__name__}")
     if not (best is None or isinstance(best, FitResult)):
@@ -51,26 +48,26 @@ def best_fit(what: str, likelihood: AnyLikelihood, best: FitResult | None) -> Fi
     return refined(likelihood, best)
 
 
-def unseen(likelihood: AnyLikelihood) -> list[str]:
+def unseen(likelihood: Term) -> list[str]:
     """Return the floating parameters that only events would tell of, where there are none."""
     seen: set[str] = set()
     for part in likelihood.parts:
         if part.events:
             seen.update(p.name for p in part.all_parameters)
         expected = part.model.expected_events()
-        terms = (*part.constraints, *([] if expected is None else [expected]))
+        terms = (*part.constraint_terms, *([] if expected is None else [expected]))
         seen.update(s.name for term in terms for s in symbols(Op.SCALAR, term))
     return [p.name for p in likelihood.parameters if p.name not in seen]
 
 
-def refined(likelihood: AnyLikelihood, best: FitResult) -> FitResult:
+def refined(likelihood: Term, best: FitResult) -> FitResult:
     """Take the last steps to the minimum: a fit may stop where the nll is still 1e-4 too high."""
-    held = Held(likelihood, best, (), np.empty((1, 0)), Bar("", 1, False))
-    held.attempt(np.array([0]), held.others)
-    if not held.valid[0] or held.nll[0] > best.nll:
+    last = Conditional(likelihood, best, (), np.empty((1, 0)), Bar("", 1, False))
+    last.batch.attempt(last.fits, np.array([0]), last.batch.start, NEWTON)
+    if not last.fits.valid[0] or last.fits.nll[0] > best.nll:
         return best
-    values = {**best.values, **dict(zip(held.rest, held.others[0].tolist(), strict=True))}
-    return replace(best, values=values, nll=float(held.nll[0]))
+    values = {**best.values, **dict(zip(last.rest, last.fits.values[0].tolist(), strict=True))}
+    return replace(best, values=values, nll=float(last.fits.nll[0]))
 
 
 def check_floating(what: str, best: FitResult, *names: str) -> None:
@@ -116,52 +113,64 @@ def spaced(what: str, bounds: Any, size: int) -> Array:
     raise FitError(f"{what}: bounds must be two numbers, (low, high), got {bounds!r}")
 
 
-class Held:
-    """A likelihood with some parameters held at B points, to be minimised over the floating rest."""
+class Conditional:
+    """A likelihood with some parameters fixed at B points, minimised over the floating rest at all points together."""
 
     def __init__(
-        self, likelihood: AnyLikelihood, best: FitResult, names: Sequence[str], points: Array, bar: Bar
+        self, likelihood: Term, best: FitResult, names: Sequence[str], points: Array, bar: Bar
     ) -> None:
-        places = {p.name: k for k, p in enumerate(likelihood.all_parameters)}
-        rows = {p.name: k for k, p in enumerate(likelihood.parameters)}
-        self.likelihood, self.best, self.names, self.points, self.bar = likelihood, best, names, points, bar
+        columns = {p.name: k for k, p in enumerate(likelihood.all_parameters)}
+        self.best, self.names, self.points = best, names, points
         self.rest = tuple(n for n in best.floating if n not in names)
-        self.columns = [places[n] for n in self.rest]
-        self.rows = [rows[n] for n in self.rest]
-        self.starts = {p.name: p.start for p in likelihood.all_parameters}
         self.limits = np.array([best.limits[n] for n in self.rest]).reshape(-1, 2)
-        self.full = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(points), 1))
-        self.full[:, [places[n] for n in names]] = points
-        self.nll = np.full(len(points), nan)
-        self.others = np.tile([best.values[n] for n in self.rest], (len(points), 1))
-        self.valid = np.zeros(len(points), bool)
+        base = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(points), 1))
+        base[:, [columns[n] for n in names]] = points
+        self.begin = np.clip([p.start for p in likelihood.all_parameters], -inf, inf)[
+            [columns[n] for n in self.rest]
+        ]
+        self.batch = Batch(
+            likelihood=likelihood,
+            data=likelihood.own_data(),
+            base=base,
+            floating=self.rest,
+            limits=self.limits,
+            goal=GOAL,
+            alone=lambda _: likelihood,
+            strategy=0,
+            tolerance=TOLERANCE,
+            done=bar.done,
+        )
+        self.fits = Fits.none(self.batch.start)
 
     def minimise(self) -> None:
-        """Minimise all points together; then what failed from elsewhere, and at last by Minuit."""
-        everyone = np.arange(len(self.points))
+        """Minimise all points; then what failed from elsewhere, from where neighbours have their minima, and by Minuit."""
         if not self.rest:
-            self.evaluate_only(everyone)
+            self.batch.evaluate_only(self.fits)
             return
-        self.attempt(everyone, self.predicted())
-        self.attempt(self.failed, self.others[self.failed])
-        # a yield that is zero in the best fit may have to make up for one that is held at zero
-        starts = np.clip([self.starts[n] for n in self.rest], *self.limits.T)
-        self.attempt(self.failed, np.tile(starts, (len(self.failed), 1)))
-        while len(self.failed) and self.valid.any():
-            before = len(self.failed)
-            self.attempt(self.failed, self.others[self.nearest(self.failed)])
-            if len(self.failed) == before:
+        everywhere, fits = np.arange(len(self.points)), self.fits
+        best = self.batch.start
+        self.batch.attempt(fits, everywhere, self.predicted(), NEWTON)
+        # a yield that is zero in the best fit may have to make up for one that is fixed at zero
+        begin = np.tile(np.clip(self.begin, *self.limits.T), (len(best), 1))
+        for start in (best, begin):
+            self.batch.attempt(fits, fits.failed, start[fits.failed], ANOTHER_START)
+        while len(failed := fits.failed) and fits.valid.any():
+            near = fits.values[self.nearest(failed)]
+            if len(self.batch.attempt(fits, failed, near, ANOTHER_START)) == len(failed):
+                self.batch.base[failed[:, None], self.batch.columns] = near
                 break
-        for k in self.failed:
-            self.by_minuit(int(k))
+        self.batch.rescue(fits)
 
     @property
-    def failed(self) -> Integers:
-        return np.flatnonzero(~self.valid)
+    def full(self) -> Array:
+        """All parameters at each point, (B, all parameters)."""
+        full = self.batch.base.copy()
+        full[:, self.batch.columns] = self.fits.values
+        return full
 
     def lowest(self) -> tuple[Array, float]:
         """Return where the nll is lowest and how low: at the best fit, or at a point that is clearly lower."""
-        nll = np.where(self.valid, self.nll, inf)
+        nll = np.where(self.fits.valid, self.fits.nll, inf)
         k = int(np.argmin(nll))
         if nll[k] < self.best.nll - LOWER:
             return self.points[k], float(nll[k])
@@ -169,7 +178,7 @@ class Held:
 
     def predicted(self) -> Array:
         """Return where a parabola with the covariance of the best fit has the minima."""
-        start = self.others.copy()
+        start = self.batch.start
         both = self.best.covariance_of(*self.names, *self.rest)
         if np.isfinite(both).all():
             count = len(self.names)
@@ -181,52 +190,6 @@ class Held:
         """Return the valid point nearest to each of some points."""
         scale = np.ptp(self.points, axis=0)
         scaled = self.points / np.where(scale > 0, scale, 1.0)
-        good = np.flatnonzero(self.valid)
+        good = np.flatnonzero(self.fits.valid)
         away = np.sum((scaled[sets, None, :] - scaled[None, good, :]) ** 2, axis=2)
         return np.asarray(good[np.argmin(away, axis=1)], np.int64)
-
-    def attempt(self, sets: Integers, start: Array) -> None:
-        """Minimise some points from where they are told to start, and keep what is valid."""
-        if not len(sets):
-            return
-        found = minimise(lambda which, x: self.evaluate(sets[which], x), start, self.limits, GOAL)
-        good = sets[found.valid]
-        self.nll[good], self.others[good] = found.nll[found.valid], found.x[found.valid]
-        self.valid[good] = True
-
-    def evaluate(self, sets: Integers, x: Array) -> Evaluation:
-        """Evaluate with the derivatives of the rest, a part of the sets after another if there are many."""
-        self.bar.done(len(self.points) - len(sets))
-        full = self.full[sets]
-        full[:, self.columns] = x
-        return evaluate_in_parts(self.likelihood, full).cut(self.rows)
-
-    def evaluate_only(self, sets: Integers) -> None:
-        found = evaluate_in_parts(self.likelihood, self.full[sets], order=0)
-        self.nll[sets], self.valid[sets] = found.value, (found.bad == 0) & np.isfinite(found.value)
-
-    def by_minuit(self, k: int) -> None:
-        """Minimise one point with Minuit; keep what it found also if it is not valid."""
-        start = self.others[self.nearest(np.array([k]))[0]] if self.valid.any() else self.others[k]
-        names = [p.name for p in self.likelihood.all_parameters]
-        fixed = {n: self.full[k, i] for i, n in enumerate(names) if n not in self.rest}
-        found = try_minuit(self.likelihood, dict(zip(self.rest, start, strict=True)), fixed, self.best)
-        if found is not None:
-            self.nll[k], self.valid[k] = found.nll, found.valid
-            self.others[k] = [found.values[n] for n in self.rest]
-
-
-def evaluate_in_parts(likelihood: AnyLikelihood, full: Array, order: int = 2) -> Evaluation:
-    """Evaluate many sets, no more at once than take about a second."""
-    most = max(1, int(LARGEST_LAUNCH / max(likelihood.events, 1)))
-    found = [likelihood.evaluate_full(full[i : i + most], order) for i in range(0, len(full), most)]
-    return found[0] if len(found) == 1 else joined(found)
-
-
-def joined(parts: Sequence[Evaluation]) -> Evaluation:
-    return Evaluation(
-        np.concatenate([p.value for p in parts]),
-        np.concatenate([p.gradient for p in parts]),
-        np.concatenate([p.hessian for p in parts]),
-        np.concatenate([p.bad for p in parts]),
-    )

@@ -11,20 +11,26 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import FitError
-from morefit.likelihood.unbinned import AnyLikelihood, Likelihood
+from morefit.likelihood import Likelihood, Term
+from morefit.likelihood.datasets import PartData
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
-from morefit.minimise.replicas import Replicas, Rescue, evaluate_weighted
 from morefit.minimise.result import ERRORS, FitResult
+from morefit.targets import Events
 
+Spread = Callable[
+    [Term, FitResult, list[str]], Array
+]  # the covariance of replicas; adds what is wrong with it
 Errors = Literal["auto", "naive", "gradients", "sumw2", "sandwich", "bootstrap"]
-REPLICAS = 500  # of a bootstrap: its errors are then known to 3 %
-SEED = 0  # of their weights
-ENOUGH = 0.9  # of the replicas must be valid
 NOT_ONE = 0.1  # what rounding cannot add to a diagonal element of H^-1 H
 
 
-def choose_errors(errors: str, likelihood: AnyLikelihood, floating: tuple[str, ...], minos: bool) -> str:
+def no_spread(likelihood: Term, result: FitResult, reasons: list[str]) -> Array:
+    """Refuse a covariance of replicas: fits of replicas need none of their own."""
+    raise FitError("fit: errors='bootstrap' is for fits of data, not of replicas")
+
+
+def choose_errors(errors: str, likelihood: Term, floating: tuple[str, ...], minos: bool) -> str:
     """Return where errors shall come from: with ``"auto"`` from the sandwich if events have weights.
 
     Without weights they come from the Hessian, unless the density has a kink that moves with a parameter.
@@ -47,17 +53,19 @@ def choose_errors(errors: str, likelihood: AnyLikelihood, floating: tuple[str, .
 def with_errors(
     result: FitResult,
     chosen: str,
-    likelihood: AnyLikelihood,
+    likelihood: Term,
     problem: Problem,
     verdict: Verdict,
-    rescue: Rescue,
+    spread: Spread,
 ) -> FitResult:
     """Return a result with its naive errors replaced by those chosen."""
     begin = time.perf_counter()
     reasons = list(result.reasons)
-    middle = likelihood.add_up(problem.full(verdict.values), MIDDLE[chosen])[0]
-    covariance = sandwich(verdict.inverse, middle[np.ix_(problem.rows, problem.rows)])
-    covariance += spread(result, likelihood, rescue, reasons) if chosen == "bootstrap" else verdict.own
+    if chosen == "bootstrap":
+        covariance = spread(likelihood, result, reasons)
+    else:
+        middle = likelihood.add_up(problem.full(verdict.values), MIDDLE[chosen])[0]
+        covariance = sandwich(verdict.inverse, middle[np.ix_(problem.rows, problem.rows)]) + verdict.own
     covariance = blanked(covariance, problem.floating, verdict.flat)
     variances = np.diag(covariance)
     if result.valid and not np.all(variances >= 0):
@@ -87,18 +95,14 @@ def sandwich(inverse: Array, middle: Array) -> Array:
     return np.asarray(0.5 * (product + np.swapaxes(product, -1, -2)), np.float64)
 
 
-def constraint_hessian(part: Likelihood, full: Array) -> Array:
-    """Return the second derivatives of the constraints."""
-    return part.hessian_of(part.constraints, full)
-
-
 def squared_hessian(part: Likelihood, full: Array) -> Array:
     """Return the Hessian with squared weights; a yield is scaled so that it stays where it is (as RooFit does)."""
     weights = part.data.weights
     if weights is None:
         return part.evaluate_full(full, 2).hessian
     squares = weights**2
-    hessian = evaluate_weighted(part, full, np.tile(squares, (len(full), 1))).hessian
+    own = PartData(part.columns, Events.all_sets(part.events), squares, boxes=part.boxes)
+    hessian = part.evaluate_many((own,), np.arange(len(full)), full).hessian
     expected = part.model.expected_events()
     if expected is None:
         return hessian
@@ -109,18 +113,4 @@ def squared_hessian(part: Likelihood, full: Array) -> Array:
 MIDDLE: Mapping[str, Callable[[Likelihood, Array], Array]] = {
     "sandwich": Likelihood.squared_scores,
     "sumw2": squared_hessian,
-    "bootstrap": constraint_hessian,
 }
-
-
-def spread(result: FitResult, likelihood: AnyLikelihood, rescue: Rescue, reasons: list[str]) -> Array:
-    """Return the covariance of bootstrap replicas, whose constraints stay where they are."""
-    count = len(result.floating)
-    if not result.valid:
-        return np.full((count, count), np.nan)
-    values, _, valid = Replicas(likelihood, result, SEED, rescue).fit(REPLICAS)
-    if valid.sum() < ENOUGH * REPLICAS:
-        reasons.append(f"only {valid.sum()} of {REPLICAS} replicas of the bootstrap are valid")
-    if valid.sum() < 2:
-        return np.full((count, count), np.nan)
-    return np.cov(values[valid], rowvar=False).reshape(count, count)

@@ -8,14 +8,14 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.expr import Expr
-from morefit.likelihood.unbinned import AnyLikelihood, Likelihood
+from morefit.likelihood import Likelihood, Term
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import normalise
 
 WORDS = {1: "derivative", 2: "second derivative"}
 
 
-def missing_derivatives(likelihood: AnyLikelihood, x: Array, names: Sequence[str], order: int) -> str:
+def missing_derivatives(likelihood: Term, x: Array, names: Sequence[str], order: int) -> str:
     """Say for which event, and by which of the parameters named, the derivative of this order does not exist."""
     found = [
         f"the {WORDS[order]} by '{name}' does not exist for {place}"

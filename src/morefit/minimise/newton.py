@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags, Integers
-from morefit.likelihood.unbinned import Evaluation
+from morefit.likelihood import Evaluation
 from morefit.minimise.newton_rules import (
     CONVERGED,
     NOT_YET,

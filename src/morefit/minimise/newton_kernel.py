@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from morefit.expr import ARITY, Expr, Op, apply, column
-from morefit.likelihood.unbinned import Evaluation
+from morefit.likelihood import Evaluation
 from morefit.minimise.newton_rules import Algebra, Numbers, State, advance, root_of_covariance
 
 MOST_PARAMETERS = 12

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.likelihood.unbinned import Evaluation
+from morefit.likelihood import Evaluation
 
 Numbers = NDArray[Any]  # floats, or expressions as objects
 Function = Callable[..., Numbers]

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, field, replace
 
 from morefit.arrays import Array
-from morefit.likelihood.unbinned import PENALTY, AnyLikelihood, Evaluation, Likelihood
+from morefit.likelihood import Evaluation, Likelihood, Term
+from morefit.likelihood.base import PENALTY
 from morefit.minimise.problem import Problem
 
 
@@ -14,7 +15,7 @@ from morefit.minimise.problem import Problem
 class Objective:
     """The function Minuit sees. Value and gradient come from one pass, so the last point is remembered."""
 
-    likelihood: AnyLikelihood
+    likelihood: Term
     problem: Problem
     by_scores: bool = False  # products of scores instead of second derivatives
     calls: dict[str, int] = field(default_factory=lambda: {"value": 0, "gradient": 0, "hessian": 0})

@@ -15,11 +15,13 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.errors import DataError, FitError
-from morefit.likelihood.unbinned import AnyLikelihood, Evaluation, Likelihood
+from morefit.likelihood import Evaluation, Likelihood, Term
+from morefit.likelihood.constraint import as_constraints
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
 from morefit.model.naming import check_limits, check_number
 from morefit.targets import Backend
+from morefit.validate import by_name, name_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,8 @@ class Problem:
     values: Mapping[str, float]  # where all start, or stay
     limits: Mapping[str, tuple[float, float]]
     floating: tuple[str, ...]
-    rows: tuple[int, ...]  # of the floating ones among the likelihood's floating ones
+    rows: tuple[int, ...]  # of the floating ones among the likelihood's floating ones,
+    derivatives: int  # of which there are so many
 
     @property
     def start(self) -> Array:
@@ -60,26 +63,36 @@ class Problem:
     @cached_property
     def every_row(self) -> bool:
         """Whether all that floats in the likelihood floats in this fit, in its order."""
-        return self.rows == tuple(range(sum(not p.fixed for p in self.all_parameters)))
+        return self.rows == tuple(range(self.derivatives))
 
 
 def as_likelihood(
-    model: Pdf | AnyLikelihood, data: Any, weights: ArrayLike | None, backend: str | Backend
-) -> AnyLikelihood:
-    if isinstance(model, AnyLikelihood):
+    what: str,
+    model: Pdf | Term,
+    data: Any = None,
+    *,
+    weights: ArrayLike | None = None,
+    constraints: Any = (),
+    backend: str | Backend = "auto",
+) -> Term:
+    """Return a likelihood, or make one of a model and its data."""
+    if isinstance(model, Term):
         if data is not None or weights is not None:
-            raise FitError("fit: a likelihood has its data already; give no data and no weights")
-        likelihood = model
-    elif isinstance(model, Pdf):
-        if data is None:
-            raise FitError("fit: a model needs data; call fit(model, data)")
-        likelihood = Likelihood(model, data, weights=weights, backend=backend)
-    else:
-        raise FitError(f"fit: takes a model or a likelihood, got {type(model).__name__}")
+            raise FitError(f"{what}: a likelihood has its data already; give no data and no weights")
+        extra = as_constraints(constraints)
+        return model.with_constraints(extra) if extra else model
+    if not isinstance(model, Pdf):
+        raise FitError(f"{what}: takes a model or a likelihood, got {type(model).__name__}")
+    if data is None:
+        raise FitError(f"{what}: a model needs data; call {what}(model, data)")
+    return Likelihood(model, data, weights=weights, constraints=constraints, backend=backend)
+
+
+def check_data(likelihood: Term) -> None:
+    """Refuse data that leave nothing to fit."""
     check_not_empty(likelihood.events, *(part.model for part in likelihood.parts))
     for part in likelihood.parts:
         check_weights(part.data)
-    return likelihood
 
 
 def check_not_empty(events: int, *models: Pdf) -> None:
@@ -116,26 +129,22 @@ def check_weights(data: Dataset) -> None:
         )
 
 
-def make_problem(
-    likelihood: AnyLikelihood,
-    start: Mapping[str, float],
-    fixed: Mapping[str, float] | Iterable[str],
-    limits: Mapping[str, tuple[float | None, float | None]],
-) -> Problem:
+def make_problem(likelihood: Term, start: Any, fixed: Any, limits: Any) -> Problem:
     """Put together what the parameters say and what the call overrides."""
     parameters = likelihood.all_parameters
-    check_mapping("start", start)
-    check_mapping("limits", limits)
-    held = held_values(fixed)
-    check_names(parameters, [*start, *held, *limits])
+    begin, constants = mapping("start", start), fixed_values(fixed)
+    ranges_given = mapping("limits", limits)
+    check_names(parameters, [*begin, *constants, *ranges_given])
     values = {p.name: p.start for p in parameters}
     ranges = {p.name: (p.low, p.high) for p in parameters}
-    values |= {n: check_number("parameter", n, "start", v, FitError) for n, v in start.items()}
+    values |= {n: check_number("parameter", n, "start", v, FitError) for n, v in begin.items()}
     values |= {
-        n: check_number("parameter", n, "fixed value", v, FitError) for n, v in held.items() if v is not None
+        n: check_number("parameter", n, "fixed value", v, FitError)
+        for n, v in constants.items()
+        if v is not None
     }
-    ranges |= {n: check_limits(n, given, FitError) for n, given in limits.items()}
-    floating = [p.name for p in parameters if not p.fixed and p.name not in held]
+    ranges |= {n: check_limits(n, pair, FitError) for n, pair in ranges_given.items()}
+    floating = [p.name for p in likelihood.parameters if p.name not in constants]
     if not floating:
         raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")
     outside = [
@@ -147,19 +156,31 @@ def make_problem(
         raise FitError("; ".join(outside))
     derived = [p.name for p in likelihood.parameters]
     rows = tuple(derived.index(n) for n in floating)
-    return Problem(parameters, values, ranges, tuple(floating), rows)
+    return Problem(
+        all_parameters=parameters,
+        values=values,
+        limits=ranges,
+        floating=tuple(floating),
+        rows=rows,
+        derivatives=len(derived),
+    )
 
 
-def check_mapping(what: str, given: object) -> None:
-    if not isinstance(given, Mapping):
-        raise FitError(f"fit: {what} must map names of parameters to numbers, got {type(given).__name__}")
+def mapping(what: str, values: Any) -> dict[str, Any]:
+    """Return a mapping of parameters, or the values of the result of a fit, by name."""
+    named = {} if values is None else by_name(values)
+    if named is None:
+        raise FitError(f"fit: {what} must map names of parameters to numbers, got {type(values).__name__}")
+    return named
 
 
-def held_values(fixed: Mapping[str, float] | Iterable[str]) -> dict[str, float | None]:
-    """Return the parameters to hold with their values, None for where they start."""
-    if isinstance(fixed, Mapping):
-        return dict(fixed)
-    names = [fixed] if isinstance(fixed, str) else list(fixed) if isinstance(fixed, Iterable) else [fixed]
+def fixed_values(fixed: Any) -> dict[str, float | None]:
+    """Return the parameters to fix with their values, None for where they start."""
+    named = by_name(fixed)
+    if named is not None:
+        return named
+    single = isinstance(fixed, str | Parameter) or not isinstance(fixed, Iterable)
+    names = [name_of(one) for one in ([fixed] if single else fixed)]
     if not all(isinstance(name, str) for name in names):
         raise FitError(f"fit: fixed must be names of parameters, or map them to values, got {fixed!r}")
     return dict.fromkeys(names)
@@ -178,7 +199,7 @@ def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:
         raise FitError("; ".join(problems))
 
 
-def check_start(likelihood: AnyLikelihood, problem: Problem, first: Evaluation) -> None:
+def check_start(likelihood: Term, problem: Problem, first: Evaluation) -> None:
     """Refuse to start where the likelihood is not defined: Minuit could not find its way out."""
     x = np.array([problem.values[p.name] for p in likelihood.parameters])
     if first.bad[0]:

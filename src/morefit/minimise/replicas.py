@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, Integers
-from morefit.likelihood.unbinned import AnyLikelihood, Evaluation, JointLikelihood, Likelihood, unpack
+from morefit.arrays import Array, Integers
+from morefit.likelihood import Likelihood, Term
+from morefit.likelihood.datasets import PartData
+from morefit.minimise.batch import Batch, Fits
 from morefit.minimise.check import goal_of
-from morefit.minimise.newton import Minima, minimise
 from morefit.minimise.result import FitResult
-from morefit.pipeline import Bound, compile_sums
+from morefit.random.host import stream_key
 from morefit.targets import Events
 
-TOLERANCE = (
-    1e-3  # a hundredth of a fit's: distances to the minimum must be small against the spread of minima
-)
+# a hundredth of a fit's: distances to the minimum must be small against the spread of minima
+TOLERANCE = 1e-3
 GOAL = goal_of(TOLERANCE)
 BLOCK_BYTES = 64 << 20  # of weights at once
 
@@ -30,10 +30,6 @@ POISSON = np.array(
     np.uint64,
 )
 
-Found = tuple[Array, Array, Flags]  # values (B, P), nll (B,), valid (B,)
-# (likelihood, start, fixed, best) -> a fit with the limits of the best one, or None where it cannot start
-Rescue = Callable[[AnyLikelihood, dict[str, float], dict[str, float], FitResult], FitResult | None]
-
 
 def poisson_weights(seed: int, replica: int, events: int) -> Array:
     """Return how often each event counts in a replica, from its own stretch of Philox numbers."""
@@ -41,127 +37,82 @@ def poisson_weights(seed: int, replica: int, events: int) -> Array:
     return np.searchsorted(POISSON, bits, side="right").astype(np.float64)
 
 
+@dataclass(frozen=True, eq=False)
 class Replicas:
-    """A likelihood, or each part of a sum, whose events can be weighted anew for each set.
+    """A likelihood whose events are weighted anew, and whose constraints measure anew, in each replica.
 
-    ``rescue`` fits what Newton steps cannot, and ``done`` is told how many replicas are finished.
+    ``done`` is called with the number of replicas that are finished.
     """
 
-    def __init__(
-        self, likelihood: AnyLikelihood, best: FitResult, seed: int, rescue: Rescue,
-        done: Callable[[int], None] = lambda _: None,
-    ) -> None:  # fmt: skip
-        places = {p.name: k for k, p in enumerate(likelihood.all_parameters)}
-        rows = {p.name: k for k, p in enumerate(likelihood.parameters)}
-        self.parts = likelihood.parts
-        self.places = [[places[p.name] for p in part.all_parameters] for part in self.parts]
-        self.part_rows = [[rows[p.name] for p in part.parameters] for part in self.parts]
-        self.count = len(rows)
-        self.columns = [places[n] for n in best.floating]
-        self.rows = [rows[n] for n in best.floating]
-        self.likelihood, self.best, self.seed = likelihood, best, seed
-        self.rescue, self.done = rescue, done
-        self.base = np.array([best.values[p.name] for p in likelihood.all_parameters])
-        self.limits = np.array([best.limits[n] for n in best.floating])
+    likelihood: Term
+    best: FitResult
+    seed: int
+    fluctuate: bool = True  # constraints measure anew
+    done: Callable[[int], None] = lambda _: None
 
-    def fit(self, count: int) -> Found:
-        """Minimise the first so many replicas, as many at once as their weights have room for."""
-        block = max(1, BLOCK_BYTES // (8 * max(self.likelihood.events, 1)))
-        values, nll = np.empty((count, len(self.rows))), np.empty(count)
-        valid = np.zeros(count, bool)
-        for first in range(0, count, block):
-            stop = min(first + block, count)
-            values[first:stop], nll[first:stop], valid[first:stop] = self.minimise(first, stop)
-        return values, nll, valid
+    @property
+    def block(self) -> int:
+        """How many replicas are minimised at once: as many as their weights have room for."""
+        return max(1, BLOCK_BYTES // (8 * max(self.likelihood.events, 1)))
 
-    def minimise(self, first: int, stop: int) -> Found:
-        """Minimise a block of replicas: from the best fit, what fails from the start values, then by Minuit."""
-        weights = np.stack(
-            [poisson_weights(self.seed, r, self.likelihood.events) for r in range(first, stop)]
-        )
-        found = self.newton(weights, self.base[self.columns], first)
-        x, nll, valid = found.x, found.nll, found.valid.copy()
-        failed = np.flatnonzero(~valid)
-        if len(failed):
-            starts = np.array([p.start for p in self.likelihood.all_parameters])[self.columns]
-            again = self.newton(weights[failed], starts, stop - len(failed))
-            good = failed[again.valid]
-            x[good], nll[good], valid[good] = again.x[again.valid], again.nll[again.valid], True
-        for k in np.flatnonzero(~valid):
-            self.by_minuit(int(k), weights[k], x, nll, valid)
-        return x, nll, valid
-
-    def newton(self, weights: Array, start: Array, before: int) -> Minima:
-        """Minimise replicas together; those that are done are left out, and so are their weights."""
-        now: list[tuple[Integers, list[Array]]] = [(np.arange(len(weights)), self.split(weights))]
-
-        def evaluate(sets: Integers, x: Array) -> Evaluation:
-            self.done(before + len(weights) - len(sets))
-            if len(sets) < len(now[0][0]):
-                now[0] = (sets, self.split(weights[sets]))
-            full = np.tile(self.base, (len(sets), 1))
-            full[:, self.columns] = x
-            return self.evaluate(full, now[0][1]).cut(self.rows)
-
-        return minimise(evaluate, np.tile(start, (len(weights), 1)), self.limits, GOAL)
-
-    def split(self, weights: Array) -> list[Array]:
-        """Return the weights for each part, times those that its events have anyway."""
-        stops = np.cumsum([part.events for part in self.parts])
-        pieces = np.split(weights, stops[:-1], axis=1)
-        own = [part.data.weights for part in self.parts]
-        return [
-            np.ascontiguousarray(piece if w is None else piece * w)
-            for piece, w in zip(pieces, own, strict=True)
+    def fit(self, count: int) -> Fits:
+        """Minimise the first so many replicas."""
+        blocks = [
+            self.fit_block(first, min(first + self.block, count)) for first in range(0, count, self.block)
         ]
+        return Fits.joined(blocks)
 
-    def evaluate(self, full: Array, weights: Sequence[Array]) -> Evaluation:
-        """Add up the parts, with the derivatives by all floating parameters."""
-        sets, count = len(full), self.count
-        total = Evaluation(
-            np.zeros(sets), np.zeros((sets, count)), np.zeros((sets, count, count)), np.zeros(sets, np.int64)
+    def fit_block(self, first: int, stop: int) -> Fits:
+        """Minimise replicas together: from the best fit, and what fails from the start values and elsewhere."""
+        term, replicas = self.likelihood, np.arange(first, stop)
+        data = tuple(self.part_data(k, part, replicas) for k, part in enumerate(term.parts))
+        begin = {p.name: p.start for p in term.all_parameters}
+        batch = Batch(
+            likelihood=term,
+            data=data,
+            base=np.tile([self.best.values[p.name] for p in term.all_parameters], (len(replicas), 1)),
+            floating=self.best.floating,
+            limits=np.array([self.best.limits[n] for n in self.best.floating]),
+            goal=GOAL,
+            alone=lambda k: self.alone(data, k),
+            strategy=0,
+            tolerance=TOLERANCE,
+            done=lambda finished: self.done(first + finished),
         )
-        for part, places, rows, own in zip(self.parts, self.places, self.part_rows, weights, strict=True):
-            found = evaluate_weighted(part, np.ascontiguousarray(full[:, places]), own)
-            total.value[:] += found.value
-            total.bad[:] += found.bad
-            total.gradient[:, rows] += found.gradient
-            total.hessian[np.ix_(range(sets), rows, rows)] += found.hessian
-        return total
+        start = np.array([begin[n] for n in self.best.floating])
+        return batch.fit([lambda _, sets: np.tile(start, (len(sets), 1))])
 
-    def by_minuit(self, k: int, weights: Array, x: Array, nll: Array, valid: Flags) -> None:
-        """Minimise one replica with Minuit; keep what it found also if it is not valid."""
-        parts = [
-            reweighted(part, own[0])
-            for part, own in zip(self.parts, self.split(weights[None, :]), strict=True)
+    def part_data(self, k: int, part: Likelihood, replicas: Integers) -> PartData:
+        """Return the weights of a part's events in each replica, times those they have anyway, and what is measured."""
+        before = sum(p.events for p in self.likelihood.parts[:k])
+        counts = [
+            poisson_weights(self.seed, int(r), self.likelihood.events)[before : before + part.events]
+            for r in replicas
         ]
-        names = [p.name for p in self.likelihood.all_parameters]
-        fixed = {n: self.base[i] for i, n in enumerate(names) if n not in self.best.floating}
-        start = {n: self.best.values[n] for n in self.best.floating}
-        found = self.rescue(parts[0] if len(parts) == 1 else JointLikelihood(parts), start, fixed, self.best)
-        if found is not None:
-            x[k] = [found.values[n] for n in self.best.floating]
-            nll[k], valid[k] = found.nll, found.valid
+        weights = np.stack(counts) if part.data.weights is None else np.stack(counts) * part.data.weights
+        return PartData(
+            columns=part.columns,
+            events=Events.all_sets(part.events),
+            weights=np.ascontiguousarray(weights),
+            measured=self.measured(k, part, replicas),
+            boxes=part.boxes,
+        )
 
+    def measured(self, k: int, part: Likelihood, replicas: Integers) -> Array | None:
+        """Return what constraints measure in each replica, around what they measured in the data."""
+        if not (self.fluctuate and part.constraints):
+            return None
+        draws = [
+            c.draw(self.best.values, stream_key(self.seed, f"constraint {k} {i}"), replicas, around_data=True)
+            for i, c in enumerate(part.constraints)
+        ]
+        return np.concatenate(draws, axis=1)
 
-def reweighted(part: Likelihood, weights: Array) -> Likelihood:
-    """Return the same likelihood of the same events with other weights."""
-    return Likelihood(
-        part.model, part.data.with_weights(weights), constraints=part.constraints, backend=part.backend,
-        precision=part.settings.precision.name.lower(), precompute=part.settings.precompute,
-    )  # fmt: skip
-
-
-def evaluate_weighted(part: Likelihood, full: Array, weights: Array) -> Evaluation:
-    """Evaluate each set with its own row of weights; sets with bad events again, leaving those out."""
-    out = bind_weights(part, weights)(full)
-    wrong = ~np.isfinite(out).all(axis=1) | (out[:, -1] > 0)
-    if wrong.any():
-        out[wrong] = bind_weights(part, weights[wrong], careful=True)(full[wrong])
-    return unpack(out, len(part.parameters), 2)
-
-
-def bind_weights(part: Likelihood, weights: Array, *, careful: bool = False) -> Bound:
-    request = replace(part.request(2, careful=careful), weighted=True)
-    compiled = compile_sums(request, tuple(p.expr for p in part.all_parameters), part.settings)
-    return compiled.bind(part.columns, Events.all_sets(part.events), weights, part.boxes)
+    def alone(self, data: tuple[PartData, ...], k: int) -> Term:
+        """Return the likelihood of one replica."""
+        parts = []
+        for part, own in zip(self.likelihood.parts, data, strict=True):
+            assert own.weights is not None
+            measured = part.constraints_at(own.rows(np.array([k])))
+            parts.append(part.replaced(data=part.data.with_weights(own.weights[k]), constraints=measured))
+        return self.likelihood.with_parts(parts)

@@ -12,7 +12,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,17 +165,17 @@ def draw_on_host(compiled: Compiled, size: int, source: Source, found: Recipe) -
     return np.concatenate(parts, axis=1), above, missing
 
 
-def all_values(model: Pdf, values: Mapping[str, float] | None) -> dict[str, float]:
-    """Complete given values by the start values of the parameters."""
+def all_values(model: Pdf, truth: Any) -> dict[str, float]:
+    """Complete true values by the start values of the parameters."""
     check_model(model)
     known = {p.name: p.start for p in model.parameters}
-    given = numbers_by_name("values", values)
-    strangers = [name for name in given if name not in known]
-    if strangers:
-        near = difflib.get_close_matches(strangers[0], known, 1, 0.5)
+    chosen = numbers_by_name("truth", truth)
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], known, 1, 0.5)
         hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(known) or 'none'}"
-        raise ModelError(f"model: has no parameter {', '.join(map(repr, strangers))}; {hint}")
-    return known | given
+        raise ModelError(f"model: has no parameter {', '.join(map(repr, unknown))}; {hint}")
+    return known | chosen
 
 
 def poisson_sizes(mean: float, count: int, seed: int, first_toy: int = 0) -> Sizes:
@@ -212,38 +212,20 @@ def expected_events(model: Pdf, values: Mapping[str, float]) -> float:
     return mean
 
 
-@overload
-def generate(
-    model: Pdf, events: int | None = None, *, values: Mapping[str, float] | None = None, seed: int | None = None,
-    backend: str | Backend = "auto", generator: Generator = ...,
-) -> Dataset: ...  # fmt: skip
-@overload
-def generate(
-    model: Pdf, events: Sequence[int], *, values: Mapping[str, float] | None = None, seed: int | None = None,
-    backend: str | Backend = "auto", generator: Generator = ...,
-) -> list[Dataset]: ...  # fmt: skip
-def generate(
+def generate_events(
     model: Pdf,
     events: int | Sequence[int] | None = None,
     *,
-    values: Mapping[str, float] | None = None,
+    truth: Any = None,
     seed: int | None = None,
     backend: str | Backend = "auto",
     generator: Generator = COMPILED[0],
 ) -> Dataset | list[Dataset]:
-    """Draw a dataset from a model at the given values (default: its start values).
-
-    A sequence of numbers of events gives as many datasets, drawn together, each as if it were drawn alone. Without
-    ``events`` an extended model draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only.
-    A density that is negative or infinite somewhere at these values is refused.
-
-    ``generator`` is "philox" or "xoshiro128++", both compiled with the rest; or, with the numbers made on the host,
-    "xoshiro256++", the name of one of NumPy's ("PCG64DXSM", "MT19937", ...), or an object to be drawn from as it is.
-    """
+    """Draw a dataset, or a list of them where ``events`` is one, as ``mf.generate`` explains."""
     check_model(model)
     check_generator(generator, seed)
     seed = secrets.randbits(63) if seed is None else check_seed(seed)
-    known = all_values(model, values)
+    known = all_values(model, truth)
     if events is None:
         if not isinstance(generator, str):  # then sizes too are the generator's to decide
             seed = int(source_for(generator, 0, 0).random(1)[0] * 2**53)

@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from morefit.errors import ModelError
+from morefit.arrays import Array
+from morefit.data import Dataset
+from morefit.errors import DataError, ModelError
+from morefit.likelihood import Likelihood, Term
+from morefit.likelihood.constraint import as_constraints
 from morefit.minimise.result import suggest
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
@@ -25,28 +29,45 @@ def whole(what: str, number: Any, least: int) -> int:
     return whole_number(f"toy study: {what}", number, least, ModelError)
 
 
-def complete(model: Pdf, values: Mapping[str, float] | None, what: str) -> dict[str, float]:
-    """Return values of all parameters: those given, or else where they start."""
+def template_of(what: str, model: Pdf | Term, constraints: Any = ()) -> Term:
+    """Return the likelihood that toys are drawn and fitted of; that of a model has no events."""
+    extra = as_constraints(constraints)
+    if isinstance(model, Term):
+        if model.weighted:
+            raise DataError(f"{what}: toys have no weights, so the data must not have any")
+        return model.with_constraints(extra) if extra else model
     check_model(model)
-    known = {p.name: p.start for p in model.parameters}
-    given = numbers_by_name(what, values)
+    return Likelihood(model, no_events(model), constraints=extra, backend="cpu")
+
+
+def without_events(term: Term) -> Term:
+    """Return a likelihood whose data stay behind when it is sent to workers."""
+    return term.with_parts([part.replaced(data=Dataset(no_events(part.model))) for part in term.parts])
+
+
+def no_events(model: Pdf) -> dict[str, Array]:
+    return {o.name: np.empty(0) for o in model.observables}
+
+
+def complete(term: Term, values: Any, what: str) -> dict[str, float]:
+    """Return values of all parameters: those given, or else where they start."""
+    known = {p.name: p.start for p in term.all_parameters}
+    chosen = numbers_by_name(what, values)
     problems = [
         f"parameter '{name}': not in the model, but in {what}; {suggest(name, known)}"
-        for name in given
+        for name in chosen
         if name not in known
     ]
     if problems:
         raise ModelError("; ".join(problems))
-    return {name: float(value) for name, value in (known | given).items()}
+    return {name: float(value) for name, value in (known | chosen).items()}
 
 
-def starts(
-    fitted: Pdf, truth: Mapping[str, float], given: Mapping[str, float] | None, *, keep_fixed: bool
-) -> dict[str, float]:
+def starts(fitted: Term, truth: Mapping[str, float], start: Any, *, keep_fixed: bool) -> dict[str, float]:
     """Return where the fits start: at the truth if it is known and inside the limits, but for what the user says."""
-    begin = complete(fitted, given, "start")
-    for p in fitted.parameters:
-        if p.name in (given or {}):
+    begin, chosen = complete(fitted, start, "start"), numbers_by_name("start", start)
+    for p in fitted.all_parameters:
+        if p.name in chosen:
             if not p.low <= begin[p.name] <= p.high:
                 rule = f"start must lie in [{p.low}, {p.high}]"
                 raise ModelError(f"parameter '{p.name}': {rule}, got {begin[p.name]}")
@@ -55,19 +76,22 @@ def starts(
     return begin
 
 
-def toy_sizes(model: Pdf, truth: Mapping[str, float], toys: int, events: Any, seed: int) -> Sizes:
-    """Return how many events each toy has."""
-    check_memory(f"toy study: results of {toys:.6g} toys", toys * 8.0 * (2 * len(model.parameters) + 5))
+def toy_sizes(term: Term, truth: Mapping[str, float], toys: int, events: Any, seed: int) -> Sizes:
+    """Return how many events each toy has, (toys,); (toys, parts) for a sum of likelihoods.
+
+    Without ``events``, a part draws a Poisson number around what it expects, or has as many as its data.
+    """
+    check_memory(f"toy study: results of {toys:.6g} toys", toys * 8.0 * (2 * len(term.parameters) + 5))
+    stream = stream_key(seed, STREAM)
     if events is None:
-        if model.expected_events() is None:
-            raise ModelError(
-                "toy study: events is missing; the model predicts no number, as one with yields would"
-            )
-        expected = expected_events(model, truth)
-        if not 0 <= expected < np.inf:
-            raise ModelError(f"toy study: the model must expect a finite number of events, got {expected}")
-        check_room("toy study", model, expected)
-        return poisson_sizes(expected, toys, stream_key(seed, STREAM))
+        columns = [part_sizes(part, k, truth, toys, stream) for k, part in enumerate(term.parts)]
+        return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+    if len(term.parts) > 1:
+        raise ModelError(
+            "toy study: events must be left out for a sum of likelihoods: each part has as many as its data, or as it"
+            " expects"
+        )
+    model = term.parts[0].model
     numbers = [whole("events", number, 0) for number in np.atleast_1d(np.asarray(events)).tolist()]
     check_room("toy study", model, max(numbers, default=0))
     if np.ndim(events) and len(numbers) != toys:
@@ -75,6 +99,21 @@ def toy_sizes(model: Pdf, truth: Mapping[str, float], toys: int, events: Any, se
             f"toy study: events must be one number, or one for each of {toys} toys, got {len(numbers)}"
         )
     return np.array(numbers if np.ndim(events) else numbers * toys, np.int64)
+
+
+def part_sizes(part: Likelihood, k: int, truth: Mapping[str, float], toys: int, stream: int) -> Sizes:
+    """Return how many events of one part each toy has."""
+    if part.model.expected_events() is None:
+        if not part.events:
+            raise ModelError(
+                "toy study: events is missing; the model predicts no number, as one with yields would"
+            )
+        return np.full(toys, part.events, np.int64)
+    expected = expected_events(part.model, truth)
+    if not 0 <= expected < np.inf:
+        raise ModelError(f"toy study: the model must expect a finite number of events, got {expected}")
+    check_room("toy study", part.model, expected)
+    return poisson_sizes(expected, toys, stream if k == 0 else stream_key(stream, f"part {k}"))
 
 
 def pick_seed(seed: int | None, found: Saved | None) -> int:

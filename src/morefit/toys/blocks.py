@@ -41,8 +41,14 @@ class Pace:
             self.events = min(2 * self.events, self.most_events)
 
 
+def events_of(sizes: Sizes) -> Sizes:
+    """Return how many events each toy has, all parts together."""
+    return np.asarray(np.reshape(sizes, (len(sizes), -1)).sum(axis=1), np.int64)
+
+
 def cut(first: int, stop: int, sizes: Sizes, pace: Pace) -> Iterator[Block]:
     """Cut toys into blocks of not too many toys and events each; small and large ones do not mix."""
+    sizes = events_of(sizes)
     ends = np.cumsum(sizes)
     turns = np.flatnonzero(np.diff(sizes <= SMALL)) + 1
     while first < stop:

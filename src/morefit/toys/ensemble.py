@@ -1,4 +1,4 @@
-"""Fit many pseudo-experiments together: drawn, summed and minimised in batches, the rest one by one."""
+"""Fit many pseudo-experiments of a likelihood together: drawn, summed and minimised in batches."""
 
 from __future__ import annotations
 
@@ -7,121 +7,149 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.errors import FitError
 from morefit.integrals import SharedBoxes
-from morefit.likelihood.unbinned import Evaluation, request_of, unpack
-from morefit.minimise.fit import REFUSED
-from morefit.minimise.fit import fit as fit_one
-from morefit.minimise.newton import MOST_STEPS, Minima, minimise
+from morefit.likelihood import Constraint, Likelihood, Term
+from morefit.likelihood.datasets import PartData
+from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
+from morefit.minimise.newton import MOST_STEPS
 from morefit.minimise.newton_kernel import MOST_PARAMETERS, Step, make_step
 from morefit.minimise.newton_rules import CONVERGED, UNKNOWN
 from morefit.minimise.problem import check_ranges
-from morefit.minimise.result import FitResult
-from morefit.model import Parameter, Pdf
-from morefit.model.pdf import check_model
-from morefit.pipeline import Columns, Compiled, Settings, compile_sums, compile_values
-from morefit.sampling.generate import REPAIRS, Sampler
+from morefit.pipeline import Columns, Compiled, Settings, compile_values
+from morefit.random.host import stream_key
+from morefit.sampling.generate import REPAIRS, Sampler, Sizes
 from morefit.targets import Backend, Buffer, Drawn, Events, Program, WholeFit
 
-NEWTON, ANOTHER_START, MINUIT, FAILED, UNDETERMINED = range(5)  # how a fit was obtained, or not
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
 SMALL = 2_000_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
-SHIFTS = (0.5, -0.5, 1.5)  # in twentieths of the way between limits: other starts for fits that fail
-FAR_SHIFTS = (-1.5, 4.0, -4.0, 8.0, -8.0)  # one after the other, for those that fail from there as well
 TOGETHER = 1 << 22  # events of toys that are fitted again together
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """The fits of some toys: T of them, P floating parameters."""
-
-    values: Array  # (T, P)
-    errors: Array  # (T, P), nan where there are none
-    nll: Array
-    edm: Array
-    valid: NDArray[np.bool_]
-    how: NDArray[np.uint8]
 
 
 @dataclass(eq=False)
 class Ensemble:
-    """Draws toys from one model and fits another (or the same) to each; toys are known by their number."""
+    """Draws toys of one likelihood and fits another (or the same) to each; toys are known by their number."""
 
-    model: Pdf
-    fit_model: Pdf
-    truth: Mapping[str, float]  # all parameters of the generating model
-    start: Mapping[str, float]  # all parameters of the fitted model; fixed ones stay there
+    drawn: Term
+    fitted: Term
+    truth: Mapping[str, float]  # all parameters of the likelihood that is drawn from
+    start: Mapping[str, float]  # all parameters of the fitted one; fixed ones stay there
     seed: int
     backend: Backend
-    fixed: tuple[str, ...] = ()  # held besides those that the model holds
-    settings: Settings = field(init=False)
-    made: tuple[Compiled, WholeFit | None] | None = field(init=False, default=None, repr=False)
+    fluctuate: bool = True  # toys draw what constraints measured anew
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
+    samplers: tuple[Sampler, ...] | None = field(default=None, repr=False)
+    made: tuple[Compiled, WholeFit | None] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check_model(self.model)
-        check_model(self.fit_model)
-        self.settings = Settings(self.backend)
-        names = {o.name for o in self.fit_model.observables}
-        missing = names - {o.name for o in self.model.observables}
-        if missing:
-            raise FitError(
-                f"toys: the fitted model needs {sorted(missing)}, which the generating model does not draw"
-            )
-        check_ranges(self.model, self.fit_model)
+        self.fitted = self.fitted.with_parts([p.replaced(backend=self.backend) for p in self.fitted.parts])
+        check_pairs(self.drawn.parts, self.fitted.parts)
         if not self.floating:
             raise FitError("toys: the fitted model has no floating parameter; free one")
+        for constraint in self.constraints if self.fluctuate else ():
+            constraint.check_drawable()
+
+    @property
+    def constraints(self) -> list[Constraint]:
+        return [c for part in self.fitted.parts for c in part.constraints]
 
     @cached_property
-    def sampler(self) -> Sampler:
-        return Sampler(self.model, self.truth, self.backend)
-
-    @cached_property
-    def all_parameters(self) -> tuple[Parameter, ...]:
-        return self.fit_model.parameters
-
-    @cached_property
-    def floating(self) -> tuple[Parameter, ...]:
-        return tuple(p for p in self.all_parameters if not p.fixed and p.name not in self.fixed)
-
-    @cached_property
-    def compiled(self) -> Compiled:
-        request = request_of(self.fit_model, self.floating, 2)
-        return compile_sums(request, tuple(p.expr for p in self.all_parameters), self.settings)
-
-    def draw(self, first: int, sizes: NDArray[np.int64]) -> Toys:
-        """Return toys ``first``, ``first + 1``, ...; their events are drawn when they are asked for."""
-        return Toys(self, first, np.ascontiguousarray(sizes, np.int64))
-
-    @cached_property
-    def start_values(self) -> Array:
-        return np.array([self.start[p.name] for p in self.all_parameters])
-
-    @cached_property
-    def places(self) -> list[int]:
-        """Where the floating parameters are among all."""
-        floating = set(self.floating)
-        return [k for k, p in enumerate(self.all_parameters) if p in floating]
+    def floating(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.fitted.parameters)
 
     @cached_property
     def limits(self) -> Array:
-        return np.array([(p.low, p.high) for p in self.floating])
+        return np.array([(p.low, p.high) for p in self.fitted.parameters])
+
+    @cached_property
+    def start_values(self) -> Array:
+        """Where fits start, of all parameters."""
+        return np.array([self.start[p.name] for p in self.fitted.all_parameters])
+
+    def sampler(self, part: int) -> Sampler:
+        """Return what draws the events of a part."""
+        if self.samplers is None:
+            self.samplers = tuple(Sampler(p.model, self.truth_of(p), self.backend) for p in self.drawn.parts)
+        return self.samplers[part]
+
+    def truth_of(self, part: Likelihood) -> dict[str, float]:
+        return {p.name: self.truth[p.name] for p in part.model.parameters}
+
+    @property
+    def margins(self) -> tuple[float, ...]:
+        """How far envelopes are raised now; what is drawn depends on it."""
+        return tuple(self.sampler(k).margin for k in range(len(self.drawn.parts)))
+
+    def part_seed(self, part: int) -> int:
+        """Return the key of the random numbers of a part; the first has that of the toys."""
+        return self.seed if part == 0 else stream_key(self.seed, f"part {part}")
+
+    def measured(self, part: int, toys: Integers) -> Array | None:
+        """Return what the constraints of a part measure in each toy; None if that is what they measured in the data."""
+        constraints = self.fitted.parts[part].constraints
+        if not (self.fluctuate and constraints):
+            return None
+        values = {**self.start, **self.truth}
+        return np.concatenate(
+            [
+                c.draw(values, stream_key(self.seed, f"constraint {part} {k}"), toys, around_data=False)
+                for k, c in enumerate(constraints)
+            ],
+            axis=1,
+        )
+
+    def draw(self, first: int, sizes: NDArray[np.int64]) -> Toys:
+        """Return toys ``first``, ``first + 1``, ...; their events are drawn when they are needed.
+
+        ``sizes`` are the numbers of events of each toy, (toys,), or (toys, parts).
+        """
+        rows = np.ascontiguousarray(np.reshape(sizes, (len(sizes), -1)), np.int64)
+        return Toys(self, first, rows)
+
+    def fixing(self, values: Mapping[str, float]) -> Ensemble:
+        """Return the same with some parameters of the fit fixed at given values."""
+        return Ensemble(
+            drawn=self.drawn,
+            fitted=self.fitted.fixing(values),
+            truth=self.truth,
+            start={**self.start, **values},
+            seed=self.seed,
+            backend=self.backend,
+            fluctuate=self.fluctuate,
+            samplers=self.samplers,
+        )
+
+    # --------------------------------------------------------------------- fits in compiled code alone
+
+    @property
+    def has_whole_fit(self) -> bool:
+        """Whether a fit can run without Python: one dataset, nothing measured anew, few parameters."""
+        constant = not (self.fluctuate and self.constraints)
+        return len(self.fitted.parts) == 1 and constant and len(self.floating) <= MOST_PARAMETERS
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        (part,) = self.fitted.parts
+        return part.compile_request(part.request(2, weighted=False))
 
     def whole_fit(self) -> WholeFit | None:
-        """Return a fit that needs no Python, if the model allows it; made anew when the sampler was repaired."""
-        if self.made is None or self.made[0] is not self.sampler.compiled:
-            self.made = (self.sampler.compiled, self.make_whole_fit(self.sampler.compiled.program))
+        """Return a fit that needs no Python, if there is one; made anew when the sampler was repaired."""
+        if not self.has_whole_fit:
+            return None
+        sampler = self.sampler(0).compiled
+        if self.made is None or self.made[0] is not sampler:
+            self.made = (sampler, self.make_whole_fit(sampler.program))
         return self.made[1]
 
     def make_whole_fit(self, sampler: Program | None) -> WholeFit | None:
-        compiled = self.compiled
-        if compiled.integrals or len(self.floating) > MOST_PARAMETERS:
+        if not self.has_whole_fit or self.compiled.integrals:
             return None
-        step = make_step(len(self.floating))
+        (part,) = self.fitted.parts
+        step, compiled = make_step(len(self.floating)), self.compiled
         derived = tuple(compiled.stages.per_dataset.values())
         plain = Settings(self.backend, precompute="none")
         return WholeFit(
@@ -129,7 +157,7 @@ class Ensemble:
             compile_values(derived, (), plain).program if derived else None,
             compiled.program,
             compile_values(step.exprs, (), plain).program,
-            tuple(o.name for o in self.model.observables),
+            tuple(o.name for o in self.drawn.parts[0].model.observables),
             tuple(compiled.stages.per_dataset),
             step.reads,
             self.first_rows(step),
@@ -137,246 +165,244 @@ class Ensemble:
             step.told,
             step.place("new_value"),
             step.place("status"),
-            self.start_values,
-            tuple(self.places),
+            part.with_measured(self.start_values[None])[0],
+            tuple(self.fitted.floating_columns),
             MOST_STEPS,
         )
 
     def first_rows(self, step: Step) -> Array:
         """Return what the first step reads: the start as trial point, limits, and nothing known yet."""
-        start = np.clip(self.start_values[self.places], self.limits[:, 0], self.limits[:, 1])
+        start = np.clip(self.start_values[self.fitted.floating_columns], self.limits[:, 0], self.limits[:, 1])
         rows = dict.fromkeys(step.reads, 0.0) | {"value": UNKNOWN, "goal": GOAL}
         for k, x in enumerate(start):
             rows |= {f"trial{k}": x, f"x{k}": x, f"low{k}": self.limits[k, 0], f"high{k}": self.limits[k, 1]}
             rows[f"h{k}_{k}"] = 1.0
         return np.array([rows[name] for name in step.reads])
 
-    def shifted(self, shift: float) -> Array:
-        """Return the start moved by a part of the way between the limits, each parameter in its own direction."""
-        start, (low, high) = self.start_values[self.places], self.limits.T
-        width = high - low
-        part = np.where(np.isfinite(width), 0.05 * width, 0.1 * np.maximum(np.abs(start), 1.0))
-        signs = np.where(np.arange(len(start)) % 2, 1.0, -1.0)
-        return np.asarray(np.clip(start + shift * signs * part, low, high), np.float64)
-
-    def holding(self, values: Mapping[str, float]) -> Ensemble:
-        """Return the same with some parameters of the fit held at given values."""
-        start = {**self.start, **values}
-        held = Ensemble(
-            self.model, self.fit_model, self.truth, start, self.seed, self.backend, (*self.fixed, *values)
-        )
-        held.__dict__["sampler"] = self.sampler
-        return held
-
 
 @dataclass(eq=False)
 class Toys:
-    """Some toys, known by the number of the first and the number of events of each."""
+    """Some toys, known by the number of the first and the numbers of events of each."""
 
     ensemble: Ensemble
     first: int
-    sizes: NDArray[np.int64]
+    sizes: Sizes  # (toys, parts)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def events(self) -> Integers:
+        """How many events each toy has, (toys,)."""
+        return np.asarray(self.sizes.sum(axis=1), np.int64)
+
+    @property
+    def numbers(self) -> Integers:
+        return np.arange(self.first, self.first + len(self))
 
     @cached_property
-    def drawn(self) -> Drawn:
-        """Draw the events, one toy after the other, where the backend keeps them."""
-        return self.ensemble.sampler.draw(self.sizes, self.ensemble.seed, self.first)
+    def drawn(self) -> tuple[Drawn, ...]:
+        """The events of each part, one toy after the other, where the backend keeps them."""
+        ensemble = self.ensemble
+        return tuple(
+            ensemble.sampler(k).draw(np.ascontiguousarray(sizes), ensemble.part_seed(k), self.first)
+            for k, sizes in enumerate(self.sizes.T)
+        )
 
     @cached_property
-    def events(self) -> Events:
-        return Events.slices(self.sizes)
+    def data(self) -> tuple[PartData, ...]:
+        """The events and measured values of each part, to be summed over."""
+        ensemble = self.ensemble
+        return tuple(
+            PartData(
+                columns=Columns.uploaded(self.named(k, self.drawn[k].columns), Settings(ensemble.backend)),
+                events=Events.slices(sizes),
+                measured=ensemble.measured(k, self.numbers),
+                boxes=ensemble.boxes,
+            )
+            for k, sizes in enumerate(self.sizes.T)
+        )
+
+    def named(self, part: int, columns: Sequence[Buffer]) -> dict[str, Buffer]:
+        observables = self.ensemble.drawn.parts[part].model.observables
+        return {o.name: c for o, c in zip(observables, columns, strict=True)}
 
     @cached_property
-    def columns(self) -> Columns:
-        names = [o.name for o in self.ensemble.model.observables]
-        return Columns.uploaded(dict(zip(names, self.drawn.columns, strict=True)), self.ensemble.settings)
+    def arrays(self) -> tuple[dict[str, Array], ...]:
+        """The events of each part as numpy knows them, read once: from a device they are copied each time."""
+        return tuple(
+            {name: buffer.values for name, buffer in self.named(k, drawn.columns).items()}
+            for k, drawn in enumerate(self.drawn)
+        )
 
-    @cached_property
-    def numbers(self) -> dict[str, Array]:
-        """The events as numpy knows them, read once: what lies on a device is copied from there each time."""
-        names = [o.name for o in self.ensemble.model.observables]
-        return {n: c.values for n, c in zip(names, self.drawn.columns, strict=True)}
-
-    def dataset(self, toy: int) -> Dataset:
-        """Return the events of one toy, counted from the first of these."""
-        low, high = int(self.events.starts[toy]), int(self.events.stops[toy])
-        return Dataset({n: c[low:high] for n, c in self.numbers.items()})
+    def datasets(self, toy: int) -> tuple[Dataset, ...]:
+        """Return the events of one toy, counted from the first of these, part by part."""
+        events = [Events.slices(sizes) for sizes in self.sizes.T]
+        cuts = [slice(int(e.starts[toy]), int(e.stops[toy])) for e in events]
+        return tuple(
+            Dataset({n: column[cut] for n, column in arrays.items()})
+            for arrays, cut in zip(self.arrays, cuts, strict=True)
+        )
 
     def one(self, toy: int) -> Toys:
-        """Return one toy alone."""
+        """Return one toy alone; it is drawn again, since the events of all may never have been in memory."""
         return Toys(self.ensemble, self.first + toy, self.sizes[toy : toy + 1])
 
-    def fit(self, ensemble: Ensemble | None = None) -> Fitted:
+    def fit(self, ensemble: Ensemble | None = None) -> Fits:
         """Fit every toy: by Newton's method, again from other starts, and by Minuit what is left.
 
         No result depends on which other toys are there, nor on the number of threads.
         """
+        fits = self.first_fit(ensemble)
+        self.fit_again(fits, fits.failed, ensemble)
+        return fits
+
+    def first_fit(self, ensemble: Ensemble | None = None) -> Fits:
+        """Fit every toy by Newton's method: in compiled code alone if that can be done, else step by step."""
         ensemble = ensemble or self.ensemble
-        whole = self.fit_whole(ensemble) if self.sizes.max(initial=0) <= SMALL else None
-        result = whole or self.fit_batch(ensemble)
-        self.fit_again(result, np.flatnonzero(~result.valid), ensemble)
-        return result
+        whole = self.fit_whole(ensemble) if self.events.max(initial=0) <= SMALL else None
+        if whole is not None:
+            return whole
+        batch = self.batch(ensemble)
+        fits = Fits.none(batch.start)
+        batch.attempt(fits, np.arange(len(self)), batch.start, NEWTON)
+        return fits
 
-    def fit_again(self, result: Fitted, failed: Integers, ensemble: Ensemble) -> None:
+    def fit_again(self, fits: Fits, failed: Integers, ensemble: Ensemble | None = None) -> None:
         """Fit some toys again, many together; what fails for good stays marked so."""
-        for some in by_events(failed, self.sizes):
-            given = GivenToys.of(self.ensemble, [self.alone(int(toy)) for toy in some])
-            Rescue(BatchFit(ensemble, given), result, some).run()
+        for some in by_events(failed, self.events):
+            toys = GivenToys.of(self.ensemble, [self.one(int(toy)) for toy in some])
+            batch = toys.batch(ensemble or self.ensemble)
+            rows = Fits.none(batch.start)
+            rows.take(np.arange(len(some)), fits, some, FAILED)
+            batch.rescue(rows)
+            for method in np.unique(rows.method):
+                these = rows.method == method
+                fits.take(some[these], rows, these, int(method))
 
-    def alone(self, toy: int) -> Dataset:
-        """Return the events of one toy, drawn alone: those of all may never have been in memory."""
-        return self.one(toy).dataset(0)
+    def batch(self, ensemble: Ensemble) -> Batch:
+        """Return the minimiser of these toys, with the parameters that an ensemble fits."""
+        return Batch(
+            likelihood=ensemble.fitted,
+            data=self.data,
+            base=np.tile(ensemble.start_values, (len(self), 1)),
+            floating=ensemble.floating,
+            limits=ensemble.limits,
+            goal=GOAL,
+            alone=lambda toy: self.likelihood(toy, ensemble.fitted),
+        )
 
-    def fit_whole(self, ensemble: Ensemble) -> Fitted | None:
+    def likelihood(self, toy: int, fitted: Term) -> Term:
+        """Return the likelihood of one toy."""
+        parts = [
+            part.replaced(
+                data=Dataset(data, part.model.observables),
+                constraints=part.constraints_at(own.rows(np.array([toy]))),
+            )
+            for part, data, own in zip(fitted.parts, self.datasets(toy), self.data, strict=True)
+        ]
+        return fitted.with_parts(parts)
+
+    def fit_whole(self, ensemble: Ensemble) -> Fits | None:
         """Draw and fit every toy in compiled code alone."""
         for _ in range(REPAIRS):
             job = ensemble.whole_fit()
             if job is None:
                 return None
-            rows = ensemble.backend.fit_whole(job, self.sizes, ensemble.seed, self.first)
+            rows = ensemble.backend.fit_whole(job, self.events, ensemble.seed, self.first)
             if rows is None:
                 return None
-            if not ensemble.sampler.repair(int(rows[:, -2].sum()), int(rows[:, -1].sum())):
+            if not ensemble.sampler(0).repair(int(rows[:, -2].sum()), int(rows[:, -1].sum())):
                 return read_rows(rows, len(ensemble.floating))
-        raise ensemble.sampler.hopeless()
-
-    def fit_batch(self, ensemble: Ensemble) -> Fitted:
-        """Fit every toy with events kept in memory, all of them step by step."""
-        found = BatchFit(ensemble, self).newton()
-        how = np.where(found.valid, NEWTON, FAILED).astype(np.uint8)
-        return Fitted(found.x, found.errors, found.nll, found.edm, found.valid.copy(), how)
+        raise ensemble.sampler(0).hopeless()
 
 
 @dataclass(eq=False)
 class GivenToys(Toys):
-    """Toys whose events are given, one toy after the other, a column for each observable."""
+    """Toys whose events are known, one toy after the other."""
 
-    given: tuple[Buffer, ...] = ()
+    buffers: tuple[tuple[Buffer, ...], ...] = ()  # of each part, a column for each observable
+    toy_numbers: Integers = field(
+        default_factory=lambda: np.empty(0, np.int64)
+    )  # for what constraints measure
 
     @classmethod
-    def of(cls, ensemble: Ensemble, datasets: Sequence[Dataset]) -> GivenToys:
-        """Put datasets behind each other where the backend can read them."""
-        names = [o.name for o in ensemble.model.observables]
-        joined = (np.concatenate([d[n] for d in datasets]) for n in names)
-        sizes = np.array([len(d) for d in datasets], np.int64)
-        return cls(ensemble, 0, sizes, tuple(ensemble.backend.upload(c) for c in joined))
+    def of(cls, ensemble: Ensemble, toys: Sequence[Toys]) -> GivenToys:
+        """Put toys, each alone, behind each other where the backend can read them."""
+        datasets = [toy.datasets(0) for toy in toys]
+        return cls.of_datasets(ensemble, datasets, np.array([toy.first for toy in toys], np.int64))
+
+    @classmethod
+    def of_datasets(
+        cls, ensemble: Ensemble, datasets: Sequence[Sequence[Dataset]], numbers: Integers | None = None
+    ) -> GivenToys:
+        """Take the datasets of each toy, part by part."""
+        sizes = np.array([[len(d) for d in toy] for toy in datasets], np.int64)
+        buffers = tuple(
+            tuple(
+                ensemble.backend.upload(np.concatenate([toy[k][o.name] for toy in datasets]))
+                for o in part.model.observables
+            )
+            for k, part in enumerate(ensemble.drawn.parts)
+        )
+        known = np.arange(len(datasets)) if numbers is None else numbers
+        return cls(ensemble, 0, sizes, buffers, known)
+
+    @property
+    def numbers(self) -> Integers:
+        return self.toy_numbers
 
     @cached_property
-    def drawn(self) -> Drawn:
-        return Drawn(self.given, 0, 0)
+    def drawn(self) -> tuple[Drawn, ...]:
+        return tuple(Drawn(columns, 0, 0) for columns in self.buffers)
 
     def one(self, toy: int) -> GivenToys:
-        return GivenToys.of(self.ensemble, [self.dataset(toy)])
+        return GivenToys.of_datasets(self.ensemble, [self.datasets(toy)], self.toy_numbers[toy : toy + 1])
 
-    def alone(self, toy: int) -> Dataset:
-        return self.dataset(toy)
-
-    def fit_whole(self, ensemble: Ensemble) -> Fitted | None:
+    def fit_whole(self, ensemble: Ensemble) -> Fits | None:
         """Fit every toy in compiled code alone; its events are copied to where a thread works on them."""
         job = ensemble.make_whole_fit(None)
         if job is None:
             return None
-        job = replace(job, given=self.given, starts=self.events.starts)
-        rows = ensemble.backend.fit_whole(job, self.sizes, 0, 0)
+        job = replace(job, given=self.buffers[0], starts=Events.slices(self.events).starts)
+        rows = ensemble.backend.fit_whole(job, self.events, 0, 0)
         return None if rows is None else read_rows(rows, len(ensemble.floating))
 
 
-def read_rows(rows: Array, count: int) -> Fitted:
+def check_pairs(drawn: Sequence[Likelihood], fitted: Sequence[Likelihood]) -> None:
+    """Refuse to fit a likelihood to toys of one that does not draw its observables in the same ranges."""
+    if len(drawn) != len(fitted):
+        raise FitError(
+            f"toys: the fitted likelihood must have as many parts as the one drawn from, {len(drawn)}, got {len(fitted)}"
+        )
+    for one, other in zip(drawn, fitted, strict=True):
+        names = {o.name for o in other.model.observables}
+        missing = names - {o.name for o in one.model.observables}
+        if missing:
+            raise FitError(
+                f"toys: the fitted model needs {sorted(missing)}, which the generating model does not draw"
+            )
+        check_ranges(one.model, other.model)
+
+
+def read_rows(rows: Array, count: int) -> Fits:
     """Read the results of whole fits out of what their last steps wrote."""
     step = make_step(count)
     place = {name: k - count for k, name in enumerate(step.writes)}  # the trial point is not told
     valid = rows[:, place["status"]] == CONVERGED
     errors = rows[:, place["error0"] : place["error0"] + count]
-    return Fitted(
-        rows[:, place["x0"] : place["x0"] + count].copy(),
-        np.where(errors >= 0, errors, np.nan),
-        rows[:, place["value"]].copy(),
-        rows[:, place["edm"]].copy(),
-        valid,
-        np.where(valid, NEWTON, FAILED).astype(np.uint8),
+    return Fits(
+        values=rows[:, place["x0"] : place["x0"] + count].copy(),
+        errors=np.where(errors >= 0, errors, np.nan),
+        nll=rows[:, place["value"]].copy(),
+        edm=rows[:, place["edm"]].copy(),
+        valid=valid,
+        method=np.where(valid, NEWTON, FAILED).astype(np.uint8),
     )
 
 
-class BatchFit:
-    """One fit for each toy, with one ensemble's parameters."""
-
-    def __init__(self, ensemble: Ensemble, toys: Toys) -> None:
-        self.ensemble, self.toys = ensemble, toys
-        self.start = ensemble.start_values[ensemble.places]
-
-    def evaluate(self, which: Integers, x: Array) -> Evaluation:
-        """Evaluate toys ``which`` at floating parameters x."""
-        events = self.toys.events
-        part = Events(events.starts[which], events.stops[which], False)
-        full = np.tile(self.ensemble.start_values, (len(which), 1))
-        full[:, self.ensemble.places] = x
-        out = self.ensemble.compiled.bind(self.toys.columns, part, boxes=self.ensemble.boxes)(full)
-        return unpack(out, len(self.start), 2)
-
-    def newton(self, start: Array | None = None, which: Integers | None = None) -> Minima:
-        """Minimise all toys, or some, from one start."""
-        some = np.arange(len(self.toys.sizes)) if which is None else which
-        begin = np.tile(self.start if start is None else start, (len(some), 1))
-        return minimise(lambda k, x: self.evaluate(some[k], x), begin, self.ensemble.limits, GOAL)
-
-    def minuit(self, toy: int) -> FitResult | None:
-        """Hand one toy to Minuit; None if it cannot start."""
-        ensemble = self.ensemble
-        floating = set(ensemble.floating)
-        held = {p.name: ensemble.start[p.name] for p in ensemble.all_parameters if p not in floating}
-        start = {p.name: ensemble.start[p.name] for p in ensemble.floating}
-        try:
-            return fit_one(
-                ensemble.fit_model, self.toys.dataset(toy), start=start, fixed=held, strategy=1,
-                backend=ensemble.backend,
-            )  # fmt: skip
-        except REFUSED:
-            return None
-
-
-@dataclass(eq=False)
-class Rescue:
-    """Another try for toys whose first fit failed: from other starts, the lowest counts, then by Minuit."""
-
-    fits: BatchFit  # of these toys alone
-    result: Fitted  # of all toys
-    rows: Integers  # where these toys are among all
-
-    def run(self) -> None:
-        left = self.lowest(np.arange(len(self.rows)), SHIFTS)
-        for shift in FAR_SHIFTS:
-            left = self.lowest(left, (shift,))
-        names = [p.name for p in self.fits.ensemble.floating]
-        for toy in left:
-            found = self.fits.minuit(int(toy))
-            if found is not None:
-                how = MINUIT if found.valid else UNDETERMINED if found.undetermined else FAILED
-                values, errors = ([m[n] for n in names] for m in (found.values, found.errors))
-                fill(self.result, int(self.rows[toy]), values, errors, found.nll, found.edm, how)
-
-    def lowest(self, toys: Integers, shifts: Sequence[float]) -> Integers:
-        """Fit toys from some starts and keep the lowest minimum of each; return those that have none."""
-        best = np.full(len(toys), np.inf)
-        for shift in shifts if len(toys) else ():
-            found = self.fits.newton(self.fits.ensemble.shifted(shift), toys)
-            for k in np.flatnonzero(found.valid & (found.nll < best)):
-                best[k] = found.nll[k]
-                row = int(self.rows[toys[k]])
-                fill(self.result, row, found.x[k], found.errors[k], best[k], found.edm[k], ANOTHER_START)
-        return np.asarray(toys[~np.isfinite(best)], np.int64)
-
-
-def by_events(toys: Integers, sizes: NDArray[np.int64]) -> Iterator[Integers]:
+def by_events(toys: Integers, sizes: Integers) -> Iterator[Integers]:
     """Cut toys into groups that have no more events than fit into memory together."""
     if len(toys):
         group = np.cumsum(sizes[toys]) // TOGETHER
         yield from np.split(toys, np.flatnonzero(np.diff(group)) + 1)
-
-
-def fill(
-    result: Fitted, toy: int, values: ArrayLike, errors: ArrayLike, nll: float, edm: float, how: int
-) -> None:
-    """Write one fit into the results of all."""
-    result.values[toy], result.errors[toy] = values, errors
-    result.nll[toy], result.edm[toy] = nll, edm
-    result.valid[toy], result.how[toy] = how < FAILED, how

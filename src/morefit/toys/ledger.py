@@ -15,7 +15,7 @@ from morefit.jobs.checkpoint import BrokenStudy, Keeper
 from morefit.jobs.executors import DaskClient, workers
 from morefit.jobs.facts import Facts, differences
 from morefit.sampling.generate import Sizes
-from morefit.toys.blocks import BLOCKS_PER_WORKER, GROWN_EVENTS, MOST_EVENTS, Block, Pace, cut
+from morefit.toys.blocks import BLOCKS_PER_WORKER, GROWN_EVENTS, MOST_EVENTS, Block, Pace, cut, events_of
 from morefit.toys.results import ToyResults
 from morefit.toys.saved import Saved, write_study
 from morefit.toys.task import Task, facts_of
@@ -135,7 +135,7 @@ def other_events(runs: Sequence[ToyResults], sizes: Sizes) -> Iterator[str]:
     if last > len(sizes):
         yield f"toys: up to {last} in the file, {len(sizes)} asked for"
     for run in runs:
-        asked = sizes[run.first : run.first + len(run)]
+        asked = events_of(sizes)[run.first : run.first + len(run)]
         wrong = np.flatnonzero(asked != run.events[: len(asked)])
         if len(wrong):
             toy = int(wrong[0])

@@ -1,54 +1,137 @@
-"""Fit one model to many datasets that are given, together."""
+"""``mf.fit_many``: fit one likelihood to many datasets together."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.errors import DataError
-from morefit.minimise.problem import check_not_empty, check_weights
+from morefit.likelihood import Term
+from morefit.likelihood.datasets import PartData
+from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
+from morefit.minimise.covariance import sandwich, without_held
+from morefit.minimise.problem import check_data
 from morefit.model import Pdf
-from morefit.model.pdf import check_model
-from morefit.targets import Backend, choose_backend
-from morefit.toys.arguments import starts
-from morefit.toys.ensemble import Ensemble, GivenToys
+from morefit.pipeline import Columns
+from morefit.targets import Backend, Events, choose_backend
+from morefit.toys.arguments import starts, template_of
+from morefit.toys.ensemble import GOAL, Ensemble, GivenToys
 from morefit.toys.results import ToyResults
-from morefit.toys.weighted import WeightedFits
 
 
 def fit_many(
-    model: Pdf,
+    model: Pdf | Term,
     datasets: Iterable[Any],
     *,
-    start: Mapping[str, float] | None = None,
+    constraints: Sequence[Any] | Any = (),
+    start: Any = None,
     backend: str | Backend = "auto",
 ) -> ToyResults:
-    """Fit a model to each of many datasets in compiled code, as toys are fitted.
+    """Fit a model, or a likelihood, to each of many datasets in compiled code, as toys are fitted.
 
-    Errors are those of ``fit``: from the sandwich for datasets with weights, else from the inverse Hessian.
+    For a sum of likelihoods each dataset is a list, one for each part. Constraints keep what they measured. Errors are
+    those of ``fit``: from the sandwich for datasets with weights, else from the inverse Hessian.
     """
     begin = time.perf_counter()
-    check_model(model)
     if isinstance(datasets, str | Mapping | Dataset) or not isinstance(datasets, Iterable):
         raise DataError(f"fit_many: needs a list of datasets, got one of type {type(datasets).__name__}")
-    checked = [Dataset(d, model.observables) for d in datasets]
+    template = template_of("fit_many", model, constraints)
+    checked = [datasets_of(template, data) for data in datasets]
     if not checked:
         raise DataError("fit_many: needs at least one dataset, got none")
-    for d in checked:
-        check_not_empty(len(d), model)
-        check_weights(d)
-    values, place = starts(model, {}, start, keep_fixed=True), choose_backend(backend, sum(map(len, checked)))
-    if any(d.weights is not None for d in checked):
-        found = WeightedFits(model, checked, values, place).fit()
+    sizes = np.array([sum(map(len, data)) for data in checked], np.int64)
+    place = choose_backend(backend, int(sizes.sum()))
+    for data in checked:
+        check_data(with_data(template, data))
+    values = starts(template, {}, start, keep_fixed=True)
+    ensemble = Ensemble(
+        drawn=template, fitted=template, truth=values, start=values, seed=0, backend=place, fluctuate=False
+    )
+    if any(d.weights is not None for data in checked for d in data):
+        fits = fit_weighted(ensemble, checked)
     else:
-        found = GivenToys.of(Ensemble(model, model, values, values, 0, place), checked).fit()
-    names = tuple(p.name for p in model.parameters if not p.fixed)
-    sizes = np.array([len(d) for d in checked], np.int64)
+        fits = GivenToys.of_datasets(ensemble, checked).fit()
     return ToyResults(
-        names, {}, found.values, found.errors, found.nll, found.edm, found.valid, found.how, sizes, 0,
-        seconds={"fit": time.perf_counter() - begin}, backend=place.label,
-    )  # fmt: skip
+        names=ensemble.floating,
+        truth={},
+        values=fits.values,
+        errors=fits.errors,
+        nll=fits.nll,
+        edm=fits.edm,
+        valid=fits.valid,
+        how=fits.method,
+        events=sizes,
+        seed=0,
+        seconds={"fit": time.perf_counter() - begin},
+        backend=place.label,
+    )
+
+
+def datasets_of(template: Term, data: Any) -> tuple[Dataset, ...]:
+    """Return what is fitted together, a dataset for each part."""
+    models = [part.model for part in template.parts]
+    if len(models) == 1:
+        return (Dataset(data, models[0].observables),)
+    if (
+        isinstance(data, str | Mapping | Dataset)
+        or not isinstance(data, Sequence)
+        or len(data) != len(models)
+    ):
+        raise DataError(
+            f"fit_many: each dataset must be a list of {len(models)}, one for each part, got {data!r:.60}"
+        )
+    return tuple(Dataset(d, model.observables) for d, model in zip(data, models, strict=True))
+
+
+def with_data(template: Term, data: Sequence[Dataset]) -> Term:
+    return template.with_parts([p.replaced(data=d) for p, d in zip(template.parts, data, strict=True)])
+
+
+def fit_weighted(ensemble: Ensemble, datasets: Sequence[Sequence[Dataset]]) -> Fits:
+    """Fit datasets of which some have weights; the events of the others count once."""
+    term = ensemble.fitted
+    data = tuple(part_data(term, k, [d[k] for d in datasets]) for k in range(len(term.parts)))
+    batch = Batch(
+        likelihood=term,
+        data=data,
+        base=np.tile(ensemble.start_values, (len(datasets), 1)),
+        floating=ensemble.floating,
+        limits=ensemble.limits,
+        goal=GOAL,
+        alone=lambda k: with_data(term, datasets[k]),
+    )
+    fits = batch.fit()
+    fits.errors[:] = sandwich_errors(batch, fits, datasets)
+    return fits
+
+
+def part_data(term: Term, k: int, datasets: Sequence[Dataset]) -> PartData:
+    """Put the datasets of one part behind each other."""
+    weights = [np.ones(len(d)) if d.weights is None else d.weights for d in datasets]
+    names = [o.name for o in term.parts[k].model.observables]
+    return PartData(
+        columns=Columns({n: np.concatenate([d[n] for d in datasets]) for n in names}),
+        events=Events.slices([len(d) for d in datasets]),
+        weights=np.concatenate(weights),
+    )
+
+
+def sandwich_errors(batch: Batch, fits: Fits, datasets: Sequence[Sequence[Dataset]]) -> Array:
+    """Return the errors of all fits: from the sandwich where events have weights; those of Minuit are right already."""
+    weighted = np.array([any(d.weights is not None for d in data) for data in datasets])
+    sets = np.flatnonzero(weighted & (fits.method < MINUIT) & (fits.method >= NEWTON))
+    errors = fits.errors.copy()
+    if len(sets):
+        assert fits.covariance is not None
+        full = batch.base[sets]
+        full[:, batch.columns] = fits.values[sets]
+        scores = batch.likelihood.many_scores(batch.data, sets, full)
+        inverse, own = without_held(fits.covariance[sets], batch.evaluate(sets, fits.values[sets]).hessian)
+        variances = np.diagonal(own + sandwich(inverse, scores), axis1=1, axis2=2)
+        errors[sets] = np.sqrt(np.where(variances >= 0, variances, np.nan))
+    return errors

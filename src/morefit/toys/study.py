@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor
 from contextlib import closing
 from pathlib import Path
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from morefit.errors import BackendError, ModelError
 from morefit.jobs.executors import DaskClient, choose_place
+from morefit.likelihood import Term
 from morefit.model import Pdf
 from morefit.targets import Backend
 from morefit.text.progress import Bar, tell
-from morefit.toys.arguments import complete, pick_seed, starts, toy_sizes, whole
+from morefit.toys.arguments import complete, pick_seed, starts, template_of, toy_sizes, whole, without_events
 from morefit.toys.blocks import Pace, Parts, work
 from morefit.toys.ledger import Study
 from morefit.toys.results import ToyResults
@@ -26,13 +27,15 @@ from morefit.toys.task import Statistic, Task
 
 @keeps_file
 def toy_study(
-    model: Pdf,
+    model: Pdf | Term,
     *,
     toys: int,
     events: int | Sequence[int] | NDArray[Any] | None = None,
-    values: Mapping[str, float] | None = None,
-    fit_model: Pdf | None = None,
-    start: Mapping[str, float] | None = None,
+    truth: Any = None,
+    fit_model: Pdf | Term | None = None,
+    constraints: Sequence[Any] | Any = (),
+    fluctuate: bool = True,
+    start: Any = None,
     seed: int | None = None,
     statistic: Statistic | None = None,
     backend: str | Backend = "auto",
@@ -41,13 +44,16 @@ def toy_study(
     progress: bool = True,
     block: int | None = None,
 ) -> ToyResults:
-    """Draw toys from a model and fit each; none is left out, and the same seed gives the same bits.
+    """Draw toys of a model or a likelihood and fit each; none is left out, and the same seed gives the same bits.
 
     Parameters
     ----------
-    events : of every toy, or one number for each; None draws Poisson numbers around what an extended model expects.
-    values : the truth; start values of the parameters where it says nothing.
-    fit_model : another model to fit. It starts at the truth where it has the same parameters; what it holds fixed
+    events : of every toy, or one number for each; None draws Poisson numbers around what an extended model expects,
+        and else takes as many as a likelihood has.
+    truth : true values by name, or the result of a fit; start values of the parameters where it says nothing.
+    constraints : for a model, independent measurements; a likelihood has its own. Each toy draws what they measure
+        anew around the truth, unless ``fluctuate`` is False.
+    fit_model : another model or likelihood to fit. It starts at the truth where it has the same parameters; what it holds fixed
         stays where it says.
     statistic : called for each toy with its dataset and its fitted values; returns a number, or numbers by name.
     executor : a concurrent.futures.Executor or a dask.distributed.Client; its workers use one thread each, unless
@@ -56,19 +62,29 @@ def toy_study(
         asking for more toys extends it. Ctrl-C returns what is finished.
     block : toys that are worked on together; results do not depend on it.
     """
-    toys, truth = whole("toys", toys, 1), complete(model, values, "values")
+    toys, drawn = whole("toys", toys, 1), template_of("toy study", model, constraints)
+    truth = complete(drawn, truth, "truth")
     if not (statistic is None or callable(statistic)):
         raise ModelError(
             f"toy study: the statistic must be a function of a dataset and fitted values, got {statistic!r}"
         )
-    fitted = model if fit_model is None else fit_model
+    fitted = drawn if fit_model is None else template_of("toy study", fit_model, constraints)
     begin = starts(fitted, truth, start, keep_fixed=fit_model is not None)
     target = None if save is None else Path(save)
     found = None if target is None or not target.exists() else read_study(target)
     chosen = pick_seed(seed, found)
-    sizes = toy_sizes(model, truth, toys, events, chosen)
+    sizes = toy_sizes(drawn, truth, toys, events, chosen)
     place = choose_place(backend, executor, int(sizes.sum()))
-    task = Task(model, fitted, truth, begin, chosen, place, statistic)
+    task = Task(
+        drawn=without_events(drawn),
+        fitted=without_events(fitted),
+        truth=truth,
+        start=begin,
+        seed=chosen,
+        backend=place,
+        statistic=statistic,
+        fluctuate=fluctuate,
+    )
     task.ensemble()  # complains here, not on a worker
     study = Study(task, sizes, target)
     if target is not None:

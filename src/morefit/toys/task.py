@@ -7,43 +7,53 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import read_only
-from morefit.data import Dataset
 from morefit.errors import ModelError
 from morefit.jobs.facts import Facts, function_facts, versions
 from morefit.jobs.fingerprint import fingerprint
-from morefit.model import Pdf
+from morefit.likelihood import Likelihood, Term
+from morefit.minimise.batch import Fits
 from morefit.random.host import stream_key
 from morefit.sampling.generate import Sizes
 from morefit.targets import Backend
-from morefit.toys.ensemble import Ensemble, Fitted, Toys
+from morefit.toys.ensemble import Ensemble, Toys
 from morefit.toys.results import ToyResults
 from morefit.validate import as_number
 
 STREAM = "toy study"  # of random numbers: events and numbers of events
-Statistic = Callable[[Dataset, Mapping[str, float]], float | Mapping[str, float]]
+# of the dataset of a toy, or of those of the parts of a sum of likelihoods, and the fitted values
+Statistic = Callable[[Any, Mapping[str, float]], float | Mapping[str, float]]
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """What every worker needs to know. It pickles."""
 
-    model: Pdf
-    fit_model: Pdf
+    drawn: Term
+    fitted: Term
     truth: Mapping[str, float]
     start: Mapping[str, float]
     seed: int
     backend: Backend
     statistic: Statistic | None
+    fluctuate: bool = True  # toys draw what constraints measured anew
     key: str = field(default_factory=lambda: secrets.token_hex(8))  # of this study in this process's memory
 
     def ensemble(self) -> Ensemble:
-        stream = stream_key(self.seed, STREAM)
-        return Ensemble(self.model, self.fit_model, self.truth, self.start, stream, self.backend)
+        return Ensemble(
+            drawn=self.drawn,
+            fitted=self.fitted,
+            truth=self.truth,
+            start=self.start,
+            seed=stream_key(self.seed, STREAM),
+            backend=self.backend,
+            fluctuate=self.fluctuate,
+        )
 
 
 kept = threading.local()  # the ensemble of the study that this thread works on
@@ -68,9 +78,9 @@ def work_alike(task: Task, ensemble: Ensemble, first: int, sizes: Sizes) -> Iter
     A toy that exceeds the envelope makes the ensemble raise it, which changes every toy drawn with it. Halves are
     drawn again until that toy is alone, so that only its own number decides how it is drawn.
     """
-    before = ensemble.sampler.margin
+    before = ensemble.margins
     piece = work_piece(task, ensemble.draw(first, sizes))
-    raised = ensemble.sampler.margin != before
+    raised = ensemble.margins != before
     if raised:
         kept.key = None  # the next block begins as the first did
     if not raised or len(sizes) == 1:
@@ -84,31 +94,43 @@ def work_alike(task: Task, ensemble: Ensemble, first: int, sizes: Sizes) -> Iter
 def work_piece(task: Task, toys: Toys) -> ToyResults:
     """Fit toys, and ask the user's own function about each."""
     begin = time.perf_counter()
-    names = tuple(p.name for p in toys.ensemble.floating)
+    names = toys.ensemble.floating
     fitted = toys.fit()
     end = time.perf_counter()
     statistics = own_numbers(task, toys, names, fitted)
     seconds = {"draw and fit": end - begin}
     if task.statistic is not None:
         seconds["statistic"] = time.perf_counter() - end
-    for array in (fitted.values, fitted.errors, fitted.nll, fitted.edm, fitted.valid, fitted.how):
+    for array in (fitted.values, fitted.errors, fitted.nll, fitted.edm, fitted.valid, fitted.method):
         read_only(array)  # given away
     return ToyResults(
-        names, task.truth, fitted.values, fitted.errors, fitted.nll, fitted.edm, fitted.valid, fitted.how,
-        toys.sizes, task.seed, toys.first, statistics, seconds, task.backend.label,
-    )  # fmt: skip
+        names=names,
+        truth=task.truth,
+        values=fitted.values,
+        errors=fitted.errors,
+        nll=fitted.nll,
+        edm=fitted.edm,
+        valid=fitted.valid,
+        how=fitted.method,
+        events=toys.events,
+        seed=task.seed,
+        first=toys.first,
+        statistics=statistics,
+        seconds=seconds,
+        backend=task.backend.label,
+    )
 
 
-def own_numbers(
-    task: Task, toys: Toys, names: Sequence[str], fitted: Fitted
-) -> dict[str, NDArray[np.float64]]:
+def own_numbers(task: Task, toys: Toys, names: Sequence[str], fitted: Fits) -> dict[str, NDArray[np.float64]]:
     """Call the user's function for each toy."""
     if task.statistic is None:
         return {}
     rows = []
     for toy, found in enumerate(fitted.values.tolist()):
         try:
-            answer = task.statistic(toys.dataset(toy), {**task.start, **dict(zip(names, found, strict=True))})
+            data = toys.datasets(toy)
+            values = {**task.start, **dict(zip(names, found, strict=True))}
+            answer = task.statistic(data[0] if len(data) == 1 else data, values)
             rows.append(as_row(answer))
         except Exception as error:
             error.add_note(f"toy study: this came from the statistic of toy {toys.first + toy}")
@@ -129,11 +151,30 @@ def as_row(answer: float | Mapping[str, float]) -> dict[str, float]:
     return known
 
 
+def likelihood_facts(term: Term) -> Facts:
+    """Return what makes a likelihood this one: the models and constraints of its parts."""
+    parts = [
+        fingerprint(part.model) | ({"constraints": constraint_facts(part)} if part.constraints else {})
+        for part in term.parts
+    ]
+    return parts[0] if len(parts) == 1 else {f"part {k}": part for k, part in enumerate(parts)}
+
+
+def constraint_facts(part: Likelihood) -> list[Any]:
+    """Return what constraints add to a likelihood, what they measured, and how toys draw that."""
+    terms = zip(part.constraints, part.constraint_terms, strict=True)
+    return [
+        [repr(term), list(c.measured), function_facts("constraint: sample", getattr(c, "sample", None))]
+        for c, term in terms
+    ]
+
+
 def facts_of(task: Task) -> Facts:
     """Return what makes a study this one; what follows from it, such as results, is not here."""
     return {
-        "model": fingerprint(task.model),
-        "fitted model": fingerprint(task.fit_model),
+        "model": likelihood_facts(task.drawn),
+        "fitted model": likelihood_facts(task.fitted),
+        "fluctuate": task.fluctuate,
         "truth": dict(task.truth),
         "start": dict(task.start),
         "seed": task.seed,

@@ -1,0 +1,293 @@
+"""What a likelihood answers: its parameters, its value and derivatives for one or many points, its parts, its data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from morefit.arrays import Array, Integers
+from morefit.errors import ModelError
+from morefit.expr import Expr
+from morefit.likelihood.accuracy import has_kinks, is_numerical
+from morefit.likelihood.constraint import Constraint
+from morefit.likelihood.datasets import PartData
+from morefit.model import Parameter
+from morefit.targets import Backend, Events
+from morefit.validate import by_name
+
+if TYPE_CHECKING:
+    from morefit.likelihood.unbinned import Likelihood
+
+Point = ArrayLike | Mapping[str, ArrayLike]  # in the order of the parameters, or by their names
+
+PENALTY = 708.0  # minus the logarithm of the smallest density a double can hold, for each event that has none
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Minus log likelihood and derivatives for B sets; with bad events, the sums over the good ones."""
+
+    value: Array  # (B,)
+    gradient: Array  # (B, P)
+    hessian: Array  # (B, P, P)
+    bad: NDArray[np.int64]  # (B,) events without a positive density
+
+    @classmethod
+    def zero(cls, sets: int, count: int) -> Evaluation:
+        """Return an evaluation that others can be added to."""
+        gradient, hessian = np.zeros((sets, count)), np.zeros((sets, count, count))
+        return cls(np.zeros(sets), gradient, hessian, np.zeros(sets, np.int64))
+
+    def add(self, other: Evaluation, rows: Sequence[int], order: int) -> None:
+        """Add an evaluation whose parameters are ``rows`` of this one's."""
+        self.value[:] += other.value
+        self.bad[:] += other.bad
+        if order > 0:
+            self.gradient[:, rows] += other.gradient
+        if order > 1:
+            self.hessian[np.ix_(range(len(self.value)), rows, rows)] += other.hessian
+
+    def cut(self, rows: Sequence[int]) -> Evaluation:
+        """Keep the derivatives by some of the parameters."""
+        rows = list(rows)
+        return Evaluation(self.value, self.gradient[:, rows], self.hessian[:, rows][:, :, rows], self.bad)
+
+
+@dataclass(frozen=True, eq=False)
+class BadEvents:
+    """The events whose density is not a positive number."""
+
+    indices: NDArray[np.int64]
+    densities: Array
+    total: int
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __str__(self) -> str:
+        if not len(self):
+            return f"all {self.total} events have a positive density"
+        shown = ", ".join(f"{i} ({d:g})" for i, d in zip(self.indices[:5], self.densities[:5], strict=True))
+        more = ", ..." if len(self) > 5 else ""
+        return f"{len(self)} of {self.total} events have no positive density: event {shown}{more}"
+
+
+class Term(ABC):
+    """A likelihood: of one dataset, or a sum of several. Fits, toys, scans, plots and explanations take it."""
+
+    all_parameters: tuple[Parameter, ...]
+    fixed_names: frozenset[str]  # besides those of the parameters that are fixed anyway
+    join: ClassVar[Callable[[Sequence[Term]], Term]]  # the sum of likelihoods, which joint.py defines
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The floating parameters, in the order of ``x``."""
+        return tuple(self.all_parameters[k] for k in self.floating_columns)
+
+    @cached_property
+    def floating_columns(self) -> list[int]:
+        """Where the floating parameters are among all."""
+        return [
+            k for k, p in enumerate(self.all_parameters) if not p.fixed and p.name not in self.fixed_names
+        ]
+
+    @cached_property
+    def all_symbols(self) -> tuple[Expr, ...]:
+        """All parameters as expressions, in the order of a full point."""
+        return tuple(p.expr for p in self.all_parameters)
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Likelihood, ...]:
+        """The likelihoods of single datasets that this one is made of."""
+
+    @property
+    @abstractmethod
+    def events(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def backend(self) -> Backend: ...
+
+    @abstractmethod
+    def evaluate_full(self, full: Array, order: int) -> Evaluation:
+        """Evaluate at all parameters, of shape (sets, all parameters); derivatives by the floating ones."""
+
+    @abstractmethod
+    def evaluate_many(
+        self, data: Sequence[PartData], sets: Integers, full: Array, order: int = 2
+    ) -> Evaluation:
+        """Evaluate datasets ``sets`` of many, one for each row of ``full``; ``data`` has one record for each part."""
+
+    @abstractmethod
+    def many_scores(self, data: Sequence[PartData], sets: Integers, full: Array) -> Array:
+        """Return the covariance of the gradient for some of many datasets, as ``squared_scores`` does for one."""
+
+    @abstractmethod
+    def add_up(self, full: Array, matrix: Callable[[Likelihood, Array], Array]) -> Array:
+        """Add up what ``matrix`` gives for each part at its own parameters, in shape (sets, P, P)."""
+
+    @abstractmethod
+    def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
+        """Go through the parts, each with the point in its own floating parameters."""
+
+    @abstractmethod
+    def evaluate_again(self, full: Array) -> Evaluation:
+        """Evaluate to the Hessian with boxes of their own for numerical integrals, made for these values."""
+
+    @abstractmethod
+    def with_parts(self, parts: Sequence[Likelihood]) -> Term:
+        """Return the same sum of other parts."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether events have weights, so that the inverse Hessian is not the covariance."""
+        return any(part.data.weights is not None for part in self.parts)
+
+    @property
+    def extended(self) -> bool:
+        """Whether every part predicts its number of events."""
+        return all(part.model.expected_events() is not None for part in self.parts)
+
+    def own_data(self) -> tuple[PartData, ...]:
+        """Return the data as those of many sets, which share them."""
+        return tuple(
+            PartData(part.columns, Events.all_sets(part.events), part.data.weights, boxes=part.boxes)
+            for part in self.parts
+        )
+
+    def prepare(self, order: int) -> None:
+        """Compile what an evaluation of this order needs."""
+        for part in self.parts:
+            part.program(order)
+
+    def bad_events(self, x: Point) -> BadEvents:
+        """Return the events of the first part that has any with a density that is zero, negative or not a number."""
+        for part, own in self.own_points(x):
+            bad = part.own_bad_events(own)
+            if len(bad):
+                break
+        return bad
+
+    def integral_error(self, x: Point) -> float:
+        """Return the relative error of the worst numerical integral, by an independent one; 0 if there is none."""
+        return max(part.model_error(own) for part, own in self.own_points(x))
+
+    @property
+    def has_integrals(self) -> bool:
+        """Whether a model is normalised numerically."""
+        return any(is_numerical(part.model) for part in self.parts)
+
+    def kinked(self, floating: tuple[str, ...]) -> bool:
+        """Return whether the slope of a log density jumps where floating parameters say: the Hessian misses that."""
+        return any(has_kinks(part.model, floating) for part in self.parts)
+
+    def compile_seconds(self) -> dict[str, float]:
+        """Return the seconds spent in each stage of compiling, so far."""
+        total: dict[str, float] = {}
+        for stages in (compiled.seconds for part in self.parts for compiled in part.compiled.values()):
+            total |= {stage: total.get(stage, 0.0) + seconds for stage, seconds in stages.items()}
+        return total
+
+    def value(self, x: Point) -> Any:
+        """Return minus the log likelihood: a float for one point, an array for many.
+
+        Points are numbers in the order of ``parameters``, or values by name. The result is inf where an event has no
+        positive density; ``bad_events`` says which.
+        """
+        points, one = self.points(x)
+        evaluation = self.evaluate_full(points, 0)
+        values = np.where(evaluation.bad > 0, np.inf, evaluation.value)
+        return float(values[0]) if one else values
+
+    def gradient(self, x: Point) -> Array:
+        """Return the first derivatives, (P,) or (B, P); nan where an event has no positive density."""
+        points, one = self.points(x)
+        evaluation = self.evaluate_full(points, 1)
+        evaluation.gradient[evaluation.bad > 0] = np.nan
+        return evaluation.gradient[0] if one else evaluation.gradient
+
+    def hessian(self, x: Point) -> Array:
+        """Return the second derivatives, (P, P) or (B, P, P); nan where an event has no positive density."""
+        points, one = self.points(x)
+        evaluation = self.evaluate_full(points, 2)
+        evaluation.hessian[evaluation.bad > 0] = np.nan
+        return evaluation.hessian[0] if one else evaluation.hessian
+
+    def fisher(self, x: Point) -> Array:
+        """Return the sums of w**2 dlnP/da dlnP/db over events, (P, P) or (B, P, P), as weighted fits need them."""
+        points, one = self.points(x)
+        sums = self.add_up(points, lambda part, full: part.fisher_sums(full))
+        return sums[0] if one else sums
+
+    def points(self, x: Any) -> tuple[Array, bool]:
+        """Complete floating parameters to all, in shape (sets, all parameters); also whether it is one point."""
+        floating = self.floating_columns
+        named = by_name(x)
+        start = [p.start for p in self.all_parameters]
+        if named is not None:
+            points, columns = self.in_order(named)
+        else:
+            points, columns = np.asarray(x, np.float64), floating
+        if points.ndim not in (1, 2) or points.shape[-1] != len(columns):
+            names = ", ".join(p.name for p in self.parameters)
+            raise ModelError(
+                f"likelihood: x must have shape ({len(floating)},) or (sets, {len(floating)}) for {names},"
+                f" got {points.shape}"
+            )
+        full = np.empty((len(points) if points.ndim == 2 else 1, len(self.all_parameters)))
+        full[:] = start
+        full[:, columns] = points
+        return full, points.ndim == 1
+
+    def in_order(self, values: Mapping[str, ArrayLike]) -> tuple[Array, list[int]]:
+        """Return values by name and their columns; where one is an array, there are many points.
+
+        Every floating parameter must have one; those of fixed parameters take the place of what they are fixed at.
+        """
+        columns = {p.name: k for k, p in enumerate(self.all_parameters)}
+        if missing := [p.name for p in self.parameters if p.name not in values]:
+            raise ModelError(f"likelihood: x has no value for {', '.join(missing)}")
+        if unknown := [n for n in values if n not in columns]:
+            raise ModelError(
+                f"likelihood: x has {', '.join(map(repr, unknown))}; the parameters are {', '.join(columns)}"
+            )
+        arrays = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values.values()))
+        return np.stack(arrays, axis=-1), [columns[n] for n in values]
+
+    def __add__(self, other: Term | Constraint) -> Term:
+        if isinstance(other, Constraint):
+            return self.with_constraints((other,))
+        return Term.join([self, other]) if isinstance(other, Term) else NotImplemented
+
+    def __radd__(self, other: int) -> Term:
+        """Let ``sum([a, b])`` work, which starts at 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def fixing(self, names: Iterable[str]) -> Term:
+        """Return the same likelihood without derivatives by some parameters, which stay where they are put."""
+        fixed = self.fixed_names | frozenset(names)
+        return self.with_parts([part.replaced(fixed=fixed) for part in self.parts])
+
+    def with_constraints(self, constraints: tuple[Constraint, ...]) -> Term:
+        """Return the same likelihood with more constraints."""
+        first, *rest = self.parts
+        return self.with_parts([first.replaced(constraints=(*first.constraints, *constraints)), *rest])
+
+
+def one_of_each(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
+    """Join parameters by name; two different ones of one name are an error that names both."""
+    known: dict[str, Parameter] = {}
+    for p in parameters:
+        if known.setdefault(p.name, p) is not p:
+            raise ModelError(
+                f"parameter '{p.name}': two different ones share this name, {known[p.name]!r} and {p!r};"
+                " rename one or use the same object"
+            )
+    return tuple(known.values())

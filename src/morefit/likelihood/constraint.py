@@ -1,0 +1,303 @@
+"""Constraints: independent measurements of parameters, with the values that were measured and how toys draw them anew."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morefit.arrays import Array, Integers
+from morefit.errors import ModelError
+from morefit.expr import Expr, Operand, add_all, evaluate, substitute, to_expr, to_text
+from morefit.expr.node import apply
+from morefit.expr.ops import Op
+from morefit.model import Parameter
+from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_operand, listed
+from morefit.random.host import stream_key
+from morefit.random.philox import toy_uniforms
+from morefit.sampling.generate import poisson_distribution
+from morefit.validate import as_number, finite_number
+
+HALF_BIT = 2.0**-54  # keeps a uniform number of 53 bits away from zero
+SHOWN = 40  # characters of a quantity in print
+Kind = Literal["gaussian", "poisson", "lognormal"]
+Sample = Callable[[np.random.Generator, Mapping[str, float]], ArrayLike]
+
+
+class Constraint(ABC):
+    """A measurement of quantities that are not in the data: ``nll`` is the term that it adds to a likelihood."""
+
+    measured: tuple[float, ...]  # values
+
+    @abstractmethod
+    def nll(self, measured: Sequence[Expr]) -> Expr:
+        """Return minus the logarithm of the probability of measured values, up to a constant."""
+
+    @abstractmethod
+    def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
+        """Draw measured values, (toys, values): around the quantities at these values of parameters, or around the data.
+
+        Those of a toy depend on the seed and its number only.
+        """
+
+    @abstractmethod
+    def measuring(self, values: Sequence[float]) -> Constraint:
+        """Return the same constraint with other measured values."""
+
+    def check_drawable(self) -> None:  # noqa: B027  most can
+        """Refuse a constraint that toys cannot draw anew."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianConstraint(Constraint):
+    """Measured values with Gaussian errors, correlated or not."""
+
+    quantities: tuple[Expr, ...]
+    measured: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...]
+
+    def measuring(self, values: Sequence[float]) -> Constraint:
+        return replace(self, measured=tuple(values))
+
+    def nll(self, measured: Sequence[Expr]) -> Expr:
+        away = [q - m for q, m in zip(self.quantities, measured, strict=True)]
+        if len(away) == 1:
+            return 0.5 * (away[0] / math.sqrt(self.covariance[0][0])) ** 2
+        # with C = L L^T, half the squared length of L^-1 (q - m)
+        whiten = np.linalg.inv(np.linalg.cholesky(np.array(self.covariance)))
+        rows = [[float(w) * d for w, d in zip(row, away, strict=True) if w != 0] for row in whiten]
+        return 0.5 * add_all(*((add_all(*row) if len(row) > 1 else row[0]) ** 2 for row in rows))
+
+    def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
+        centre = self.measured if around_data else [float(evaluate(q, values)) for q in self.quantities]
+        deviations = np.stack([normal_numbers(seed, k, toys) for k in range(len(centre))], axis=1)
+        return np.asarray(centre + deviations @ np.linalg.cholesky(np.array(self.covariance)).T, np.float64)
+
+    def __repr__(self) -> str:
+        if len(self.measured) == 1:
+            error = math.sqrt(self.covariance[0][0])
+            return f"constraint({shown(self.quantities[0])} = {self.measured[0]:g} +- {error:g})"
+        names = ", ".join(map(shown, self.quantities))
+        return f"constraint({names} = {', '.join(f'{m:g}' for m in self.measured)}, correlated)"
+
+
+@dataclass(frozen=True, eq=False)
+class LogNormalConstraint(Constraint):
+    """A measured value whose logarithm has a Gaussian error of ln(1 + error / value)."""
+
+    quantity: Expr
+    measured: tuple[float, ...]
+    width: float
+
+    def measuring(self, values: Sequence[float]) -> Constraint:
+        return replace(self, measured=tuple(values))
+
+    def nll(self, measured: Sequence[Expr]) -> Expr:
+        return 0.5 * ((apply(Op.LOG, self.quantity) - apply(Op.LOG, measured[0])) / self.width) ** 2
+
+    def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
+        centre = self.measured[0] if around_data else float(evaluate(self.quantity, values))
+        return np.asarray(centre * np.exp(self.width * normal_numbers(seed, 0, toys))[:, None], np.float64)
+
+    def __repr__(self) -> str:
+        factor = math.exp(self.width)
+        return f"constraint({shown(self.quantity)} = {self.measured[0]:g} times or divided by {factor:g})"
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonConstraint(Constraint):
+    """A count whose mean is the quantity, as in a control region."""
+
+    quantity: Expr
+    measured: tuple[float, ...]
+
+    def measuring(self, values: Sequence[float]) -> Constraint:
+        return replace(self, measured=tuple(values))
+
+    def nll(self, measured: Sequence[Expr]) -> Expr:
+        return self.quantity - measured[0] * apply(Op.LOG, self.quantity)
+
+    def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
+        mean = self.measured[0] if around_data else float(evaluate(self.quantity, values))
+        first, cumulative = poisson_distribution(mean)
+        numbers = toy_uniforms(stream_key(seed, "count"), toys)
+        return (first + np.searchsorted(cumulative, numbers, "right"))[:, None].astype(np.float64)
+
+    def __repr__(self) -> str:
+        return f"constraint({shown(self.quantity)} = {self.measured[0]:g}, a count)"
+
+
+@dataclass(frozen=True, eq=False)
+class FormulaConstraint(Constraint):
+    """Any term; toys draw the parameters ``seen`` that stand for measured values with ``sample``."""
+
+    formula: Expr
+    seen: tuple[Parameter, ...] = ()
+    sample: Sample | None = None
+    measured: tuple[float, ...] = ()
+
+    def measuring(self, values: Sequence[float]) -> Constraint:
+        return replace(self, measured=tuple(values))
+
+    def nll(self, measured: Sequence[Expr]) -> Expr:
+        return substitute(self.formula, {p.expr: m for p, m in zip(self.seen, measured, strict=True)})
+
+    def check_drawable(self) -> None:
+        if self.sample is None:
+            raise ModelError(
+                f"constraint '{shown(self.formula)}': has no measured value that toys could draw anew; use"
+                " mf.constraint(quantity, value, error), give measured= and sample=, or say fluctuate=False"
+            )
+
+    def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
+        assert self.sample is not None
+        rows = np.empty((len(toys), len(self.seen)))
+        for row, toy in zip(rows, toys.tolist(), strict=True):
+            rng = np.random.Generator(
+                np.random.Philox(key=stream_key(seed, "formula"), counter=[0, 0, 0, toy])
+            )
+            drawn = np.atleast_1d(np.asarray(self.sample(rng, dict(values)), np.float64))
+            if drawn.shape != (len(self.seen),) or not np.isfinite(drawn).all():
+                raise ModelError(
+                    f"constraint '{shown(self.formula)}': sample must return {len(self.seen)} finite numbers,"
+                    f" got {drawn!r}"
+                )
+            row[:] = drawn
+        return rows
+
+    def __repr__(self) -> str:
+        return f"constraint({shown(self.formula)})"
+
+
+def constraint(
+    quantity: Operand | Sequence[Operand],
+    value: ArrayLike | None = None,
+    error: ArrayLike | None = None,
+    *,
+    kind: Kind = "gaussian",
+    measured: Parameter | Sequence[Parameter] = (),
+    sample: Sample | None = None,
+) -> Constraint:
+    """Return an independent measurement, to be passed as ``constraints=[...]``; toys draw its value anew.
+
+    Parameters
+    ----------
+    quantity : what was measured: a parameter or an expression of parameters, or a list of them; or, without a value,
+        a formula to add to minus the log likelihood as it is.
+    value : what was found; one number for each quantity.
+    error : its standard deviation, or the covariance matrix of several.
+    kind : "gaussian"; "lognormal", the logarithm having the Gaussian error ln(1 + error / value); "poisson", the value
+        being a count whose mean is the quantity.
+    measured : for a formula, the parameters in it that stand for measured values, which are their start values.
+    sample : for a formula, a function of a numpy Generator and the true values by name that draws measured values.
+
+    >>> import morefit as mf
+    >>> mf.constraint(mf.Parameter("sigma", 0.02), 0.016, 0.001)
+    constraint(sigma = 0.016 +- 0.001)
+    """
+    if value is None:
+        return formula_constraint(quantity, error, measured, sample)
+    if sample is not None or (isinstance(measured, Parameter) or len(measured)):
+        raise ModelError(
+            "constraint: measured and sample belong to a formula; a value says what was measured"
+        )
+    quantities = listed("constraint: quantity", quantity)
+    values = [
+        finite_number("constraint: value", v, ModelError) for v in np.atleast_1d(np.asarray(value, object))
+    ]
+    if len(values) != len(quantities):
+        raise ModelError(
+            f"constraint: needs one value for each of {len(quantities)} quantities, got {len(values)}"
+        )
+    if kind == "gaussian":
+        checked = tuple(check_operand("constraint: quantity", q, ANY) for q in quantities)
+        return GaussianConstraint(checked, tuple(values), covariance_of(error, len(values)))
+    if kind not in ("poisson", "lognormal"):
+        raise ModelError(f"constraint: kind must be 'gaussian', 'lognormal' or 'poisson', got {kind!r}")
+    if len(values) > 1:
+        raise ModelError(
+            f"constraint: kind '{kind}' takes one quantity, got {len(values)}; make one constraint of each"
+        )
+    if kind == "poisson":
+        if error is not None:
+            raise ModelError("constraint: a count has no error of its own; leave error out")
+        if values[0] < 0 or values[0] != int(values[0]):
+            raise ModelError(f"constraint: a count must be a whole number from 0 on, got {values[0]:g}")
+        return PoissonConstraint(
+            check_operand("constraint: quantity", quantities[0], NOT_NEGATIVE), (values[0],)
+        )
+    positive = check_operand("constraint: quantity", quantities[0], POSITIVE)
+    if not values[0] > 0:
+        raise ModelError(f"constraint: a lognormal value must be positive, got {values[0]:g}")
+    width = math.log1p(math.sqrt(covariance_of(error, 1)[0][0]) / values[0])
+    return LogNormalConstraint(positive, (values[0],), width)
+
+
+def formula_constraint(formula: Any, error: Any, measured: Any, sample: Sample | None) -> Constraint:
+    if error is not None:
+        raise ModelError("constraint: value is missing; write mf.constraint(quantity, value, error)")
+    seen = (measured,) if isinstance(measured, Parameter) else tuple(measured)
+    if wrong := [p for p in seen if not isinstance(p, Parameter)]:
+        raise ModelError(f"constraint: measured must be parameters of the formula, got {wrong[0]!r}")
+    if not (sample is None or callable(sample)):
+        raise ModelError(f"constraint: sample must be a function of a generator and values, got {sample!r}")
+    if (sample is None) != (not seen):
+        raise ModelError("constraint: measured and sample go together: what is drawn anew, and how")
+    return FormulaConstraint(
+        check_operand("constraint:", formula, ANY), seen, sample, tuple(p.start for p in seen)
+    )
+
+
+def covariance_of(error: Any, count: int) -> tuple[tuple[float, ...], ...]:
+    """Return the covariance matrix of measured values, from their errors or as it is given."""
+    if error is None:
+        raise ModelError("constraint: error is missing; write mf.constraint(quantity, value, error)")
+    matrix = np.asarray(error, object)
+    if matrix.ndim < 2:
+        errors = [as_number(e) for e in np.atleast_1d(matrix)]
+        if len(errors) != count:
+            raise ModelError(f"constraint: needs one error for each of {count} values, got {len(errors)}")
+        for number, given in zip(errors, np.atleast_1d(matrix), strict=True):
+            if number is None or not 0 < number < math.inf:
+                raise ModelError(f"constraint: error must be positive, got {given}")
+        matrix = np.diag(np.array(errors, np.float64) ** 2)
+    try:
+        numbers = np.asarray(matrix, np.float64)
+        if numbers.shape != (count, count) or not np.allclose(numbers, numbers.T, rtol=1e-9, atol=0):
+            raise ValueError
+        np.linalg.cholesky(numbers)
+    except (ValueError, TypeError, np.linalg.LinAlgError):
+        raise ModelError(
+            f"constraint: error must be {count} numbers or a symmetric, positive-definite covariance matrix of shape"
+            f" ({count}, {count}), got {error!r}"
+        ) from None
+    return tuple(tuple(row) for row in (0.5 * (numbers + numbers.T)).tolist())
+
+
+def as_constraints(constraints: Any) -> tuple[Constraint, ...]:
+    """Return a list of constraints, or one alone; a formula becomes one."""
+    each = (
+        (constraints,)
+        if isinstance(constraints, Constraint)
+        else listed("likelihood: constraints", constraints)
+    )
+    return tuple(
+        c if isinstance(c, Constraint) else FormulaConstraint(check_operand(f"constraint {k}:", c, ANY))
+        for k, c in enumerate(each, 1)
+    )
+
+
+def normal_numbers(seed: int, which: int, toys: Integers) -> Array:
+    """Return a standard normal number for each toy."""
+    from scipy.special import ndtri  # type: ignore[import-untyped]  # slow, and only constrained toys need it
+
+    return np.asarray(ndtri(toy_uniforms(stream_key(seed, f"normal {which}"), toys) + HALF_BIT), np.float64)
+
+
+def shown(expr: Expr) -> str:
+    return to_text(to_expr(expr), SHOWN)

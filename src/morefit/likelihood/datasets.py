@@ -1,0 +1,49 @@
+"""Many datasets of one likelihood: toys, weighted datasets, replicas, or the same events for every set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from morefit.arrays import Array, Integers
+from morefit.integrals import SharedBoxes
+from morefit.pipeline import Bound, Columns, Compiled
+from morefit.targets import Events
+
+
+@dataclass(eq=False)
+class PartData:
+    """The data of one part of a likelihood in each of many datasets.
+
+    Events are shared by all datasets, or each has a slice of the columns. Weights are one for each event, or a row of
+    them for each dataset. Constraints may have measured another value in each.
+    """
+
+    columns: Columns
+    events: Events
+    weights: Array | None = None  # (events,) or (datasets, events)
+    measured: Array | None = None  # (datasets, values); None: those of the likelihood
+    boxes: SharedBoxes = field(default_factory=SharedBoxes)
+    last: tuple[bytes, Compiled, Bound] | None = field(default=None, repr=False)
+
+    def bind(self, compiled: Compiled, sets: Integers) -> Bound:
+        """Bind a program to some of the datasets; the same ones as in the last call are not bound again."""
+        key = b"" if self.alike else sets.tobytes()
+        if self.last is None or self.last[0] != key or self.last[1] is not compiled:
+            events, weights = self.events, self.weights
+            if not events.shared:
+                events = Events(events.starts[sets], events.stops[sets], False)
+            if weights is not None and weights.ndim > 1:
+                weights = np.ascontiguousarray(weights[sets])
+            self.last = key, compiled, compiled.bind(self.columns, events, weights, self.boxes)
+        return self.last[2]
+
+    @property
+    def alike(self) -> bool:
+        """Whether all datasets have the same events with the same weights."""
+        return self.events.shared and (self.weights is None or self.weights.ndim == 1)
+
+    def rows(self, sets: Integers) -> Array | None:
+        """Return what constraints measured in some of the datasets."""
+        return None if self.measured is None else self.measured[sets]

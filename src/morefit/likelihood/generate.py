@@ -1,0 +1,98 @@
+"""``mf.generate``: draw datasets of a model, or pseudo-data of a whole likelihood, constraints included."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from morefit.data import Dataset
+from morefit.errors import ModelError
+from morefit.likelihood.base import Term
+from morefit.likelihood.unbinned import Likelihood
+from morefit.model import Pdf
+from morefit.random.host import COMPILED, Generator, stream_key
+from morefit.sampling.generate import check_seed, generate_events
+from morefit.targets import Backend
+from morefit.validate import numbers_by_name
+
+
+@overload
+def generate(
+    model: Pdf, events: int | None = None, *, truth: Any = None, seed: int | None = None,
+    fluctuate: bool = True, backend: str | Backend = "auto", generator: Generator = ...,
+) -> Dataset: ...  # fmt: skip
+@overload
+def generate(
+    model: Pdf, events: Sequence[int], *, truth: Any = None, seed: int | None = None,
+    fluctuate: bool = True, backend: str | Backend = "auto", generator: Generator = ...,
+) -> list[Dataset]: ...  # fmt: skip
+@overload
+def generate(
+    model: Term, events: None = None, *, truth: Any = None, seed: int | None = None,
+    fluctuate: bool = True, backend: str | Backend = "auto", generator: Generator = ...,
+) -> Term: ...  # fmt: skip
+def generate(
+    model: Pdf | Term,
+    events: int | Sequence[int] | None = None,
+    *,
+    truth: Any = None,
+    seed: int | None = None,
+    fluctuate: bool = True,
+    backend: str | Backend = "auto",
+    generator: Generator = COMPILED[0],
+) -> Dataset | list[Dataset] | Term:
+    """Draw a dataset from a model at true values, by name or of the result of a fit (default: its start values).
+
+    A sequence of numbers of events gives as many datasets, drawn together, each as if it were drawn alone. Without
+    ``events`` an extended model draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only.
+    A density that is negative or infinite somewhere at these values is refused.
+
+    Of a likelihood, the same likelihood of pseudo-data is returned: each part has as many events as its data, or a
+    Poisson number around what it expects, and constraints measure another value, unless ``fluctuate`` is False.
+
+    ``generator`` is "philox" or "xoshiro128++", both compiled with the rest; or, with the numbers made on the host,
+    "xoshiro256++", the name of one of NumPy's ("PCG64DXSM", "MT19937", ...), or an object to be drawn from as it is.
+    """
+    if not isinstance(model, Term):
+        return generate_events(model, events, truth=truth, seed=seed, backend=backend, generator=generator)
+    if events is not None:
+        raise ModelError("generate: a likelihood has its numbers of events already; leave events out")
+    values = {p.name: p.start for p in model.all_parameters}
+    chosen = numbers_by_name("truth", truth)
+    if unknown := [name for name in chosen if name not in values]:
+        raise ModelError(
+            f"generate: the likelihood has no parameter {', '.join(map(repr, unknown))}; it has {', '.join(values)}"
+        )
+    values |= chosen
+    key = secrets.randbits(63) if seed is None else check_seed(seed)
+    parts = []
+    for k, part in enumerate(model.parts):
+        own = key if k == 0 else stream_key(key, f"part {k}")
+        names = [p.name for p in part.model.parameters]
+        data = generate_events(
+            part.model,
+            None if part.model.expected_events() is not None else part.events,
+            truth={n: values[n] for n in names},
+            seed=own if isinstance(generator, str) else None,
+            backend=backend,
+            generator=generator,
+        )
+        assert isinstance(data, Dataset)
+        parts.append(part.replaced(data=data, constraints=drawn_constraints(part, values, own, fluctuate)))
+    return model.with_parts(parts)
+
+
+def drawn_constraints(part: Likelihood, values: dict[str, float], seed: int, fluctuate: bool) -> Any:
+    """Return the constraints of a part with what they measure in pseudo-data."""
+    if not fluctuate:
+        return part.constraints
+    for c in part.constraints:
+        c.check_drawable()
+    toy = np.array([0])
+    return tuple(
+        c.measuring(c.draw(values, stream_key(seed, f"constraint {k}"), toy, around_data=False)[0].tolist())
+        for k, c in enumerate(part.constraints)
+    )

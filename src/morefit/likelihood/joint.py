@@ -1,0 +1,99 @@
+"""The sum of likelihoods of several datasets; parameters of one name are one parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from morefit.arrays import Array, Integers
+from morefit.likelihood.base import Evaluation, Point, Term, one_of_each
+from morefit.likelihood.datasets import PartData
+from morefit.likelihood.unbinned import Likelihood
+from morefit.targets import Backend
+
+
+class JointLikelihood(Term):
+    """The sum of likelihoods; a constraint that several of them have is one measurement and counts once."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self._parts = tuple(without_repeated([part for term in terms for part in term.parts]))
+        self.all_parameters = one_of_each(p for part in self.parts for p in part.all_parameters)
+        self.fixed_names = frozenset().union(*(part.fixed_names for part in self.parts))
+        place = {p.name: k for k, p in enumerate(self.all_parameters)}
+        floating = {p.name: k for k, p in enumerate(self.parameters)}
+        self.columns = [[place[p.name] for p in part.all_parameters] for part in self.parts]
+        self.rows = [[floating[p.name] for p in part.parameters] for part in self.parts]
+
+    @property
+    def parts(self) -> tuple[Likelihood, ...]:
+        return self._parts
+
+    def with_parts(self, parts: Sequence[Likelihood]) -> JointLikelihood:
+        return JointLikelihood(parts)
+
+    @property
+    def events(self) -> int:
+        return sum(part.events for part in self.parts)
+
+    @property
+    def backend(self) -> Backend:
+        return self.parts[0].backend
+
+    def add_parts(
+        self, full: Array, order: int, evaluate: Callable[[int, Likelihood, Array], Evaluation]
+    ) -> Evaluation:
+        """Add up evaluations of the parts, each at its own parameters."""
+        total = Evaluation.zero(len(full), len(self.parameters))
+        for k, (part, columns, rows) in enumerate(zip(self.parts, self.columns, self.rows, strict=True)):
+            total.add(evaluate(k, part, np.ascontiguousarray(full[:, columns])), rows, order)
+        return total
+
+    def evaluate_full(self, full: Array, order: int) -> Evaluation:
+        return self.add_parts(full, order, lambda _, part, own: part.evaluate_full(own, order))
+
+    def evaluate_many(
+        self, data: Sequence[PartData], sets: Integers, full: Array, order: int = 2
+    ) -> Evaluation:
+        return self.add_parts(
+            full, order, lambda k, part, own: part.evaluate_many((data[k],), sets, own, order)
+        )
+
+    def many_scores(self, data: Sequence[PartData], sets: Integers, full: Array) -> Array:
+        return self.add_matrices(full, lambda k, part, own: part.many_scores((data[k],), sets, own))
+
+    def evaluate_again(self, full: Array) -> Evaluation:
+        return self.add_parts(full, 2, lambda _, part, own: part.evaluate_again(own))
+
+    def add_up(self, full: Array, matrix: Callable[[Likelihood, Array], Array]) -> Array:
+        return self.add_matrices(full, lambda _, part, own: matrix(part, own))
+
+    def add_matrices(self, full: Array, matrix: Callable[[int, Likelihood, Array], Array]) -> Array:
+        """Add up matrices of the parts, each at its own parameters."""
+        count = len(self.parameters)
+        total = np.zeros((len(full), count, count))
+        for k, (part, columns, rows) in enumerate(zip(self.parts, self.columns, self.rows, strict=True)):
+            own = np.ascontiguousarray(full[:, columns])
+            total[np.ix_(range(len(full)), rows, rows)] += matrix(k, part, own)
+        return total
+
+    def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
+        full, _ = self.points(x)
+        for part, columns in zip(self.parts, self.columns, strict=True):
+            yield part, full[0, [columns[k] for k in part.floating_columns]]
+
+    def __repr__(self) -> str:
+        names = ", ".join(p.name for p in self.parameters)
+        return f"JointLikelihood({len(self.parts)} parts, {self.events} events, parameters: {names})"
+
+
+def without_repeated(parts: Sequence[Likelihood]) -> Iterator[Likelihood]:
+    """Take constraints away from parts that an earlier part has already."""
+    seen: set[int] = set()
+    for part in parts:
+        new = tuple(c for c in part.constraints if id(c) not in seen)
+        yield part if len(new) == len(part.constraints) else part.replaced(constraints=new)
+        seen.update(map(id, part.constraints))
+
+
+Term.join = JointLikelihood

@@ -1,0 +1,58 @@
+"""What a likelihood sums over its events and adds once, in one place; and how sums become value and derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.expr import ZERO, Expr, add_all
+from morefit.kernel.sums import Request
+from morefit.likelihood.base import Evaluation
+from morefit.model import Parameter, Pdf
+
+
+def request_of(
+    model: Pdf,
+    floating: Sequence[Parameter],
+    order: int,
+    *,
+    constraints: Sequence[Expr] = (),
+    weighted: bool = False,
+    careful: bool = False,
+    fisher: bool = False,
+) -> Request:
+    """Return what is summed over events for a likelihood, and what is added once: expected events and constraints."""
+    expected = model.expected_events()
+    extra = [-c for c in (*([] if expected is None else [expected]), *constraints)]
+    return Request(
+        model.summed,
+        tuple(p.expr for p in floating),
+        order,
+        weighted=weighted,
+        careful=careful,
+        fisher=fisher,
+        per_set=ZERO if not extra else extra[0] if len(extra) == 1 else add_all(*extra),
+    )
+
+
+def unpack(out: Array, count: int, order: int) -> Evaluation:
+    """Read value, gradient and Hessian out of rows of sums, and turn their sign."""
+    sets = len(out)
+    gradient = -out[:, 1 : 1 + count] if order > 0 else np.empty((sets, 0))
+    hessian = triangle(-out[:, 1 + count : -1], count) if order > 1 else np.empty((sets, 0, 0))
+    return Evaluation(-out[:, 0], gradient, hessian, out[:, -1].astype(np.int64))
+
+
+def triangle(rows: Array, count: int) -> Array:
+    """Fill (B, P, P) from lower triangles (B, P (P + 1) / 2)."""
+    full = np.empty((len(rows), count, count))
+    i, j = lower_triangle(count)
+    full[:, i, j] = rows
+    full[:, j, i] = rows
+    return full
+
+
+lower_triangle = lru_cache(maxsize=256)(np.tril_indices)  # slower to make than a small Hessian is to compute

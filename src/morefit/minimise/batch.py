@@ -1,0 +1,239 @@
+"""THE batch minimiser: one fit for each of many sets together, and one rescue for those that fail.
+
+Toys, weighted datasets, replicas, fits with parameters held and tested points are all such sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.arrays import Array, Flags, Integers
+from morefit.likelihood import Evaluation, Term
+from morefit.likelihood.datasets import PartData
+from morefit.minimise.minuit import REFUSED, Options, minimise_likelihood
+from morefit.minimise.newton import minimise
+from morefit.minimise.problem import check_data, make_problem
+from morefit.minimise.result import FitResult
+
+NEWTON, ANOTHER_START, MINUIT, FAILED, UNDETERMINED = range(5)  # how a fit was obtained, or not
+SHIFTS = (0.5, -0.5, 1.5)  # in twentieths of the way between limits: other starts for fits that fail
+FAR_SHIFTS = (-1.5, 4.0, -4.0, 8.0, -8.0)  # one after the other, for those that fail from there as well
+MAX_LAUNCH = 2e8  # events times sets at once, about a second: Ctrl-C is heard and progress moves in between
+
+Starts = Callable[["Fits", Integers], Array]  # the fits so far and some sets -> where these may start
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """The fits of B sets with P floating parameters each."""
+
+    values: Array  # (B, P)
+    errors: Array  # (B, P), nan where there are none
+    nll: Array  # (B,)
+    edm: Array  # (B,)
+    valid: Flags  # (B,)
+    method: NDArray[np.uint8]  # (B,)
+    covariance: Array | None = None  # (B, P, P); None where only errors are known
+
+    @classmethod
+    def none(cls, start: Array) -> Fits:
+        """Return fits of which nothing is known but where they start."""
+        sets, count = start.shape
+        return cls(
+            values=start.copy(),
+            errors=np.full((sets, count), np.nan),
+            nll=np.full(sets, np.nan),
+            edm=np.full(sets, np.nan),
+            valid=np.zeros(sets, np.bool_),
+            method=np.full(sets, FAILED, np.uint8),
+            covariance=np.full((sets, count, count), np.nan),
+        )
+
+    @classmethod
+    def joined(cls, some: Sequence[Fits]) -> Fits:
+        """Put fits behind each other."""
+        names = ("values", "errors", "nll", "edm", "valid", "method")
+        known = [f.covariance for f in some if f.covariance is not None]
+        covariance = np.concatenate(known) if len(known) == len(some) else None
+        return cls(**{n: np.concatenate([getattr(f, n) for f in some]) for n in names}, covariance=covariance)
+
+    @property
+    def failed(self) -> Integers:
+        return np.flatnonzero(~self.valid)
+
+    def take(self, sets: Integers, fits: Fits, rows: Integers | Flags | slice, method: int) -> None:
+        """Take some rows of other fits as those of some sets."""
+        for name in ("values", "errors", "nll", "edm"):
+            getattr(self, name)[sets] = getattr(fits, name)[rows]
+        self.valid[sets], self.method[sets] = method < FAILED, method
+        if self.covariance is not None and fits.covariance is not None:
+            self.covariance[sets] = fits.covariance[rows]
+
+
+@dataclass(eq=False)
+class Batch:
+    """A likelihood of many datasets or with parameters fixed at many points, to be minimised over the rest.
+
+    ``base`` has a row of all parameters for each set: where floating ones start and the others stay. ``alone`` returns
+    the likelihood of one set by itself, for Minuit; ``done`` is called with the number of sets that are finished.
+    """
+
+    likelihood: Term
+    data: Sequence[PartData]
+    base: Array  # (B, all parameters)
+    floating: tuple[str, ...]
+    limits: Array  # (P, 2)
+    goal: float
+    alone: Callable[[int], Term]
+    strategy: int = 1  # of Minuit
+    tolerance: float = 0.1  # of Minuit
+    done: Callable[[int], None] = lambda _: None
+
+    @cached_property
+    def columns(self) -> list[int]:
+        """Where the floating parameters are among all."""
+        places = {p.name: k for k, p in enumerate(self.likelihood.all_parameters)}
+        return [places[n] for n in self.floating]
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """Where they are among those by which the likelihood has derivatives."""
+        places = {p.name: k for k, p in enumerate(self.likelihood.parameters)}
+        return [places[n] for n in self.floating]
+
+    @property
+    def start(self) -> Array:
+        """Where each set starts, (B, P)."""
+        return np.clip(self.base[:, self.columns], self.limits[:, 0], self.limits[:, 1])
+
+    def fit(self, starts: Sequence[Starts] = ()) -> Fits:
+        """Fit all sets from where they start, and those that fail again."""
+        fits = Fits.none(self.start)
+        if not self.floating:
+            return self.evaluate_only(fits)
+        self.attempt(fits, np.arange(len(self.base)), self.start, NEWTON)
+        self.rescue(fits, starts)
+        return fits
+
+    def rescue(self, fits: Fits, starts: Sequence[Starts] = (), failed: Integers | None = None) -> None:
+        """Fit what failed again, all failures together: from other starts, and at last each with Minuit.
+
+        Starts of the caller come first, each for those that are left. Then come points around the start, the lowest
+        of three minima first, and others farther away.
+        """
+        left = fits.failed if failed is None else failed
+        for choose in starts:
+            left = self.attempt(fits, left, choose(fits, left), ANOTHER_START) if len(left) else left
+        left = self.lowest(fits, left, SHIFTS)
+        for shift in FAR_SHIFTS:
+            left = self.lowest(fits, left, (shift,))
+        for k in left:
+            self.by_minuit(fits, int(k))
+
+    def attempt(self, fits: Fits, sets: Integers, start: Array, method: int) -> Integers:
+        """Minimise some sets from given starts and keep what is valid; return those that are not."""
+        if not len(sets):
+            return sets
+        minima = self.newton(sets, start)
+        if method == NEWTON:
+            fits.take(sets, minima, slice(None), FAILED)
+        fits.take(sets[minima.valid], minima, minima.valid, method)
+        return np.asarray(sets[~minima.valid], np.int64)
+
+    def lowest(self, fits: Fits, sets: Integers, shifts: Sequence[float]) -> Integers:
+        """Minimise some sets from points around their starts and keep the lowest minimum of each."""
+        best = np.full(len(sets), np.inf)
+        for shift in shifts if len(sets) else ():
+            minima = self.newton(sets, self.shifted(sets, shift))
+            lower = minima.valid & (minima.nll < best)
+            best[lower] = minima.nll[lower]
+            fits.take(sets[lower], minima, lower, ANOTHER_START)
+        return np.asarray(sets[~np.isfinite(best)], np.int64)
+
+    def shifted(self, sets: Integers, shift: float) -> Array:
+        """Return starts moved by a part of the way between the limits, each parameter in its own direction."""
+        start, (low, high) = self.start[sets], self.limits.T
+        width = high - low
+        part = np.where(np.isfinite(width), 0.05 * width, 0.1 * np.maximum(np.abs(start), 1.0))
+        signs = np.where(np.arange(start.shape[1]) % 2, 1.0, -1.0)
+        return np.asarray(np.clip(start + shift * signs * part, low, high), np.float64)
+
+    def newton(self, sets: Integers, start: Array) -> Fits:
+        """Take Newton steps for some sets together."""
+        minima = minimise(lambda k, x: self.evaluate(sets[k], x), start, self.limits, self.goal)
+        return Fits(
+            values=minima.x,
+            errors=minima.errors,
+            nll=minima.nll,
+            edm=minima.edm,
+            valid=minima.valid,
+            method=np.where(minima.valid, NEWTON, FAILED).astype(np.uint8),
+            covariance=minima.covariance,
+        )
+
+    def evaluate(self, sets: Integers, x: Array, order: int = 2) -> Evaluation:
+        """Evaluate some sets at floating parameters, with the derivatives by these."""
+        self.done(len(self.base) - len(sets))
+        full = self.base[sets]
+        full[:, self.columns] = x
+        pieces = [
+            self.likelihood.evaluate_many(self.data, sets[some], full[some], order)
+            for some in self.pieces(sets)
+        ]
+        if len(pieces) == 1:
+            joined = pieces[0]
+        else:
+            names = ("value", "gradient", "hessian", "bad")
+            joined = Evaluation(*(np.concatenate([getattr(p, n) for p in pieces]) for n in names))
+        return joined.cut(self.rows) if order == 2 else joined
+
+    def pieces(self, sets: Integers) -> Iterator[slice]:
+        """Cut sets that share all events into pieces that take about a second each."""
+        events = sum(part.events.count for part in self.data if part.events.shared)
+        size = max(1, int(MAX_LAUNCH / events)) if events else max(len(sets), 1)
+        for first in range(0, max(len(sets), 1), size):
+            yield slice(first, first + size)
+
+    def evaluate_only(self, fits: Fits) -> Fits:
+        """Evaluate where nothing floats."""
+        sets = np.arange(len(self.base))
+        evaluation = self.evaluate(sets, np.empty((len(sets), 0)), order=0)
+        fits.nll[:] = evaluation.value
+        fits.valid[:] = (evaluation.bad == 0) & np.isfinite(evaluation.value)
+        fits.method[fits.valid] = NEWTON
+        return fits
+
+    def by_minuit(self, fits: Fits, k: int) -> None:
+        """Minimise one set with Minuit, from where it starts; keep what it finds also if it is not valid."""
+        names = [p.name for p in self.likelihood.all_parameters]
+        values = dict(zip(names, self.base[k].tolist(), strict=True))
+        start = dict(zip(self.floating, self.start[k].tolist(), strict=True))
+        result = self.try_minuit(self.alone(k), start, {n: v for n, v in values.items() if n not in start})
+        if result is None:
+            return
+        method = MINUIT if result.valid else UNDETERMINED if result.undetermined else FAILED
+        rows = Fits(
+            values=np.array([[result.values[n] for n in self.floating]]),
+            errors=np.array([[result.errors[n] for n in self.floating]]),
+            nll=np.array([result.nll]),
+            edm=np.array([result.edm]),
+            valid=np.array([result.valid]),
+            method=np.array([method], np.uint8),
+            covariance=result.covariance[None],
+        )
+        fits.take(np.array([k]), rows, np.array([0]), method)
+
+    def try_minuit(self, term: Term, start: dict[str, float], fixed: dict[str, float]) -> FitResult | None:
+        """Return what Minuit finds within the limits, or None where it cannot start."""
+        limits = {n: (low, high) for n, (low, high) in zip(self.floating, self.limits.tolist(), strict=True)}
+        try:
+            check_data(term)
+            options = Options(strategy=self.strategy, tolerance=self.tolerance)
+            return minimise_likelihood(term, make_problem(term, start, fixed, limits), options)
+        except REFUSED:
+            return None

@@ -1,0 +1,315 @@
+"""Minimise a likelihood with Minuit, and judge what it found by our own Hessian."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Literal
+
+import numpy as np
+from iminuit import Minuit
+
+from morefit.arrays import Array
+from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError
+from morefit.likelihood import Evaluation, Term
+from morefit.minimise.check import Verdict, complaints, goal_of, look_at
+from morefit.minimise.covariance import Errors, Spread, choose_errors, no_spread, with_errors
+from morefit.minimise.diagnosis import missing_derivatives
+from morefit.minimise.newton import minimise
+from morefit.minimise.newton_rules import OPEN
+from morefit.minimise.objective import Objective
+from morefit.minimise.problem import Problem, check_start
+from morefit.minimise.result import FitResult
+
+RETRIES = 2  # of Migrad, from where it stopped, if the exact Hessian says that it stopped too early
+WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
+REFUSED = (DataError, FitError, ModelError)  # what a fit raises where it cannot start
+Derivatives = Literal["analytic", "numeric"]
+Minimiser = Literal["minuit", "newton"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to minimise, as ``mf.fit`` explains."""
+
+    derivatives: Derivatives = "analytic"
+    strategy: int = 0
+    tolerance: float = 0.1
+    max_calls: int | None = None
+    minos: bool | Iterable[str] = False
+    errors: Errors = "auto"
+    minimiser: Minimiser = "minuit"
+
+    def __post_init__(self) -> None:
+        check_choices(self.derivatives, self.minimiser, self.strategy, self.tolerance, self.max_calls)
+
+
+def minimise_likelihood(
+    likelihood: Term, problem: Problem, options: Options, spread: Spread = no_spread
+) -> FitResult:
+    """Minimise a likelihood; ``spread`` computes the covariance of replicas where errors shall come from these."""
+    begin = time.perf_counter()
+    minos, newton = options.minos, options.minimiser == "newton"
+    chosen = choose_errors(options.errors, likelihood, problem.floating, minos is not False)
+    objective = Objective(likelihood, problem, chosen == "gradients")
+    first = objective.at(problem.start, 2)
+    check_start(likelihood, problem, first)
+    if not newton:
+        likelihood.prepare(1 if options.derivatives == "analytic" else 0)
+    ready = time.perf_counter()
+    path = Path(objective, first, options)
+    verdict = path.newton() if newton else None
+    verdict = verdict or path.minuit_with_retries()
+    end = time.perf_counter()
+    minos_errors = run_minos(path, verdict, minos)
+    seconds = {"compile": ready - begin, "minimise": end - ready - path.looking, "hessian": path.looking}
+    if minos_errors:
+        seconds["minos"] = time.perf_counter() - end
+    result = make_result(likelihood, objective, path, verdict, minos_errors, seconds)
+    if chosen in ("naive", "gradients"):
+        return result
+    return with_errors(result, chosen, likelihood, problem, verdict, spread)
+
+
+def check_choices(
+    derivatives: str, minimiser: str, strategy: int, tolerance: float, max_calls: int | None
+) -> None:
+    if derivatives not in ("analytic", "numeric"):
+        raise FitError(f"fit: derivatives must be 'analytic' or 'numeric', got {derivatives!r}")
+    if minimiser not in ("minuit", "newton"):
+        raise FitError(f"fit: minimiser must be 'minuit' or 'newton', got {minimiser!r}")
+    if strategy not in (0, 1, 2):
+        raise FitError(f"fit: strategy must be 0, 1 or 2, got {strategy!r}")
+    if not isinstance(tolerance, Real) or not 0 <= tolerance < math.inf:
+        raise FitError(f"fit: tolerance must be a positive number, got {tolerance!r}")
+    if max_calls is not None and not (isinstance(max_calls, Integral) and max_calls > 0):
+        raise FitError(f"fit: max_calls must be a positive whole number or None, got {max_calls!r}")
+
+
+@dataclass(eq=False)
+class Path:
+    """The way to a minimum: Newton's or Minuit's, from where the former ended."""
+
+    objective: Objective
+    first: Evaluation
+    options: Options
+    minuit: Minuit | None = None
+    failure: str = ""  # what Minuit raised, in words
+    looking: float = 0.0  # seconds spent on Hessians at the end of it
+
+    def look(self, values: Array) -> Verdict:
+        begin = time.perf_counter()
+        verdict = look_at(self.objective, values, self.options.tolerance)
+        self.looking += time.perf_counter() - begin
+        return verdict
+
+    @property
+    def name(self) -> str:
+        return "newton" if self.minuit is None else "minuit"
+
+    @property
+    def exhausted(self) -> bool:
+        return self.ended and bool(self.minuit.fmin.has_reached_call_limit)  # type: ignore[union-attr]
+
+    @property
+    def ended(self) -> bool:
+        """Whether Migrad ran to an end, good or bad."""
+        return self.minuit is not None and self.minuit.fmin is not None and not self.failure
+
+    def newton(self) -> Verdict | None:
+        """Take Newton steps; None if they do not end at a minimum."""
+        problem = self.objective.problem
+        limits = problem.floating_limits
+        goal = goal_of(self.options.tolerance)
+        try:
+            found = minimise(lambda _, x: self.objective.at(x[0], 2), problem.start[None, :], limits, goal)
+        except ModelError:
+            return None
+        return self.look(found.x[0]) if found.valid[0] else None
+
+    def minuit_with_retries(self) -> Verdict:
+        """Run Migrad, and again from where it stopped if the exact Hessian says that it stopped too early."""
+        minuit = self.run_minuit(self.objective.problem.start)
+        verdict = self.look(self.reached())
+        for _ in range(RETRIES):
+            if verdict.edm <= verdict.goal or not self.ended or self.exhausted:
+                break
+            minuit.strategy = max(self.options.strategy, 1)
+            if not self.attempt(minuit.migrad, ncall=self.options.max_calls):
+                minuit = self.run_minuit(self.reached())
+            before, verdict = verdict, self.look(self.reached())
+            if math.isnan(verdict.edm) and not verdict.last.value[0] < before.last.value[0]:
+                break  # no minimum here, and no way further down
+        return verdict
+
+    def reached(self) -> Array:
+        """Return where Minuit stopped; where it failed, the lowest point that it has seen."""
+        values = np.array(self.minuit.values) if self.minuit is not None else self.objective.problem.start
+        best = self.objective.best
+        return values if best is None or (self.ended and all(map(math.isfinite, values))) else best
+
+    def attempt(self, job: Callable[..., object], *names: str, **options: int | None) -> bool:
+        """Let Minuit do something; whatever it raises is no more than a fit that is not valid."""
+        try:
+            job(*names, **options)
+        except (BackendError, CompileError, MemoryError):
+            raise
+        except Exception as error:
+            self.failure = f"Minuit failed with {type(error).__name__}: {error}"
+        else:
+            self.failure = ""
+        return not self.failure
+
+    def run_minuit(self, start: Array) -> Minuit:
+        """Run Migrad; without second derivatives if it fails with them, as iminuit does for some Hessians."""
+        for known in (self.second_derivatives(), {}):
+            self.minuit = self.make_minuit(start, known)
+            if self.attempt(self.minuit.migrad, ncall=self.options.max_calls) or not known:
+                break
+        return self.minuit
+
+    def make_minuit(self, start: Array, second: dict[str, Callable[[Array], Array]]) -> Minuit:
+        """Set up Minuit for the floating parameters only; the Hessian at the start gives it its scales."""
+        problem = self.objective.problem
+        if self.options.derivatives == "analytic":
+            minuit = Minuit(
+                self.objective.value_of_pair,
+                start,
+                grad=self.objective.gradient,
+                name=problem.floating,
+                **second,
+            )
+        else:
+            minuit = Minuit(self.objective.value, start, name=problem.floating)
+        minuit.errordef = Minuit.LIKELIHOOD
+        minuit.strategy = self.options.strategy
+        minuit.tol = self.options.tolerance
+        minuit.print_level = -1  # what goes wrong is told by the result, not on the terminal
+        minuit.limits = [problem.limits[n] for n in problem.floating]
+        minuit.errors = step_sizes(problem, self.first)
+        return minuit
+
+    def second_derivatives(self) -> dict[str, Callable[[Array], Array]]:
+        """Return what Minuit is told of them: the Hessian where it asks for it, else the curvature at the start.
+
+        Strategies 1 and 2 would compute the Hessian by differences, from several gradients for each parameter.
+        """
+        curvature = np.diag(self.first.hessian[0]).copy()
+        if not np.all(curvature > 0):
+            return {}
+        if self.options.strategy > 0:
+            return {"hessian": self.objective.hessian}
+        return {"g2": lambda x: curvature}  # scales the first steps, and is needed nowhere else
+
+
+def step_sizes(problem: Problem, first: Evaluation) -> list[float]:
+    """Return one standard deviation each, as the curvature at the start has it, within the limits."""
+    steps = []
+    for k, name in enumerate(problem.floating):
+        curvature = first.hessian[0, k, k]
+        low, high = problem.limits[name]
+        width = high - low
+        size = max(abs(problem.values[name]), 1.0)
+        step = 1 / math.sqrt(curvature) if curvature > 0 and math.isfinite(curvature) else 0.0
+        if not step > 0:
+            step = 0.01 * (width if math.isfinite(width) else size)
+        steps.append(min(step, 0.25 * width, OPEN * size))
+    return steps
+
+
+def run_minos(path: Path, verdict: Verdict, wanted: bool | Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Run MINOS for the parameters wanted, with Minuit brought to the minimum if it was not there."""
+    if wanted is False:
+        return {}
+    floating = path.objective.problem.floating
+    if not isinstance(wanted, Iterable) and wanted is not True:
+        raise FitError(f"fit: minos must be True, False or names of parameters, got {wanted!r}")
+    names = list(floating) if wanted is True else [wanted] if isinstance(wanted, str) else list(wanted)
+    unknown = [n for n in names if n not in floating]
+    if unknown:
+        raise FitError(f"fit: minos needs floating parameters, got {', '.join(map(repr, unknown))}")
+    minuit = path.minuit or path.run_minuit(verdict.values)
+    if not path.ended or not minuit.fmin.is_valid or not path.attempt(minuit.minos, *names):
+        return {}
+    return {
+        n: (minuit.merrors[n].lower, minuit.merrors[n].upper) for n in names if minuit.merrors[n].is_valid
+    }
+
+
+def make_result(
+    likelihood: Term, objective: Objective, path: Path, verdict: Verdict,
+    minos: dict[str, tuple[float, float]], seconds: dict[str, float],
+) -> FitResult:  # fmt: skip
+    problem = objective.problem
+    x = floating_values(likelihood, problem, verdict.values)
+    reasons = [*([path.failure] if path.failure else []), *complaints(path.exhausted, verdict)]
+    if not verdict.last.bad[0] and not math.isfinite(verdict.edm):
+        reasons += missing_at_minimum(likelihood, problem, verdict, x)
+    if verdict.last.bad[0]:
+        reasons.append(f"at the minimum {likelihood.bad_events(x)}")
+    try:
+        integral_errors = check_integrals(likelihood, problem, verdict, x)
+    except ModelError as error:
+        integral_errors = {}
+        reasons.append(f"at the minimum: {error}")
+    for what, off in integral_errors.items():
+        if not off <= WORST[what]:
+            reasons.append(
+                f"numerical integrals may be wrong at the minimum: {what} by {off:.2g}, more than {WORST[what]:g};"
+                " give an integral"
+            )
+    covariance = verdict.covariance(problem.floating)
+    errors = np.sqrt(np.diag(covariance))
+    fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
+    uncertain = dict(zip(problem.floating, errors.tolist(), strict=True))
+    names = tuple(p.name for p in problem.all_parameters)
+    return FitResult(
+        names=names,
+        values={n: fitted.get(n, problem.values[n]) for n in names},
+        errors={n: uncertain.get(n, 0.0) for n in names},
+        floating=problem.floating,
+        covariance=covariance,
+        nll=float(verdict.last.value[0]),
+        edm=verdict.edm,
+        valid=not reasons,
+        reasons=tuple(reasons),
+        at_limit=verdict.at_limit,
+        limits=dict(problem.limits),
+        calls=dict(objective.calls),
+        seconds=seconds,
+        minos=minos,
+        events=likelihood.events,
+        backend=likelihood.backend.label,
+        minimiser=path.name,
+        flat_directions=verdict.flat,
+        integral_errors=integral_errors,
+        errors_from="gradients" if objective.by_scores else "naive",
+    )
+
+
+def check_integrals(likelihood: Term, problem: Problem, verdict: Verdict, x: Array) -> dict[str, float]:
+    """Return how far numerical integrals put off the likelihood, and relatively the errors; nothing without any."""
+    if not likelihood.has_integrals:
+        return {}
+    full, rows = problem.full(verdict.values), np.ix_(problem.rows, problem.rows)
+    here, other = likelihood.evaluate_full(full, 2), likelihood.evaluate_again(full)
+    nll = max(likelihood.events * likelihood.integral_error(x), abs(float(other.value[0] - here.value[0])))
+    sizes = np.sqrt(np.abs(np.diag(verdict.inverse)))
+    change = np.abs(other.hessian[0] - here.hessian[0])[rows] * np.outer(sizes, sizes)
+    return {"nll": float(nll), "errors": float(np.nan_to_num(change, nan=0.0).max(initial=0.0)) / 2}
+
+
+def missing_at_minimum(likelihood: Term, problem: Problem, verdict: Verdict, x: Array) -> Iterator[str]:
+    """Say where the minimum has no derivatives, though it has a value."""
+    for order, numbers in ((1, verdict.last.gradient), (2, verdict.last.hessian)):
+        if math.isfinite(verdict.last.value[0]) and not np.isfinite(numbers).all():
+            yield f"at the minimum {missing_derivatives(likelihood, x, problem.floating, order)}"
+            return
+
+
+def floating_values(likelihood: Term, problem: Problem, values: Array) -> Array:
+    known = dict(problem.values) | dict(zip(problem.floating, values, strict=True))
+    return np.array([known[p.name] for p in likelihood.parameters])

@@ -1,0 +1,27 @@
+"""Ensembles of toys of plain models, for tests of what is below a study."""
+
+from morefit.toys.arguments import template_of
+from morefit.toys.ensemble import Ensemble
+from morefit.toys.task import Task
+
+
+def ensemble_of(model, truth=None, start=None, seed=1, backend=None):
+    """Return toys of a model, drawn at its start values and fitted from there unless other values are given."""
+    known = {p.name: p.start for p in model.parameters}
+    term = template_of("test", model)
+    return Ensemble(
+        drawn=term,
+        fitted=term,
+        truth={**known, **(truth or {})},
+        start={**known, **(start or {})},
+        seed=seed,
+        backend=backend,
+    )
+
+
+def task_of(model, truth, seed, backend, statistic=None):
+    """Return the task of a study of a model."""
+    term = template_of("test", model)
+    return Task(
+        drawn=term, fitted=term, truth=truth, start=truth, seed=seed, backend=backend, statistic=statistic
+    )
