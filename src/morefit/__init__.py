@@ -45,4 +45,4 @@ __all__ = [
     "plot", "plot_belt", "plot_contour", "plot_correlation", "plot_p_values", "plot_profile", "plot_pulls", "read",
     "toy_study", "where",
 ]  # fmt: skip
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
