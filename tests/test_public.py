@@ -2,8 +2,12 @@
 
 import inspect
 import os
+import re
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +21,7 @@ EXPECTED = [
     "plot_pulls", "read", "toy_study", "where",
 ]  # fmt: skip
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+ROOT = Path(__file__).parent.parent
 HEAVY = ("scipy", "pandas", "matplotlib", "mpmath", "pyopencl", "uproot", "pyarrow", "hist")
 
 
@@ -59,8 +64,29 @@ def test_errors_are_one_family():
     assert issubclass(mf.FitError, RuntimeError)
 
 
-def test_version_is_that_of_the_package():
-    assert mf.__version__.count(".") == 2
+def installed_version():
+    """Return the version of the distribution that the package was imported from; None for a checkout on the path."""
+    imported = Path(mf.__file__).resolve()
+    found = metadata.distributions(name="morefit")
+    return next(
+        (d.version for d in found if d.locate_file("morefit/__init__.py").resolve() == imported), None
+    )
+
+
+def test_the_version_is_written_once_in_the_package():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    source = (ROOT / settings["tool"]["hatch"]["version"]["path"]).read_text(encoding="utf-8")
+    assert re.findall(r'^__version__ = "(.+)"$', source, re.MULTILINE) == [mf.__version__]
+    assert settings["project"]["dynamic"] == ["version"]
+    assert "version" not in settings["project"]
+
+
+def test_the_installed_version_is_that_of_the_package():
+    assert installed_version() in (None, mf.__version__)
+
+
+def test_the_version_is_one_that_installers_understand():
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|(a|b|rc)\d+)?", mf.__version__)
 
 
 def test_importing_is_light():

@@ -48,11 +48,37 @@ def test_the_oldest_versions_are_those_that_the_project_allows():
     assert pins == bounds([*project()["dependencies"], *(one for some in extras.values() for one in some)])
 
 
-def test_the_test_extra_allows_the_same_versions_as_the_others():
+def test_the_test_extra_has_the_others_and_repeats_none_of_their_bounds():
     extras = project()["optional-dependencies"]
-    tests = bounds(extras.pop("test"))
-    for name, bound in bounds(one for some in extras.values() for one in some).items():
-        assert tests[name] == bound
+    tests = extras.pop("test")
+    named = [one.partition("]")[0].removeprefix("morefit[") for one in tests if one.startswith("morefit[")]
+    assert sorted(",".join(named).split(",")) == sorted(extras)
+    assert not bounds(tests).keys() & bounds(one for some in extras.values() for one in some).keys()
+
+
+@pytest.mark.parametrize("place", [".ci/run", ".github/workflows/ci.yml"])
+def test_ci_runs_the_tests_as_the_readme_says(place):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    command = next(line for line in readme.splitlines() if "-m pytest" in line)
+    # .ci/run adds nothing but silence
+    assert command in (ROOT / place).read_text(encoding="utf-8").replace(" --quiet", "")
+
+
+def test_the_budget_counts_every_room_and_all_lines():
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "budget.py"], capture_output=True, text=True, check=True
+    )
+    rows = {row.split()[0]: row.split()[1:3] for row in done.stdout.partition("\n\n")[0].splitlines()[1:]}
+    modules = list((ROOT / "src" / "morefit").rglob("*.py"))
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in modules)
+    assert rows.pop("all") == [str(len(modules)), str(lines)]
+    folders = {
+        path.relative_to(ROOT / "src" / "morefit").parts[0]
+        for path in modules
+        if path.parent.name != "morefit"
+    }
+    assert rows.keys() == folders | {"."}
+    assert sum(int(count) for _, count in rows.values()) == lines
 
 
 def test_what_ci_tries_with_old_and_new_versions_works_here():

@@ -87,4 +87,4 @@ __all__ = [
     "toy_study",
     "where",
 ]  # fmt: skip
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
