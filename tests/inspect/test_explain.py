@@ -22,7 +22,7 @@ def test_issue_the_kernel_explained_is_the_one_that_is_used(order, weighted):
     data = mf.Dataset({"x": x}, weights=np.full(100, 0.5) if weighted else None)
     found = mf.explain(extended(), data, backend=Cpu(threads=1))
     likelihood = mf.Likelihood(extended(), data, backend=Cpu(threads=1))
-    assert found.source(order) == likelihood.compile(order).program.source
+    assert found.source(order) == likelihood.compile_request(likelihood.request(order)).program.source
     assert found.kernel(order) in str(found)
     assert found.run_seconds[order] > 0
 
@@ -30,4 +30,18 @@ def test_issue_the_kernel_explained_is_the_one_that_is_used(order, weighted):
 def test_issue_without_data_the_kernel_is_that_of_events_without_weights():
     found = mf.explain(extended(), backend=Cpu(threads=1))
     likelihood = mf.Likelihood(extended(), {"x": [0.0]}, backend=Cpu(threads=1))
-    assert found.compiled[2].program.kernel.per_set == likelihood.compile(2).program.kernel.per_set != ()
+    assert found.compiled[2].program.kernel.per_set == likelihood.compile_request(likelihood.request(2)).program.kernel.per_set != ()
+
+
+def test_a_likelihood_is_explained_with_its_constraints_part_by_part():
+    mu = mf.Parameter("mu", 0.0, -1.0, 1.0)
+    first, second = (
+        mf.Likelihood(mf.Gaussian(X, mu, width), {"x": [0.1, 0.2]}, constraints=[mf.constraint(mu, 0.1, 0.2)])
+        for width in (1.0, 2.0)
+    )
+    alone = mf.explain(first)
+    assert alone.source(2) == first.compile_request(first.request(2)).program.source
+    assert "measured" in alone.kernel(2)
+    both = mf.explain(first + second)
+    assert [part.source(1) for part in both.parts] == [mf.explain(part).source(1) for part in (first, second)]
+    assert "part 1" in str(both) and "part 1" in both._repr_html_() and "2 parts" in repr(both)

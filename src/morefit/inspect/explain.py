@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import html
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from morefit.data import Dataset
 from morefit.expr import Expr, Op, price, toposort
 from morefit.expr.show import to_dot, to_text
-from morefit.likelihood.sums import request_of
+from morefit.likelihood import Likelihood, Term
+from morefit.minimise.problem import as_likelihood
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
-from morefit.pipeline import Columns, Compiled, Settings, compile_sums
+from morefit.pipeline import Compiled
 from morefit.rewrite.columns import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
-from morefit.targets import Backend, Events, choose_backend
+from morefit.targets import Backend, Events
 
 HTML_SHOWN = 10_000  # characters of one part in a notebook
 SHOWN = 8  # lines of a kernel's per-call stage; all are in str(kernel)
@@ -113,32 +113,68 @@ def indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class JointExplanation:
+    """What became of each part of a sum of likelihoods."""
+
+    parts: tuple[Explanation, ...]
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"part {k}\n{indent(str(part))}" for k, part in enumerate(self.parts))
+
+    def __repr__(self) -> str:
+        return f"JointExplanation: {len(self.parts)} parts. Print it, or see parts[0] ..."
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<h4>part {k}</h4>{part._repr_html_()}" for k, part in enumerate(self.parts))
+
+
+@overload
 def explain(
-    model: Pdf, data: Any = None, *, backend: str | Backend = "auto", precompute: Precompute = "auto"
-) -> Explanation:
-    """Show the graph of a model before and after, the cut with prices, the kernels and the time of each stage."""
-    check_model(model)
-    settings = Settings(choose_backend(backend), precompute=precompute)
-    parameters = tuple(p.expr for p in model.parameters)
-    floating = [p for p in model.parameters if not p.fixed]
-    dataset = None if data is None else Dataset(data, model.observables)
-    weighted = dataset is not None and dataset.weights is not None
-    requests = [request_of(model, floating, order, weighted=weighted) for order in (0, 1, 2)]
-    compiled = tuple(compile_sums(request, parameters, settings) for request in requests)
-    before, after = model.summed, simplify(model.summed)
-    if dataset is None:
-        return Explanation(before, after, compiled, (), 0)
-    columns = Columns(dataset.columns)
-    point = np.array([[p.start for p in model.parameters]])
-    seconds = tuple(best_of(c, columns, dataset, point) for c in compiled)
-    return Explanation(before, after, compiled, seconds, len(dataset))
+    model: Pdf | Likelihood, data: Any = None, *, constraints: Sequence[Any] | Any = (),
+    backend: str | Backend = "auto", precompute: Precompute = "auto",
+) -> Explanation: ...  # fmt: skip
+@overload
+def explain(model: Term) -> Explanation | JointExplanation: ...
+def explain(
+    model: Pdf | Term,
+    data: Any = None,
+    *,
+    constraints: Sequence[Any] | Any = (),
+    backend: str | Backend = "auto",
+    precompute: Precompute = "auto",
+) -> Explanation | JointExplanation:
+    """Show the graph of a model before and after, the cut with prices, the kernels and the time of each stage.
+
+    Of a likelihood, or of a model with ``data`` and ``constraints``, the kernels are those that its fit uses.
+    """
+    if isinstance(model, Term):
+        term = as_likelihood("explain", model, data, constraints=constraints)
+    else:
+        check_model(model)
+        events = {o.name: np.empty(0) for o in model.observables} if data is None else data
+        term = Likelihood(model, events, constraints=constraints, backend=backend, precompute=precompute)
+    parts = tuple(map(explain_part, term.parts))
+    return parts[0] if len(parts) == 1 else JointExplanation(parts)
 
 
-def best_of(
-    compiled: Compiled, columns: Columns, data: Dataset, point: np.ndarray[Any, Any], repeats: int = 5
-) -> float:
+def explain_part(part: Likelihood) -> Explanation:
+    """Explain the likelihood of one dataset; without events nothing is timed."""
+    compiled = tuple(part.compile_request(part.request(order)) for order in (0, 1, 2))
+    seconds = tuple(best_of(c, part) for c in compiled) if part.events else ()
+    return Explanation(
+        before=part.log_intensity,
+        after=simplify(part.log_intensity),
+        compiled=compiled,
+        run_seconds=seconds,
+        events=part.events,
+    )
+
+
+def best_of(compiled: Compiled, part: Likelihood, repeats: int = 5) -> float:
     """Time one evaluation, best of several."""
-    bound = compiled.bind(columns, Events.all_sets(len(data)), data.weights)
+    bound = compiled.bind(part.columns, Events.all_sets(part.events), part.data.weights, part.boxes)
+    point = part.with_measured(np.array([[p.start for p in part.all_parameters]]))
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()

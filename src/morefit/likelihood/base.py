@@ -261,12 +261,12 @@ class Term(ABC):
         arrays = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values.values()))
         return np.stack(arrays, axis=-1), [columns[n] for n in values]
 
-    def __add__(self, other: Term | Constraint) -> Term:
+    def __add__(self, other: object) -> Term:
         if isinstance(other, Constraint):
             return self.with_constraints((other,))
         return Term.join([self, other]) if isinstance(other, Term) else NotImplemented
 
-    def __radd__(self, other: int) -> Term:
+    def __radd__(self, other: object) -> Term:
         """Let ``sum([a, b])`` work, which starts at 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
