@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from morefit.expr import Op, Table
+import numpy as np
+
+from morefit.expr import Operation, Table
+from morefit.expr.operations.record import instruction
 
 Atom = str | float  # a name or a number
 
 
-class Arith(Enum):
+class Arith:
     """Arithmetic that expressions spell with sums, products and powers, and machines do in one step."""
 
-    SUB = auto()
-    NEG = auto()
-    DIV = auto()
+    SUB = Operation(arity=2, numpy=np.subtract, llvm=instruction("fsub contract"), c="{0} - {1}")
+    NEG = Operation(arity=1, numpy=np.negative, llvm=instruction("fneg"), c="-{0}")
+    DIV = Operation(arity=2, numpy=np.divide, llvm=instruction("fdiv"), c="{0} / {1}")
 
 
 class Frame(Enum):
@@ -48,7 +51,7 @@ class Line:
     """``target = op(args)``."""
 
     target: str
-    op: Op | Arith
+    op: Operation
     args: tuple[Atom, ...]
 
     def __str__(self) -> str:

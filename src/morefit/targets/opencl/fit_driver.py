@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from morefit.kernel import Kernel
-from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, helpers, indented
+from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, indented
+from morefit.targets.opencl.functions import helpers
 from morefit.targets.opencl.lift import Lifted
 from morefit.targets.opencl.sample import STREAMS_BEFORE
 from morefit.targets.opencl.source import Shape, Source

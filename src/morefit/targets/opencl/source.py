@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from morefit.kernel import Frame, Kernel, Precision
 from morefit.kernel.sample import takes_streams
 from morefit.random.xoshiro import BLOCK, STREAMS
-from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, helpers, indented, used_names
+from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, indented, used_names
+from morefit.targets.opencl.functions import helpers
 from morefit.targets.opencl.pairs import PairSum
 from morefit.targets.opencl.sample import STREAMS_BEFORE, Draw
 from morefit.targets.opencl.sums import (

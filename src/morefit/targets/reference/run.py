@@ -10,19 +10,12 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.expr import MEANING, Op
-from morefit.kernel import COUNT, Arith, Atom, Body, Frame, Kernel, Precision, Reduce
+from morefit.kernel import COUNT, Atom, Body, Frame, Kernel, Precision, Reduce
 from morefit.kernel.sample import MAX_DRAWS, calls_needed, place_of, takes_streams
 from morefit.kernel.sums import TILES_FROM
 from morefit.random.philox import Counted
 from morefit.random.xoshiro import Streams
 from morefit.targets.base import Buffer, Drawn, Events, WholeFit
-
-STEPS: dict[Op | Arith, Any] = dict(MEANING) | {
-    Arith.SUB: np.subtract,
-    Arith.NEG: np.negative,
-    Arith.DIV: np.divide,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +42,7 @@ def run_body(body: Body, names: Mapping[str, Any]) -> list[Any]:
 
     with np.errstate(all="ignore"):
         for line in body.lines:
-            known[line.target] = STEPS[line.op](*(atom(a) for a in line.args))
+            known[line.target] = line.op.numpy(*(atom(a) for a in line.args))
     return [atom(r) for r in body.results]
 
 
