@@ -28,7 +28,7 @@ from morefit.expr.operations import (
     with_trait,
 )
 from morefit.expr.show import to_dot, to_latex, to_text
-from morefit.expr.symbol import Symbol, Table
+from morefit.expr.symbol import OwnSymbol, Symbol, Table
 from morefit.expr.walk import (
     domain_of,
     fresh_prefix,
@@ -57,6 +57,7 @@ __all__ = [
     "Op",
     "Operand",
     "Operation",
+    "OwnSymbol",
     "Quantity",
     "Symbol",
     "Table",

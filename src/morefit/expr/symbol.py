@@ -16,10 +16,16 @@ class Symbol:
 
 
 @dataclass(frozen=True)
+class OwnSymbol(Symbol):
+    """A symbol of morefit's own: never equal to a user's, whatever its name."""
+
+
+@dataclass(frozen=True)
 class Table(Symbol):
     """Numbers inside an expression, kept as the bytes of doubles."""
 
     numbers: bytes
+    label: str = ""  # a shorter name for texts
 
     @property
     def array(self) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -17,7 +17,7 @@ from morefit.likelihood.unbinned import request_of
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums
-from morefit.rewrite.columns import READ_PRICE, Precompute
+from morefit.rewrite.precompute import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
 from morefit.targets import Backend, Events, choose_backend
 

@@ -23,7 +23,7 @@ from morefit.model import Parameter, Pdf
 from morefit.model.arguments import ANY, check_operand, listed
 from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
-from morefit.rewrite.columns import Precompute
+from morefit.rewrite.precompute import Precompute
 from morefit.targets import Backend, Events, choose_backend
 
 Point = ArrayLike | Mapping[str, ArrayLike]  # in the order of the parameters, or by their names

@@ -27,7 +27,7 @@ from morefit.expr import (
     toposort,
 )
 from morefit.rewrite.angles import use_double_angles
-from morefit.rewrite.columns import Precompute, choose_columns
+from morefit.rewrite.precompute import Precompute, choose_columns
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.share import share
 from morefit.rewrite.simplify import base_and_power, coefficient, simplifier
