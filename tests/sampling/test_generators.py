@@ -224,7 +224,7 @@ def test_an_event_goes_on_in_its_stream_after_the_candidates_of_the_one_before(b
 
 @pytest.mark.parametrize("number", [uniform, stream_uniform])
 @pytest.mark.parametrize("toy", [0, 7, 2**31 + 3, 2**33 + 5])
-def test_the_reference_draws_the_same_numbers(prefix, toy):
+def test_the_reference_draws_the_same_numbers(number, toy):
     fast, plain = (numbers_of(number, 3, b, 2 * BLOCK + 77, toy=toy) for b in (Cpu(), Reference()))
     np.testing.assert_array_equal(fast, plain)
 
