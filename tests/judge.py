@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from morefit.expr import COMPARISONS, MEANING, Op, toposort
+from morefit.expr import COMPARISONS, Op, toposort
 from tolerances import EPSILON, ROUNDINGS
 
 NOISE = 1e-10  # relative, on every node: shows what the formula makes of roundings
@@ -21,7 +21,7 @@ def walk(root, values, noise=None):
             elif not node.args:
                 done[node] = float(values[node.name])
             else:
-                done[node] = float(MEANING[node.op](*(done[a] for a in node.args)))
+                done[node] = float(node.op.numpy(*(done[a] for a in node.args)))
                 if noise is not None and node.op not in COMPARISONS:
                     done[node] *= 1 + NOISE * noise.uniform(-1, 1)
     return done

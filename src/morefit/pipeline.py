@@ -1,49 +1,31 @@
-"""The corridor between statistics and compiler: expressions and data in, a function of parameters out.
+"""THE CORRIDOR between statistics and compiler, read this first: expressions in, a function of parameters and data out.
 
-Read this file first. Every stage appears once, in order, under the name used everywhere else:
-simplify and derive (``event_terms``), regroup, split, assemble, lower, render and compile (in the backend), bind.
+A kernel goes through the passes of ``PASSES``, in that order, each under the name used everywhere else. What differs
+between sums, values, events to draw and integrals is in their ``Spec`` (``kernel/specs.py``).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import (
-    ZERO,
-    Expr,
-    Op,
-    Table,
-    apply,
-    column,
-    domain_of,
-    leaves,
-    make,
-    scalar,
-    substitute,
-    toposort,
-    where,
-)
+from morefit.expr import Expr, Op, OwnSymbol, column, domain_of, leaves, scalar, substitute, toposort
 from morefit.expr.quadrature import Nodes
 from morefit.integrals import FollowedIntegral, Integral, SharedBoxes
-from morefit.kernel import Body, Frame, Kernel, Precision, Reduce, Result, lower
-from morefit.kernel.sample import tables_needed
-from morefit.kernel.sums import WEIGHT, Assembled, Assembler, Request, event_terms, set_terms
-from morefit.rewrite.columns import Precompute
-from morefit.rewrite.exponents import use_base_two
-from morefit.rewrite.simplify import normalise
+from morefit.kernel import Kernel, Precision
+from morefit.kernel.build import Loop, PerCall, build_kernel
+from morefit.kernel.specs import IntegralSpec, SampleSpec, Spec, SumSpec, ValueSpec
+from morefit.kernel.sums import Request
+from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT, WEIGHT
+from morefit.rewrite.base_two import use_base_two
+from morefit.rewrite.precompute import Precompute
 from morefit.rewrite.stages import Stages, regroup, split
 from morefit.targets import Backend, Buffer, Events, Launch, Program
-
-NODE_WEIGHT = column("weight of the node")  # the columns of the nodes of a quadrature
-NODE_CONTRAST = column("contrast of the node")
-NEXT_TO_NOTHING = 1e-60  # of an integrand
-LARGEST = 1e300  # number that is one for sure
 
 
 @dataclass(frozen=True)
@@ -55,28 +37,158 @@ class Settings:
     precompute: Precompute = "auto"
 
 
+@lru_cache(maxsize=128)
+def compile_sums(request: Request, parameters: tuple[Expr, ...], settings: Settings) -> Compiled:
+    """Compile the sums a fit needs, as a function of all ``parameters``."""
+    return run_passes(Draft(SumSpec(request, settings.backend.tiles_from), parameters, settings))
+
+
+@lru_cache(maxsize=128)
+def compile_values(outputs: tuple[Expr, ...], parameters: tuple[Expr, ...], settings: Settings) -> Compiled:
+    """Compile expressions to be computed for each event and kept."""
+    return run_passes(Draft(ValueSpec(outputs), parameters, settings))
+
+
+@lru_cache(maxsize=64)
+def compile_sampler(drawn: tuple[Expr, ...], accept: Expr, above: Expr, backend: Backend) -> Compiled:
+    """Compile the drawing of events: expressions of random numbers, ``uniform`` or ``stream_uniform``."""
+    return run_passes(Draft(SampleSpec(drawn, accept, above), (), Settings(backend, precompute="none")))
+
+
+def compile_integrals(integral: Integral, bodies: tuple[Expr, ...], settings: Settings) -> Compiled:
+    """Compile integrals over one domain; always in double precision."""
+    spec = IntegralSpec(integral.integrand, bodies, integral.probes)
+    return run_passes(Draft(spec, integral.parameters, replace(settings, precision=Precision.DOUBLE)))
+
+
+# ------------------------------------------------------------------------------------------ passes
+
+
+@dataclass(eq=False)
+class Draft:
+    """A kernel in the making: each pass adds what the next ones need."""
+
+    spec: Spec
+    parameters: tuple[Expr, ...]
+    settings: Settings
+    terms: tuple[Expr, ...] = field(init=False)
+    stages: Stages = field(init=False)
+    loop: Loop = field(init=False)
+    exprs: tuple[Expr, ...] = field(init=False)  # of the loop, as they are lowered
+    per_call: PerCall = field(init=False)
+    integrals: tuple[CompiledIntegral, ...] = field(init=False)
+    kernel: Kernel = field(init=False)
+    program: Program = field(init=False)
+
+    @property
+    def columns(self) -> tuple[Expr, ...]:
+        """What the loop reads: precomputed terms, columns of morefit's own, and data by name."""
+        terms = self.stages.per_dataset
+        used = leaves(Op.COLUMN, *self.exprs)
+        data = [leaf if isinstance(leaf.value, OwnSymbol) else column(leaf.name) for leaf in used]
+        return tuple(terms.get(leaf.name, leaf) for leaf in data)
+
+    def derive(self) -> None:
+        """Simplify and differentiate: everything that the loop needs, as expressions of parameters and columns."""
+        self.terms = self.spec.terms()
+
+    def regroup(self) -> None:
+        """Put together what depends on the same things."""
+        self.terms = regroup(self.terms)
+
+    def split(self) -> None:
+        """Cut the terms into what is computed per call, per dataset and per event."""
+        self.stages = split(self.terms, self.settings.precompute)
+
+    def assemble(self) -> None:
+        """Make the loop: logarithms, quotients, sums of pairs, and where each result goes."""
+        self.loop = self.spec.assemble(self.stages.per_event)
+
+    def use_base_two(self) -> None:
+        """Turn exponentials to base two, in the whole loop at once, so that densities and quotients still share them."""
+        self.exprs, powers = use_base_two(self.loop.exprs)
+        self.per_call = PerCall.of(self.loop, self.exprs, self.stages.per_call, powers)
+
+    def take_integrals(self) -> None:
+        """Make programs of their own for the integrals of the per-call stage, which reads their results."""
+        groups: dict[Integral, list[Expr]] = {}
+        for node in toposort(*self.per_call.terms, enter_integrals=False):
+            if node.op is Op.INTEGRAL:
+                integral = Integral(domain_of(node), node.args[1:], self.parameters)
+                groups.setdefault(integral, []).append(node)
+        nodes = [node for group in groups.values() for node in group]
+        results = {node: scalar(OwnSymbol(f"integral {k}")) for k, node in enumerate(nodes)}
+        terms = tuple(substitute(term, results) for term in self.per_call.terms)
+        self.per_call = replace(self.per_call, terms=terms)
+        self.parameters = (*self.parameters, *results.values())
+        self.integrals = tuple(
+            CompiledIntegral.of(integral, tuple(node.args[0] for node in group), self.settings)
+            for integral, group in groups.items()
+        )
+
+    def lower(self) -> None:
+        """Write both stages as lines."""
+        self.kernel = build_kernel(
+            name=self.spec.name,
+            loop=self.loop,
+            exprs=self.exprs,
+            per_call=self.per_call,
+            parameters=self.parameters,
+            precision=self.settings.precision,
+        )
+
+    def compile(self) -> None:
+        """Render the kernel and compile it; some backends wait until it is first used."""
+        self.program = self.settings.backend.compile(self.kernel)
+
+
+PASSES: dict[str, Callable[[Draft], None]] = {
+    "derive": Draft.derive,
+    "regroup": Draft.regroup,
+    "split": Draft.split,
+    "assemble": Draft.assemble,
+    "base two": Draft.use_base_two,
+    "integrals": Draft.take_integrals,
+    "lower": Draft.lower,
+    "compile": Draft.compile,
+}
+
+
+def run_passes(draft: Draft) -> Compiled:
+    """Take a draft through all passes."""
+    seconds = {}
+    for name, run in PASSES.items():
+        begin = time.perf_counter()
+        run(draft)
+        seconds[name] = time.perf_counter() - begin
+    return Compiled(
+        stages=draft.stages,
+        columns=draft.columns,
+        program=draft.program,
+        integrals=draft.integrals,
+        pass_seconds=seconds,
+        settings=draft.settings,
+    )
+
+
+# ------------------------------------------------------------------------------------------ what comes out
+
+
 @dataclass(frozen=True, eq=False)
 class Compiled:
     """A program, and what has to be there before it can run."""
 
     stages: Stages
+    columns: tuple[Expr, ...]  # of the program: observables, weights, precomputed terms
     program: Program
     integrals: tuple[CompiledIntegral, ...]
-    stage_seconds: Mapping[
-        str, float
-    ]  # all but the last stage: some backends compile when a program is first used
+    pass_seconds: Mapping[str, float]
     settings: Settings
 
     @property
     def seconds(self) -> dict[str, float]:
-        """What each stage took so far."""
-        return {**self.stage_seconds, "compile": self.program.compile_seconds}
-
-    @cached_property
-    def columns(self) -> tuple[Expr, ...]:
-        """What the columns of the program are: observables, weights, precomputed terms."""
-        terms = self.stages.per_dataset
-        return tuple(terms[n] if n in terms else column(n) for n in self.program.kernel.columns)
+        """What each pass took so far; some backends compile when a program is first used."""
+        return {**self.pass_seconds, "compile": self.program.compile_seconds}
 
     def bind(
         self, data: Columns, events: Events, weights: Array | None = None, boxes: SharedBoxes | None = None
@@ -109,8 +221,8 @@ class Bound:
         """Evaluate at parameters of shape (sets, parameters)."""
         if not self.integrals:
             return self.launch(parameters)
-        found = [integral(parameters) for integral in self.integrals]
-        return self.launch(np.concatenate([parameters, *found], axis=1))
+        integrals = [integral(parameters) for integral in self.integrals]
+        return self.launch(np.concatenate([parameters, *integrals], axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +232,10 @@ class CompiledIntegral:
     integral: Integral
     bodies: tuple[Expr, ...]
     compiled: Compiled
+
+    @classmethod
+    def of(cls, integral: Integral, bodies: tuple[Expr, ...], settings: Settings) -> CompiledIntegral:
+        return cls(integral, bodies, compile_integrals(integral, bodies, settings))
 
     def bind(self, nodes: Nodes, events: Events) -> Bound:
         data = Columns({**nodes.columns, NODE_WEIGHT.name: nodes.weights, NODE_CONTRAST.name: nodes.contrast})
@@ -160,141 +276,6 @@ class Columns:
         if not missing:
             return
         compiled = compile_values(missing, (), Settings(backend, precompute="none"))
-        found = compiled.bind(self, Events.all_sets(self.count)).launch.store()
-        for term, buffer in zip(missing, found, strict=True):
+        buffers = compiled.bind(self, Events.all_sets(self.count)).launch.store()
+        for term, buffer in zip(missing, buffers, strict=True):
             self.buffers[term, backend, Precision.DOUBLE] = buffer
-
-
-@dataclass
-class Clock:
-    """Times the stages by name."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    last: float = field(default_factory=time.perf_counter)
-
-    def stop(self, name: str) -> None:
-        now = time.perf_counter()
-        self.seconds[name] = self.seconds.get(name, 0.0) + now - self.last
-        self.last = now
-
-
-@lru_cache(maxsize=128)
-def compile_sums(request: Request, parameters: tuple[Expr, ...], settings: Settings) -> Compiled:
-    """Compile the sums a fit needs, as a function of all ``parameters``."""
-    clock = Clock()
-    terms = event_terms(request)
-    clock.stop("derive")
-    grouped = regroup(terms)
-    clock.stop("regroup")
-    stages = split(grouped, settings.precompute)
-    clock.stop("split")
-    assembled = Assembler(request, stages.per_event, settings.backend.tiles_from).assemble()
-    name = "fisher" if request.fisher else ("value", "gradient", "hessian")[request.order]
-    return finish(
-        name, Frame.SUM, stages, assembled, request.outputs, set_terms(request), parameters, settings, clock
-    )
-
-
-@lru_cache(maxsize=128)
-def compile_values(outputs: tuple[Expr, ...], parameters: tuple[Expr, ...], settings: Settings) -> Compiled:
-    """Compile expressions to be computed for each event and kept."""
-    clock = Clock()
-    terms = normalise(*outputs)
-    clock.stop("simplify")
-    stages = split(regroup(terms), settings.precompute)
-    clock.stop("split")
-    results = tuple(Result(k, Reduce.ADD) for k in range(len(outputs)))
-    assembled = Assembled(stages.per_event, results)
-    return finish("values", Frame.STORE, stages, assembled, len(outputs), [], parameters, settings, clock)
-
-
-@lru_cache(maxsize=64)
-def compile_sampler(drawn: tuple[Expr, ...], accept: Expr, above: Expr, backend: Backend) -> Compiled:
-    """Compile the drawing of events: expressions of the columns "uniform 0", "uniform 1", ..."""
-    clock = Clock()
-    stages = split(regroup((*drawn, accept, above)), "none")
-    clock.stop("split")
-    assembled = Assembled(stages.per_event, ())
-    return finish("sample", Frame.SAMPLE, stages, assembled, len(drawn), [], (), Settings(backend), clock)
-
-
-def compile_integrals(
-    integral: Integral, bodies: Sequence[Expr], parameters: tuple[Expr, ...], settings: Settings
-) -> Compiled:
-    """Compile weighted sums over the nodes of a quadrature, and what tells how well they resolve the integrand.
-
-    Always in double precision.
-    """
-    clock = Clock()
-    counted = [b if b is integral.integrand else without_overflow(b, integral.integrand) for b in bodies]
-    products = [make(Op.MUL, (NODE_WEIGHT, body)) for body in (*counted, integral.integrand)]
-    products.append(make(Op.MUL, (NODE_CONTRAST, integral.integrand)))
-    probes = normalise(*integral.probes)
-    stages = split(regroup(tuple(products)), settings.precompute)
-    clock.stop("split")
-    results = tuple(Result(k, Reduce.EXACT) for k in range(len(products)))
-    assembled = Assembled(stages.per_event, results)
-    plain = Settings(settings.backend, precompute=settings.precompute)
-    per_set = [ZERO] * len(products) + list(probes)
-    return finish("integral", Frame.SUM, stages, assembled, len(per_set), per_set, parameters, plain, clock)
-
-
-def without_overflow(slope: Expr, integrand: Expr) -> Expr:
-    """Return a derivative of an integrand, zero where it is no number but the integrand is next to nothing.
-
-    Far below a threshold 1 / (1 + exp(z)) is zero, and its derivative infinity times zero.
-    """
-    tiny = apply(Op.ABS, integrand) < NEXT_TO_NOTHING
-    return where(apply(Op.ABS, slope) <= LARGEST, slope, where(tiny, ZERO, slope))
-
-
-def finish(
-    name: str, frame: Frame, stages: Stages, assembled: Assembled, outputs: int, set_terms: Sequence[Expr],
-    parameters: tuple[Expr, ...], settings: Settings, clock: Clock,
-) -> Compiled:  # fmt: skip
-    """Lower, compile, and see to the integrals that the per-call stage needs."""
-    loop, powers = use_base_two((*assembled.results, *assembled.outer, *assembled.outer_right))
-    hoisted = {scalar(name): expr for name, expr in stages.per_call.items()}
-    known = hoisted | {scalar(name): substitute(expr, hoisted) for name, expr in powers.items()}
-    used = leaves(Op.SCALAR, *loop)
-    columns = leaves(Op.COLUMN, *loop)
-    wanted = [(k, term) for k, term in enumerate(set_terms) if term.op is not Op.CONST or term.number != 0.0]
-    counted = [(k, substitute(term, hoisted)) for k, term in assembled.counted]
-    per_call = [known.get(leaf, leaf) for leaf in used] + [term for _, term in (*wanted, *counted)]
-    per_call, integrals, extra = take_integrals(per_call, parameters, settings)
-    given = {leaf: leaf.name for leaf in (*parameters, *extra)}
-    prologue = lower(per_call, given, "p")
-    tables = {leaf: leaf.value for leaf in toposort(*loop) if isinstance(leaf.value, Table)}
-    body = lower(loop, {leaf: leaf.name for leaf in (*used, *columns, *tables)})
-    own = tables_needed(leaf.name for leaf in columns) if frame is Frame.SAMPLE else ()
-    pairs = len(assembled.outer)
-    outer = body.results[len(assembled.results) : len(assembled.results) + pairs]
-    kernel = Kernel(
-        name, frame, tuple(given.values()), prologue, tuple(leaf.name for leaf in used),
-        tuple(leaf.name for leaf in columns), Body(body.lines, body.results), assembled.reduce, outputs,
-        outer, body.results[len(assembled.results) + pairs :], assembled.outer_output, assembled.outer_sign,
-        (*tables.values(), *own), tuple((len(used) + i, k) for i, (k, _) in enumerate(wanted)),
-        tuple((len(used) + len(wanted) + i, k) for i, (k, _) in enumerate(counted)), settings.precision,
-    )  # fmt: skip
-    clock.stop("lower")
-    program = settings.backend.compile(kernel)
-    return Compiled(stages, program, integrals, clock.seconds, settings)
-
-
-def take_integrals(
-    exprs: Sequence[Expr], parameters: tuple[Expr, ...], settings: Settings
-) -> tuple[list[Expr], tuple[CompiledIntegral, ...], list[Expr]]:
-    """Replace the integrals in per-call terms by scalars that programs of their own compute first."""
-    groups: dict[Integral, list[Expr]] = {}
-    for node in toposort(*exprs, enter_integrals=False):
-        if node.op is Op.INTEGRAL:
-            groups.setdefault(Integral(domain_of(node), node.args[1:], parameters), []).append(node)
-    replace: dict[Expr, Expr] = {}
-    integrals = []
-    for integral, nodes in groups.items():
-        bodies = tuple(node.args[0] for node in nodes)
-        compiled = compile_integrals(integral, bodies, parameters, settings)
-        integrals.append(CompiledIntegral(integral, bodies, compiled))
-        for node in nodes:
-            replace[node] = scalar(f"integral {len(replace)}")
-    return [substitute(e, replace) for e in exprs], tuple(integrals), list(replace.values())

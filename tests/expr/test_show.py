@@ -10,7 +10,7 @@ from hypothesis import assume, given
 
 from judge import judge
 from morefit.expr import (
-    MEANING,
+    OPERATIONS,
     Op,
     add_all,
     column,
@@ -95,7 +95,7 @@ def test_latex_is_what_a_physicist_writes(text):
 
 
 COMPARISONS = {ast.Lt: "less", ast.LtE: "less_equal", ast.Eq: "equal", ast.NotEq: "not_equal"}
-NAMES = {op.name.lower(): MEANING[op] for op in MEANING}
+NAMES = {op.name.lower(): op.numpy for op in OPERATIONS}
 
 
 class Numbers(ast.NodeTransformer):

@@ -30,7 +30,11 @@ def test_issue_the_kernel_explained_is_the_one_that_is_used(order, weighted):
 def test_issue_without_data_the_kernel_is_that_of_events_without_weights():
     found = mf.explain(extended(), backend=Cpu(threads=1))
     likelihood = mf.Likelihood(extended(), {"x": [0.0]}, backend=Cpu(threads=1))
-    assert found.compiled[2].program.kernel.per_set == likelihood.compile_request(likelihood.request(2)).program.kernel.per_set != ()
+    assert (
+        found.compiled[2].program.kernel.sums.per_set
+        == likelihood.compile_request(likelihood.request(2)).program.kernel.sums.per_set
+        != ()
+    )
 
 
 def test_a_likelihood_is_explained_with_its_constraints_part_by_part():

@@ -4,7 +4,8 @@ import pytest
 
 from morefit.expr import Op, apply, column, leaves, scalar, toposort
 from morefit.kernel import COUNT
-from morefit.kernel.sums import WEIGHT, Assembler, Request, event_terms
+from morefit.kernel.sums import Assembler, Request, event_terms
+from morefit.kernel.symbols import WEIGHT
 from morefit.pipeline import Settings, compile_sums
 from morefit.rewrite.stages import regroup, split
 from morefit.targets import Reference
@@ -69,10 +70,10 @@ def test_the_norm_and_its_derivatives_are_not_added_event_by_event(weighted):
 def test_weights_are_summed_only_where_something_is_counted_by_them(weighted):
     request = norm_and_density(weighted)
     kernel = compile_sums(request, (a, b), Settings(Reference())).program.kernel
-    assert sum(r.output == COUNT for r in kernel.results) == weighted
+    assert sum(r.output == COUNT for r in kernel.sums.results) == weighted
     bare = Request(apply(Op.LOG, 1 + a * x + b * x**2), (a, b), 2, weighted)
     kernel = compile_sums(bare, (a, b), Settings(Reference())).program.kernel
-    assert not any(r.output == COUNT for r in kernel.results) and not kernel.per_count
+    assert not any(r.output == COUNT for r in kernel.sums.results) and not kernel.sums.per_count
 
 
 def test_what_is_added_alike_is_told_in_the_text_of_a_kernel():

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from judge import walk
 from morefit.errors import ModelError
 from morefit.expr import (
-    ARITY,
     COMPARISONS,
+    OPERATIONS,
     Op,
     apply,
     column,
@@ -22,7 +22,7 @@ from morefit.expr import (
     where,
 )
 from morefit.expr.quadrature import Axis, Domain
-from morefit.rewrite.derive import NO_DERIVATIVE, PARTIALS, gradient, hessian
+from morefit.rewrite.derive import NO_SLOPE, gradient, hessian
 from mp_evaluate import DIGITS, Undefined, mp_evaluate
 from strategies import FUNCTIONS, SCALARS, expressions, points
 from tolerances import NUMERIC_DERIVATIVE
@@ -63,10 +63,10 @@ def numeric(expr, values, *names):
 
 
 def cases():
-    for op in (*PARTIALS, Op.MIN, Op.MAX):
+    for op in (*(op for op in OPERATIONS if op.partials), Op.MIN, Op.MAX):
         if op is Op.LOOKUP:  # needs a table
             continue
-        if ARITY[op] == 1:
+        if op.arity == 1:
             for number in PLACES.get(op, (0.3, -1.2)):
                 yield op, {"x": number}
         else:
@@ -122,7 +122,7 @@ def smooth(expr, values):
     return True
 
 
-DERIVABLE = [op for op in FUNCTIONS if op not in (NO_DERIVATIVE | {Op.TRIGAMMA})]
+DERIVABLE = [op for op in FUNCTIONS if op not in (NO_SLOPE | {Op.TRIGAMMA})]
 TWICE = [op for op in DERIVABLE if op is not Op.DIGAMMA]
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.expr import ONE, ZERO, column
+from morefit.expr import ONE, ZERO
 from morefit.intervals import neyman_belt
+from morefit.kernel.symbols import stream_uniform, uniform
 from morefit.pipeline import compile_sampler
 from morefit.random.host import Xoshiro256PlusPlus, stream_key
 from morefit.random.philox import philox, toy_uniforms, uniforms
@@ -24,9 +25,9 @@ JUMP = (0x8764000B, 0xF542D2D3, 0x6FA035C3, 0x77F2DB5B)
 LONG_JUMP = (0xB523952E, 0x0B6F099F, 0xCCF5A0EF, 0x1C580662)
 
 
-def numbers_of(prefix, count, backend, events, seed=SEED, toy=0):
+def numbers_of(number, count, backend, events, seed=SEED, toy=0):
     """Let a compiled kernel return its random numbers."""
-    columns = tuple(column(f"{prefix} {k}") for k in range(count))
+    columns = tuple(number(k) for k in range(count))
     program = compile_sampler(columns, ONE, ZERO, backend).program
     return np.array(
         [c.values for c in program.sample(np.empty((1, 0)), Events.slices([events]), seed, toy).columns]
@@ -56,21 +57,21 @@ def test_philox_gives_the_published_words(counter, key, answer):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("toy", [0, 7, (1 << 32) + 5])
 def test_compiled_philox_is_the_reference(width, toy):
-    found = numbers_of("uniform", 4, Cpu(threads=1, width=width), 1003, toy=toy)
+    found = numbers_of(uniform, 4, Cpu(threads=1, width=width), 1003, toy=toy)
     events = np.arange(1003)
     expected = [u for call in (0, 1) for u in uniforms(SEED, toy, events, call)]
     np.testing.assert_array_equal(found, expected)
 
 
 def test_the_first_uniform_of_all_is_made_of_the_published_words():
-    ((first,), (second,)) = numbers_of("uniform", 2, Cpu(threads=1), 1, seed=0)
+    ((first,), (second,)) = numbers_of(uniform, 2, Cpu(threads=1), 1, seed=0)
     a, b, c, d = KNOWN[0][2]
     assert (first, second) == (((a << 21) | (b >> 11)) / 2**53, ((c << 21) | (d >> 11)) / 2**53)
 
 
-@pytest.mark.parametrize("prefix", ["uniform", "xoshiro"])
-def test_uniforms_have_53_bits_and_stay_below_one(prefix):
-    scaled = numbers_of(prefix, 4, Cpu(threads=1), 100_000) * 2.0**53
+@pytest.mark.parametrize("number", [uniform, stream_uniform])
+def test_uniforms_have_53_bits_and_stay_below_one(number):
+    scaled = numbers_of(number, 4, Cpu(threads=1), 100_000) * 2.0**53
     np.testing.assert_array_equal(scaled, np.floor(scaled))
     assert scaled.min() >= 0
     assert scaled.max() < 2.0**53
@@ -208,29 +209,29 @@ def test_streams_take_the_events_of_a_block_in_turn():
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("events", [1, 19, BLOCK + 100])
 def test_compiled_xoshiro_follows_its_definition(width, events):
-    found = numbers_of("xoshiro", 5, Cpu(threads=1, width=width), events, toy=3)
+    found = numbers_of(stream_uniform, 5, Cpu(threads=1, width=width), events, toy=3)
     np.testing.assert_array_equal(found.T, drawn_by_definition(3, events, 3)[:, :5])
 
 
 @pytest.mark.parametrize("backend", [*(Cpu(threads=1, width=w) for w in WIDTHS), Reference()], ids=str)
 def test_an_event_goes_on_in_its_stream_after_the_candidates_of_the_one_before(backend):
-    number = column("xoshiro 0")
+    number = stream_uniform(0)
     program = compile_sampler((number,), number < 0.3, ZERO, backend).program
     (found,) = program.sample(np.empty((1, 0)), Events.slices([500]), SEED, 0).columns
     expected = drawn_by_definition(0, 500, 1, lambda numbers: numbers[0] < 0.3)
     np.testing.assert_array_equal(found.values, expected[:, 0])
 
 
-@pytest.mark.parametrize("prefix", ["uniform", "xoshiro"])
+@pytest.mark.parametrize("number", [uniform, stream_uniform])
 @pytest.mark.parametrize("toy", [0, 7, 2**31 + 3, 2**33 + 5])
-def test_the_reference_draws_the_same_numbers(prefix, toy):
-    fast, plain = (numbers_of(prefix, 3, b, 2 * BLOCK + 77, toy=toy) for b in (Cpu(), Reference()))
+def test_the_reference_draws_the_same_numbers(number, toy):
+    fast, plain = (numbers_of(number, 3, b, 2 * BLOCK + 77, toy=toy) for b in (Cpu(), Reference()))
     np.testing.assert_array_equal(fast, plain)
 
 
 @pytest.mark.parametrize("toys", [1, 40])
 def test_no_two_events_have_a_number_of_xoshiro_in_common(toys):
-    program = compile_sampler((column("xoshiro 0"), column("xoshiro 1")), ONE, ZERO, Cpu()).program
+    program = compile_sampler((stream_uniform(0), stream_uniform(1)), ONE, ZERO, Cpu()).program
     drawn = program.sample(np.empty((toys, 0)), Events.slices([BLOCK + 500] * toys), SEED, 0)
     numbers = np.concatenate([c.values for c in drawn.columns])
     assert len(np.unique(numbers)) == len(numbers)

@@ -88,23 +88,23 @@ class Sizes(ReferenceLaunch):
     """Adds the sizes of the terms: what the error of a sum is measured by."""
 
     def reduce(self, results: list[Array], per_call: list[Any], count: float) -> Array:
-        kernel, out = self.kernel, np.zeros(self.kernel.outputs + 1)
-        for values, result in zip(results, kernel.results, strict=False):
+        frame, out = self.kernel.sums, np.zeros(self.kernel.outputs + 1)
+        for values, result in zip(results, frame.results, strict=False):
             size = np.sum(np.abs(np.log(values) if result.reduce is Reduce.LOG else values))
             if result.output == COUNT:
                 count = float(size)
             else:
                 out[result.output] += size
-        pairs = len(kernel.outer)
-        if pairs:
-            left = np.abs(results[len(kernel.results) : len(kernel.results) + pairs])
-            right = np.abs(results[len(kernel.results) + pairs :] or left)
-            lower = (left @ right.T)[np.tril_indices(pairs)]
-            out[kernel.outer_output : kernel.outer_output + len(lower)] += lower
-        for index, output in kernel.per_set:
-            out[output] += abs(per_call[index])
-        for index, output in kernel.per_count:
-            out[output] += abs(count * per_call[index])
+        if frame.pairs:
+            factors, first = results[len(frame.results) :], frame.pairs.output
+            left = np.abs(factors[: len(frame.pairs.left)])
+            right = np.abs(factors[len(left) :] or left)
+            lower = (left @ right.T)[np.tril_indices(len(left))]
+            out[first : first + len(lower)] += lower
+        for added in frame.per_set:
+            out[added.output] += abs(per_call[added.result])
+        for added in frame.per_count:
+            out[added.output] += abs(count * per_call[added.result])
         return out
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge import judge
-from morefit.expr import ARITY, LEAVES, NARY, Op, apply, column, evaluate
+from morefit.expr import NARY, OPERATIONS, Op, Operation, apply, column, evaluate
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.targets import Events
 from strategies import COLUMNS, SCALARS, expressions, points
@@ -43,14 +43,14 @@ EDGES = (
 )
 DENORMAL = (5e-324, -1e-310)
 OF_TABLES = {Op.INTEGRAL, Op.LOOKUP}  # take more than numbers
-OPERATIONS = [op for op in Op if op not in LEAVES and op not in OF_TABLES]
+NUMERIC = [op for op in OPERATIONS if op not in OF_TABLES]
 GAMMAS = {Op.LGAMMA, Op.DIGAMMA, Op.TRIGAMMA, Op.TETRAGAMMA}  # mpmath judges them in tests/render
 NAMES = ("x", "y", "z")
 FEW, MANY = 6, 60  # kernels of random expressions on each backend
 
 
-def arity(op: Op) -> int:
-    return ARITY[op] or 2  # of any number two: another order of three may overflow
+def arity(op: Operation) -> int:
+    return op.arity or 2  # of any number two: another order of three may overflow
 
 
 @cache
@@ -61,9 +61,9 @@ def edge_columns(count: int) -> dict[str, np.ndarray]:
 
 
 @cache
-def computed(backend, count: int) -> dict[Op, np.ndarray]:
+def computed(backend, count: int) -> dict[Operation, np.ndarray]:
     """Compute all operations of so many arguments in one kernel."""
-    ops = [op for op in OPERATIONS if arity(op) == count]
+    ops = [op for op in NUMERIC if arity(op) == count]
     roots = tuple(apply(op, *(column(name) for name in NAMES[:count])) for op in ops)
     columns = edge_columns(count)
     compiled = compile_values(roots, (), Settings(backend, precompute="none"))
@@ -71,7 +71,7 @@ def computed(backend, count: int) -> dict[Op, np.ndarray]:
     return dict(zip(ops, bound(np.empty((1, 0)))[0], strict=True))
 
 
-@pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name.lower())
+@pytest.mark.parametrize("op", NUMERIC, ids=lambda op: op.name.lower())
 def test_operation_agrees_with_numpy_on_edge_values(op, backend):
     columns = edge_columns(arity(op))
     found = computed(backend, arity(op))[op]
@@ -88,7 +88,7 @@ def test_operation_agrees_with_numpy_on_edge_values(op, backend):
     assert not shown, "\n".join(shown)
 
 
-@pytest.mark.parametrize("op", [op for op in OPERATIONS if op not in NARY], ids=lambda op: op.name.lower())
+@pytest.mark.parametrize("op", [op for op in NUMERIC if op not in NARY], ids=lambda op: op.name.lower())
 def test_denormals_are_kept_or_taken_as_zero(op, backend):
     """A compiled loop may take them as zero; nothing else."""
     count = arity(op)

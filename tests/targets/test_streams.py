@@ -7,7 +7,8 @@ import pytest
 
 import zoo
 from ensembles import ensemble_of
-from morefit.expr import ZERO, column
+from morefit.expr import ZERO
+from morefit.kernel.symbols import stream_uniform
 from morefit.likelihood import generate
 from morefit.pipeline import compile_sampler
 from morefit.random.host import COMPILED
@@ -23,8 +24,8 @@ FIRST = (1 << 31) + 6  # the first toy: many bits, so many jumps
 
 def chosen_numbers(backend):
     """Draw random numbers until one is small, so that events take different numbers of draws."""
-    number = column("xoshiro 1")
-    program = compile_sampler((column("xoshiro 0"), number), number < 0.4, ZERO, backend).program
+    number = stream_uniform(1)
+    program = compile_sampler((stream_uniform(0), number), number < 0.4, ZERO, backend).program
     found = program.sample(np.empty((len(SIZES), 0)), Events.slices(SIZES), SEED, FIRST)
     return np.array([c.values for c in found.columns])
 

@@ -1,33 +1,34 @@
 """The language: expressions over constants, scalars (per call) and columns (per event)."""
 
-from morefit.expr.evaluate import MEANING, evaluate
-from morefit.expr.node import (
-    MINUS_ONE,
-    ONE,
-    ZERO,
-    Expr,
-    NamedQuantity,
-    Operand,
-    Quantity,
-    Symbol,
-    Table,
+from morefit.expr.build import (
     add_all,
     apply,
     column,
-    const,
     integral_of,
     lookup,
-    make,
     multiply_all,
     same,
     scalar,
-    to_expr,
     where,
     wild,
 )
+from morefit.expr.evaluate import evaluate
+from morefit.expr.named import NamedQuantity
+from morefit.expr.node import MINUS_ONE, ONE, ZERO, Expr, Operand, Quantity, const, make, to_expr
 from morefit.expr.number import as_double
-from morefit.expr.ops import ARITY, COMPARISONS, LEAVES, NARY, PRICE, SYMMETRIC, Op
+from morefit.expr.operations import (
+    COMPARISONS,
+    LEAVES,
+    NARY,
+    OPERATIONS,
+    SYMMETRIC,
+    Op,
+    Operation,
+    Trait,
+    with_trait,
+)
 from morefit.expr.show import to_dot, to_latex, to_text
+from morefit.expr.symbol import OwnSymbol, Symbol, Table
 from morefit.expr.walk import (
     domain_of,
     fresh_prefix,
@@ -43,23 +44,24 @@ from morefit.expr.walk import (
 )
 
 __all__ = [
-    "ARITY",
     "COMPARISONS",
     "LEAVES",
-    "MEANING",
     "MINUS_ONE",
     "NARY",
     "ONE",
-    "PRICE",
+    "OPERATIONS",
     "SYMMETRIC",
     "ZERO",
     "Expr",
     "NamedQuantity",
     "Op",
     "Operand",
+    "Operation",
+    "OwnSymbol",
     "Quantity",
     "Symbol",
     "Table",
+    "Trait",
     "add_all",
     "apply",
     "as_double",
@@ -89,4 +91,5 @@ __all__ = [
     "uses",
     "where",
     "wild",
+    "with_trait",
 ]  # fmt: skip

@@ -1,19 +1,18 @@
-"""The reference meaning of every operation, in numpy. Slow, plain, and the judge of all backends."""
+"""Reference implementation of expressions, in numpy; all backends are tested against it."""
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr.node import Expr, Table
-from morefit.expr.ops import Op
+from morefit.expr.node import Expr
+from morefit.expr.operations import Op
 from morefit.expr.quadrature import (
     TOLERANCE,
     WORST_ERROR,
@@ -23,61 +22,8 @@ from morefit.expr.quadrature import (
     adapt,
     combine_places,
 )
+from morefit.expr.symbol import Table
 from morefit.expr.walk import domain_of, leaves, toposort
-
-
-def special(name: str, *before: float) -> Callable[..., Any]:
-    """Name a function of scipy.special; importing it costs 0.15 s, so it waits for the first use."""
-    return lambda *x: getattr(importlib.import_module("scipy.special"), name)(*before, *x)
-
-
-def plain_or(scalar: Callable[[float], float], name: str) -> Callable[[Any], Any]:
-    """Use the math module for a lone number and scipy for arrays."""
-    array = special(name)
-    return lambda x: scalar(x) if isinstance(x, float) else array(x)
-
-
-MEANING: dict[Op, Callable[..., Any]] = {
-    Op.ADD: lambda *x: reduce(np.add, x),
-    Op.MUL: lambda *x: reduce(np.multiply, x),
-    Op.POW: np.power,
-    Op.EXP: np.exp,
-    Op.EXP2: np.exp2,
-    Op.EXPM1: np.expm1,
-    Op.LOG: np.log,
-    Op.LOG1P: np.log1p,
-    Op.LOG2: np.log2,
-    Op.LOG10: np.log10,
-    Op.SQRT: np.sqrt,
-    Op.SIN: np.sin,
-    Op.COS: np.cos,
-    Op.TAN: np.tan,
-    Op.ASIN: np.arcsin,
-    Op.ACOS: np.arccos,
-    Op.ATAN: np.arctan,
-    Op.ATAN2: np.arctan2,
-    Op.SINH: np.sinh,
-    Op.COSH: np.cosh,
-    Op.TANH: np.tanh,
-    Op.ERF: plain_or(math.erf, "erf"),
-    Op.ERFC: plain_or(math.erfc, "erfc"),
-    Op.NDTRI: special("ndtri"),
-    Op.LGAMMA: special("gammaln"),
-    Op.DIGAMMA: special("digamma"),
-    Op.TRIGAMMA: special("polygamma", 1),
-    Op.TETRAGAMMA: special("polygamma", 2),
-    Op.ABS: np.abs,
-    Op.FLOOR: np.floor,
-    Op.MIN: np.minimum,
-    Op.MAX: np.maximum,
-    Op.LESS: lambda x, y: np.less(x, y) * 1.0,
-    Op.LESS_EQUAL: lambda x, y: np.less_equal(x, y) * 1.0,
-    Op.EQUAL: lambda x, y: np.equal(x, y) * 1.0,
-    Op.NOT_EQUAL: lambda x, y: np.not_equal(x, y) * 1.0,
-    Op.LOOKUP: lambda table, place: table[np.asarray(place).astype(np.int64)],
-    Op.WHERE: lambda c, x, y: np.where(np.not_equal(c, 0.0), x, y),
-    Op.INTEGRAL: lambda weights, body: np.sum(weights * body),
-}
 
 
 def evaluate(root: Expr, values: Mapping[str, Any]) -> Any:
@@ -98,7 +44,7 @@ def evaluate_all(roots: tuple[Expr, ...], values: Mapping[str, Any]) -> list[Any
         elif node.op is Op.INTEGRAL:
             done[node] = integrate(node, values)
         elif node.args:
-            done[node] = MEANING[node.op](*(done[a] for a in node.args))
+            done[node] = node.op.numpy(*(done[a] for a in node.args))
         elif node.op is Op.COLUMN and node.name in bound:
             done[node] = values.get(node.name, math.nan)  # only the integral knows its value
         else:
@@ -116,8 +62,8 @@ def integrate(node: Expr, values: Mapping[str, Any]) -> Any:
     if not names or not known[0].ndim:
         return integrate_at(node, tuple((n, float(v)) for n, v in zip(names, known, strict=True)))
     rows = zip(*(k.ravel() for k in known), strict=True)
-    found = [integrate_at(node, tuple(zip(names, map(float, row), strict=True))) for row in rows]
-    return np.array(found).reshape(known[0].shape)
+    integrals = [integrate_at(node, tuple(zip(names, map(float, row), strict=True))) for row in rows]
+    return np.array(integrals).reshape(known[0].shape)
 
 
 def integrate_at(node: Expr, values: tuple[tuple[str, float], ...]) -> float:
@@ -125,7 +71,7 @@ def integrate_at(node: Expr, values: tuple[tuple[str, float], ...]) -> float:
     if not adapted.error <= WORST_ERROR:
         raise cannot_integrate(dict(values), adapted.error)
     nodes = adapted.boxes.nodes()
-    return float(MEANING[Op.INTEGRAL](nodes.weights, evaluate(node.args[0], dict(values) | nodes.columns)))
+    return float(Op.INTEGRAL.numpy(nodes.weights, evaluate(node.args[0], dict(values) | nodes.columns)))
 
 
 def cannot_integrate(values: Mapping[str, float], error: float) -> ModelError:

@@ -6,18 +6,17 @@ import math
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from operator import is_
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from morefit.errors import ModelError
 from morefit.expr.number import as_double
-from morefit.expr.ops import COMPARISONS, SYMMETRIC, Op
+from morefit.expr.operations import COMPARISONS, OPERATIONS, SYMMETRIC, Op, Operation
 from morefit.expr.quadrature import Domain
 from morefit.expr.show import to_latex, to_text
+from morefit.expr.symbol import Symbol
 
 Operand = Any  # whatever to_expr accepts: a Quantity or a real number
 LINE = 200  # characters of an expression in a message
@@ -134,47 +133,6 @@ class Quantity(ABC):
         return UFUNCS[ufunc.__name__](*(to_expr(x) for x in inputs))
 
 
-@dataclass(frozen=True)
-class Symbol:
-    """A name inside an expression; parameters and observables are symbols that know more."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Table(Symbol):
-    """Numbers inside an expression, kept as the bytes of doubles."""
-
-    numbers: bytes
-
-    @property
-    def array(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return np.frombuffer(self.numbers, np.float64)
-
-
-class NamedQuantity(Quantity, Symbol):
-    """A symbol that stands in formulas. Equal ones are the same object, since == makes a condition."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        """Do nothing: all is done by ``__new__``."""
-
-    @classmethod
-    def interned(cls, *values: object) -> Self:
-        """Return the one object with these fields, making it if needed."""
-        key = (cls, *values)
-        known: Self | None = _named.get(key)
-        if known is None:
-            new = object.__new__(cls)
-            for field, value in zip(fields(cls), values, strict=True):
-                object.__setattr__(new, field.name, value)
-            known = _named.setdefault(key, new)
-        return known
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, field.name) for field in fields(self))
-
-
-_named: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
 Value = float | Symbol | Domain
 
 
@@ -183,7 +141,7 @@ class Expr(Quantity):
 
     __slots__ = ("__weakref__", "args", "op", "order", "value")
 
-    op: Op
+    op: Operation
     args: tuple[Expr, ...]
     value: Value  # CONST: the number; SCALAR, COLUMN, WILD: the symbol; INTEGRAL: the domain
     order: tuple[int, int]  # the same in every process: sorts the arguments of symmetric operations
@@ -218,7 +176,7 @@ class Expr(Quantity):
 _alive: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
 
 
-def make(op: Op, args: tuple[Expr, ...] = (), value: Value = 0.0) -> Expr:
+def make(op: Operation, args: tuple[Expr, ...] = (), value: Value = 0.0) -> Expr:
     """Return the one Expr with these parts, making it if needed."""
     if op in SYMMETRIC and len(args) > 1:
         args = tuple(sorted(args, key=by_order))
@@ -238,14 +196,14 @@ def by_order(node: Expr) -> tuple[int, int]:
     return node.order
 
 
-def stable_order(op: Op, args: tuple[Expr, ...], value: Value) -> tuple[int, int]:
+def stable_order(op: Operation, args: tuple[Expr, ...], value: Value) -> tuple[int, int]:
     """Numbers first, then names, then the rest by a hash that does not change from process to process."""
     if op is Op.CONST:
         return (0, zlib.crc32(float(value).hex().encode()))  # type: ignore[arg-type]  # hash(-1.0) == hash(-2.0)
     if isinstance(value, Symbol):
-        return (op.value, zlib.crc32(value.name.encode()))
+        return (op.rank, zlib.crc32(value.name.encode()))
     text = zlib.crc32(str(value).encode()) if isinstance(value, Domain) else 0
-    return (100, hash((op.value, text, tuple(a.order for a in args))))
+    return (100, hash((op.rank, text, tuple(a.order for a in args))))
 
 
 def const(number: float) -> Expr:
@@ -256,31 +214,14 @@ def const(number: float) -> Expr:
     return make(Op.CONST, value=value)
 
 
-def scalar(symbol: Symbol | str) -> Expr:
-    return make(Op.SCALAR, value=Symbol(symbol) if isinstance(symbol, str) else symbol)
-
-
-def column(symbol: Symbol | str) -> Expr:
-    return make(Op.COLUMN, value=Symbol(symbol) if isinstance(symbol, str) else symbol)
-
-
-def wild(name: str) -> Expr:
-    return make(Op.WILD, value=Symbol(name))
-
-
-def lookup(table: Table, place: Operand) -> Expr:
-    """Return the number of a table at a place."""
-    return make(Op.LOOKUP, (make(Op.TABLE, value=table), to_expr(place)))
-
-
 def to_expr(value: Operand) -> Expr:
     """Accept a quantity or a real number."""
-    found = known_expr(value)
-    if found is None:
+    expr = known_expr(value)
+    if expr is None:
         raise ModelError(
             f"expression: takes numbers, observables, parameters and expressions, got {type(value).__name__}"
         )
-    return found
+    return expr
 
 
 def known_expr(value: Operand) -> Expr | None:
@@ -309,11 +250,6 @@ def compare(how: Callable[[Expr, Expr], Expr], a: Quantity, b: Operand) -> Expr:
             " use 'is' to ask for the same object"
         )
     return build(how, a, b)
-
-
-def same(some: tuple[Expr, ...], others: tuple[Expr, ...]) -> bool:
-    """Say whether two tuples hold the same expressions."""
-    return len(some) == len(others) and all(map(is_, some, others))
 
 
 ONE, ZERO, MINUS_ONE = const(1), const(0), const(-1)
@@ -393,100 +329,32 @@ def either(a: Expr, b: Expr) -> Expr:
     return make(Op.MAX, (condition(a), condition(b)))
 
 
-def add_all(*terms: Operand) -> Expr:
-    """Add any number of terms in one node."""
-    return make(Op.ADD, tuple(to_expr(t) for t in terms)) if terms else ZERO
-
-
-def multiply_all(*factors: Operand) -> Expr:
-    """Multiply any number of factors in one node."""
-    return make(Op.MUL, tuple(to_expr(f) for f in factors)) if factors else ONE
-
-
-def where(condition: Operand, yes: Operand, no: Operand) -> Expr:
-    """Return ``yes`` where the condition holds (is not zero) and ``no`` elsewhere."""
-    return make(Op.WHERE, (to_expr(condition), to_expr(yes), to_expr(no)))
-
-
-def integral_of(body: Expr, domain: Domain, *places: Expr) -> Expr:
-    """Integrate over the axes of a domain; ``places`` are points on them where a narrow peak may hide.
-
-    The arguments after the first say what the boxes of the quadrature are made for: the body itself. They stay when
-    the body is differentiated, so that an integral and its derivatives share their boxes.
-    """
-    return make(Op.INTEGRAL, (body, body, *places), domain)
-
-
-def apply(op: Op, *args: Operand) -> Expr:
-    """Apply an operation by its name in ``Op``."""
-    return make(op, tuple(to_expr(a) for a in args))
-
-
-def unary(op: Op) -> Callable[..., Expr]:
+def applied(op: Operation) -> Callable[..., Expr]:
     return lambda *args: make(op, args)
 
 
-# NumPy functions that work on expressions, by the name of the ufunc
-UFUNCS: dict[str, Callable[..., Expr]] = {
-    "add": add,
+# NumPy functions that work on expressions, by the name of the ufunc: those of operations, and some made of them
+UFUNCS: dict[str, Callable[..., Expr]] = {name: applied(op) for op in OPERATIONS for name in op.ufuncs} | {
     "subtract": subtract,
-    "multiply": multiply,
     "divide": divide,
-    "power": power,
-    "float_power": power,
     "negative": negate,
     "positive": lambda a: a,
     "square": lambda a: power(a, const(2)),
     "reciprocal": lambda a: power(a, MINUS_ONE),
-    "exp": unary(Op.EXP),
-    "exp2": unary(Op.EXP2),
-    "expm1": unary(Op.EXPM1),
-    "log": unary(Op.LOG),
-    "log2": unary(Op.LOG2),
-    "log10": unary(Op.LOG10),
-    "log1p": unary(Op.LOG1P),
-    "sqrt": unary(Op.SQRT),
-    "sin": unary(Op.SIN),
-    "cos": unary(Op.COS),
-    "tan": unary(Op.TAN),
-    "arcsin": unary(Op.ASIN),
-    "arccos": unary(Op.ACOS),
-    "arctan": unary(Op.ATAN),
-    "arctan2": unary(Op.ATAN2),
-    "sinh": unary(Op.SINH),
-    "cosh": unary(Op.COSH),
-    "tanh": unary(Op.TANH),
-    "absolute": unary(Op.ABS),
-    "fabs": unary(Op.ABS),
-    "floor": unary(Op.FLOOR),
-    "minimum": unary(Op.MIN),
-    "fmin": unary(Op.MIN),
-    "maximum": unary(Op.MAX),
-    "fmax": unary(Op.MAX),
-    "less": less,
-    "less_equal": less_equal,
     "greater": lambda a, b: less(b, a),
     "greater_equal": lambda a, b: less_equal(b, a),
-    "equal": equal,
-    "not_equal": not_equal,
     "logical_and": lambda a, b: multiply(truth(a), truth(b)),
     "logical_or": lambda a, b: make(Op.MAX, (truth(a), truth(b))),
     "logical_not": negation,
-    # scipy.special
-    "erf": unary(Op.ERF),
-    "erfc": unary(Op.ERFC),
-    "ndtri": unary(Op.NDTRI),
-    "gammaln": unary(Op.LGAMMA),
-    "psi": unary(Op.DIGAMMA),
 }
 
-Rows = tuple[tuple[Op, tuple[int, ...], Value], ...]
+Rows = tuple[tuple[Operation, tuple[int, ...], Value], ...]
 
 
 def to_table(root: Expr) -> Rows:
     """Flatten a graph to rows that name their arguments by number: pickles without recursion."""
     index: dict[Expr, int] = {}
-    rows: list[tuple[Op, tuple[int, ...], Value]] = []
+    rows: list[tuple[Operation, tuple[int, ...], Value]] = []
     stack = [root]
     while stack:
         node = stack[-1]

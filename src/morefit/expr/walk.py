@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from morefit.expr.node import Expr, Symbol, make, same
-from morefit.expr.ops import DIVISION_PRICE, NARY, PRICE, Op
+from morefit.expr.build import same
+from morefit.expr.node import Expr, make
+from morefit.expr.operations import NARY, Op, Operation
 from morefit.expr.quadrature import Domain
+from morefit.expr.symbol import Symbol
+
+DIVISION_PRICE = 10  # of the reciprocal that a negative power needs
 
 
 def toposort(*roots: Expr, enter_integrals: bool = True) -> list[Expr]:
@@ -57,7 +61,7 @@ def substitute(root: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
     return done[root]
 
 
-def leaves(op: Op, *roots: Expr) -> list[Expr]:
+def leaves(op: Operation, *roots: Expr) -> list[Expr]:
     """Return the leaves of one kind that the value depends on: columns bound by an integral do not count."""
     free: dict[Expr, None] = {}
     seen: set[Expr] = set()
@@ -83,7 +87,7 @@ def domain_of(integral: Expr) -> Domain:
     return integral.value
 
 
-def symbols(op: Op, *roots: Expr) -> list[Symbol]:
+def symbols(op: Operation, *roots: Expr) -> list[Symbol]:
     """Return the symbols of the leaves of one kind, in order of first appearance."""
     return [leaf.value for leaf in leaves(op, *roots) if isinstance(leaf.value, Symbol)]
 
@@ -100,20 +104,20 @@ def node_price(node: Expr) -> int:
     """Price one node, its arguments being there already."""
     if node.op in NARY:
         free = sum(a.op is Op.CONST and a.number == -1.0 for a in node.args) if node.op is Op.MUL else 0
-        return PRICE[node.op] * max(len(node.args) - 1 - free, 0)
+        return node.op.price * max(len(node.args) - 1 - free, 0)
     if node.op is Op.POW and node.args[1].op is Op.CONST:
         return power_price(node.args[1].number)
-    return PRICE.get(node.op, 0)
+    return node.op.price
 
 
 def power_price(exponent: float) -> int:
     """Price a constant power: multiplications for small whole numbers, a reciprocal, a root."""
     size, price = abs(exponent), DIVISION_PRICE if exponent < 0 else 0
     if 2 * size != int(2 * size) or size > 64:
-        return PRICE[Op.POW]
+        return Op.POW.price
     whole = int(size)
     if size != whole:
-        price += PRICE[Op.SQRT] + (1 if whole else 0)
+        price += Op.SQRT.price + (1 if whole else 0)
     return price + max(whole.bit_length() - 1 + whole.bit_count() - 1, 0)
 
 

@@ -17,7 +17,7 @@ from morefit.minimise.problem import as_likelihood
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Compiled
-from morefit.rewrite.columns import READ_PRICE, Precompute
+from morefit.rewrite.precompute import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
 from morefit.targets import Backend, Events
 

@@ -1,18 +1,41 @@
 """A kernel: what to compute once per parameter set and once per event, as straight lines inside a frame."""
 
-from morefit.kernel.ir import COUNT, Arith, Atom, Body, Frame, Kernel, Line, Precision, Reduce, Result
+from morefit.kernel.ir import (
+    COUNT,
+    MAX_DRAWS,
+    Added,
+    Arith,
+    Atom,
+    Body,
+    Frame,
+    Kernel,
+    Line,
+    Pairs,
+    Precision,
+    Reduce,
+    Result,
+    Sample,
+    Store,
+    Sum,
+)
 from morefit.kernel.lower import lower
 
 __all__ = [
     "COUNT",
+    "MAX_DRAWS",
+    "Added",
     "Arith",
     "Atom",
     "Body",
     "Frame",
     "Kernel",
     "Line",
+    "Pairs",
     "Precision",
     "Reduce",
     "Result",
+    "Sample",
+    "Store",
+    "Sum",
     "lower",
 ]

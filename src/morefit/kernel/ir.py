@@ -1,31 +1,25 @@
-"""What a renderer is given. No expressions, no targets: names, numbers and operations in order."""
+"""What a target renders. No expressions, no targets: names, numbers and operations in order."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import ClassVar
 
-from morefit.expr import Op, Table
+import numpy as np
+
+from morefit.expr import Operation, Table
+from morefit.expr.operations.record import instruction
 
 Atom = str | float  # a name or a number
 
 
-class Arith(Enum):
+class Arith:
     """Arithmetic that expressions spell with sums, products and powers, and machines do in one step."""
 
-    SUB = auto()
-    NEG = auto()
-    DIV = auto()
-
-
-class Frame(Enum):
-    """What happens around the lines of one event."""
-
-    STORE = auto()  # keep every result of every event
-    SUM = auto()  # reduce the results over the events of each set
-    SAMPLE = (
-        auto()
-    )  # draw events: columns are random numbers, the last two results say "accept" and "too high"
+    SUB = Operation(arity=2, numpy=np.subtract, llvm=instruction("fsub contract"), c="{0} - {1}")
+    NEG = Operation(arity=1, numpy=np.negative, llvm=instruction("fneg"), c="-{0}")
+    DIV = Operation(arity=2, numpy=np.divide, llvm=instruction("fdiv"), c="{0} / {1}")
 
 
 class Reduce(Enum):
@@ -48,7 +42,7 @@ class Line:
     """``target = op(args)``."""
 
     target: str
-    op: Op | Arith
+    op: Operation
     args: tuple[Atom, ...]
 
     def __str__(self) -> str:
@@ -63,6 +57,7 @@ class Body:
     results: tuple[Atom, ...]
 
 
+MAX_DRAWS = 10_000  # candidates for one event; more means that the envelope is useless
 COUNT = -1  # in place of an output: the sum of the weights of the events, where they are not all one
 
 
@@ -75,58 +70,129 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """Sums of products of every pair of factors: the lower triangle row by row, from an output on."""
+
+    left: tuple[Atom, ...]
+    right: tuple[Atom, ...]  # empty: the same as left
+    output: int  # of the first pair
+    sign: float  # of all
+
+
+@dataclass(frozen=True)
+class Added:
+    """A result of the per-call stage that is added to an output."""
+
+    result: int
+    output: int
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Reduce the results over the events of each set; the factors of pairs come after the other results."""
+
+    label: ClassVar[str] = "SUM"
+    results: tuple[Result, ...]  # one for each result of the loop that is no factor of a pair
+    pairs: Pairs | None = None
+    per_set: tuple[Added, ...] = ()  # once per set
+    per_count: tuple[Added, ...] = ()  # times the number of events, or the sum of their weights
+
+
+@dataclass(frozen=True)
+class Store:
+    """Keep every result of every event."""
+
+    label: ClassVar[str] = "STORE"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Draw events: columns are random numbers, the last two results say "accept" and "above the envelope"."""
+
+    label: ClassVar[str] = "SAMPLE"
+    numbers: tuple[int, ...]  # for each column: which random number of a candidate it is
+    streams: bool  # whether they come from streams, which items and lanes go along, or are counted
+
+    @property
+    def calls(self) -> int:
+        """How often a candidate calls the generator: each call gives two numbers."""
+        return max((number // 2 + 1 for number in self.numbers), default=0)
+
+
+Frame = Sum | Store | Sample  # what happens around the lines of one event
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kernel:
     """One pass over the events of one or many parameter sets."""
 
     name: str
     frame: Frame
-    parameters: tuple[str, ...]  # one number per set each, given by the caller
+    parameters: tuple[str, ...]  # one number per set each, from the caller
     per_call: Body
     scalars: tuple[str, ...]  # names of the per-call results that the loop uses
     columns: tuple[str, ...]  # one number per event each
     per_event: Body
-    results: tuple[Result, ...]  # one for each result of the loop
     outputs: int
-    # sums of products of every pair, lower triangle row by row, added to the outputs from outer_output on;
-    # the factors are the last results of the loop: all of outer, then all of outer_right where that differs
-    outer: tuple[Atom, ...] = ()
-    outer_right: tuple[Atom, ...] = ()
-    outer_output: int = 0
-    outer_sign: float = 1.0
     tables: tuple[Table, ...] = ()
-    per_set: tuple[tuple[int, int], ...] = ()  # (per-call result, output): added once per set
-    per_count: tuple[
-        tuple[int, int], ...
-    ] = ()  # the same, times the number of events or the sum of their weights
     precision: Precision = Precision.DOUBLE
 
+    @property
+    def sums(self) -> Sum:
+        """The frame of a kernel that sums."""
+        assert isinstance(self.frame, Sum)
+        return self.frame
+
+    @property
+    def draws(self) -> Sample:
+        """The frame of a kernel that draws."""
+        assert isinstance(self.frame, Sample)
+        return self.frame
+
+    @property
+    def pairs(self) -> Pairs | None:
+        """The pairs of factors that are summed, if any."""
+        return self.frame.pairs if isinstance(self.frame, Sum) else None
+
     def shape(self, sets: int, events: int) -> tuple[int, ...]:
-        """Say what a launch returns; the last output of a sum counts bad densities."""
-        return (sets, self.outputs + 1) if self.frame is Frame.SUM else (sets, self.outputs, events)
+        """Return the shape of what a launch returns; the last output of a sum counts bad densities."""
+        return (sets, self.outputs + 1) if isinstance(self.frame, Sum) else (sets, self.outputs, events)
 
     def __str__(self) -> str:
         return self.to_text()
 
-    def to_text(self, most: int | None = None) -> str:
-        """Write the kernel; ``most`` bounds the lines shown of the per-call stage."""
-        head = f"kernel {self.name} ({self.frame.name}, {self.precision.name})"
+    def to_text(self, limit: int | None = None) -> str:
+        """Write the kernel; ``limit`` bounds the lines shown of the per-call stage."""
+        head = f"kernel {self.name} ({self.frame.label}, {self.precision.name})"
         lines = [head, f"  parameters {', '.join(self.parameters)}", "  per call:"]
-        lines += [f"    {line}" for line in self.per_call.lines[:most]]
-        if most is not None and len(self.per_call.lines) > most:
-            lines.append(f"    ... {len(self.per_call.lines) - most} more lines")
+        lines += [f"    {line}" for line in self.per_call.lines[:limit]]
+        if limit is not None and len(self.per_call.lines) > limit:
+            lines.append(f"    ... {len(self.per_call.lines) - limit} more lines")
         named = zip(self.scalars, self.per_call.results, strict=False)
         lines += [f"    {name} := {atom}" for name, atom in named if name != atom]
         lines += [f"  per event, columns {', '.join(self.columns)}:"]
         lines += [f"    {line}" for line in self.per_event.lines]
-        weighted = any(result.output == COUNT for result in self.results)
+        if isinstance(self.frame, Sum):
+            lines += self.sum_text(self.frame, limit)
+        if isinstance(self.frame, Store):
+            lines += [f"    output {k} <- add {atom}" for k, atom in enumerate(self.per_event.results)]
+        return "\n".join(lines)
+
+    def sum_text(self, frame: Sum, limit: int | None) -> list[str]:
+        """Write where the results go."""
+        weighted = any(result.output == COUNT for result in frame.results)
         count = "sum of weights" if weighted else "number of events"
-        for atom, result in zip(self.per_event.results, self.results, strict=False):
+        lines = []
+        for atom, result in zip(self.per_event.results, frame.results, strict=False):
             where = count if result.output == COUNT else f"output {result.output}"
             lines.append(f"    {where} <- {result.reduce.name.lower()} {atom}")
-        if self.outer:
-            lines.append(f"    outputs {self.outer_output} ... <- pairs of {', '.join(map(str, self.outer))}")
-        for times, added in (("", self.per_set), (f"{count} * ", self.per_count)):
-            lines += [f"  output {k} <- {times}{self.per_call.results[index]}" for index, k in added[:most]]
-            if most is not None and len(added) > most:
-                lines.append(f"  ... {len(added) - most} more outputs")
-        return "\n".join(lines)
+        if frame.pairs:
+            left = ", ".join(map(str, frame.pairs.left))
+            lines.append(f"    outputs {frame.pairs.output} ... <- pairs of {left}")
+        for times, added in (("", frame.per_set), (f"{count} * ", frame.per_count)):
+            lines += [
+                f"  output {a.output} <- {times}{self.per_call.results[a.result]}" for a in added[:limit]
+            ]
+            if limit is not None and len(added) > limit:
+                lines.append(f"  ... {len(added) - limit} more outputs")
+        return lines

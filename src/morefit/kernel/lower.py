@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from morefit.expr import NARY, Expr, Op, fresh_prefix, toposort
+from morefit.expr import NARY, Expr, Op, Operation, fresh_prefix, toposort
 from morefit.kernel.ir import Arith, Atom, Body, Line
 
 LARGEST_CHAIN = 64  # a larger whole power is left to the power function
@@ -20,7 +20,7 @@ class Lowering:
         self.seen: dict[tuple[object, ...], str] = {}
         self.negated: dict[Atom, Atom] = {}
 
-    def line(self, op: Op | Arith, *args: Atom) -> str:
+    def line(self, op: Operation, *args: Atom) -> str:
         key = (op, *((type(a), a if isinstance(a, str) else a.hex()) for a in args))  # 0.0 == -0.0
         if key not in self.seen:
             self.seen[key] = f"{self.prefix}{len(self.lines)}"

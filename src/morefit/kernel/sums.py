@@ -15,14 +15,15 @@ from morefit.expr import (
     Op,
     add_all,
     apply,
-    column,
     leaves,
     make,
     multiply_all,
     toposort,
     where,
 )
+from morefit.kernel.build import PairTerms, SumLoop
 from morefit.kernel.ir import COUNT, Reduce, Result
+from morefit.kernel.symbols import WEIGHT
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.share import share
@@ -33,7 +34,6 @@ SMALLEST = sys.float_info.min  # of the normal numbers
 TILES_FROM = (
     13  # parameters on: the products of first derivatives are summed in tiles, unless a backend knows better
 )
-WEIGHT = column("weight of the event")  # the column that carries weights; no user's name has spaces
 
 Row = tuple[int, Reduce, Expr]  # an output, how it is reduced, and what comes from an event
 
@@ -58,19 +58,6 @@ class Request:
         return triangle if self.fisher else 1 + n * (self.order > 0) + triangle * (self.order > 1)
 
 
-@dataclass(frozen=True)
-class Assembled:
-    """Expressions for the loop and where each goes."""
-
-    results: tuple[Expr, ...]
-    reduce: tuple[Result, ...]
-    outer: tuple[Expr, ...] = ()
-    outer_right: tuple[Expr, ...] = ()
-    outer_output: int = 0
-    outer_sign: float = 1.0
-    counted: tuple[tuple[int, Expr], ...] = ()  # (output, the same for all events)
-
-
 def open_log(log_density: Expr) -> tuple[Expr, list[Expr]]:
     """Split a log density into a plain part and the densities whose logarithms are added to it."""
     (simple,) = normalise(log_density)
@@ -81,7 +68,7 @@ def open_log(log_density: Expr) -> tuple[Expr, list[Expr]]:
 
 
 def with_derivatives(root: Expr, request: Request, new: Rewriter) -> list[Expr]:
-    """Return an expression, its first and its second derivatives (lower triangle), as far as asked for."""
+    """Return an expression, its first and its second derivatives (lower triangle), as far as the request goes."""
     first = derivatives(root, request.parameters, new) if request.order > 0 or request.fisher else []
     second: list[Expr] = []
     if request.order > 1 and not request.fisher:
@@ -104,17 +91,21 @@ def set_terms(request: Request) -> list[Expr]:
     return with_derivatives(normalise(request.per_set)[0], request, simplifier())
 
 
+def is_zero(term: Expr) -> bool:
+    return term.op is Op.CONST and term.number == 0.0
+
+
 def product(*factors: Expr) -> Expr:
     """Multiply without touching the factors, which have been grouped with care."""
     if any(f is ZERO for f in factors):
         return ZERO
-    kept = [f for f in factors if f is not ONE]
-    return multiply_all(*kept) if len(kept) > 1 else (kept[0] if kept else ONE)
+    rest = [f for f in factors if f is not ONE]
+    return multiply_all(*rest) if len(rest) > 1 else (rest[0] if rest else ONE)
 
 
 def total(*terms: Expr) -> Expr:
-    kept = [t for t in terms if t is not ZERO]
-    return add_all(*kept) if len(kept) > 1 else (kept[0] if kept else ZERO)
+    rest = [t for t in terms if t is not ZERO]
+    return add_all(*rest) if len(rest) > 1 else (rest[0] if rest else ZERO)
 
 
 @dataclass(frozen=True)
@@ -210,11 +201,11 @@ class Assembler:
     def slopes(self, i: int) -> tuple[Expr, ...]:
         return (self.plain.first[i], *(q.first[i] for q in self.inner))
 
-    def assemble(self) -> Assembled:
+    def assemble(self) -> SumLoop:
         if self.request.fisher:
             return self.fisher()
         rows = list(self.value_rows())
-        outer: dict[str, object] = {}
+        pairs: PairTerms | None = None
         if self.request.order > 0:
             rows += [self.row(1 + i, Reduce.ADD, *self.slopes(i)) for i in range(self.count)]
         if self.request.order > 1:
@@ -223,23 +214,24 @@ class Assembler:
             if in_tiles:
                 left = self.inner[0].first
                 right = tuple(product(self.weight, s) for s in left) if self.request.weighted else ()
-                outer = {
-                    "outer": left,
-                    "outer_right": right,
-                    "outer_output": 1 + self.count,
-                    "outer_sign": -1.0,
-                }
+                pairs = PairTerms(left, right, output=1 + self.count, sign=-1.0)
         if self.request.careful:
             rows.append((self.request.outputs, Reduce.ADD, 1 - self.good))
         if self.counted and self.request.weighted:
             rows.append((COUNT, Reduce.EXACT, WEIGHT))
-        kept = [row for row in rows if row[2] is not ZERO]
-        results = tuple(expr for _, _, expr in kept)
-        reduce = tuple(Result(output, how) for output, how, _ in kept)
-        return Assembled(results, reduce, counted=tuple(self.counted), **outer)  # type: ignore[arg-type]
+        terms = enumerate(set_terms(self.request))
+        rows = [row for row in rows if row[2] is not ZERO]
+        return SumLoop(
+            outputs=self.request.outputs,
+            results=tuple(expr for _, _, expr in rows),
+            reduce=tuple(Result(output, how) for output, how, _ in rows),
+            pairs=pairs,
+            counted=tuple(self.counted),
+            per_set=tuple((k, term) for k, term in terms if not is_zero(term)),
+        )
 
     def row(self, output: int, reduce: Reduce, *terms: Expr) -> Row:
-        """Say what an event adds to an output; what all events add alike is put aside, to be added all at once."""
+        """Return what an event adds to an output; event-independent terms are counted instead, to be multiplied by the number of events."""
         parts = [part for term in terms for part in (term.args if term.op is Op.ADD else (term,))]
         alike = [part for part in parts if part is not ZERO and not self.varies(part)]
         if alike:
@@ -248,7 +240,7 @@ class Assembler:
         return output, reduce, product(self.weight, total(*terms))
 
     def varies(self, expr: Expr) -> bool:
-        """Say whether an expression depends on the event; remembers what it has seen, since terms share their parts."""
+        """Return whether an expression depends on the event; remembers what it has seen, since terms share their parts."""
         stack = [expr]
         while stack:
             node = stack[-1]
@@ -280,10 +272,11 @@ class Assembler:
                 place += 1
         return rows
 
-    def fisher(self) -> Assembled:
+    def fisher(self) -> SumLoop:
+        outputs = self.request.outputs
         slopes = tuple(product(self.weight, total(*self.slopes(i))) for i in range(self.count))
         if self.count >= self.tiles_from:
-            return Assembled((), (), outer=slopes)
+            return SumLoop(outputs, (), (), PairTerms(slopes))
         pairs = [product(slopes[i], slopes[j]) for i in range(self.count) for j in range(i + 1)]
-        kept = [(k, pair) for k, pair in enumerate(pairs) if pair is not ZERO]
-        return Assembled(tuple(p for _, p in kept), tuple(Result(k, Reduce.ADD) for k, _ in kept))
+        rows = [(k, pair) for k, pair in enumerate(pairs) if pair is not ZERO]
+        return SumLoop(outputs, tuple(p for _, p in rows), tuple(Result(k, Reduce.ADD) for k, _ in rows))

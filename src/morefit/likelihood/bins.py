@@ -13,6 +13,7 @@ from morefit.expr import (
     ONE,
     Expr,
     Op,
+    OwnSymbol,
     add_all,
     column,
     const,
@@ -29,7 +30,8 @@ from morefit.model.integrate import by_terms, integral_over, plain_integral
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.targets import Backend, Events
 
-LOW, HIGH = column("low edge"), column("high edge")  # a bin is an event with these two columns
+# a bin is an event with these two columns
+LOW, HIGH = column(OwnSymbol("low edge")), column(OwnSymbol("high edge"))
 MOST_AXES = 3  # in which quadrature is done
 Values = Mapping[str, float]
 Box = Mapping[str, tuple[float, float]]

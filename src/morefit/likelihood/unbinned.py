@@ -24,7 +24,7 @@ from morefit.likelihood.sums import request_of, triangle, unpack
 from morefit.model import Parameter, Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
-from morefit.rewrite.columns import Precompute
+from morefit.rewrite.precompute import Precompute
 from morefit.targets import Backend, Events, choose_backend
 
 NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,

@@ -7,16 +7,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from morefit.expr import ARITY, Expr, Op, apply, column
+from morefit.expr import Expr, Op, Operation, column
 from morefit.likelihood import Evaluation
 from morefit.minimise.newton_rules import Algebra, Numbers, State, advance, root_of_covariance
 
 MOST_PARAMETERS = 12
 
 
-def operation(op: Op) -> np.ufunc:
+def operation(op: Operation) -> np.ufunc:
     """Return a function that applies an operation to each element of arrays of expressions."""
-    lifted: np.ufunc = np.frompyfunc(lambda *args: apply(op, *args), ARITY[op] or 2, 1)
+    lifted: np.ufunc = np.frompyfunc(op, op.arity or 2, 1)
     return lifted
 
 

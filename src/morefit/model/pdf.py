@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from morefit.errors import ModelError
-from morefit.expr import ZERO, Expr, Op, Quantity, Symbol, apply, const, symbols, to_latex
+from morefit.expr import ZERO, Expr, Op, Operation, Quantity, Symbol, apply, const, symbols, to_latex
 from morefit.model.arguments import check_arguments, listing
 from morefit.model.in_use import frozen_content
 from morefit.model.integrate import integral_over
@@ -106,7 +106,7 @@ CHECKED = "checked"
 FOUND = frozenset({"observables", "parameters", "summed", CHECKED})  # what a density remembers to have found
 
 
-def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
+def collect(kind: type[Leaf], op: Operation, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
     """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
     found: dict[str, Leaf] = {}
     freeze_attributes(pdf)
@@ -130,7 +130,7 @@ def freeze_attributes(pdf: Pdf) -> None:
             vars(pdf)[name] = frozen_content(value)
 
 
-def declared(kind: type[Leaf], op: Op, attributes: Iterable[object]) -> Iterator[object]:
+def declared(kind: type[Leaf], op: Operation, attributes: Iterable[object]) -> Iterator[object]:
     """Go through attributes in order, into lists and other densities."""
     for value in attributes:
         if isinstance(value, Quantity):
@@ -141,7 +141,7 @@ def declared(kind: type[Leaf], op: Op, attributes: Iterable[object]) -> Iterator
             yield from declared(kind, op, value)
 
 
-def by_name(op: Op, formula: Expr) -> list[Symbol]:
+def by_name(op: Operation, formula: Expr) -> list[Symbol]:
     """List the symbols of a formula, whose terms have no order, by their names; a2 comes before a10."""
 
     def key(symbol: Symbol) -> list[tuple[int, str]]:

@@ -115,7 +115,7 @@ def stream_of(event: NDArray[np.int64]) -> NDArray[np.int64]:
 @cache
 def jump_table() -> Table:
     """Return the tables of all jumps as kernels are given them: as if they were doubles."""
-    return Table(TABLE, jump_tables().astype("<u4").tobytes())
+    return Table(TABLE, jump_tables().astype("<u4").tobytes(), "xoshiro128++")
 
 
 class Streams:

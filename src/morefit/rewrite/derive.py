@@ -1,73 +1,34 @@
-"""Exact derivatives: one table of partials, one chain rule."""
+"""Exact derivatives: the partials of each operation, one chain rule."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, apply, domain_of, toposort, where, wild
+from morefit.expr import ONE, ZERO, Expr, Op, Operation, Trait, domain_of, to_expr, toposort, wild, with_trait
 from morefit.rewrite.rules import Rewriter, fill
 from morefit.rewrite.simplify import simplifier
 
-x, y = wild("x"), wild("y")
-WILDS = (x, y)
+ARGUMENTS = (wild("x"), wild("y"))
+NO_SLOPE = with_trait(Trait.NO_SLOPE)
 LONGEST_PRODUCT = 16  # a longer one is halved first: the product rule is quadratic in the length
 
 
-def fn(op: Op, *args: Expr) -> Expr:
-    return apply(op, *args)
+@cache
+def partials_of(op: Operation) -> tuple[Expr, ...]:
+    """Return the partials of an operation, as expressions of ``ARGUMENTS``."""
+    assert op.partials is not None
+    return tuple(map(to_expr, op.partials(*ARGUMENTS[: op.arity])))
 
 
-# d op(x, y) / dx, d op(x, y) / dy. A kink takes the slope of its right side, so that |x|, which the library
-# uses for symmetric formulas, has its right second derivatives at 0 too. The power of zero does not depend on a
-# positive exponent, and has no derivative at zero to the power zero.
-PARTIALS: dict[Op, tuple[Expr, ...]] = {
-    Op.POW: (y * x ** (y - 1), where(x == 0, x**y / y, x**y * fn(Op.LOG, x))),
-    Op.EXP: (fn(Op.EXP, x),),
-    Op.EXP2: (math.log(2) * fn(Op.EXP2, x),),
-    Op.EXPM1: (fn(Op.EXP, x),),
-    Op.LOG: (1 / x,),
-    Op.LOG1P: (1 / (1 + x),),
-    Op.LOG2: (1 / (math.log(2) * x),),
-    Op.LOG10: (1 / (math.log(10) * x),),
-    Op.SQRT: (0.5 * x**-0.5,),
-    Op.SIN: (fn(Op.COS, x),),
-    Op.COS: (-fn(Op.SIN, x),),
-    Op.TAN: (1 + fn(Op.TAN, x) ** 2,),
-    Op.ASIN: ((1 - x**2) ** -0.5,),
-    Op.ACOS: (-((1 - x**2) ** -0.5),),
-    Op.ATAN: (1 / (1 + x**2),),
-    Op.ATAN2: (y / (x**2 + y**2), -x / (x**2 + y**2)),
-    Op.SINH: (fn(Op.COSH, x),),
-    Op.COSH: (fn(Op.SINH, x),),
-    Op.TANH: (1 - fn(Op.TANH, x) ** 2,),
-    Op.ERF: (2 / math.sqrt(math.pi) * fn(Op.EXP, -(x**2)),),
-    Op.ERFC: (-2 / math.sqrt(math.pi) * fn(Op.EXP, -(x**2)),),
-    Op.NDTRI: (math.sqrt(2 * math.pi) * fn(Op.EXP, 0.5 * fn(Op.NDTRI, x) ** 2),),
-    Op.LGAMMA: (fn(Op.DIGAMMA, x),),
-    Op.DIGAMMA: (fn(Op.TRIGAMMA, x),),
-    Op.TRIGAMMA: (fn(Op.TETRAGAMMA, x),),
-    Op.ABS: (where(x < 0, -1, 1),),
-    Op.FLOOR: (ZERO,),
-    Op.LESS: (ZERO, ZERO),
-    Op.LESS_EQUAL: (ZERO, ZERO),
-    Op.EQUAL: (ZERO, ZERO),
-    Op.NOT_EQUAL: (ZERO, ZERO),
-    Op.LOOKUP: (ZERO, ZERO),  # a step function
-}
-# operations whose derivative has a shape of its own, in ``slope_of``
-SHAPED = frozenset({Op.ADD, Op.MUL, Op.MIN, Op.MAX, Op.WHERE, Op.INTEGRAL})
-# where a value is finite and a partial is not: there an argument that stands still has the slope 0, not 0 * inf,
-# as maximum(p - x, 0) has beyond p
-SINGULAR: dict[Op, Expr] = {
-    Op.POW: (x == 0) & (y < 1),
-    Op.SQRT: x == 0,
-    Op.ASIN: abs(x) == 1,
-    Op.ACOS: abs(x) == 1,
-    Op.ATAN2: (x == 0) & (y == 0),
-}
-NO_DERIVATIVE = frozenset({Op.TETRAGAMMA})
+@cache
+def singularity_of(op: Operation) -> Expr | None:
+    """Return where a value is finite and a partial is not, as a condition on ``ARGUMENTS``.
+
+    There an argument that stands still has the slope 0, not 0 * inf, as maximum(p - x, 0) has beyond p.
+    """
+    return None if op.singular is None else op.singular(*ARGUMENTS[: op.arity])
 
 
 def derivatives(root: Expr, wrt: Sequence[Expr], rewriter: Rewriter | None = None) -> list[Expr]:
@@ -96,38 +57,54 @@ def slope(root: Expr, leaf: Expr, order: Sequence[Expr], new: Rewriter) -> Expr:
 def slope_of(node: Expr, slopes: dict[Expr, Expr], new: Rewriter) -> Expr:
     """Differentiate one node, the slopes of its arguments being known; a missing slope is zero."""
     inner = [slopes.get(arg, ZERO) for arg in node.args]
-    if node.op is Op.ADD:
-        return new(Op.ADD, tuple(s for s in inner if s is not ZERO) or (ZERO,))
-    if node.op is Op.MUL:
-        return product_rule(node.args, inner, new)
-    if node.op is Op.WHERE:
-        return new(Op.WHERE, (node.args[0], inner[1], inner[2]))
-    if node.op is Op.MIN or node.op is Op.MAX:
-        first_is_less = new(Op.LESS_EQUAL, node.args)
-        return new(Op.WHERE, (first_is_less, *(inner if node.op is Op.MIN else inner[::-1])))
-    if node.op is Op.INTEGRAL:
-        # the boxes of a quadrature need not follow the parameters: what must, is in the body
-        return ZERO if inner[0] is ZERO else new(Op.INTEGRAL, (inner[0], *node.args[1:]), domain_of(node))
-    if node.op in NO_DERIVATIVE:
+    if node.op in OWN_SLOPES:
+        return OWN_SLOPES[node.op](node, inner, new)
+    if node.op in NO_SLOPE:
         raise ModelError(f"operation '{node.op.name.lower()}': has no derivative; take numeric derivatives")
-    match = dict(zip(WILDS, node.args, strict=False))
+    match = dict(zip(ARGUMENTS, node.args, strict=False))
     terms = []
-    for k, (partial, part) in enumerate(zip(PARTIALS[node.op], inner, strict=True)):
+    for k, (partial, part) in enumerate(zip(partials_of(node.op), inner, strict=True)):
         if part is not ZERO:
             term = new(Op.MUL, (fill(partial, match, new), part))
-            still = standstill(node, k, part, match, new) if node.op in SINGULAR else ZERO
+            still = standstill(node, k, part, match, new)
             terms.append(term if still is ZERO else new(Op.WHERE, (still, ZERO, term)))
     return new(Op.ADD, tuple(terms)) if terms else ZERO
 
 
 def standstill(node: Expr, k: int, part: Expr, match: dict[Expr, Expr], new: Rewriter) -> Expr:
     """Return where the slope of an argument is 0 and its partial infinite, though the value is finite; often ZERO."""
+    singular = singularity_of(node.op)
     exponent = node.args[1] if node.op is Op.POW else None
-    if part.op is Op.CONST or (exponent is not None and k == 1):
+    if singular is None or part.op is Op.CONST or (exponent is not None and k == 1):
         return ZERO
     if exponent is not None and exponent.op is Op.CONST and not 0 < exponent.number < 1:
         return ZERO  # the partial is finite, or the value is infinite as well
-    return new(Op.MUL, (fill(SINGULAR[node.op], match, new), new(Op.EQUAL, (part, ZERO))))
+    return new(Op.MUL, (fill(singular, match, new), new(Op.EQUAL, (part, ZERO))))
+
+
+def slope_of_sum(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:
+    return new(Op.ADD, tuple(s for s in inner if s is not ZERO) or (ZERO,))
+
+
+def slope_of_product(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:
+    return product_rule(node.args, inner, new)
+
+
+def slope_of_choice(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:
+    return new(Op.WHERE, (node.args[0], inner[1], inner[2]))
+
+
+def slope_of_minimum(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:
+    return new(Op.WHERE, (new(Op.LESS_EQUAL, node.args), *inner))
+
+
+def slope_of_maximum(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:
+    return new(Op.WHERE, (new(Op.LESS_EQUAL, node.args), *inner[::-1]))
+
+
+def slope_of_integral(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:
+    """Differentiate the body; the boxes of a quadrature need not follow the parameters: what must, is in the body."""
+    return ZERO if inner[0] is ZERO else new(Op.INTEGRAL, (inner[0], *node.args[1:]), domain_of(node))
 
 
 def product_rule(args: tuple[Expr, ...], inner: list[Expr], new: Rewriter) -> Expr:
@@ -143,6 +120,17 @@ def product_rule(args: tuple[Expr, ...], inner: list[Expr], new: Rewriter) -> Ex
         if part is not ZERO:
             terms.append(new(Op.MUL, (*args[:k], part, *args[k + 1 :])))
     return new(Op.ADD, tuple(terms)) if terms else ZERO
+
+
+# operations whose derivative is more than a sum over partials
+OWN_SLOPES: dict[Operation, Callable[[Expr, list[Expr], Rewriter], Expr]] = {
+    Op.ADD: slope_of_sum,
+    Op.MUL: slope_of_product,
+    Op.WHERE: slope_of_choice,
+    Op.MIN: slope_of_minimum,
+    Op.MAX: slope_of_maximum,
+    Op.INTEGRAL: slope_of_integral,
+}
 
 
 def gradient(root: Expr, wrt: Sequence[Expr], rewriter: Rewriter | None = None) -> list[Expr]:

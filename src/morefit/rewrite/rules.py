@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from morefit.expr import MEANING, NARY, Expr, Op, const, evaluate, leaves, make, toposort
+from morefit.expr import NARY, Expr, Op, Operation, const, evaluate, leaves, make, toposort
 from morefit.expr.quadrature import Domain
 
 Match = dict[Expr, Expr]
-Make = Callable[[Op, tuple[Expr, ...]], Expr]
+Make = Callable[[Operation, tuple[Expr, ...]], Expr]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Collector:
     """An identity for sums and products of any length: a function, and pairs that show what it does."""
 
     name: str
-    op: Op
+    op: Operation
     apply: Callable[[Expr, Make], Expr | None]
     examples: tuple[tuple[Expr, Expr], ...]
     where: Mapping[Expr, Guard] = field(default_factory=dict)
@@ -82,7 +82,7 @@ def fold_constants(node: Expr) -> Expr | None:
         return None
     try:
         with np.errstate(all="ignore"):
-            return as_number(float(MEANING[node.op](*(a.number for a in node.args))))
+            return as_number(float(node.op.numpy(*(a.number for a in node.args))))
     except (OverflowError, ValueError, ZeroDivisionError):
         return None
 
@@ -96,11 +96,11 @@ class Rewriter:
 
     def __init__(self, table: Sequence[Rule | Collector]) -> None:
         self.memo: dict[Expr, Expr] = {}
-        self.table: dict[Op, list[Rule | Collector]] = {}
+        self.table: dict[Operation, list[Rule | Collector]] = {}
         for rule in table:
             self.table.setdefault(rule.op if isinstance(rule, Collector) else rule.before.op, []).append(rule)
 
-    def __call__(self, op: Op, args: tuple[Expr, ...], value: float | Domain = 0.0) -> Expr:
+    def __call__(self, op: Operation, args: tuple[Expr, ...], value: float | Domain = 0.0) -> Expr:
         """Make the best node for an operation on arguments that were made by this rewriter too."""
         if op in NARY and len(args) == 1:
             return args[0]

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import combinations
 
-from morefit.expr import Expr, Op, make, rebuild, remake, same, toposort
+from morefit.expr import Expr, Op, Operation, make, rebuild, remake, same, toposort
 
 LONGEST = 40  # arguments; a longer sum or product is left as it is: its pairs would be too many
 Pair = tuple[Expr, Expr]
@@ -20,7 +20,7 @@ def share(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
         pull_pairs(op, groups)
 
         def nest(
-            node: Expr, args: tuple[Expr, ...], op: Op = op, groups: dict[Expr, list[Expr]] = groups
+            node: Expr, args: tuple[Expr, ...], op: Operation = op, groups: dict[Expr, list[Expr]] = groups
         ) -> Expr:
             if node not in groups or same(tuple(groups[node]), node.args):
                 return remake(node, args)
@@ -32,14 +32,14 @@ def share(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return roots
 
 
-def rename(part: Expr, op: Op, renew: dict[Expr, Expr]) -> Expr:
+def rename(part: Expr, op: Operation, renew: dict[Expr, Expr]) -> Expr:
     """Rebuild a pulled-out pair from the new arguments it was made of; pairs nest at most LONGEST deep."""
     if part in renew:
         return renew[part]
     return make(op, tuple(rename(a, op, renew) for a in part.args))
 
 
-def pull_pairs(op: Op, groups: dict[Expr, list[Expr]]) -> None:
+def pull_pairs(op: Operation, groups: dict[Expr, list[Expr]]) -> None:
     """Replace the most frequent pair by one node until no pair stands in two groups."""
     members: dict[Pair, set[Expr]] = defaultdict(set)
     for owner, parts in groups.items():

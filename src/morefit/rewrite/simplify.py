@@ -1,4 +1,4 @@
-"""The algebra morefit knows: one identity a row, each checked by number in tests/rewrite/test_rules.py."""
+"""The algebra morefit knows: one row per identity, each checked by number in tests/rewrite/test_rules.py."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from morefit.expr import (
     ZERO,
     Expr,
     Op,
+    Operation,
+    Trait,
     apply,
     const,
     make,
@@ -20,17 +22,22 @@ from morefit.expr import (
     uses,
     where,
     wild,
+    with_trait,
 )
 from morefit.rewrite.rules import Collector, Guard, Make, Rewriter, Rule
 from morefit.rewrite.share import share
 
 x, y, z, a, b = (wild(name) for name in "xyzab")
 LONGEST = 40  # arguments of a sum in a sum, or a product in a product, that is opened again
+NEVER_NEGATIVE = with_trait(Trait.NOT_NEGATIVE)
+POSITIVE = with_trait(Trait.POSITIVE)
+KEEPS_SIGN = with_trait(Trait.KEEPS_SIGN)
+EVEN_FUNCTIONS, ODD_FUNCTIONS = with_trait(Trait.EVEN), with_trait(Trait.ODD)
 DEPTH = 5  # how far down to look for a proof that something cannot be negative
 
 
 def nonnegative(node: Expr, depth: int = DEPTH) -> bool:
-    """Say whether an expression is known to be >= 0 (or NaN) everywhere."""
+    """Return whether an expression is known to be >= 0 (or NaN) everywhere."""
     if node.op is Op.CONST:
         return node.number >= 0
     if node.op in NEVER_NEGATIVE:
@@ -42,28 +49,9 @@ def nonnegative(node: Expr, depth: int = DEPTH) -> bool:
     return all(nonnegative(arg, depth - 1) for arg in node.args)
 
 
-NEVER_NEGATIVE = frozenset(
-    {
-        Op.EXP,
-        Op.EXP2,
-        Op.ABS,
-        Op.SQRT,
-        Op.COSH,
-        Op.ERFC,
-        Op.LESS,
-        Op.LESS_EQUAL,
-        Op.EQUAL,
-        Op.NOT_EQUAL,
-        Op.TRIGAMMA,
-        Op.ACOS,
-    }
-)
-KEEPS_SIGN = frozenset({Op.ADD, Op.MUL, Op.POW, Op.MIN, Op.MAX})
-
-
 def positive(node: Expr) -> bool:
-    """Say whether an expression is known to be > 0 in exact arithmetic."""
-    return node.op in {Op.EXP, Op.EXP2, Op.COSH, Op.ERFC} or (node.op is Op.CONST and node.number > 0)
+    """Return whether an expression is known to be > 0 in exact arithmetic."""
+    return node.op in POSITIVE or (node.op is Op.CONST and node.number > 0)
 
 
 def whole(node: Expr) -> bool:
@@ -86,7 +74,7 @@ NOT_NEGATIVE = Guard(nonnegative, (0.0, 0.5, 3.0))
 ABOVE_ZERO = Guard(positive, (0.25, 1.0, 7.0))
 
 
-def fn(op: Op, *args: Expr) -> Expr:
+def fn(op: Operation, *args: Expr) -> Expr:
     return apply(op, *args)
 
 
@@ -139,13 +127,13 @@ def base_and_power(factor: Expr) -> tuple[Expr, float]:
 
 
 def may_merge(base: Expr, powers: list[float]) -> bool:
-    """Say whether ``x**a * x**b == x**(a + b)`` for every x the left side is defined for, and no other."""
+    """Return whether ``x**a * x**b == x**(a + b)`` for every x the left side is defined for, and no other."""
     fractions = [p for p in powers if p != int(p)]
     return not fractions or sum(powers) != int(sum(powers)) or nonnegative(base)
 
 
 def vanishes(product: Expr) -> bool:
-    """Say whether numbers, none of them zero, have a product too small for a double."""
+    """Return whether numbers, none of them zero, have a product too small for a double."""
     numbers = [
         n.number
         for arg in product.args
@@ -275,9 +263,6 @@ def negative_argument(node: Expr, new: Make) -> Expr | None:
     return inner if node.op in EVEN_FUNCTIONS else new(Op.MUL, (const(-1), inner))
 
 
-EVEN_FUNCTIONS = (Op.COS, Op.COSH, Op.ABS)
-ODD_FUNCTIONS = (Op.SIN, Op.TAN, Op.ASIN, Op.ATAN, Op.SINH, Op.TANH, Op.ERF)
-
 ALGEBRA: list[Rule | Collector] = [
     Collector("gather terms", Op.ADD, collect_terms, (
         (2 * x + (3 * x + 1) + 4, 5 * x + 5), (x - x, ZERO), (x + y - (x + y), ZERO), (x - (y - x), 2 * x - y))),
@@ -360,11 +345,11 @@ def open_chains(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def simplify_all(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Return equal expressions that together are not dearer."""
+    """Return equivalent expressions of together at most the same price."""
     better = share(normalise(*roots))
     return better if price(*better) <= price(*roots) else roots
 
 
 def simplify(root: Expr) -> Expr:
-    """Return an equal expression that is not dearer."""
+    """Return an equivalent expression of at most the same price."""
     return simplify_all((root,))[0]

@@ -13,6 +13,7 @@ from morefit.expr import (
     ONE,
     Expr,
     Op,
+    Operation,
     column,
     const,
     fresh_prefix,
@@ -26,7 +27,7 @@ from morefit.expr import (
     toposort,
 )
 from morefit.rewrite.angles import use_double_angles
-from morefit.rewrite.columns import Precompute, choose_columns
+from morefit.rewrite.precompute import Precompute, choose_columns
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.share import share
 from morefit.rewrite.simplify import base_and_power, coefficient, simplifier
@@ -97,7 +98,7 @@ class Regrouper:
             return self.group_sum(self.flat(Op.ADD, args))
         return remake(node, args)
 
-    def flat(self, op: Op, args: Iterable[Expr]) -> list[Expr]:
+    def flat(self, op: Operation, args: Iterable[Expr]) -> list[Expr]:
         """Open nested sums or products that depend on both sides; what depends on one side stays joined."""
         parts: list[Expr] = []
         stack = list(args)[::-1]
@@ -113,7 +114,7 @@ class Regrouper:
         """Write a product as (what depends on parameters) * (on the event) * (on both) ..."""
         return make_nary(Op.MUL, self.groups(Op.MUL, factors))
 
-    def groups(self, op: Op, parts: Sequence[Expr]) -> list[Expr]:
+    def groups(self, op: Operation, parts: Sequence[Expr]) -> list[Expr]:
         """Join the parts that depend on parameters only, and those that depend on the event only."""
         kinds: dict[Depends, list[Expr]] = {}
         for part in parts:
@@ -222,7 +223,7 @@ def as_const(power: int) -> Expr:
     return make(Op.CONST, value=float(power))
 
 
-def make_nary(op: Op, parts: list[Expr]) -> Expr:
+def make_nary(op: Operation, parts: list[Expr]) -> Expr:
     neutral = 1.0 if op is Op.MUL else 0.0
     kept = [p for p in parts if not (p.op is Op.CONST and p.number == neutral)]
     if not kept:

@@ -21,8 +21,9 @@ from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.data.dataset import build
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, column, evaluate, leaves, substitute
-from morefit.kernel.sample import MAX_DRAWS, UNIFORM, XOSHIRO
+from morefit.expr import Expr, Op, evaluate, leaves, substitute
+from morefit.kernel import MAX_DRAWS
+from morefit.kernel.symbols import random_number, stream_uniform
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, compile_sampler, compile_values
@@ -147,7 +148,7 @@ class Sampler:
 
 def by_xoshiro(outputs: Sequence[Expr]) -> tuple[Expr, ...]:
     """Take the random numbers from the other compiled generator."""
-    taken = {u: column(XOSHIRO + u.name.removeprefix(UNIFORM)) for u in leaves(Op.COLUMN, *outputs)}
+    taken = {u: stream_uniform(random_number(u).index) for u in leaves(Op.COLUMN, *outputs)}
     return tuple(substitute(e, taken) for e in outputs)
 
 

@@ -17,6 +17,7 @@ from morefit.expr import (
     ZERO,
     Expr,
     Op,
+    OwnSymbol,
     Table,
     apply,
     column,
@@ -31,6 +32,7 @@ from morefit.expr import (
 )
 from morefit.expr.evaluate import adapted_to
 from morefit.expr.quadrature import POWERS
+from morefit.kernel.symbols import uniform
 from morefit.model.compose import Product, Sum
 from morefit.model.integrate import plain_integral, singular_ends
 from morefit.model.observable import Observable
@@ -38,7 +40,6 @@ from morefit.model.pdf import Pdf
 from morefit.rewrite.bind import bind
 
 PROBABILITY = column("probability")  # what a quantile is a function of
-UNIFORM = "uniform "  # random numbers are the columns "uniform 0", "uniform 1", ...
 PER_CALL = 2  # of them from a call of Philox
 ENOUGH = 0.9  # of the candidates accepted; an envelope is refined until then
 MOST_CELLS = 1 << 15
@@ -76,7 +77,7 @@ class Numbers:
 
     def take(self) -> Expr:
         self.next += 1
-        return column(f"{UNIFORM}{self.next - 1}")
+        return uniform(self.next - 1)
 
 
 def recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> Recipe:
@@ -121,7 +122,7 @@ def evaluate_plainly(expr: Expr, values: Mapping[str, Array]) -> Array:
     """Evaluate without scipy, if it is only the normal distribution that needs it: importing it takes 0.2 s."""
     known = dict(values)
     while (node := next((n for n in toposort(expr) if n.op is Op.NDTRI), None)) is not None:
-        stand_in = column(f"normal quantile {len(known)}")
+        stand_in = column(OwnSymbol(f"normal quantile {len(known)}"))
         probabilities = np.asarray(evaluate(node.args[0], known), np.float64)
         known[stand_in.name] = np.vectorize(normal_quantile, otypes=[np.float64])(probabilities)
         expr = substitute(expr, {node: stand_in})
@@ -317,9 +318,9 @@ def envelope_recipe(
     first, points = numbers.take(), [numbers.take() for _ in observables]
     size = len(volumes)
     place = apply(Op.FLOOR, first * size)
-    left, own = first * size - place, lookup(table(f"{name} share", share), place)
+    left, own = first * size - place, lookup(table(name, "share", share), place)
     stays = left < own
-    cell = where(stays, place, lookup(table(f"{name} alias", alias), place))
+    cell = where(stays, place, lookup(table(name, "alias", alias), place))
     drawn: dict[str, Expr] = {}
     rest = cell
     for axis in reversed(range(len(observables))):
@@ -330,7 +331,7 @@ def envelope_recipe(
         point = point_in(f"{name} {axis}", envelope.edges[axis], index, points[axis])
         drawn[observables[axis].name] = apply(Op.MIN, point, const(observables[axis].high))
         rest = rows
-    height = lookup(table(f"{name} height", envelope.heights), cell)
+    height = lookup(table(name, "height", envelope.heights), cell)
     here = substitute(density, {o.expr: drawn[o.name] for o in observables})
     if numbers.next % PER_CALL:
         judge = numbers.take()
@@ -346,13 +347,12 @@ def point_in(name: str, edges: Array, index: Expr, number: Expr) -> Expr:
     if np.ptp(widths) <= 1e-12 * widths[0]:
         return float(edges[0]) + float(edges[-1] - edges[0]) / len(widths) * (index + number)
     return (
-        lookup(table(f"{name} low", edges[:-1]), index)
-        + lookup(table(f"{name} width", widths), index) * number
+        lookup(table(name, "low", edges[:-1]), index) + lookup(table(name, "width", widths), index) * number
     )
 
 
-def table(name: str, numbers: Array) -> Table:
-    return Table(name, np.ascontiguousarray(numbers, np.float64).tobytes())
+def table(name: str, label: str, numbers: Array) -> Table:
+    return Table(f"{name} {label}", np.ascontiguousarray(numbers, np.float64).tobytes(), label)
 
 
 def cell_volumes(edges: tuple[Array, ...]) -> Array:

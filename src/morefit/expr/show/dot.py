@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal
 
-from morefit.expr.ops import Op
+from morefit.expr.operations import Op
 from morefit.expr.quadrature import axes_of
 from morefit.expr.show.spell import Node
 from morefit.expr.show.text import number_text
@@ -21,9 +21,6 @@ COLOURS: dict[Kind, str] = {
     "event": "#c8dcff",
     "both": "#ffffff",
 }
-LABELS = {
-    Op.ADD: "+", Op.MUL: "*", Op.POW: "**", Op.LESS: "<", Op.LESS_EQUAL: "<=", Op.EQUAL: "==", Op.NOT_EQUAL: "!=",
-}  # fmt: skip
 KINDS: tuple[Kind, ...] = ("nothing", "parameters", "event", "both")
 OF_LEAF = {Op.SCALAR: 1, Op.COLUMN: 2}  # bits of the place in KINDS
 
@@ -79,7 +76,7 @@ def label(node: Node) -> str:
         return number_text(node.number, 6)
     if node.op is Op.INTEGRAL:
         return "integral over " + ", ".join(axis.name for axis in axes_of(node.value))
-    return LABELS.get(node.op, node.op.name.lower()) if node.args else node.name
+    return node.op.sign or node.op.name.lower() if node.args else node.name
 
 
 def quote(text: str) -> str:
@@ -88,20 +85,20 @@ def quote(text: str) -> str:
 
 def nearest(roots: Iterable[Node], limit: int) -> list[Node]:
     """Return the nodes nearest to the roots, breadth first."""
-    found = dict.fromkeys(roots)
-    queue = deque(found)
+    near = dict.fromkeys(roots)
+    queue = deque(near)
     while queue:
         for arg in queue.popleft().args:
-            if len(found) >= limit:
-                return list(found)
-            if arg not in found:
-                found[arg] = None
+            if len(near) >= limit:
+                return list(near)
+            if arg not in near:
+                near[arg] = None
                 queue.append(arg)
-    return list(found)
+    return list(near)
 
 
 def dependence(roots: Iterable[Node]) -> dict[Node, int]:
-    """Say for every node whether parameters (1) and events (2) enter; an integral binds its columns."""
+    """Return for every node whether parameters (1) and events (2) enter; an integral binds its columns."""
     bits: dict[Node, int] = {}
     stack = list(roots)
     while stack:
@@ -111,8 +108,8 @@ def dependence(roots: Iterable[Node]) -> dict[Node, int]:
             stack += missing
             continue
         stack.pop()
-        found = OF_LEAF.get(node.op, 0)
+        mask = OF_LEAF.get(node.op, 0)
         for arg in node.args:
-            found |= bits[arg]
-        bits[node] = found & 1 if node.op is Op.INTEGRAL else found
+            mask |= bits[arg]
+        bits[node] = mask & 1 if node.op is Op.INTEGRAL else mask
     return bits

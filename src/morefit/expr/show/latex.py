@@ -6,14 +6,19 @@ import math
 import re
 from collections.abc import Sequence
 
-from morefit.expr.ops import Op
-from morefit.expr.quadrature import axes_of
-from morefit.expr.show.spell import (
+from morefit.expr.operations import Op
+from morefit.expr.operations.record import (
     ADDS,
     COMPARES,
     MULTIPLIES,
     RAISES,
     STANDS_ALONE,
+    Around,
+    Infix,
+    Prefix,
+)
+from morefit.expr.quadrature import axes_of
+from morefit.expr.show.spell import (
     Fraction,
     Node,
     Piece,
@@ -34,25 +39,6 @@ GREEK = frozenset({
     "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega", "Gamma", "Delta",
     "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega",
 })  # fmt: skip
-LATEX_SIGNS = {Op.LESS: " < ", Op.LESS_EQUAL: r" \leq ", Op.EQUAL: " = ", Op.NOT_EQUAL: r" \neq "}
-# what stands around the arguments; a function in LATEX_NAMES takes a whole power before its argument
-LATEX_NAMES = {
-    Op.LOG: r"\ln", Op.LOG2: r"\log_{2}", Op.LOG10: r"\log_{10}", Op.SIN: r"\sin", Op.COS: r"\cos", Op.TAN: r"\tan", Op.ASIN: r"\arcsin", Op.ACOS: r"\arccos",
-    Op.ATAN: r"\arctan", Op.ATAN2: r"\operatorname{atan2}", Op.SINH: r"\sinh", Op.COSH: r"\cosh", Op.TANH: r"\tanh",
-    Op.ERF: r"\operatorname{erf}", Op.ERFC: r"\operatorname{erfc}", Op.LGAMMA: r"\ln\Gamma", Op.DIGAMMA: r"\psi",
-    Op.TRIGAMMA: r"\psi_{1}", Op.TETRAGAMMA: r"\psi_{2}", Op.NDTRI: r"\Phi^{-1}",
-    Op.LOOKUP: r"\operatorname{lookup}", Op.MIN: r"\min", Op.MAX: r"\max",
-}  # fmt: skip
-RAISED_BEFORE = frozenset({Op.SIN, Op.COS, Op.TAN, Op.SINH, Op.COSH, Op.TANH, Op.LOG})
-LATEX_AROUND = {
-    Op.EXP: (RAISES, "e^{", "}"),
-    Op.EXP2: (RAISES, "2^{", "}"),
-    Op.EXPM1: (ADDS, "e^{", "} - 1"),
-    Op.LOG1P: (STANDS_ALONE, r"\ln\left(1 + ", r"\right)"),
-    Op.SQRT: (STANDS_ALONE, r"\sqrt{", "}"),
-    Op.ABS: (STANDS_ALONE, r"\left|", r"\right|"),
-    Op.FLOOR: (STANDS_ALONE, r"\lfloor ", r" \rfloor"),
-}
 
 
 def to_latex(expr: Node, limit: int | None = 4000, digits: int = 6) -> str:
@@ -99,12 +85,12 @@ def latex_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: 
         return latex_fraction(slot, fraction, more, digits)
     if node.op is Op.POW:
         return latex_power(node.args[0], node.args[1])
-    if node.op in LATEX_AROUND:
-        binding, before, after = LATEX_AROUND[node.op]
-        return binding, [before, Slot(node.args[0], ADDS if node.op is Op.LOG1P else COMPARES), after]
-    if node.op in LATEX_SIGNS:
+    latex = node.op.latex
+    if isinstance(latex, Around):
+        return latex.binding, [latex.before, Slot(node.args[0], latex.inner), latex.after]
+    if isinstance(latex, Infix):
         left, right = sides(node)
-        return COMPARES, [Slot(left, ADDS), LATEX_SIGNS[node.op], Slot(right, ADDS)]
+        return COMPARES, [Slot(left, ADDS), latex.sign, Slot(right, ADDS)]
     if node.op is Op.WHERE:
         yes, no = Slot(node.args[1]), Slot(node.args[2])
         condition: list[Piece] = [r" & \text{if } ", Slot(node.args[0]), r" \\ "]
@@ -114,15 +100,17 @@ def latex_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: 
         signs = [rf"\int_{{{latex_number(a.low, digits)}}}^{{{latex_number(a.high, digits)}}} " for a in axes]
         ends = [rf" \, \mathrm{{d}}{latex_name(axis.name)}" for axis in reversed(axes)]
         return MULTIPLIES, [*signs, Slot(node.args[0], MULTIPLIES), *ends]
-    return STANDS_ALONE, [LATEX_NAMES[node.op], r"\left(", *commas(node.args), r"\right)"]
+    assert isinstance(latex, Prefix)
+    return STANDS_ALONE, [latex.name, r"\left(", *commas(node.args), r"\right)"]
 
 
 def latex_power(base: Node, exponent: Node | str) -> Spelling:
     """Write a power; the square of a sine has it behind the name."""
     whole = isinstance(exponent, str) or (exponent.op is Op.CONST and exponent.number > 1)
     raised: list[Piece] = ["^{", exponent if isinstance(exponent, str) else Slot(exponent), "}"]
-    if base.op in RAISED_BEFORE and whole:
-        return STANDS_ALONE, [LATEX_NAMES[base.op], *raised, r"\left(", Slot(base.args[0]), r"\right)"]
+    latex = base.op.latex
+    if isinstance(latex, Prefix) and latex.raised and whole:
+        return STANDS_ALONE, [latex.name, *raised, r"\left(", Slot(base.args[0]), r"\right)"]
     return RAISES, [Slot(base, STANDS_ALONE), *raised]
 
 

@@ -7,10 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from morefit.expr.ops import SYMMETRIC, Op
+from morefit.expr.operations import SYMMETRIC, Op, Operation
+from morefit.expr.operations.record import ADDS, COMPARES, MULTIPLIES
 
-# how tightly an operation binds; an argument that binds less tightly than its place asks for gets parentheses
-COMPARES, ADDS, MULTIPLIES, RAISES, STANDS_ALONE = range(1, 6)
 MANY = 1 << 30  # arguments: all of them
 
 
@@ -18,7 +17,7 @@ class Node(Protocol):
     """What these files need of an expression; node.py imports them, so they cannot import Expr itself."""
 
     @property
-    def op(self) -> Op: ...
+    def op(self) -> Operation: ...
     @property
     def args(self) -> Sequence[Node]: ...
     @property
@@ -79,7 +78,7 @@ def write(node: Node, spell: Spell, brackets: tuple[str, str], dots: str, limit:
 
 
 def sizes(count: int, room: float) -> Iterator[int]:
-    """Say how many of so many arguments to try to show: all where they may fit, else ever fewer."""
+    """Yield how many of so many arguments to try to show: all where they may fit, else ever fewer."""
     if 4 * count <= room or count < 2:  # a name and a sign take four characters
         yield count or MANY
     most = int(min(count, room // 12))  # a small product, a sign
@@ -105,13 +104,13 @@ def join(root: Slot, dots: str) -> str:
 
 
 def is_negative(node: Node) -> bool:
-    """Say whether the text of a node starts with a minus sign that can be taken off."""
+    """Return whether the text of a node starts with a minus sign that can be taken off."""
     first = node.args[0] if node.op is Op.MUL and node.args else node
     return first.op is Op.CONST and math.copysign(1.0, first.number) < 0
 
 
 def as_term(node: Node, floor: int) -> int:
-    """Say how tightly a part of a sum or product must bind: one that starts with a minus sign, more."""
+    """Return how tightly a part of a sum or product must bind: one that starts with a minus sign, more."""
     signed = node.args if node.op is Op.ADD else (node,)
     return floor + 1 if all(map(is_negative, signed)) else floor
 
@@ -144,7 +143,7 @@ class Fraction:
 
     @property
     def is_factor(self) -> bool:
-        """Say whether only one factor is left, as of -1 * x without its sign."""
+        """Return whether only one factor is left, as of -1 * x without its sign."""
         return not (self.below or self.sign or self.number != 1.0) and len(self.above) == 1
 
     def shows_number(self, more: Sequence[str]) -> bool:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from morefit.expr.ops import Op
-from morefit.expr.quadrature import axes_of
-from morefit.expr.show.spell import (
+from morefit.expr.operations import COMPARISONS, Op
+from morefit.expr.operations.record import (
     ADDS,
     COMPARES,
     MULTIPLIES,
     RAISES,
     STANDS_ALONE,
+)
+from morefit.expr.quadrature import axes_of
+from morefit.expr.show.spell import (
     Fraction,
     Node,
     Piece,
@@ -25,8 +27,6 @@ from morefit.expr.show.spell import (
     sum_pieces,
     write,
 )
-
-SIGNS = {Op.LESS: " < ", Op.LESS_EQUAL: " <= ", Op.EQUAL: " == ", Op.NOT_EQUAL: " != "}
 
 
 def to_text(expr: Node, limit: int | None = 2000, digits: int = 6) -> str:
@@ -62,9 +62,9 @@ def text_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: i
         return text_fraction(slot, fraction, more, digits)
     if node.op is Op.POW:
         return RAISES, [Slot(node.args[0], STANDS_ALONE), "**", Slot(node.args[1], RAISES)]
-    if node.op in SIGNS:
+    if node.op in COMPARISONS:
         left, right = sides(node)
-        return COMPARES, [Slot(left, ADDS), SIGNS[node.op], Slot(right, ADDS)]
+        return COMPARES, [Slot(left, ADDS), f" {node.op.sign} ", Slot(right, ADDS)]
     inside = commas(node.args)
     if node.op is Op.INTEGRAL:
         inside = [Slot(node.args[0])]

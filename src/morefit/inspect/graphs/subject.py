@@ -12,8 +12,8 @@ from morefit.expr import Expr, Op, Quantity, const, leaves, substitute
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.rewrite.bind import bind
-from morefit.rewrite.columns import Precompute
 from morefit.rewrite.derive import derivatives
+from morefit.rewrite.precompute import Precompute
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.simplify import normalise
 from morefit.rewrite.stages import regroup, split

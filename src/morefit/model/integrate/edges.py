@@ -17,6 +17,7 @@ from morefit.expr import (
     ZERO,
     Expr,
     Op,
+    Operation,
     add_all,
     apply,
     const,
@@ -309,7 +310,7 @@ def logarithm(term: Expr) -> Expr | None:
     return add_all(*total) if len(total) > 1 else total[0]
 
 
-def turns(op: Op, value: Expr, low: float, high: float) -> list[Expr]:
+def turns(op: Operation, value: Expr, low: float, high: float) -> list[Expr]:
     """Return the arguments between two numbers, and a turn further, at which a periodic function has a value."""
     period = math.pi if op is Op.TAN else 2 * math.pi
     first, last = math.floor(low / period) - 1, math.ceil(high / period) + 1
@@ -343,7 +344,7 @@ def inverse_sinh(y: Expr) -> Expr:
 
 
 PERIODIC = frozenset({Op.SIN, Op.COS, Op.TAN})
-INVERSES: dict[Op, Callable[[Expr], Iterable[Expr]]] = {
+INVERSES: dict[Operation, Callable[[Expr], Iterable[Expr]]] = {
     Op.EXP: lambda y: [apply(Op.LOG, y)],
     Op.EXP2: lambda y: [apply(Op.LOG, y) / math.log(2)],
     Op.EXPM1: lambda y: [apply(Op.LOG1P, y)],

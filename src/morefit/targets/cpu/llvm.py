@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from morefit.kernel import Body, Frame, Kernel
+from morefit.kernel import Body, Kernel, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.cpu import vecmath
 from morefit.targets.cpu.abi import argument
@@ -36,7 +36,7 @@ def render(kernel: Kernel, target: Target) -> str:
     narrow = Vector(target.width)
     block = Block(kernel, lines, wide)
     parts = [prepare_text(kernel.per_call, kernel, narrow), block.text()]
-    if kernel.frame is Frame.SUM:
+    if isinstance(kernel.frame, Sum):
         parts.append(combine_text(kernel, block))
     texts = [text for text, _ in parts]
     needs = [writer for _, writers in parts for writer in writers]
@@ -53,7 +53,7 @@ def render(kernel: Kernel, target: Target) -> str:
         declarations |= declared
     head = [f"; {line}" for line in str(kernel).splitlines()]
     return "\n".join([*head, *sorted(set(declarations.values()) | EXTRA[target.machine]), *functions, *texts,
-                      work_text(target), RUN[kernel.frame]])  # fmt: skip
+                      work_text(target), RUN[type(kernel.frame)]])  # fmt: skip
 
 
 def prepare_text(body: Body, kernel: Kernel, vector: Vector) -> tuple[str, list[Writer]]:
@@ -158,9 +158,9 @@ WITHOUT_COMBINE = """define void @run(ptr noalias %args) {
   ret void
 }"""
 RUN = {
-    Frame.STORE: WITHOUT_COMBINE,
-    Frame.SAMPLE: WITHOUT_COMBINE,
-    Frame.SUM: """define void @run(ptr noalias %args) {
+    Store: WITHOUT_COMBINE,
+    Sample: WITHOUT_COMBINE,
+    Sum: """define void @run(ptr noalias %args) {
   call void @prepare(ptr %args)
   call void @work(ptr %args)
   call void @combine(ptr %args)

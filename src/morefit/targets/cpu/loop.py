@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from morefit.kernel import Frame, Kernel
+from morefit.kernel import Kernel, Sample, Sum
 from morefit.targets.cpu.abi import argument
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.pairs import Rank
@@ -27,14 +27,15 @@ class Block:
     rank: Rank | None = field(init=False)
 
     def __post_init__(self) -> None:
-        count = len(self.kernel.outer)
-        self.sums = Sums(tuple(r.reduce for r in self.kernel.results), self.wide)
-        self.rank = Rank(count, self.wide, bool(self.kernel.outer_right)) if count else None
+        frame, pairs = self.kernel.frame, self.kernel.pairs
+        results = frame.results if isinstance(frame, Sum) else ()
+        self.sums = Sums(tuple(r.reduce for r in results), self.wide)
+        self.rank = Rank(len(pairs.left), self.wide, bool(pairs.right)) if pairs else None
 
     @property
     def words(self) -> int:
         """How many words a block's partial results take."""
-        if self.kernel.frame is Frame.SAMPLE:
+        if isinstance(self.kernel.frame, Sample):
             return SAMPLE_WORDS
         return self.sums.words + (self.rank.words if self.rank else 0)
 
@@ -42,11 +43,11 @@ class Block:
         head, loop, flush = Writer(self.vector, "h"), Writer(self.vector, "t"), Writer(self.wide, "f")
         self.load_scalars(head)
         names = {name: f"%s{k}" for k, name in enumerate(self.kernel.scalars)} | self.find_tables(head)
-        if self.kernel.frame is Frame.SAMPLE:
+        if isinstance(self.kernel.frame, Sample):
             return sample_text(self.kernel, self.vector, names, head)
         self.find_columns(head)
         names |= self.load_columns(loop)
-        summing = self.kernel.frame is Frame.SUM
+        summing = isinstance(self.kernel.frame, Sum)
         registers = emit_body(loop, self.kernel.per_event, names, flushed=summing)
         if summing:
             self.sum_up(head, loop, flush, registers)
@@ -91,7 +92,7 @@ class Block:
 
     def find_tables(self, head: Writer) -> dict[str, str]:
         """Load the address of each table; they follow those of the columns."""
-        first = 0 if self.kernel.frame is Frame.SAMPLE else len(self.kernel.columns)
+        first = 0 if isinstance(self.kernel.frame, Sample) else len(self.kernel.columns)
         addresses = argument(head, "columns", "ptr")
         names = {}
         for k, table in enumerate(self.kernel.tables):
@@ -140,7 +141,7 @@ class Block:
 
     def sum_up(self, head: Writer, loop: Writer, flush: Writer, registers: list[str]) -> None:
         """Carry sums through the loop and add them to the block's words."""
-        count, pairs = len(self.kernel.results), len(self.kernel.outer)
+        count = len(self.kernel.sums.results)
         offset = head.let(f"mul i64 %task, {self.words}")
         head.lines.append(
             f"  %partial = getelementptr double, ptr {argument(head, 'partials', 'ptr')}, i64 {offset}"
@@ -153,8 +154,8 @@ class Block:
         self.sums.flush(flush)
         if self.rank:
             head.lines += self.rank.head_lines()
-            sides = [self.widen(loop, r) for r in registers[count:]]
-            self.rank.store_lines(loop, sides[:pairs], sides[pairs:])
+            factors = [self.widen(loop, r) for r in registers[count:]]
+            self.rank.store_lines(loop, factors[: self.rank.count], factors[self.rank.count :])
 
     def widen(self, loop: Writer, register: str) -> str:
         if self.vector.bits == 64:

@@ -73,9 +73,9 @@ def add_blocks(v: Vector, words: int, partials: str) -> list[str]:
 
 def outer_table(kernel: Kernel, block: Block) -> list[str]:
     """Write where each word of the pair sums goes; unwanted ones go to the output that counts bad blocks, as zero."""
-    if not block.rank:
+    if not block.rank or not kernel.pairs:
         return []
-    places = [kernel.outer_output + p if p >= 0 else -1 for p in block.rank.outputs()]
+    places = [kernel.pairs.output + p if p >= 0 else -1 for p in block.rank.outputs()]
     return [f"@places = internal constant [{len(places)} x i64] [{', '.join(f'i64 {p}' for p in places)}]"]
 
 
@@ -91,7 +91,7 @@ class Outputs:
     def write(self) -> None:
         bad, count = "0.0", self.events
         totals: dict[int, str] = {}
-        for k, result in enumerate(self.kernel.results):
+        for k, result in enumerate(self.kernel.sums.results):
             word = self.block.sums.first_word(k)
             if result.reduce is Reduce.LOG:
                 term = self.logarithm(word)
@@ -107,11 +107,11 @@ class Outputs:
                 count = term
                 continue
             totals[result.output] = self.add(totals[result.output], term) if result.output in totals else term
-        for index, output in self.kernel.per_set:
-            term = self.scalar(index)
+        for added in self.kernel.sums.per_set:
+            term, output = self.scalar(added.result), added.output
             totals[output] = self.add(totals[output], term) if output in totals else term
-        for index, output in self.kernel.per_count:
-            term = self.w.let(f"fmul double {count}, {self.scalar(index)}")
+        for added in self.kernel.sums.per_count:
+            term, output = self.w.let(f"fmul double {count}, {self.scalar(added.result)}"), added.output
             totals[output] = self.add(totals[output], term) if output in totals else term
         for output in range(self.kernel.outputs):
             self.store(output, totals.get(output, "0.0"))
@@ -161,8 +161,8 @@ class Outputs:
 
     def add_pairs(self) -> None:
         """Add the pair sums to their outputs, with the sign the kernel asks for."""
-        assert self.block.rank is not None
-        sign, first = number_text(self.kernel.outer_sign, 64), self.block.sums.words
+        assert self.block.rank is not None and self.kernel.pairs is not None
+        sign, first = number_text(self.kernel.pairs.sign, 64), self.block.sums.words
         self.w.lines += [
             "  br label %pairs",
             "pairs:",

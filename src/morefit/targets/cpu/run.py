@@ -13,7 +13,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.errors import BackendError
-from morefit.kernel import Frame, Kernel, Precision
+from morefit.kernel import Kernel, Precision, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
 from morefit.targets.base import Buffer, Drawn, Events, WholeFit
@@ -92,7 +92,7 @@ class Cpu:
         source = render(kernel, target)
         show_source(source)
         begin = time.perf_counter()
-        code = find_code(source, FUNCTIONS[kernel.frame])
+        code = find_code(source, FUNCTIONS[type(kernel.frame)])
         threads = self.threads or available_cores()
         return CpuProgram(kernel, source, code, target, threads, time.perf_counter() - begin)
 
@@ -106,9 +106,9 @@ class Cpu:
 
 
 FUNCTIONS = {
-    Frame.SUM: ("run", "prepare", "work", "combine", "block"),
-    Frame.STORE: ("run", "prepare", "work", "block"),
-    Frame.SAMPLE: ("run", "prepare", "work", "block"),
+    Sum: ("run", "prepare", "work", "combine", "block"),
+    Store: ("run", "prepare", "work", "block"),
+    Sample: ("run", "prepare", "work", "block"),
 }
 
 
@@ -185,7 +185,7 @@ class Workspace:
         kernel, width = program.kernel, program.target.width
         assert events.shared or len(events.starts) == sets
         self.code, self.kernel, self.sets = program.code, kernel, sets
-        self.summing = kernel.frame is Frame.SUM
+        self.summing = isinstance(kernel.frame, Sum)
         self.padded = padded = -(-sets // width) * width
         sizes = events.sizes(sets)
         blocks: Integers = -(-sizes // BLOCK)
@@ -196,22 +196,23 @@ class Workspace:
         self.parameters = np.ones((len(kernel.parameters), padded))
         self.scalars = np.empty((max(len(kernel.per_call.results), 1), padded))
         self.partials = np.empty(
-            0 if kernel.frame is Frame.STORE else tasks * program.words + self.summing * PADDING
+            0 if isinstance(kernel.frame, Store) else tasks * program.words + self.summing * PADDING
         )
         self.counter = np.zeros(1, np.int64)
         self.count = events.count
         self.keep = (launch.columns, launch.table, events)  # not launch: it keeps us
         self.step = -(-events.count // PADDING) * PADDING + PADDING
         total = int(sizes.sum())
-        effort = total * (8 + len(kernel.per_event.lines) + len(kernel.outer) ** 2)
+        factors = len(kernel.pairs.left) if kernel.pairs else 0
+        effort = total * (8 + len(kernel.per_event.lines) + factors**2)
         self.threads = min(program.threads, tasks) if effort > WORTH_THREADS else 1
         self.grain = max(min(tasks // (self.threads * 16), tasks * BLOCK // max(total, 1)), 1)
         shapes = {
-            Frame.SUM: (sets, kernel.outputs + 1),
-            Frame.STORE: (sets, kernel.outputs, self.step),
-            Frame.SAMPLE: (kernel.outputs, self.step),
+            Sum: (sets, kernel.outputs + 1),
+            Store: (sets, kernel.outputs, self.step),
+            Sample: (kernel.outputs, self.step),
         }
-        shape = shapes[kernel.frame]
+        shape = shapes[type(kernel.frame)]
         self.out = aligned(math.prod(shape)).reshape(shape)
         self.size = self.partials.size + self.out.size + self.scalars.size
         words = self.arguments(launch)

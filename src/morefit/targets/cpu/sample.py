@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from morefit.kernel import Kernel
-from morefit.kernel.sample import MAX_DRAWS, calls_needed, place_of, takes_streams
+from morefit.kernel import MAX_DRAWS, Kernel
 from morefit.random.xoshiro import TABLE
 from morefit.targets.cpu.abi import argument
 from morefit.targets.cpu.emit import emit_body
@@ -17,8 +16,8 @@ WORDS = 2  # of a block's report: vectors with a density above its envelope, and
 
 
 def start_generator(kernel: Kernel, head: Writer, toy: str, names: Mapping[str, str]) -> Philox | Xoshiro:
-    """Begin the random numbers of a block, with the generator that the columns are named after."""
-    if takes_streams(kernel.columns):
+    """Begin the random numbers of a block, with the generator of the columns."""
+    if kernel.draws.streams:
         return Xoshiro(head, toy, first_event(head), names[TABLE])
     return Philox(head, toy)
 
@@ -31,10 +30,10 @@ def sample_text(
     toy = head.let(f"add i64 {argument(head, 'first_toy')}, %set")
     generator = start_generator(kernel, head, toy, names)
     first = first_event(head)
-    uniforms = generator.draw(body, calls_needed(kernel))
-    known = names | {name: uniforms[place_of(name)] for name in kernel.columns}
-    *found, accept, above = emit_body(body, kernel.per_event, known)
-    count = len(found)
+    uniforms = generator.draw(body, kernel.draws.calls)
+    known = names | {n: uniforms[k] for n, k in zip(kernel.columns, kernel.draws.numbers, strict=True)}
+    *drawn, accept, above = emit_body(body, kernel.per_event, known)
+    count = len(drawn)
     rows = out_rows(head, count)
     store_whole(whole, rows)
     store_part(part, rows)
@@ -45,7 +44,7 @@ def sample_text(
     fresh = body.let(f"and {mask} {accepted}, {waiting}")
     over = body.let(f"and {mask} {body.compare('une', above, body.number(0.0))}, {waiting}")
     any_over = reduce_mask(body, "or", over)
-    body.lines += [f"  %x{k}n = select {mask} {fresh}, {kind} {x}, {kind} %x{k}" for k, x in enumerate(found)]
+    body.lines += [f"  %x{k}n = select {mask} {fresh}, {kind} {x}, {kind} %x{k}" for k, x in enumerate(drawn)]
     body.lines += [f"  %done1 = or {mask} %done, {accepted}", f"  %over1 = or i1 %over, {any_over}"]
     finished = reduce_mask(body, "and", "%done1")
     lines = [

@@ -60,7 +60,7 @@ def run_whole_fits(
 
     None if the events are given, but not on the device, or if the sums are made in tiles.
     """
-    if job.sums.kernel.outer or not all(
+    if job.sums.kernel.pairs or not all(
         isinstance(column, DeviceColumn) and column.first == 0 for column in job.given
     ):
         return None

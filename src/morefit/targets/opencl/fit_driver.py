@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from morefit.kernel import Kernel
-from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, helpers, indented
+from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, indented
+from morefit.targets.opencl.functions import helpers
 from morefit.targets.opencl.lift import Lifted
 from morefit.targets.opencl.sample import STREAMS_BEFORE
 from morefit.targets.opencl.source import Shape, Source
@@ -211,7 +212,7 @@ class FitSource:
     def large_sums(self) -> list[str]:
         kernel, d, group = self.sums, self.dialect, self.shape.group
         names = self.source(kernel, "u").names
-        words = [w for k, r in enumerate(kernel.results) for w in FINISHED[r.reduce](k)]
+        words = [w for k, r in enumerate(kernel.sums.results) for w in FINISHED[r.reduce](k)]
         inside = [
             *self.load_lines(), *body_lines(kernel.per_event, names, "real"), *update_lines(kernel, names, d),
         ]  # fmt: skip
@@ -232,7 +233,7 @@ class FitSource:
     def large_step(self) -> list[str]:
         """Add the blocks of a toy in their order, with compensation, and take a step."""
         d, m, shape = self.dialect, self.dialect.memory, self.shape
-        words, added = max(words_of(self.sums), 1), (*self.sums.per_set, *self.sums.per_count)
+        words, added = max(words_of(self.sums), 1), (*self.sums.sums.per_set, *self.sums.sums.per_count)
         arguments = [
             f"{m}const int *first_task, {m}const int *sizes, {m}double *all_rows, {m}double *results",
             f"{m}const int *report, {m}const double *partials",

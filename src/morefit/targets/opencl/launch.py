@@ -9,7 +9,7 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import BackendError
-from morefit.kernel import Frame, Kernel
+from morefit.kernel import Kernel, Store
 from morefit.targets.base import Buffer, Drawn, Events
 from morefit.targets.opencl.columns import CPU_BLOCK, DeviceColumn, HostColumn, Piece, cut_pieces, list_blocks
 from morefit.targets.opencl.device import Device, set_arguments
@@ -49,7 +49,7 @@ class OpenCLLaunch:
 
     def space(self, sets: int) -> SumSpace | EvaluateSpace | StoreSpace:
         """Choose how to run it for so many sets."""
-        if self.kernel.frame is Frame.STORE:
+        if isinstance(self.kernel.frame, Store):
             return StoreSpace(self, sets)
         most = ALONE * self.group if self.device.info.kind != "CPU" else CPU_BLOCK
         small = int(self.events.sizes(sets).max(initial=0)) <= most

@@ -22,22 +22,27 @@ class Lifted:
     tables: tuple[Table, ...]
 
 
-def lift_numbers(kernel: Kernel, most: int) -> Lifted:
-    """Give names to the numbers and tables in a kernel's lines, unless there are more numbers than may be given."""
-    found: list[float] = []
-    tables = {t.name: t.name if t.name == TABLE else f"table {k}" for k, t in enumerate(kernel.tables)}
+def lift_numbers(kernel: Kernel, limit: int) -> Lifted:
+    """Give names to the numbers and tables in a kernel's lines, unless there are more numbers than ``limit``."""
+    numbers: list[float] = []
+    tables = {
+        table.name: table if table.name == TABLE else Table(f"table {k}", b"", str(k))
+        for k, table in enumerate(kernel.tables)
+    }
 
     def name(atom: str | float) -> str | float:
         if isinstance(atom, str):
-            return tables.get(atom, atom)
+            return tables[atom].name if atom in tables else atom
         if atom in PLAIN or not math.isfinite(atom):
             return atom
-        found.append(atom)
-        return f"{NUMBER}{len(found) - 1}"
+        numbers.append(atom)
+        return f"{NUMBER}{len(numbers) - 1}"
 
     lines = tuple(Line(x.target, x.op, tuple(map(name, x.args))) for x in kernel.per_event.lines)
     results = tuple(map(name, kernel.per_event.results))
-    if len(found) > most:
+    if len(numbers) > limit:
         return Lifted(kernel, (), kernel.tables)
-    named = tuple(Table(new, b"") for new in tables.values())
-    return Lifted(replace(kernel, per_event=Body(lines, results), tables=named), tuple(found), kernel.tables)
+    named = tuple(Table(t.name, b"", t.label) for t in tables.values())
+    return Lifted(
+        replace(kernel, per_event=Body(lines, results), tables=named), tuple(numbers), kernel.tables
+    )

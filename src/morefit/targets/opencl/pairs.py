@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from morefit.kernel import Kernel
+from morefit.kernel import Pairs
 from morefit.targets.opencl.dialect import Dialect, Names, indented
 from morefit.targets.opencl.sums import SCRATCH
 
@@ -20,14 +20,14 @@ class PairSum:
     registers, so that nothing has to be added over items in the end.
     """
 
-    kernel: Kernel
+    pairs: Pairs
     group: int
     dialect: Dialect
 
     @property
     def squares(self) -> int:
         """How many squares there are along a side."""
-        return -(-len(self.kernel.outer) // TILE)
+        return -(-len(self.pairs.left) // TILE)
 
     @property
     def count(self) -> int:
@@ -40,8 +40,8 @@ class PairSum:
 
     @property
     def sides(self) -> dict[str, tuple[str | float, ...]]:
-        right = self.kernel.outer_right
-        return {"left": self.kernel.outer} | ({"right": right} if right else {})
+        right = self.pairs.right
+        return {"left": self.pairs.left} | ({"right": right} if right else {})
 
     @property
     def pitch(self) -> int:
@@ -119,7 +119,7 @@ class PairSum:
             f"    if (square < {self.count})",
             f"        for (int k = 0; k < {TILE * TILE}; k++) {{",
             f"            const int i = {TILE} * row + k / {TILE}, j = {TILE} * column + k % {TILE};",
-            f"            if (i < {len(self.kernel.outer)} && j <= i) ({target})[i * (i + 1) / 2 + j] = squares[s][k];",
+            f"            if (i < {len(self.pairs.left)} && j <= i) ({target})[i * (i + 1) / 2 + j] = squares[s][k];",
             "        }",
             "}",
         ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.errors import BackendError
-from morefit.kernel import Frame, Kernel, Precision
+from morefit.kernel import Kernel, Precision, Sample
 from morefit.kernel.sums import TILES_FROM
 from morefit.targets.base import Buffer, Drawn, Events, WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn
@@ -78,7 +78,7 @@ class OpenCL:
 
     def compile(self, kernel: Kernel) -> OpenCLProgram:
         """Return a program; it is built when it is first used, for drivers are slow and whole fits do without it."""
-        return OpenCLProgram(kernel, self.open().shape(self.work_group, bool(kernel.outer)), self)
+        return OpenCLProgram(kernel, self.open().shape(self.work_group, bool(kernel.pairs)), self)
 
     def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
         """Draw and fit a toy for each size."""
@@ -105,7 +105,7 @@ class OpenCLProgram:
 
     @cached_property
     def source(self) -> str:
-        if self.kernel.frame is not Frame.SAMPLE:
+        if not isinstance(self.kernel.frame, Sample):
             return render(self.kernel, self.shape)
         return render(self.lifted.kernel, self.shape, numbers=len(self.lifted.numbers))
 

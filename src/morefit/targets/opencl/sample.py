@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from morefit.kernel import Kernel
-from morefit.kernel.sample import MAX_DRAWS, calls_needed, place_of, takes_streams
+from morefit.kernel import MAX_DRAWS, Kernel
 from morefit.random.xoshiro import BLOCK, STREAMS, TABLE
 from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented, used_names
 from morefit.targets.opencl.random import GENERATORS, Generator
@@ -44,7 +43,7 @@ class Draw:
     @property
     def streams(self) -> bool:
         """Whether random numbers come one after the other, so that an item draws all events of a stream."""
-        return takes_streams(self.kernel.columns)
+        return self.kernel.draws.streams
 
     @property
     def moves(self) -> bool:
@@ -64,7 +63,7 @@ class Draw:
         return ["const all_numbers numbers"] if self.numbers else []
 
     def generator_text(self) -> list[str]:
-        return self.generator.text(self.dialect) if calls_needed(self.kernel) else []
+        return self.generator.text(self.dialect) if self.kernel.draws.calls else []
 
     def lines(
         self, event: str, keep: Sequence[str], report: tuple[str, str], streams_before: str = "0"
@@ -86,12 +85,12 @@ class Draw:
     def candidate(self) -> Candidate:
         kernel, names = self.kernel, self.names
         names.known |= {f"{NUMBER}{k}": f"numbers.number[{k}]" for k in range(self.numbers)}
-        calls, used = calls_needed(kernel), used_names(kernel.per_event)
+        calls, used = kernel.draws.calls, used_names(kernel.per_event)
         body = body_lines(kernel.per_event, names, "double")
         *found, accept, above = (names.atom(a) for a in kernel.per_event.results)
         uniforms = [
-            f"const double {names.known[name]} = uniform[{place_of(name)}];"
-            for name in kernel.columns
+            f"const double {names.known[name]} = uniform[{number}];"
+            for name, number in zip(kernel.columns, kernel.draws.numbers, strict=True)
             if name in used
         ]
         draws = [self.generator.draw.format(k=k, calls=calls, place=2 * k) for k in range(calls)]

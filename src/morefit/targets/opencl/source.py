@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from morefit.kernel import Frame, Kernel, Precision
-from morefit.kernel.sample import takes_streams
+from morefit.kernel import Frame, Kernel, Precision, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK, STREAMS
-from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, helpers, indented, used_names
+from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, indented, used_names
+from morefit.targets.opencl.functions import helpers
 from morefit.targets.opencl.pairs import PairSum
 from morefit.targets.opencl.sample import STREAMS_BEFORE, Draw
 from morefit.targets.opencl.sums import (
@@ -40,7 +40,11 @@ class Shape:
     group: int
 
 
-FUNCTIONS = {Frame.SUM: ("sums", "combine"), Frame.STORE: ("store",), Frame.SAMPLE: ("sample",)}
+FUNCTIONS: dict[type[Frame], tuple[str, ...]] = {
+    Sum: ("sums", "combine"),
+    Store: ("store",),
+    Sample: ("sample",),
+}
 TASK = """\
 // a block of the events of a set: where it begins among all events and in its set, and where its results go
 typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
@@ -49,18 +53,19 @@ typedef struct { long begin, event; int set, count, place, unused; } block_of_ev
 
 def functions_of(kernel: Kernel) -> tuple[str, ...]:
     """Return the names of the functions in a kernel's text."""
-    names = ("prepare",) * bool(kernel.per_call.results) + FUNCTIONS[kernel.frame]
+    names = ("prepare",) * bool(kernel.per_call.results) + FUNCTIONS[type(kernel.frame)]
     return (*names, "evaluate") if can_evaluate(kernel) else names
 
 
 def least_block(kernel: Kernel, group: int) -> int:
     """Return of how many events a block is a multiple: streams of random numbers begin and end with it."""
-    return BLOCK * max(group // STREAMS, 1) if takes_streams(kernel.columns) else 1
+    frame = kernel.frame
+    return BLOCK * max(group // STREAMS, 1) if isinstance(frame, Sample) and frame.streams else 1
 
 
 def can_evaluate(kernel: Kernel) -> bool:
     """Whether one group can do all there is to do for a set."""
-    return kernel.frame is Frame.SUM and not kernel.outer and len(kernel.parameters) <= MOST_GIVEN
+    return isinstance(kernel.frame, Sum) and not kernel.pairs and len(kernel.parameters) <= MOST_GIVEN
 
 
 def render(kernel: Kernel, shape: Shape, dialect: Dialect = OPENCL, numbers: int = 0) -> str:
@@ -81,9 +86,9 @@ class Source:
     def text(self) -> str:
         kernel, d = self.kernel, self.dialect
         kind = "double" if kernel.precision is Precision.DOUBLE else "float"
-        frame = {Frame.SUM: self.sums, Frame.STORE: self.store, Frame.SAMPLE: self.sample}[kernel.frame]
+        frame = {Sum: self.sums, Store: self.store, Sample: self.sample}[type(kernel.frame)]
         parts = [
-            f"// kernel {kernel.name} ({kernel.frame.name}, {kernel.precision.name}) in {d.name}",
+            f"// kernel {kernel.name} ({kernel.frame.label}, {kernel.precision.name}) in {d.name}",
             d.prologue,
             f"#define GROUP {self.shape.group}  // work items in a group",
             f"typedef {kind} real;  // of the lines of an event",
@@ -127,7 +132,7 @@ class Source:
             for name in group:
                 names.add(name, role)
         for k, table in enumerate(self.kernel.tables):
-            names.add(table.name, f"{self.tables}{k}", table.name.rpartition(" ")[2])
+            names.add(table.name, f"{self.tables}{k}", table.label)
         return names
 
     def arguments(self, *others: str, columns: bool = True) -> str:
@@ -202,11 +207,11 @@ class Source:
     def sums(self) -> list[str]:
         """Reduce the results over the events of each block, then over blocks."""
         kernel, d, names, group = self.kernel, self.dialect, self.names, self.shape.group
-        pairs = PairSum(kernel, group, d) if kernel.outer else None
+        pairs = PairSum(kernel.pairs, group, d) if kernel.pairs else None
         inside = [
             *self.load_columns(), *body_lines(kernel.per_event, names, "real"), *update_lines(kernel, names, d),
         ]  # fmt: skip
-        words = [w for k, r in enumerate(kernel.results) for w in FINISHED[r.reduce](k)]
+        words = [w for k, r in enumerate(kernel.sums.results) for w in FINISHED[r.reduce](k)]
         text = [
             *self.head(),
             scratch_line(len(words), group, d),

@@ -20,11 +20,12 @@ FLUSH = 256  # events after which an item without such a bound takes the logarit
 
 def words_of(kernel: Kernel) -> int:
     """How many words a block leaves for ``combine``."""
-    return sum(WORDS[r.reduce] for r in kernel.results) + pairs_of(kernel)
+    return sum(WORDS[r.reduce] for r in kernel.sums.results) + pairs_of(kernel)
 
 
 def pairs_of(kernel: Kernel) -> int:
-    return len(kernel.outer) * (len(kernel.outer) + 1) // 2
+    count = len(kernel.pairs.left) if kernel.pairs else 0
+    return count * (count + 1) // 2
 
 
 # what an item carries from event to event, and the words it becomes
@@ -42,12 +43,12 @@ FINISHED: dict[Reduce, Callable[[int], list[str]]] = {
 
 def state_lines(kernel: Kernel) -> list[str]:
     """Begin the sums of an item."""
-    return [line for k, r in enumerate(kernel.results) for line in STATE[r.reduce](k)]
+    return [line for k, r in enumerate(kernel.sums.results) for line in STATE[r.reduce](k)]
 
 
 def update_lines(kernel: Kernel, names: Names, d: Dialect) -> list[str]:
     """Add the results of one event to the sums of an item."""
-    pairs = zip(kernel.results, kernel.per_event.results, strict=False)
+    pairs = zip(kernel.sums.results, kernel.per_event.results, strict=False)
     return [
         line
         for k, (result, atom) in enumerate(pairs)
@@ -135,7 +136,7 @@ double logarithm(const double high, const double low, const double exponent)
 def sum_functions(kernel: Kernel, d: Dialect) -> list[str]:
     """Return the functions that the sums of a kernel need."""
     texts = [TREE.format(shared=d.shared, wait=d.wait), TWO_SUM]
-    if any(r.reduce is Reduce.LOG for r in kernel.results):
+    if any(r.reduce is Reduce.LOG for r in kernel.sums.results):
         texts.append(LOGARITHM)
     return [line for text in texts for line in (*text.splitlines(), "")]
 
@@ -144,13 +145,13 @@ def output_lines(kernel: Kernel, row: str, scalar: str, events: str, *, low: boo
     """Turn the words of a set, ``high`` and ``low``, into its outputs; the last one counts what was bad."""
     terms: dict[int, list[str]] = {k: [] for k in range(kernel.outputs + 1)}
     lines, bad, word, count = [], [], 0, "events"
-    if kernel.per_count or any(r.reduce is Reduce.LOG for r in kernel.results):
+    if kernel.sums.per_count or any(r.reduce is Reduce.LOG for r in kernel.sums.results):
         lines.append(f"const double events = {events};")
 
     def both(w: int) -> str:
         return f"(high[{w}] + low[{w}])" if low else f"high[{w}]"
 
-    for result in kernel.results:
+    for result in kernel.sums.results:
         w = word
         word += WORDS[result.reduce]
         if result.reduce is Reduce.LOG:
@@ -167,12 +168,12 @@ def output_lines(kernel: Kernel, row: str, scalar: str, events: str, *, low: boo
                 terms[result.output].append(exact)
         else:
             terms[result.output].append(both(w))
-    for index, output in kernel.per_set:
-        terms[output].append(scalar.format(index))
-    for index, output in kernel.per_count:
-        terms[output].append(f"{count} * {scalar.format(index)}")
+    for added in kernel.sums.per_set:
+        terms[added.output].append(scalar.format(added.result))
+    for added in kernel.sums.per_count:
+        terms[added.output].append(f"{count} * {scalar.format(added.result)}")
     terms[kernel.outputs] = bad + terms[kernel.outputs]
-    return lines + [f"{row.format(k)} = {' + '.join(found) or '0.0'};" for k, found in terms.items()]
+    return lines + [f"{row.format(k)} = {' + '.join(parts) or '0.0'};" for k, parts in terms.items()]
 
 
 @dataclass(frozen=True)
@@ -212,13 +213,13 @@ class GroupSum:
         kernel, d = self.kernel, self.dialect
         scalars = [f"const real {names.known[n]} = (real)scalars[{k}];" for k, n in enumerate(kernel.scalars)]
         lines = body_lines(kernel.per_event, names, "real")
-        logs = [k for k, r in enumerate(kernel.results) if r.reduce is Reduce.LOG]
+        logs = [k for k, r in enumerate(kernel.sums.results) if r.reduce is Reduce.LOG]
         carried = [f"double logs{k} = 0.0;" for k in logs] + (["int taken = 0;"] if logs else [])
         flush = [f"logs{k} += log(product{k}), product{k} = 1.0;" for k in logs]
         often = [f"if (++taken % {FLUSH} == 0) {{", *indented(flush), "}"] if logs else []
         words = [
             f"logs{k} + {w}" if w.startswith("log(") else w
-            for k, r in enumerate(kernel.results)
+            for k, r in enumerate(kernel.sums.results)
             for w in FINISHED[r.reduce](k)
         ]
         return [
@@ -296,13 +297,13 @@ class Combine:
 
     def add_pairs(self) -> list[str]:
         """Add the sums of pairs to their outputs, with the sign the kernel asks for."""
-        count, kernel = pairs_of(self.kernel), self.kernel
-        if not count:
+        pairs, count = self.kernel.pairs, pairs_of(self.kernel)
+        if not pairs:
             return []
-        first = words_of(kernel) - count
-        sign = number_text(kernel.outer_sign)
+        first = words_of(self.kernel) - count
+        sign = number_text(pairs.sign)
         return [
             self.dialect.wait_memory,
             f"for (int k = item; k < {count}; k += GROUP)",
-            f"    row[{kernel.outer_output} + k] += {sign} * (high[{first} + k] + low[{first} + k]);",
+            f"    row[{pairs.output} + k] += {sign} * (high[{first} + k] + low[{first} + k]);",
         ]

@@ -10,19 +10,11 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.expr import MEANING, Op
-from morefit.kernel import COUNT, Arith, Atom, Body, Frame, Kernel, Precision, Reduce
-from morefit.kernel.sample import MAX_DRAWS, calls_needed, place_of, takes_streams
+from morefit.kernel import COUNT, MAX_DRAWS, Atom, Body, Kernel, Precision, Reduce, Store
 from morefit.kernel.sums import TILES_FROM
 from morefit.random.philox import Counted
 from morefit.random.xoshiro import Streams
 from morefit.targets.base import Buffer, Drawn, Events, WholeFit
-
-STEPS: dict[Op | Arith, Any] = dict(MEANING) | {
-    Arith.SUB: np.subtract,
-    Arith.NEG: np.negative,
-    Arith.DIV: np.divide,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +41,7 @@ def run_body(body: Body, names: Mapping[str, Any]) -> list[Any]:
 
     with np.errstate(all="ignore"):
         for line in body.lines:
-            known[line.target] = STEPS[line.op](*(atom(a) for a in line.args))
+            known[line.target] = line.op.numpy(*(atom(a) for a in line.args))
     return [atom(r) for r in body.results]
 
 
@@ -106,22 +98,22 @@ class ReferenceProgram:
         return Drawn(tuple(Numbers(c) for c in columns), sum(t[1] for t in toys), sum(t[2] for t in toys))
 
     def one_toy(self, parameters: Array, size: int, seed: int, toy: int) -> tuple[Array, int, int]:
-        kernel, calls = self.kernel, calls_needed(self.kernel)
+        kernel, frame = self.kernel, self.kernel.draws
         per_call = run_body(kernel.per_call, dict(zip(kernel.parameters, parameters, strict=True)))
         names = dict(zip(kernel.scalars, per_call, strict=False)) | {t.name: t.array for t in kernel.tables}
-        source = (Streams if takes_streams(kernel.columns) else Counted)(seed, toy, size)
+        source = (Streams if frame.streams else Counted)(seed, toy, size)
         out, above, given_up = np.zeros((kernel.outputs, size)), 0, 0
         for waiting in source.together():
             for draw in range(MAX_DRAWS):
                 if not len(waiting):
                     break
-                numbers = source.numbers(waiting, draw, calls)
-                known = names | {name: numbers[place_of(name)] for name in kernel.columns}
-                *found, accept, over = (
+                numbers = source.numbers(waiting, draw, frame.calls)
+                known = names | {n: numbers[k] for n, k in zip(kernel.columns, frame.numbers, strict=True)}
+                *drawn, accept, over = (
                     np.broadcast_to(r, waiting.shape) for r in run_body(kernel.per_event, known)
                 )
                 good = accept != 0
-                out[:, waiting[good]] = np.array(found)[:, good]
+                out[:, waiting[good]] = np.array(drawn)[:, good]
                 above += int(np.count_nonzero(over))
                 waiting = waiting[~good]
             given_up += len(waiting)
@@ -155,16 +147,16 @@ class ReferenceLaunch:
         for name, column, step in zip(kernel.columns, self.columns, self.steps, strict=True):
             names[name] = column.numbers[index * step + low : index * step + high]
         results = [np.broadcast_to(r, (high - low,)) for r in run_body(kernel.per_event, names)]
-        if kernel.frame is Frame.STORE:
+        if isinstance(kernel.frame, Store):
             out = np.full((kernel.outputs, self.events.count), np.nan)
             out[:, low:high] = results
             return out
         return self.reduce(results, per_call, float(high - low))
 
     def reduce(self, results: list[Array], per_call: list[Any], count: float) -> Array:
-        kernel = self.kernel
-        out = np.zeros(kernel.outputs + 1)
-        for values, result in zip(results, kernel.results, strict=False):
+        frame = self.kernel.sums
+        out = np.zeros(self.kernel.outputs + 1)
+        for values, result in zip(results, frame.results, strict=False):
             if result.reduce is Reduce.LOG:
                 good = (values >= np.finfo(float).tiny) & np.isfinite(values)
                 out[-1] += np.count_nonzero(~good)
@@ -173,18 +165,17 @@ class ReferenceLaunch:
                 count = total(values)
             else:
                 out[result.output] += total(values)
-        pairs = len(kernel.outer)
-        left = results[len(kernel.results) : len(kernel.results) + pairs]
-        right = results[len(kernel.results) + pairs :] or left
-        place = kernel.outer_output
-        for i in range(pairs):
-            for j in range(i + 1):
-                out[place] += kernel.outer_sign * total(left[i] * right[j])
-                place += 1
-        for index, output in kernel.per_set:
-            out[output] += per_call[index]
-        for index, output in kernel.per_count:
-            out[output] += count * per_call[index]
+        if frame.pairs:
+            factors = results[len(frame.results) :]
+            left = factors[: len(frame.pairs.left)]
+            right = factors[len(left) :] or left
+            triangle = [(i, j) for i in range(len(left)) for j in range(i + 1)]
+            for place, (i, j) in enumerate(triangle, frame.pairs.output):
+                out[place] += frame.pairs.sign * total(left[i] * right[j])
+        for added in frame.per_set:
+            out[added.output] += per_call[added.result]
+        for added in frame.per_count:
+            out[added.output] += count * per_call[added.result]
         return out
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 
+from morefit.targets.cpu.vecmath.function import Body
 from morefit.targets.cpu.writer import Vector, Writer
 
-Body = Callable[..., str]  # (writer, *arguments) -> the register that holds the result
 Pair = tuple[str, str]  # an unevaluated sum, the second much smaller than the first
 
 INFINITY = float("inf")
@@ -125,6 +126,7 @@ def either(w: Writer, a: str, b: str) -> str:
 def widened(body: Body) -> Body:
     """Let a body for float64 serve float32 too, by computing in float64."""
 
+    @wraps(body)
     def write(w: Writer, *arguments: str) -> str:
         if w.vector.bits == 64:
             return body(w, *arguments)

@@ -17,6 +17,7 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     widened,
 )
 from morefit.targets.cpu.vecmath.exponential import exp_modest, exp_of_pair
+from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
@@ -98,6 +99,7 @@ POLE = 2.0
 ERFC_ZERO = 27.25  # erfc is below half the smallest denormal number
 
 
+@vector_function()
 @widened
 def erf(w: Writer, x: str) -> str:
     """Return the error function."""
@@ -125,6 +127,7 @@ def _without_exponential(w: Writer, x: str) -> Pair:
     return multiply(w, inverse, (high, low))
 
 
+@vector_function()
 @widened
 def erfc(w: Writer, x: str) -> str:
     """Return 1 - erf(x), without loss for large x."""

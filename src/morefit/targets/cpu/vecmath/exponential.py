@@ -15,6 +15,7 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     polynomial,
     widened,
 )
+from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
@@ -158,6 +159,7 @@ def less_one(w: Writer, r: str, coefficients: tuple[float, ...]) -> str:
     return w.fma(w.mul(r, r), polynomial(w, coefficients, r), r)
 
 
+@vector_function()
 def exp(w: Writer, x: str) -> str:
     """Return e^x; gradual underflow costs one rounding only."""
     scale = DOUBLE if w.vector.bits == 64 else SINGLE
@@ -197,6 +199,7 @@ def exp_modest(w: Writer, x: str) -> str:
     return w.fma(power, less_one(w, r, EXP), power)
 
 
+@vector_function()
 def exp2(w: Writer, x: str) -> str:
     """Return 2^x; gradual underflow costs one rounding only."""
     scale, coefficients = (DOUBLE, EXP2) if w.vector.bits == 64 else (SINGLE, EXP2_SINGLE)
@@ -210,6 +213,7 @@ def exp2(w: Writer, x: str) -> str:
     return w.mul(whole, w.select(tiny, w.number(2.0 ** (1 - scale.lift)), w.number(2.0)))
 
 
+@vector_function(flushed=True)
 def exp2_flushed(w: Writer, x: str) -> str:
     """Return 2^x where denormals count as zero: the same, but infinite from 1023.5 on, and cheaper."""
     scale, coefficients = (DOUBLE, EXP2) if w.vector.bits == 64 else (SINGLE, EXP2_SINGLE)
@@ -222,6 +226,7 @@ def exp2_flushed(w: Writer, x: str) -> str:
     return w.fma(power, w.mul(r, lean_polynomial(w, coefficients, r)), power)
 
 
+@vector_function(flushed=True)
 def exp_flushed(w: Writer, x: str) -> str:
     """Return e^x where denormals count as zero: the same, but infinite from 709.43 on, and cheaper."""
     scale = DOUBLE if w.vector.bits == 64 else SINGLE
@@ -232,6 +237,7 @@ def exp_flushed(w: Writer, x: str) -> str:
     return w.fma(power, w.fma(square, lean_polynomial(w, scale.polynomial, r), r), power)
 
 
+@vector_function()
 @widened
 def expm1(w: Writer, x: str) -> str:
     """Return e^x - 1."""
@@ -258,6 +264,7 @@ def _hyperbolic(w: Writer, size: str, sign: float) -> str:
     return w.mul(w.add(high, w.add(low, other)), w.number(2.0))
 
 
+@vector_function()
 @widened
 def sinh(w: Writer, x: str) -> str:
     """Return (e^x - e^-x) / 2."""
@@ -267,12 +274,14 @@ def sinh(w: Writer, x: str) -> str:
     return copy_sign(w, choose(w, "olt", size, 1.0, small, _hyperbolic(w, size, -1.0)), x)
 
 
+@vector_function()
 @widened
 def cosh(w: Writer, x: str) -> str:
     """Return (e^x + e^-x) / 2."""
     return _hyperbolic(w, absolute(w, x), 1.0)
 
 
+@vector_function()
 @widened
 def tanh(w: Writer, x: str) -> str:
     """Return sinh(x) / cosh(x)."""

@@ -20,6 +20,7 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     where_any,
     widened,
 )
+from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.vecmath.logarithm import log_pair
 from morefit.targets.cpu.vecmath.trigonometric import sine_and_cosine
 from morefit.targets.cpu.writer import Writer
@@ -145,6 +146,7 @@ def _lgamma_negative(w: Writer, x: str, forward: str) -> str:
     return choose(w, "oeq", _off_integer(w, x), 0.0, INFINITY, reflected)
 
 
+@vector_function(out_of_line=True)
 @widened
 def lgamma(w: Writer, x: str) -> str:
     """Return log|Gamma(x)|; infinite at its poles."""
@@ -196,6 +198,7 @@ def _digamma_negative(w: Writer, x: str, forward: str) -> str:
     return choose(w, "oeq", off, 0.0, NAN, w.sub(forward, copy_sign(w, cotangent, side)))
 
 
+@vector_function(out_of_line=True)
 @widened
 def digamma(w: Writer, x: str) -> str:
     """Return the derivative of log(Gamma(x)); NaN at its poles below zero."""
@@ -232,6 +235,7 @@ def _trigamma_negative(w: Writer, x: str, forward: str) -> str:
     return choose(w, "olt", off, 2.0**-520, INFINITY, reflected)
 
 
+@vector_function(out_of_line=True)
 @widened
 def trigamma(w: Writer, x: str) -> str:
     """Return the second derivative of log(Gamma(x)); infinite at its poles."""
@@ -281,6 +285,7 @@ def _tetragamma_negative(w: Writer, x: str, forward: str) -> str:
     return choose(w, "olt", off, 2.0**-340, NAN, w.sub(forward, copy_sign(w, size, side)))
 
 
+@vector_function(out_of_line=True)
 @widened
 def tetragamma(w: Writer, x: str) -> str:
     """Return the third derivative of log(Gamma(x)); NaN at its poles below zero."""

@@ -10,6 +10,7 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     polynomial,
     widened,
 )
+from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
@@ -62,6 +63,7 @@ def _atan_tail(w: Writer, x: str) -> str:
     return w.mul(w.mul(x, z), polynomial(w, ATAN, z))
 
 
+@vector_function()
 @widened
 def atan(w: Writer, x: str) -> str:
     """Return the angle whose tangent is x."""
@@ -80,6 +82,7 @@ def _ratio(w: Writer, y: str, x: str) -> str:
     return choose(w, "oeq", small, INFINITY, 1.0, ratio)
 
 
+@vector_function(out_of_line=True)
 @widened
 def atan2(w: Writer, y: str, x: str) -> str:
     """Return the angle of the point (x, y)."""
@@ -105,6 +108,7 @@ def _half_angle(w: Writer, size: str) -> tuple[str, str, str]:
     return large, s, w.mul(w.mul(s, z), polynomial(w, ASIN, z))
 
 
+@vector_function()
 @widened
 def asin(w: Writer, x: str) -> str:
     """Return the angle whose sine is x; NaN outside [-1, 1]."""
@@ -116,6 +120,7 @@ def asin(w: Writer, x: str) -> str:
     return copy_sign(w, w.select(large, above, w.add(s, tail)), x)
 
 
+@vector_function()
 @widened
 def acos(w: Writer, x: str) -> str:
     """Return the angle whose cosine is x; NaN outside [-1, 1]."""

@@ -23,6 +23,7 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     widened,
 )
 from morefit.targets.cpu.vecmath.exponential import exp_of_pair
+from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
@@ -126,16 +127,19 @@ def _rare(w: Writer, x: str) -> str:
     return w.let(f"icmp uge {w.vector.integers} {above}, {w.integer(c.infinity - (1 << c.mantissa))}")
 
 
+@vector_function()
 def log(w: Writer, x: str) -> str:
     """Return the natural logarithm; rare lanes are taken from ``log_far``."""
     return where_any(w, _rare(w, x), join(w, *split(w, x, tiny=False)), lambda: w.call("log_far", x))
 
 
+@vector_function(far=True)
 def log_far(w: Writer, x: str) -> str:
     """Return the natural logarithm of any number."""
     return _edges(w, x, join(w, *split(w, x)), 0.0)
 
 
+@vector_function()
 @widened
 def log1p(w: Writer, x: str) -> str:
     """Return log(1 + x)."""
@@ -166,12 +170,14 @@ def log_pair(w: Writer, x: str, tiny: bool = True) -> Pair:
     return fast_two_sum(w, total, w.add(rest, w.fma(k, w.number(LN2_SHORT[1]), low)))
 
 
+@vector_function(out_of_line=True)
 @widened
 def log2(w: Writer, x: str) -> str:
     """Return the logarithm to base two, exact at its powers."""
     return _to_base(w, x, TO_BASE_TWO)
 
 
+@vector_function(out_of_line=True)
 @widened
 def log10(w: Writer, x: str) -> str:
     """Return the logarithm to base ten, exact at its powers."""
@@ -193,6 +199,7 @@ def _pow_of_positive(w: Writer, x: str, y: str, tiny: bool) -> str:
     return exp_of_pair(w, (product, w.select(modest, rest, w.number(0.0))))
 
 
+@vector_function(out_of_line=True)
 @widened
 def pow(w: Writer, x: str, y: str) -> str:
     """Return x to the power y; rare lanes are taken apart."""

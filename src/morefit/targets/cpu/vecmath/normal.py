@@ -16,9 +16,11 @@ from morefit.targets.coefficients import (
     TAIL_TOP,
 )
 from morefit.targets.cpu.vecmath.arithmetic import INFINITY, NAN, choose, lean_polynomial, widened
+from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Writer
 
 
+@vector_function()
 @widened
 def ndtri(w: Writer, p: str) -> str:
     """Return x such that a standard normal number is below it with probability p; NaN outside [0, 1]."""

@@ -20,6 +20,7 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     where_any,
     widened,
 )
+from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
@@ -96,6 +97,7 @@ def _far(w: Writer, name: str, x: str, near: str) -> str:
     return where_any(w, beyond, near, lambda: w.call(f"{name}_far", x))
 
 
+@vector_function()
 def sin(w: Writer, x: str) -> str:
     """Return the sine."""
     c = _turn(w)
@@ -105,6 +107,7 @@ def sin(w: Writer, x: str) -> str:
     return _far(w, "sin", x, flip_sign(w, near, w.to_bits(rounded)))
 
 
+@vector_function()
 def cos(w: Writer, x: str) -> str:
     """Return the cosine, as the sine about the nearest odd multiple of pi / 2."""
     c = _turn(w)
@@ -114,11 +117,13 @@ def cos(w: Writer, x: str) -> str:
     return _far(w, "cos", x, flip_sign(w, _sin_reduced(w, r, c.polynomial), w.to_bits(rounded)))
 
 
+@vector_function(far=True)
 def sin_far(w: Writer, x: str) -> str:
     """Return the sine of large arguments."""
     return lane_by_lane(w, "sin", x)
 
 
+@vector_function(far=True)
 def cos_far(w: Writer, x: str) -> str:
     """Return the cosine of large arguments."""
     return lane_by_lane(w, "cos", x)
@@ -135,6 +140,7 @@ def sine_and_cosine(w: Writer, r: str, low: str) -> tuple[Pair, Pair]:
     return fast_two_sum(w, r, cubic), fast_two_sum(w, shrunk, w.fma(w.neg(r), low, tail))
 
 
+@vector_function(out_of_line=True)
 @widened
 def tan(w: Writer, x: str) -> str:
     """Return the tangent."""

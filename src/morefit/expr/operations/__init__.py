@@ -1,0 +1,53 @@
+"""The closed set of operations an expression can be made of: one record for each, one file for each family."""
+
+from morefit.expr.operations.arithmetic import Arithmetic
+from morefit.expr.operations.choices import Choices
+from morefit.expr.operations.exponential import Exponential
+from morefit.expr.operations.leaves import Leaves
+from morefit.expr.operations.record import Llvm, LlvmKind, Operation, Trait
+from morefit.expr.operations.special import Special
+from morefit.expr.operations.tables import Tables
+from morefit.expr.operations.trigonometric import Trigonometric
+
+__all__ = [
+    "COMPARISONS",
+    "LEAVES",
+    "NARY",
+    "OPERATIONS",
+    "SYMMETRIC",
+    "Llvm",
+    "LlvmKind",
+    "Op",
+    "Operation",
+    "Trait",
+    "with_trait",
+]
+
+
+class Op(Leaves, Arithmetic, Exponential, Trigonometric, Special, Choices, Tables):
+    """All operations by name. Add a record to a family; ``tests/test_tables.py`` names what it lacks."""
+
+
+EVERY_OPERATION = tuple(
+    sorted(
+        (
+            record
+            for family in Op.__bases__
+            for record in vars(family).values()
+            if isinstance(record, Operation)
+        ),
+        key=lambda record: record.rank,
+    )
+)
+
+
+def with_trait(trait: Trait) -> frozenset[Operation]:
+    """Return the operations that have a trait."""
+    return frozenset(op for op in EVERY_OPERATION if trait in op.traits)
+
+
+LEAVES = with_trait(Trait.LEAF)
+NARY = with_trait(Trait.NARY)
+SYMMETRIC = with_trait(Trait.SYMMETRIC)
+COMPARISONS = with_trait(Trait.COMPARISON)
+OPERATIONS = tuple(op for op in EVERY_OPERATION if op not in LEAVES)  # in the order of their ranks

@@ -1,0 +1,72 @@
+"""Sums, products, powers and roots."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from morefit.expr.operations.choices import Choices
+from morefit.expr.operations.record import (
+    STANDS_ALONE,
+    Around,
+    Operation,
+    Trait,
+    call,
+    instruction,
+    intrinsic,
+)
+
+
+class Arithmetic:
+    """Operations that are written with signs; ADD and MUL take any number of arguments."""
+
+    ADD = Operation(
+        rank=6,
+        arity=0,
+        price=1,
+        numpy=lambda *x: reduce(np.add, x),
+        ufuncs=("add",),
+        sign="+",
+        llvm=instruction("fadd contract"),
+        c="{0} + {1}",
+        traits=Trait.NARY | Trait.SYMMETRIC | Trait.KEEPS_SIGN | Trait.OWN_SLOPE,
+    )
+    MUL = Operation(
+        rank=7,
+        arity=0,
+        price=1,
+        numpy=lambda *x: reduce(np.multiply, x),
+        ufuncs=("multiply",),
+        sign="*",
+        llvm=instruction("fmul contract"),
+        c="{0} * {1}",
+        traits=Trait.NARY | Trait.SYMMETRIC | Trait.KEEPS_SIGN | Trait.OWN_SLOPE,
+    )
+    # the power of zero does not depend on a positive exponent, and has no derivative at zero to the power zero
+    POW = Operation(
+        rank=8,
+        arity=2,
+        price=120,
+        numpy=np.power,
+        ufuncs=("power", "float_power"),
+        partials=lambda x, y: (y * x ** (y - 1), Choices.WHERE(x == 0, x**y / y, x**y * np.log(x))),
+        singular=lambda x, y: (x == 0) & (y < 1),
+        sign="**",
+        llvm=call("pow"),
+        c="pow({0}, {1})",
+        traits=Trait.KEEPS_SIGN,
+    )
+    SQRT = Operation(
+        rank=14,
+        arity=1,
+        price=16,
+        numpy=np.sqrt,
+        ufuncs=("sqrt",),
+        partials=lambda x: (0.5 * x**-0.5,),
+        singular=lambda x: x == 0,
+        latex=Around(STANDS_ALONE, r"\sqrt{", "}"),
+        llvm=intrinsic("sqrt"),
+        c="sqrt({0})",
+        traits=Trait.NOT_NEGATIVE,
+    )

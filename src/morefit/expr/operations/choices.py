@@ -1,0 +1,140 @@
+"""Steps, comparisons and choices.
+
+A kink takes the slope of its right side, so that |x|, which the library uses for symmetric formulas, has its right
+second derivatives at 0 too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from morefit.expr.operations.record import (
+    STANDS_ALONE,
+    Around,
+    Infix,
+    Llvm,
+    LlvmKind,
+    Operation,
+    Prefix,
+    Trait,
+    intrinsic,
+)
+
+
+def compared(how: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a comparison as numbers."""
+    return lambda x, y: how(x, y) * 1.0
+
+
+class Choices:
+    """Operations with steps or kinks; a comparison is 1.0 where it holds and 0.0 elsewhere."""
+
+    ABS = Operation(
+        rank=32,
+        arity=1,
+        price=1,
+        numpy=np.abs,
+        ufuncs=("absolute", "fabs"),
+        partials=lambda x: (Choices.WHERE(x < 0, -1, 1),),
+        latex=Around(STANDS_ALONE, r"\left|", r"\right|"),
+        llvm=intrinsic("fabs"),
+        c="fabs({0})",
+        traits=Trait.EVEN | Trait.NOT_NEGATIVE,
+    )
+    FLOOR = Operation(
+        rank=33,
+        arity=1,
+        price=1,
+        numpy=np.floor,
+        ufuncs=("floor",),
+        partials=lambda x: (0,),
+        latex=Around(STANDS_ALONE, r"\lfloor ", r" \rfloor"),
+        llvm=intrinsic("floor"),
+        c="floor({0})",
+    )
+    MIN = Operation(  # a NaN wins, as in numpy
+        rank=34,
+        arity=2,
+        price=1,
+        numpy=np.minimum,
+        ufuncs=("minimum", "fmin"),
+        latex=Prefix(r"\min"),
+        llvm=Llvm(LlvmKind.CHOICE, "olt"),
+        c="({0} < {1} || isnan({0})) ? {0} : {1}",
+        traits=Trait.SYMMETRIC | Trait.KEEPS_SIGN | Trait.OWN_SLOPE,
+    )
+    MAX = Operation(
+        rank=35,
+        arity=2,
+        price=1,
+        numpy=np.maximum,
+        ufuncs=("maximum", "fmax"),
+        latex=Prefix(r"\max"),
+        llvm=Llvm(LlvmKind.CHOICE, "ogt"),
+        c="({0} > {1} || isnan({0})) ? {0} : {1}",
+        traits=Trait.SYMMETRIC | Trait.KEEPS_SIGN | Trait.OWN_SLOPE,
+    )
+    LESS = Operation(
+        rank=36,
+        arity=2,
+        price=1,
+        numpy=compared(np.less),
+        ufuncs=("less",),
+        partials=lambda x, y: (0, 0),
+        sign="<",
+        latex=Infix(" < "),
+        llvm=Llvm(LlvmKind.COMPARISON, "olt"),
+        c="({0} < {1}) ? 1.0 : 0.0",
+        traits=Trait.COMPARISON | Trait.NOT_NEGATIVE,
+    )
+    LESS_EQUAL = Operation(
+        rank=37,
+        arity=2,
+        price=1,
+        numpy=compared(np.less_equal),
+        ufuncs=("less_equal",),
+        partials=lambda x, y: (0, 0),
+        sign="<=",
+        latex=Infix(r" \leq "),
+        llvm=Llvm(LlvmKind.COMPARISON, "ole"),
+        c="({0} <= {1}) ? 1.0 : 0.0",
+        traits=Trait.COMPARISON | Trait.NOT_NEGATIVE,
+    )
+    EQUAL = Operation(
+        rank=38,
+        arity=2,
+        price=1,
+        numpy=compared(np.equal),
+        ufuncs=("equal",),
+        partials=lambda x, y: (0, 0),
+        sign="==",
+        latex=Infix(" = "),
+        llvm=Llvm(LlvmKind.COMPARISON, "oeq"),
+        c="({0} == {1}) ? 1.0 : 0.0",
+        traits=Trait.COMPARISON | Trait.SYMMETRIC | Trait.NOT_NEGATIVE,
+    )
+    NOT_EQUAL = Operation(
+        rank=42,
+        arity=2,
+        price=1,
+        numpy=compared(np.not_equal),
+        ufuncs=("not_equal",),
+        partials=lambda x, y: (0, 0),
+        sign="!=",
+        latex=Infix(r" \neq "),
+        llvm=Llvm(LlvmKind.COMPARISON, "une"),
+        c="({0} != {1}) ? 1.0 : 0.0",
+        traits=Trait.COMPARISON | Trait.SYMMETRIC | Trait.NOT_NEGATIVE,
+    )
+    WHERE: Operation = Operation(
+        rank=39,
+        arity=3,
+        price=1,
+        numpy=lambda c, x, y: np.where(np.not_equal(c, 0.0), x, y),
+        llvm=Llvm(LlvmKind.SELECT),
+        c="({0} != 0) ? {1} : {2}",
+        traits=Trait.OWN_SLOPE,
+    )

@@ -1,0 +1,138 @@
+"""Exponentials, logarithms and hyperbolic functions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from morefit.expr.operations.record import (
+    ADDS,
+    RAISES,
+    STANDS_ALONE,
+    Around,
+    Operation,
+    Prefix,
+    Trait,
+    call,
+)
+
+
+class Exponential:
+    """Exponentials, logarithms and what is made of them."""
+
+    EXP = Operation(
+        rank=9,
+        arity=1,
+        price=18,
+        numpy=np.exp,
+        ufuncs=("exp",),
+        partials=lambda x: (np.exp(x),),
+        latex=Around(RAISES, "e^{", "}"),
+        llvm=call("exp", flushed="exp_flushed"),
+        c="exp({0})",
+        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
+    )
+    EXP2 = Operation(
+        rank=10,
+        arity=1,
+        price=15,
+        numpy=np.exp2,
+        ufuncs=("exp2",),
+        partials=lambda x: (math.log(2) * np.exp2(x),),
+        latex=Around(RAISES, "2^{", "}"),
+        llvm=call("exp2", flushed="exp2_flushed"),
+        c="exp2({0})",
+        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
+    )
+    EXPM1 = Operation(
+        rank=11,
+        arity=1,
+        price=28,
+        numpy=np.expm1,
+        ufuncs=("expm1",),
+        partials=lambda x: (np.exp(x),),
+        latex=Around(ADDS, "e^{", "} - 1"),
+        llvm=call("expm1"),
+        c="expm1({0})",
+    )
+    LOG = Operation(
+        rank=12,
+        arity=1,
+        price=26,
+        numpy=np.log,
+        ufuncs=("log",),
+        partials=lambda x: (1 / x,),
+        latex=Prefix(r"\ln", raised=True),
+        llvm=call("log"),
+        c="log({0})",
+    )
+    LOG1P = Operation(
+        rank=13,
+        arity=1,
+        price=32,
+        numpy=np.log1p,
+        ufuncs=("log1p",),
+        partials=lambda x: (1 / (1 + x),),
+        latex=Around(STANDS_ALONE, r"\ln\left(1 + ", r"\right)", inner=ADDS),
+        llvm=call("log1p"),
+        c="log1p({0})",
+    )
+    LOG2 = Operation(  # exact at powers of two
+        rank=43,
+        arity=1,
+        price=28,
+        numpy=np.log2,
+        ufuncs=("log2",),
+        partials=lambda x: (1 / (math.log(2) * x),),
+        latex=Prefix(r"\log_{2}"),
+        llvm=call("log2"),
+        c="exact_log2({0})",
+    )
+    LOG10 = Operation(  # exact at powers of ten
+        rank=44,
+        arity=1,
+        price=40,
+        numpy=np.log10,
+        ufuncs=("log10",),
+        partials=lambda x: (1 / (math.log(10) * x),),
+        latex=Prefix(r"\log_{10}"),
+        llvm=call("log10"),
+        c="exact_log10({0})",
+    )
+    SINH = Operation(
+        rank=22,
+        arity=1,
+        price=45,
+        numpy=np.sinh,
+        ufuncs=("sinh",),
+        partials=lambda x: (np.cosh(x),),
+        latex=Prefix(r"\sinh", raised=True),
+        llvm=call("sinh"),
+        c="sinh({0})",
+        traits=Trait.ODD,
+    )
+    COSH = Operation(
+        rank=23,
+        arity=1,
+        price=45,
+        numpy=np.cosh,
+        ufuncs=("cosh",),
+        partials=lambda x: (np.sinh(x),),
+        latex=Prefix(r"\cosh", raised=True),
+        llvm=call("cosh"),
+        c="cosh({0})",
+        traits=Trait.EVEN | Trait.NOT_NEGATIVE | Trait.POSITIVE,
+    )
+    TANH = Operation(
+        rank=24,
+        arity=1,
+        price=45,
+        numpy=np.tanh,
+        ufuncs=("tanh",),
+        partials=lambda x: (1 - np.tanh(x) ** 2,),
+        latex=Prefix(r"\tanh", raised=True),
+        llvm=call("tanh"),
+        c="tanh({0})",
+        traits=Trait.ODD,
+    )

@@ -1,0 +1,151 @@
+"""Build kernels: expressions for the loop and for the per-call stage in, a kernel out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from morefit.expr import Expr, Op, Table, leaves, scalar, substitute, toposort
+from morefit.kernel.ir import Added, Body, Frame, Kernel, Pairs, Precision, Result, Sample, Store, Sum
+from morefit.kernel.lower import lower
+from morefit.kernel.symbols import random_number
+from morefit.random.xoshiro import jump_table
+
+Term = tuple[int, Expr]  # an output, and what is added to it
+
+
+@dataclass(frozen=True)
+class PairTerms:
+    """Factors of which every pair is summed, as ``Pairs``."""
+
+    left: tuple[Expr, ...]
+    right: tuple[Expr, ...] = ()
+    output: int = 0
+    sign: float = 1.0
+
+
+@dataclass(frozen=True)
+class SumLoop:
+    """Expressions whose values are reduced over events, and where each goes."""
+
+    outputs: int
+    results: tuple[Expr, ...]
+    reduce: tuple[Result, ...]  # one for each result
+    pairs: PairTerms | None = None
+    counted: tuple[Term, ...] = ()  # the same for all events
+    per_set: tuple[Term, ...] = ()  # added once for each set
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        return (*self.results, *self.pairs.left, *self.pairs.right) if self.pairs else self.results
+
+
+@dataclass(frozen=True)
+class StoreLoop:
+    """Expressions whose values are kept for each event."""
+
+    results: tuple[Expr, ...]
+
+    @property
+    def outputs(self) -> int:
+        return len(self.results)
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        return self.results
+
+
+@dataclass(frozen=True)
+class SampleLoop:
+    """Expressions of random numbers: observables, whether to accept them, whether the density was above its envelope."""
+
+    results: tuple[Expr, ...]
+
+    @property
+    def outputs(self) -> int:
+        return len(self.results) - 2
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        return self.results
+
+
+Loop = SumLoop | StoreLoop | SampleLoop
+
+
+@dataclass(frozen=True)
+class PerCall:
+    """The expressions of the per-call stage: what the scalars of the loop are, then what is added to outputs."""
+
+    terms: tuple[Expr, ...]
+    per_set: tuple[Added, ...] = ()
+    per_count: tuple[Added, ...] = ()
+
+    @classmethod
+    def of(
+        cls, loop: Loop, exprs: Sequence[Expr], hoisted: Mapping[str, Expr], powers: Mapping[str, Expr]
+    ) -> PerCall:
+        """Collect the stage of a loop of some expressions.
+
+        ``hoisted`` are scalars as functions of parameters, ``powers`` others as functions of parameters and those.
+        """
+        known = {scalar(name): expr for name, expr in hoisted.items()}
+        scalars = known | {scalar(name): substitute(expr, known) for name, expr in powers.items()}
+        terms = [scalars.get(leaf, leaf) for leaf in leaves(Op.SCALAR, *exprs)]
+
+        def added(output: int, term: Expr) -> Added:
+            terms.append(term)
+            return Added(len(terms) - 1, output)
+
+        if not isinstance(loop, SumLoop):
+            return cls(tuple(terms))
+        per_set = tuple(added(output, term) for output, term in loop.per_set)
+        per_count = tuple(added(output, substitute(term, known)) for output, term in loop.counted)
+        return cls(tuple(terms), per_set, per_count)
+
+
+def build_kernel(
+    *,
+    name: str,
+    loop: Loop,
+    exprs: tuple[Expr, ...],
+    per_call: PerCall,
+    parameters: Sequence[Expr],
+    precision: Precision,
+) -> Kernel:
+    """Lower both stages; ``exprs`` are those of the loop, rewritten."""
+    scalars, columns = leaves(Op.SCALAR, *exprs), leaves(Op.COLUMN, *exprs)
+    tables = {leaf: leaf.value for leaf in toposort(*exprs) if isinstance(leaf.value, Table)}
+    body = lower(exprs, names_of((*scalars, *columns, *tables)))
+    frame = frame_of(loop, columns, body, per_call)
+    own = (jump_table(),) if isinstance(frame, Sample) and frame.streams else ()
+    names = names_of(parameters)
+    return Kernel(
+        name=name,
+        frame=frame,
+        parameters=tuple(names.values()),
+        per_call=lower(per_call.terms, names, "p"),
+        scalars=tuple(names_of(scalars).values()),
+        columns=tuple(names_of(columns).values()),
+        per_event=body,
+        outputs=loop.outputs,
+        tables=(*tables.values(), *own),
+        precision=precision,
+    )
+
+
+def names_of(leaves: Iterable[Expr]) -> dict[Expr, str]:
+    return {leaf: leaf.name for leaf in leaves}
+
+
+def frame_of(loop: Loop, columns: Sequence[Expr], body: Body, per_call: PerCall) -> Frame:
+    if isinstance(loop, StoreLoop):
+        return Store()
+    if isinstance(loop, SampleLoop):
+        numbers = [random_number(leaf) for leaf in columns]
+        return Sample(tuple(n.index for n in numbers), any(n.streams for n in numbers))
+    pairs, atoms = None, dict(zip(loop.exprs, body.results, strict=True))
+    if terms := loop.pairs:
+        left, right = (tuple(atoms[factor] for factor in side) for side in (terms.left, terms.right))
+        pairs = Pairs(left, right, terms.output, terms.sign)
+    return Sum(loop.reduce, pairs, per_call.per_set, per_call.per_count)

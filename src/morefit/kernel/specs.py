@@ -1,0 +1,117 @@
+"""What a kernel is to compute: sums of a fit, values of each event, events to draw, integrals by quadrature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from morefit.expr import ZERO, Expr, Op, apply, make, where
+from morefit.kernel.build import Loop, SampleLoop, StoreLoop, SumLoop
+from morefit.kernel.ir import Reduce, Result
+from morefit.kernel.sums import Assembler, Request, event_terms, is_zero
+from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT
+from morefit.rewrite.simplify import normalise
+
+NEXT_TO_NOTHING = 1e-60  # of an integrand
+LARGEST = 1e300  # number that is one for sure
+
+
+class Spec(Protocol):
+    """What the passes of the pipeline need to know."""
+
+    @property
+    def name(self) -> str: ...
+
+    def terms(self) -> tuple[Expr, ...]:
+        """Return expressions of parameters and columns that the loop needs, simplified and differentiated."""
+        ...
+
+    def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
+        """Return the loop, from what is left of the terms for each event."""
+        ...
+
+
+@dataclass(frozen=True)
+class SumSpec:
+    """The sums over events that a fit needs."""
+
+    request: Request
+    tiles_from: int  # parameters from which on pairs of first derivatives are summed in tiles
+
+    @property
+    def name(self) -> str:
+        return "fisher" if self.request.fisher else ("value", "gradient", "hessian")[self.request.order]
+
+    def terms(self) -> tuple[Expr, ...]:
+        return event_terms(self.request)
+
+    def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
+        return Assembler(self.request, per_event, self.tiles_from).assemble()
+
+
+@dataclass(frozen=True)
+class ValueSpec:
+    """Expressions to be computed for each event and kept."""
+
+    outputs: tuple[Expr, ...]
+    name: str = "values"
+
+    def terms(self) -> tuple[Expr, ...]:
+        return normalise(*self.outputs)
+
+    def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
+        return StoreLoop(per_event)
+
+
+@dataclass(frozen=True)
+class SampleSpec:
+    """Events to draw: expressions of random numbers."""
+
+    drawn: tuple[Expr, ...]
+    accept: Expr
+    above: Expr
+    name: str = "sample"
+
+    def terms(self) -> tuple[Expr, ...]:
+        return (*self.drawn, self.accept, self.above)
+
+    def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
+        return SampleLoop(per_event)
+
+
+@dataclass(frozen=True)
+class IntegralSpec:
+    """Weighted sums over the nodes of a quadrature, and what tells how well these resolve the integrand.
+
+    The outputs are the integrals of the bodies, the integral and the contrast of the integrand, and the probes, which
+    depend on parameters only.
+    """
+
+    integrand: Expr
+    bodies: tuple[Expr, ...]
+    probes: tuple[Expr, ...]
+    name: str = "integral"
+
+    def terms(self) -> tuple[Expr, ...]:
+        bodies = [b if b is self.integrand else without_overflow(b, self.integrand) for b in self.bodies]
+        products = [make(Op.MUL, (NODE_WEIGHT, body)) for body in (*bodies, self.integrand)]
+        return (*products, make(Op.MUL, (NODE_CONTRAST, self.integrand)))
+
+    def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
+        count = len(per_event)
+        probes = enumerate(normalise(*self.probes), count)
+        return SumLoop(
+            outputs=count + len(self.probes),
+            results=per_event,
+            reduce=tuple(Result(k, Reduce.EXACT) for k in range(count)),
+            per_set=tuple((k, probe) for k, probe in probes if not is_zero(probe)),
+        )
+
+
+def without_overflow(slope: Expr, integrand: Expr) -> Expr:
+    """Return a derivative of an integrand, zero where it is no number but the integrand is next to nothing.
+
+    Far below a threshold 1 / (1 + exp(z)) is zero, and its derivative infinity times zero.
+    """
+    tiny = apply(Op.ABS, integrand) < NEXT_TO_NOTHING
+    return where(apply(Op.ABS, slope) <= LARGEST, slope, where(tiny, ZERO, slope))

@@ -1,0 +1,139 @@
+"""The functions that operations need and OpenCL C lacks, or has less exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from morefit.kernel import Body
+from morefit.targets import coefficients
+
+
+def helpers(bodies: Sequence[Body]) -> list[str]:
+    """Return the functions that some lines call and C does not have."""
+    used = {line.op.name for body in bodies for line in body.lines}
+    return [text for name, text in HELPERS.items() if name in used]
+
+
+def horner(coefficients: Sequence[float], x: str) -> str:
+    """Write a polynomial, lowest coefficient first."""
+    *rest, text = map(repr, coefficients)
+    for c in reversed(rest):
+        text = f"fma({x}, {text}, {c})"
+    return text
+
+
+def logarithm(name: str, base: str, factor: tuple[float, float]) -> str:
+    """Write a logarithm as targets/cpu/vecmath does, with pairs of doubles: OpenCL's own is not exact at powers."""
+    return f"""\
+// the logarithm to base {base}, exact at its powers
+double {name}(const double x)
+{{
+    if (!(x > 0.0) || isinf(x)) return log(x);
+    int e;
+    double m = frexp(x, &e);
+    if (m < M_SQRT1_2) {{ m *= 2.0; e--; }}
+    const double f = m - 1.0, k = (double)e, d = 2.0 + f, d_low = f - (d - 2.0);
+    const double s = f / d, s_low = fma(-s, d_low, fma(-s, d, f)) / d;
+    const double z = s * s, z_low = fma(2.0 * s, s_low, fma(s, s, -z));
+    const double inner = fma(z, {horner(coefficients.LOG_TAIL, "z")}, {coefficients.TWO_THIRDS[1]!r});
+    const double third = {coefficients.TWO_THIRDS[0]!r} + inner, third_low = inner - (third - {coefficients.TWO_THIRDS[0]!r});
+    const double y = z * third, y_low = fma(z, third_low, fma(z_low, third, fma(z, third, -y)));
+    const double c = s * y, c_low = fma(s, y_low, fma(s_low, y, fma(s, y, -c)));
+    const double h = 2.0 * s + c, h_low = (c - (h - 2.0 * s)) + fma(2.0, s_low, c_low);
+    const double p = k * {coefficients.LN2_SHORT[0]!r}, a = p + h, b = a - p;
+    const double a_low = (p - (a - b)) + (h - b) + fma(k, {coefficients.LN2_SHORT[1]!r}, h_low);
+    const double l = a + a_low, l_low = a_low - (l - a);
+    const double high = l * {factor[0]!r};
+    return high + fma(l, {factor[1]!r}, fma(l_low, {factor[0]!r}, fma(l, {factor[0]!r}, -high)));
+}}
+"""
+
+
+# By the name of the operation. The formulas of targets/cpu/vecmath, most without its pairs of doubles: right to a few units in the last place.
+HELPERS: Mapping[str, str] = {
+    "LOG2": logarithm("exact_log2", "two", coefficients.TO_BASE_TWO),
+    "LOG10": logarithm("exact_log10", "ten", coefficients.TO_BASE_TEN),
+    "NDTRI": f"""\
+// the quantile of the standard normal distribution; NaN outside [0, 1]
+double ndtri(const double p)
+{{
+    const double q = p - 0.5, c = fma(q, -q, {coefficients.CENTRE * coefficients.CENTRE!r});
+    if (c > 0.0)
+        return q * {horner(coefficients.CENTRE_TOP, "c")}
+            / {horner(coefficients.CENTRE_BOTTOM, "c")};
+    const double small = q > 0.0 ? 1.0 - p : p;
+    if (small < 0.0 || isnan(p)) return NAN;
+    if (small == 0.0) return q > 0.0 ? INFINITY : -INFINITY;
+    const double root = sqrt(-log(small)), t = root - {coefficients.TAIL_FROM!r}, f = root - {coefficients.FAR_FROM!r};
+    const double size = f > 0.0
+        ? {horner(coefficients.FAR_TOP, "f")}
+            / {horner(coefficients.FAR_BOTTOM, "f")}
+        : {horner(coefficients.TAIL_TOP, "t")}
+            / {horner(coefficients.TAIL_BOTTOM, "t")};
+    return q > 0.0 ? size : -size;
+}}
+""",
+    "DIGAMMA": f"""\
+double digamma_positive(const double x)
+{{
+    const double y = x < 4.0 ? x + 4.0 : x, i = 1.0 / y, s = i * i;
+    const double series = fma(s, {horner(coefficients.DIGAMMA, "s")}, 0.5 * i);
+    if (!(x < 4.0)) return log(y) - series;
+    double total = log(y), low = -series;
+    for (int k = 3; k >= 0; k--) {{
+        const double term = -1.0 / (x + k), sum = total + term, part = sum - total;
+        low += (total - (sum - part)) + (term - part);
+        total = sum;
+    }}
+    return isinf(total) ? total : total + low;
+}}
+
+// the derivative of lgamma; NaN at its poles below zero
+double digamma(const double x)
+{{
+    if (x == 0.0) return copysign((double)INFINITY, -x);
+    if (!(x < 0.0)) return digamma_positive(x);
+    const double off = x - rint(x);
+    return off == 0.0 ? (double)NAN : digamma_positive(1.0 - x) - M_PI * cospi(off) / sinpi(off);
+}}
+""",
+    "TRIGAMMA": f"""\
+double trigamma_positive(const double x)
+{{
+    const double y = x < 4.0 ? x + 4.0 : x, i = 1.0 / y, s = i * i;
+    double total = i + fma(i * s, {horner(coefficients.TRIGAMMA, "s")}, 0.5 * s);
+    if (x < 4.0)
+        for (int k = 3; k >= 0; k--) total += 1.0 / ((x + k) * (x + k));
+    return total;
+}}
+
+// the second derivative of lgamma; infinite at its poles
+double trigamma(const double x)
+{{
+    if (!(x < 0.0)) return trigamma_positive(x);
+    const double slope = M_PI / sinpi(x - rint(x));
+    return slope * slope - trigamma_positive(1.0 - x);
+}}
+""",
+    "TETRAGAMMA": f"""\
+double tetragamma_positive(const double x)
+{{
+    const double y = x < {coefficients.TETRAGAMMA_FROM}.0 ? x + {coefficients.TETRAGAMMA_FROM}.0 : x, i = 1.0 / y, s = i * i;
+    double total = fma(s, fma(s, {horner(coefficients.TETRAGAMMA, "s")}, i), s);
+    if (x < {coefficients.TETRAGAMMA_FROM}.0)
+        for (int k = {coefficients.TETRAGAMMA_FROM - 1}; k >= 0; k--)
+            total += 2.0 / ((x + k) * (x + k) * (x + k));
+    return -total;
+}}
+
+// the third derivative of lgamma; NaN at its poles below zero
+double tetragamma(const double x)
+{{
+    if (x == 0.0) return copysign((double)INFINITY, -x);
+    if (!(x < 0.0)) return tetragamma_positive(x);
+    const double off = x - rint(x), slope = M_PI / sinpi(off);
+    if (off == 0.0) return NAN;
+    return tetragamma_positive(1.0 - x) - 2.0 * slope * slope * slope * cospi(off);
+}}
+""",
+}
