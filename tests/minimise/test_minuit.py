@@ -11,7 +11,7 @@ from iminuit import Minuit
 from scipy.optimize import brentq
 
 import morefit as mf
-from morefit.likelihood.unbinned import Evaluation
+from morefit.likelihood import Evaluation
 from morefit.minimise.check import Verdict, complaints, invert, touching
 from morefit.minimise.objective import Objective
 from morefit.minimise.problem import make_problem

@@ -5,7 +5,7 @@ import pytest
 
 import morefit as mf
 from morefit.expr import evaluate
-from morefit.likelihood.unbinned import Evaluation
+from morefit.likelihood import Evaluation
 from morefit.minimise.newton import NUMBERS, minimise
 from morefit.minimise.newton_kernel import make_step
 from morefit.minimise.newton_rules import (

@@ -7,7 +7,7 @@ import pytest
 
 import morefit as mf
 from ensembles import ensemble_of
-from morefit.likelihood.unbinned import Evaluation
+from morefit.likelihood import Evaluation
 from morefit.minimise.newton import minimise
 from morefit.minimise.spectrum import decompose, reduced
 from morefit.targets import Cpu

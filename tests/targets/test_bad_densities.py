@@ -9,7 +9,7 @@ import pytest
 
 import morefit as mf
 from morefit.expr import Expr
-from morefit.likelihood.unbinned import Likelihood
+from morefit.likelihood import Likelihood
 from morefit.pipeline import Columns, Settings, compile_sums
 from morefit.targets import Events
 from tolerances import FUSED

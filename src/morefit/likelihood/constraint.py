@@ -13,9 +13,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
 from morefit.errors import ModelError
-from morefit.expr import Expr, Operand, add_all, evaluate, substitute, to_expr, to_text
-from morefit.expr.node import apply
-from morefit.expr.ops import Op
+from morefit.expr import Expr, Op, Operand, add_all, apply, evaluate, substitute, to_expr, to_text
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_operand, listed
 from morefit.random.host import stream_key
