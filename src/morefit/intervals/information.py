@@ -18,7 +18,7 @@ from morefit.integrals import SharedBoxes
 from morefit.likelihood.unbinned import Likelihood, triangle
 from morefit.minimise.check import invert
 from morefit.minimise.result import Column, floats, text_table, words
-from morefit.model import Observable, Pdf, Product
+from morefit.model import Observable, Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, compile_values
 from morefit.sampling.generate import all_values
@@ -112,7 +112,7 @@ def fisher_information(
         raise ModelError("fisher information: the model has no floating parameter; free one")
     count = number_of_events(model, events, known)
     matrix, accuracy = np.zeros((len(names), len(names))), 0.0
-    for factor in model.pdfs if isinstance(model, Product) else (model,):
+    for factor in model.factors():
         own = [names.index(p.name) for p in factor.parameters if not p.fixed]
         if own:  # the scores of factors are independent, so their informations add up
             found, off = integrate(Integrand(factor, known, choose_backend(backend)), tolerance)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from morefit.errors import ModelError
 from morefit.expr import Expr, NamedQuantity, column
 from morefit.model.naming import check_name, check_number
+
+Box = Mapping[str, tuple[float, float]]  # ranges of observables by name; the others have their whole range
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -31,3 +34,8 @@ class Observable(NamedQuantity):
     @property
     def expr(self) -> Expr:
         return column(self)
+
+    def within(self, box: Box) -> Observable:
+        """Return the observable on its range in a box."""
+        low, high = box.get(self.name, (self.low, self.high))
+        return Observable(self.name, low, high, self.label)

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from morefit.errors import ModelError
-from morefit.expr import ZERO, Expr, Op, Quantity, Symbol, apply, const, symbols, to_latex
+from morefit.expr import ONE, ZERO, Expr, Op, Quantity, Symbol, apply, const, symbols, to_latex
 from morefit.model.arguments import check_arguments, listing
 from morefit.model.in_use import frozen_content
 from morefit.model.integrate import integral_over
-from morefit.model.observable import Observable
+from morefit.model.observable import Box, Observable
 from morefit.model.parameter import Parameter
 
 Leaf = TypeVar("Leaf", Observable, Parameter)
+Recipe = TypeVar("Recipe")
+Recipe_co = TypeVar("Recipe_co", covariant=True)
+Shares: TypeAlias = "tuple[tuple[Expr, Pdf], ...]"  # densities, each with the factor before it
+
+
+class Recipes(Protocol[Recipe_co]):
+    """What draws can be made of; ``sampling/recipe.py`` implements it, so that densities need not know how."""
+
+    def single(self, pdf: Pdf, /) -> Recipe_co:
+        """Draw from one density by its quantile, or under an envelope."""
+
+    def mixture(self, weights: Sequence[Expr], pdfs: Sequence[Pdf], /) -> Recipe_co:
+        """Choose one density, with probabilities proportional to the weights, and draw from it."""
+
+    def product(self, pdfs: Sequence[Pdf], /) -> Recipe_co:
+        """Draw from every density independently."""
 
 
 class Pdf(ABC):
@@ -54,6 +70,42 @@ class Pdf(ABC):
     def components(self) -> tuple[Pdf, ...]:
         """Return the densities that this one is made of: itself, or those of a sum or product."""
         return (self,)
+
+    def factors(self) -> tuple[Pdf, ...]:
+        """Return the densities of independent observables that this one multiplies: itself, or those of a product."""
+        return (self,)
+
+    def shares(self) -> Shares:
+        """Return the densities that this one adds up, each with its share of the events; the shares add up to one."""
+        return ((ONE, self),)
+
+    def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
+        """Return how to draw from this density."""
+        return recipes.single(self)
+
+    def marginals(self, x: Observable, box: Box, values: Mapping[str, float]) -> Shares:
+        """Return densities that contain ``x`` and are no compositions, each with its weight.
+
+        Weighted, their probabilities that ``x`` is in a bin and the other observables are in the box add up to that
+        of this density. Numerical integrals are made for ``values``.
+        """
+        return ((ONE, self),)
+
+    def probability(self, box: Box, values: Mapping[str, float]) -> Expr:
+        """Return the probability that an event lies inside a box; numerical integrals are made for ``values``."""
+        if self.fits_into(box):
+            return ONE
+        inside, area = tuple(o.within(box) for o in self.observables), None
+        if len(inside) == 1:
+            area = self.integral_between(const(inside[0].low), const(inside[0].high))
+        if area is None:
+            fixed = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters]
+            area = integral_over(self.density(), inside, fixed)
+        return area / self.integral()
+
+    def fits_into(self, box: Box) -> bool:
+        """Return whether a box leaves every observable its whole range."""
+        return all(o.within(box) is o for o in self.observables)
 
     def normalised(self) -> Expr:
         """Return the density divided by its integral."""

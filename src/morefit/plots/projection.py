@@ -13,11 +13,11 @@ from morefit.arrays import Array, freeze, rebuilt
 from morefit.data import Dataset
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide
 from morefit.errors import DataError, ModelError
-from morefit.expr import ONE, Expr, evaluate
+from morefit.expr import Expr, evaluate
 from morefit.likelihood.bins import Bins, bin_probabilities
 from morefit.minimise import FitResult
 from morefit.minimise.result import intervals, suggest
-from morefit.model import Observable, Pdf, Product, Sum
+from morefit.model import Observable, Pdf
 from morefit.model.pdf import check_model
 from morefit.resources import check_memory
 from morefit.sampling.generate import all_values
@@ -125,24 +125,12 @@ def assemble(
 
 def split(model: Pdf, labels: Sequence[str] | None) -> dict[str, tuple[Expr, Pdf]]:
     """Return the components of a model by name, each with its share of the events; a model without any is one."""
-    parts = shares(model)
+    parts = model.shares()
     names = list(labels) if labels is not None else numbered([type(pdf).__name__ for _, pdf in parts])
     if labels is not None and (len(names) != len(parts) or len({*names, *TAKEN}) < len(names) + len(TAKEN)):
         rule = f"labels must name the {len(parts)} components of the model, each differently"
         raise ModelError(f"plot: {rule} and not {', '.join(map(repr, TAKEN))}, got {names}")
     return dict(zip(names, parts, strict=True))
-
-
-def shares(model: Pdf) -> list[tuple[Expr, Pdf]]:
-    """Return the densities that a model adds up, each with its share; a product has those of its first sum."""
-    if isinstance(model, Sum):
-        return [(w / model.integral(), pdf) for w, pdf in zip(model.weights, model.pdfs, strict=True)]
-    if isinstance(model, Product):
-        for k, factor in enumerate(model.pdfs):
-            if isinstance(factor, Sum):
-                before, after = model.pdfs[:k], model.pdfs[k + 1 :]
-                return [(w, Product([*before, pdf, *after])) for w, pdf in shares(factor)]
-    return [(ONE, model)]
 
 
 def numbered(names: Sequence[str]) -> list[str]:

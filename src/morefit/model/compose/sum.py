@@ -1,17 +1,18 @@
-"""Densities made of densities: sums and products."""
+"""A sum of densities in the same observables."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, multiply_all
-from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, described, listed
-from morefit.model.observable import Observable
-from morefit.model.pdf import Pdf
+from morefit.expr import ONE, Expr, Op, Operand, add_all, apply
+from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
+from morefit.model.compose.checks import check_parts
+from morefit.model.observable import Box, Observable
+from morefit.model.pdf import Pdf, Recipe, Recipes, Shares
 
 ROUNDING = 1e-12  # that numbers may exceed their total by
 
@@ -73,6 +74,26 @@ class Sum(Pdf):
     def components(self) -> tuple[Pdf, ...]:
         return tuple(part for pdf in self.pdfs for part in pdf.components())
 
+    def shares(self) -> Shares:
+        total = self.expected_events()
+        shares = self.weights if total is None else tuple(w / total for w in self.yields)
+        return tuple(zip(shares, self.pdfs, strict=True))
+
+    def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
+        return recipes.mixture(self.weights, self.pdfs)
+
+    def marginals(self, x: Observable, box: Box, values: Mapping[str, float]) -> Shares:
+        return tuple(
+            (share * weight, part)
+            for share, pdf in self.shares()
+            for weight, part in pdf.marginals(x, box, values)
+        )
+
+    def probability(self, box: Box, values: Mapping[str, float]) -> Expr:
+        if self.fits_into(box):
+            return ONE
+        return add_all(*(share * pdf.probability(box, values) for share, pdf in self.shares()))
+
     def density(self) -> Expr:
         return add_all(*(w * pdf.normalised() for w, pdf in zip(self.weights, self.pdfs, strict=True)))
 
@@ -91,55 +112,6 @@ class Sum(Pdf):
     @cached_property
     def observables(self) -> tuple[Observable, ...]:
         return self.pdfs[0].observables
-
-
-@dataclass(frozen=True, init=False, eq=False)
-class Product(Pdf):
-    r"""$\prod_k p_k$ of densities in different observables."""
-
-    pdfs: tuple[Pdf, ...]
-
-    def __init__(self, pdfs: Sequence[Pdf]) -> None:
-        object.__setattr__(self, "pdfs", check_parts("product", pdfs))
-        seen: set[str] = set()
-        for pdf in self.pdfs:
-            twice = seen & {o.name for o in pdf.observables}
-            if twice:
-                raise ModelError(
-                    f"product: observable '{min(twice)}' stands in two of its densities; use mf.Density"
-                )
-            seen |= {o.name for o in pdf.observables}
-
-    def components(self) -> tuple[Pdf, ...]:
-        return tuple(part for pdf in self.pdfs for part in pdf.components())
-
-    def density(self) -> Expr:
-        return multiply_all(*(pdf.density() for pdf in self.pdfs))
-
-    def integral(self) -> Expr:
-        return multiply_all(*(pdf.integral() for pdf in self.pdfs))
-
-    def known_integral(self) -> None:
-        return None  # its factors are looked at by themselves
-
-    def log_normalised(self) -> Expr:
-        return add_all(*(pdf.log_normalised() for pdf in self.pdfs))
-
-
-def check_parts(kind: str, pdfs: Sequence[Pdf]) -> tuple[Pdf, ...]:
-    """Return the densities of a sum or product, if they are ones that can be normalised on their own."""
-    parts = (pdfs,) if isinstance(pdfs, Pdf) else listed(f"{kind}: densities", pdfs)
-    if len(parts) < 2:
-        raise ModelError(f"{kind}: needs at least two densities, got {len(parts)}")
-    for pdf in parts:
-        if not isinstance(pdf, Pdf):
-            raise ModelError(f"{kind}: takes densities, got {described(pdf)}; wrap a formula in mf.Density")
-        if pdf.expected_events() is not None:
-            role = "a factor" if kind == "product" else "a part of another"
-            raise ModelError(
-                f"{kind}: an extended sum cannot be {role}; use fractions in it instead of yields"
-            )
-    return parts
 
 
 def check_weights(
