@@ -14,7 +14,7 @@ EXPECTED = [
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "Parameter",
     "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "gaussian_constraint", "generate",
     "intervals", "physics", "Plot", "plot", "plot_belt", "plot_contour", "plot_correlation", "plot_p_values", "plot_profile",
-    "plot_pulls", "read", "toy_study", "where",
+    "plot_pulls", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 HEAVY = ("scipy", "pandas", "matplotlib", "mpmath", "pyopencl", "uproot", "pyarrow", "hist")

@@ -22,6 +22,7 @@ from morefit.model import (
     Sum,
     Uniform,
     physics,
+    shapes,
 )
 from morefit.plots import (
     Plot,
@@ -43,6 +44,6 @@ __all__ = [
     "Observable", "OpenCL", "Parameter", "Pdf", "Plot", "Polynomial", "Product", "Sum", "ToyResults", "Uniform",
     "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "gaussian_constraint", "generate", "intervals", "physics",
     "plot", "plot_belt", "plot_contour", "plot_correlation", "plot_p_values", "plot_profile", "plot_pulls", "read",
-    "toy_study", "where",
+    "shapes", "toy_study", "where",
 ]  # fmt: skip
 __version__ = "0.1.0"
