@@ -13,8 +13,7 @@ EXPECTED = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "Parameter",
     "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "gaussian_constraint", "generate",
-    "intervals", "physics", "Plot", "plot", "plot_belt", "plot_contour", "plot_correlation", "plot_p_values", "plot_profile",
-    "plot_pulls", "read", "shapes", "toy_study", "where",
+    "intervals", "physics", "Plot", "plot", "plots", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 HEAVY = ("scipy", "pandas", "matplotlib", "mpmath", "pyopencl", "uproot", "pyarrow", "hist")

@@ -1,6 +1,6 @@
 """Maximum-likelihood fits with densities compiled just in time."""
 
-from morefit import intervals
+from morefit import intervals, plots
 from morefit.data import CutReport, Dataset, read
 from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, MorefitError
 from morefit.expr import where
@@ -24,16 +24,8 @@ from morefit.model import (
     physics,
     shapes,
 )
-from morefit.plots import (
-    Plot,
-    plot,
-    plot_belt,
-    plot_contour,
-    plot_correlation,
-    plot_p_values,
-    plot_profile,
-    plot_pulls,
-)
+from morefit.plots.canvas import Plot
+from morefit.plots.fitted import plot
 from morefit.sampling.generate import generate
 from morefit.targets import Cpu, OpenCL, devices
 from morefit.toys import ToyResults, fit_many, toy_study
@@ -43,7 +35,6 @@ __all__ = [
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError",
     "Observable", "OpenCL", "Parameter", "Pdf", "Plot", "Polynomial", "Product", "Sum", "ToyResults", "Uniform",
     "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "gaussian_constraint", "generate", "intervals", "physics",
-    "plot", "plot_belt", "plot_contour", "plot_correlation", "plot_p_values", "plot_profile", "plot_pulls", "read",
-    "shapes", "toy_study", "where",
+    "plot", "plots", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip
 __version__ = "0.1.0"

@@ -353,7 +353,7 @@ def toys(pulls):
 
 def test_pulls_of_toys_are_fitted_by_a_gaussian():
     pulls = np.random.default_rng(3).normal(0.2, 1.3, 4_000)
-    drawn = mf.plot_pulls(toys(pulls), "mu")
+    drawn = mf.plots.pulls(toys(pulls), "mu")
     found = drawn.numbers
     assert isinstance(found, PullFit)
     assert found.outside == np.sum(np.abs(pulls) > 5)
@@ -366,7 +366,7 @@ def test_pulls_of_toys_are_fitted_by_a_gaussian():
 
 
 def test_toys_outside_or_without_a_pull_are_counted():
-    found = mf.plot_pulls(toys([*np.linspace(-1, 1, 30), 70.0, np.nan]), "mu")
+    found = mf.plots.pulls(toys([*np.linspace(-1, 1, 30), 70.0, np.nan]), "mu")
     assert (found.numbers.outside, found.numbers.missing) == (1, 1)
     assert "1 outside\n1 without" in found.artists["legend"].get_texts()[1].get_text()
 
@@ -375,7 +375,7 @@ def test_too_few_pulls_are_refused():
     with pytest.raises(
         mf.DataError, match=r"needs at least 5 pulls between -5 and 5, got 2 of 3 toys for 'mu'"
     ):
-        mf.plot_pulls(toys([0.1, 0.2, 99.0]), "mu")
+        mf.plots.pulls(toys([0.1, 0.2, 99.0]), "mu")
 
 
 @pytest.fixture(scope="module")
@@ -390,7 +390,7 @@ def best(likelihood):
 
 def test_profile_is_drawn_with_its_intervals(likelihood, best):
     found = mf.intervals.profile(likelihood, "mu", best=best, size=11, progress=False)
-    drawn = mf.plot_profile(found)
+    drawn = mf.plots.profile(found)
     assert drawn.numbers is found
     ends = [segment[0, 0] for segment in drawn.artists["68.27 % ends"].get_segments()]
     np.testing.assert_allclose(ends, found.interval(0.6827))
@@ -400,7 +400,7 @@ def test_profile_is_drawn_with_its_intervals(likelihood, best):
 
 def test_contour_is_drawn_with_its_lines(likelihood, best):
     found = mf.intervals.contour(likelihood, "mu", "sigma", best=best, size=9, progress=False)
-    drawn = mf.plot_contour(found)
+    drawn = mf.plots.contour(found)
     (line,) = drawn.artists["95.45 %"]
     np.testing.assert_array_equal(line.get_xydata(), found.lines(0.9545)[0])
 
@@ -412,13 +412,13 @@ def belt():
 
 
 def test_belt_is_drawn_with_the_interval_of_an_estimate():
-    drawn = mf.plot_belt(belt(), 0.4, levels=(0.9, 0.5))
+    drawn = mf.plots.belt(belt(), 0.4, levels=(0.9, 0.5))
     low, high = (line.get_xdata() for line in drawn.artists["90 % edges"])
     np.testing.assert_array_equal(low, belt().low)
     np.testing.assert_array_equal(high, belt().high)
     (shade,) = drawn.artists["interval"]
     assert shade.get_y() == pytest.approx(belt().interval(0.4).low)
-    assert "observed" not in mf.plot_belt(belt()).artists
+    assert "observed" not in mf.plots.belt(belt()).artists
 
 
 def p_values():
@@ -431,18 +431,18 @@ def p_values():
 
 def test_p_values_are_drawn_with_their_level_and_critical_values():
     found = p_values()
-    drawn = mf.plot_p_values(found)
+    drawn = mf.plots.p_values(found)
     np.testing.assert_array_equal(drawn.artists["p"].lines[0].get_ydata(), found.p_values)
     np.testing.assert_array_equal(drawn.artists["critical"].get_ydata(), found.critical)
     assert drawn.artists["level"].get_ydata()[0] == pytest.approx(0.1)
     ((shade,), _) = drawn.artists["accepted"]
     assert shade.get_x() == pytest.approx(found.interval().low)
     _, ax = plt.subplots()
-    assert mf.plot_p_values(found, ax=ax).axes == (ax,)
+    assert mf.plots.p_values(found, ax=ax).axes == (ax,)
 
 
 def test_correlations_are_drawn_as_a_matrix(best):
-    drawn = mf.plot_correlation(best)
+    drawn = mf.plots.correlation(best)
     np.testing.assert_array_equal(drawn.artists["image"].get_array(), best.correlation)
     assert [t.get_text() for t in drawn.axes[0].get_yticklabels()] == list(best.floating)
     assert len(drawn.artists["texts"]) == 16
@@ -496,13 +496,13 @@ def test_result_of_another_model_is_refused(data):
 
 @pytest.mark.parametrize("levels", [(), (0.1, 0.2, 0.3, 0.4)])
 def test_levels_must_be_few(levels):
-    with pytest.raises(mf.DataError, match=f"plot_belt: takes one to 3 levels, got {len(levels)}"):
-        mf.plot_belt(belt(), levels=levels)
+    with pytest.raises(mf.DataError, match=f"plots.belt: takes one to 3 levels, got {len(levels)}"):
+        mf.plots.belt(belt(), levels=levels)
 
 
 def test_scans_take_single_axes():
-    with pytest.raises(mf.DataError, match="plot_belt: ax must be the Axes of matplotlib, got tuple"):
-        mf.plot_belt(belt(), ax=(1, 2))
+    with pytest.raises(mf.DataError, match=r"plots\.belt: ax must be the Axes of matplotlib, got tuple"):
+        mf.plots.belt(belt(), ax=(1, 2))
 
 
 def test_missing_matplotlib_says_what_to_install(data, monkeypatch):

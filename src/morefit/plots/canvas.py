@@ -83,11 +83,13 @@ class Plot(Generic[Numbers]):
 
 
 def is_shown_anyway(figure: Figure) -> bool:
-    """Whether matplotlib will show a figure, at the end of a cell or in a window of its own."""
+    """Return whether matplotlib will show a figure, at the end of a cell or in a window of its own."""
     from matplotlib._pylab_helpers import Gcf  # the figures that pyplot has not closed
 
-    kept = any(manager.canvas.figure is figure for manager in Gcf.get_all_fig_managers())
-    return kept and load_pyplot().get_backend().lower() not in ONLY_FILES
+    plt = load_pyplot()
+    open_figures = [manager.canvas.figure for manager in Gcf.get_all_fig_managers()]
+    shows = plt.isinteractive() and plt.get_backend().lower() not in ONLY_FILES  # not after plt.ioff()
+    return shows and any(one is figure for one in open_figures)
 
 
 def root(ax: Axes) -> Figure:

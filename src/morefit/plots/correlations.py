@@ -9,17 +9,17 @@ from morefit.errors import DataError
 from morefit.minimise import FitResult
 from morefit.plots.canvas import AnyAxes, Plot, Style, one_panel, styled
 
-MOST_WRITTEN = 12  # parameters; numbers of more do not fit into their squares
+MAX_WRITTEN = 12  # parameters; numbers of more do not fit into their squares
 STRONG = 0.6  # correlation, on whose dark square numbers are white
 
 
-def plot_correlation(result: FitResult, *, ax: AnyAxes = None, style: Style = None) -> Plot[Array]:
+def correlation(result: FitResult, *, ax: AnyAxes = None, style: Style = None) -> Plot[Array]:
     """Plot the correlations of the floating parameters, written into their squares unless there are many."""
     names, matrix = result.floating, result.correlation
     if not names:
-        raise DataError("plot_correlation: no parameter floats in this result")
+        raise DataError("plots.correlation: no parameter floats in this result; free one and fit again")
     with styled(style):
-        main = one_panel("plot_correlation", ax)
+        main = one_panel("plots.correlation", ax)
         image = main.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1)
         artists: dict[str, Any] = {"image": image}
         ticks = range(len(names))
@@ -28,7 +28,7 @@ def plot_correlation(result: FitResult, *, ax: AnyAxes = None, style: Style = No
         main.tick_params(which="both", length=0)
         main.set_xticks([], minor=True)
         main.set_yticks([], minor=True)
-        if len(names) <= MOST_WRITTEN:
+        if len(names) <= MAX_WRITTEN:
             artists["texts"] = tuple(
                 main.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center",
                           color="white" if abs(matrix[i, j]) > STRONG else "black")

@@ -11,7 +11,7 @@ from morefit.errors import DataError
 from morefit.minimise import FitResult, fit
 from morefit.model import Gaussian, Observable, Parameter
 from morefit.plots.canvas import AnyAxes, Plot, Style, one_panel, styled
-from morefit.plots.data import Look, draw_main, x_label
+from morefit.plots.fitted import Look, draw_main, x_label
 from morefit.plots.projection import Projection, project
 from morefit.targets import Backend
 from morefit.text.rounding import round_pdg
@@ -32,7 +32,7 @@ class PullFit:
     missing: int
 
 
-def plot_pulls(
+def pulls(
     toys: ToyResults,
     name: str,
     *,
@@ -48,14 +48,14 @@ def plot_pulls(
     inside = known[np.abs(known) <= FURTHEST]
     if len(inside) < FEWEST:
         rule = f"needs at least {FEWEST} pulls between -{FURTHEST:g} and {FURTHEST:g}"
-        raise DataError(f"plot_pulls: {rule}, got {len(inside)} of {len(pulls)} toys for '{name}'")
+        raise DataError(f"plots.pulls: {rule}, got {len(inside)} of {len(pulls)} toys for '{name}'")
     model = pull_model(name, inside)
     data = {model.x.name: inside}
     result = fit(model, data, backend=backend)
     numbers = project(model, data, model.x, values=result, bins=bins, backend=backend)
     found = PullFit(result, numbers, len(known) - len(inside), len(pulls) - len(known))
     with styled(style):
-        main = one_panel("plot_pulls", ax)
+        main = one_panel("plots.pulls", ax)
         artists = draw_main(main, numbers, Look(events="Toys", data="toys", model=summary(found)))
         main.set_xlabel(x_label(numbers))
         return Plot((main,), artists, found)
