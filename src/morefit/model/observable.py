@@ -39,3 +39,6 @@ class Observable(NamedQuantity):
         """Return the observable on its range in a box."""
         low, high = box.get(self.name, (self.low, self.high))
         return Observable(self.name, low, high, self.label)
+
+
+Ranges = Mapping[str, tuple[float, float]] | Mapping[Observable, tuple[float, float]]  # as users write a box

@@ -6,14 +6,18 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from numpy.typing import ArrayLike
+
+from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, Quantity, Symbol, apply, const, symbols, to_latex
 from morefit.model.arguments import check_arguments, listing
+from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import frozen_content
 from morefit.model.integrate import integral_over
-from morefit.model.observable import Box, Observable
+from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.parameter import Parameter
 
 Leaf = TypeVar("Leaf", Observable, Parameter)
@@ -126,6 +130,28 @@ class Pdf(ABC):
     def log_intensity(self) -> Expr:
         """Return the logarithm of what a likelihood sums: for an extended model the density of events."""
         return self.log_normalised()
+
+    def pdf(self, data: object, values: Values = None, *, backend: Any = "auto") -> Array:
+        """Return the normalised density of each event, computed by a compiled kernel; zero outside the ranges.
+
+        ``data`` are columns by name or whatever else a dataset can be made of; of one observable also numbers, as an
+        array of any shape. ``values`` are numbers by name or a fit result; other parameters have their start values.
+        """
+        return evaluator().pdf(self, data, values, backend)
+
+    def cdf(self, x: ArrayLike, values: Values = None, *, backend: Any = "auto") -> Array:
+        """Return the probability that the observable of a density in one observable is at most ``x``."""
+        return evaluator().cdf(self, x, values, backend)
+
+    def integrate(
+        self,
+        ranges: Ranges,
+        values: Values = None,
+        *,
+        backend: Any = "auto",
+    ) -> float:
+        """Return the probability that observables lie in ranges, such as ``{"m": (5.2, 5.4)}``."""
+        return evaluator().integrate(self, ranges, values, backend)
 
     @cached_property
     def observables(self) -> tuple[Observable, ...]:

@@ -15,16 +15,15 @@ from morefit.data.histogram import Histogram, choose_edges, count_events, divide
 from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, evaluate
 from morefit.likelihood.bins import Bins, bin_probabilities
-from morefit.minimise import FitResult
-from morefit.minimise.result import intervals, suggest
+from morefit.likelihood.evaluate import checked_ranges, find_observable, values_of
+from morefit.minimise.result import intervals
 from morefit.model import Observable, Pdf
-from morefit.model.pdf import check_model
+from morefit.model.evaluation import Values
+from morefit.model.observable import Box, Ranges
 from morefit.resources import check_memory
-from morefit.sampling.generate import all_values
 from morefit.targets import Backend, choose_backend
 from morefit.toys.results import columns
 
-Ranges = Mapping[str, tuple[float, float]]
 SAME_WIDTH = 1e-9  # relative: bins that differ less in width are equal
 TAKEN = ("data", "model", "pulls", "legend")  # names of artists that are no components
 OVERSAMPLING = 10  # bins of a curve in each bin of the data
@@ -41,7 +40,7 @@ class Projection:
     """
 
     observable: Observable
-    ranges: Ranges
+    ranges: Box
     edges: Array  # (N + 1,)
     counts: Array  # (N,)
     errors: Array  # (2, N)
@@ -74,7 +73,7 @@ def project(
     data: Any,
     observable: Observable | str,
     *,
-    values: FitResult | Mapping[str, float] | None = None,
+    values: Values = None,
     bins: int | Sequence[float] | Array | None = None,
     ranges: Ranges | None = None,
     weights: ArrayLike | None = None,
@@ -83,10 +82,9 @@ def project(
     backend: str | Backend = "auto",
 ) -> Projection:
     """Count events and integrate a model in bins of one observable; the arguments are those of ``plot``."""
-    check_model(model)
+    known = values_of(model, values)
     x = find_observable(model, observable)
     box = checked_ranges(model, ranges or {})
-    known = chosen_values(model, values)
     if oversampling < 1:
         raise DataError(f"plot: oversampling must be at least 1, got {oversampling}")
     dataset = Dataset(data, model.observables, weights=weights)
@@ -112,7 +110,7 @@ def project(
 
 
 def assemble(
-    x: Observable, box: Ranges, data: Histogram, fine: Array, parts: Mapping[str, Array], weighted: bool
+    x: Observable, box: Box, data: Histogram, fine: Array, parts: Mapping[str, Array], weighted: bool
 ) -> Projection:
     """Put together data and curves."""
     curve = np.sum(list(parts.values()), axis=0)
@@ -145,7 +143,7 @@ def total(model: Pdf, values: Mapping[str, float], dataset: Dataset) -> float:
     return dataset.sum_of_weights if expected is None else float(evaluate(expected, values))
 
 
-def cut(dataset: Dataset, box: Ranges) -> Dataset:
+def cut(dataset: Dataset, box: Box) -> Dataset:
     """Return the events in a box; complain if there are none."""
     keep = np.ones(len(dataset), bool)
     for name, (low, high) in box.items():
@@ -154,47 +152,3 @@ def cut(dataset: Dataset, box: Ranges) -> Dataset:
         where = ", ".join(f"'{name}' in [{low}, {high}]" for name, (low, high) in box.items())
         raise DataError(f"dataset: none of {len(dataset)} events has {where or 'a value'}; widen the ranges")
     return dataset.select(keep)
-
-
-# ------------------------------------------------------------------------------------ at the door
-
-
-def find_observable(model: Pdf, observable: Observable | str) -> Observable:
-    """Return the observable of a model that is meant."""
-    name = observable.name if isinstance(observable, Observable) else observable
-    known = {o.name: o for o in model.observables}
-    if name not in known:
-        raise ModelError(f"observable {name!r}: not in the model; {suggest(str(name), known)}")
-    return known[name]
-
-
-def checked_ranges(model: Pdf, ranges: Ranges) -> dict[str, tuple[float, float]]:
-    """Return sub-ranges as numbers, if each lies in the range of an observable and is not empty."""
-    checked = {}
-    for name, ends in ranges.items():
-        o = find_observable(model, name)
-        if np.shape(ends) != (2,):
-            raise DataError(f"observable '{name}': a sub-range must be (low, high), got {ends!r}")
-        low, high = (float(end) for end in ends)
-        if not low < high:
-            raise DataError(f"observable '{name}': a sub-range must not be empty, got {(low, high)}")
-        if low < o.low or high > o.high:
-            rule = f"a sub-range must lie in [{o.low}, {o.high}]"
-            raise DataError(
-                f"observable '{name}': {rule}, got {(low, high)}; the model is not defined outside"
-            )
-        checked[name] = (low, high)
-    return checked
-
-
-def chosen_values(model: Pdf, values: FitResult | Mapping[str, float] | None) -> dict[str, float]:
-    """Return a value for each parameter: fitted ones, given ones completed by start values, or start values."""
-    if not isinstance(values, FitResult):
-        return all_values(model, values)
-    missing = [p.name for p in model.parameters if p.name not in values.values]
-    if missing:
-        raise ModelError(
-            f"parameter '{missing[0]}': not in the fit result, which has {', '.join(map(repr, values.names))};"
-            " pass the result of a fit of this model"
-        )
-    return {p.name: values.values[p.name] for p in model.parameters}
