@@ -516,3 +516,49 @@ def test_missing_mplhep_says_what_to_install(data, monkeypatch):
     monkeypatch.setitem(sys.modules, "mplhep", None)
     with pytest.raises(mf.BackendError, match=r"style 'LHCb2': mplhep is not installed; pip install"):
         mf.plot(mass(), data, "m", style="LHCb2")
+
+
+# ------------------------------------------------------------------------------------ labels
+
+
+LABELS = {"mu": r"$\mu$ [GeV]", "f": "$f$"}
+
+
+def test_legends_use_the_labels_of_a_sum():
+    x, mean = mf.Observable("x", -3.0, 3.0), mf.Parameter("mean", 0.0, -1.0, 1.0)
+    parts = [mf.Gaussian(x, mean, 0.5), mf.Uniform(x)]
+    model = mf.Sum(parts, fractions=[0.5], labels=["signal", "background"])
+    data = mf.generate(model, 100, seed=1)
+    drawn = mf.plot(model, data, x)
+    assert list(drawn.numbers.components) == ["signal", "background"]
+    assert [t.get_text() for t in drawn.artists["legend"].get_texts()][-2:] == ["signal", "background"]
+    assert list(mf.plot(model, data, x, labels=["a", "b"]).numbers.components) == ["a", "b"]
+    with pytest.raises(mf.ModelError, match=r"plot: labels must name the 2 components .* and not 'data'"):
+        mf.plot(mf.Sum(parts, fractions=[0.5], labels=["data", "b"]), data, x)
+
+
+def test_axes_use_the_labels_of_parameters(likelihood, best):
+    model = mf.Gaussian(mf.Observable("x", 0, 1), mf.Parameter("mu", 0.5, label=LABELS["mu"]), 0.1)
+    scan = mf.intervals.profile(likelihood, "mu", best=best, size=5, progress=False)
+    assert mf.plots.profile(scan).axes[0].get_xlabel() == "mu"
+    for labels in (LABELS, model):
+        assert mf.plots.profile(scan, labels=labels).axes[0].get_xlabel() == LABELS["mu"]
+    grid = mf.intervals.contour(likelihood, "mu", "sigma", best=best, size=5, progress=False)
+    main = mf.plots.contour(grid, labels=model).axes[0]
+    assert (main.get_xlabel(), main.get_ylabel()) == (LABELS["mu"], "sigma")
+    main = mf.plots.belt(belt(), labels=LABELS).axes[0]
+    assert (main.get_xlabel(), main.get_ylabel()) == ("estimate of $f$", "true $f$")
+    assert mf.plots.p_values(p_values(), labels=LABELS).axes[1].get_xlabel() == "$f$"
+    ticks = mf.plots.correlation(best, labels=LABELS).axes[0].get_yticklabels()
+    assert [t.get_text() for t in ticks] == [LABELS.get(name, name) for name in best.floating]
+
+
+def test_pulls_use_the_label_of_their_parameter():
+    study = toys(np.linspace(-1, 1, 30))
+    for parameter, labels, text in (
+        ("mu", None, "pull of mu"),
+        ("mu", LABELS, f"pull of {LABELS['mu']}"),
+        (mf.Parameter("mu", 0.0, label="$m$"), None, "pull of $m$"),
+        (mf.Parameter("mu", 0.0), LABELS, f"pull of {LABELS['mu']}"),
+    ):
+        assert mf.plots.pulls(study, parameter, labels=labels).axes[0].get_xlabel() == text

@@ -14,7 +14,7 @@ from morefit.model.naming import check_name, check_number
 Box = Mapping[str, tuple[float, float]]  # ranges of observables by name; the others have their whole range
 
 
-@dataclass(frozen=True, init=False, eq=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Observable(NamedQuantity):
     """A measured quantity and the range it is fitted in; in formulas it stands for its value in each event."""
 
@@ -34,6 +34,10 @@ class Observable(NamedQuantity):
     @property
     def expr(self) -> Expr:
         return column(self)
+
+    def __repr__(self) -> str:
+        label = f", label={self.label!r}" * bool(self.label)
+        return f"Observable({self.name!r}, {self.low!r}, {self.high!r}{label})"
 
     def within(self, box: Box) -> Observable:
         """Return the observable on its range in a box."""

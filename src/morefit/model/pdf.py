@@ -12,17 +12,19 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, Quantity, Symbol, apply, const, symbols, to_latex
+from morefit.expr import ONE, ZERO, Expr, Op, Quantity, Symbol, apply, const, symbols
 from morefit.model.arguments import check_arguments, listing
 from morefit.model.evaluation import Values, evaluator
-from morefit.model.in_use import frozen_content
+from morefit.model.in_use import CACHED, CHECKED, frozen_content
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.parameter import Parameter
+from morefit.model.printed import latex_text, short_text, tree_text
 
 Leaf = TypeVar("Leaf", Observable, Parameter)
 Recipe = TypeVar("Recipe")
 Recipe_co = TypeVar("Recipe_co", covariant=True)
+Branches: TypeAlias = "tuple[tuple[str, Expr | None, Pdf], ...]"
 Shares: TypeAlias = "tuple[tuple[Expr, Pdf], ...]"  # densities, each with the factor before it
 
 
@@ -79,9 +81,17 @@ class Pdf(ABC):
         """Return the densities of independent observables that this one multiplies: itself, or those of a product."""
         return (self,)
 
+    def branches(self) -> Branches:
+        """Return the densities that this one is directly made of, each with a title and the weight before it."""
+        return ()
+
     def shares(self) -> Shares:
         """Return the densities that this one adds up, each with its share of the events; the shares add up to one."""
         return ((ONE, self),)
+
+    def share_names(self) -> tuple[str, ...]:
+        """Return the names of the densities of ``shares``, all different."""
+        return (type(self).__name__,)
 
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
         """Return how to draw from this density."""
@@ -170,25 +180,33 @@ class Pdf(ABC):
 
     def __setattr__(self, name: str, value: object) -> None:
         private = name.startswith("_")  # what a density keeps for itself
-        if not private and not vars(self).keys().isdisjoint(FOUND):
+        if not private and not vars(self).keys().isdisjoint(CACHED):
             raise ModelError(
                 f"model: cannot be changed once it has been used, tried to set '{name}'; make a new one"
             )
         super().__setattr__(name, value)
 
+    def __init_subclass__(cls) -> None:
+        """Keep the short text of densities, in the place of the long one that a dataclass would write."""
+        super().__init_subclass__()
+        if "__repr__" not in vars(cls):
+            type.__setattr__(cls, "__repr__", cls.__repr__)
+
+    def __repr__(self) -> str:
+        return short_text(self)
+
+    def __str__(self) -> str:
+        return tree_text(self)
+
     def _repr_latex_(self) -> str:
-        return f"${to_latex(self.density())}$"
-
-
-CHECKED = "checked"
-FOUND = frozenset({"observables", "parameters", "summed", CHECKED})  # what a density remembers to have found
+        return latex_text(self)
 
 
 def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
     """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
     found: dict[str, Leaf] = {}
     freeze_attributes(pdf)
-    own: list[object] = [value for name, value in vars(pdf).items() if name not in FOUND]
+    own: list[object] = [value for name, value in vars(pdf).items() if name not in CACHED]
     for symbol in [*declared(kind, op, own), *by_name(op, density)]:
         if not isinstance(symbol, kind):
             continue
@@ -204,7 +222,7 @@ def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ..
 def freeze_attributes(pdf: Pdf) -> None:
     """Make the lists, mappings and arrays of a density its own, and refuse changes to them; it is in use now."""
     for name, value in vars(pdf).items():
-        if name not in FOUND and not name.startswith("_"):
+        if name not in CACHED and not name.startswith("_"):
             vars(pdf)[name] = frozen_content(value)
 
 
@@ -258,7 +276,7 @@ def parts_of(model: Pdf) -> Iterator[Pdf]:
         one = waiting.pop()
         if isinstance(one, Pdf):
             yield one
-            waiting += [value for name, value in vars(one).items() if name not in FOUND]
+            waiting += [value for name, value in vars(one).items() if name not in CACHED]
         elif isinstance(one, (list, tuple)):
             waiting += one
 

@@ -16,6 +16,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import BackendError, DataError
 from morefit.minimise.result import suggest
+from morefit.model import Pdf
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Numbers = TypeVar("Numbers")
 Style = str | Mapping[str, Any] | None
+Labels = Pdf | Mapping[str, str] | None  # of parameters: those of a model, or texts by name
 AnyAxes = Any  # matplotlib's Axes, or a pair of them
 
 # Fonts that come with matplotlib, so that figures look the same everywhere.
@@ -175,6 +177,13 @@ def is_axes(ax: object) -> bool:
     from matplotlib.axes import Axes
 
     return isinstance(ax, Axes)
+
+
+def label_of(name: str, labels: Labels) -> str:
+    """Return the label of a parameter, as a model or a mapping has it; the name if there is none."""
+    if isinstance(labels, Pdf):
+        labels = {p.name: p.label for p in labels.parameters}
+    return (labels or {}).get(name) or name
 
 
 def marker_size(ax: Axes, bins: int) -> float:

@@ -116,25 +116,28 @@ def assemble(
     curve = np.sum(list(parts.values()), axis=0)
     expected = curve.reshape(len(data.counts), -1).sum(axis=1)
     return Projection(
-        x, box, data.edges, data.counts, np.stack([data.low, data.high]), expected, data.pulls(expected), fine,
-        curve, parts if len(parts) > 1 else {}, weighted,
-    )  # fmt: skip
+        observable=x,
+        ranges=box,
+        edges=data.edges,
+        counts=data.counts,
+        errors=np.stack([data.low, data.high]),
+        expected=expected,
+        pulls=data.pulls(expected),
+        curve_edges=fine,
+        curve=curve,
+        components=parts if len(parts) > 1 else {},
+        weighted=weighted,
+    )
 
 
 def split(model: Pdf, labels: Sequence[str] | None) -> dict[str, tuple[Expr, Pdf]]:
     """Return the components of a model by name, each with its share of the events; a model without any is one."""
     parts = model.shares()
-    names = list(labels) if labels is not None else numbered([type(pdf).__name__ for _, pdf in parts])
-    if labels is not None and (len(names) != len(parts) or len({*names, *TAKEN}) < len(names) + len(TAKEN)):
+    names = list(model.share_names() if labels is None else labels)
+    if len(names) != len(parts) or len({*names, *TAKEN}) < len(names) + len(TAKEN):
         rule = f"labels must name the {len(parts)} components of the model, each differently"
         raise ModelError(f"plot: {rule} and not {', '.join(map(repr, TAKEN))}, got {names}")
     return dict(zip(names, parts, strict=True))
-
-
-def numbered(names: Sequence[str]) -> list[str]:
-    """Number names that come more than once."""
-    many = {name for name in names if names.count(name) > 1}
-    return [f"{n} {names[: k + 1].count(n)}" if n in many else n for k, n in enumerate(names)]
 
 
 def total(model: Pdf, values: Mapping[str, float], dataset: Dataset) -> float:

@@ -20,8 +20,10 @@ from morefit.plots.canvas import (
     DATA,
     MODEL,
     AnyAxes,
+    Labels,
     Plot,
     Style,
+    label_of,
     one_panel,
     styled,
     two_panels,
@@ -37,9 +39,17 @@ P_HEIGHT = 1.2  # of the panel of likelihood ratios, in heights of that of p-val
 
 
 def profile(
-    scan: Profile, *, levels: Sequence[float] = LEVELS, ax: AnyAxes = None, style: Style = None
+    scan: Profile,
+    *,
+    levels: Sequence[float] = LEVELS,
+    labels: Labels = None,
+    ax: AnyAxes = None,
+    style: Style = None,
 ) -> Plot[Profile]:
-    """Plot how the nll rises from its minimum, with the intervals of some levels; points without a minimum are crosses."""
+    """Plot how the nll rises from its minimum, with the intervals of some levels; points without a minimum are crosses.
+
+    ``labels`` of parameters are those of a model, or texts by name.
+    """
     check_some("plots.profile", levels)
     x, delta = scan.curve()
     with styled(style):
@@ -57,7 +67,7 @@ def profile(
             draw_level(main, scan, level, colour, dashes, artists)
         main.set_xlim(x[0], x[-1])
         main.set_ylim(bottom=0)
-        main.set_xlabel(scan.name)
+        main.set_xlabel(label_of(scan.name, labels))
         main.set_ylabel(r"$-\Delta\ln L$")
         artists["legend"] = main.legend(loc="upper center")
         return Plot((main,), artists, scan)
@@ -86,9 +96,17 @@ def draw_level(
 
 
 def contour(
-    scan: Contour, *, levels: Sequence[float] | None = None, ax: AnyAxes = None, style: Style = None
+    scan: Contour,
+    *,
+    levels: Sequence[float] | None = None,
+    labels: Labels = None,
+    ax: AnyAxes = None,
+    style: Style = None,
 ) -> Plot[Contour]:
-    """Plot the lines on which regions of some probabilities in two dimensions end, and the best fit."""
+    """Plot the lines on which regions of some probabilities in two dimensions end, and the best fit.
+
+    ``labels`` of parameters are those of a model, or texts by name.
+    """
     chosen = scan.levels if levels is None else tuple(levels)
     check_some("plots.contour", chosen)
     with styled(style):
@@ -107,8 +125,8 @@ def contour(
             (artists["invalid"],) = main.plot(*places, "x", color="0.6", label="no minimum found")
         main.set_xlim(scan.x[0], scan.x[-1])
         main.set_ylim(scan.y[0], scan.y[-1])
-        main.set_xlabel(scan.x_name)
-        main.set_ylabel(scan.y_name)
+        main.set_xlabel(label_of(scan.x_name, labels))
+        main.set_ylabel(label_of(scan.y_name, labels))
         artists["legend"] = main.legend(loc="best")
         return Plot((main,), artists, scan)
 
@@ -118,12 +136,14 @@ def belt(
     observed: float | None = None,
     *,
     levels: Sequence[float] | None = None,
+    labels: Labels = None,
     ax: AnyAxes = None,
     style: Style = None,
 ) -> Plot[NeymanBelt]:
-    """Plot where estimates fall for each true value; an estimate that was observed shows what it gives.
+    """Plot where estimates fall for each true value, and shade the interval of an observed estimate.
 
-    That is shaded: the interval at the first of the levels, which are that of the belt unless given.
+    That interval is the one at the first of the levels, which are that of the belt by default. ``labels`` of
+    parameters are those of a model, or texts by name.
     """
     chosen = (construction.level,) if levels is None else tuple(levels)
     check_some("plots.belt", chosen)
@@ -142,18 +162,24 @@ def belt(
             artists["observed"] = main.axvline(observed, color=DATA, label="observed")
             artists["interval"] = draw_ends(main, construction.regions(observed, chosen[0]), vertical=True)
         main.set_ylim(construction.values[0], construction.values[-1])
-        main.set_xlabel(f"estimate of {construction.name}")
-        main.set_ylabel(f"true {construction.name}")
+        main.set_xlabel(f"estimate of {label_of(construction.name, labels)}")
+        main.set_ylabel(f"true {label_of(construction.name, labels)}")
         artists["legend"] = main.legend(loc="best")
         return Plot((main,), artists, construction)
 
 
 def p_values(
-    construction: FeldmanCousins, *, level: float | None = None, ax: AnyAxes = None, style: Style = None
+    construction: FeldmanCousins,
+    *,
+    level: float | None = None,
+    labels: Labels = None,
+    ax: AnyAxes = None,
+    style: Style = None,
 ) -> Plot[FeldmanCousins]:
     """Plot a Feldman-Cousins construction: t of the data and its critical value, and the p-values below.
 
-    Single ``ax`` gets the p-values alone. Regions that are accepted are shaded.
+    Single ``ax`` gets the p-values alone. Regions that are accepted are shaded. ``labels`` of parameters are those of
+    a model, or texts by name.
     """
     chosen = construction.checked(level)
     with styled(style):
@@ -177,7 +203,7 @@ def p_values(
         )
         bottom.set_ylim(0, 1.05)
         bottom.set_xlim(construction.values[0], construction.values[-1])
-        bottom.set_xlabel(construction.name)
+        bottom.set_xlabel(label_of(construction.name, labels))
         bottom.set_ylabel(r"$p$-value")
         bottom.legend(loc="upper right")
         return Plot((main,) if below is None else (main, below), artists, construction)

@@ -9,7 +9,7 @@ from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, add_all, multiply_all
 from morefit.model.compose.checks import check_parts
 from morefit.model.observable import Box, Observable
-from morefit.model.pdf import Pdf, Recipe, Recipes, Shares
+from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -35,14 +35,24 @@ class Product(Pdf):
     def factors(self) -> tuple[Pdf, ...]:
         return tuple(factor for pdf in self.pdfs for factor in pdf.factors())
 
+    def branches(self) -> Branches:
+        return tuple(("", None, pdf) for pdf in self.pdfs)
+
     def shares(self) -> Shares:
         """Return the densities that the first sum among the factors adds up, each times the other factors."""
-        for k, pdf in enumerate(self.pdfs):
-            shares = pdf.shares()
-            if len(shares) > 1:
-                before, after = self.pdfs[:k], self.pdfs[k + 1 :]
-                return tuple((share, Product([*before, part, *after])) for share, part in shares)
-        return ((ONE, self),)
+        k = self.first_sum()
+        if k is None:
+            return ((ONE, self),)
+        before, after = self.pdfs[:k], self.pdfs[k + 1 :]
+        return tuple((share, Product([*before, part, *after])) for share, part in self.pdfs[k].shares())
+
+    def share_names(self) -> tuple[str, ...]:
+        k = self.first_sum()
+        return super().share_names() if k is None else self.pdfs[k].share_names()
+
+    def first_sum(self) -> int | None:
+        """Return the place of the first factor that adds up densities, if there is one."""
+        return next((k for k, pdf in enumerate(self.pdfs) if len(pdf.shares()) > 1), None)
 
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
         return recipes.product(self.pdfs)

@@ -12,7 +12,8 @@ from morefit.expr import ONE, Expr, Op, Operand, add_all, apply
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
 from morefit.model.compose.checks import check_parts
 from morefit.model.observable import Box, Observable
-from morefit.model.pdf import Pdf, Recipe, Recipes, Shares
+from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares
+from morefit.model.printed import numbered
 
 ROUNDING = 1e-12  # that numbers may exceed their total by
 
@@ -22,11 +23,13 @@ class Sum(Pdf):
     r"""$\sum_k f_k\,p_k$ with fractions $f_k$ (the last is what is left), or with yields, then extended.
 
     ``fractions`` are one fewer than the densities; ``yields`` one each. Both may be parameters or expressions.
+    ``labels`` name the densities in print and in the legends of plots.
     """
 
     pdfs: tuple[Pdf, ...]
     fractions: tuple[Expr, ...]
     yields: tuple[Expr, ...]
+    labels: tuple[str, ...]
 
     def __init__(
         self,
@@ -34,10 +37,12 @@ class Sum(Pdf):
         *,
         fractions: Sequence[Operand] | Operand | None = None,
         yields: Sequence[Operand] | None = None,
+        labels: Sequence[str] | None = None,
     ) -> None:
         object.__setattr__(self, "pdfs", check_parts("sum", pdfs))
         object.__setattr__(self, "fractions", check_weights("fractions", fractions, SHARE))
         object.__setattr__(self, "yields", check_weights("yields", yields, NOT_NEGATIVE))
+        object.__setattr__(self, "labels", check_labels(labels, len(self.pdfs)))
         count = len(self.pdfs)
         if (fractions is None) == (yields is None):
             raise ModelError("sum: give either fractions or yields")
@@ -73,6 +78,12 @@ class Sum(Pdf):
 
     def components(self) -> tuple[Pdf, ...]:
         return tuple(part for pdf in self.pdfs for part in pdf.components())
+
+    def branches(self) -> Branches:
+        return tuple(zip(self.labels or [""] * len(self.pdfs), self.weights, self.pdfs, strict=True))
+
+    def share_names(self) -> tuple[str, ...]:
+        return self.labels or tuple(numbered([type(pdf).__name__ for pdf in self.pdfs]))
 
     def shares(self) -> Shares:
         total = self.expected_events()
@@ -120,6 +131,16 @@ def check_weights(
     """Return fractions or yields as expressions, if they start in their domain and do not depend on the event."""
     each = () if weights is None else listed(f"sum: {what}", weights)
     return tuple(check_operand(f"sum: {what}[{k}]", weight, domain) for k, weight in enumerate(each))
+
+
+def check_labels(labels: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    """Return labels, one per density and all different, or none."""
+    if labels is None:
+        return ()
+    names = listed("sum: labels", labels)
+    if len(names) != count or len(set(names)) < count or not all(isinstance(n, str) and n for n in names):
+        raise ModelError(f"sum: labels must be {count} different texts, one per density, got {list(names)!r}")
+    return names
 
 
 def check_total(fractions: tuple[Expr, ...]) -> None:
