@@ -15,7 +15,7 @@ from morefit.model.naming import check_limits, check_name, check_number
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Parameter(NamedQuantity):
-    """A number to be fitted: where to start, how far it may go (None: as far as it likes), whether it is held fixed.
+    """A number to be fitted: where to start, its limits (None: no limit), whether it is fixed.
 
     It never changes; fitted values live in results. In formulas it stands for its value.
     """

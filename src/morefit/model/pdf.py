@@ -45,7 +45,7 @@ class Pdf(ABC):
     """A density in one or more observables, up to a factor that does not depend on the event.
 
     Subclass it, keep what the formula needs as attributes, and write ``density`` with observables, parameters
-    and NumPy functions. Without an ``integral`` it is found term by term or by quadrature.
+    and NumPy functions. Without an ``integral`` it is integrated term by term or by quadrature.
     """
 
     def __post_init__(self) -> None:
@@ -165,17 +165,17 @@ class Pdf(ABC):
 
     @cached_property
     def observables(self) -> tuple[Observable, ...]:
-        """The observables, in the order they were given in."""
+        """The observables, in the order of the arguments."""
         return collect(Observable, Op.COLUMN, self, self.density())
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters, fixed ones included, in the order they were given in; those of a formula by name."""
+        """The parameters, fixed ones included, in the order of the arguments; those of a formula by name."""
         return collect(Parameter, Op.SCALAR, self, self.density())
 
     @cached_property
     def summed(self) -> Expr:
-        """What a likelihood sums, ``log_intensity``, found once."""
+        """What a likelihood sums, ``log_intensity``, computed once."""
         return self.log_intensity()
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -204,19 +204,19 @@ class Pdf(ABC):
 
 def collect(kind: type[Leaf], op: Op, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
     """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
-    found: dict[str, Leaf] = {}
+    leaves: dict[str, Leaf] = {}
     freeze_attributes(pdf)
     own: list[object] = [value for name, value in vars(pdf).items() if name not in CACHED]
     for symbol in [*declared(kind, op, own), *by_name(op, density)]:
         if not isinstance(symbol, kind):
             continue
-        known = found.setdefault(symbol.name, symbol)
+        known = leaves.setdefault(symbol.name, symbol)
         if known is not symbol:
             raise ModelError(
                 f"{kind.__name__.lower()} '{symbol.name}': two different ones share this name in one model,"
                 f" {known!r} and {symbol!r}; rename one or use the same object"
             )
-    return tuple(found.values())
+    return tuple(leaves.values())
 
 
 def freeze_attributes(pdf: Pdf) -> None:
@@ -249,7 +249,7 @@ def by_name(op: Op, formula: Expr) -> list[Symbol]:
 
 
 def check_model(model: Pdf) -> None:
-    """Refuse a model whose names clash or that has nothing to fit to; one that was found good is not looked at again."""
+    """Refuse a model whose names clash or that has nothing to fit to; a model is checked once."""
     if not isinstance(model, Pdf):
         raise ModelError(f"model: must be a density, such as mf.Gaussian(x, mu, sigma), got {model!r}")
     if CHECKED in vars(model):
@@ -284,8 +284,8 @@ def parts_of(model: Pdf) -> Iterator[Pdf]:
 def check_integral(pdf: Pdf) -> None:
     """Refuse a density whose own integral leaves out one of its observables: it would not be normalised in it."""
     known = pdf.known_integral()
-    if known is not None and (given := symbols(Op.COLUMN, known)):
+    if known is not None and (columns := symbols(Op.COLUMN, known)):
         raise ModelError(
             f"density '{type(pdf).__name__}': its integral must not depend on observables, got one with"
-            f" {listing(given)}; densities that are conditional on an observable are not supported"
+            f" {listing(columns)}; densities that are conditional on an observable are not supported"
         )

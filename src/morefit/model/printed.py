@@ -166,7 +166,7 @@ def latex_text(pdf: Pdf) -> str:
 
 
 def is_formula(pdf: Pdf) -> bool:
-    """Return whether a density has a formula among its arguments, rather than a name that says what it is."""
+    """Return whether a density has a formula among its arguments, rather than a descriptive name."""
     return any(
         isinstance(v, Quantity) and not of_observables(v) and symbols(Op.COLUMN, v.expr)
         for _, v in contents(pdf)

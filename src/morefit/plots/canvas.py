@@ -50,7 +50,7 @@ ONLY_FILES = (
     "ps",
     "svg",
     "template",
-)  # backends of matplotlib that show nothing
+)  # backends of matplotlib without a screen
 GENERIC = ("serif", "sans-serif", "cursive", "fantasy", "monospace")  # names for lists of fonts
 SPARE = 0.04  # of the height of axes, between a legend and what is below it
 
@@ -100,7 +100,7 @@ def root(ax: Axes) -> Figure:
 
 
 def load_pyplot() -> Any:
-    """Return matplotlib.pyplot, or say how to get it."""
+    """Return matplotlib.pyplot, or raise an error that names the package to install."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -148,7 +148,7 @@ def named_style(name: str) -> Mapping[str, Any]:
 
 
 def one_panel(what: str, ax: AnyAxes) -> Axes:
-    """Return axes to draw on: those given, or the only ones of a new figure."""
+    """Return axes to draw on: those passed, or the only ones of a new figure."""
     if ax is None:
         return cast("Axes", load_pyplot().figure(layout="constrained").add_subplot())
     if not is_axes(ax):
@@ -157,7 +157,7 @@ def one_panel(what: str, ax: AnyAxes) -> Axes:
 
 
 def two_panels(what: str, ax: AnyAxes, ratio: float, *, lower: bool) -> tuple[Axes, Axes | None]:
-    """Return axes to draw on and others below them: a pair that is given, one without another, or those of a new figure."""
+    """Return axes to draw on and others below them: a pair, one without another, or those of a new figure."""
     if ax is None and lower:
         figure = load_pyplot().figure(layout="constrained")
         figure.get_layout_engine().set(h_pad=0.03, hspace=0.0)
@@ -201,8 +201,8 @@ def component_styles() -> Iterator[dict[str, Any]]:
 
 def split_label(label: str) -> tuple[str, str]:
     """Return a label and the unit in brackets at its end, if there is one."""
-    found = re.fullmatch(r"(.*\S)\s*\[([^\]]+)\]\s*", label)
-    return (found[1], found[2]) if found else (label, "")
+    match = re.fullmatch(r"(.*\S)\s*\[([^\]]+)\]\s*", label)
+    return (match[1], match[2]) if match else (label, "")
 
 
 def place_legend(ax: Axes, handles: Sequence[Any], x: Array, top: Array) -> Legend:

@@ -182,7 +182,7 @@ def heights_per_event(numbers: Projection) -> Array:
 
 
 def y_label(numbers: Projection, events: str) -> str:
-    """Say what the heights are, in the unit that stands in brackets behind the label of the observable."""
+    """Return what the heights are, in the unit that stands in brackets behind the label of the observable."""
     name, unit = split_label(x_label(numbers))
     width = f"{float(np.mean(np.diff(numbers.edges))):.3g}"
     if numbers.equal_bins:

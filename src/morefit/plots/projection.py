@@ -98,13 +98,13 @@ def project(
     )
     fine = Bins(x, divide(edges, oversampling), others)
     parts = split(model, labels)
-    found = bin_probabilities(
+    probabilities = bin_probabilities(
         [pdf for _, pdf in parts.values()], model.parameters, known, fine, choose_backend(backend)
     )
     scale = total(model, known, dataset)
     components = {
         name: scale * float(evaluate(weight, known)) * p
-        for (name, (weight, _)), p in zip(parts.items(), found, strict=True)
+        for (name, (weight, _)), p in zip(parts.items(), probabilities, strict=True)
     }
     return assemble(x, others, histogram, fine.edges, components, chosen.weights is not None)
 

@@ -74,7 +74,7 @@ def profile(
 
 
 def smooth(x: Array, y: Array) -> tuple[Array, Array]:
-    """Return a curve through points: the cubics by which intervals are found."""
+    """Return a curve through points: the cubics that intervals are computed with."""
     places, heights = [x[:1]], [y[:1]]
     for one, other in pairwise(x):
         cubic = local_cubic(x, y, float(one), float(other))

@@ -45,7 +45,7 @@ def pulls(
 ) -> Plot[PullFit]:
     """Plot the pulls of one parameter and a Gaussian fitted to them: mean 0 and width 1 are good.
 
-    The parameter is labelled as it says itself, or as ``labels`` do: a model, or texts by name.
+    Its label is that of the ``Parameter``, or that of ``labels``: a model, or texts by name.
     """
     name = parameter.name if isinstance(parameter, Parameter) else parameter
     label = (parameter.label if isinstance(parameter, Parameter) else "") or label_of(name, labels)

@@ -70,10 +70,10 @@ def envelope_recipe(
     height = lookup(table(f"{name} height", envelope.heights), cell)
     here = substitute(density, {o.expr: drawn[o.name] for o in observables})
     if numbers.next % PER_CALL:
-        judge = numbers.take()
+        threshold = numbers.take()
     else:  # it would be the first of another call of the generator; what is left of the choice of a cell is as good
-        judge = where(stays, left, left - own) / where(stays, own, 1 - own)
-    accept = judge * height < here
+        threshold = where(stays, left, left - own) / where(stays, own, 1 - own)
+    accept = threshold * height < here
     return Recipe(drawn, accept, height < here, envelope.efficiency), float(volumes.sum())
 
 
@@ -136,7 +136,7 @@ def first_cells(density: Expr, observables: tuple[Observable, ...]) -> tuple[Arr
 def at_least(edges: Array, cells: int) -> Array:
     """Cut few cells into enough equal ones: with too few, a symmetric density seems to gain nothing by a cut.
 
-    Equal cells need no tables, so edges are kept only where some are much closer than others.
+    Equal cells need no tables, so edges stay only where some are much closer than others.
     """
     widths = np.diff(edges)
     if widths.min() < widths.max() / UNEQUAL:
@@ -167,9 +167,9 @@ def probe(density: Expr, observables: tuple[Observable, ...], edges: tuple[Array
     grids = np.meshgrid(*axes, indexing="ij", sparse=True)
     named = {o.name: g for o, g in zip(observables, grids, strict=True)}
     shape = tuple(len(a) for a in axes)
-    found: Array = np.array(np.broadcast_to(evaluate(density, named), shape), np.float64)
-    check_values(found.ravel(), {n: np.broadcast_to(g, shape).ravel() for n, g in named.items()})
-    return found
+    grid: Array = np.array(np.broadcast_to(evaluate(density, named), shape), np.float64)
+    check_values(grid.ravel(), {n: np.broadcast_to(g, shape).ravel() for n, g in named.items()})
+    return grid
 
 
 def over_cells(grid: Array, how: Callable[[Array, Array], Array], axis: int) -> Array:
@@ -204,24 +204,24 @@ def measure(
 
     Where the density is negative by rounding, or not a number at single points, it counts as zero.
     """
-    found = probe(density, observables, edges)
-    lost = np.argwhere(over_all(1.0 * np.isnan(found), np.minimum))
+    grid = probe(density, observables, edges)
+    lost = np.argwhere(over_all(1.0 * np.isnan(grid), np.minimum))
     if len(lost):
         place = {o.name: e[k : k + 1] for o, e, k in zip(observables, edges, lost[0], strict=True)}
         raise ModelError(
             f"density: not a number from {place_text(place, 0)} on; say with mf.where what it is there"
         )
-    found = np.maximum(np.nan_to_num(found, nan=0.0), 0.0)
-    top, bottom = over_all(found, np.maximum), over_all(found, np.minimum)
+    grid = np.maximum(np.nan_to_num(grid, nan=0.0), 0.0)
+    top, bottom = over_all(grid, np.maximum), over_all(grid, np.minimum)
     heights = top + margin * (top - bottom)
     # a cell that looks empty may hide the foot of a peak: it gets a little, so that it is at least looked at
     foot = np.maximum(FOOT * margin * highest_neighbour(top), 1e-9 * top.max())
     heights = SPARE * np.maximum(heights, foot)
     volumes = cell_volumes(edges)
-    mean = over_all(found, np.add).ravel() / PROBES[found.ndim] ** found.ndim
+    mean = over_all(grid, np.add).ravel() / PROBES[grid.ndim] ** grid.ndim
     waste = (heights.ravel() - mean) * volumes
     efficiency = float(np.sum(mean * volumes) / np.sum(heights.ravel() * volumes))
-    return Envelope(edges, heights.ravel(), efficiency, waste, spreads(found))
+    return Envelope(edges, heights.ravel(), efficiency, waste, spreads(grid))
 
 
 def spreads(grid: Array) -> tuple[float, ...]:

@@ -33,7 +33,7 @@ def singular_recipe(density: Expr, x: Observable, numbers: Numbers) -> tuple[Rec
             recipe, area = envelope_recipe(bounded, (stand_in,), numbers)
             drawn = substitute(point, {stand_in.expr: recipe.drawn[stand_in.name]})
             return Recipe({x.name: drawn}, recipe.accept, recipe.above, recipe.efficiency), area
-    return envelope_recipe(density, (x,), numbers)  # which says where it is infinite
+    return envelope_recipe(density, (x,), numbers)  # whose error names the point where it is infinite
 
 
 def singular_pieces(density: Expr, x: Observable) -> list[tuple[float, float]]:
