@@ -91,8 +91,8 @@ def check_plots(
     for style in (None, "LHCb2"):
         plots = {
             "fit": mf.plot(model, data, "m", values=result, style=style),
-            "pulls": mf.plot_pulls(toys, "mu", style=style),
-            "correlation": mf.plot_correlation(result, style=style),
+            "pulls": mf.plots.pulls(toys, "mu", style=style),
+            "correlation": mf.plots.correlation(result, style=style),
         }
         for name, plot in plots.items():
             plot.figure.savefig(folder / f"{name}.pdf")

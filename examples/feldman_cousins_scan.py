@@ -62,7 +62,7 @@ def main() -> None:
         )  # fmt: skip
     print(found)
     if options.plot:
-        mf.plot_p_values(found).figure.savefig(options.plot)
+        mf.plots.p_values(found).figure.savefig(options.plot)
         print(f"saved {options.plot}")
 
 

@@ -16,9 +16,8 @@ import morefit as mf
 EXPECTED = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "Parameter",
-    "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "constraint", "generate",
-    "intervals", "physics", "Plot", "plot", "plot_belt", "plot_contour", "plot_correlation", "plot_p_values", "plot_profile",
-    "plot_pulls", "read", "toy_study", "where",
+    "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
+    "intervals", "physics", "Plot", "plot", "plots", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 ROOT = Path(__file__).parent.parent

@@ -1,6 +1,6 @@
 """Maximum-likelihood fits with densities compiled just in time."""
 
-from morefit import intervals
+from morefit import intervals, plots
 from morefit.data import CutReport, Dataset, read
 from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, MorefitError
 from morefit.expr import where
@@ -22,69 +22,18 @@ from morefit.model import (
     Sum,
     Uniform,
     physics,
+    shapes,
 )
-from morefit.plots import (
-    Plot,
-    plot,
-    plot_belt,
-    plot_contour,
-    plot_correlation,
-    plot_p_values,
-    plot_profile,
-    plot_pulls,
-)
+from morefit.plots.canvas import Plot
+from morefit.plots.fitted import plot
 from morefit.targets import Cpu, OpenCL, devices
 from morefit.toys import ToyResults, fit_many, toy_study
 
 __all__ = [
-    "BackendError",
-    "CompileError",
-    "Constraint",
-    "Cpu",
-    "CrystalBall",
-    "CutReport",
-    "DataError",
-    "Dataset",
-    "Density",
-    "Drawing",
-    "Explanation",
-    "Exponential",
-    "FisherInformation",
-    "FitError",
-    "FitResult",
-    "Gaussian",
-    "Likelihood",
-    "ModelError",
-    "MorefitError",
-    "Observable",
-    "OpenCL",
-    "Parameter",
-    "Pdf",
-    "Plot",
-    "Polynomial",
-    "Product",
-    "Sum",
-    "ToyResults",
-    "Uniform",
-    "constraint",
-    "devices",
-    "draw",
-    "explain",
-    "fisher_information",
-    "fit",
-    "fit_many",
-    "generate",
-    "intervals",
-    "physics",
-    "plot",
-    "plot_belt",
-    "plot_contour",
-    "plot_correlation",
-    "plot_p_values",
-    "plot_profile",
-    "plot_pulls",
-    "read",
-    "toy_study",
-    "where",
+    "BackendError", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density",
+    "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood",
+    "ModelError", "MorefitError", "Observable", "OpenCL", "Parameter", "Pdf", "Plot", "Polynomial", "Product", "Sum",
+    "ToyResults", "Uniform", "constraint", "devices", "draw", "explain", "fisher_information", "fit", "fit_many",
+    "generate", "intervals", "physics", "plot", "plots", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip
 __version__ = "0.2.0.dev0"

@@ -407,7 +407,7 @@ def test_a_notebook_shows_the_formula_of_a_model():
     model, _, _ = mass()
     shown = model._repr_latex_()
     assert shown.startswith("$") and shown.endswith("$") and r"\sigma" in shown and r"\mathrm{fsig}" in shown
-    assert model.density()._repr_latex_() == shown
+    assert len(shown) < 200 < len(model.density()._repr_latex_())  # the integral is not spelt out
 
 
 # ---------------------------------------------------------------------------------------------- complaints

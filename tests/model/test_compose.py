@@ -1,5 +1,8 @@
 """Sums and products are normalised, nest, extend, and say what is wrong with their parts."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -212,3 +215,64 @@ def test_formula_in_place_of_a_density_is_explained(make, kind):
         match=rf"{kind}: takes densities, got expression 'x\*\*2'; wrap a formula in mf\.Density",
     ):
         make([mf.Uniform(X), X**2])
+
+
+# ------------------------------------------------------------------------- what compositions answer
+
+
+def composed():
+    x, y = mf.Observable("x", 0.0, 2.0), mf.Observable("y", -1.0, 1.0)
+    f, slope = mf.Parameter("f", 0.3, 0.0, 1.0), mf.Parameter("slope", -0.7, -5.0, 5.0)
+    peak, falling = mf.Gaussian(x, 1.0, 0.2), mf.Exponential(x, slope)
+    mass, angle = mf.Sum([peak, falling], fractions=[f]), mf.Polynomial(y, [0.4])
+    return mf.Product([angle, mass]), (x, y), (angle, mass, peak, falling)
+
+
+def test_a_single_density_is_its_own_share_factor_and_marginal():
+    _, (x, _), (_, _, peak, _) = composed()
+    assert peak.factors() == (peak,)
+    for ((weight, part),) in (peak.shares(), peak.marginals(x, {}, {})):
+        assert (evaluate(weight, {}), part) == (1.0, peak)
+
+
+def test_shares_are_those_of_the_sum_and_add_up_to_one():
+    model, _, (angle, mass, peak, falling) = composed()
+    values = {"f": 0.3, "slope": -0.7}
+    assert [(evaluate(w, values), pdf) for w, pdf in mass.shares()] == [(0.3, peak), (0.7, falling)]
+    yields = mf.Sum([peak, falling], yields=[30.0, 10.0])
+    assert [float(evaluate(w, {})) for w, _ in yields.shares()] == [0.75, 0.25]
+    assert [pdf.pdfs for _, pdf in model.shares()] == [(angle, peak), (angle, falling)]
+
+
+def test_factors_of_nested_products_are_one_list():
+    model, _, (angle, mass, *_) = composed()
+    z = mf.Uniform(mf.Observable("z", 0.0, 1.0))
+    assert mf.Product([z, model]).factors() == (z, angle, mass)
+
+
+def test_marginals_weigh_components_by_what_the_other_factors_leave_in_the_box():
+    model, (x, _), (_, _, peak, falling) = composed()
+    values = {"f": 0.3, "slope": -0.7}
+    half = (1 + 0.4 / 2) / 2  # of the polynomial between 0 and 1
+    weighted = [(float(evaluate(w, values)), pdf) for w, pdf in model.marginals(x, {"y": (0.0, 1.0)}, values)]
+    assert [pdf for _, pdf in weighted] == [peak, falling]
+    assert np.allclose([w for w, _ in weighted], [0.3 * half, 0.7 * half], rtol=FEW_ROUNDINGS)
+
+
+def test_probability_of_a_box_is_a_product_of_those_of_factors():
+    model, _, (_, _, peak, falling) = composed()
+    values = {"f": 0.3, "slope": -0.7}
+    box = {"y": (0.0, 1.0), "x": (0.5, 1.0)}
+    parts = [float(evaluate(pdf.probability(box, values), values)) for pdf in (peak, falling)]
+    expected = (0.3 * parts[0] + 0.7 * parts[1]) * (1 + 0.4 / 2) / 2
+    assert np.isclose(float(evaluate(model.probability(box, values), values)), expected, rtol=FEW_ROUNDINGS)
+    assert float(evaluate(model.probability({}, values), {})) == 1.0
+
+
+def test_only_the_rooms_of_models_know_their_compositions():
+    source = Path(mf.__file__).parent
+    names = {p.stem.title() for p in (source / "model" / "compose").glob("*.py")} - {"Checks", "__Init__"}
+    assert {"Sum", "Product"} <= names
+    tested = re.compile(rf"isinstance\([^)]*\b({'|'.join(names)})\b")
+    others = [p for p in source.rglob("*.py") if "model" not in p.relative_to(source).parts]
+    assert [str(p) for p in others if tested.search(p.read_text())] == []

@@ -2,229 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cache
 
 import mpmath as mp
 import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
-from scipy import integrate, stats
+from scipy import integrate
 
 import morefit as mf
 from morefit.expr import evaluate
 from morefit.model import formulas, shapes
 from morefit.rewrite.derive import gradient, hessian
 from morefit.rewrite.simplify import normalise
+from shape_rows import Point, Row, all_rows
+from shape_rows.exponential import exponential_point
 from tolerances import FEW_ROUNDINGS, SCIPY_DENSITY, SHAPE, UNIT_INTEGRAL
 
 DIGITS = 60
 PHI = np.pi
-
-# ------------------------------------------------------------------------- the same densities with many digits
-
-
-def mp_normal(low, high):
-    """The integral of exp(-t**2/2), from the side where nothing cancels."""
-    if low + high < 0:
-        low, high = -high, -low
-    root = mp.sqrt(2)
-    return mp.sqrt(mp.pi / 2) * (mp.erfc(low / root) - mp.erfc(high / root))
-
-
-def mp_gaussian(x, low, high, mu, sigma):
-    return -(((x - mu) / sigma) ** 2) / 2 - mp.log(sigma * mp_normal((low - mu) / sigma, (high - mu) / sigma))
-
-
-def mp_exponential(x, low, high, slope):
-    if slope == 0:
-        return -mp.log(high - low)
-    return slope * (x - low) - mp.log(mp.expm1(slope * (high - low)) / slope)
-
-
-def mp_crystal_ball(x, low, high, mu, sigma, alpha, n):
-    side, a = (-1, -alpha) if alpha < 0 else (1, alpha)
-    ends = sorted(side * (edge - mu) / sigma for edge in (low, high))
-    t = side * (x - mu) / sigma
-
-    def tail(u):
-        return 1 - a / n * (a + u)
-
-    near, far = (mp.log(tail(min(u, -a))) for u in reversed(ends))
-    steep = (1 - n) * (far - near)
-    power = mp.exp((1 - n) * near) * (far - near) * (mp.expm1(steep) / steep if steep else 1)
-    power *= n / a * mp.exp(-a * a / 2)
-    core = mp_normal(max(ends[0], -a), max(ends[1], -a))
-    value = -t * t / 2 if t > -a else -a * a / 2 - n * mp.log(tail(t))
-    return value - mp.log(sigma * (power + core))
-
-
-def mp_polynomial(x, low, high, *c):
-    terms = [1, *c]
-    total = mp.fsum(ck * (high ** (k + 1) - low ** (k + 1)) / (k + 1) for k, ck in enumerate(terms))
-    return mp.log(mp.fsum(ck * x**k for k, ck in enumerate(terms)) / total)
-
-
-# ------------------------------------------------------------------------- the table
-
-
-@dataclass(frozen=True)
-class Point:
-    """A range, parameter values and where to look; ``scale`` is how large the terms of log P are in these units."""
-
-    label: str
-    low: float
-    high: float
-    values: dict[str, float]
-    at: float
-    units: tuple[float, ...]  # a natural step of each parameter
-    scale: float = 1.0
-    second: bool = True  # whether second derivatives are promised
-    peaks: tuple[float, ...] = ()  # where an integrator should look
-
-
-@dataclass(frozen=True)
-class Row:
-    """How to make a density, how to judge it, and where."""
-
-    make: Callable[..., mf.Pdf]
-    judge: Callable[..., object]
-    points: list[Point]
-    scipy: Callable[..., object] = field(default=lambda *_: None)
-
-
-def gaussian_point(label, mu, sigma, at, low=5.0, high=7.0, **options):
-    return Point(label, low, high, {"mu": mu, "sigma": sigma}, at, (sigma, sigma), peaks=(mu,), **options)
-
-
-def exponential_point(slope, low, high):
-    width = high - low
-    unit = 1 / max(1 / width, abs(slope))
-    # the exponent is rounded to its own size, and each derivative by the slope brings a factor of the width
-    scale = max(1.0, abs(slope) * width) ** 2
-    return Point(
-        f"slope {slope:g} on [{low:g}, {high:g}]",
-        low,
-        high,
-        {"slope": slope},
-        low + 0.3 * width,
-        (unit,),
-        scale,
-    )
-
-
-def crystal_ball_point(label, low, high, mu, sigma, alpha, n, at, **options):
-    values = {"mu": mu, "sigma": sigma, "alpha": alpha, "n": n}
-    return Point(label, low, high, values, at, (sigma, sigma, abs(alpha), n), peaks=(mu,), **options)
-
-
-def scipy_gaussian(x, low, high, mu, sigma):
-    if sigma > 1e3 * (high - low):
-        return None
-    return stats.truncnorm((low - mu) / sigma, (high - mu) / sigma, mu, sigma).pdf(x)
-
-
-def scipy_exponential(x, low, high, slope):
-    if slope == 0:
-        return stats.uniform(low, high - low).pdf(x)
-    rising = slope > 0
-    scale = 1 / abs(slope)
-    falling = stats.truncexpon((high - low) / scale, 0, scale)
-    return falling.pdf(high - x if rising else x - low)
-
-
-def scipy_crystal_ball(x, low, high, mu, sigma, alpha, n):
-    if n <= 1:
-        return None
-    if alpha < 0:
-        return scipy_crystal_ball(2 * mu - x, 2 * mu - high, 2 * mu - low, mu, sigma, -alpha, n)
-    ball = stats.crystalball(alpha, n, mu, sigma)
-    inside = ball.cdf(high) - ball.cdf(low)
-    return ball.pdf(x) / inside if inside > 1e-3 else None
-
-
-def scipy_polynomial(x, low, high, *c):
-    whole = np.polynomial.Polynomial([1, *c])
-    area = whole.integ()
-    return whole(x) / (area(high) - area(low))
-
-
-SLOPES = [0.0, *(s * 10.0**-k for k in (3, 5, 8, 10, 12) for s in (1, -1)), 1.0, -1.0, 0.5, -2.0]
-ROWS: dict[str, Row] = {
-    "Gaussian": Row(
-        mf.Gaussian,
-        mp_gaussian,
-        [
-            gaussian_point("ordinary", 5.28, 0.06, 5.3),
-            gaussian_point("mean in the middle", 6.0, 0.3, 5.3),
-            gaussian_point("mean in the middle, wide", 6.0, 3.0, 5.3),
-            gaussian_point("mean next to the middle", 6.0 + 1e-9, 0.3, 5.3),
-            gaussian_point("mean at the lower edge", 5.0, 0.1, 5.05),
-            gaussian_point("mean at the upper edge", 7.0, 0.1, 6.8),
-            gaussian_point("narrow", 5.28, 1e-4, 5.2801),
-            gaussian_point("20 times wider than the range", 5.5, 40.0, 5.3, scale=20),
-            gaussian_point("1000 times wider than the range", 5.5, 2000.0, 5.3, scale=1000),
-            gaussian_point("10**4 times wider than the range", 5.5, 2e4, 5.3),
-            gaussian_point("10**8 times wider than the range", 6.5, 2e8, 5.3),
-            gaussian_point("wide and far away", -1e5, 1e4, 5.3, scale=1e4),
-            gaussian_point("10 sigma below", 4.0, 0.1, 5.02, scale=1e4),
-            gaussian_point("10 sigma above", 8.0, 0.1, 6.98, scale=1e4),
-            gaussian_point("20 sigma below", 3.0, 0.1, 5.02, scale=2e5),
-            gaussian_point("20 sigma above", 9.0, 0.1, 6.98, scale=2e5),
-            gaussian_point("30 sigma below", 2.0, 0.1, 5.02, scale=1e6, second=False),
-            gaussian_point("30 sigma above", 10.0, 0.1, 6.98, scale=1e6, second=False),
-            gaussian_point("far off and wide", -15.0, 2.0, 5.3, scale=1e4),
-        ],
-        scipy_gaussian,
-    ),
-    "Exponential": Row(
-        mf.Exponential,
-        mp_exponential,
-        [exponential_point(s, *r) for r in ((5.0, 7.0), (0.0, 1.0), (5000.0, 5600.0)) for s in SLOPES]
-        + [exponential_point(s, 5000.0, 5600.0) for s in (30.0, -30.0)],
-        scipy_exponential,
-    ),
-    "CrystalBall": Row(
-        mf.CrystalBall,
-        mp_crystal_ball,
-        [
-            crystal_ball_point("across, in the core", 5.0, 7.0, 5.8, 0.1, 1.3, 2.5, 5.85),
-            crystal_ball_point("across, in the tail", 5.0, 7.0, 5.8, 0.1, 1.3, 2.5, 5.3),
-            crystal_ball_point("tail on the right, in the core", 5.0, 7.0, 5.8, 0.1, -1.3, 2.5, 5.75),
-            crystal_ball_point("tail on the right, in the tail", 5.0, 7.0, 5.8, 0.1, -1.3, 2.5, 6.4),
-            crystal_ball_point("n of one", 5.0, 7.0, 5.8, 0.1, 1.3, 1.0, 5.3, scale=20),
-            crystal_ball_point("n of one, tail on the right", 5.0, 7.0, 5.8, 0.1, -1.3, 1.0, 6.4, scale=20),
-            crystal_ball_point("n next to one", 5.0, 7.0, 5.8, 0.1, 1.3, 1.0 + 1e-9, 5.3, scale=20),
-            crystal_ball_point("n just below one", 5.0, 7.0, 5.8, 0.1, 1.3, 1.0 - 1e-5, 5.3, scale=20),
-            crystal_ball_point("wide", 5.0, 7.0, 5.8, 2e4, 1.3, 2.5, 5.3),
-            crystal_ball_point("wide, cut inside", 5.0, 7.0, 2e4, 2e4, 1.0 - 3e-4, 2.5, 5.3, scale=1e5),
-            crystal_ball_point("alpha next to zero", 5.0, 7.0, 5.8, 0.1, 1e-9, 2.5, 5.3, scale=20),
-            crystal_ball_point("n large", 5.0, 7.0, 5.8, 0.1, 1.3, 80.0, 5.6, scale=1000),
-            crystal_ball_point("all in the tail", 5.0, 5.5, 5.8, 0.1, 1.3, 2.5, 5.3, scale=20),
-            crystal_ball_point("all in the tail, on the right", 6.1, 7.0, 5.8, 0.1, -1.3, 2.5, 6.4, scale=20),
-            crystal_ball_point("all in the core", 5.75, 6.0, 5.8, 0.1, 1.3, 2.5, 5.85, scale=20),
-        ],
-        scipy_crystal_ball,
-    ),
-    "Polynomial": Row(
-        lambda x, c1, c2: mf.Polynomial(x, [c1, c2]),
-        mp_polynomial,
-        [
-            Point("ordinary", -1.0, 1.0, {"c1": 0.3, "c2": -0.2}, 0.4, (1.0, 1.0)),
-            Point("zero", -1.0, 1.0, {"c1": 0.0, "c2": 0.0}, 0.4, (1.0, 1.0)),
-            Point("far from zero", 5.0, 7.0, {"c1": -0.1, "c2": 0.005}, 5.7, (0.2, 0.03), 20.0),
-            Point("almost nothing at an edge", 0.0, 1.0, {"c1": -1 + 1e-9, "c2": 0.0}, 0.9, (0.1, 0.1), 100.0),
-        ],
-        scipy_polynomial,
-    ),
-    "Uniform": Row(
-        mf.Uniform,
-        lambda x, low, high: -mp.log(high - low),
-        [Point("ordinary", 5.0, 7.0, {}, 5.5, ()), Point("wide", -1e6, 1e6, {}, 3.0, ())],
-        lambda x, low, high: stats.uniform(low, high - low).pdf(x),
-    ),
-}  # fmt: skip
+ROWS = all_rows()
 CASES = [
     pytest.param(row, point, id=f"{name}-{point.label}") for name, row in ROWS.items() for point in row.points
 ]

@@ -76,11 +76,22 @@ def test_a_plot_says_in_one_line_what_it_is():
 def test_a_plot_is_a_picture_where_nobody_else_shows_it(monkeypatch):
     plot = small_plot()
     assert plot._repr_png_().startswith(b"\x89PNG")  # Agg shows nothing by itself
+    monkeypatch.setattr(plt, "isinteractive", lambda: True)
     monkeypatch.setattr(plt, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
     assert plot._repr_png_() is None  # shown at the end of the cell
     plt.close(plot.figure)
     small_plot()  # has the number of the first
     assert plot._repr_png_().startswith(b"\x89PNG")  # asked for in a later cell
+
+
+def test_a_plot_is_a_picture_after_interactive_mode_was_switched_off(monkeypatch):
+    """This used to show the text only."""
+    monkeypatch.setattr(plt, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
+    plot = small_plot()
+    with plt.ion():
+        assert plot._repr_png_() is None
+    with plt.ioff():
+        assert plot._repr_png_().startswith(b"\x89PNG")
 
 
 def test_a_plot_on_a_figure_that_pyplot_does_not_know_is_a_picture(monkeypatch):

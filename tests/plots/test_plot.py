@@ -353,7 +353,7 @@ def toys(pulls):
 
 def test_pulls_of_toys_are_fitted_by_a_gaussian():
     pulls = np.random.default_rng(3).normal(0.2, 1.3, 4_000)
-    drawn = mf.plot_pulls(toys(pulls), "mu")
+    drawn = mf.plots.pulls(toys(pulls), "mu")
     found = drawn.numbers
     assert isinstance(found, PullFit)
     assert found.outside == np.sum(np.abs(pulls) > 5)
@@ -366,7 +366,7 @@ def test_pulls_of_toys_are_fitted_by_a_gaussian():
 
 
 def test_toys_outside_or_without_a_pull_are_counted():
-    found = mf.plot_pulls(toys([*np.linspace(-1, 1, 30), 70.0, np.nan]), "mu")
+    found = mf.plots.pulls(toys([*np.linspace(-1, 1, 30), 70.0, np.nan]), "mu")
     assert (found.numbers.outside, found.numbers.missing) == (1, 1)
     assert "1 outside\n1 without" in found.artists["legend"].get_texts()[1].get_text()
 
@@ -375,7 +375,7 @@ def test_too_few_pulls_are_refused():
     with pytest.raises(
         mf.DataError, match=r"needs at least 5 pulls between -5 and 5, got 2 of 3 toys for 'mu'"
     ):
-        mf.plot_pulls(toys([0.1, 0.2, 99.0]), "mu")
+        mf.plots.pulls(toys([0.1, 0.2, 99.0]), "mu")
 
 
 @pytest.fixture(scope="module")
@@ -390,7 +390,7 @@ def best(likelihood):
 
 def test_profile_is_drawn_with_its_intervals(likelihood, best):
     found = mf.intervals.profile(likelihood, "mu", best=best, size=11, progress=False)
-    drawn = mf.plot_profile(found)
+    drawn = mf.plots.profile(found)
     assert drawn.numbers is found
     ends = [segment[0, 0] for segment in drawn.artists["68.27 % ends"].get_segments()]
     np.testing.assert_allclose(ends, found.interval(0.6827))
@@ -400,7 +400,7 @@ def test_profile_is_drawn_with_its_intervals(likelihood, best):
 
 def test_contour_is_drawn_with_its_lines(likelihood, best):
     found = mf.intervals.contour(likelihood, "mu", "sigma", best=best, size=9, progress=False)
-    drawn = mf.plot_contour(found)
+    drawn = mf.plots.contour(found)
     (line,) = drawn.artists["95.45 %"]
     np.testing.assert_array_equal(line.get_xydata(), found.lines(0.9545)[0])
 
@@ -412,13 +412,13 @@ def belt():
 
 
 def test_belt_is_drawn_with_the_interval_of_an_estimate():
-    drawn = mf.plot_belt(belt(), 0.4, levels=(0.9, 0.5))
+    drawn = mf.plots.belt(belt(), 0.4, levels=(0.9, 0.5))
     low, high = (line.get_xdata() for line in drawn.artists["90 % edges"])
     np.testing.assert_array_equal(low, belt().low)
     np.testing.assert_array_equal(high, belt().high)
     (shade,) = drawn.artists["interval"]
     assert shade.get_y() == pytest.approx(belt().interval(0.4).low)
-    assert "observed" not in mf.plot_belt(belt()).artists
+    assert "observed" not in mf.plots.belt(belt()).artists
 
 
 def p_values():
@@ -431,18 +431,18 @@ def p_values():
 
 def test_p_values_are_drawn_with_their_level_and_critical_values():
     found = p_values()
-    drawn = mf.plot_p_values(found)
+    drawn = mf.plots.p_values(found)
     np.testing.assert_array_equal(drawn.artists["p"].lines[0].get_ydata(), found.p_values)
     np.testing.assert_array_equal(drawn.artists["critical"].get_ydata(), found.critical)
     assert drawn.artists["level"].get_ydata()[0] == pytest.approx(0.1)
     ((shade,), _) = drawn.artists["accepted"]
     assert shade.get_x() == pytest.approx(found.interval().low)
     _, ax = plt.subplots()
-    assert mf.plot_p_values(found, ax=ax).axes == (ax,)
+    assert mf.plots.p_values(found, ax=ax).axes == (ax,)
 
 
 def test_correlations_are_drawn_as_a_matrix(best):
-    drawn = mf.plot_correlation(best)
+    drawn = mf.plots.correlation(best)
     np.testing.assert_array_equal(drawn.artists["image"].get_array(), best.correlation)
     assert [t.get_text() for t in drawn.axes[0].get_yticklabels()] == list(best.floating)
     assert len(drawn.artists["texts"]) == 16
@@ -496,13 +496,13 @@ def test_result_of_another_model_is_refused(data):
 
 @pytest.mark.parametrize("levels", [(), (0.1, 0.2, 0.3, 0.4)])
 def test_levels_must_be_few(levels):
-    with pytest.raises(mf.DataError, match=f"plot_belt: takes one to 3 levels, got {len(levels)}"):
-        mf.plot_belt(belt(), levels=levels)
+    with pytest.raises(mf.DataError, match=f"plots.belt: takes one to 3 levels, got {len(levels)}"):
+        mf.plots.belt(belt(), levels=levels)
 
 
 def test_scans_take_single_axes():
-    with pytest.raises(mf.DataError, match="plot_belt: ax must be the Axes of matplotlib, got tuple"):
-        mf.plot_belt(belt(), ax=(1, 2))
+    with pytest.raises(mf.DataError, match=r"plots\.belt: ax must be the Axes of matplotlib, got tuple"):
+        mf.plots.belt(belt(), ax=(1, 2))
 
 
 def test_missing_matplotlib_says_what_to_install(data, monkeypatch):
@@ -516,3 +516,49 @@ def test_missing_mplhep_says_what_to_install(data, monkeypatch):
     monkeypatch.setitem(sys.modules, "mplhep", None)
     with pytest.raises(mf.BackendError, match=r"style 'LHCb2': mplhep is not installed; pip install"):
         mf.plot(mass(), data, "m", style="LHCb2")
+
+
+# ------------------------------------------------------------------------------------ labels
+
+
+LABELS = {"mu": r"$\mu$ [GeV]", "f": "$f$"}
+
+
+def test_legends_use_the_labels_of_a_sum():
+    x, mean = mf.Observable("x", -3.0, 3.0), mf.Parameter("mean", 0.0, -1.0, 1.0)
+    parts = [mf.Gaussian(x, mean, 0.5), mf.Uniform(x)]
+    model = mf.Sum(parts, fractions=[0.5], labels=["signal", "background"])
+    data = mf.generate(model, 100, seed=1)
+    drawn = mf.plot(model, data, x)
+    assert list(drawn.numbers.components) == ["signal", "background"]
+    assert [t.get_text() for t in drawn.artists["legend"].get_texts()][-2:] == ["signal", "background"]
+    assert list(mf.plot(model, data, x, labels=["a", "b"]).numbers.components) == ["a", "b"]
+    with pytest.raises(mf.ModelError, match=r"plot: labels must name the 2 components .* and not 'data'"):
+        mf.plot(mf.Sum(parts, fractions=[0.5], labels=["data", "b"]), data, x)
+
+
+def test_axes_use_the_labels_of_parameters(likelihood, best):
+    model = mf.Gaussian(mf.Observable("x", 0, 1), mf.Parameter("mu", 0.5, label=LABELS["mu"]), 0.1)
+    scan = mf.intervals.profile(likelihood, "mu", best=best, size=5, progress=False)
+    assert mf.plots.profile(scan).axes[0].get_xlabel() == "mu"
+    for labels in (LABELS, model):
+        assert mf.plots.profile(scan, labels=labels).axes[0].get_xlabel() == LABELS["mu"]
+    grid = mf.intervals.contour(likelihood, "mu", "sigma", best=best, size=5, progress=False)
+    main = mf.plots.contour(grid, labels=model).axes[0]
+    assert (main.get_xlabel(), main.get_ylabel()) == (LABELS["mu"], "sigma")
+    main = mf.plots.belt(belt(), labels=LABELS).axes[0]
+    assert (main.get_xlabel(), main.get_ylabel()) == ("estimate of $f$", "true $f$")
+    assert mf.plots.p_values(p_values(), labels=LABELS).axes[1].get_xlabel() == "$f$"
+    ticks = mf.plots.correlation(best, labels=LABELS).axes[0].get_yticklabels()
+    assert [t.get_text() for t in ticks] == [LABELS.get(name, name) for name in best.floating]
+
+
+def test_pulls_use_the_label_of_their_parameter():
+    study = toys(np.linspace(-1, 1, 30))
+    for parameter, labels, text in (
+        ("mu", None, "pull of mu"),
+        ("mu", LABELS, f"pull of {LABELS['mu']}"),
+        (mf.Parameter("mu", 0.0, label="$m$"), None, "pull of $m$"),
+        (mf.Parameter("mu", 0.0), LABELS, f"pull of {LABELS['mu']}"),
+    ):
+        assert mf.plots.pulls(study, parameter, labels=labels).axes[0].get_xlabel() == text

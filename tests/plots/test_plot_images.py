@@ -75,17 +75,17 @@ def scanned(draw):
 
 
 def profile(likelihood, best):
-    return mf.plot_profile(mf.intervals.profile(likelihood, "fsig", best=best, size=21, progress=False))
+    return mf.plots.profile(mf.intervals.profile(likelihood, "fsig", best=best, size=21, progress=False))
 
 
 def contour(likelihood, best):
-    return mf.plot_contour(
+    return mf.plots.contour(
         mf.intervals.contour(likelihood, "fsig", "alpha", best=best, size=15, progress=False)
     )
 
 
 def pulls():
-    return mf.plot_pulls(mf.toy_study(small_model(), toys=1_000, events=300, seed=3, progress=False), "fsig")
+    return mf.plots.pulls(mf.toy_study(small_model(), toys=1_000, events=300, seed=3, progress=False), "fsig")
 
 
 def belt():
@@ -93,13 +93,13 @@ def belt():
     found = mf.intervals.neyman_belt(
         small_model(), "fsig", values, events=200, toys=200, seed=4, progress=False
     )
-    return mf.plot_belt(found, 0.08, levels=(0.6827, 0.9545))
+    return mf.plots.belt(found, 0.08, levels=(0.6827, 0.9545))
 
 
 def p_values():
     data = mf.generate(small_model(), 200, seed=5)
     values = np.linspace(0, 0.3, 7)
-    return mf.plot_p_values(
+    return mf.plots.p_values(
         mf.intervals.feldman_cousins(
             mf.Likelihood(small_model(), data), "fsig", values, toys=100, seed=6, progress=False
         )
@@ -118,7 +118,7 @@ FIGURES = {
     "pulls": pulls,
     "profile": lambda: scanned(profile),
     "contour": lambda: scanned(contour),
-    "correlation": lambda: scanned(lambda _, best: mf.plot_correlation(best)),
+    "correlation": lambda: scanned(lambda _, best: mf.plots.correlation(best)),
     "belt": belt,
     "p_values": p_values,
 }

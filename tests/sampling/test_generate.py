@@ -16,17 +16,11 @@ import morefit as mf
 import zoo
 from morefit.expr import Op, column, evaluate, leaves
 from morefit.random.host import Xoshiro256PlusPlus, source_for
+from morefit.sampling.candidate import MARGIN, Numbers
+from morefit.sampling.envelope import alias_table
 from morefit.sampling.generate import Sampler, all_values, draw_on_host, poisson_distribution, poisson_sizes
-from morefit.sampling.recipe import (
-    MARGIN,
-    PROBABILITY,
-    Numbers,
-    alias_table,
-    bind_values,
-    evaluate_plainly,
-    normal_quantile,
-    recipe,
-)
+from morefit.sampling.inversion import PROBABILITY, evaluate_plainly, normal_quantile
+from morefit.sampling.recipe import bind_values, recipe
 from morefit.targets import Cpu, Reference
 from morefit.targets.cpu import run as cpu
 

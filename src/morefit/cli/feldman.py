@@ -79,7 +79,7 @@ def run(options: Namespace) -> int:
         )  # fmt: skip
     show_found(console, found)
     write_json(summary(found), options, console)
-    write_figures(lambda _: mf.plot_p_values(found).figure, [name], options, console)
+    write_figures(lambda _: mf.plots.p_values(found).figure, [name], options, console)
     if len(found) < len(values):
         return INTERRUPTED
     return NOT_VALID if np.mean(np.isnan(found.t)) > options.allow_invalid else VALID

@@ -1,4 +1,4 @@
-"""Load a model from a file of Python, and say what is wrong with the file if it is none."""
+"""Load a model from a file of Python, with errors that name the line of the file."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class ModelFile:
 
     def load(self) -> Pdf:
         """Run the file and return its model."""
-        found = vars(load_module(self.path))
-        others = [name for name, value in found.items() if isinstance(value, Pdf)]
-        if self.name not in found:
+        names = vars(load_module(self.path))
+        others = [name for name, value in names.items() if isinstance(value, Pdf)]
+        if self.name not in names:
             raise ModelError(f"model '{self.path}': defines no '{self.name}'; {remedy(self, others)}")
-        model = found[self.name]
+        model = names[self.name]
         if not isinstance(model, Pdf):
             kind = type(model).__name__
             raise ModelError(
@@ -56,7 +56,7 @@ def load_model(text: str) -> Pdf:
 
 
 def remedy(file: ModelFile, others: list[str]) -> str:
-    """Say how to name the model, if the file has any."""
+    """Return how to name the model, if the file has any."""
     if not others:
         return f"write '{file.name} = mf.Sum(...)' or the like"
     return f"choose one there is: {', '.join(repr(f'{file.path}:{name}') for name in others)}"
@@ -113,7 +113,7 @@ def importable(folder: Path) -> Iterator[None]:
 
 
 def place_of(error: BaseException, path: Path) -> str:
-    """Say at which line of the file an error was raised, or what it called that did."""
+    """Return the line of the file at which an error was raised, or at which what raised it was called."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return f", line {error.lineno}"
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
@@ -121,7 +121,7 @@ def place_of(error: BaseException, path: Path) -> str:
 
 
 def what_of(error: BaseException) -> str:
-    """Say what happened: morefit's own errors say it themselves."""
+    """Return what happened: the message of morefit's own errors, else the kind of error too."""
     if isinstance(error, MorefitError):
         return str(error)
     if isinstance(error, SyntaxError):

@@ -155,7 +155,7 @@ def draw_pulls(toys: mf.ToyResults) -> Figure:
             figsize=(PANEL[0] * across, PANEL[1] * down), layout="constrained"
         )
         for k, name in enumerate(names):
-            mf.plot_pulls(toys, name, ax=figure.add_subplot(down, across, k + 1))
+            mf.plots.pulls(toys, name, ax=figure.add_subplot(down, across, k + 1))
     return figure
 
 

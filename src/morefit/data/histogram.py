@@ -12,14 +12,7 @@ from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import DataError
 from morefit.resources import check_memory
 
-NUMBERS = (
-    10,
-    20,
-    25,
-    40,
-    50,
-    100,
-)  # of bins, if nobody says how many: their edges are round for round ranges
+NUMBERS = (10, 20, 25, 40, 50, 100)  # of bins by default: their edges are round for round ranges
 TAIL = NormalDist().cdf(-1.0)  # on each side of a central interval of 68.27 %
 
 BYTES_OF_BIN = 1000.0  # of a bin that is drawn: numbers of the data, of a finer curve, and its artists
@@ -69,7 +62,7 @@ def poisson_interval(counts: Array) -> tuple[Array, Array]:
 def choose_edges(
     what: str, bins: int | Sequence[float] | Array | None, low: float, high: float, events: int
 ) -> Array:
-    """Return the edges of bins: those given, or so many of equal width, or as many as the number of events suggests."""
+    """Return the edges of bins: those passed, or so many of equal width, or as many as the number of events suggests."""
     if bins is None:
         wanted = 2 * events ** (1 / 3)  # the rule of Rice
         bins = min(NUMBERS, key=lambda n: abs(n - wanted))

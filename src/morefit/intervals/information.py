@@ -20,7 +20,7 @@ from morefit.likelihood import Likelihood
 from morefit.likelihood.sums import triangle
 from morefit.minimise.check import invert
 from morefit.minimise.result import Column, floats, text_table, words
-from morefit.model import Observable, Pdf, Product
+from morefit.model import Observable, Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, compile_values
 from morefit.sampling.generate import all_values
@@ -28,9 +28,9 @@ from morefit.targets import Backend, Events, choose_backend
 from morefit.text.rounding import round_pdg
 from morefit.validate import as_number, finite_number
 
-MOST_DIMENSIONS = 4  # of a factor
+MAX_DIMENSIONS = 4  # of a factor
 POINTS = 16  # nodes of a box in each dimension
-MOST_NODES = 1 << 25  # evaluated in all
+MAX_NODES = 1 << 25  # evaluated in all
 AT_ONCE = 1 << 17  # nodes
 CLOSEST = 13  # quarterings: on a line, peaks at the values of parameters are looked for down to 4**-12 of it
 NEGLIGIBLE = 1e-200  # a density below has no derivatives worth dividing by it
@@ -114,13 +114,15 @@ def fisher_information(
         raise ModelError("fisher information: the model has no floating parameter; free one")
     count = number_of_events(model, events, known)
     matrix, accuracy = np.zeros((len(names), len(names))), 0.0
-    for factor in model.pdfs if isinstance(model, Product) else (model,):
+    for factor in model.factors():
         own = [names.index(p.name) for p in factor.parameters if not p.fixed]
         if own:  # the scores of factors are independent, so their informations add up
-            found, off = integrate(Integrand(factor, known, choose_backend(backend)), tolerance)
-            matrix[np.ix_(own, own)] += count * found
+            information, off = integrate(Integrand(factor, known, choose_backend(backend)), tolerance)
+            matrix[np.ix_(own, own)] += count * information
             accuracy = max(accuracy, off)
-    return FisherInformation(names, known, count, matrix, accuracy, tolerance)
+    return FisherInformation(
+        names=names, values=known, events=count, matrix=matrix, accuracy=accuracy, tolerance=tolerance
+    )
 
 
 def number_of_events(model: Pdf, events: float | None, values: Mapping[str, float]) -> float:
@@ -146,9 +148,9 @@ class Integrand:
     def __init__(self, model: Pdf, values: Mapping[str, float], backend: Backend) -> None:
         self.values = values
         self.observables = model.observables
-        if len(self.observables) > MOST_DIMENSIONS:
+        if len(self.observables) > MAX_DIMENSIONS:
             raise ModelError(
-                f"fisher information: integrals are done in up to {MOST_DIMENSIONS} dimensions,"
+                f"fisher information: integrals are done in up to {MAX_DIMENSIONS} dimensions,"
                 f" got {len(self.observables)}; write the model as a product"
             )
         self.full = np.array([[values[p.name] for p in model.parameters]])
@@ -182,11 +184,11 @@ class Integrand:
             )
         keep = density > NEGLIGIBLE
         terms = weights * density.reshape(weights.shape)
-        kept = Columns({name: column[keep] for name, column in columns.items()})
+        positive = Columns({name: column[keep] for name, column in columns.items()})
         slices = Events.slices(keep.reshape(weights.shape).sum(axis=1))
-        squares = self.squares.bind(kept, slices, np.sqrt(terms.ravel()[keep]), self.shared)
-        found = squares(np.tile(self.full, (len(low), 1)))[:, :-1]  # the weights are squared there
-        return np.column_stack([terms.sum(axis=1), found])
+        squares = self.squares.bind(positive, slices, np.sqrt(terms.ravel()[keep]), self.shared)
+        information = squares(np.tile(self.full, (len(low), 1)))[:, :-1]  # the weights are squared there
+        return np.column_stack([terms.sum(axis=1), information])
 
     def boxes(self) -> tuple[Array, Array]:
         """Return boxes to begin with: the whole range, or a line cut closely where its peaks may be."""
@@ -229,9 +231,9 @@ class Cut:
         """Replace some boxes by their halves."""
         new = Cut.of(integrand, *halves(self.low[which], self.high[which], axes))
         stay = ~which
-        kept = (self.low[stay], self.high[stay], self.value[stay], self.change[stay])
+        old = (self.low[stay], self.high[stay], self.value[stay], self.change[stay])
         added = (new.low, new.high, new.value, new.change)
-        return Cut(*(np.concatenate(pair) for pair in zip(kept, added, strict=True)))
+        return Cut(*(np.concatenate(pair) for pair in zip(old, added, strict=True)))
 
 
 def halves(low: Array, high: Array, axes: NDArray[np.int64]) -> tuple[Array, Array]:
@@ -249,21 +251,21 @@ def integrate(integrand: Integrand, tolerance: float) -> tuple[Array, float]:
     A box with a narrow peak between its nodes looks finished, but then the density does not integrate to one, and
     all boxes are cut.
     """
-    found, level = Cut.of(integrand, *integrand.boxes()), 0
+    boxes, level = Cut.of(integrand, *integrand.boxes()), 0
     while True:
-        total = found.value.sum(axis=0)
-        relative = np.abs(found.change) / scales(total, integrand.count)
+        total = boxes.value.sum(axis=0)
+        relative = np.abs(boxes.change) / scales(total, integrand.count)
         change = relative.max(axis=2)  # (boxes, dimensions)
         each, axes = change.sum(axis=1), change.argmax(axis=1)
         missing = abs(total[0] - 1)
         accuracy = max(float(each.sum()), float(missing))
-        if accuracy <= tolerance or not isfinite(accuracy) or integrand.spent > MOST_NODES:
+        if accuracy <= tolerance or not isfinite(accuracy) or integrand.spent > MAX_NODES:
             return triangle(total[None, 1:], integrand.count)[0], accuracy
         which = each > tolerance / len(each)
         if each.sum() <= tolerance:
             which, axes = np.ones_like(which), np.full_like(axes, level % len(integrand.observables))
             level += 1
-        found = found.split(integrand, which, axes[which])
+        boxes = boxes.split(integrand, which, axes[which])
 
 
 def scales(total: Array, count: int) -> Array:

@@ -7,8 +7,8 @@ from hashlib import sha256
 from typing import Any
 
 from morefit.expr import Expr, Symbol, Table, to_text, toposort
-from morefit.model import Pdf, Product, Sum
-from morefit.sampling.recipe import PROBABILITY
+from morefit.model import Pdf
+from morefit.sampling.inversion import PROBABILITY
 
 SHOWN = 120  # characters of a formula in a message
 
@@ -28,12 +28,9 @@ def fingerprint(model: Pdf) -> dict[str, Any]:
 
 def drawn_by(model: Pdf) -> Iterator[Expr]:
     """Go through the formulas that decide how events are drawn: each part's density, or how it is inverted."""
-    if isinstance(model, Sum | Product):
-        for part in model.pdfs:
-            yield from drawn_by(part)
-    else:
-        quantile = model.quantile(PROBABILITY)
-        yield model.density() if quantile is None else quantile
+    for part in model.components():
+        quantile = part.quantile(PROBABILITY)
+        yield part.density() if quantile is None else quantile
 
 
 def graph_lines(roots: Sequence[Expr]) -> Iterator[str]:

@@ -22,7 +22,7 @@ class Allowed:
 
     rule: str
     holds: Callable[[float], bool]
-    many: bool = False  # a list of them, kept as a tuple of expressions
+    many: bool = False  # a list of them, stored as a tuple of expressions
 
 
 ANY = Allowed("finite", isfinite)
@@ -61,7 +61,7 @@ def check_arguments(density: Any) -> None:
 
 @lru_cache(maxsize=256)
 def declared_arguments(kind: type) -> dict[str, Any]:
-    """Return ``Observable`` or the domain of each field whose type says so; a type out of reach says nothing."""
+    """Return ``Observable`` or the domain of each field whose type declares it; types that cannot be resolved declare nothing."""
     try:
         hints = get_type_hints(kind, include_extras=True)
     except NameError:
@@ -88,9 +88,9 @@ def check_operand(what: str, value: Any, domain: Allowed, advice: str = "") -> E
     if number is not None and not domain.holds(number):
         raise ModelError(f"{what} must be {domain.rule}, got {number:g}")
     expr = to_expr(value)
-    if given := symbols(Op.COLUMN, expr):
+    if columns := symbols(Op.COLUMN, expr):
         raise ModelError(
-            f"{what} must not depend on observables, got '{to_text(expr, LINE)}' with {listing(given)};"
+            f"{what} must not depend on observables, got '{to_text(expr, LINE)}' with {listing(columns)};"
             " densities that are conditional on an observable are not supported"
         )
     check_start(what, expr, domain)

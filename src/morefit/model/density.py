@@ -14,11 +14,11 @@ from morefit.model.pdf import Pdf
 
 @dataclass(frozen=True, init=False, eq=False)
 class Density(Pdf):
-    """Any expression in observables and parameters; its integral is found where it is not given."""
+    """Any expression in observables and parameters; without ``integral`` it is integrated term by term or numerically."""
 
     formula: Expr
-    given_observables: tuple[Observable, ...]
-    given_integral: Expr | None
+    domain: tuple[Observable, ...]
+    integral_formula: Expr | None
 
     def __init__(
         self,
@@ -27,17 +27,17 @@ class Density(Pdf):
         *,
         integral: Operand | None = None,
     ) -> None:
-        object.__setattr__(self, "given_observables", check_observables(observables))
+        object.__setattr__(self, "domain", check_observables(observables))
         object.__setattr__(self, "formula", to_expr(formula))
-        object.__setattr__(self, "given_integral", None if integral is None else to_expr(integral))
-        names = {o.name for o in self.given_observables}
-        strangers = [s.name for s in symbols(Op.COLUMN, self.formula) if s.name not in names]
-        if strangers:
+        object.__setattr__(self, "integral_formula", None if integral is None else to_expr(integral))
+        names = {o.name for o in self.domain}
+        unknown = [s.name for s in symbols(Op.COLUMN, self.formula) if s.name not in names]
+        if unknown:
             raise ModelError(
-                f"density: its formula uses {', '.join(map(repr, strangers))}, missing from observables"
+                f"density: its formula uses {', '.join(map(repr, unknown))}, missing from observables"
                 f" {sorted(names)}; add them"
             )
-        if self.given_integral is not None and symbols(Op.COLUMN, self.given_integral):
+        if self.integral_formula is not None and symbols(Op.COLUMN, self.integral_formula):
             raise ModelError(
                 "density: the integral must not depend on observables; integrate over their ranges"
             )
@@ -46,19 +46,19 @@ class Density(Pdf):
         return self.formula
 
     def integral(self) -> Expr:
-        return super().integral() if self.given_integral is None else self.given_integral
+        return super().integral() if self.integral_formula is None else self.integral_formula
 
     def known_integral(self) -> Expr | None:
-        return self.given_integral
+        return self.integral_formula
 
 
 def check_observables(observables: Sequence[Observable] | Observable) -> tuple[Observable, ...]:
     """Return the observables of a density, each of them once."""
-    given = listed("density: observables", observables)
-    for one in given:
+    domain = listed("density: observables", observables)
+    for one in domain:
         if not isinstance(one, Observable):
             raise ModelError(f"density: observables must be observables, got {described(one)}")
-    names = [o.name for o in given]
+    names = [o.name for o in domain]
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise ModelError(f"density: observables {', '.join(map(repr, twice))} given twice")
-    return given
+    return domain

@@ -9,6 +9,11 @@ import numpy as np
 from morefit.arrays import frozen_copy
 from morefit.errors import ModelError
 
+CHECKED = "checked"
+CACHED = frozenset(
+    {"observables", "parameters", "summed", CHECKED}
+)  # attributes of a density that it computed itself
+
 
 def refuse(self: Any, *_: Any, **__: Any) -> NoReturn:
     raise ModelError("model: its lists cannot be changed once it has been used; make a new one")

@@ -12,7 +12,7 @@ from morefit.expr import as_double
 
 
 def check_name(kind: str, name: str) -> None:
-    """Refuse what is no word; spaces are kept for the library's own names."""
+    """Refuse what is no word; spaces are reserved for the library's own names."""
     if not isinstance(name, str) or not name or not name.isprintable() or " " in name:
         raise ModelError(f"{kind} {name!r}: name must be a word without spaces and control signs")
 

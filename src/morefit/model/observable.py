@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,10 @@ from morefit.errors import ModelError
 from morefit.expr import Expr, NamedQuantity, column
 from morefit.model.naming import check_name, check_number
 
+Box = Mapping[str, tuple[float, float]]  # ranges of observables by name; the others have their whole range
 
-@dataclass(frozen=True, init=False, eq=False)
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Observable(NamedQuantity):
     """A measured quantity and the range it is fitted in; in formulas it stands for its value in each event."""
 
@@ -31,3 +34,15 @@ class Observable(NamedQuantity):
     @property
     def expr(self) -> Expr:
         return column(self)
+
+    def __repr__(self) -> str:
+        label = f", label={self.label!r}" * bool(self.label)
+        return f"Observable({self.name!r}, {self.low!r}, {self.high!r}{label})"
+
+    def within(self, box: Box) -> Observable:
+        """Return the observable on its range in a box."""
+        low, high = box.get(self.name, (self.low, self.high))
+        return Observable(self.name, low, high, self.label)
+
+
+Ranges = Mapping[str, tuple[float, float]] | Mapping[Observable, tuple[float, float]]  # as users write a box

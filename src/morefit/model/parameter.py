@@ -13,9 +13,9 @@ from morefit.expr import Expr, NamedQuantity, scalar
 from morefit.model.naming import check_limits, check_name, check_number
 
 
-@dataclass(frozen=True, init=False, eq=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Parameter(NamedQuantity):
-    """A number to be fitted: where to start, how far it may go (None: as far as it likes), whether it is held fixed.
+    """A number to be fitted: where to start, its limits (None: no limit), whether it is fixed.
 
     It never changes; fitted values live in results. In formulas it stands for its value.
     """
@@ -43,3 +43,9 @@ class Parameter(NamedQuantity):
     @property
     def expr(self) -> Expr:
         return scalar(self)
+
+    def __repr__(self) -> str:
+        limits = [None if math.isinf(end) else end for end in (self.low, self.high)]
+        numbers = ", ".join(map(repr, [self.start, *limits * (limits != [None, None])]))
+        label = f", label={self.label!r}" * bool(self.label)
+        return f"Parameter({self.name!r}, {numbers}{', fixed=True' * self.fixed}{label})"

@@ -4,26 +4,48 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from numpy.typing import ArrayLike
+
+from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ZERO, Expr, Op, Operation, Quantity, Symbol, apply, const, symbols, to_latex
+from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, apply, const, symbols
 from morefit.model.arguments import check_arguments, listing
-from morefit.model.in_use import frozen_content
+from morefit.model.evaluation import Values, evaluator
+from morefit.model.in_use import CACHED, CHECKED, frozen_content
 from morefit.model.integrate import integral_over
-from morefit.model.observable import Observable
+from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.parameter import Parameter
+from morefit.model.printed import latex_text, short_text, tree_text
 
 Leaf = TypeVar("Leaf", Observable, Parameter)
+Recipe = TypeVar("Recipe")
+Recipe_co = TypeVar("Recipe_co", covariant=True)
+Branches: TypeAlias = "tuple[tuple[str, Expr | None, Pdf], ...]"
+Shares: TypeAlias = "tuple[tuple[Expr, Pdf], ...]"  # densities, each with the factor before it
+
+
+class Recipes(Protocol[Recipe_co]):
+    """What draws can be made of; ``sampling/recipe.py`` implements it, so that densities need not know how."""
+
+    def single(self, pdf: Pdf, /) -> Recipe_co:
+        """Draw from one density by its quantile, or under an envelope."""
+
+    def mixture(self, weights: Sequence[Expr], pdfs: Sequence[Pdf], /) -> Recipe_co:
+        """Choose one density, with probabilities proportional to the weights, and draw from it."""
+
+    def product(self, pdfs: Sequence[Pdf], /) -> Recipe_co:
+        """Draw from every density independently."""
 
 
 class Pdf(ABC):
     """A density in one or more observables, up to a factor that does not depend on the event.
 
     Subclass it, keep what the formula needs as attributes, and write ``density`` with observables, parameters
-    and NumPy functions. Without an ``integral`` it is found term by term or by quadrature.
+    and NumPy functions. Without an ``integral`` it is integrated term by term or by quadrature.
     """
 
     def __post_init__(self) -> None:
@@ -55,6 +77,50 @@ class Pdf(ABC):
         """Return the densities that this one is made of: itself, or those of a sum or product."""
         return (self,)
 
+    def factors(self) -> tuple[Pdf, ...]:
+        """Return the densities of independent observables that this one multiplies: itself, or those of a product."""
+        return (self,)
+
+    def branches(self) -> Branches:
+        """Return the densities that this one is directly made of, each with a title and the weight before it."""
+        return ()
+
+    def shares(self) -> Shares:
+        """Return the densities that this one adds up, each with its share of the events; the shares add up to one."""
+        return ((ONE, self),)
+
+    def share_names(self) -> tuple[str, ...]:
+        """Return the names of the densities of ``shares``, all different."""
+        return (type(self).__name__,)
+
+    def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
+        """Return how to draw from this density."""
+        return recipes.single(self)
+
+    def marginals(self, x: Observable, box: Box, values: Mapping[str, float]) -> Shares:
+        """Return densities that contain ``x`` and are no compositions, each with its weight.
+
+        Weighted, their probabilities that ``x`` is in a bin and the other observables are in the box add up to that
+        of this density. Numerical integrals are made for ``values``.
+        """
+        return ((ONE, self),)
+
+    def probability(self, box: Box, values: Mapping[str, float]) -> Expr:
+        """Return the probability that an event lies inside a box; numerical integrals are made for ``values``."""
+        if self.fits_into(box):
+            return ONE
+        inside, area = tuple(o.within(box) for o in self.observables), None
+        if len(inside) == 1:
+            area = self.integral_between(const(inside[0].low), const(inside[0].high))
+        if area is None:
+            fixed = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters]
+            area = integral_over(self.density(), inside, fixed)
+        return area / self.integral()
+
+    def fits_into(self, box: Box) -> bool:
+        """Return whether a box leaves every observable its whole range."""
+        return all(o.within(box) is o for o in self.observables)
+
     def normalised(self) -> Expr:
         """Return the density divided by its integral."""
         return self.density() / self.integral()
@@ -75,58 +141,88 @@ class Pdf(ABC):
         """Return the logarithm of what a likelihood sums: for an extended model the density of events."""
         return self.log_normalised()
 
+    def pdf(self, data: object, values: Values = None, *, backend: Any = "auto") -> Array:
+        """Return the normalised density of each event, computed by a compiled kernel; zero outside the ranges.
+
+        ``data`` are columns by name or whatever else a dataset can be made of; of one observable also numbers, as an
+        array of any shape. ``values`` are numbers by name or a fit result; other parameters have their start values.
+        """
+        return evaluator().pdf(self, data, values, backend)
+
+    def cdf(self, x: ArrayLike, values: Values = None, *, backend: Any = "auto") -> Array:
+        """Return the probability that the observable of a density in one observable is at most ``x``."""
+        return evaluator().cdf(self, x, values, backend)
+
+    def integrate(
+        self,
+        ranges: Ranges,
+        values: Values = None,
+        *,
+        backend: Any = "auto",
+    ) -> float:
+        """Return the probability that observables lie in ranges, such as ``{"m": (5.2, 5.4)}``."""
+        return evaluator().integrate(self, ranges, values, backend)
+
     @cached_property
     def observables(self) -> tuple[Observable, ...]:
-        """The observables, in the order they were given in."""
+        """The observables, in the order of the arguments."""
         return collect(Observable, Op.COLUMN, self, self.density())
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters, fixed ones included, in the order they were given in; those of a formula by name."""
+        """The parameters, fixed ones included, in the order of the arguments; those of a formula by name."""
         return collect(Parameter, Op.SCALAR, self, self.density())
 
     @cached_property
     def summed(self) -> Expr:
-        """What a likelihood sums, ``log_intensity``, found once."""
+        """What a likelihood sums, ``log_intensity``, computed once."""
         return self.log_intensity()
 
     def __setattr__(self, name: str, value: object) -> None:
         private = name.startswith("_")  # what a density keeps for itself
-        if not private and not vars(self).keys().isdisjoint(FOUND):
+        if not private and not vars(self).keys().isdisjoint(CACHED):
             raise ModelError(
                 f"model: cannot be changed once it has been used, tried to set '{name}'; make a new one"
             )
         super().__setattr__(name, value)
 
+    def __init_subclass__(cls) -> None:
+        """Keep the short text of densities, in the place of the long one that a dataclass would write."""
+        super().__init_subclass__()
+        if "__repr__" not in vars(cls):
+            type.__setattr__(cls, "__repr__", cls.__repr__)
+
+    def __repr__(self) -> str:
+        return short_text(self)
+
+    def __str__(self) -> str:
+        return tree_text(self)
+
     def _repr_latex_(self) -> str:
-        return f"${to_latex(self.density())}$"
-
-
-CHECKED = "checked"
-FOUND = frozenset({"observables", "parameters", "summed", CHECKED})  # what a density remembers to have found
+        return latex_text(self)
 
 
 def collect(kind: type[Leaf], op: Operation, pdf: Pdf, density: Expr) -> tuple[Leaf, ...]:
     """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
-    found: dict[str, Leaf] = {}
+    leaves: dict[str, Leaf] = {}
     freeze_attributes(pdf)
-    own: list[object] = [value for name, value in vars(pdf).items() if name not in FOUND]
+    own: list[object] = [value for name, value in vars(pdf).items() if name not in CACHED]
     for symbol in [*declared(kind, op, own), *by_name(op, density)]:
         if not isinstance(symbol, kind):
             continue
-        known = found.setdefault(symbol.name, symbol)
+        known = leaves.setdefault(symbol.name, symbol)
         if known is not symbol:
             raise ModelError(
                 f"{kind.__name__.lower()} '{symbol.name}': two different ones share this name in one model,"
                 f" {known!r} and {symbol!r}; rename one or use the same object"
             )
-    return tuple(found.values())
+    return tuple(leaves.values())
 
 
 def freeze_attributes(pdf: Pdf) -> None:
     """Make the lists, mappings and arrays of a density its own, and refuse changes to them; it is in use now."""
     for name, value in vars(pdf).items():
-        if name not in FOUND and not name.startswith("_"):
+        if name not in CACHED and not name.startswith("_"):
             vars(pdf)[name] = frozen_content(value)
 
 
@@ -153,7 +249,7 @@ def by_name(op: Operation, formula: Expr) -> list[Symbol]:
 
 
 def check_model(model: Pdf) -> None:
-    """Refuse a model whose names clash or that has nothing to fit to; one that was found good is not looked at again."""
+    """Refuse a model whose names clash or that has nothing to fit to; a model is checked once."""
     if not isinstance(model, Pdf):
         raise ModelError(f"model: must be a density, such as mf.Gaussian(x, mu, sigma), got {model!r}")
     if CHECKED in vars(model):
@@ -180,7 +276,7 @@ def parts_of(model: Pdf) -> Iterator[Pdf]:
         one = waiting.pop()
         if isinstance(one, Pdf):
             yield one
-            waiting += [value for name, value in vars(one).items() if name not in FOUND]
+            waiting += [value for name, value in vars(one).items() if name not in CACHED]
         elif isinstance(one, (list, tuple)):
             waiting += one
 
@@ -188,8 +284,8 @@ def parts_of(model: Pdf) -> Iterator[Pdf]:
 def check_integral(pdf: Pdf) -> None:
     """Refuse a density whose own integral leaves out one of its observables: it would not be normalised in it."""
     known = pdf.known_integral()
-    if known is not None and (given := symbols(Op.COLUMN, known)):
+    if known is not None and (columns := symbols(Op.COLUMN, known)):
         raise ModelError(
             f"density '{type(pdf).__name__}': its integral must not depend on observables, got one with"
-            f" {listing(given)}; densities that are conditional on an observable are not supported"
+            f" {listing(columns)}; densities that are conditional on an observable are not supported"
         )

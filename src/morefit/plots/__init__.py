@@ -1,13 +1,16 @@
 """Figures: models over data, pulls of toys, profiles, contours, belts, p-values, correlations."""
 
 from morefit.plots.canvas import Plot
-from morefit.plots.correlation import plot_correlation
-from morefit.plots.data import plot
+from morefit.plots.correlations import correlation
+from morefit.plots.fitted import plot as data
 from morefit.plots.projection import Projection, project
-from morefit.plots.pulls import PullFit, plot_pulls
-from morefit.plots.scans import plot_belt, plot_contour, plot_p_values, plot_profile
+from morefit.plots.scans import belt, contour, p_values, profile
+from morefit.plots.toy_pulls import PullFit, pulls
 
 __all__ = [
-    "Plot", "Projection", "PullFit", "plot", "plot_belt", "plot_contour", "plot_correlation", "plot_p_values",
-    "plot_profile", "plot_pulls", "project",
+    "Plot", "Projection", "PullFit", "belt", "contour", "correlation", "data", "p_values", "profile", "project", "pulls",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -16,6 +16,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import BackendError, DataError
 from morefit.minimise.result import suggest
+from morefit.model import Pdf
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Numbers = TypeVar("Numbers")
 Style = str | Mapping[str, Any] | None
+Labels = Pdf | Mapping[str, str] | None  # of parameters: those of a model, or texts by name
 AnyAxes = Any  # matplotlib's Axes, or a pair of them
 
 # Fonts that come with matplotlib, so that figures look the same everywhere.
@@ -48,7 +50,7 @@ ONLY_FILES = (
     "ps",
     "svg",
     "template",
-)  # backends of matplotlib that show nothing
+)  # backends of matplotlib without a screen
 GENERIC = ("serif", "sans-serif", "cursive", "fantasy", "monospace")  # names for lists of fonts
 SPARE = 0.04  # of the height of axes, between a legend and what is below it
 
@@ -83,11 +85,13 @@ class Plot(Generic[Numbers]):
 
 
 def is_shown_anyway(figure: Figure) -> bool:
-    """Whether matplotlib will show a figure, at the end of a cell or in a window of its own."""
+    """Return whether matplotlib will show a figure, at the end of a cell or in a window of its own."""
     from matplotlib._pylab_helpers import Gcf  # the figures that pyplot has not closed
 
-    kept = any(manager.canvas.figure is figure for manager in Gcf.get_all_fig_managers())
-    return kept and load_pyplot().get_backend().lower() not in ONLY_FILES
+    plt = load_pyplot()
+    open_figures = [manager.canvas.figure for manager in Gcf.get_all_fig_managers()]
+    shows = plt.isinteractive() and plt.get_backend().lower() not in ONLY_FILES  # not after plt.ioff()
+    return shows and any(one is figure for one in open_figures)
 
 
 def root(ax: Axes) -> Figure:
@@ -96,7 +100,7 @@ def root(ax: Axes) -> Figure:
 
 
 def load_pyplot() -> Any:
-    """Return matplotlib.pyplot, or say how to get it."""
+    """Return matplotlib.pyplot, or raise an error that names the package to install."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -144,7 +148,7 @@ def named_style(name: str) -> Mapping[str, Any]:
 
 
 def one_panel(what: str, ax: AnyAxes) -> Axes:
-    """Return axes to draw on: those given, or the only ones of a new figure."""
+    """Return axes to draw on: those passed, or the only ones of a new figure."""
     if ax is None:
         return cast("Axes", load_pyplot().figure(layout="constrained").add_subplot())
     if not is_axes(ax):
@@ -153,7 +157,7 @@ def one_panel(what: str, ax: AnyAxes) -> Axes:
 
 
 def two_panels(what: str, ax: AnyAxes, ratio: float, *, lower: bool) -> tuple[Axes, Axes | None]:
-    """Return axes to draw on and others below them: a pair that is given, one without another, or those of a new figure."""
+    """Return axes to draw on and others below them: a pair, one without another, or those of a new figure."""
     if ax is None and lower:
         figure = load_pyplot().figure(layout="constrained")
         figure.get_layout_engine().set(h_pad=0.03, hspace=0.0)
@@ -175,6 +179,13 @@ def is_axes(ax: object) -> bool:
     return isinstance(ax, Axes)
 
 
+def label_of(name: str, labels: Labels) -> str:
+    """Return the label of a parameter, as a model or a mapping has it; the name if there is none."""
+    if isinstance(labels, Pdf):
+        labels = {p.name: p.label for p in labels.parameters}
+    return (labels or {}).get(name) or name
+
+
 def marker_size(ax: Axes, bins: int) -> float:
     """Return the size of markers in points: that of the style, smaller if bins are narrow."""
     plt = load_pyplot()
@@ -190,8 +201,8 @@ def component_styles() -> Iterator[dict[str, Any]]:
 
 def split_label(label: str) -> tuple[str, str]:
     """Return a label and the unit in brackets at its end, if there is one."""
-    found = re.fullmatch(r"(.*\S)\s*\[([^\]]+)\]\s*", label)
-    return (found[1], found[2]) if found else (label, "")
+    match = re.fullmatch(r"(.*\S)\s*\[([^\]]+)\]\s*", label)
+    return (match[1], match[2]) if match else (label, "")
 
 
 def place_legend(ax: Axes, handles: Sequence[Any], x: Array, top: Array) -> Legend:

@@ -20,8 +20,10 @@ from morefit.plots.canvas import (
     DATA,
     MODEL,
     AnyAxes,
+    Labels,
     Plot,
     Style,
+    label_of,
     one_panel,
     styled,
     two_panels,
@@ -36,35 +38,43 @@ SHADES = (0.30, 0.16, 0.08)  # opacities of regions, that of the first level str
 P_HEIGHT = 1.2  # of the panel of likelihood ratios, in heights of that of p-values
 
 
-def plot_profile(
-    profile: Profile, *, levels: Sequence[float] = LEVELS, ax: AnyAxes = None, style: Style = None
+def profile(
+    scan: Profile,
+    *,
+    levels: Sequence[float] = LEVELS,
+    labels: Labels = None,
+    ax: AnyAxes = None,
+    style: Style = None,
 ) -> Plot[Profile]:
-    """Plot how the nll rises from its minimum, with the intervals of some levels; points without a minimum are crosses."""
-    check_some("plot_profile", levels)
-    x, delta = profile.curve()
+    """Plot how the nll rises from its minimum, with the intervals of some levels; points without a minimum are crosses.
+
+    ``labels`` of parameters are those of a model, or texts by name.
+    """
+    check_some("plots.profile", levels)
+    x, delta = scan.curve()
     with styled(style):
-        main = one_panel("plot_profile", ax)
+        main = one_panel("plots.profile", ax)
         artists: dict[str, Any] = {}
         (artists["curve"],) = main.plot(*smooth(x, delta), color=MODEL)
         (artists["points"],) = main.plot(x, delta, "o", color=MODEL)
-        (artists["best"],) = main.plot([profile.best], [0.0], "o", color=DATA, zorder=4)
-        bad = ~profile.valid & np.isfinite(profile.nll)
+        (artists["best"],) = main.plot([scan.best], [0.0], "o", color=DATA, zorder=4)
+        bad = ~scan.valid & np.isfinite(scan.nll)
         if bad.any():
             (artists["invalid"],) = main.plot(
-                profile.values[bad], profile.delta[bad], "x", color=COLOURS[0], label="no minimum found"
+                scan.values[bad], scan.delta[bad], "x", color=COLOURS[0], label="no minimum found"
             )
         for level, colour, dashes in zip(levels, COLOURS, DASHES, strict=False):
-            draw_level(main, profile, level, colour, dashes, artists)
+            draw_level(main, scan, level, colour, dashes, artists)
         main.set_xlim(x[0], x[-1])
         main.set_ylim(bottom=0)
-        main.set_xlabel(profile.name)
+        main.set_xlabel(label_of(scan.name, labels))
         main.set_ylabel(r"$-\Delta\ln L$")
         artists["legend"] = main.legend(loc="upper center")
-        return Plot((main,), artists, profile)
+        return Plot((main,), artists, scan)
 
 
 def smooth(x: Array, y: Array) -> tuple[Array, Array]:
-    """Return a curve through points: the cubics by which intervals are found."""
+    """Return a curve through points: the cubics that intervals are computed with."""
     places, heights = [x[:1]], [y[:1]]
     for one, other in pairwise(x):
         cubic = local_cubic(x, y, float(one), float(other))
@@ -75,119 +85,142 @@ def smooth(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def draw_level(
-    ax: Axes, profile: Profile, level: float, colour: str, dashes: object, artists: dict[str, Any]
+    ax: Axes, scan: Profile, level: float, colour: str, dashes: object, artists: dict[str, Any]
 ) -> None:
     """Draw the height of a level, and the ends of its interval."""
     height = 0.5 * two_sided(level) ** 2
     look: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.2}
     artists[percent(level)] = ax.axhline(height, label=percent(level), **look)
-    ends = [end for end in profile.interval(level) if not isnan(end)]
+    ends = [end for end in scan.interval(level) if not isnan(end)]
     artists[f"{percent(level)} ends"] = ax.vlines(ends, 0, height, **look)
 
 
-def plot_contour(
-    contour: Contour, *, levels: Sequence[float] | None = None, ax: AnyAxes = None, style: Style = None
+def contour(
+    scan: Contour,
+    *,
+    levels: Sequence[float] | None = None,
+    labels: Labels = None,
+    ax: AnyAxes = None,
+    style: Style = None,
 ) -> Plot[Contour]:
-    """Plot the lines on which regions of some probabilities in two dimensions end, and the best fit."""
-    chosen = contour.levels if levels is None else tuple(levels)
-    check_some("plot_contour", chosen)
+    """Plot the lines on which regions of some probabilities in two dimensions end, and the best fit.
+
+    ``labels`` of parameters are those of a model, or texts by name.
+    """
+    chosen = scan.levels if levels is None else tuple(levels)
+    check_some("plots.contour", chosen)
     with styled(style):
-        main = one_panel("plot_contour", ax)
+        main = one_panel("plots.contour", ax)
         artists: dict[str, Any] = {}
         for level, colour, dashes in zip(chosen, (MODEL, *COLOURS), ("-", *DASHES), strict=False):
             lines = [
                 main.plot(*line.T, color=colour, linestyle=dashes, label="" if k else percent(level))[0]
-                for k, line in enumerate(contour.lines(level))
+                for k, line in enumerate(scan.lines(level))
             ]
             artists[percent(level)] = tuple(lines)
-        (artists["best"],) = main.plot(*contour.best, "P", color=DATA, markersize=7, label="best fit")
-        bad = np.argwhere(~contour.valid)
+        (artists["best"],) = main.plot(*scan.best, "P", color=DATA, markersize=7, label="best fit")
+        bad = np.argwhere(~scan.valid)
         if len(bad):
-            places = contour.x[bad[:, 0]], contour.y[bad[:, 1]]
+            places = scan.x[bad[:, 0]], scan.y[bad[:, 1]]
             (artists["invalid"],) = main.plot(*places, "x", color="0.6", label="no minimum found")
-        main.set_xlim(contour.x[0], contour.x[-1])
-        main.set_ylim(contour.y[0], contour.y[-1])
-        main.set_xlabel(contour.x_name)
-        main.set_ylabel(contour.y_name)
+        main.set_xlim(scan.x[0], scan.x[-1])
+        main.set_ylim(scan.y[0], scan.y[-1])
+        main.set_xlabel(label_of(scan.x_name, labels))
+        main.set_ylabel(label_of(scan.y_name, labels))
         artists["legend"] = main.legend(loc="best")
-        return Plot((main,), artists, contour)
+        return Plot((main,), artists, scan)
 
 
-def plot_belt(
-    belt: NeymanBelt,
+def belt(
+    construction: NeymanBelt,
     observed: float | None = None,
     *,
     levels: Sequence[float] | None = None,
+    labels: Labels = None,
     ax: AnyAxes = None,
     style: Style = None,
 ) -> Plot[NeymanBelt]:
-    """Plot where estimates fall for each true value; an estimate that was observed shows what it gives.
+    """Plot where estimates fall for each true value, and shade the interval of an observed estimate.
 
-    That is shaded: the interval at the first of the levels, which are that of the belt unless given.
+    That interval is the one at the first of the levels, which are that of the belt by default. ``labels`` of
+    parameters are those of a model, or texts by name.
     """
-    chosen = (belt.level,) if levels is None else tuple(levels)
-    check_some("plot_belt", chosen)
+    chosen = (construction.level,) if levels is None else tuple(levels)
+    check_some("plots.belt", chosen)
     with styled(style):
-        main = one_panel("plot_belt", ax)
+        main = one_panel("plots.belt", ax)
         artists: dict[str, Any] = {}
         for level, shade in sorted(zip(chosen, SHADES, strict=False), reverse=True):
-            low, high = belt.edges(level)[:2]
+            low, high = construction.edges(level)[:2]
             artists[percent(level)] = main.fill_betweenx(
-                belt.values, low, high, color=MODEL, alpha=shade, linewidth=0, label=percent(level)
+                construction.values, low, high, color=MODEL, alpha=shade, linewidth=0, label=percent(level)
             )
             artists[f"{percent(level)} edges"] = tuple(
-                main.plot(edge, belt.values, color=MODEL, linewidth=1.0)[0] for edge in (low, high)
+                main.plot(edge, construction.values, color=MODEL, linewidth=1.0)[0] for edge in (low, high)
             )
         if observed is not None:
             artists["observed"] = main.axvline(observed, color=DATA, label="observed")
-            artists["interval"] = draw_ends(main, belt.regions(observed, chosen[0]), vertical=True)
-        main.set_ylim(belt.values[0], belt.values[-1])
-        main.set_xlabel(f"estimate of {belt.name}")
-        main.set_ylabel(f"true {belt.name}")
+            artists["interval"] = draw_ends(main, construction.regions(observed, chosen[0]), vertical=True)
+        main.set_ylim(construction.values[0], construction.values[-1])
+        main.set_xlabel(f"estimate of {label_of(construction.name, labels)}")
+        main.set_ylabel(f"true {label_of(construction.name, labels)}")
         artists["legend"] = main.legend(loc="best")
-        return Plot((main,), artists, belt)
+        return Plot((main,), artists, construction)
 
 
-def plot_p_values(
-    found: FeldmanCousins, *, level: float | None = None, ax: AnyAxes = None, style: Style = None
+def p_values(
+    construction: FeldmanCousins,
+    *,
+    level: float | None = None,
+    labels: Labels = None,
+    ax: AnyAxes = None,
+    style: Style = None,
 ) -> Plot[FeldmanCousins]:
     """Plot a Feldman-Cousins construction: t of the data and its critical value, and the p-values below.
 
-    Single ``ax`` gets the p-values alone. Regions that are accepted are shaded.
+    Single ``ax`` gets the p-values alone. Regions that are accepted are shaded. ``labels`` of parameters are those of
+    a model, or texts by name.
     """
-    chosen = found.checked(level)
+    chosen = construction.checked(level)
     with styled(style):
-        main, below = two_panels("plot_p_values", ax, P_HEIGHT, lower=True)
+        main, below = two_panels("plots.p_values", ax, P_HEIGHT, lower=True)
         bottom = main if below is None else below
-        artists: dict[str, Any] = {} if below is None else draw_ratios(main, found, chosen)
+        artists: dict[str, Any] = {} if below is None else draw_ratios(main, construction, chosen)
         artists["p"] = bottom.errorbar(
-            found.values, found.p_values, found.p_errors, fmt="o-", color=DATA, linewidth=1.0
+            construction.values,
+            construction.p_values,
+            construction.p_errors,
+            fmt="o-",
+            color=DATA,
+            linewidth=1.0,
         )
         artists["level"] = bottom.axhline(
             1 - chosen, color=COLOURS[0], linestyle=DASHES[0], label=f"$p = {1 - chosen:.4g}$"
         )
-        regions = found.regions(chosen)
+        regions = construction.regions(chosen)
         artists["accepted"] = tuple(
             draw_ends(axis, regions, vertical=False) for axis in dict.fromkeys((main, bottom))
         )
         bottom.set_ylim(0, 1.05)
-        bottom.set_xlim(found.values[0], found.values[-1])
-        bottom.set_xlabel(found.name)
+        bottom.set_xlim(construction.values[0], construction.values[-1])
+        bottom.set_xlabel(label_of(construction.name, labels))
         bottom.set_ylabel(r"$p$-value")
         bottom.legend(loc="upper right")
-        return Plot((main,) if below is None else (main, below), artists, found)
+        return Plot((main,) if below is None else (main, below), artists, construction)
 
 
-def draw_ratios(ax: Axes, found: FeldmanCousins, level: float) -> dict[str, Any]:
+def draw_ratios(ax: Axes, construction: FeldmanCousins, level: float) -> dict[str, Any]:
     """Draw t of the data, and its critical values with their Monte-Carlo errors."""
-    critical, errors = found.critical_at(level)
+    critical, errors = construction.critical_at(level)
     artists: dict[str, Any] = {}
-    (artists["t"],) = ax.plot(found.values, found.t_data, "o-", color=DATA, linewidth=1.0, label="data")
+    (artists["t"],) = ax.plot(
+        construction.values, construction.t_data, "o-", color=DATA, linewidth=1.0, label="data"
+    )
     (artists["critical"],) = ax.plot(
-        found.values, critical, color=MODEL, label=f"critical value, {percent(level)}"
+        construction.values, critical, color=MODEL, label=f"critical value, {percent(level)}"
     )
     artists["critical errors"] = ax.fill_between(
-        found.values, critical - errors, critical + errors, color=MODEL, alpha=SHADES[0], linewidth=0
+        construction.values, critical - errors, critical + errors, color=MODEL, alpha=SHADES[0], linewidth=0
     )
     ax.set_ylim(bottom=0)
     ax.set_ylabel(r"$t = -2\Delta\ln L$")

@@ -31,7 +31,8 @@ from morefit.random.host import COMPILED, Generator, Source, check_generator, so
 from morefit.random.philox import toy_uniforms
 from morefit.resources import check_memory
 from morefit.rewrite.simplify import normalise
-from morefit.sampling.recipe import MARGIN, Numbers, Recipe, recipe
+from morefit.sampling.candidate import MARGIN, Numbers, Recipe
+from morefit.sampling.recipe import recipe
 from morefit.targets import Backend, Drawn, Events, choose_backend
 from morefit.validate import numbers_by_name
 

@@ -62,15 +62,15 @@ def picture(dot: str, kind: str) -> bytes:
             " (graphviz.org), or save a .dot file and draw that elsewhere"
         )
     try:
-        found = subprocess.run(
+        done = subprocess.run(
             [program, f"-T{kind}"], input=dot.encode(), capture_output=True, timeout=SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BackendError(f"drawing: '{program}' did not draw, got {error}; save a .dot file") from error
-    if found.returncode:
-        said = found.stderr.decode(errors="replace").strip().splitlines()
-        reason = said[0] if said else f"status {found.returncode}"
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        reason = lines[0] if lines else f"status {done.returncode}"
         raise BackendError(
             f"drawing: '{program}' did not draw a .{kind} file, got {reason}; save a .dot file"
         )
-    return found.stdout
+    return done.stdout

@@ -53,18 +53,18 @@ class Graph:
 
     def nearest(self, limit: int) -> list[Bundle]:
         """List the bundles nearest to the root, at most so many."""
-        found: dict[Bundle, None] = {}
+        nearest: dict[Bundle, None] = {}
         queue: list[tuple[int, int, Bundle]] = [(0, 0, (self.root,))]
         pushed = 1
-        while queue and len(found) < limit:
+        while queue and len(nearest) < limit:
             distance, _, bundle = heappop(queue)
-            if bundle in found:
+            if bundle in nearest:
                 continue
-            found[bundle] = None
+            nearest[bundle] = None
             for child, _ in self.children(bundle):
                 heappush(queue, (distance + STEPS[self.kinds[child[0]]], pushed, child))
                 pushed += 1
-        return list(found)
+        return list(nearest)
 
     def size(self) -> int:
         """Count the bundles."""
@@ -128,13 +128,13 @@ def by_number(name: str) -> list[tuple[bool, int, str]]:
 def shapes(order: Iterable[Expr], terms: Mapping[Expr, str], fold: Fold) -> dict[Expr, int]:
     """Give every node a number that it shares with those that are alike."""
     known: dict[object, int] = {}
-    found: dict[Expr, int] = {}
+    numbers: dict[Expr, int] = {}
     for node in order:
-        below = [found[arg] for arg in node.args]
+        below = [numbers[arg] for arg in node.args]
         inside = tuple(sorted(below) if node.op in SYMMETRIC else below)
         shape = (node.op, stem(node, fold), terms.get(node, "")[:1], inside)
-        found[node] = known.setdefault(shape, len(known))
-    return found
+        numbers[node] = known.setdefault(shape, len(known))
+    return numbers
 
 
 def stem(node: Expr, fold: Fold) -> object:

@@ -48,12 +48,12 @@ def likelihood_graph(model: Pdf | Quantity, stage: Stage, derivative: str | None
 
 def generation_graph(model: Pdf, stage: Stage, values: Mapping[str, float] | None) -> Subject:
     """Return the density that events are drawn from, its parameters being numbers."""
-    given = all_values(model, values)
+    known = all_values(model, values)
     density = model.density()
     if stage == "after":
-        (root,) = bind([density], given)
+        (root,) = bind([density], known)
     else:
-        root = substitute(density, {leaf: const(given[leaf.name]) for leaf in leaves(Op.SCALAR, density)})
+        root = substitute(density, {leaf: const(known[leaf.name]) for leaf in leaves(Op.SCALAR, density)})
     return numbered(root, stage, "density that events are drawn from", "none")
 
 
@@ -73,7 +73,7 @@ def choose(
     generation: bool,
     values: Mapping[str, float] | None,
 ) -> Subject:
-    """Check what was asked for, and return it."""
+    """Check the arguments of ``draw``, and return what they describe."""
     if not isinstance(model, (Pdf, Quantity)):
         raise ModelError(f"draw: takes a model or an expression, got {type(model).__name__}")
     if stage not in STAGES:

@@ -113,7 +113,7 @@ def zeros_of_kinks(node: Expr) -> list[Expr]:
 
 
 def is_condition(node: Expr) -> bool:
-    """Return whether a node is made of comparisons, whose own zeros are found."""
+    """Return whether a node is made of comparisons, whose own zeros are solved for."""
     stack = [node]
     while stack:
         one = stack.pop()
@@ -148,10 +148,10 @@ def steps_of_floor(inside: Expr, x: Expr, low: float, high: float) -> list[Expr]
         return None
     steps: list[Expr] = []
     for k in range(math.floor(values.min()), math.ceil(values.max()) + 1):
-        found = solve(inside - k, x) or scan(inside - k, x, low, high)
-        if found is None:
+        zeros = solve(inside - k, x) or scan(inside - k, x, low, high)
+        if zeros is None:
             return None
-        steps += found
+        steps += zeros
     return steps
 
 
@@ -170,14 +170,14 @@ def scan(zero: Expr, x: Expr, low: float, high: float) -> tuple[Expr, ...] | Non
         return None
     points = np.linspace(low, high, SCAN)
     signs = np.sign(sample(zero, x, points))
-    found = points[signs == 0].tolist()
+    zeros = points[signs == 0].tolist()
     for k in np.flatnonzero(signs[:-1] * signs[1:] < 0):
         left, right = points[k], points[k + 1]
         while left < (middle := (left + right) / 2) < right:
             same = np.sign(evaluate(zero, {x.name: middle})) == signs[k]
             left, right = (middle, right) if same else (left, middle)
-        found.append(right)
-    return tuple(const(point) for point in found)
+        zeros.append(right)
+    return tuple(const(point) for point in zeros)
 
 
 # --------------------------------------------------------------------------------------- solving

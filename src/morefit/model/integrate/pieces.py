@@ -1,4 +1,4 @@
-"""Inside a panel no condition changes: write a density there without its choices, and a guard that says so."""
+"""Inside a panel no condition changes: write a density there without its choices, and a guard that checks it."""
 
 from __future__ import annotations
 

@@ -106,14 +106,14 @@ def integrate_factors(factors: tuple[Expr, ...], observables: Ranges) -> tuple[f
     number = size = 1.0
     for names, parts in groups:
         box = tuple(o for o in observables if o.name in names)
-        found = (
+        factor_integral = (
             integrate_box(multiply_all(*parts), box)
             if names
             else (float(evaluate(multiply_all(*parts), {})),) * 2
         )
-        if found is None:
+        if factor_integral is None:
             return None
-        number, size = number * found[0], size * abs(found[1])
+        number, size = number * factor_integral[0], size * abs(factor_integral[1])
     free = set().union(*(g[0] for g in groups))
     for o in observables:
         if o.name not in free:

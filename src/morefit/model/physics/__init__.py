@@ -1,5 +1,20 @@
-"""Densities of particular physics processes."""
+"""Densities of particular physics processes: one file each, found by listing the folder."""
 
-from morefit.model.physics.kstarmumu import KstarMuMu
+from __future__ import annotations
 
-__all__ = ["KstarMuMu"]
+from typing import Any
+
+from morefit.model.listing import densities_in
+
+DENSITIES = densities_in(__name__, __path__)
+__all__ = list(DENSITIES)
+globals().update(DENSITIES)
+
+
+def __getattr__(name: str) -> Any:
+    """Refuse a name that no file of the folder defines."""
+    raise AttributeError(f"physics: no density '{name}'; it has {', '.join(DENSITIES)}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,8 +1,20 @@
-"""Densities of one observable, a file a family."""
+"""Densities of one observable: one file per family, found by listing the folder."""
 
-from morefit.model.shapes.crystal_ball import CrystalBall
-from morefit.model.shapes.exponential import Exponential
-from morefit.model.shapes.gaussian import Gaussian
-from morefit.model.shapes.polynomial import Polynomial, Uniform
+from __future__ import annotations
 
-__all__ = ["CrystalBall", "Exponential", "Gaussian", "Polynomial", "Uniform"]
+from typing import Any
+
+from morefit.model.listing import densities_in
+
+DENSITIES = densities_in(__name__, __path__)
+__all__ = list(DENSITIES)
+globals().update(DENSITIES)
+
+
+def __getattr__(name: str) -> Any:
+    """Refuse a name that no file of the folder defines."""
+    raise AttributeError(f"shapes: no density '{name}'; it has {', '.join(DENSITIES)}")
+
+
+def __dir__() -> list[str]:
+    return __all__

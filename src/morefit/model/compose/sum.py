@@ -1,17 +1,19 @@
-"""Densities made of densities: sums and products."""
+"""A sum of densities in the same observables."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, multiply_all
-from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, described, listed
-from morefit.model.observable import Observable
-from morefit.model.pdf import Pdf
+from morefit.expr import ONE, Expr, Op, Operand, add_all, apply
+from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
+from morefit.model.compose.checks import check_parts
+from morefit.model.observable import Box, Observable
+from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares
+from morefit.model.printed import numbered
 
 ROUNDING = 1e-12  # that numbers may exceed their total by
 
@@ -21,11 +23,13 @@ class Sum(Pdf):
     r"""$\sum_k f_k\,p_k$ with fractions $f_k$ (the last is what is left), or with yields, then extended.
 
     ``fractions`` are one fewer than the densities; ``yields`` one each. Both may be parameters or expressions.
+    ``labels`` name the densities in print and in the legends of plots.
     """
 
     pdfs: tuple[Pdf, ...]
     fractions: tuple[Expr, ...]
     yields: tuple[Expr, ...]
+    labels: tuple[str, ...]
 
     def __init__(
         self,
@@ -33,10 +37,12 @@ class Sum(Pdf):
         *,
         fractions: Sequence[Operand] | Operand | None = None,
         yields: Sequence[Operand] | None = None,
+        labels: Sequence[str] | None = None,
     ) -> None:
         object.__setattr__(self, "pdfs", check_parts("sum", pdfs))
         object.__setattr__(self, "fractions", check_weights("fractions", fractions, SHARE))
         object.__setattr__(self, "yields", check_weights("yields", yields, NOT_NEGATIVE))
+        object.__setattr__(self, "labels", check_labels(labels, len(self.pdfs)))
         count = len(self.pdfs)
         if (fractions is None) == (yields is None):
             raise ModelError("sum: give either fractions or yields")
@@ -73,6 +79,32 @@ class Sum(Pdf):
     def components(self) -> tuple[Pdf, ...]:
         return tuple(part for pdf in self.pdfs for part in pdf.components())
 
+    def branches(self) -> Branches:
+        return tuple(zip(self.labels or [""] * len(self.pdfs), self.weights, self.pdfs, strict=True))
+
+    def share_names(self) -> tuple[str, ...]:
+        return self.labels or tuple(numbered([type(pdf).__name__ for pdf in self.pdfs]))
+
+    def shares(self) -> Shares:
+        total = self.expected_events()
+        shares = self.weights if total is None else tuple(w / total for w in self.yields)
+        return tuple(zip(shares, self.pdfs, strict=True))
+
+    def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
+        return recipes.mixture(self.weights, self.pdfs)
+
+    def marginals(self, x: Observable, box: Box, values: Mapping[str, float]) -> Shares:
+        return tuple(
+            (share * weight, part)
+            for share, pdf in self.shares()
+            for weight, part in pdf.marginals(x, box, values)
+        )
+
+    def probability(self, box: Box, values: Mapping[str, float]) -> Expr:
+        if self.fits_into(box):
+            return ONE
+        return add_all(*(share * pdf.probability(box, values) for share, pdf in self.shares()))
+
     def density(self) -> Expr:
         return add_all(*(w * pdf.normalised() for w, pdf in zip(self.weights, self.pdfs, strict=True)))
 
@@ -93,61 +125,22 @@ class Sum(Pdf):
         return self.pdfs[0].observables
 
 
-@dataclass(frozen=True, init=False, eq=False)
-class Product(Pdf):
-    r"""$\prod_k p_k$ of densities in different observables."""
-
-    pdfs: tuple[Pdf, ...]
-
-    def __init__(self, pdfs: Sequence[Pdf]) -> None:
-        object.__setattr__(self, "pdfs", check_parts("product", pdfs))
-        seen: set[str] = set()
-        for pdf in self.pdfs:
-            twice = seen & {o.name for o in pdf.observables}
-            if twice:
-                raise ModelError(
-                    f"product: observable '{min(twice)}' stands in two of its densities; use mf.Density"
-                )
-            seen |= {o.name for o in pdf.observables}
-
-    def components(self) -> tuple[Pdf, ...]:
-        return tuple(part for pdf in self.pdfs for part in pdf.components())
-
-    def density(self) -> Expr:
-        return multiply_all(*(pdf.density() for pdf in self.pdfs))
-
-    def integral(self) -> Expr:
-        return multiply_all(*(pdf.integral() for pdf in self.pdfs))
-
-    def known_integral(self) -> None:
-        return None  # its factors are looked at by themselves
-
-    def log_normalised(self) -> Expr:
-        return add_all(*(pdf.log_normalised() for pdf in self.pdfs))
-
-
-def check_parts(kind: str, pdfs: Sequence[Pdf]) -> tuple[Pdf, ...]:
-    """Return the densities of a sum or product, if they are ones that can be normalised on their own."""
-    parts = (pdfs,) if isinstance(pdfs, Pdf) else listed(f"{kind}: densities", pdfs)
-    if len(parts) < 2:
-        raise ModelError(f"{kind}: needs at least two densities, got {len(parts)}")
-    for pdf in parts:
-        if not isinstance(pdf, Pdf):
-            raise ModelError(f"{kind}: takes densities, got {described(pdf)}; wrap a formula in mf.Density")
-        if pdf.expected_events() is not None:
-            role = "a factor" if kind == "product" else "a part of another"
-            raise ModelError(
-                f"{kind}: an extended sum cannot be {role}; use fractions in it instead of yields"
-            )
-    return parts
-
-
 def check_weights(
     what: str, weights: Sequence[Operand] | Operand | None, domain: Allowed
 ) -> tuple[Expr, ...]:
     """Return fractions or yields as expressions, if they start in their domain and do not depend on the event."""
     each = () if weights is None else listed(f"sum: {what}", weights)
     return tuple(check_operand(f"sum: {what}[{k}]", weight, domain) for k, weight in enumerate(each))
+
+
+def check_labels(labels: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    """Return labels, one per density and all different, or none."""
+    if labels is None:
+        return ()
+    names = listed("sum: labels", labels)
+    if len(names) != count or len(set(names)) < count or not all(isinstance(n, str) and n for n in names):
+        raise ModelError(f"sum: labels must be {count} different texts, one per density, got {list(names)!r}")
+    return names
 
 
 def check_total(fractions: tuple[Expr, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
-from morefit.minimise import FitResult
 from morefit.model import Observable, Pdf
+from morefit.model.evaluation import Values
+from morefit.model.observable import Ranges
 from morefit.plots.canvas import (
     DATA,
     GREY,
@@ -27,7 +28,7 @@ from morefit.plots.canvas import (
     styled,
     two_panels,
 )
-from morefit.plots.projection import OVERSAMPLING, Projection, Ranges, project
+from morefit.plots.projection import OVERSAMPLING, Projection, project
 from morefit.targets import Backend
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def plot(
     data: Any,
     observable: Observable | str,
     *,
-    values: FitResult | Mapping[str, float] | None = None,
+    values: Values = None,
     bins: int | Sequence[float] | Array | None = None,
     ranges: Ranges | None = None,
     weights: ArrayLike | None = None,
@@ -181,7 +182,7 @@ def heights_per_event(numbers: Projection) -> Array:
 
 
 def y_label(numbers: Projection, events: str) -> str:
-    """Say what the heights are, in the unit that stands in brackets behind the label of the observable."""
+    """Return what the heights are, in the unit that stands in brackets behind the label of the observable."""
     name, unit = split_label(x_label(numbers))
     width = f"{float(np.mean(np.diff(numbers.edges))):.3g}"
     if numbers.equal_bins:

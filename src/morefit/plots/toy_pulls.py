@@ -10,8 +10,8 @@ from morefit.arrays import Array
 from morefit.errors import DataError
 from morefit.minimise import FitResult, fit
 from morefit.model import Gaussian, Observable, Parameter
-from morefit.plots.canvas import AnyAxes, Plot, Style, one_panel, styled
-from morefit.plots.data import Look, draw_main, x_label
+from morefit.plots.canvas import AnyAxes, Labels, Plot, Style, label_of, one_panel, styled
+from morefit.plots.fitted import Look, draw_main, x_label
 from morefit.plots.projection import Projection, project
 from morefit.targets import Backend
 from morefit.text.rounding import round_pdg
@@ -19,7 +19,7 @@ from morefit.toys.results import ToyResults
 
 FURTHEST = 5.0  # pull that is drawn and fitted
 NARROWEST, WIDEST = 1e-3, 10.0
-FEWEST = 5
+MIN_PULLS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,48 +32,54 @@ class PullFit:
     missing: int
 
 
-def plot_pulls(
+def pulls(
     toys: ToyResults,
-    name: str,
+    parameter: Parameter | str,
     *,
     bins: int | Array | None = None,
     valid_only: bool = True,
+    labels: Labels = None,
     ax: AnyAxes = None,
     style: Style = None,
     backend: str | Backend = "auto",
 ) -> Plot[PullFit]:
-    """Plot the pulls of one parameter and a Gaussian fitted to them: mean 0 and width 1 are good."""
-    pulls = toys.pulls(name, valid_only=valid_only)
-    known = pulls[np.isfinite(pulls)]
+    """Plot the pulls of one parameter and a Gaussian fitted to them: mean 0 and width 1 are good.
+
+    Its label is that of the ``Parameter``, or that of ``labels``: a model, or texts by name.
+    """
+    name = parameter.name if isinstance(parameter, Parameter) else parameter
+    label = (parameter.label if isinstance(parameter, Parameter) else "") or label_of(name, labels)
+    every = toys.pulls(name, valid_only=valid_only)
+    known = every[np.isfinite(every)]
     inside = known[np.abs(known) <= FURTHEST]
-    if len(inside) < FEWEST:
-        rule = f"needs at least {FEWEST} pulls between -{FURTHEST:g} and {FURTHEST:g}"
-        raise DataError(f"plot_pulls: {rule}, got {len(inside)} of {len(pulls)} toys for '{name}'")
-    model = pull_model(name, inside)
+    if len(inside) < MIN_PULLS:
+        rule = f"needs at least {MIN_PULLS} pulls between -{FURTHEST:g} and {FURTHEST:g}"
+        raise DataError(f"plots.pulls: {rule}, got {len(inside)} of {len(every)} toys for '{name}'")
+    model = pull_model(label, inside)
     data = {model.x.name: inside}
     result = fit(model, data, backend=backend)
     numbers = project(model, data, model.x, values=result, bins=bins, backend=backend)
-    found = PullFit(result, numbers, len(known) - len(inside), len(pulls) - len(known))
+    fitted = PullFit(result, numbers, len(known) - len(inside), len(every) - len(known))
     with styled(style):
-        main = one_panel("plot_pulls", ax)
-        artists = draw_main(main, numbers, Look(events="Toys", data="toys", model=summary(found)))
+        main = one_panel("plots.pulls", ax)
+        artists = draw_main(main, numbers, Look(events="Toys", data="toys", model=summary(fitted)))
         main.set_xlabel(x_label(numbers))
-        return Plot((main,), artists, found)
+        return Plot((main,), artists, fitted)
 
 
-def pull_model(name: str, pulls: Array) -> Gaussian:
+def pull_model(label: str, pulls: Array) -> Gaussian:
     """Return a Gaussian on the range of the plot, which starts at the moments of the pulls."""
-    x = Observable("pull", -FURTHEST, FURTHEST, label=f"pull of {name}")
+    x = Observable("pull", -FURTHEST, FURTHEST, label=f"pull of {label}")
     mean = Parameter("mean", float(np.mean(pulls)), -FURTHEST, FURTHEST)
     width = float(np.clip(np.std(pulls), NARROWEST, WIDEST))
     return Gaussian(x, mean, Parameter("width", width, NARROWEST, WIDEST))
 
 
-def summary(found: PullFit) -> str:
+def summary(fitted: PullFit) -> str:
     """Write mean and width, and what a reader must know besides."""
-    result, lines = found.result, ["Gaussian"]
+    result, lines = fitted.result, ["Gaussian"]
     for name in ("mean", "width"):
         value, error = round_pdg(result.values[name], result.errors[name])
         lines.append(rf"{name} ${value} \pm {error}$")
-    lines += [f"{n} {what}" for n, what in ((found.outside, "outside"), (found.missing, "without")) if n]
+    lines += [f"{n} {what}" for n, what in ((fitted.outside, "outside"), (fitted.missing, "without")) if n]
     return "\n".join(lines if result.valid else [*lines, "fit NOT VALID"])

@@ -1,0 +1,6 @@
+"""Densities made of densities, one file per composition."""
+
+from morefit.model.compose.product import Product
+from morefit.model.compose.sum import Sum
+
+__all__ = ["Product", "Sum"]

@@ -1,0 +1,54 @@
+"""The slot through which densities become numbers: the compiler lies above this room and fills it when it is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from numpy.typing import ArrayLike
+
+from morefit.arrays import Array
+
+if TYPE_CHECKING:
+    from morefit.model.observable import Ranges
+    from morefit.model.pdf import Pdf
+
+
+@runtime_checkable
+class HasValues(Protocol):
+    """What knows values of parameters by name, as a fit result does."""
+
+    @property
+    def values(self) -> Mapping[str, float]: ...
+
+
+Values = Mapping[str, float] | HasValues | None
+
+
+class Evaluator(Protocol):
+    """Computes what the methods of the same names of a density return."""
+
+    def pdf(self, model: Pdf, data: object, values: Values, backend: Any) -> Array: ...
+
+    def cdf(self, model: Pdf, x: ArrayLike, values: Values, backend: Any) -> Array: ...
+
+    def integrate(
+        self,
+        model: Pdf,
+        ranges: Ranges,
+        values: Values,
+        backend: Any,
+    ) -> float: ...
+
+
+_slot: list[Evaluator] = []
+
+
+def use_evaluator(evaluator: Evaluator) -> None:
+    """Let an evaluator compute the numbers of all densities."""
+    _slot[:] = [evaluator]
+
+
+def evaluator() -> Evaluator:
+    """Return what computes the numbers of densities."""
+    return _slot[0]

@@ -1,0 +1,23 @@
+"""Find densities by listing the folder of a package, so that a new density is a new file and nothing else."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+
+from morefit.model.pdf import Pdf
+
+
+def densities_in(package: str, folders: list[str]) -> dict[str, type[Pdf]]:
+    """Return the public densities that the modules of a package define, by name."""
+    modules = [import_module(f"{package}.{one.name}") for one in iter_modules(folders)]
+    return dict(sorted((kind.__name__, kind) for module in modules for kind in defined_in(module)))
+
+
+def defined_in(module: ModuleType) -> list[type[Pdf]]:
+    """Return the public densities that a module defines itself."""
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Pdf)]
+    return [
+        kind for kind in kinds if kind.__module__ == module.__name__ and not kind.__name__.startswith("_")
+    ]

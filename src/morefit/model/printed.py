@@ -1,0 +1,210 @@
+"""Models in print: a short line, a tree of components with their start values, and formulas for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from morefit.expr import Expr, Op, Quantity, as_double, evaluate, symbols, to_expr, to_latex, to_text
+from morefit.model.in_use import CACHED
+from morefit.model.observable import Observable
+from morefit.model.parameter import Parameter
+
+if TYPE_CHECKING:
+    from morefit.model.pdf import Pdf
+
+LINE = 300  # characters of the short text
+UNBROKEN = "\N{NO-BREAK SPACE}"  # where a line must not end
+WIDTH = 110  # characters of a line of a tree
+FORMULA = 60  # characters of a formula in a line
+LATEX_FORMULA = 400  # characters of the LaTeX of one density
+MAX_TERMS = 8  # densities of a sum or product, and formulas, in a notebook
+
+
+def numbered(names: list[str]) -> list[str]:
+    """Number names that come more than once."""
+    many = {name for name in names if names.count(name) > 1}
+    return [f"{n} {names[: k + 1].count(n)}" if n in many else n for k, n in enumerate(names)]
+
+
+# ------------------------------------------------------------------------------------ a line
+
+
+def short_text(pdf: Pdf) -> str:
+    """Return a density as it could be written, its observables and parameters by name."""
+    whole = bool(pdf.branches())  # of a composition, all arguments but the densities have names
+    texts = [
+        f"{name}={short_value(value)}" if k and whole else short_value(value)
+        for k, (name, value) in enumerate(contents(pdf))
+    ]
+    text = f"{type(pdf).__name__}({', '.join(texts)})"
+    return text if len(text) <= LINE else f"{text[: LINE - 3]}..."
+
+
+def short_value(value: Any) -> str:
+    """Return an argument of a density in a few characters."""
+    if isinstance(value, Quantity):
+        return to_text(to_expr(value), FORMULA)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(short_value, value))}]"
+    number = as_double(value)
+    return repr(value) if number is None else f"{number:.6g}"
+
+
+def contents(pdf: Pdf) -> list[tuple[str, Any]]:
+    """Return what a density was made with, by name: the fields of a dataclass, or its public attributes."""
+    if is_dataclass(pdf):
+        named = [(field.name, getattr(pdf, field.name)) for field in fields(pdf)]
+    else:
+        named = [
+            (name, v) for name, v in vars(pdf).items() if name not in CACHED and not name.startswith("_")
+        ]
+    return [(name, v) for name, v in named if not (v is None or (isinstance(v, tuple) and not v))]
+
+
+# ------------------------------------------------------------------------------------ a tree
+
+
+def tree_text(pdf: Pdf) -> str:
+    """Return a density and those it is made of, one line each, with the start values of their parameters."""
+    ranges = ", ".join(f"{o.name} from {o.low:g} to {o.high:g}" for o in pdf.observables)
+    first = f"{type(pdf).__name__} in {ranges}"
+    return "\n".join([*wrapped(first, arguments(pdf), ""), *branch_lines(pdf, "")])
+
+
+def branch_lines(pdf: Pdf, indent: str) -> Iterator[str]:
+    """Return the lines of the densities that a density is made of."""
+    branches = pdf.branches()
+    for k, (title, weight, part) in enumerate(branches):
+        corner, below = ("└─ ", "   ") if k == len(branches) - 1 else ("├─ ", "│  ")
+        before = [text for text in (title, "" if weight is None else with_value(weight)) if text]
+        kind = f"{type(part).__name__} in {', '.join(o.name for o in part.observables)}"
+        head = f"{indent}{corner}{', '.join(before)}{': ' * bool(before)}{kind}"
+        yield from wrapped(head, arguments(part), indent + below)
+        yield from branch_lines(part, indent + below)
+
+
+def wrapped(head: str, arguments: list[str], indent: str) -> list[str]:
+    """Return a line, and further ones where it is too long."""
+    whole = [text.replace(" ", UNBROKEN) for text in (head, *arguments)]
+    text = "; ".join([whole[0], ", ".join(whole[1:])] if arguments else whole)
+    lines = wrap(
+        text, WIDTH, subsequent_indent=f"{indent}    ", break_long_words=False, break_on_hyphens=False
+    )
+    return [line.replace(UNBROKEN, " ") for line in lines]
+
+
+def arguments(pdf: Pdf) -> list[str]:
+    """Return what a density was made with besides observables and other densities, with start values."""
+    if pdf.branches():
+        return []
+    named = [(name, value) for name, value in contents(pdf) if not of_observables(value)]
+    texts = [text for name, value in named for text in argument_texts(name, value)]
+    formulas = [value.expr for _, value in named if isinstance(value, Quantity)]
+    if any(symbols(Op.COLUMN, formula) for formula in formulas):
+        texts += [with_value(p.expr) for p in pdf.parameters]
+    return texts
+
+
+def of_observables(value: Any) -> bool:
+    """Return whether a value is an observable or a list of them."""
+    if isinstance(value, (list, tuple)):
+        return all(isinstance(one, Observable) for one in value)
+    return isinstance(value, Observable)
+
+
+def argument_texts(name: str, value: Any) -> list[str]:
+    """Return arguments as ``name = value``, each of a list by itself."""
+    if isinstance(value, (list, tuple)):
+        return [text for k, one in enumerate(value) for text in argument_texts(f"{name}[{k}]", one)]
+    number = as_double(value)
+    if number is not None:
+        return [f"{name} = {number:.6g}"]
+    if not isinstance(value, Quantity):
+        return [f"{name} = {value!r}"[:FORMULA]]
+    text = with_value(value.expr)
+    return [text if text.startswith(f"{name} = ") else f"{name} = {text}"]
+
+
+def with_value(expr: Expr) -> str:
+    """Return an expression with its value at the start of its parameters, where it has one."""
+    text = to_text(expr, FORMULA)
+    parameters = [s for s in symbols(Op.SCALAR, expr) if isinstance(s, Parameter)]
+    if not parameters or symbols(Op.COLUMN, expr):
+        return text
+    value = float(evaluate(expr, {p.name: p.start for p in parameters}))
+    fixed = " fixed" if all(p.fixed for p in parameters) else ""
+    return f"{text} = {value:.6g}{fixed}"
+
+
+# ------------------------------------------------------------------------------------ a notebook
+
+
+def latex_text(pdf: Pdf) -> str:
+    r"""Return a model as LaTeX: how its densities are put together, and the formulas of those that are no more than one.
+
+    Every density stands for its normalised form, whose integral is not spelt out.
+    """
+    whole = rf"p\left({latex_list(pdf.observables)}\right)"
+    if not pdf.branches():
+        formula = to_latex(pdf.density(), LATEX_FORMULA)
+        fits = is_formula(pdf) or r"\ldots" not in formula
+        return rf"${whole} \propto {formula}$" if fits else rf"${whole} = {call_latex(pdf)}$"
+    formulas = [leaf for leaf in pdf.components() if is_formula(leaf)]
+    names = {
+        leaf: rf"p_{{{k}}}\left({latex_list(leaf.observables)}\right)" for k, leaf in enumerate(formulas, 1)
+    }
+    equals = "=" if pdf.expected_events() is None else r"\propto"
+    rows = [rf"{whole} &{equals} {composed_latex(pdf, names)}"]
+    rows += [
+        rf"{name} &\propto {to_latex(leaf.density(), LATEX_FORMULA)}"
+        for leaf, name in list(names.items())[:MAX_TERMS]
+    ]
+    return r"$\begin{aligned} " + r" \\ ".join(rows) + r" \end{aligned}$"
+
+
+def is_formula(pdf: Pdf) -> bool:
+    """Return whether a density has a formula among its arguments, rather than a descriptive name."""
+    return any(
+        isinstance(v, Quantity) and not of_observables(v) and symbols(Op.COLUMN, v.expr)
+        for _, v in contents(pdf)
+    )
+
+
+def composed_latex(pdf: Pdf, names: dict[Pdf, str]) -> str:
+    """Return how a density is put together, formulas by their names and the others with their arguments."""
+    branches = pdf.branches()
+    if not branches:
+        return names[pdf] if pdf in names else call_latex(pdf)
+    terms = []
+    for _, weight, part in branches[:MAX_TERMS]:
+        inner = composed_latex(part, names)
+        if part.branches():
+            inner = rf"\left[{inner}\right]"
+        if weight is not None:
+            factor = to_latex(weight, LATEX_FORMULA)
+            inner = rf"\left({factor}\right) {inner}" if weight.op is Op.ADD else rf"{factor} \, {inner}"
+        terms.append(inner)
+    terms += [r"\ldots"] * (len(branches) > MAX_TERMS)
+    return (r" \, " if branches[0][1] is None else " + ").join(terms)
+
+
+def call_latex(pdf: Pdf) -> str:
+    """Return a density by name, with its observables and the other arguments."""
+    others = [value for _, value in contents(pdf) if not of_observables(value)]
+    kind = type(pdf).__name__.replace("_", r"\_")
+    inside = "; ".join([latex_list(pdf.observables)] + [latex_list(others)] * bool(others))
+    return rf"\mathrm{{{kind}}}\left({inside}\right)"
+
+
+def latex_list(values: Iterable[Any]) -> str:
+    """Return arguments of a density as LaTeX, those of lists one by one."""
+    texts = []
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            texts.append(latex_list(value))
+        elif isinstance(value, Quantity) or as_double(value) is not None:
+            texts.append(to_latex(to_expr(value), FORMULA))
+    return ", ".join(texts)
