@@ -14,6 +14,14 @@ from morefit.errors import DataError, ModelError, MorefitError
 LARGEST = 10**308  # whole number that is a double
 
 
+def name_of(thing: Any) -> Any:
+    """Return the name of a parameter or an observable; text is a name already, and other things are returned as they are."""
+    try:
+        return thing if isinstance(thing, str) else thing.name
+    except (AttributeError, AssertionError):  # an expression has a name only if it is a single symbol
+        return thing
+
+
 def as_number(value: Any) -> float | None:
     """Return a real number as a float, None if it is something else; text and truth are something else."""
     if isinstance(value, int) and not isinstance(value, bool):  # of any size

@@ -156,9 +156,9 @@ def test_cut_ranges_and_weights_work_alike_for_every_kind_of_file(suffix, sample
 
 def test_a_dataset_says_in_print_what_was_cut(sample):
     data = mf.read(sample(".npz"), M)
-    assert repr(data).splitlines()[-1] == "cut: kept 4 of 6 events: 2 outside the range of 'm'"
+    assert str(data).splitlines()[-1] == "cut: kept 4 of 6 events: 2 outside the range of 'm'"
     assert "<caption>Dataset: 4 events<br>cut: kept 4 of 6 events" in data._repr_html_()
-    assert "cut:" not in repr(mf.Dataset(data))
+    assert "cut:" not in str(mf.Dataset(data))
 
 
 @all_kinds

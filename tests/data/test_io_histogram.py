@@ -278,7 +278,7 @@ def test_a_histogram_is_no_data(kind, tmp_path):
 
 
 def test_a_histogram_needs_a_column():
-    with pytest.raises(mf.DataError, match=r"dataset: no column 'x'; the columns are 'm'"):
+    with pytest.raises(mf.DataError, match=r"dataset: no column 'x'; there are 'm'"):
         mf.Dataset({"m": [5.5]}).to_hist(X)
 
 

@@ -418,7 +418,7 @@ def test_a_notebook_shows_the_formula_of_a_model():
     [
         ({"stage": "middle"}, "draw: stage must be 'before' or 'after', got 'middle'"),
         ({"derivative": "Mu"}, "model: has no parameter 'Mu'; did you mean 'mu'[?]"),
-        ({"derivative": "width"}, "model: has no parameter 'width'; it has "),
+        ({"derivative": "width"}, "model: has no parameter 'width'; there are "),
         (
             {"derivative": "mu", "generation": True},
             "generation has no derivatives, got derivative='mu'; leave one out",

@@ -203,7 +203,7 @@ def test_a_sum_of_likelihoods_adds_up_what_its_parts_say(data, weights):
 
 def test_splitting_a_dataset_changes_no_error(data, weights):
     first = np.arange(EVENTS) < 700
-    parts = [mf.Likelihood(mass(), data.select(w), weights=weights[w]) for w in (first, ~first)]
+    parts = [mf.Likelihood(mass(), data[w], weights=weights[w]) for w in (first, ~first)]
     whole = mf.fit(mass(), data, weights=weights, tolerance=1e-4)
     halves = mf.fit(parts[0] + parts[1], tolerance=1e-4)
     assert_same(halves.covariance, whole.covariance, REPEATED)
@@ -363,7 +363,7 @@ def test_weights_of_every_part_are_checked(data):
 def test_a_few_weights_of_zero_leave_their_events_out(data):
     weights = (np.arange(EVENTS) < 1500).astype(float)
     some = mf.fit(mass(), data, weights=weights, tolerance=1e-4)
-    cut = mf.fit(mass(), data.select(weights > 0), errors="sandwich", tolerance=1e-4)
+    cut = mf.fit(mass(), data[weights > 0], errors="sandwich", tolerance=1e-4)
     for name in some.floating:
         assert some.values[name] == pytest.approx(cut.values[name], abs=REPEATED * cut.errors[name])
         assert some.errors[name] == pytest.approx(cut.errors[name], rel=REPEATED)

@@ -603,7 +603,9 @@ def test_unknown_values_are_refused_with_a_suggestion():
     """This used to drop them."""
     with pytest.raises(mf.ModelError, match=r"model: has no parameter 'sigmas'; did you mean 'sigma'\?"):
         mf.generate(zoo.mass()[0], 10, values={"mu": 5.3, "sigmas": 0.1})
-    with pytest.raises(mf.ModelError, match="model: has no parameter 'q'; it has mu, sigma, alpha, fsig"):
+    with pytest.raises(
+        mf.ModelError, match="model: has no parameter 'q'; there are 'mu', 'sigma', 'alpha', 'fsig'"
+    ):
         mf.generate(zoo.mass()[0], 10, values={"q": 1.0})
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import morefit as mf
 from morefit.errors import DataError, ModelError
 from morefit.toys import ARRAYS, HOW, ToyResults, clopper_pearson
 from tolerances import FEW_ROUNDINGS, NUMPY_SUM
@@ -367,8 +368,36 @@ def test_html_shows_the_same_in_the_colour_of_the_verdict():
     assert "#f8c9c9" in bad._repr_html_()
 
 
-def test_the_repr_is_the_table():
-    assert repr(results()) == str(results())
+def test_a_parameter_stands_for_its_name():
+    toys, mu = results(), mf.Parameter("mu", 5.0)
+    np.testing.assert_array_equal(toys.pulls(mu), toys.pulls("mu"))
+    assert (
+        toys.truth[mu] == 5.28
+        and toys.bias(mu) == toys.bias("mu")
+        and toys.coverage(mu) == toys.coverage("mu")
+    )
+    with pytest.raises(ModelError, match=r"parameter 'm': not fitted; did you mean 'mu'\?"):
+        toys.pulls(mf.Parameter("m", 5.0))
+
+
+def test_toys_become_a_frame_of_pandas():
+    toys = replace(some_failed(), first=100)
+    frame = toys.to_pandas()
+    assert list(frame) == [
+        "mu", "mu_error", "yield", "yield_error", "extra", "extra_error", "nll", "edm", "valid", "events", "how", "q",
+    ]  # fmt: skip
+    assert frame.index[0] == 100 and len(frame) == len(toys)
+    np.testing.assert_array_equal(frame["yield"], toys.values[:, 1])
+    assert frame.loc[103, "how"] == "failed" and not frame.loc[103, "valid"]
+    with pytest.raises(
+        DataError, match="toy results: two columns are called 'nll'; rename parameter or stat"
+    ):
+        results(statistics={"nll": np.zeros(TOYS)}).to_pandas()
+
+
+def test_the_repr_is_one_line():
+    assert repr(results()).startswith(f"ToyResults({len(results())} toys, ")
+    assert len(repr(results())) < 120 and "\n" not in repr(results())
 
 
 def test_arrays_are_copied_unless_they_were_given_away():

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from morefit.minimise.result import Column, aligned
+from morefit.text.tables import Column, aligned
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from morefit.arrays import Array
 from morefit.data.io import Ranged
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
+from morefit.text.suggest import suggest
 
 Mask = NDArray[np.bool_]
 LARGEST = sys.float_info.max
@@ -120,7 +120,7 @@ def read_columns(draft: Draft, raw: Mapping[Any, object], names: Sequence[Any]) 
         elif name in raw:
             draft.add(name, raw[name])
         else:
-            draft.problems.append(f"{draft.label(name)}: missing; {suggest(name, raw)}")
+            draft.problems.append(f"{draft.label(name)}: missing; {suggest_column(name, raw)}")
 
 
 def read_named_weights(draft: Draft, raw: Mapping[Any, object], names: Sequence[str], named: str) -> None:
@@ -130,7 +130,7 @@ def read_named_weights(draft: Draft, raw: Mapping[Any, object], names: Sequence[
     elif named in raw:
         draft.add_weights(raw[named])
     else:
-        draft.problems.append(f"weights: no column '{named}'; {suggest(named, raw)}")
+        draft.problems.append(f"weights: no column '{named}'; {suggest_column(named, raw)}")
 
 
 def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
@@ -149,14 +149,38 @@ def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
     return np.ascontiguousarray(column), int(np.ma.getmaskarray(array).sum())
 
 
-def checked_mask(which: ArrayLike, length: int) -> Mask:
-    """Return a mask with one entry per event, or complain."""
-    mask = np.asarray(which)
-    if mask.dtype != np.bool_:
-        raise DataError(f"dataset: select needs a boolean mask or a slice, got dtype {mask.dtype}")
-    if mask.shape != (length,):
-        raise DataError(f"dataset: the mask must have shape ({length},), got {mask.shape}")
-    return mask
+def check_events(which: Any, length: int) -> slice | NDArray[Any]:
+    """Return a slice, a mask with one entry per event, or indices of events, as numpy takes them."""
+    if isinstance(which, slice):
+        return check_slice(which, length)
+    try:
+        array = to_array(which)
+    except DataError as error:
+        raise DataError(f"dataset: indices of events {error}") from None
+    if array.ndim == 1 and not array.size and array.dtype.kind == "f":  # an empty list has no kind
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "biu" or not array.ndim or np.ma.is_masked(array):
+        raise DataError(
+            f"dataset: takes the name of a column, an observable, a slice, a mask or indices of events, got"
+            f" {described(array)}"
+        )
+    if array.dtype == np.bool_ and array.shape != (length,):
+        raise DataError(f"dataset: the mask must have shape ({length},), got {array.shape}")
+    if array.ndim != 1:
+        raise DataError(f"dataset: indices must have one dimension, got shape {array.shape}")
+    outside = array[(array < -length) | (array >= length)] if array.dtype != np.bool_ else array[:0]
+    if outside.size:
+        raise DataError(f"dataset: indices must lie from {-length} to {length - 1}, got {outside[0]}")
+    return np.asarray(array)
+
+
+def check_slice(which: slice, length: int) -> slice:
+    """Return a slice if its ends and its step are whole numbers."""
+    try:
+        which.indices(length)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"dataset: {which!r} is not a slice of events, {error}") from None
+    return which
 
 
 def is_outside(column: Array, observable: Ranged) -> Mask:
@@ -207,14 +231,10 @@ def complain(problems: Sequence[str]) -> None:
         raise DataError(f"dataset: {'; '.join(problems)}")
 
 
-def suggest(name: object, known: Iterable[Any]) -> str:
-    """Propose the known name nearest to a wrong one, whatever its case, or list what there is."""
+def suggest_column(name: object, known: Iterable[Any]) -> str:
+    """Return a suggestion for the name of a column that is missing; names of columns may be anything."""
     known = list(known)
     names = [n for n in known if isinstance(n, str)]
     if known and not names:
         return f"the names of columns must be text, got {known[0]!r}; rename them"
-    folded = {n.casefold(): n for n in names}
-    near = difflib.get_close_matches(str(name).casefold(), folded, n=1)
-    if near:
-        return f"did you mean '{folded[near[0]]}'?"
-    return f"the columns are {', '.join(map(repr, names))}" if names else "there are no columns"
+    return suggest(name, names)

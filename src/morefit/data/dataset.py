@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array
 from morefit.data.columns import (
     Draft,
-    checked_mask,
+    check_events,
     complain,
     is_outside,
+    is_ranged,
     listed,
     not_finite,
     odd_weights,
     outside_ranges,
     read_source,
-    suggest,
 )
 from morefit.data.io import Bins, Ranged, events_of, fill_histogram, write_table
-from morefit.data.printed import as_html, as_text
 from morefit.data.report import CutReport
+from morefit.data.text import as_html, as_text, short
 from morefit.errors import DataError
+from morefit.records.frame import data_frame
+from morefit.text.suggest import suggest
 
 NOT_BINNED = (
     "dataset: a fit of the events of from_hist is no binned fit, as all of them stand at centres of bins; where the"
@@ -125,6 +127,14 @@ class Dataset:
         Weights become a column named ``weight``; ``tree`` names the tree of a ROOT file, "events" if None. A file
         that is there is replaced.
         """
+        write_table(Path(path).expanduser(), self._with_weights_as(weight), tree)
+
+    def to_pandas(self, *, weight: str = "weight") -> Any:
+        """Return a DataFrame with one row per event; weights become a column named ``weight``."""
+        return data_frame(self._with_weights_as(weight))
+
+    def _with_weights_as(self, weight: str) -> dict[str, Array]:
+        """Return the columns, with the weights, if there are any, as another column."""
         columns = self.columns
         if self._weights is not None:
             if weight in columns:
@@ -132,7 +142,7 @@ class Dataset:
                     f"dataset: a column is called '{weight}' already; name that of the weights otherwise"
                 )
             columns[weight] = self._weights
-        write_table(Path(path).expanduser(), columns, tree)
+        return columns
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -168,16 +178,36 @@ class Dataset:
         complain(draft.problems + odd_weights(draft))
         return build(draft.columns, draft.weights, self._report)
 
-    def select(self, which: slice | ArrayLike) -> Dataset:
-        """Return the events where a boolean mask is true, or those of a slice."""
-        chosen = which if isinstance(which, slice) else checked_mask(which, len(self))
-        weights = None if self._weights is None else self._weights[chosen]
-        return build({name: column[chosen] for name, column in self._columns.items()}, weights, None)
+    @classmethod
+    def concatenate(cls, datasets: Iterable[Dataset]) -> Dataset:
+        """Return the events of several datasets with the same columns, one dataset after the other.
 
-    def __getitem__(self, name: str) -> Array:
-        if not isinstance(name, str) or name not in self._columns:
-            raise DataError(f"dataset: no column {name!r}; {suggest(name, self.names)}")
-        return self._columns[name]
+        Weights are kept; where only some of the datasets have weights, events of the others have the weight 1.
+        """
+        parts = list(datasets)
+        check_columns(parts)
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].names}
+        if all(part.weights is None for part in parts):
+            return build(columns, None, None)
+        weights = [np.ones(len(part)) if part.weights is None else part.weights for part in parts]
+        return build(columns, np.concatenate(weights), None)
+
+    @overload
+    def __getitem__(self, which: str | Ranged) -> Array: ...
+
+    @overload
+    def __getitem__(self, which: slice | Sequence[int] | NDArray[Any]) -> Dataset: ...
+
+    def __getitem__(self, which: Any) -> Array | Dataset:
+        """Return a column by its name or observable, or the events of a slice, a mask or indices as a dataset."""
+        name = which.name if is_ranged(which) else which
+        if isinstance(name, str):
+            if name not in self._columns:
+                raise DataError(f"dataset: no column {name!r}; {suggest(name, self.names)}")
+            return self._columns[name]
+        events = check_events(which, len(self))
+        weights = None if self._weights is None else self._weights[events]
+        return build({name: column[events] for name, column in self._columns.items()}, weights, None)
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values())))
@@ -185,11 +215,29 @@ class Dataset:
     def __reduce__(self) -> tuple[Any, ...]:
         return build, (self._columns, self._weights, self._report)
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return as_text(self)
+
+    def __repr__(self) -> str:
+        return short(self)
 
     def _repr_html_(self) -> str:
         return as_html(self)
+
+
+def check_columns(parts: Sequence[object]) -> None:
+    """Refuse to concatenate what are not datasets with the same columns."""
+    if not parts:
+        raise DataError("dataset: needs at least one dataset to concatenate, got none")
+    for part in parts:
+        if not isinstance(part, Dataset):
+            raise DataError(f"dataset: concatenates datasets, got one of type {type(part).__name__}")
+    names = [part.names for part in parts if isinstance(part, Dataset)]
+    if other := [some for some in names if set(some) != set(names[0])]:
+        first, second = (", ".join(map(repr, some)) for some in (names[0], other[0]))
+        raise DataError(
+            f"dataset: to concatenate datasets their columns must agree, got {first} and {second}"
+        )
 
 
 def own_weights(source: object, weights: ArrayLike | str | None) -> ArrayLike | str | None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array
-from morefit.data.columns import Mask, complain, is_outside, listed, suggest, to_column
+from morefit.data.columns import Mask, complain, is_outside, listed, suggest_column, to_column
 from morefit.data.cut import Condition, condition
 from morefit.data.dataset import Dataset, build
 from morefit.data.io import Columns, Ranged, Source, check_tree, find_files, open_table
@@ -110,7 +110,7 @@ def check_names(files: Sequence[Path], wanted: Wanted, tree: str | None) -> None
         with open_table(file, tree) as table:
             missing = [name for name in wanted.names if name not in table.names]
             if missing and table.rows != 0:
-                each = [f"no column '{name}', {suggest(name, table.names)}" for name in missing]
+                each = [f"no column '{name}', {suggest_column(name, table.names)}" for name in missing]
                 problems[file] = f"file '{file}': {table.what}: {'; '.join(each)}"
     more = f"; and {len(problems) - SHOWN} more files" if len(problems) > SHOWN else ""
     if problems:

@@ -14,12 +14,13 @@ from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit
 from morefit.minimise.fit import try_minuit
 from morefit.minimise.replicas import Replicas
-from morefit.minimise.result import Column, suggest, text_table
 from morefit.random.host import stream_key
 from morefit.resources import check_memory
 from morefit.sampling.generate import check_seed
 from morefit.text.progress import Bar
 from morefit.text.rounding import round_pdg
+from morefit.text.suggest import suggest
+from morefit.text.tables import Column, text_table
 from morefit.validate import check_level, whole_number
 
 

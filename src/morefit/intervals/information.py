@@ -17,13 +17,14 @@ from morefit.expr.quadrature import gauss_grid
 from morefit.integrals import SharedBoxes
 from morefit.likelihood.unbinned import Likelihood, triangle
 from morefit.minimise.check import invert
-from morefit.minimise.result import Column, floats, text_table, words
 from morefit.model import Observable, Pdf, Product
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, compile_values
+from morefit.records.fields import floats, words
 from morefit.sampling.generate import all_values
 from morefit.targets import Backend, Events, choose_backend
 from morefit.text.rounding import round_pdg
+from morefit.text.tables import Column, text_table
 from morefit.validate import as_number, finite_number
 
 MOST_DIMENSIONS = 4  # of a factor

@@ -36,12 +36,12 @@ from morefit.minimise.conditional import (
     evaluate_in_parts,
     unseen,
 )
-from morefit.minimise.result import suggest
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.pdf import check_model
 from morefit.sampling.generate import all_values, check_seed, expected_events
 from morefit.targets import Backend
 from morefit.text.progress import Bar
+from morefit.text.suggest import suggest
 from morefit.toys.saved import keeps_file
 from morefit.validate import check_level, number_list, whole_number
 

@@ -17,9 +17,9 @@ from morefit.minimise import FitResult, fit
 from morefit.minimise.fit import try_minuit
 from morefit.minimise.newton import minimise
 from morefit.minimise.replicas import GOAL
-from morefit.minimise.result import suggest
 from morefit.resources import check_memory
 from morefit.text.progress import Bar
+from morefit.text.suggest import suggest
 from morefit.validate import as_number, whole_number
 
 BYTES_OF_POINT = 200.0  # of a scan: values of all parameters, and what the minimiser needs

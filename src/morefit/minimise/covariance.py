@@ -15,7 +15,8 @@ from morefit.likelihood.unbinned import AnyLikelihood, Likelihood
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
 from morefit.minimise.replicas import Replicas, Rescue, evaluate_weighted
-from morefit.minimise.result import ERRORS, FitResult
+from morefit.minimise.result import FitResult
+from morefit.minimise.text import ERRORS
 
 Errors = Literal["auto", "naive", "gradients", "sumw2", "sandwich", "bootstrap"]
 REPLICAS = 500  # of a bootstrap: its errors are then known to 3 %

@@ -319,6 +319,7 @@ def make_result(
         flat_directions=verdict.flat,
         integral_errors=integral_errors,
         errors_from="gradients" if objective.by_scores else "naive",
+        labels={p.name: p.label for p in problem.all_parameters if p.label},
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
 from morefit.model.naming import check_limits, check_number
 from morefit.targets import Backend
+from morefit.text.suggest import suggest
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,15 +167,9 @@ def held_values(fixed: Mapping[str, float] | Iterable[str]) -> dict[str, float |
 
 def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:
     known = [p.name for p in parameters]
-    problems = []
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1, 0.5)
-            problems.append(
-                f"parameter '{name}': not in the model" + (f"; did you mean '{near[0]}'?" if near else "")
-            )
-    if problems:
-        raise FitError("; ".join(problems))
+    if unknown := [name for name in names if name not in known]:
+        each = [f"parameter '{name}': not in the model; {suggest(name, known)}" for name in unknown]
+        raise FitError("; ".join(each))
 
 
 def check_start(likelihood: AnyLikelihood, problem: Problem, first: Evaluation) -> None:

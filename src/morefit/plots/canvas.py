@@ -15,7 +15,7 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import BackendError, DataError
-from morefit.minimise.result import suggest
+from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,13 +16,13 @@ from morefit.errors import DataError, ModelError
 from morefit.expr import ONE, Expr, evaluate
 from morefit.likelihood.bins import Bins, bin_probabilities
 from morefit.minimise import FitResult
-from morefit.minimise.result import intervals, suggest
 from morefit.model import Observable, Pdf, Product, Sum
 from morefit.model.pdf import check_model
+from morefit.records.fields import arrays, pairs
 from morefit.resources import check_memory
 from morefit.sampling.generate import all_values
 from morefit.targets import Backend, choose_backend
-from morefit.toys.results import columns
+from morefit.text.suggest import suggest
 
 Ranges = Mapping[str, tuple[float, float]]
 SAME_WIDTH = 1e-9  # relative: bins that differ less in width are equal
@@ -53,7 +53,7 @@ class Projection:
     weighted: bool
 
     def __post_init__(self) -> None:
-        freeze(self, ranges=intervals, components=columns)
+        freeze(self, ranges=pairs, components=arrays)
 
     __reduce__ = rebuilt
 
@@ -165,7 +165,7 @@ def cut(dataset: Dataset, box: Ranges) -> Dataset:
     if not keep.any():
         where = ", ".join(f"'{name}' in [{low}, {high}]" for name, (low, high) in box.items())
         raise DataError(f"dataset: none of {len(dataset)} events has {where or 'a value'}; widen the ranges")
-    return dataset.select(keep)
+    return dataset[keep]
 
 
 # ------------------------------------------------------------------------------------ at the door

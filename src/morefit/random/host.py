@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from hashlib import sha256
 from typing import Protocol
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from morefit.errors import ModelError
 from morefit.random.xoshiro import splitmix64
+from morefit.text.suggest import suggest
 
 Words = NDArray[np.uint64]
 COMPILED = ("philox", "xoshiro128++")  # made where the events are
@@ -95,9 +95,7 @@ def check_generator(generator: Generator, seed: int | None) -> None:
         return
     names = [*COMPILED, "xoshiro256++", *numpy_generators()]
     if generator not in names:
-        near = difflib.get_close_matches(generator, names, 1, 0.4)
-        hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(map(repr, names))}"
-        raise ModelError(f"generator '{generator}': not known; {hint}")
+        raise ModelError(f"generator '{generator}': not known; {suggest(generator, names)}")
 
 
 def stream_key(seed: int, purpose: str) -> int:

@@ -6,7 +6,6 @@ envelope, the envelope is raised and this toy drawn anew, so that its number of 
 
 from __future__ import annotations
 
-import difflib
 import operator
 import secrets
 from collections import OrderedDict
@@ -32,6 +31,7 @@ from morefit.resources import check_memory
 from morefit.rewrite.simplify import normalise
 from morefit.sampling.recipe import MARGIN, Numbers, Recipe, recipe
 from morefit.targets import Backend, Drawn, Events, choose_backend
+from morefit.text.suggest import suggest
 from morefit.validate import numbers_by_name
 
 REPAIRS = 6  # times the margin of an envelope may be doubled
@@ -172,8 +172,7 @@ def all_values(model: Pdf, values: Mapping[str, float] | None) -> dict[str, floa
     given = numbers_by_name("values", values)
     strangers = [name for name in given if name not in known]
     if strangers:
-        near = difflib.get_close_matches(strangers[0], known, 1, 0.5)
-        hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(known) or 'none'}"
+        hint = suggest(strangers[0], known)
         raise ModelError(f"model: has no parameter {', '.join(map(repr, strangers))}; {hint}")
     return known | given
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.minimise.result import suggest
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.random.host import stream_key
 from morefit.resources import check_memory
 from morefit.sampling.generate import Sizes, check_room, check_seed, expected_events, poisson_sizes
+from morefit.text.suggest import suggest
 from morefit.toys.saved import Saved
 from morefit.toys.task import STREAM
 from morefit.validate import numbers_by_name, whole_number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import glob
 from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from morefit.errors import DataError
+from morefit.text.suggest import nearest
 
 Source = str | PathLike[str]
 
@@ -53,5 +53,5 @@ def nearby(path: Path) -> str:
     """Propose a file of nearly the same name in the same folder, or say where was looked."""
     folder = path.parent
     names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
-    near = difflib.get_close_matches(path.name, names, n=1)
-    return f"did you mean '{folder / near[0]}'?" if near else f"looked in '{folder.absolute()}'"
+    match = nearest(path.name, names)
+    return f"looked in '{folder.absolute()}'" if match is None else f"did you mean '{folder / match}'?"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -18,6 +17,7 @@ from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.simplify import normalise
 from morefit.rewrite.stages import regroup, split
 from morefit.sampling.generate import all_values
+from morefit.text.suggest import suggest
 
 Stage = Literal["before", "after"]
 STAGES: dict[Stage, str] = {"before": "as written", "after": "optimised"}
@@ -95,7 +95,5 @@ def find_parameter(name: str, known: Iterable[Expr]) -> Expr:
     """Return the leaf of this name."""
     names = {leaf.name: leaf for leaf in known}
     if name not in names:
-        near = difflib.get_close_matches(name, names, 1, 0.5)
-        hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(names) or 'none'}"
-        raise ModelError(f"model: has no parameter {name!r}; {hint}")
+        raise ModelError(f"model: has no parameter {name!r}; {suggest(name, names)}")
     return names[name]
