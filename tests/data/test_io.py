@@ -487,6 +487,6 @@ def test_whole_numbers_in_a_csv_file_may_be_followed_by_others(tmp_path, monkeyp
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "data.csv")
     with pytest.raises(
-        mf.DataError, match=r"data.csv': is no plain file but a pipe or a device; write its content"
+        mf.DataError, match=r"data.csv': is not a plain file but a pipe or a device; write its content"
     ):
         mf.read(tmp_path / "data.csv", [mf.Observable("x", 0.0, 1.0)])

@@ -50,7 +50,7 @@ def opened(what: str, path: str | PathLike[str]) -> IO[bytes]:
     place = Path(path).expanduser()
     try:
         if place.exists() and not place.is_file():
-            raise OSError("it is no plain file")
+            raise OSError("it is not a plain file")
         return place.open("rb")
     except (OSError, ValueError) as error:
         raise DataError(f"{what} '{path}': cannot be read, {reason(error)}; name another file") from error

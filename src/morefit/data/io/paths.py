@@ -37,7 +37,7 @@ def matching(text: str) -> list[Path]:
     if path.exists():
         if not path.is_file():
             raise DataError(
-                f"file '{text}': is no plain file but a pipe or a device; write its content to a file first"
+                f"file '{text}': is not a plain file but a pipe or a device; write its content to a file first"
             )
         return [path]
     found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
