@@ -11,7 +11,7 @@ import morefit as mf
 
 EXPECTED = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
-    "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "Parameter",
+    "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter",
     "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "gaussian_constraint", "generate",
     "intervals", "physics", "Plot", "plot", "plot_belt", "plot_contour", "plot_correlation", "plot_p_values", "plot_profile",
     "plot_pulls", "read", "toy_study", "where",
@@ -53,9 +53,9 @@ def test_public_methods_are_documented(name):
 
 def test_errors_are_one_family():
     errors = [getattr(mf, n) for n in mf.__all__ if n.endswith("Error")]
-    assert len(errors) == 6
+    assert len(errors) == 7
     assert all(issubclass(e, mf.MorefitError) for e in errors)
-    assert issubclass(mf.ModelError, ValueError)
+    assert issubclass(mf.ModelError, ValueError) and issubclass(mf.OptionError, ValueError)
     assert issubclass(mf.FitError, RuntimeError)
 
 

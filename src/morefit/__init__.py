@@ -2,7 +2,15 @@
 
 from morefit import intervals
 from morefit.data import CutReport, Dataset, read
-from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, MorefitError
+from morefit.errors import (
+    BackendError,
+    CompileError,
+    DataError,
+    FitError,
+    ModelError,
+    MorefitError,
+    OptionError,
+)
 from morefit.expr import where
 from morefit.inspect.explain import Explanation, explain
 from morefit.inspect.graphs import Drawing, draw
@@ -40,7 +48,7 @@ from morefit.toys import ToyResults, fit_many, toy_study
 __all__ = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError",
-    "Observable", "OpenCL", "Parameter", "Pdf", "Plot", "Polynomial", "Product", "Sum", "ToyResults", "Uniform",
+    "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot", "Polynomial", "Product", "Sum", "ToyResults", "Uniform",
     "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "gaussian_constraint", "generate", "intervals", "physics",
     "plot", "plot_belt", "plot_contour", "plot_correlation", "plot_p_values", "plot_profile", "plot_pulls", "read",
     "toy_study", "where",

@@ -3,6 +3,7 @@
 * MorefitError
     * ModelError(ValueError)      the model does not make sense
     * DataError(ValueError)       the data do not fit the model
+    * OptionError(ValueError)     an option of a function has a wrong value
     * CompileError(RuntimeError)  a kernel could not be built; ``source`` holds its text
     * BackendError(RuntimeError)  a backend is missing or failed
     * FitError(RuntimeError)      a fit cannot be started
@@ -21,6 +22,10 @@ class ModelError(MorefitError, ValueError):
 
 class DataError(MorefitError, ValueError):
     """The data do not fit the model."""
+
+
+class OptionError(MorefitError, ValueError):
+    """An option of a function has a wrong value, whatever the model and the data are."""
 
 
 class CompileError(MorefitError, RuntimeError):

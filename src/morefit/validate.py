@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.errors import DataError, ModelError, MorefitError
+from morefit.errors import ModelError, MorefitError, OptionError
 
 LARGEST = 10**308  # whole number that is a double
 
@@ -32,7 +32,7 @@ def as_number(value: Any) -> float | None:
     return float(array)
 
 
-def finite_number(what: str, value: Any, error: type[MorefitError] = DataError) -> float:
+def finite_number(what: str, value: Any, error: type[MorefitError] = OptionError) -> float:
     """Return a finite number."""
     number = as_number(value)
     if number is None or not isfinite(number):
@@ -40,7 +40,7 @@ def finite_number(what: str, value: Any, error: type[MorefitError] = DataError) 
     return number
 
 
-def whole_number(what: str, value: Any, least: int = 0, error: type[MorefitError] = DataError) -> int:
+def whole_number(what: str, value: Any, least: int = 0, error: type[MorefitError] = OptionError) -> int:
     """Return a whole number, however it is written; 1e5 is one too."""
     number = as_number(value)
     if number is None or not number.is_integer():
@@ -57,7 +57,7 @@ def check_level(what: str, level: Any) -> float:
         percent = (
             f"; write {number / 100:g} for {number:g} %" if number is not None and 50 <= number < 100 else ""
         )
-        raise DataError(f"{what}: level must lie between 0 and 1, got {level!r}{percent}")
+        raise OptionError(f"{what}: level must lie between 0 and 1, got {level!r}{percent}")
     return number
 
 
@@ -82,5 +82,5 @@ def number_list(what: str, values: Any) -> NDArray[np.float64]:
     except ValueError:  # rows of different lengths
         array = np.asarray(None)
     if array.size and array.dtype.kind not in "iuf":
-        raise DataError(f"{what} must be a list of numbers, got {values!r}")
+        raise OptionError(f"{what} must be a list of numbers, got {values!r}")
     return np.unique(array.astype(np.float64))

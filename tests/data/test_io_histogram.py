@@ -221,14 +221,14 @@ def test_events_outside_are_in_the_flow_bins():
      ([10, 20], r"edges of 'm' must overlap its range \[5.0, 7.0\], got \[10, 20\]; a number of bins is one number")],
 )  # fmt: skip
 def test_odd_bins_are_refused(bins, says):
-    with pytest.raises(mf.DataError, match=f"^histogram: .*{says}"):
+    with pytest.raises(mf.OptionError, match=f"^histogram: .*{says}"):
         mf.Dataset({"m": [5.5]}).to_hist(M, bins=bins)
 
 
 def test_bins_must_say_something_of_every_observable():
     data = mf.Dataset({"m": [5.5], "x": [0.0]})
     with pytest.raises(
-        mf.DataError, match=r"a list with an entry for each of 2 observables, got \[1, 2, 3\]; give edges"
+        mf.OptionError, match=r"a list with an entry for each of 2 observables, got \[1, 2, 3\]; give edges"
     ):
         data.to_hist([M, X], bins=[1, 2, 3])
 

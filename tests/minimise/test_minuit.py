@@ -568,7 +568,7 @@ def test_anything_else_is_refused(data):
 
 
 def test_unknown_derivatives_are_refused(data):
-    with pytest.raises(mf.FitError, match="fit: derivatives must be 'analytic' or 'numeric', got 'exact'"):
+    with pytest.raises(mf.OptionError, match="fit: derivatives must be 'analytic' or 'numeric', got 'exact'"):
         mf.fit(mass(), data, derivatives="exact")
 
 

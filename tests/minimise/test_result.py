@@ -142,6 +142,8 @@ def test_the_correlation_of_two_parameters_is_a_number():
         GOOD.correlation_of(mu, "tau")
     with pytest.raises(ModelError, match=r"parameter sigma \+ mu: not in the model; did you mean 'sigma'\?"):
         GOOD.correlation_of(mu, mu + sigma)
+    with pytest.raises(ModelError, match=r"parameter \['mu'\]: not in the model; did you mean 'mu'\?"):
+        GOOD.covariance_of(["mu"])
 
 
 # ---------------------------------------------------------------------------------------------- travelling

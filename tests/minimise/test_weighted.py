@@ -325,13 +325,13 @@ def test_a_result_knows_no_other_errors(data):
 
 
 def test_other_errors_are_refused(data):
-    with pytest.raises(mf.FitError, match=r"fit: errors must be one of 'auto', 'naive', .*, got 'hesse'"):
+    with pytest.raises(mf.OptionError, match=r"fit: errors must be one of 'auto', 'naive', .*, got 'hesse'"):
         mf.fit(mass(), data, errors="hesse")
 
 
 def test_minos_is_refused_with_errors_it_knows_nothing_of(data, weights):
     with pytest.raises(
-        mf.FitError, match="fit: minos follows the likelihood and knows nothing of sandwich errors"
+        mf.OptionError, match="fit: minos follows the likelihood and knows nothing of sandwich errors"
     ):
         mf.fit(mass(), data, weights=weights, minos=True)
     found = mf.fit(mass(), data, weights=weights, minos=["mu"], errors="naive")

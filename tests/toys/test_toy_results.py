@@ -134,16 +134,16 @@ def test_fractions_by_the_way_count_all_toys():
 
 
 @pytest.mark.parametrize(
-    ("ask", "message"),
+    ("ask", "error", "message"),
     [
-        (lambda t: t.pulls("yields"), "parameter 'yields': not fitted; did you mean 'yield'"),
-        (lambda t: t.pulls("extra"), "parameter 'extra': was not generated"),
-        (lambda t: t.coverage("mu", 68), "level must lie between 0 and 1, got 68"),
-        (lambda t: t.fraction_by("newtn"), "no way 'newtn'; did you mean 'newton'"),
+        (lambda t: t.pulls("yields"), ModelError, "parameter 'yields': not fitted; did you mean 'yield'"),
+        (lambda t: t.pulls("extra"), ModelError, "parameter 'extra': was not generated"),
+        (lambda t: t.coverage("mu", 68), mf.OptionError, "level must lie between 0 and 1, got 68"),
+        (lambda t: t.fraction_by("newtn"), mf.OptionError, "no way 'newtn'; did you mean 'newton'"),
     ],
 )
-def test_a_wrong_question_is_answered_with_the_right_one(ask, message):
-    with pytest.raises((ModelError, DataError), match=message):
+def test_a_wrong_question_is_answered_with_the_right_one(ask, error, message):
+    with pytest.raises(error, match=message):
         ask(results())
 
 

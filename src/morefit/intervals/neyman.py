@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
-from morefit.errors import DataError, FitError, ModelError
+from morefit.errors import DataError, FitError, ModelError, OptionError
 from morefit.intervals.belt import KIND as BELT
 from morefit.intervals.belt import NeymanBelt
 from morefit.intervals.feldman import KIND as FELDMAN
@@ -94,7 +94,7 @@ def feldman_cousins(
     """
     level, toys = check_level("feldman_cousins", level), whole_number("feldman_cousins: toys", toys, 1)
     if nuisance != "plugin":
-        raise DataError(f"feldman_cousins: nuisance must be 'plugin', got {nuisance!r}")
+        raise OptionError(f"feldman_cousins: nuisance must be 'plugin', got {nuisance!r}")
     likelihood = Likelihood(model, data, backend=backend)
     if likelihood.weighted:
         raise DataError("feldman_cousins: toys have no weights, so the data must not have any")
@@ -260,7 +260,7 @@ def neyman_belt(
     level, toys = check_level("neyman_belt", level), whole_number("neyman_belt: toys", toys, 1)
     events = None if events is None else whole_number("neyman_belt: events", events)
     if not (estimator is None or callable(estimator)):
-        raise ModelError(f"neyman_belt: the estimator must be a function of a dataset, got {estimator!r}")
+        raise OptionError(f"neyman_belt: the estimator must be a function of a dataset, got {estimator!r}")
     check_model(model)
     truth = all_values(model, others)
     points = number_list("neyman_belt: values", values)

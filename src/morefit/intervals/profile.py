@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Flags, freeze, rebuilt
-from morefit.errors import FitError
+from morefit.errors import OptionError
 from morefit.intervals.feldman_cousins_tables import bisect, two_sided
 from morefit.likelihood.unbinned import AnyLikelihood
 from morefit.minimise import FitResult
@@ -145,7 +145,7 @@ def chosen_values(
     """Return the values to scan, in order and each once."""
     if values is not None:
         if bounds is not None:
-            raise FitError("profile: takes values or bounds, not both")
+            raise OptionError("profile: takes values or bounds, not both")
         return number_list("profile: values", values)
     if bounds is None:
         return np.unique(span("profile", best, name, WIDTH, size))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array
 from morefit.data import Dataset
-from morefit.errors import ModelError
+from morefit.errors import ModelError, OptionError
 from morefit.expr import ZERO, Expr, Op, Operand, add_all, evaluate, symbols, to_expr
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
@@ -477,7 +477,7 @@ def choose_precision(name: str) -> Precision:
     try:
         return Precision[name.upper()]
     except KeyError:
-        raise ModelError(f"precision '{name}': not known; use 'double' or 'single'") from None
+        raise OptionError(f"precision '{name}': not known; use 'double' or 'single'") from None
 
 
 def one_of_each(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:

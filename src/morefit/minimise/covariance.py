@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.errors import FitError
+from morefit.errors import OptionError
 from morefit.likelihood.unbinned import AnyLikelihood, Likelihood
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
@@ -32,13 +32,13 @@ def choose_errors(errors: str, likelihood: AnyLikelihood, floating: tuple[str, .
     """
     if errors != "auto" and errors not in ERRORS:
         choices = ", ".join(map(repr, ("auto", *ERRORS)))
-        raise FitError(f"fit: errors must be one of {choices}, got {errors!r}")
+        raise OptionError(f"fit: errors must be one of {choices}, got {errors!r}")
     best = "sandwich" if likelihood.weighted else "gradients" if likelihood.kinked(floating) else "naive"
     chosen = best if errors == "auto" else errors
     if chosen == "gradients" and likelihood.weighted:
-        raise FitError("fit: errors='gradients' is for events without weights; use errors='sandwich'")
+        raise OptionError("fit: errors='gradients' is for events without weights; use errors='sandwich'")
     if minos and chosen not in ("naive", "gradients"):
-        raise FitError(
+        raise OptionError(
             f"fit: minos follows the likelihood and knows nothing of {chosen} errors; leave it out, or ask for"
             " errors='naive'"
         )

@@ -14,7 +14,7 @@ from iminuit import Minuit
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
-from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError
+from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, OptionError
 from morefit.likelihood.unbinned import AnyLikelihood, Evaluation
 from morefit.minimise.check import Verdict, complaints, goal_of, look_at
 from morefit.minimise.covariance import Errors, choose_errors, with_errors
@@ -107,15 +107,15 @@ def check_choices(
     derivatives: str, minimiser: str, strategy: int, tolerance: float, max_calls: int | None
 ) -> None:
     if derivatives not in ("analytic", "numeric"):
-        raise FitError(f"fit: derivatives must be 'analytic' or 'numeric', got {derivatives!r}")
+        raise OptionError(f"fit: derivatives must be 'analytic' or 'numeric', got {derivatives!r}")
     if minimiser not in ("minuit", "newton"):
-        raise FitError(f"fit: minimiser must be 'minuit' or 'newton', got {minimiser!r}")
+        raise OptionError(f"fit: minimiser must be 'minuit' or 'newton', got {minimiser!r}")
     if strategy not in (0, 1, 2):
-        raise FitError(f"fit: strategy must be 0, 1 or 2, got {strategy!r}")
+        raise OptionError(f"fit: strategy must be 0, 1 or 2, got {strategy!r}")
     if not isinstance(tolerance, Real) or not 0 <= tolerance < math.inf:
-        raise FitError(f"fit: tolerance must be a positive number, got {tolerance!r}")
+        raise OptionError(f"fit: tolerance must be a positive number, got {tolerance!r}")
     if max_calls is not None and not (isinstance(max_calls, Integral) and max_calls > 0):
-        raise FitError(f"fit: max_calls must be a positive whole number or None, got {max_calls!r}")
+        raise OptionError(f"fit: max_calls must be a positive whole number or None, got {max_calls!r}")
 
 
 @dataclass(eq=False)
@@ -258,7 +258,7 @@ def run_minos(path: Path, verdict: Verdict, wanted: bool | Iterable[str]) -> dic
         return {}
     floating = path.objective.problem.floating
     if not isinstance(wanted, Iterable) and wanted is not True:
-        raise FitError(f"fit: minos must be True, False or names of parameters, got {wanted!r}")
+        raise OptionError(f"fit: minos must be True, False or names of parameters, got {wanted!r}")
     names = list(floating) if wanted is True else [wanted] if isinstance(wanted, str) else list(wanted)
     unknown = [n for n in names if n not in floating]
     if unknown:

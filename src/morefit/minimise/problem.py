@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.data import Dataset
-from morefit.errors import DataError, FitError
+from morefit.errors import DataError, FitError, OptionError
 from morefit.likelihood.unbinned import AnyLikelihood, Evaluation, Likelihood
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
@@ -130,11 +130,13 @@ def make_problem(
     check_names(parameters, [*start, *held, *limits])
     values = {p.name: p.start for p in parameters}
     ranges = {p.name: (p.low, p.high) for p in parameters}
-    values |= {n: check_number("parameter", n, "start", v, FitError) for n, v in start.items()}
+    values |= {n: check_number("parameter", n, "start", v, OptionError) for n, v in start.items()}
     values |= {
-        n: check_number("parameter", n, "fixed value", v, FitError) for n, v in held.items() if v is not None
+        n: check_number("parameter", n, "fixed value", v, OptionError)
+        for n, v in held.items()
+        if v is not None
     }
-    ranges |= {n: check_limits(n, given, FitError) for n, given in limits.items()}
+    ranges |= {n: check_limits(n, given, OptionError) for n, given in limits.items()}
     floating = [p.name for p in parameters if not p.fixed and p.name not in held]
     if not floating:
         raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")
@@ -152,7 +154,7 @@ def make_problem(
 
 def check_mapping(what: str, given: object) -> None:
     if not isinstance(given, Mapping):
-        raise FitError(f"fit: {what} must map names of parameters to numbers, got {type(given).__name__}")
+        raise OptionError(f"fit: {what} must map names of parameters to numbers, got {type(given).__name__}")
 
 
 def held_values(fixed: Mapping[str, float] | Iterable[str]) -> dict[str, float | None]:
@@ -161,7 +163,7 @@ def held_values(fixed: Mapping[str, float] | Iterable[str]) -> dict[str, float |
         return dict(fixed)
     names = [fixed] if isinstance(fixed, str) else list(fixed) if isinstance(fixed, Iterable) else [fixed]
     if not all(isinstance(name, str) for name in names):
-        raise FitError(f"fit: fixed must be names of parameters, or map them to values, got {fixed!r}")
+        raise OptionError(f"fit: fixed must be names of parameters, or map them to values, got {fixed!r}")
     return dict.fromkeys(names)
 
 

@@ -131,14 +131,16 @@ class FitResult:
     def _rows(self, parameters: tuple[Any, ...]) -> list[int]:
         """Return the rows of parameters in the covariance matrix."""
         names = [name_of(one) for one in parameters]
-        rows = {name: row for row, name in enumerate(self.floating)}
-        wrong = [f"{name!r}: {self._why_no_covariance(name)}" for name in names if name not in rows]
-        if wrong:
-            raise ModelError(f"parameter {'; parameter '.join(wrong)}")
-        return [rows[name] for name in names]
+        known = [isinstance(name, str) and name in self.floating for name in names]
+        if not all(known):
+            each = (
+                f"{n!r}: {self._why_no_covariance(n)}" for n, ok in zip(names, known, strict=True) if not ok
+            )
+            raise ModelError(f"parameter {'; parameter '.join(each)}")
+        return [self.floating.index(name) for name in names]
 
     def _why_no_covariance(self, name: object) -> str:
-        if name in self.values:
+        if isinstance(name, str) and name in self.names:
             return "was fixed and has no covariance"
         return f"not in the model; {suggest(name, self.floating)}"
 

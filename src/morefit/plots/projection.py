@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.data import Dataset
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide
-from morefit.errors import DataError, ModelError
+from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import ONE, Expr, evaluate
 from morefit.likelihood.bins import Bins, bin_probabilities
 from morefit.minimise import FitResult
@@ -88,7 +88,7 @@ def project(
     box = checked_ranges(model, ranges or {})
     known = chosen_values(model, values)
     if oversampling < 1:
-        raise DataError(f"plot: oversampling must be at least 1, got {oversampling}")
+        raise OptionError(f"plot: oversampling must be at least 1, got {oversampling}")
     dataset = Dataset(data, model.observables, weights=weights)
     chosen = cut(dataset, box)
     low, high = box.get(x.name, (x.low, x.high))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.data.dataset import build
-from morefit.errors import ModelError
+from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, column, evaluate, leaves, substitute
 from morefit.kernel.sample import MAX_DRAWS, UNIFORM, XOSHIRO
 from morefit.model import Pdf
@@ -281,11 +281,11 @@ def check_sizes(events: int | Sequence[int]) -> Sizes:
     """Return numbers of events, whole and not negative."""
     given = np.atleast_1d(np.asarray(events))
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
-        raise ModelError(
+        raise OptionError(
             f"generate: the number of events must be a whole number or a list of them, got {events!r}"
         )
     if np.any(given < 0):
-        raise ModelError(f"generate: the number of events must not be negative, got {given.min()}")
+        raise OptionError(f"generate: the number of events must not be negative, got {given.min()}")
     return given.astype(np.int64)
 
 
@@ -296,5 +296,5 @@ def check_seed(seed: int) -> int:
     except TypeError:
         whole = -1
     if not 0 <= whole < 1 << 64:
-        raise ModelError(f"seed: must be a whole number from 0 to 2**64 - 1, got {seed!r}")
+        raise OptionError(f"seed: must be a whole number from 0 to 2**64 - 1, got {seed!r}")
     return whole

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.errors import ModelError
+from morefit.errors import ModelError, OptionError
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.random.host import stream_key
@@ -22,7 +22,7 @@ from morefit.validate import numbers_by_name, whole_number
 
 def whole(what: str, number: Any, least: int) -> int:
     """Return a whole number that a study is asked for."""
-    return whole_number(f"toy study: {what}", number, least, ModelError)
+    return whole_number(f"toy study: {what}", number, least)
 
 
 def complete(model: Pdf, values: Mapping[str, float] | None, what: str) -> dict[str, float]:
@@ -71,7 +71,7 @@ def toy_sizes(model: Pdf, truth: Mapping[str, float], toys: int, events: Any, se
     numbers = [whole("events", number, 0) for number in np.atleast_1d(np.asarray(events)).tolist()]
     check_room("toy study", model, max(numbers, default=0))
     if np.ndim(events) and len(numbers) != toys:
-        raise ModelError(
+        raise OptionError(
             f"toy study: events must be one number, or one for each of {toys} toys, got {len(numbers)}"
         )
     return np.array(numbers if np.ndim(events) else numbers * toys, np.int64)

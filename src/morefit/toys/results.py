@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, freeze, frozen_copy, read_only, rebuilt
-from morefit.errors import DataError, ModelError
+from morefit.errors import DataError, ModelError, OptionError
 from morefit.records.archive import morefit_version, opened, pack, unpack
 from morefit.records.fields import arrays, floats, words
 from morefit.records.frame import data_frame
@@ -97,7 +97,7 @@ class ToyResults:
     def fraction_by(self, how: str) -> float:
         """Return the fraction of all toys that were obtained in this way, one of ``HOW``."""
         if how not in HOW:
-            raise DataError(f"toy results: no way '{how}'; {suggest(how, HOW)}")
+            raise OptionError(f"toy results: no way '{how}'; {suggest(how, HOW)}")
         return float(np.mean(self.how == HOW.index(how))) if len(self) else nan
 
     @classmethod
@@ -168,7 +168,7 @@ class ToyResults:
     def _column(self, parameter: Any) -> tuple[int, float]:
         """Return the column and the truth of a parameter that has both."""
         name = name_of(parameter)
-        if name not in set(self.names):
+        if not isinstance(name, str) or name not in self.names:
             raise ModelError(f"parameter {name!r}: not fitted; {suggest(name, self.names)}")
         truth = self.truth.get(name, nan)
         if isnan(truth):

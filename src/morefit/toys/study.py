@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from morefit.errors import BackendError, ModelError
+from morefit.errors import BackendError, OptionError
 from morefit.jobs.executors import DaskClient, choose_place
 from morefit.model import Pdf
 from morefit.targets import Backend
@@ -58,7 +58,7 @@ def toy_study(
     """
     toys, truth = whole("toys", toys, 1), complete(model, values, "values")
     if not (statistic is None or callable(statistic)):
-        raise ModelError(
+        raise OptionError(
             f"toy study: the statistic must be a function of a dataset and fitted values, got {statistic!r}"
         )
     fitted = model if fit_model is None else fit_model

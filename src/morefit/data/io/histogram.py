@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array
 from morefit.data.io.table import Ranged, not_installed
-from morefit.errors import DataError
+from morefit.errors import DataError, OptionError
 from morefit.resources import check_memory
 
 # A number of bins for every axis; or for each, by name or in order, a number or edges; or the edges of the only one.
@@ -169,7 +169,7 @@ def bins_of_axes(bins: Bins, ranges: Sequence[Ranged]) -> Mapping[str, Any]:
     entries = [bins] if len(ranges) == 1 and len(bins) > 1 else list(bins)
     if len(entries) != len(ranges):
         rule = f"bins must be a number, or a list with an entry for each of {len(ranges)} observables"
-        raise DataError(
+        raise OptionError(
             f"histogram: {rule}, got {bins!r}; give edges by name, as in bins={{'{names[0]}': edges}}"
         )
     return dict(zip(names, entries, strict=True))
@@ -178,7 +178,7 @@ def bins_of_axes(bins: Bins, ranges: Sequence[Ranged]) -> Mapping[str, Any]:
 def asked_edges(observable: Ranged, asked: Any) -> int | Array:
     """Return the number of bins of one observable, or their edges, some of which must be in its range."""
     if asked is None:
-        raise DataError(
+        raise OptionError(
             f"histogram: bins has no entry for '{observable.name}'; give a number of bins or edges"
         )
     edges = np.asarray(asked) if not isinstance(asked, bool) else np.empty(0)
@@ -187,11 +187,11 @@ def asked_edges(observable: Ranged, asked: Any) -> int | Array:
         return int(edges)
     if edges.ndim == 1 and edges.dtype.kind in "iuf" and len(edges) > 1 and np.all(np.diff(edges) > 0):
         if not (edges[0] < observable.high and edges[-1] > observable.low):
-            raise DataError(
+            raise OptionError(
                 f"histogram: edges of '{observable.name}' must overlap its range [{float(observable.low)},"
                 f" {float(observable.high)}], got {asked!r}; a number of bins is one number"
             )
         return edges.astype(np.float64)
-    raise DataError(
+    raise OptionError(
         f"histogram: bins of '{observable.name}' must be a positive number of them or rising edges, got {asked!r}"
     )
