@@ -1,4 +1,4 @@
-"""Argument validation that several rooms share: numbers, whole numbers, levels, numbers by name."""
+"""Argument validation that several packages share: names, numbers, whole numbers, levels, numbers by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from morefit.errors import ModelError, MorefitError, OptionError
 
-LARGEST = 10**308  # whole number that is a double
+MAX_INTEGER = 10**308  # below it, whole numbers are finite doubles
 
 
 def name_of(thing: Any) -> Any:
@@ -23,9 +23,9 @@ def name_of(thing: Any) -> Any:
 
 
 def as_number(value: Any) -> float | None:
-    """Return a real number as a float, None if it is something else; text and truth are something else."""
+    """Return a real number as a float, None for anything else, such as text and booleans."""
     if isinstance(value, int) and not isinstance(value, bool):  # of any size
-        return float(value) if abs(value) < LARGEST else inf
+        return float(value) if abs(value) < MAX_INTEGER else inf
     array = np.asarray(value, object) if isinstance(value, str | bytes | bool) else np.asarray(value)
     if array.ndim or array.dtype.kind not in "iuf":
         return None
@@ -40,13 +40,13 @@ def finite_number(what: str, value: Any, error: type[MorefitError] = OptionError
     return number
 
 
-def whole_number(what: str, value: Any, least: int = 0, error: type[MorefitError] = OptionError) -> int:
-    """Return a whole number, however it is written; 1e5 is one too."""
+def whole_number(what: str, value: Any, minimum: int = 0, error: type[MorefitError] = OptionError) -> int:
+    """Return a whole number of any type; 1e5 is one too."""
     number = as_number(value)
     if number is None or not number.is_integer():
         raise error(f"{what} must be a whole number, got {value!r}")
-    if number < least:
-        raise error(f"{what} must be at least {least}, got {int(number)}")
+    if number < minimum:
+        raise error(f"{what} must be at least {minimum}, got {int(number)}")
     return int(value)
 
 
@@ -62,7 +62,7 @@ def check_level(what: str, level: Any) -> float:
 
 
 def numbers_by_name(what: str, values: Any) -> dict[str, float]:
-    """Return numbers by name; None has none of them."""
+    """Return numbers by name, none for None."""
     if values is None:
         return {}
     if not isinstance(values, Mapping):

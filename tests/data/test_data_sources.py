@@ -128,7 +128,7 @@ def test_missing_numbers_are_counted(source):
 # what is given, and what the message says
 KINDS = "must be named columns, an array with 1 or 2 dimensions or a Dataset, got"
 REFUSED = {
-    "a lazy frame": (Lazy(), r"got a query of type Lazy that was not run yet; give what its collect\(\) returns"),
+    "a lazy frame": (Lazy(), r"got a query of type Lazy that has not been run; pass what its collect\(\) returns"),
     "a path": ("data.root", rf"{KINDS} 'data.root'; read files with mf.read\(path, observables\)"),
     "a path object": (pathlib.Path("data.root"), r"; read files with mf.read"),
     "bytes": (b"data", r"; read files with mf.read"),

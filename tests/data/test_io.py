@@ -322,7 +322,7 @@ def test_a_jagged_column_is_refused(suffix, cut, tmp_path):
     else:
         pyarrow.parquet.write_table(pyarrow.table({"j": lists.to_list(), "m": [5.5, 6, 6]}), path)
     observable = M if cut else mf.Observable("j", 5, 7)
-    with pytest.raises(mf.DataError, match=r"jagged.*': column 'j': must have one number an event, got lists; choose one of them with awkward"):  # fmt: skip
+    with pytest.raises(mf.DataError, match=r"jagged.*': column 'j': must have one number per event, got lists; choose one of them with awkward"):  # fmt: skip
         mf.read(path, observable, cut=cut)
 
 
@@ -334,7 +334,7 @@ def test_a_column_of_vectors_is_refused(suffix, tmp_path):
             file.mktree("events", {"m": "3 * float64"}).extend({"m": np.ones((2, 3))})
     else:
         np.savez(path, m=np.ones((2, 3)))
-    with pytest.raises(mf.DataError, match=r"column 'm': must have one number an event, got shape \(2, 3\)"):
+    with pytest.raises(mf.DataError, match=r"column 'm': must have one number per event, got shape \(2, 3\)"):
         mf.read(path, M)
 
 
@@ -369,7 +369,7 @@ def test_missing_numbers_are_no_numbers(tmp_path):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_files_without_any_event_are_refused(suffix, tmp_path):
     path = write(tmp_path / f"empty{suffix}", {"m": np.empty(0)})
-    with pytest.raises(mf.DataError, match=r"empty.*': holds no events; see whether it was filled"):
+    with pytest.raises(mf.DataError, match=r"empty.*': has no events; check whether it was filled"):
         mf.read(path, M)
 
 
@@ -379,7 +379,7 @@ def test_a_file_with_several_trees_needs_a_choice(tmp_path):
         file["decays"] = {"m": np.array([5.5])}
         file["info/lumi"] = {"l": np.array([1.0])}
         file["counts"] = np.histogram([1.0, 2.0])
-    with pytest.raises(mf.DataError, match=r"holds 2 trees, 'decays', 'info/lumi'; choose one with tree="):
+    with pytest.raises(mf.DataError, match=r"has 2 trees, 'decays', 'info/lumi'; choose one with tree="):
         mf.read(path, M)
     with pytest.raises(mf.DataError, match=r"has no tree 'decay'; its trees are 'decays', 'info/lumi'"):
         mf.read(path, M, tree="decay")
@@ -390,7 +390,7 @@ def test_a_file_without_a_tree_is_refused(tmp_path):
     with uproot.recreate(tmp_path / "h.root") as file:
         file["counts"] = np.histogram([1.0, 2.0])
     with pytest.raises(
-        mf.DataError, match=r"must hold a tree, got none; histograms go into Dataset.from_hist"
+        mf.DataError, match=r"must have a tree, got none; histograms go into Dataset.from_hist"
     ):
         mf.read(tmp_path / "h.root", M)
 

@@ -130,15 +130,15 @@ def broken_weights(values, variances):
 
 REFUSED = {
     "must have axes, kind, values.. and variances.. as one of hist does, got tuple": (np.histogram([5.5]), M),
-    "must count events, got one of kind .*MEAN.*; its bins hold means": (
+    "must count events, got one of kind .*MEAN.*; its bins contain means": (
         hist.Hist(hist.axis.Regular(4, 5, 7), storage=hist.storage.Mean()), M),
-    "needs an observable an axis, here 1, got 2": (filled(), [M, X]),
+    "needs one observable per axis, here 1, got 2": (filled(), [M, X]),
     "the axis of 'm' must have bins of numbers, got categories": (hist.Hist(hist.axis.StrCategory(["a", "b"])), M),
     r"the axis of 'x' must span its range \[-1.0, 1.0\], got \[5.0, 7.0\]; slice the histogram": (filled(), X),
-    "must know the variances of its bins, for their contents are no numbers of events; fill it with": (filled(WEIGHTS), M),
+    "bin contents are not integer counts, so variances are required; fill it with": (filled(WEIGHTS), M),
     "1 of 2 bins have a content without a variance": (broken_weights([3.0, 1.0], [0.0, 1.0]), M),
     "1 of 2 bins are not finite": (broken_weights([np.nan, 1.0], [1.0, 1.0]), M),
-    r"stands for 1e\+12 events, more than 1e\+09; scale it down": (broken_weights([1e12, 1.0], [1e12, 1.0]), M),
+    r"represents 1e\+12 events, more than 1e\+09; scale it down": (broken_weights([1e12, 1.0], [1e12, 1.0]), M),
 }  # fmt: skip
 
 
@@ -263,7 +263,7 @@ def test_a_histogram_is_no_data(kind, tmp_path):
         "numpy dd": lambda: np.histogramdd(np.column_stack([MASSES, MASSES])),
     }[kind]()
     model = mf.Gaussian(M, mf.Parameter("mu", 6.0, 5, 7), 0.2)
-    says = r"a histogram holds no events, got .*; bins cannot be fitted yet: .* with mf.Dataset.from_hist"
+    says = r"a histogram has no events, got .*; bins cannot be fitted yet: .* with mf.Dataset.from_hist"
     with pytest.raises(mf.DataError, match=says):
         mf.fit(model, histogram)
     with pytest.raises(mf.DataError, match=says):

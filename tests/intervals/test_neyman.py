@@ -312,7 +312,7 @@ def test_infinite_limits_are_saved(tmp_path):
 
 def test_other_files_are_not_loaded(tmp_path):
     np.savez(tmp_path / "other.npz", a=1)
-    with pytest.raises(DataError, match="not a file of morefit or a damaged one, got KeyError: 'header'"):
+    with pytest.raises(DataError, match="not a file of morefit or damaged, got KeyError: 'header'"):
         FeldmanCousins.load(tmp_path / "other.npz")
 
 

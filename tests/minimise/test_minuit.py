@@ -529,7 +529,9 @@ def test_unknown_name_is_answered_with_the_nearest(data, argument):
 
 
 def test_all_unknown_names_are_listed(data):
-    with pytest.raises(mf.FitError, match=r"parameter 'muu'.*; parameter 'zzz': not in the model$"):
+    with pytest.raises(
+        mf.FitError, match=r"parameter 'muu'.*; parameter 'zzz': not in the model; there are 'mu'"
+    ):
         mf.fit(mass(), data, start={"muu": 5.3}, fixed=["zzz"])
 
 

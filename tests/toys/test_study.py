@@ -585,7 +585,7 @@ def test_nothing_is_shown_elsewhere(capsys):
             {"values": {"sigmo": 1.0}},
             "parameter 'sigmo': not in the model, but in values; did you mean 'sigma'?",
         ),
-        ({"start": {"nu": 1.0}}, "parameter 'nu': not in the model, but in start; there are 'mu', 'sigma'"),
+        ({"start": {"q": 1.0}}, "parameter 'q': not in the model, but in start; there are 'mu', 'sigma'"),
         ({"values": {"mu": np.nan}}, "parameter 'mu': values must be a finite number, got nan"),
         ({"start": {"mu": 2.0}}, r"parameter 'mu': start must lie in \[-1.0, 1.0\], got 2.0"),
     ],

@@ -245,7 +245,7 @@ def test_other_files_are_refused(tmp_path):
         ToyResults.load(path)
     path.write_bytes(b"no archive")
     with pytest.raises(
-        DataError, match=r"not a file of morefit or a damaged one, got BadZipFile.*; name another file"
+        DataError, match=r"not a file of morefit or damaged, got BadZipFile.*; name another file"
     ):
         ToyResults.load(path)
 
