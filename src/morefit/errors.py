@@ -4,7 +4,7 @@
     * ModelError(ValueError)      the model does not make sense
     * DataError(ValueError)       the data do not fit the model
     * OptionError(ValueError)     an option of a function has a wrong value
-    * CompileError(RuntimeError)  a kernel could not be built; ``source`` holds its text
+    * CompileError(RuntimeError)  a kernel could not be built; ``source`` is its text
     * BackendError(RuntimeError)  a backend is missing or failed
     * FitError(RuntimeError)      a fit cannot be started
 """
@@ -29,7 +29,7 @@ class OptionError(MorefitError, ValueError):
 
 
 class CompileError(MorefitError, RuntimeError):
-    """A kernel could not be built; ``source`` holds the text that failed."""
+    """A kernel could not be built; ``source`` is the text that failed."""
 
     def __init__(self, message: str, source: str = "") -> None:
         super().__init__(message)

@@ -236,7 +236,7 @@ def test_bins_must_say_something_of_every_observable():
 def test_a_fit_of_a_histogram_is_warned_of():
     # on a steep slope it is 7 errors off, which nobody used to say
     with pytest.warns(
-        UserWarning, match=r"no binned fit.*fit the events that were filled, or say at_centres=True"
+        UserWarning, match=r"not a binned fit.*fit the events that were filled, or pass at_centres=True"
     ):
         mf.Dataset.from_hist(filled(), M)
 

@@ -33,9 +33,9 @@ from morefit.records.frame import data_frame
 from morefit.text.suggest import suggest
 
 NOT_BINNED = (
-    "dataset: a fit of the events of from_hist is no binned fit, as all of them stand at centres of bins; where the"
-    " density changes much within a bin, values are off by more than their errors: fit the events that were filled,"
-    " or say at_centres=True if bins are narrow enough"
+    "dataset: a fit of the events of from_hist is not a binned fit, as all events are at centres of bins; where the density"
+    " changes much within a bin, values are off by more than their errors: fit the events that were filled,"
+    " or pass at_centres=True if bins are narrow enough"
 )
 
 

@@ -58,9 +58,9 @@ def read(
     Parameters
     ----------
     path : a file, a pattern such as "data/*.root", or several of them
-    observables : columns to keep, each named as its column
+    observables : columns of the dataset, each named as its column in the file
     cut : condition on any columns, as a text ("pt > 2 & abs(eta) < 2.5") or as a function whose arguments are named
-        as the columns it is given (lambda pt, eta: ...); None keeps all events
+        as columns (lambda pt, eta: ...); None keeps all events
     weight : the column of the weights; None for none
     tree : the tree of a ROOT file; None where there is only one
 
@@ -125,7 +125,7 @@ class Reader:
         self.file, self.wanted, self.pieces = file, wanted, pieces
         self.total = self.passed = self.selected = 0
         self.outside = Counter({o.name: 0 for o in wanted.ranges})
-        self.odd: Counter[str] = Counter()
+        self.not_finite: Counter[str] = Counter()
 
     def add(self, raw: Columns) -> None:
         """Append the selected events of a chunk of the file to the chunks of each column."""
@@ -142,8 +142,8 @@ class Reader:
         self.outside.update({name: int(mask.sum()) for name, mask in outside.items()})
         for name, column in columns.items():
             # a missing number may be removed by the cut, but not silently by a range
-            judged = column[keep] if name == self.wanted.weight else column
-            self.odd[name] += int((~np.isfinite(judged)).sum())
+            tested = column[keep] if name == self.wanted.weight else column
+            self.not_finite[name] += int((~np.isfinite(tested)).sum())
             self.pieces[name].append(column[keep])
 
     def check_shapes(self, raw: Columns) -> int:
@@ -177,11 +177,11 @@ class Reader:
         """Return the report of the cut, or raise an error for numbers that are not finite."""
         problems = [
             f"column '{name}': {count} of {self.passed} events are not finite"
-            for name, count in self.odd.items()
+            for name, count in self.not_finite.items()
             if count
         ]
         if problems:
-            remedy = " & ".join(f"isfinite({name})" for name, count in self.odd.items() if count)
+            remedy = " & ".join(f"isfinite({name})" for name, count in self.not_finite.items() if count)
             raise DataError(
                 f"file '{self.file}': {'; '.join(problems)}; leave them out with cut=\"{remedy}\""
             )

@@ -175,7 +175,7 @@ class FitResult:
         return data_frame(columns, self.names)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return the result as JSON text, and write it to a file if a path is given.
+        """Return the result as JSON text, and write it to a file at a path that is not None.
 
         Numbers keep every bit; those that JSON cannot represent are the strings "nan", "inf" and "-inf".
         """

@@ -63,7 +63,7 @@ class Bar:
         from rich.progress import MofNCompleteColumn, Progress
 
         counted = (MofNCompleteColumn(), self.unit) if self.unit else ()
-        looks = (*Progress.get_default_columns(), *counted)
-        self.progress = Progress(*looks, console=Console(stderr=True), transient=True)
+        parts = (*Progress.get_default_columns(), *counted)
+        self.progress = Progress(*parts, console=Console(stderr=True), transient=True)
         self.progress.add_task(self.what, total=self.total)
         self.progress.start()

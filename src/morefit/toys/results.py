@@ -298,7 +298,7 @@ def gaps(pieces: Sequence[ToyResults]) -> Iterator[str]:
 def checked_format(
     path: str | Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays of a file, if it holds toy results of this version."""
+    """Return header and arrays of a file, if they are toy results of this version."""
     if header.get("format") != FORMAT:
         raise DataError(f"toy results '{path}': not written by ToyResults.save(); name another file")
     if header.get("version") != VERSION:
