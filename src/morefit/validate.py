@@ -62,17 +62,17 @@ def check_level(what: str, level: Any) -> float:
 
 
 def numbers_by_name(what: str, values: Any) -> dict[str, float]:
-    """Return numbers by name, none for None."""
+    """Return numbers by name: of a mapping from names or parameters, of a fit result its values, none for None."""
     if values is None:
         return {}
-    if not isinstance(values, Mapping):
+    fitted = getattr(values, "values", None)  # of a fit result; that of a mapping is a method
+    numbers = fitted if isinstance(fitted, Mapping) else values
+    if not isinstance(numbers, Mapping):
         raise ModelError(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got {values!r}")
-    if wrong := [name for name in values if not isinstance(name, str)]:
+    named = [(name_of(key), value) for key, value in numbers.items()]
+    if wrong := [name for name, _ in named if not isinstance(name, str)]:
         raise ModelError(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got the name {wrong[0]!r}")
-    return {
-        name: finite_number(f"parameter '{name}': {what}", value, ModelError)
-        for name, value in values.items()
-    }
+    return {name: finite_number(f"parameter '{name}': {what}", value, ModelError) for name, value in named}
 
 
 def number_list(what: str, values: Any) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import morefit as mf
+import zoo
 from fit_results import BAD, CORRELATION, GOOD
 from morefit.errors import DataError, ModelError
 from morefit.minimise.result import FitResult
@@ -377,3 +378,24 @@ def test_pandas_is_needed_for_frames_only(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(mf.BackendError, match="to_pandas: pandas is not installed; pip install pandas"):
         GOOD.to_pandas()
+
+
+def test_a_fit_takes_the_labels_of_its_parameters():
+    model, data, _ = zoo.gaussian(50)
+    x, (mu, sigma) = model.observables[0], model.parameters
+    labelled = mf.Parameter(mu.name, mu.start, mu.low, mu.high, label=r"$\mu$")
+    result = mf.fit(mf.Gaussian(x, labelled, sigma), data)
+    assert result.labels == {mu.name: r"$\mu$"} and r"$\mu$ &" in result.to_latex()
+    assert mf.fit(model, data).labels == {}
+
+
+def test_values_are_taken_from_a_result_or_by_parameters():
+    model, data, _ = zoo.gaussian(50)
+    result = mf.fit(model, data)
+    expected = mf.generate(model, 20, seed=1, values=dict(result.values))
+    by_parameter = {p: result.values[p] for p in model.parameters}
+    for values in (result, result.values, by_parameter):
+        drawn = mf.generate(model, 20, seed=1, values=values)
+        assert drawn["x"].tobytes() == expected["x"].tobytes()
+    with pytest.raises(ModelError, match=r"values must be numbers by name, .* got the name 3"):
+        mf.generate(model, 20, values={3: 1.0})

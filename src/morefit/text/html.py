@@ -11,8 +11,14 @@ GOOD, BAD = "#d9f2d9", "#f8c9c9"
 WARNINGS = ("AT LIMIT", "UNDETERMINED")  # cells with a coloured background
 
 
-def html_page(headline: str, details: Iterable[str], tables: Iterable[Sequence[Column]], notes: Iterable[str],
-              *, good: bool) -> str:  # fmt: skip
+def html_page(
+    headline: str,
+    details: Iterable[str],
+    tables: Iterable[Sequence[Column]],
+    notes: Iterable[str],
+    *,
+    good: bool,
+) -> str:
     """Return a coloured headline with details, then tables, then notes line by line."""
     lines = "<br>".join([f"<b>{html.escape(headline)}</b>", *map(html.escape, details)])
     head = f'<p style="background:{GOOD if good else BAD};padding:4px">{lines}</p>'
