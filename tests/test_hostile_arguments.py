@@ -154,7 +154,7 @@ def test_what_makes_sense_is_accepted(name):
 
 
 def test_a_level_in_per_cent_is_told_how_to_write():
-    with pytest.raises(mf.DataError, match=r"level must lie between 0 and 1, got 68; write 0.68 for 68 %"):
+    with pytest.raises(mf.OptionError, match=r"level must lie between 0 and 1, got 68; write 0.68 for 68 %"):
         feldman_cousins_poisson(1, 1.0, 68)
 
 
@@ -162,7 +162,7 @@ def test_what_a_statistic_must_return_is_said():
     with pytest.raises(mf.ModelError, match="statistic must return a number, or numbers by name, got 'much'"):
         mf.toy_study(MODEL, toys=2, events=20, seed=1, statistic=lambda d, v: "much", progress=False)
     with pytest.raises(
-        mf.ModelError, match="statistic must be a function of a dataset and fitted values, got 1"
+        mf.OptionError, match="statistic must be a function of a dataset and fitted values, got 1"
     ):
         mf.toy_study(MODEL, toys=2, events=20, seed=1, statistic=1, progress=False)
 
@@ -189,7 +189,7 @@ def test_whole_numbers_may_be_written_as_others():
 
 def test_a_seed_of_a_bootstrap_is_a_whole_number():
     # 1.5 used to be taken
-    with pytest.raises(mf.ModelError, match=r"seed: must be a whole number from 0 to 2\*\*64 - 1, got 1.5"):
+    with pytest.raises(mf.OptionError, match=r"seed: must be a whole number from 0 to 2\*\*64 - 1, got 1.5"):
         bootstrap(likelihood(), replicas=2, seed=1.5, best=BEST, progress=False)
 
 
@@ -202,7 +202,7 @@ def test_a_model_and_a_likelihood_are_told_apart():
         mf.FitError, match=r"profile: takes a likelihood, as in mf.Likelihood\(model, data\), got Gaussian"
     ):
         profile(MODEL, "mu")
-    with pytest.raises(mf.FitError, match=r"profile: best must be what mf.fit returns, got 1"):
+    with pytest.raises(mf.OptionError, match=r"profile: best must be what mf.fit returns, got 1"):
         profile(likelihood(), "mu", best=1)
     with pytest.raises(mf.BackendError, match="backend 1: not known; use one of 'auto', 'cpu'"):
         mf.generate(MODEL, 5, backend=1)

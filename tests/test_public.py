@@ -15,7 +15,7 @@ import morefit as mf
 
 EXPECTED = [
     "BackendError", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
-    "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "Parameter",
+    "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter",
     "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
     "intervals", "physics", "Plot", "plot", "plots", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip
@@ -57,9 +57,9 @@ def test_public_methods_are_documented(name):
 
 def test_errors_are_one_family():
     errors = [getattr(mf, n) for n in mf.__all__ if n.endswith("Error")]
-    assert len(errors) == 6
+    assert len(errors) == 7
     assert all(issubclass(e, mf.MorefitError) for e in errors)
-    assert issubclass(mf.ModelError, ValueError)
+    assert issubclass(mf.ModelError, ValueError) and issubclass(mf.OptionError, ValueError)
     assert issubclass(mf.FitError, RuntimeError)
 
 

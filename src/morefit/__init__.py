@@ -2,7 +2,15 @@
 
 from morefit import intervals, plots
 from morefit.data import CutReport, Dataset, read
-from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, MorefitError
+from morefit.errors import (
+    BackendError,
+    CompileError,
+    DataError,
+    FitError,
+    ModelError,
+    MorefitError,
+    OptionError,
+)
 from morefit.expr import where
 from morefit.inspect.explain import Explanation, explain
 from morefit.inspect.graphs import Drawing, draw
@@ -32,7 +40,7 @@ from morefit.toys import ToyResults, fit_many, toy_study
 __all__ = [
     "BackendError", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density",
     "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood",
-    "ModelError", "MorefitError", "Observable", "OpenCL", "Parameter", "Pdf", "Plot", "Polynomial", "Product", "Sum",
+    "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot", "Polynomial", "Product", "Sum",
     "ToyResults", "Uniform", "constraint", "devices", "draw", "explain", "fisher_information", "fit", "fit_many",
     "generate", "intervals", "physics", "plot", "plots", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip

@@ -3,7 +3,8 @@
 * MorefitError
     * ModelError(ValueError)      the model does not make sense
     * DataError(ValueError)       the data do not fit the model
-    * CompileError(RuntimeError)  a kernel could not be built; ``source`` holds its text
+    * OptionError(ValueError)     an option of a function has a wrong value
+    * CompileError(RuntimeError)  a kernel could not be built; ``source`` is its text
     * BackendError(RuntimeError)  a backend is missing or failed
     * FitError(RuntimeError)      a fit cannot be started
 """
@@ -23,8 +24,12 @@ class DataError(MorefitError, ValueError):
     """The data do not fit the model."""
 
 
+class OptionError(MorefitError, ValueError):
+    """An option of a function has a wrong value, whatever the model and the data are."""
+
+
 class CompileError(MorefitError, RuntimeError):
-    """A kernel could not be built; ``source`` holds the text that failed."""
+    """A kernel could not be built; ``source`` is the text that failed."""
 
     def __init__(self, message: str, source: str = "") -> None:
         super().__init__(message)

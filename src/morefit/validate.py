@@ -1,4 +1,4 @@
-"""Argument validation that several rooms share: numbers, whole numbers, levels, numbers by name."""
+"""Argument validation that several packages share: names, numbers, whole numbers, levels, numbers by name."""
 
 from __future__ import annotations
 
@@ -9,22 +9,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.errors import DataError, ModelError, MorefitError
+from morefit.errors import ModelError, MorefitError, OptionError
 
-LARGEST = 10**308  # whole number that is a double
+MAX_INTEGER = 10**308  # below it, whole numbers are finite doubles
+
+
+def name_of(thing: Any) -> Any:
+    """Return the name of a parameter or an observable; text is a name already, and other things are returned as they are."""
+    try:
+        return thing if isinstance(thing, str) else thing.name
+    except (AttributeError, AssertionError):  # an expression has a name only if it is a single symbol
+        return thing
 
 
 def as_number(value: Any) -> float | None:
-    """Return a real number as a float, None if it is something else; text and truth are something else."""
+    """Return a real number as a float, None for anything else, such as text and booleans."""
     if isinstance(value, int) and not isinstance(value, bool):  # of any size
-        return float(value) if abs(value) < LARGEST else inf
+        return float(value) if abs(value) < MAX_INTEGER else inf
     array = np.asarray(value, object) if isinstance(value, str | bytes | bool) else np.asarray(value)
     if array.ndim or array.dtype.kind not in "iuf":
         return None
     return float(array)
 
 
-def finite_number(what: str, value: Any, error: type[MorefitError] = DataError) -> float:
+def finite_number(what: str, value: Any, error: type[MorefitError] = OptionError) -> float:
     """Return a finite number."""
     number = as_number(value)
     if number is None or not isfinite(number):
@@ -32,13 +40,13 @@ def finite_number(what: str, value: Any, error: type[MorefitError] = DataError) 
     return number
 
 
-def whole_number(what: str, value: Any, least: int = 0, error: type[MorefitError] = DataError) -> int:
-    """Return a whole number, however it is written; 1e5 is one too."""
+def whole_number(what: str, value: Any, minimum: int = 0, error: type[MorefitError] = OptionError) -> int:
+    """Return a whole number of any type; 1e5 is one too."""
     number = as_number(value)
     if number is None or not number.is_integer():
         raise error(f"{what} must be a whole number, got {value!r}")
-    if number < least:
-        raise error(f"{what} must be at least {least}, got {int(number)}")
+    if number < minimum:
+        raise error(f"{what} must be at least {minimum}, got {int(number)}")
     return int(value)
 
 
@@ -49,13 +57,8 @@ def check_level(what: str, level: Any) -> float:
         percent = (
             f"; write {number / 100:g} for {number:g} %" if number is not None and 50 <= number < 100 else ""
         )
-        raise DataError(f"{what}: level must lie between 0 and 1, got {level!r}{percent}")
+        raise OptionError(f"{what}: level must lie between 0 and 1, got {level!r}{percent}")
     return number
-
-
-def name_of(thing: Any) -> Any:
-    """Return the name of a parameter or observable; a name, or anything else, as it is."""
-    return thing if isinstance(thing, str) else getattr(thing, "name", thing)
 
 
 def by_name(values: Any) -> dict[Any, Any] | None:
@@ -83,5 +86,5 @@ def number_list(what: str, values: Any) -> NDArray[np.float64]:
     except ValueError:  # rows of different lengths
         array = np.asarray(None)
     if array.size and array.dtype.kind not in "iuf":
-        raise DataError(f"{what} must be a list of numbers, got {values!r}")
+        raise OptionError(f"{what} must be a list of numbers, got {values!r}")
     return np.unique(array.astype(np.float64))

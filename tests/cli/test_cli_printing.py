@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from morefit.cli.printing import BAD, MINOR, fold, headline, remark_style, show_tables, width_of
-from morefit.minimise.result import Column
+from morefit.text.tables import Column
 
 WIDE = [
     Column("parameter", ("mu", "sigma"), numeric=False),

@@ -165,7 +165,7 @@ def test_a_lack_of_memory_is_said_in_one_line(folder, capsys, monkeypatch):
 def test_outputs_that_are_no_plain_files_are_refused_before_the_work(folder, capsys, option):
     os.mkfifo(folder / "pipe.pdf")
     assert main([*TOYS, option, "pipe.pdf"]) == BAD_INPUT
-    assert f"{option}: file 'pipe.pdf': is no plain file but a pipe" in capsys.readouterr().err
+    assert f"{option}: file 'pipe.pdf': is not a plain file but a pipe" in capsys.readouterr().err
 
 
 def test_each_of_several_figures_is_looked_at_before_the_work(folder, capsys):

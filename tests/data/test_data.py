@@ -173,7 +173,7 @@ def test_one_error_lists_everything_that_is_wrong():
     assert message(source, observables, weights=[1.0, np.inf]) == (
         "dataset: observable 'x': missing; did you mean 'X'?; "
         "observable 's': must be real numbers, got dtype <U1; convert it with astype(float); "
-        "observable 'zeta': missing; the columns are 'm', 'X', 'k', 's'; "
+        "observable 'zeta': missing; there are 'm', 'X', 'k', 's'; "
         "observable 'k': length must be 10 as for 'm', got 9; "
         "weights: length must be 10 as for 'm', got 2; "
         "observable 'm': 1 of 10 events are not finite; "
@@ -339,7 +339,7 @@ def test_a_cut_that_removes_nothing_says_so():
 
 def test_only_a_cut_has_a_report():
     assert Dataset(MASS, M).report is None
-    assert Dataset.cut(MASS, M).select(slice(2)).report is None
+    assert Dataset.cut(MASS, M)[:2].report is None
 
 
 def test_a_cut_may_remove_everything():
@@ -351,7 +351,7 @@ def test_a_cut_removes_masked_events():
 
 
 def test_a_cut_still_checks_what_it_cannot_cut():
-    with pytest.raises(DataError, match="dataset: observable 'x': missing; the columns are 'm'"):
+    with pytest.raises(DataError, match="dataset: observable 'x': missing; there are 'm'"):
         Dataset.cut({"m": MASS}, [M, X])
     with pytest.raises(DataError, match="dataset: weights: 1 of 2 weights are not finite"):
         Dataset.cut([1.0, 5.5, 6.0], M, weights=[1.0, np.nan, 1.0])
@@ -363,7 +363,7 @@ def test_a_cut_still_checks_what_it_cannot_cut():
 def test_a_wrong_name_gets_a_suggestion():
     with pytest.raises(DataError, match=r"dataset: no column 'MM'; did you mean 'mm'[?]"):
         Dataset({"mm": MASS})["MM"]
-    with pytest.raises(DataError, match="dataset: no column 'q'; the columns are 'm', 'x'"):
+    with pytest.raises(DataError, match="dataset: no column 'q'; there are 'm', 'x'"):
         Dataset({"m": MASS, "x": COS})["q"]
 
 
@@ -373,19 +373,107 @@ def test_columns_are_a_copy():
     assert dataset.names == ("m",)
 
 
-@pytest.mark.parametrize("which", [[True, False, True], pd.Series([True, False, True]), slice(None, None, 2)])
-def test_select_takes_a_mask_or_a_slice(which):
-    chosen = Dataset({"m": MASS, "x": COS}, [M, X], weights=[1, 2, 3]).select(which)
+CHOICES = {
+    "list": [True, False, True],
+    "series": pd.Series([True, False, True], name="m"),  # it has a name, as an observable does
+    "slice": slice(None, None, 2),
+    "indices": [0, 2],
+    "from the end": np.array([-3, -1]),
+    "unsigned": np.array([0, 2], np.uint8),
+}
+
+
+@pytest.mark.parametrize("which", CHOICES.values(), ids=CHOICES)
+def test_events_are_chosen_by_a_mask_a_slice_or_indices(which):
+    chosen = Dataset({"m": MASS, "x": COS}, [M, X], weights=[1, 2, 3])[which]
+    assert isinstance(chosen, Dataset)
     assert chosen["m"].tolist() == [5.5, 6.5] and chosen["x"].tolist() == [-0.5, 0.5]
     assert chosen.weights.tolist() == [1, 3]
     assert chosen["m"].flags.c_contiguous and not chosen["m"].flags.writeable
 
 
-def test_select_refuses_what_is_no_mask():
-    with pytest.raises(DataError, match="dataset: select needs a boolean mask or a slice, got dtype int64"):
-        Dataset(MASS, M).select([0, 1, 1])
-    with pytest.raises(DataError, match=r"dataset: the mask must have shape \(3,\), got \(2,\)"):
-        Dataset(MASS, M).select([True, False])
+def test_events_may_be_chosen_in_any_order_and_twice():
+    assert Dataset(MASS, M)[[2, 0, 0]]["m"].tolist() == [MASS[2], MASS[0], MASS[0]]
+    assert len(Dataset(MASS, M)[[]]) == 0 == len(Dataset(MASS, M)[5:])
+
+
+TAKES = "dataset: takes the name of a column, an observable, a slice, a mask or indices of events, got "
+
+
+@pytest.mark.parametrize(
+    ("which", "problem"),
+    [
+        ([True, False], r"dataset: the mask must have shape \(3,\), got \(2,\)"),
+        ([0, 3], "dataset: indices must lie from -3 to 2, got 3"),
+        ([-4], "dataset: indices must lie from -3 to 2, got -4"),
+        ([[0, 1]], r"dataset: indices must have one dimension, got shape \(1, 2\)"),
+        ([[0], [1, 2]], "dataset: indices of events must be rectangular, got rows of different lengths"),
+        (1, TAKES + "1"),
+        (None, TAKES + "None"),
+        (["m"], TAKES + r"shape \(1,\) of dtype <U1"),
+        ([0.0, 1.0], TAKES + r"shape \(2,\) of dtype float64"),
+        (np.ma.array([True, False, True], mask=[0, 0, 1]), TAKES + r"shape \(3,\) of dtype bool"),
+        (
+            slice("a", "b"),
+            r"dataset: slice\('a', 'b', None\) is not a slice of events, slice indices must be",
+        ),
+        (slice(0, 2, 0), "is not a slice of events, slice step cannot be zero"),
+    ],
+    ids=str,
+)
+def test_what_chooses_no_events_is_refused(which, problem):
+    with pytest.raises(DataError, match=problem):
+        Dataset(MASS, M)[which]
+
+
+def test_a_column_is_found_by_its_observable():
+    dataset = Dataset({"m": MASS, "x": COS}, [M, X])
+    assert dataset[M] is dataset["m"]
+    with pytest.raises(DataError, match=r"dataset: no column 'y'; there are 'm', 'x'"):
+        dataset[Stand("y", 0.0, 1.0)]
+
+
+# ---------------------------------------------------------------------------------------------- joining
+
+
+def test_datasets_are_concatenated_in_order():
+    some = Dataset({"m": MASS, "x": COS}, [M, X])
+    both = Dataset.concatenate([some[:2], Dataset({"x": COS, "m": MASS})])
+    assert both.names == ("m", "x") and both.weights is None and both.report is None
+    assert both["m"].tolist() == [*MASS[:2], *MASS] and both["x"].tolist() == [*COS[:2], *COS]
+
+
+def test_events_without_weights_count_once_among_weighted_ones():
+    both = Dataset.concatenate(iter([Dataset(MASS, M), Dataset(MASS, M, weights=[2, 3, 4])]))
+    assert both.weights.tolist() == [1, 1, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ([], "dataset: needs at least one dataset to concatenate, got none"),
+        ([MASS], "dataset: concatenates datasets, got one of type "),
+        (
+            [Dataset({"m": MASS, "x": COS}), Dataset({"m": MASS, "y": COS})],
+            "dataset: to concatenate datasets their columns must agree, got 'm', 'x' and 'm', 'y'",
+        ),
+    ],
+)
+def test_what_cannot_be_concatenated_is_refused(parts, problem):
+    with pytest.raises(DataError, match=problem):
+        Dataset.concatenate(parts)
+
+
+def test_a_dataset_becomes_a_frame_of_pandas_and_back():
+    dataset = Dataset({"m": MASS, "x": COS}, [M, X], weights=[1, 2, 3])
+    frame = dataset.to_pandas(weight="w")
+    assert list(frame) == ["m", "x", "w"] and len(frame) == 3
+    again = Dataset(frame, [M, X], weights="w")
+    assert again["x"].tobytes() == dataset["x"].tobytes()
+    assert again.weights.tobytes() == dataset.weights.tobytes()
+    assert list(dataset.with_weights(None).to_pandas()) == ["m", "x"]
+    with pytest.raises(DataError, match="dataset: a column is called 'm' already; name that of the weights"):
+        dataset.to_pandas(weight="m")
 
 
 def test_a_dataset_cannot_be_changed():
@@ -423,13 +511,20 @@ def test_copies_are_exact_and_read_only(copied):
 
 def test_a_dataset_prints_what_it_holds():
     dataset = Dataset({"m": [5.25, 6.0, 6.5], "cos_theta": COS}, weights=[1, 2, 0.5])
-    assert repr(dataset) == (
+    assert str(dataset) == (
         "Dataset: 3 events, sum of weights 3.5\n"
-        "  column      min     mean  max\n"
-        "  m          5.25  5.91667  6.5\n"
-        "  cos_theta  -0.5        0  0.5\n"
-        "  (weights)   0.5  1.16667    2"
+        "  column       min     mean  max\n"
+        "  m           5.25  5.91667  6.5\n"
+        "  cos_theta  -0.5   0        0.5\n"
+        "  (weights)   0.5   1.16667  2"
     )
+
+
+def test_the_repr_of_a_dataset_is_one_line():
+    assert repr(Dataset({"m": MASS, "x": COS})) == "Dataset(3 events: m, x)"
+    assert repr(Dataset(MASS, M, weights=[1, 2, 3])) == "Dataset(3 events, sum of weights 6: m)"
+    many = Dataset({f"a_column_with_number_{k}": MASS for k in range(20)})
+    assert repr(many) == "Dataset(3 events: 20 columns)"
 
 
 def test_a_dataset_shows_itself_in_notebooks():
@@ -437,5 +532,6 @@ def test_a_dataset_shows_itself_in_notebooks():
     assert shown == (
         "<table><caption>Dataset: 2 events</caption>"
         "<tr><th>column</th><th>min</th><th>mean</th><th>max</th></tr>"
-        "<tr><td>&lt;m&gt;</td><td>5</td><td>5.5</td><td>6</td></tr></table>"
+        '<tr><td style="text-align:left">&lt;m&gt;</td><td style="text-align:right">5</td>'
+        '<td style="text-align:right">5.5</td><td style="text-align:right">6</td></tr></table>'
     )

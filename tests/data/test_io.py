@@ -156,9 +156,9 @@ def test_cut_ranges_and_weights_work_alike_for_every_kind_of_file(suffix, sample
 
 def test_a_dataset_says_in_print_what_was_cut(sample):
     data = mf.read(sample(".npz"), M)
-    assert repr(data).splitlines()[-1] == "cut: kept 4 of 6 events: 2 outside the range of 'm'"
+    assert str(data).splitlines()[-1] == "cut: kept 4 of 6 events: 2 outside the range of 'm'"
     assert "<caption>Dataset: 4 events<br>cut: kept 4 of 6 events" in data._repr_html_()
-    assert "cut:" not in repr(mf.Dataset(data))
+    assert "cut:" not in str(mf.Dataset(data))
 
 
 @all_kinds
@@ -322,7 +322,7 @@ def test_a_jagged_column_is_refused(suffix, cut, tmp_path):
     else:
         pyarrow.parquet.write_table(pyarrow.table({"j": lists.to_list(), "m": [5.5, 6, 6]}), path)
     observable = M if cut else mf.Observable("j", 5, 7)
-    with pytest.raises(mf.DataError, match=r"jagged.*': column 'j': must have one number an event, got lists; choose one of them with awkward"):  # fmt: skip
+    with pytest.raises(mf.DataError, match=r"jagged.*': column 'j': must have one number per event, got lists; choose one of them with awkward"):  # fmt: skip
         mf.read(path, observable, cut=cut)
 
 
@@ -334,7 +334,7 @@ def test_a_column_of_vectors_is_refused(suffix, tmp_path):
             file.mktree("events", {"m": "3 * float64"}).extend({"m": np.ones((2, 3))})
     else:
         np.savez(path, m=np.ones((2, 3)))
-    with pytest.raises(mf.DataError, match=r"column 'm': must have one number an event, got shape \(2, 3\)"):
+    with pytest.raises(mf.DataError, match=r"column 'm': must have one number per event, got shape \(2, 3\)"):
         mf.read(path, M)
 
 
@@ -369,7 +369,7 @@ def test_missing_numbers_are_no_numbers(tmp_path):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_files_without_any_event_are_refused(suffix, tmp_path):
     path = write(tmp_path / f"empty{suffix}", {"m": np.empty(0)})
-    with pytest.raises(mf.DataError, match=r"empty.*': holds no events; see whether it was filled"):
+    with pytest.raises(mf.DataError, match=r"empty.*': has no events; check whether it was filled"):
         mf.read(path, M)
 
 
@@ -379,7 +379,7 @@ def test_a_file_with_several_trees_needs_a_choice(tmp_path):
         file["decays"] = {"m": np.array([5.5])}
         file["info/lumi"] = {"l": np.array([1.0])}
         file["counts"] = np.histogram([1.0, 2.0])
-    with pytest.raises(mf.DataError, match=r"holds 2 trees, 'decays', 'info/lumi'; choose one with tree="):
+    with pytest.raises(mf.DataError, match=r"has 2 trees, 'decays', 'info/lumi'; choose one with tree="):
         mf.read(path, M)
     with pytest.raises(mf.DataError, match=r"has no tree 'decay'; its trees are 'decays', 'info/lumi'"):
         mf.read(path, M, tree="decay")
@@ -390,7 +390,7 @@ def test_a_file_without_a_tree_is_refused(tmp_path):
     with uproot.recreate(tmp_path / "h.root") as file:
         file["counts"] = np.histogram([1.0, 2.0])
     with pytest.raises(
-        mf.DataError, match=r"must hold a tree, got none; histograms go into Dataset.from_hist"
+        mf.DataError, match=r"must have a tree, got none; histograms go into Dataset.from_hist"
     ):
         mf.read(tmp_path / "h.root", M)
 
@@ -487,6 +487,6 @@ def test_whole_numbers_in_a_csv_file_may_be_followed_by_others(tmp_path, monkeyp
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "data.csv")
     with pytest.raises(
-        mf.DataError, match=r"data.csv': is no plain file but a pipe or a device; write its content"
+        mf.DataError, match=r"data.csv': is not a plain file but a pipe or a device; write its content"
     ):
         mf.read(tmp_path / "data.csv", [mf.Observable("x", 0.0, 1.0)])

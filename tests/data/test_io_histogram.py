@@ -130,15 +130,15 @@ def broken_weights(values, variances):
 
 REFUSED = {
     "must have axes, kind, values.. and variances.. as one of hist does, got tuple": (np.histogram([5.5]), M),
-    "must count events, got one of kind .*MEAN.*; its bins hold means": (
+    "must count events, got one of kind .*MEAN.*; its bins contain means": (
         hist.Hist(hist.axis.Regular(4, 5, 7), storage=hist.storage.Mean()), M),
-    "needs an observable an axis, here 1, got 2": (filled(), [M, X]),
+    "needs one observable per axis, here 1, got 2": (filled(), [M, X]),
     "the axis of 'm' must have bins of numbers, got categories": (hist.Hist(hist.axis.StrCategory(["a", "b"])), M),
     r"the axis of 'x' must span its range \[-1.0, 1.0\], got \[5.0, 7.0\]; slice the histogram": (filled(), X),
-    "must know the variances of its bins, for their contents are no numbers of events; fill it with": (filled(WEIGHTS), M),
+    "bin contents are not integer counts, so variances are required; fill it with": (filled(WEIGHTS), M),
     "1 of 2 bins have a content without a variance": (broken_weights([3.0, 1.0], [0.0, 1.0]), M),
     "1 of 2 bins are not finite": (broken_weights([np.nan, 1.0], [1.0, 1.0]), M),
-    r"stands for 1e\+12 events, more than 1e\+09; scale it down": (broken_weights([1e12, 1.0], [1e12, 1.0]), M),
+    r"represents 1e\+12 events, more than 1e\+09; scale it down": (broken_weights([1e12, 1.0], [1e12, 1.0]), M),
 }  # fmt: skip
 
 
@@ -221,14 +221,14 @@ def test_events_outside_are_in_the_flow_bins():
      ([10, 20], r"edges of 'm' must overlap its range \[5.0, 7.0\], got \[10, 20\]; a number of bins is one number")],
 )  # fmt: skip
 def test_odd_bins_are_refused(bins, says):
-    with pytest.raises(mf.DataError, match=f"^histogram: .*{says}"):
+    with pytest.raises(mf.OptionError, match=f"^histogram: .*{says}"):
         mf.Dataset({"m": [5.5]}).to_hist(M, bins=bins)
 
 
 def test_bins_must_say_something_of_every_observable():
     data = mf.Dataset({"m": [5.5], "x": [0.0]})
     with pytest.raises(
-        mf.DataError, match=r"a list with an entry for each of 2 observables, got \[1, 2, 3\]; give edges"
+        mf.OptionError, match=r"a list with an entry for each of 2 observables, got \[1, 2, 3\]; give edges"
     ):
         data.to_hist([M, X], bins=[1, 2, 3])
 
@@ -236,7 +236,7 @@ def test_bins_must_say_something_of_every_observable():
 def test_a_fit_of_a_histogram_is_warned_of():
     # on a steep slope it is 7 errors off, which nobody used to say
     with pytest.warns(
-        UserWarning, match=r"no binned fit.*fit the events that were filled, or say at_centres=True"
+        UserWarning, match=r"not a binned fit.*fit the events that were filled, or pass at_centres=True"
     ):
         mf.Dataset.from_hist(filled(), M)
 
@@ -263,7 +263,7 @@ def test_a_histogram_is_no_data(kind, tmp_path):
         "numpy dd": lambda: np.histogramdd(np.column_stack([MASSES, MASSES])),
     }[kind]()
     model = mf.Gaussian(M, mf.Parameter("mu", 6.0, 5, 7), 0.2)
-    says = r"a histogram holds no events, got .*; bins cannot be fitted yet: .* with mf.Dataset.from_hist"
+    says = r"a histogram has no events, got .*; bins cannot be fitted yet: .* with mf.Dataset.from_hist"
     with pytest.raises(mf.DataError, match=says):
         mf.fit(model, histogram)
     with pytest.raises(mf.DataError, match=says):
@@ -278,7 +278,7 @@ def test_a_histogram_is_no_data(kind, tmp_path):
 
 
 def test_a_histogram_needs_a_column():
-    with pytest.raises(mf.DataError, match=r"dataset: no column 'x'; the columns are 'm'"):
+    with pytest.raises(mf.DataError, match=r"dataset: no column 'x'; there are 'm'"):
         mf.Dataset({"m": [5.5]}).to_hist(X)
 
 

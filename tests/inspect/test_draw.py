@@ -414,22 +414,31 @@ def test_a_notebook_shows_the_formula_of_a_model():
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "error", "says"),
     [
-        ({"stage": "middle"}, "draw: stage must be 'before' or 'after', got 'middle'"),
-        ({"derivative": "Mu"}, "model: has no parameter 'Mu'; did you mean 'mu'[?]"),
-        ({"derivative": "width"}, "model: has no parameter 'width'; it has "),
+        ({"stage": "middle"}, mf.OptionError, "draw: stage must be 'before' or 'after', got 'middle'"),
+        ({"derivative": "Mu"}, mf.ModelError, "model: has no parameter 'Mu'; did you mean 'mu'[?]"),
+        ({"derivative": "width"}, mf.ModelError, "model: has no parameter 'width'; there are "),
         (
             {"derivative": "mu", "generation": True},
+            mf.OptionError,
             "generation has no derivatives, got derivative='mu'; leave one out",
         ),
-        ({"values": {"mu": 1.0}}, "draw: values are for generation; add generation=True or leave them out"),
-        ({"values": {"mux": 1.0}, "generation": True}, "model: has no parameter 'mux'; did you mean 'mu'[?]"),
-        ({"limit": 0}, "draw: limit must be positive, got 0"),
+        (
+            {"values": {"mu": 1.0}},
+            mf.OptionError,
+            "draw: values are for generation; add generation=True or leave them out",
+        ),
+        (
+            {"values": {"mux": 1.0}, "generation": True},
+            mf.ModelError,
+            "model: has no parameter 'mux'; did you mean 'mu'[?]",
+        ),
+        ({"limit": 0}, mf.OptionError, "draw: limit must be positive, got 0"),
     ],
 )
-def test_odd_wishes_are_refused(options, says):
-    with pytest.raises(mf.ModelError, match=says):
+def test_odd_wishes_are_refused(options, error, says):
+    with pytest.raises(error, match=says):
         mf.draw(mass()[0], **options)
 
 

@@ -250,7 +250,6 @@ def test_parameters_that_cannot_be_told_apart_have_no_errors():
         (lambda: mf.fisher_information(mass()), "say how many events; the model predicts no number"),
         (lambda: mf.fisher_information(extended(), 10), "predicts the number of events, got events=10; change its"),
         (lambda: mf.fisher_information(mass(), -1), r"the number of events must be positive, got -1\.0"),
-        (lambda: mf.fisher_information(mass(), 10, tolerance=0), "tolerance must be positive, got 0"),
         (lambda: mf.fisher_information(mass(), 10, truth={"m": 1}), "model: has no parameter 'm'"),
         (lambda: mf.fisher_information(mf.Gaussian(X, 0.0, 1.0), 10), "no floating parameter; free one"),
         (
@@ -262,6 +261,12 @@ def test_parameters_that_cannot_be_told_apart_have_no_errors():
 def test_what_cannot_be_done_is_refused(ask, message):
     with pytest.raises(mf.ModelError, match=message):
         ask()
+
+
+@pytest.mark.parametrize("wrong", [{"tolerance": 0}, {"events": "many"}])
+def test_options_are_checked(wrong):
+    with pytest.raises(mf.OptionError, match=r"fisher information: .* must be "):
+        mf.fisher_information(mass(), **({"events": 10} | wrong))
 
 
 def test_too_many_dimensions_are_refused():

@@ -12,7 +12,7 @@ from scipy import stats
 
 import morefit as mf
 import zoo
-from morefit.errors import DataError, FitError, MorefitError
+from morefit.errors import FitError, OptionError
 from morefit.intervals import (
     Contour,
     Profile,
@@ -156,7 +156,7 @@ def test_many_counts_give_about_the_interval_of_a_gaussian():
     ],
 )
 def test_questions_without_an_answer_are_refused(call, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(OptionError, match=message):
         call()
 
 
@@ -338,6 +338,25 @@ def test_a_lower_minimum_than_the_best_fit_is_taken(likelihood, best, mu_profile
         ),
         (lambda nll, b: profile(nll, "mu", [], best=b), "must be a list of numbers .* got none"),
         (
+            lambda nll, b: profile(nll, "mu", best=replace(b, errors={**b.errors, "mu": np.nan})),
+            "parameter 'mu' has no error to scale the range by; pass values or bounds",
+        ),
+        (
+            lambda _, b: profile(mf.Likelihood(zoo.gaussian(50)[0], zoo.gaussian(50)[1]), "mu", best=b),
+            "best must be a fit of this likelihood, got one of mu, ",
+        ),
+        (lambda nll, b: contour(nll, "mu", "mu", best=b), "needs two different parameters, got 'mu' twice"),
+    ],
+)
+def test_scans_that_make_no_sense_are_refused(likelihood, best, call, message):
+    with pytest.raises(FitError, match=message):
+        call(likelihood, best)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
             lambda nll, b: profile(nll, "mu", [5.2], bounds=(5.2, 5.3), best=b),
             "takes points or bounds, not both",
         ),
@@ -347,22 +366,13 @@ def test_a_lower_minimum_than_the_best_fit_is_taken(likelihood, best, mu_profile
         ),
         (lambda nll, b: profile(nll, "mu", size=1, best=b), "size must be at least 2, got 1"),
         (
-            lambda nll, b: profile(nll, "mu", best=replace(b, errors={**b.errors, "mu": np.nan})),
-            "parameter 'mu' has no error to scale the range by; pass values or bounds",
-        ),
-        (
-            lambda _, b: profile(mf.Likelihood(zoo.gaussian(50)[0], zoo.gaussian(50)[1]), "mu", best=b),
-            "best must be a fit of this likelihood, got one of mu, ",
-        ),
-        (lambda nll, b: contour(nll, "mu", "mu", best=b), "needs two different parameters, got 'mu' twice"),
-        (
             lambda nll, b: contour(nll, "mu", "sigma", best=b, bounds=((5.2, 5.3), (0.07, 0.06))),
             r"contour: bounds must be two numbers, \(low, high\), got",
         ),
     ],
 )
-def test_scans_that_make_no_sense_are_refused(likelihood, best, call, message):
-    with pytest.raises(FitError, match=message):
+def test_options_of_scans_are_checked(likelihood, best, call, message):
+    with pytest.raises(OptionError, match=message):
         call(likelihood, best)
 
 
@@ -494,7 +504,7 @@ def test_a_contour_can_be_pickled(mu_sigma):
     ("levels", "message"), [((), "needs at least one level"), ((0.68, 95), "level must lie .* got 95")]
 )
 def test_levels_are_probabilities(likelihood, best, levels, message):
-    with pytest.raises(DataError, match=f"contour: {message}"):
+    with pytest.raises(OptionError, match=f"contour: {message}"):
         contour(likelihood, "mu", "sigma", levels=levels, best=best)
 
 
@@ -635,7 +645,7 @@ def test_an_extended_model_varies_the_number_of_events():
     [({"replicas": 0}, "bootstrap: replicas must be at least 1"), ({"seed": -1}, "seed: must be")],
 )
 def test_replicas_and_seed_are_checked(small, change, message):
-    with pytest.raises(MorefitError, match=message):
+    with pytest.raises(OptionError, match=message):
         bootstrap(small, **change)
 
 

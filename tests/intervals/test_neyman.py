@@ -15,7 +15,7 @@ from scipy import stats
 import morefit as mf
 import zoo
 from ensembles import ensemble_of
-from morefit.errors import BackendError, DataError, FitError, ModelError
+from morefit.errors import BackendError, DataError, FitError, ModelError, OptionError
 from morefit.intervals import FeldmanCousins, NeymanBelt, feldman_cousins, neyman_belt, points
 from morefit.intervals import toys_at_points as tested
 from morefit.intervals.crossing import LIMIT, OPEN, crossing, hull, regions
@@ -315,7 +315,7 @@ def test_infinite_limits_are_saved(tmp_path):
 
 def test_other_files_are_not_loaded(tmp_path):
     np.savez(tmp_path / "other.npz", a=1)
-    with pytest.raises(DataError, match="not a file of morefit or a damaged one, got KeyError: 'header'"):
+    with pytest.raises(DataError, match="not a file of morefit or damaged, got KeyError: 'header'"):
         FeldmanCousins.load(tmp_path / "other.npz")
 
 
@@ -435,10 +435,10 @@ def test_finished_points_are_kept_if_a_worker_fails(mass, monkeypatch, tmp_path)
         (("fisg", VALUES), {}, FitError, "did you mean 'fsig'"),
         (("fsig", [1.5]), {}, FitError, r"must be a list of numbers in \[0.0, 1.0\], got 1.5"),
         (("fsig", []), {}, FitError, "got none"),
-        (("fsig", VALUES), {"toys": 0}, DataError, "toys must be at least 1, got 0"),
-        (("fsig", VALUES), {"level": 90}, DataError, "level must lie between 0 and 1, got 90"),
-        (("fsig", VALUES), {"nuisance": "bayes"}, DataError, "nuisance must be 'plugin', got 'bayes'"),
-        (("fsig", VALUES), {"seed": -1}, ModelError, "seed: must be a whole number"),
+        (("fsig", VALUES), {"toys": 0}, OptionError, "toys must be at least 1, got 0"),
+        (("fsig", VALUES), {"level": 90}, OptionError, "level must lie between 0 and 1, got 90"),
+        (("fsig", VALUES), {"nuisance": "bayes"}, OptionError, "nuisance must be 'plugin', got 'bayes'"),
+        (("fsig", VALUES), {"seed": -1}, OptionError, "seed: must be a whole number"),
         (("fsig", VALUES), {"executor": "dask"}, BackendError, "executor must be a concurrent"),
         (("fsig", VALUES), {"save": "no/such/folder.npz"}, DataError, "there is no folder"),
     ],
@@ -620,7 +620,7 @@ def test_a_belt_refuses_bad_input(arguments, options, error, message):
 
 
 def test_a_belt_refuses_an_estimate_that_is_no_number(belt):
-    with pytest.raises(DataError, match="the estimate observed must be a finite number, got nan"):
+    with pytest.raises(OptionError, match="the estimate observed must be a finite number, got nan"):
         belt.interval(float("nan"))
 
 

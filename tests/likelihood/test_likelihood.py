@@ -461,7 +461,7 @@ def test_single_precision_is_close():
 
 
 def test_unknown_precision_is_refused():
-    with pytest.raises(mf.ModelError, match="precision 'half': not known; use 'double' or 'single'"):
+    with pytest.raises(mf.OptionError, match="precision 'half': not known; use 'double' or 'single'"):
         mf.Likelihood(mass(), {"m": events()}, precision="half")
 
 

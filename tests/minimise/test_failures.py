@@ -209,7 +209,7 @@ def test_many_datasets_may_have_some_without_events():
 )
 def test_wrong_arguments_are_answered_in_words(arguments, message):
     # these used to be iminuit's and Python's own errors
-    with pytest.raises(mf.FitError, match=message):
+    with pytest.raises(mf.OptionError, match=message):
         mf.fit(mf.Gaussian(X, MU, SIGMA), bell(), **arguments)
 
 

@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import re
+import sys
 from dataclasses import FrozenInstanceError, fields, replace
 from math import inf, nan
 from pathlib import Path
@@ -13,58 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import morefit as mf
+import zoo
+from fit_results import BAD, CORRELATION, GOOD
 from morefit.errors import DataError, ModelError
 from morefit.minimise.result import FitResult
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-
-DEVIATIONS = np.array([0.000346, 0.000301, 0.00201, 0.0418])
-CORRELATION = np.array(
-    [
-        [1.0, 0.012, -0.0002, 0.03],
-        [0.012, 1.0, -0.331, 0.0],
-        [-0.0002, -0.331, 1.0, 0.125],
-        [0.03, 0.0, 0.125, 1.0],
-    ]
-)
-GOOD = FitResult(
-    names=("mu", "sigma", "fsig", "alpha", "tau"),
-    values={"mu": 5.28012, "sigma": 0.0600213, "fsig": 0.29987, "alpha": -1.0321, "tau": 1.519},
-    errors={"mu": 0.000346, "sigma": 0.000301, "fsig": 0.00201, "alpha": 0.0418, "tau": 0.0},
-    floating=("mu", "sigma", "fsig", "alpha"),
-    covariance=CORRELATION * np.outer(DEVIATIONS, DEVIATIONS),
-    nll=-123456.78912,
-    edm=1.23e-7,
-    valid=True,
-    reasons=(),
-    at_limit=(),
-    limits={"mu": (5, 6), "sigma": (0.005, 0.13), "fsig": (0, 1), "alpha": (-inf, inf), "tau": (0, inf)},
-    calls={"value": 23, "gradient": 21, "hessian": 1},
-    seconds={"compile": 0.0312, "minimise": 1.204, "hessian": 0.0113},
-    minos={"mu": (-0.000345, 0.000347), "fsig": (-0.00199, 0.00203)},
-    events=100_000,
-    backend="cpu",
-    minimiser="minuit",
-)
-BAD = FitResult(
-    names=("signal_yield", "background_yield", "slope", "mean"),
-    values={"signal_yield": 1234567.8, "background_yield": 0.0, "slope": 3.1e-9, "mean": 5.2},
-    errors={"signal_yield": 1514.2, "background_yield": 12.0, "slope": 4.2e-10, "mean": nan},
-    floating=("signal_yield", "background_yield", "slope", "mean"),
-    covariance=np.diag([1514.2**2, 144.0, 4.2e-10**2, nan]),
-    nll=nan,
-    edm=0.31,
-    valid=False,
-    reasons=("call limit of 1000 reached", "covariance is not positive definite"),
-    at_limit=("background_yield",),
-    limits={"background_yield": (0, inf)},
-    calls={"value": 1000},
-    seconds={"minimise": 75.3},
-    minos={},
-    events=2_000_000,
-    backend="opencl",
-    minimiser="newton",
-)
 
 
 def same(one, other):
@@ -169,6 +125,28 @@ def test_covariance_of_names_every_offender():
         GOOD.covariance_of("mu", "tau", "sigm")
 
 
+def test_a_parameter_stands_for_its_name():
+    mu, sigma = mf.Parameter("mu", 5.28), mf.Parameter("sigma", 0.06, 0.0, 1.0)
+    assert GOOD.values[mu] == GOOD.values["mu"] and GOOD.errors[sigma] == GOOD.errors["sigma"]
+    assert GOOD.limits[mu] == (5, 6) and GOOD.minos[mu] == (-0.000345, 0.000347)
+    assert mu in GOOD.minos and sigma not in GOOD.minos and GOOD.values.get(mf.Parameter("q", 1.0)) is None
+    np.testing.assert_array_equal(GOOD.covariance_of(mu, "sigma"), GOOD.covariance[:2, :2])
+    with pytest.raises(KeyError, match=r"no 'sigm'; did you mean 'sigma'[?]"):
+        GOOD.values[mf.Parameter("sigm", 1.0)]
+
+
+def test_the_correlation_of_two_parameters_is_a_number():
+    mu, sigma = mf.Parameter("mu", 5.28), mf.Parameter("sigma", 0.06, 0.0, 1.0)
+    assert GOOD.correlation_of(mu, sigma) == GOOD.correlation_of("sigma", "mu") == pytest.approx(0.012)
+    assert GOOD.correlation_of("mu", mu) == 1.0
+    with pytest.raises(ModelError, match="parameter 'tau': was fixed and has no covariance"):
+        GOOD.correlation_of(mu, "tau")
+    with pytest.raises(ModelError, match=r"parameter sigma \+ mu: not in the model; did you mean 'sigma'\?"):
+        GOOD.correlation_of(mu, mu + sigma)
+    with pytest.raises(ModelError, match=r"parameter \['mu'\]: not in the model; did you mean 'mu'\?"):
+        GOOD.covariance_of(["mu"])
+
+
 # ---------------------------------------------------------------------------------------------- travelling
 
 
@@ -255,6 +233,13 @@ def test_json_that_lacks_fields_is_refused():
         FitResult.from_json(json.dumps(content))
 
 
+def test_json_without_fields_that_came_later_is_read():
+    content = json.loads(GOOD.to_json())
+    for name in ("errors_from", "flat_directions", "integral_errors", "labels"):
+        del content[name]
+    same(GOOD, FitResult.from_json(json.dumps(content)))
+
+
 def test_text_that_is_not_json_is_refused():
     with pytest.raises(DataError, match="fit result: not JSON text, Expecting property name"):
         FitResult.from_json("{oops")
@@ -266,7 +251,6 @@ def test_text_that_is_not_json_is_refused():
 @pytest.mark.parametrize(("result", "name"), [(GOOD, "fit_result.txt"), (BAD, "fit_result_bad.txt")])
 def test_a_result_prints_as_recorded(result, name):
     assert f"{result}\n" == (GOLDEN / name).read_text(encoding="utf-8")
-    assert repr(result) == str(result)
 
 
 def test_capitals_appear_only_when_something_is_wrong():
@@ -332,3 +316,86 @@ def test_notebooks_colour_the_verdict(result, colour):
 
 def test_notebooks_show_names_as_text():
     assert "<b>bold</b>" not in correlated("<b>bold</b>")._repr_html_()
+
+
+def test_the_repr_is_one_line():
+    assert (
+        repr(GOOD) == "FitResult(valid, nll -123456.789, edm 1.2e-07, 4 floating parameters, 100000 events)"
+    )
+    assert repr(BAD) == "FitResult(NOT VALID, nll nan, edm 0.31, 4 floating parameters, 2000000 events)"
+
+
+LABELLED = replace(GOOD, labels={"mu": r"$\mu$ [GeV]", "fsig": "$f_s$"})
+
+
+def test_labels_stand_in_notebooks_and_names_in_text():
+    shown = LABELLED._repr_html_()
+    assert r">$\mu$ [GeV]</td>" in shown and ">mu</td>" not in shown and ">sigma</td>" in shown
+    assert str(LABELLED) == str(GOOD)
+
+
+def test_latex_has_labels_and_the_digits_of_the_printed_table():
+    assert LABELLED.to_latex() == "\n".join([
+        r"\begin{tabular}{ll}",
+        r"\hline",
+        r"parameter & value \\",
+        r"\hline",
+        r"$\mu$ [GeV] & $5.28012^{+0.00035}_{-0.00035}$ \\",
+        r"sigma & $0.06002 \pm 0.00030$ \\",
+        r"$f_s$ & $0.2999^{+0.0020}_{-0.0020}$ \\",
+        r"alpha & $-1.03 \pm 0.04$ \\",
+        r"tau & $1.519$ (fixed) \\",
+        r"\hline",
+        r"\end{tabular}",
+    ])  # fmt: skip
+
+
+def test_latex_says_what_is_wrong_and_escapes_names():
+    lines = replace(BAD, flat_directions=({"slope": 1.0},)).to_latex().splitlines()
+    assert lines[:3] == [
+        "% fit NOT VALID: nll nan, edm 0.31, 2000000 events, calls: 1000 value",
+        "% call limit of 1000 reached",
+        "% covariance is not positive definite",
+    ]
+    assert lines[7:11] == [
+        r"signal\_yield & $1234600 \pm 1500$ \\",
+        r"background\_yield & $0 \pm 12$ (at limit) \\",
+        r"slope & $3.1 \times 10^{-9}$ (undetermined) \\",
+        r"mean & $5.2 \pm \mathrm{nan}$ \\",
+    ]
+
+
+def test_a_result_becomes_a_frame_of_pandas():
+    frame = GOOD.to_pandas()
+    assert list(frame) == ["value", "error", "lower", "upper", "low", "high", "fixed", "at_limit"]
+    assert list(frame.index) == list(GOOD.names)
+    assert frame.loc["mu"].tolist() == [5.28012, 0.000346, -0.000345, 0.000347, 5.0, 6.0, False, False]
+    assert frame.loc["tau", "fixed"] and np.isnan(frame.loc["tau", "lower"])
+    assert BAD.to_pandas().loc["background_yield", "at_limit"] and BAD.to_pandas().loc["mean", "low"] == -inf
+
+
+def test_pandas_is_needed_for_frames_only(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(mf.BackendError, match="to_pandas: pandas is not installed; pip install pandas"):
+        GOOD.to_pandas()
+
+
+def test_a_fit_takes_the_labels_of_its_parameters():
+    model, data, _ = zoo.gaussian(50)
+    x, (mu, sigma) = model.observables[0], model.parameters
+    labelled = mf.Parameter(mu.name, mu.start, mu.low, mu.high, label=r"$\mu$")
+    result = mf.fit(mf.Gaussian(x, labelled, sigma), data)
+    assert result.labels == {mu.name: r"$\mu$"} and r"$\mu$ &" in result.to_latex()
+    assert mf.fit(model, data).labels == {}
+
+
+def test_values_are_taken_from_a_result_or_by_parameters():
+    model, data, _ = zoo.gaussian(50)
+    result = mf.fit(model, data)
+    expected = mf.generate(model, 20, seed=1, values=dict(result.values))
+    by_parameter = {p: result.values[p] for p in model.parameters}
+    for values in (result, result.values, by_parameter):
+        drawn = mf.generate(model, 20, seed=1, values=values)
+        assert drawn["x"].tobytes() == expected["x"].tobytes()
+    with pytest.raises(ModelError, match=r"values must be numbers by name, .* got the name 3"):
+        mf.generate(model, 20, values={3: 1.0})

@@ -108,6 +108,9 @@ def test_an_explanation_is_short_and_folded(name):
     page = found._repr_html_()
     assert page.count("<details>") == page.count("</details>") == 5
     assert "<summary>kernel for value and gradient</summary>" in page and "time [ms]" in page
+    assert (
+        page.count("<pre") == page.count('<pre style="font-family:monospace">') == 6
+    )  # columns stay aligned
     assert len(page) < 60_000 and len(str(found)) < 60_000
 
 
@@ -139,6 +142,13 @@ def results():
         mf.Likelihood(model, data), "mu", np.linspace(5.27, 5.29, 3), toys=5, seed=1
     )
     yield mf.fisher_information(model, 100)
+
+
+def test_the_repr_of_data_results_and_symbols_is_one_line():
+    model, data, _ = zoo.mass(500)
+    toys = mf.toy_study(model, toys=5, events=200, seed=1, progress=False)
+    for one in (mf.Dataset(data), mf.fit(model, data), toys, *model.parameters, *model.observables):
+        assert len(repr(one)) < 120 and "\n" not in repr(one), type(one)
 
 
 def test_nothing_that_a_cell_may_end_with_fills_more_than_a_screen():

@@ -464,16 +464,16 @@ WRONG = {
     ),
     "no column": ({"data": {"n": [5.5]}}, mf.DataError, "dataset: observable 'm': missing;"),
     "events outside": ({"data": {"m": [5.5, 7.5]}}, mf.DataError, r"1 of 2 events lie outside \[5.0, 7.0\]"),
-    "no bins": ({"bins": 0}, mf.DataError, "observable 'm': needs at least one bin, got 0"),
-    "descending": ({"bins": [6, 5]}, mf.DataError, r"bins must be a number or edges that ascend, got \[6, 5\]"),
-    "bins outside": ({"bins": [4, 6]}, mf.DataError, r"bins must lie in \[5.0, 7.0\], got edges from 4.0 to 6.0"),
-    "oversampling": ({"oversampling": 0}, mf.DataError, "plot: oversampling must be at least 1, got 0"),
+    "no bins": ({"bins": 0}, mf.OptionError, "observable 'm': needs at least one bin, got 0"),
+    "descending": ({"bins": [6, 5]}, mf.OptionError, r"bins must be a number or edges that ascend, got \[6, 5\]"),
+    "bins outside": ({"bins": [4, 6]}, mf.OptionError, r"bins must lie in \[5.0, 7.0\], got edges from 4.0 to 6.0"),
+    "oversampling": ({"oversampling": 0}, mf.OptionError, "plot: oversampling must be at least 1, got 0"),
     "labels": ({"labels": ["one"]}, mf.ModelError, r"labels must name the 2 components of the model, .* got \['one'\]"),
     "taken": ({"labels": ["data", "b"]}, mf.ModelError, r"and not 'data', 'model', 'pulls', 'legend', got \['data', 'b'\]"),
     "stranger": ({"values": {"nu": 1.0}}, mf.ModelError, r"has no parameter 'nu'; did you mean 'mu'\?"),
-    "ax": ({"ax": 3}, mf.DataError, r"plot: ax must be Axes or a pair \(main, lower\) of them, got int"),
-    "three axes": ({"ax": (1, 2, 3)}, mf.DataError, "of them, got int, int, int"),
-    "style": ({"style": "LHCb3"}, mf.DataError, r"style 'LHCb3': not one of mplhep; did you mean 'LHCb"),
+    "ax": ({"ax": 3}, mf.OptionError, r"plot: ax must be Axes or a pair \(main, lower\) of them, got int"),
+    "three axes": ({"ax": (1, 2, 3)}, mf.OptionError, "of them, got int, int, int"),
+    "style": ({"style": "LHCb3"}, mf.OptionError, r"style 'LHCb3': not one of mplhep; did you mean 'LHCb"),
 }  # fmt: skip
 
 
@@ -496,12 +496,12 @@ def test_result_of_another_model_is_refused(data):
 
 @pytest.mark.parametrize("levels", [(), (0.1, 0.2, 0.3, 0.4)])
 def test_levels_must_be_few(levels):
-    with pytest.raises(mf.DataError, match=f"plots.belt: takes one to 3 levels, got {len(levels)}"):
+    with pytest.raises(mf.OptionError, match=f"plots.belt: takes one to 3 levels, got {len(levels)}"):
         mf.plots.belt(belt(), levels=levels)
 
 
 def test_scans_take_single_axes():
-    with pytest.raises(mf.DataError, match=r"plots\.belt: ax must be the Axes of matplotlib, got tuple"):
+    with pytest.raises(mf.OptionError, match=r"plots\.belt: ax must be the Axes of matplotlib, got tuple"):
         mf.plots.belt(belt(), ax=(1, 2))
 
 

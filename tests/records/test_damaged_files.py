@@ -149,7 +149,7 @@ def test_files_that_are_not_there_are_refused(whole):
 @pytest.mark.parametrize("name", ["study.npz", "toys.npz", "scan.npz", "fit.json"])
 def test_a_pipe_is_not_waited_for(tmp_path, name):
     os.mkfifo(tmp_path / name)
-    with pytest.raises(DataError, match=r"cannot be read, it is no plain file; name another file"):
+    with pytest.raises(DataError, match=r"cannot be read, it is not a plain file; name another file"):
         FILES[name][1](tmp_path / name)
 
 

@@ -81,7 +81,7 @@ def test_a_pipe_named_as_output_is_refused_and_stays(place):
     """This used to be replaced by a file."""
     os.mkfifo(place)
     with pytest.raises(
-        DataError, match=r"is no plain file but a pipe, a device or the like; name another file"
+        DataError, match=r"is not a plain file but a pipe, a device or the like; name another file"
     ):
         WRITERS[place.name](place)
     assert stat.S_ISFIFO(place.stat().st_mode) and names(place.parent) == [place.name]
@@ -115,7 +115,7 @@ def test_links_in_a_circle_are_refused(place):
 
 def test_a_link_to_a_device_is_refused(place):
     place.symlink_to(os.devnull)
-    with pytest.raises(DataError, match="is no plain file"):
+    with pytest.raises(DataError, match="is not a plain file"):
         WRITERS[place.name](place)
     assert place.is_symlink() and stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
@@ -131,8 +131,11 @@ def test_a_link_by_another_user_in_a_folder_for_all_is_refused(tmp_path, monkeyp
         (0o755, root, other): False,
     }
     for (mode, owner, maker), bait in cases.items():
-        assert target.is_bait(status(link, st_uid=maker), status(folder, st_mode=mode, st_uid=owner)) is bait
-    monkeypatch.setattr(target, "is_bait", lambda *_: True)
+        assert (
+            target.is_untrusted(status(link, st_uid=maker), status(folder, st_mode=mode, st_uid=owner))
+            is bait
+        )
+    monkeypatch.setattr(target, "is_untrusted", lambda *_: True)
     with pytest.raises(
         DataError, match="a link that another user made in a folder for all; name another file"
     ):
@@ -283,6 +286,40 @@ def run_code(code, *arguments, **environment):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=os.environ | environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("failure", "raises", "says"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            DataError,
+            "cannot be locked, No space left on device; make room",
+        ),
+        (
+            OSError(errno.EIO, "Input/output error"),
+            DataError,
+            "cannot be locked, Input/output error; name another file",
+        ),
+        (KeyboardInterrupt(), KeyboardInterrupt, None),
+    ],
+    ids=["full", "broken", "interrupted"],
+)
+def test_issue_12_a_lock_that_cannot_be_written_is_released(tmp_path, monkeypatch, failure, raises, says):
+    """This used to keep the lock: with room again, the same call said that another study is writing this file."""
+    path = tmp_path / "study.npz"
+
+    def fail(handle, content):
+        raise failure
+
+    monkeypatch.setattr(target.os, "write", fail)
+    with pytest.raises(raises, match=says), only_writer("toy study", path):
+        pytest.fail("the lock has no owner")
+    assert names(tmp_path) == [] and not target._locked
+    monkeypatch.undo()
+    with only_writer("toy study", path):
+        assert names(tmp_path) == [".study.npz.lock"]
+    assert names(tmp_path) == []
 
 
 # ------------------------------------------------------------------------------------ one writer

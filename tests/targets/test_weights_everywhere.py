@@ -33,7 +33,7 @@ def test_errors_of_weighted_fits(fast, data, errors):
 
 
 def test_many_weighted_fits(fast, data):
-    many = [data, data.select(slice(0, 500))]
+    many = [data, data[:500]]
     judged, found = (mf.fit_many(extended(), many, backend=b) for b in ("reference", fast))
     assert found.valid.all()
     np.testing.assert_allclose(found.errors, judged.errors, rtol=REPEATED)

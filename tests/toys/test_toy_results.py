@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import morefit as mf
 from morefit.errors import DataError, ModelError
 from morefit.toys import ARRAYS, HOW, ToyResults, clopper_pearson
 from tolerances import FEW_ROUNDINGS, NUMPY_SUM
@@ -133,16 +134,16 @@ def test_fractions_by_the_way_count_all_toys():
 
 
 @pytest.mark.parametrize(
-    ("ask", "message"),
+    ("ask", "error", "message"),
     [
-        (lambda t: t.pulls("yields"), "parameter 'yields': not fitted; did you mean 'yield'"),
-        (lambda t: t.pulls("extra"), "parameter 'extra': was not generated"),
-        (lambda t: t.coverage("mu", 68), "level must lie between 0 and 1, got 68"),
-        (lambda t: t.fraction_by("newtn"), "no way 'newtn'; did you mean 'newton'"),
+        (lambda t: t.pulls("yields"), ModelError, "parameter 'yields': not fitted; did you mean 'yield'"),
+        (lambda t: t.pulls("extra"), ModelError, "parameter 'extra': was not generated"),
+        (lambda t: t.coverage("mu", 68), mf.OptionError, "level must lie between 0 and 1, got 68"),
+        (lambda t: t.fraction_by("newtn"), mf.OptionError, "no way 'newtn'; did you mean 'newton'"),
     ],
 )
-def test_a_wrong_question_is_answered_with_the_right_one(ask, message):
-    with pytest.raises((ModelError, DataError), match=message):
+def test_a_wrong_question_is_answered_with_the_right_one(ask, error, message):
+    with pytest.raises(error, match=message):
         ask(results())
 
 
@@ -244,7 +245,7 @@ def test_other_files_are_refused(tmp_path):
         ToyResults.load(path)
     path.write_bytes(b"no archive")
     with pytest.raises(
-        DataError, match=r"not a file of morefit or a damaged one, got BadZipFile.*; name another file"
+        DataError, match=r"not a file of morefit or damaged, got BadZipFile.*; name another file"
     ):
         ToyResults.load(path)
 
@@ -367,8 +368,36 @@ def test_html_shows_the_same_in_the_colour_of_the_verdict():
     assert "#f8c9c9" in bad._repr_html_()
 
 
-def test_the_repr_is_the_table():
-    assert repr(results()) == str(results())
+def test_a_parameter_stands_for_its_name():
+    toys, mu = results(), mf.Parameter("mu", 5.0)
+    np.testing.assert_array_equal(toys.pulls(mu), toys.pulls("mu"))
+    assert (
+        toys.truth[mu] == 5.28
+        and toys.bias(mu) == toys.bias("mu")
+        and toys.coverage(mu) == toys.coverage("mu")
+    )
+    with pytest.raises(ModelError, match=r"parameter 'm': not fitted; did you mean 'mu'\?"):
+        toys.pulls(mf.Parameter("m", 5.0))
+
+
+def test_toys_become_a_frame_of_pandas():
+    toys = replace(some_failed(), first=100)
+    frame = toys.to_pandas()
+    assert list(frame) == [
+        "mu", "mu_error", "yield", "yield_error", "extra", "extra_error", "nll", "edm", "valid", "events", "how", "q",
+    ]  # fmt: skip
+    assert frame.index[0] == 100 and len(frame) == len(toys)
+    np.testing.assert_array_equal(frame["yield"], toys.values[:, 1])
+    assert frame.loc[103, "how"] == "failed" and not frame.loc[103, "valid"]
+    with pytest.raises(
+        DataError, match="toy results: two columns are called 'nll'; rename parameter or stat"
+    ):
+        results(statistics={"nll": np.zeros(TOYS)}).to_pandas()
+
+
+def test_the_repr_is_one_line():
+    assert repr(results()).startswith(f"ToyResults({len(results())} toys, ")
+    assert len(repr(results())) < 120 and "\n" not in repr(results())
 
 
 def test_arrays_are_copied_unless_they_were_given_away():

@@ -12,7 +12,7 @@ from morefit.cli.files import check_targets
 from morefit.cli.fit import exit_code, show_result, write_result
 from morefit.cli.options import add_drawing, add_output, add_place, backend_of, count
 from morefit.cli.printing import open_console, show_tables
-from morefit.minimise.result import Column
+from morefit.text.tables import Column
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,11 +12,11 @@ from morefit.cli.files import check_targets, write_json
 from morefit.cli.options import add_output
 from morefit.cli.printing import MINOR, open_console, say, show_tables
 from morefit.errors import BackendError
-from morefit.minimise.result import Column
 from morefit.resources import available_cores
 from morefit.targets import DeviceInfo
 from morefit.targets.cache import cache_state
 from morefit.targets.cpu.compile import host
+from morefit.text.tables import Column
 
 FORMAT, VERSION = "morefit devices", 1
 

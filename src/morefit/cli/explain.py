@@ -15,7 +15,7 @@ from morefit.cli.options import add_data, add_model, add_output, add_place, back
 from morefit.cli.printing import open_console, say, show_tables
 from morefit.expr import price, toposort
 from morefit.inspect.explain import ORDERS
-from morefit.minimise.result import Column
+from morefit.text.tables import Column
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -28,7 +28,7 @@ from morefit.errors import FitError
 from morefit.intervals.feldman import footline, table
 from morefit.intervals.feldman import headline as first_lines
 from morefit.minimise.conditional import span
-from morefit.minimise.result import suggest
+from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from rich.console import Console

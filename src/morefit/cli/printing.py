@@ -1,4 +1,4 @@
-"""How results look on a terminal: tables that fit its width, and what is wrong in red."""
+"""Results on a terminal: tables that fit its width, problems in red."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from morefit.minimise.result import Column, aligned
+from morefit.text.tables import Column, aligned
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,19 +17,19 @@ GOOD, BAD, MINOR = "bold green", "bold red", "dim"
 
 
 def open_console(options: Namespace) -> Console:
-    """Return where tables go: standard output, or standard error if that is taken by JSON."""
-    from morefit.cli.screen import Screen  # a slow import, and help does without
+    """Return the console for tables: standard output, or standard error if JSON goes to standard output."""
+    from morefit.cli.screen import Screen  # a slow import that help does not need
 
     return Screen(options, stderr=options.json == "-", quiet=options.quiet, highlight=False, markup=False)
 
 
 def say(console: Console, text: str, style: str | None = None) -> None:
-    """Write text as it is; the terminal breaks long lines, a file keeps them."""
+    """Write text as it is; a terminal breaks long lines, a file keeps them."""
     console.print(text, style=style, soft_wrap=True)
 
 
 def headline(console: Console, text: str, *, good: bool) -> None:
-    """Write the lines to read first, of which the first begins with the verdict; all are red if it is bad."""
+    """Write the first lines of a result, which begin with the verdict; all are red if it is bad."""
     from rich.text import Text
 
     first, *others = text.split("\n")
@@ -41,7 +41,7 @@ def headline(console: Console, text: str, *, good: bool) -> None:
 
 
 def show_tables(console: Console, *tables: Sequence[Column]) -> None:
-    """Show tables with an empty line around each; those that are too wide in pieces, their remarks below."""
+    """Show tables with an empty line around each; those that are too wide in parts, with their remarks below."""
     for columns in tables:
         wide = width_of(columns) > console.width
         shown = [column for column in columns if column.heading] if wide else columns
@@ -54,7 +54,7 @@ def show_tables(console: Console, *tables: Sequence[Column]) -> None:
 
 
 def show_remarks(console: Console, columns: Sequence[Column]) -> None:
-    """Write each remark of a table on a line of its own."""
+    """Write each remark of a table on its own line."""
     remarks = [column.cells for column in columns if not column.heading]
     lines = [
         (f"{subject}: {text}", remark_style(text))
@@ -67,7 +67,7 @@ def show_remarks(console: Console, columns: Sequence[Column]) -> None:
 
 
 def fold(columns: Sequence[Column], width: int) -> list[list[Column]]:
-    """Cut a table into pieces no wider than the terminal, as few and as alike in width as can be."""
+    """Split a table into parts no wider than the terminal: as few as possible, of similar widths."""
     pieces = cut(columns, width)
     while width > 1 and len(narrower := cut(columns, width - 1)) == len(pieces):
         pieces, width = narrower, width - 1
@@ -75,7 +75,7 @@ def fold(columns: Sequence[Column], width: int) -> list[list[Column]]:
 
 
 def cut(columns: Sequence[Column], width: int) -> list[list[Column]]:
-    """Fill one piece after the other, each beginning with the first column; a column that is too wide stands alone."""
+    """Fill one part after the other, each beginning with the first column; a column that is too wide gets its own part."""
     first, *rest = columns
     pieces: list[list[Column]] = [[first]]
     for group in groups(rest):
@@ -86,22 +86,23 @@ def cut(columns: Sequence[Column], width: int) -> list[list[Column]]:
 
 
 def groups(columns: Sequence[Column]) -> list[list[Column]]:
-    """Keep errors beside what they are the errors of."""
-    found: list[list[Column]] = []
+    """Return columns in groups that stay together: values with their errors."""
+    together: list[list[Column]] = []
     for column in columns:
-        if found and column.heading in ("+-", "error"):
-            found[-1].append(column)
+        if together and column.heading in ("+-", "error"):
+            together[-1].append(column)
         else:
-            found.append([column])
-    return found
+            together.append([column])
+    return together
 
 
 def width_of(columns: Sequence[Column]) -> int:
+    """Return the number of characters of a line of a table."""
     return sum(len(aligned(column)[0]) + GAP for column in columns) - GAP
 
 
 def make_table(columns: Sequence[Column]) -> Table:
-    """Return a table of rich: numbers with their points below each other, remarks dim, or red if in capitals."""
+    """Return a table of rich: numbers aligned at their decimal points, remarks dim, or red if in capitals."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -109,18 +110,18 @@ def make_table(columns: Sequence[Column]) -> Table:
     table = Table(
         box=SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0)
     )
-    # cells are padded already: rich would move numbers to the right, and their points apart
+    # cells are padded already: rich would align numbers at their right ends
     heads, *rows = zip(*map(aligned, columns), strict=True)
     for head in heads:
         table.add_column(Text(head), no_wrap=True)
     for row in rows:
-        looks = (
+        styles = (
             "" if column.heading else remark_style(cell) for column, cell in zip(columns, row, strict=True)
         )
-        table.add_row(*map(Text, row, looks))
+        table.add_row(*map(Text, row, styles))
     return table
 
 
 def remark_style(remark: str) -> str:
-    """Return how a remark looks: in capitals it is a warning."""
+    """Return the style of a remark: in capitals it is a warning."""
     return BAD if remark.isupper() else MINOR

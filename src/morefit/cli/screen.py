@@ -1,4 +1,4 @@
-"""The terminal that tables go to: it falls silent when nobody reads any more, and the work goes on."""
+"""A console for tables that stops writing when its reader is gone, so that the work goes on."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from morefit.cli.streams import silence
 
 
 class Screen(Console):
-    """A console that notes in the options when its reader is gone, instead of ending the process."""
+    """A console that sets ``reader_gone`` of the options when its reader is gone, instead of ending the process."""
 
     def __init__(self, options: Namespace, **settings: Any) -> None:
         super().__init__(**settings)
-        self.asked = options
+        self.options_of_command = options
 
     def print(self, *objects: Any, **settings: Any) -> None:
         try:
@@ -24,6 +24,6 @@ class Screen(Console):
             self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
-        """Write nothing more: files that are asked for are still to be written."""
-        self.quiet = self.asked.reader_gone = True
+        """Write nothing more to the console; output files are still to be written."""
+        self.quiet = self.options_of_command.reader_gone = True
         silence(self.file)

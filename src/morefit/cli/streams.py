@@ -10,7 +10,7 @@ from typing import IO
 
 
 def prepare_streams() -> None:
-    """Give a process without standard streams empty ones, and let text that a terminal cannot show be spelt."""
+    """Open missing standard streams, and escape characters that a terminal cannot show."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -20,7 +20,7 @@ def prepare_streams() -> None:
 
 
 def silence(stream: IO[str]) -> None:
-    """Send what is still written to a stream nowhere, also what Python writes when it ends."""
+    """Discard what is still written to a stream, also what Python writes when it ends."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -29,9 +29,9 @@ from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
 from morefit.errors import DataError
 from morefit.plots.canvas import load_pyplot, styled
 from morefit.toys import BrokenStudy
-from morefit.toys.printed import LEVELS, details, footlines, tables
-from morefit.toys.printed import headline as first_line
 from morefit.toys.results import HOW, report
+from morefit.toys.text import LEVELS, details, footlines, tables
+from morefit.toys.text import headline as first_line
 
 if TYPE_CHECKING:
     from rich.console import Console

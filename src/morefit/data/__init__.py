@@ -1,4 +1,4 @@
-"""Named columns of numbers, one number per event, with optional weights: read, checked and kept unchanged."""
+"""Datasets: named columns with one number per event and optional weights, read from files or objects and checked."""
 
 from morefit.data.dataset import Dataset
 from morefit.data.reading import read

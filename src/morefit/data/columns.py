@@ -1,8 +1,7 @@
-"""Columns of numbers out of any source, on their way into a dataset, and everything found wrong with them."""
+"""Columns of any source as arrays of doubles, and a list of all problems with them."""
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +14,11 @@ from morefit.arrays import Array
 from morefit.data.io import Ranged
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
+from morefit.text.suggest import suggest
 
 Mask = NDArray[np.bool_]
-LARGEST = sys.float_info.max
-# What to do with columns that are no real numbers, by the kind of their dtype.
+MAX_DOUBLE = sys.float_info.max
+# What to do with columns that are not real numbers, by the kind of their dtype.
 CONVERSIONS = {
     "c": "take its real part or its absolute value",
     "M": "subtract a point in time and divide by a unit, as in (t - t[0]) / np.timedelta64(1, 's')",
@@ -29,7 +29,7 @@ CONVERSIONS = {
 
 @dataclass
 class Draft:
-    """Columns and weights on their way into a dataset, with everything found wrong with them."""
+    """Columns and weights of a future dataset, with a list of all problems."""
 
     columns: dict[str, Array]
     kind: str
@@ -37,28 +37,28 @@ class Draft:
     weights: Array | None = None
     masked_weights: int = 0
     problems: list[str] = field(default_factory=list)
-    copies: bool = True  # of the columns; needless if the source never changes
+    copies: bool = True  # of the columns; not needed if the source never changes
 
     def label(self, name: str) -> str:
-        """Name a column in a message."""
+        """Return how messages name a column."""
         return f"{self.kind} '{name}'"
 
     def add(self, name: str, raw: object) -> None:
-        """Read one column, or note why it cannot be read."""
+        """Read one column, or add the problem to the list."""
         try:
             self.columns[name], self.masked[name] = to_column(raw, copy=self.copies)
         except DataError as error:
             self.problems.append(f"{self.label(name)}: {error}")
 
     def add_weights(self, raw: object) -> None:
-        """Read the weights, or note why they cannot be read."""
+        """Read the weights, or add the problem to the list."""
         try:
             self.weights, self.masked_weights = to_column(raw)
         except DataError as error:
             self.problems.append(f"weights: {error}")
 
     def check_lengths(self) -> None:
-        """Note every column and the weights that are not as long as the first column."""
+        """Add columns and weights that are not as long as the first column to the problems."""
         if not self.columns:
             return
         first, *others = self.columns
@@ -72,31 +72,32 @@ class Draft:
         ]
 
     def select(self, keep: Mask) -> Draft:
-        """Return the draft of the events kept."""
+        """Return the draft of the events where a mask is true."""
         columns = {name: column[keep] for name, column in self.columns.items()}
         weights = None if self.weights is None else self.weights[keep]
         return Draft(columns, self.kind, self.masked, weights)
 
 
 def is_ranged(thing: object) -> TypeGuard[Ranged]:
+    """Return whether something has a name and a range, as an observable has."""
     return all(hasattr(thing, name) for name in ("name", "low", "high"))
 
 
 def listed(observables: Ranged | Iterable[Ranged]) -> list[Ranged]:
-    """Return the observables as a list; complain about what has no name or range, or comes twice."""
+    """Return observables as a list, or raise an error for one without a name or range, or given twice."""
     several = isinstance(observables, Iterable) and not is_ranged(observables)
     ranges = list(observables) if several else [cast(Ranged, observables)]  # type: ignore[arg-type]
-    complain([f"an observable needs a name and a range, got {o!r}" for o in ranges if not is_ranged(o)])
+    raise_if([f"an observable needs a name and a range, got {o!r}" for o in ranges if not is_ranged(o)])
     names = [o.name for o in ranges]
-    complain([f"observable '{name}': given twice" for name in dict.fromkeys(names) if names.count(name) > 1])
-    complain([] if ranges else ["needs at least one observable, got none"])
+    raise_if([f"observable '{name}': given twice" for name in dict.fromkeys(names) if names.count(name) > 1])
+    raise_if([] if ranges else ["needs at least one observable, got none"])
     return ranges
 
 
 def read_source(
     source: object, ranges: Sequence[Ranged] | None, weights: ArrayLike | str | None, *, copies: bool = True
 ) -> Draft:
-    """Read the columns asked for and the weights, noting what is wrong with them."""
+    """Read columns and weights, with a list of all problems."""
     raw = raw_columns(source, ranges)
     draft = Draft({}, "column" if ranges is None else "observable", copies=copies)
     named = weights if isinstance(weights, str) else None
@@ -120,7 +121,7 @@ def read_columns(draft: Draft, raw: Mapping[Any, object], names: Sequence[Any]) 
         elif name in raw:
             draft.add(name, raw[name])
         else:
-            draft.problems.append(f"{draft.label(name)}: missing; {suggest(name, raw)}")
+            draft.problems.append(f"{draft.label(name)}: missing; {suggest_column(name, raw)}")
 
 
 def read_named_weights(draft: Draft, raw: Mapping[Any, object], names: Sequence[str], named: str) -> None:
@@ -130,11 +131,11 @@ def read_named_weights(draft: Draft, raw: Mapping[Any, object], names: Sequence[
     elif named in raw:
         draft.add_weights(raw[named])
     else:
-        draft.problems.append(f"weights: no column '{named}'; {suggest(named, raw)}")
+        draft.problems.append(f"weights: no column '{named}'; {suggest_column(named, raw)}")
 
 
 def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
-    """Copy anything to a column with NaN where it is masked; return it and how many are."""
+    """Return a column of doubles with NaN where the input is masked, and the number of masked entries."""
     array = to_array(raw)
     if array.ndim != 1:
         raise DataError(f"must have one dimension, got {described(array)}")
@@ -149,32 +150,56 @@ def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
     return np.ascontiguousarray(column), int(np.ma.getmaskarray(array).sum())
 
 
-def checked_mask(which: ArrayLike, length: int) -> Mask:
-    """Return a mask with one entry per event, or complain."""
-    mask = np.asarray(which)
-    if mask.dtype != np.bool_:
-        raise DataError(f"dataset: select needs a boolean mask or a slice, got dtype {mask.dtype}")
-    if mask.shape != (length,):
-        raise DataError(f"dataset: the mask must have shape ({length},), got {mask.shape}")
-    return mask
+def check_events(which: Any, length: int) -> slice | NDArray[Any]:
+    """Return a slice, a mask with one entry per event, or indices of events, as numpy takes them."""
+    if isinstance(which, slice):
+        return check_slice(which, length)
+    try:
+        array = to_array(which)
+    except DataError as error:
+        raise DataError(f"dataset: indices of events {error}") from None
+    if array.ndim == 1 and not array.size and array.dtype.kind == "f":  # an empty list has no kind
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "biu" or not array.ndim or np.ma.is_masked(array):
+        raise DataError(
+            f"dataset: takes the name of a column, an observable, a slice, a mask or indices of events, got"
+            f" {described(array)}"
+        )
+    if array.dtype == np.bool_ and array.shape != (length,):
+        raise DataError(f"dataset: the mask must have shape ({length},), got {array.shape}")
+    if array.ndim != 1:
+        raise DataError(f"dataset: indices must have one dimension, got shape {array.shape}")
+    outside = array[(array < -length) | (array >= length)] if array.dtype != np.bool_ else array[:0]
+    if outside.size:
+        raise DataError(f"dataset: indices must lie from {-length} to {length - 1}, got {outside[0]}")
+    return np.asarray(array)
+
+
+def check_slice(which: slice, length: int) -> slice:
+    """Return a slice if its ends and its step are whole numbers."""
+    try:
+        which.indices(length)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"dataset: {which!r} is not a slice of events, {error}") from None
+    return which
 
 
 def is_outside(column: Array, observable: Ranged) -> Mask:
-    """Say of each event whether it is outside the range; NaN is."""
+    """Return for each event whether it is outside the range; NaN is."""
     return ~((column >= observable.low) & (column <= observable.high))
 
 
 def all_between(column: Array, low: float, high: float) -> bool:
-    """Say whether all numbers lie between two others, which NaN does not."""
+    """Return whether all numbers lie between two others; NaN does not."""
     return not len(column) or bool(column.min() >= low and column.max() <= high)
 
 
 def outside_ranges(columns: Mapping[str, Array], ranges: Iterable[Ranged]) -> Iterator[str]:
-    """Say how many finite events lie outside the range of each observable."""
+    """Yield a message for each observable with finite events outside its range."""
     remedy = "use cut() to keep the events in range, or widen the range"
     for o in ranges:
         column = columns.get(o.name, np.empty(0))
-        if all_between(column, o.low, o.high):  # as it should be, and quick to say
+        if all_between(column, o.low, o.high):  # the usual case, and fast
             continue
         count = int((is_outside(column, o) & np.isfinite(column)).sum())
         if count:
@@ -183,8 +208,8 @@ def outside_ranges(columns: Mapping[str, Array], ranges: Iterable[Ranged]) -> It
 
 
 def not_finite(label: str, column: Array, masked: int, noun: str) -> Iterator[str]:
-    """Say how many numbers are masked and how many of the others are not finite."""
-    if not masked and all_between(column, -LARGEST, LARGEST):
+    """Yield messages with the number of masked entries, and of others that are not finite."""
+    if not masked and all_between(column, -MAX_DOUBLE, MAX_DOUBLE):
         return
     bad = int((~np.isfinite(column)).sum()) - masked
     for count, what in ((masked, "masked"), (bad, "not finite")):
@@ -192,29 +217,23 @@ def not_finite(label: str, column: Array, masked: int, noun: str) -> Iterator[st
             yield f"{label}: {count} of {len(column)} {noun} are {what}"
 
 
-def odd_weights(draft: Draft) -> list[str]:
-    """Say how many weights are masked or not finite."""
-    return (
-        []
-        if draft.weights is None
-        else [*not_finite("weights", draft.weights, draft.masked_weights, "weights")]
-    )
+def bad_weights(draft: Draft) -> list[str]:
+    """Return messages with the number of weights that are masked or not finite."""
+    if draft.weights is None:
+        return []
+    return [*not_finite("weights", draft.weights, draft.masked_weights, "weights")]
 
 
-def complain(problems: Sequence[str]) -> None:
+def raise_if(problems: Sequence[str]) -> None:
     """Raise one error that lists every problem, if there is any."""
     if problems:
         raise DataError(f"dataset: {'; '.join(problems)}")
 
 
-def suggest(name: object, known: Iterable[Any]) -> str:
-    """Propose the known name nearest to a wrong one, whatever its case, or list what there is."""
+def suggest_column(name: object, known: Iterable[Any]) -> str:
+    """Return a suggestion for the name of a column that is missing; names of columns may be anything."""
     known = list(known)
     names = [n for n in known if isinstance(n, str)]
     if known and not names:
         return f"the names of columns must be text, got {known[0]!r}; rename them"
-    folded = {n.casefold(): n for n in names}
-    near = difflib.get_close_matches(str(name).casefold(), folded, n=1)
-    if near:
-        return f"did you mean '{folded[near[0]]}'?"
-    return f"the columns are {', '.join(map(repr, names))}" if names else "there are no columns"
+    return suggest(name, names)

@@ -1,4 +1,4 @@
-"""Conditions on events: a text such as ``pt > 2 & abs(eta) < 2.5``, or a function of columns."""
+"""Conditions on events: text such as ``pt > 2 & abs(eta) < 2.5``, or a function of columns."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from morefit.errors import DataError, MorefitError
 
 Values = NDArray[Any]
 WIDE = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}  # by the kind of a dtype
-EXACT = 2**53  # whole numbers up to here are doubles; from here on some are not
+EXACT = 2**53  # whole numbers up to here are doubles; above, some are not
 EXAMPLE = 'write it as in cut="pt > 2 & abs(eta) < 2.5"'
-# Written as in C or numpy, conditions are joined less tightly than they compare.
+# Operators of C and numpy become words of Python, which bind less tightly than comparisons.
 SPELLINGS = ((r"&&?", " and "), (r"\|\|?", " or "), (r"!(?!=)|~", " not "))
 FUNCTIONS: dict[str, np.ufunc] = {
     "abs": np.absolute, "fabs": np.fabs, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "log10": np.log10,
@@ -41,34 +41,34 @@ COMPARISONS: dict[type[ast.cmpop], np.ufunc] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """What an event must fulfil: its text, the columns it looks at, and how it judges them."""
+    """A condition on events: its text, the columns it needs, and the function that evaluates it on them."""
 
     text: str
     names: tuple[str, ...]
-    judge: Callable[[Mapping[str, Values]], Any]
+    evaluate: Callable[[Mapping[str, Values]], Any]
 
     def mask(self, columns: Mapping[str, Values], length: int) -> Mask:
-        """Say of each event whether it passes."""
-        given = {name: self.known(name, columns[name]) for name in self.names}
+        """Return for each event whether it passes."""
+        arguments = {name: self.widened(name, columns[name]) for name in self.names}
         try:
             with np.errstate(all="ignore"):
-                found = np.asarray(self.judge(given))
+                passes = np.asarray(self.evaluate(arguments))
         except MorefitError:
             raise
         except Exception as error:  # of the user's own function
             raise DataError(
-                f"cut '{self.text}': failed, {type(error).__name__}: {error}; columns are given in double precision,"
-                " so that bits need astype(int)"
+                f"cut '{self.text}': failed, {type(error).__name__}: {error}; columns are in double precision,"
+                " so that bit operations need astype(int)"
             ) from error
-        if found.dtype != np.bool_ or found.shape != (length,):
+        if passes.dtype != np.bool_ or passes.shape != (length,):
             rule = f"must be true or false for each of {length} events"
             raise DataError(
-                f"cut '{self.text}': {rule}, got shape {found.shape} of dtype {found.dtype}; {EXAMPLE}"
+                f"cut '{self.text}': {rule}, got shape {passes.shape} of dtype {passes.dtype}; {EXAMPLE}"
             )
-        return found
+        return passes
 
-    def known(self, name: str, column: Values) -> Values:
-        """Return a column that conditions can be made of, as wide as there is: numbers, or true and false."""
+    def widened(self, name: str, column: Values) -> Values:
+        """Return a column of numbers or booleans in the widest type of its kind."""
         if column.dtype.kind in WIDE:
             return column.astype(WIDE[column.dtype.kind])
         raise DataError(
@@ -78,7 +78,7 @@ class Condition:
 
 
 def in_doubles(text: str, columns: Mapping[str, Values]) -> Iterator[Values]:
-    """Return columns as functions get them: in double precision, in which nothing wraps around."""
+    """Yield columns as functions take them: in double precision, which does not wrap around."""
     for name, column in columns.items():
         if is_whole(column) and len(column) and max(-int(column.min()), int(column.max())) > EXACT:
             raise DataError(
@@ -89,15 +89,17 @@ def in_doubles(text: str, columns: Mapping[str, Values]) -> Iterator[Values]:
 
 
 def is_whole(number: Any) -> bool:
-    """Say whether something is a whole number, or a column of them."""
+    """Return whether something is a whole number, or a column of them."""
     return isinstance(number, int) or (isinstance(number, np.ndarray) and number.dtype.kind in "iu")
 
 
 def condition(cut: str | Callable[..., Any]) -> Condition:
-    """Understand a text or a function; the arguments of a function are named as the columns it is given."""
+    """Return the condition of a text, or of a function whose arguments are named as columns."""
     if isinstance(cut, str):
         root = parse(cut)
-        return Condition(cut, tuple(dict.fromkeys(names_in(root))), lambda columns: Judge(cut, columns)(root))
+        return Condition(
+            cut, tuple(dict.fromkeys(names_in(root))), lambda columns: Evaluator(cut, columns)(root)
+        )
     if not callable(cut):
         raise DataError(f"cut {cut!r}: must be a text or a function; {EXAMPLE}")
     name = getattr(cut, "__name__", repr(cut))
@@ -105,12 +107,12 @@ def condition(cut: str | Callable[..., Any]) -> Condition:
 
 
 def arguments_of(function: Callable[..., Any], name: str) -> tuple[str, ...]:
-    """Return the names of the columns that a function asks for."""
+    """Return the names of the columns that a function takes."""
     rule = f"cut '{name}': the arguments of a function must be named as columns"
     try:
         arguments = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        raise DataError(f"{rule}, got one that does not tell; write lambda pt, eta: ...") from None
+        raise DataError(f"{rule}, got one without a signature; write lambda pt, eta: ...") from None
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     odd = [str(a) for a in arguments if a.kind not in plain]
     if odd or not arguments:
@@ -125,47 +127,47 @@ def parse(text: str) -> ast.expr:
         python = re.sub(spelling, word, python)
     try:
         root = ast.parse(python.strip(), mode="eval").body
-        problem = next(refused(root), None)
+        problem = next(not_allowed(root), None)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise DataError(f"cut '{text}': is no expression, got {reason}; {EXAMPLE}") from None
+        raise DataError(f"cut '{text}': is not a valid expression: {reason}; {EXAMPLE}") from None
     if problem is not None:
         raise DataError(f"cut '{text}': {problem}; {EXAMPLE}")
     return root
 
 
-def refused(root: ast.expr) -> Iterator[str]:
-    """Name what stands in an expression and means nothing here, outer parts first."""
+def not_allowed(root: ast.expr) -> Iterator[str]:
+    """Yield what is not allowed in a condition, outer parts first."""
     for node in ast.walk(root):
         match node:
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
                 if len(args) != FUNCTIONS[name].nin:
                     yield f"{name}() takes {FUNCTIONS[name].nin} arguments, got {len(args)}"
             case ast.Call():
-                yield f"knows no function {ast.unparse(node.func)!r}, only {', '.join(FUNCTIONS)}"
+                yield f"unknown function {ast.unparse(node.func)!r}, there are {', '.join(FUNCTIONS)}"
             case ast.BinOp(op=ast.BitXor()):
-                yield "'^' has no meaning, write ** for a power"
+                yield "'^' is not an operation, write ** for a power"
             case ast.Constant(value=bool() | int() | float()):
                 pass
             case ast.Constant(value=value):
-                yield f"{value!r} is no number"
+                yield f"{value!r} is not a number"
             case ast.Attribute() if dotted(node) is None:
-                yield f"{ast.unparse(node)!r} is no name of a column"
+                yield f"{ast.unparse(node)!r} is not the name of a column"
             case (
                 ast.Name() | ast.Attribute() | ast.BoolOp() | ast.Compare() | ast.BinOp() | ast.UnaryOp()
                 | ast.boolop() | ast.unaryop() | ast.operator() | ast.cmpop() | ast.expr_context()
             ):  # fmt: skip
                 yield from unknown_operation(node)
             case _:
-                yield f"{ast.unparse(node)!r} has no meaning here"
+                yield f"{ast.unparse(node)!r} is not allowed here"
 
 
 def unknown_operation(node: ast.AST) -> list[str]:
-    """Refuse operations without a row in the tables, such as shifts and ``in``."""
+    """Return a message for operations that are not in the tables, such as shifts and ``in``."""
     wrong = (isinstance(node, ast.operator) and type(node) not in (*ARITHMETIC, ast.BitXor)) or (
         isinstance(node, ast.cmpop) and type(node) not in COMPARISONS
     )
-    return [f"the operation {type(node).__name__!r} has no meaning here"] if wrong else []
+    return [f"the operation {type(node).__name__!r} is not allowed here"] if wrong else []
 
 
 def dotted(node: ast.expr) -> str | None:
@@ -177,7 +179,7 @@ def dotted(node: ast.expr) -> str | None:
 
 
 def names_in(root: ast.expr) -> list[str]:
-    """List the columns that an expression names, in order."""
+    """Return the columns that an expression names, in order."""
     names: list[str] = []
     stack: list[ast.AST] = [root]
     while stack:
@@ -191,11 +193,11 @@ def names_in(root: ast.expr) -> list[str]:
     return names
 
 
-class Judge:
-    """Evaluates an expression that was checked before, on columns.
+class Evaluator:
+    """Evaluates a checked expression on columns.
 
-    Arithmetic is in double precision, so that nothing wraps around and files of all kinds are cut alike. Whole numbers
-    are compared and divided with a remainder as they are, however large: numbers of events are such.
+    Arithmetic is in double precision, so that nothing wraps around and the format of a file does not matter. Whole
+    numbers are compared and divided with remainder exactly, however large: numbers of events are such.
     """
 
     def __init__(self, text: str, columns: Mapping[str, Values]) -> None:
@@ -226,23 +228,23 @@ class Judge:
         return self.columns[dotted(node) or ""]
 
     def number(self, node: ast.expr) -> Any:
-        """Evaluate what is added, compared and so on; true counts as one."""
-        found = self(node)
-        return double(found) if np.asarray(found).dtype == np.bool_ else found
+        """Evaluate an operand of arithmetic or of a comparison; true counts as one."""
+        operand = self(node)
+        return double(operand) if np.asarray(operand).dtype == np.bool_ else operand
 
     def truth(self, node: ast.expr) -> Any:
-        """Evaluate what is joined by and, or and not: conditions, no numbers, so that no bits are meant."""
-        found = self(node)
-        if np.asarray(found).dtype != np.bool_:
+        """Evaluate an operand of and, or and not: a condition; numbers are errors, as bit operations may be meant."""
+        operand = self(node)
+        if np.asarray(operand).dtype != np.bool_:
             part = ast.unparse(node)
             raise DataError(
                 f"cut '{self.text}': '{part}' must be a condition, got a number; compare it, as in {part} != 0"
             )
-        return found
+        return operand
 
 
 def calculate(op: ast.operator, left: Any, right: Any) -> Any:
-    """Compute in double precision, but for the remainder of whole numbers, which is exact."""
+    """Compute in double precision, but the quotient and remainder of whole numbers exactly."""
     divides = isinstance(op, ast.Mod | ast.FloorDiv) and is_whole(left) and is_whole(right)
     if divides and fits(left) and fits(right) and np.all(right > 0):
         return ARITHMETIC[type(op)](np.asarray(left, np.int64), np.asarray(right, np.int64))
@@ -250,7 +252,7 @@ def calculate(op: ast.operator, left: Any, right: Any) -> Any:
 
 
 def fits(number: Any) -> bool:
-    """Say whether whole numbers are none that only unsigned ones can be."""
+    """Return whether whole numbers are signed integers of 64 bits."""
     return bool(np.all(np.abs(np.asarray(number, np.float64)) < 2.0**63))
 
 

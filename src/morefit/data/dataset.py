@@ -1,50 +1,52 @@
-"""Named columns of numbers, one number per event, with optional weights: checked and kept unchanged."""
+"""A dataset: named columns with one number per event and optional weights, checked and read-only."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array
 from morefit.data.columns import (
     Draft,
-    checked_mask,
-    complain,
+    bad_weights,
+    check_events,
     is_outside,
+    is_ranged,
     listed,
     not_finite,
-    odd_weights,
     outside_ranges,
+    raise_if,
     read_source,
-    suggest,
 )
 from morefit.data.io import Bins, Ranged, events_of, fill_histogram, write_table
-from morefit.data.printed import as_html, as_text
 from morefit.data.report import CutReport
+from morefit.data.text import as_html, as_text, short
 from morefit.errors import DataError
+from morefit.records.frame import data_frame
+from morefit.text.suggest import suggest
 
 NOT_BINNED = (
-    "dataset: a fit of the events of from_hist is no binned fit, as all of them stand at centres of bins; where the"
-    " density changes much within a bin, values are off by more than their errors: fit the events that were filled,"
-    " or say at_centres=True if bins are narrow enough"
+    "dataset: a fit of the events of from_hist is not a binned fit, as all events are at centres of bins; where the density"
+    " changes much within a bin, values are off by more than their errors: fit the events that were filled,"
+    " or pass at_centres=True if bins are narrow enough"
 )
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Dataset:
-    """Events as named columns of numbers, with optional weights; a copy that nothing changes later.
+    """Events as named columns of numbers, with optional weights; a read-only copy.
 
     The source is a mapping from names to columns, a DataFrame, a table of Arrow, an awkward or structured array of
     records, an array of shape (events, observables), an array of shape (events,) for one observable, or another
-    dataset, whose weights are kept unless others are given. With observables, other columns are ignored and every event must lie in
-    the ranges; without, every column is kept as it is. Weights are an array or the name of a column.
+    dataset, whose weights are used unless others are given. With observables, other columns are ignored and every event
+    must lie in the ranges; without, all columns are used. Weights are an array or the name of a column.
     """
 
     _columns: dict[str, Array]
@@ -68,7 +70,7 @@ class Dataset:
             draft.problems += not_finite(draft.label(name), draft.columns[name], draft.masked[name], "events")
         if ranges is not None:
             draft.problems += outside_ranges(draft.columns, ranges)
-        complain(draft.problems + odd_weights(draft))
+        raise_if(draft.problems + bad_weights(draft))
         fill(self, draft.columns, draft.weights, None)
 
     @classmethod
@@ -79,29 +81,29 @@ class Dataset:
         *,
         weights: ArrayLike | str | None = None,
     ) -> Dataset:
-        """Keep the events in the range of every observable (NaN is not) and say in ``report`` how many."""
+        """Return the events in the ranges of all observables (NaN is outside), with their numbers in ``report``."""
         ranges = listed(observables)
         draft = read_source(source, ranges, own_weights(source, weights))
-        complain(draft.problems)
+        raise_if(draft.problems)
         outside = {o.name: is_outside(draft.columns[o.name], o) for o in ranges}
         keep = ~np.logical_or.reduce(list(outside.values()))
         counts = {name: int(mask.sum()) for name, mask in outside.items()}
-        kept = draft.select(keep)
-        complain(odd_weights(kept))
-        return build(kept.columns, kept.weights, CutReport(len(keep), int(keep.sum()), counts))
+        selected = draft.select(keep)
+        raise_if(bad_weights(selected))
+        return build(selected.columns, selected.weights, CutReport(len(keep), int(keep.sum()), counts))
 
     @classmethod
     def from_hist(
         cls, histogram: object, observables: Ranged | Iterable[Ranged], *, at_centres: bool = False
     ) -> Dataset:
-        """Make events of a histogram, an observable an axis: all events of a bin stand at its centre.
+        """Return events of a histogram with one axis per observable: all events of a bin are at its centre.
 
-        The likelihood of such events is not that of the bins, which is warned of unless ``at_centres`` is True. It is
-        close to it where the density hardly changes within a bin: a Gaussian of width s in bins of width h comes out
-        with the width sqrt(s**2 + h**2 / 12), and a steep slope comes out wrong. Bins of counts become so many
-        events; other bins become few events whose weights add up to the content of the bin and their squares to its
-        variance, so that errors are right too. Any histogram of the UHI protocol will do: of hist, boost-histogram,
-        uproot. It must span the ranges of the observables; what lies outside its axes is left out.
+        The likelihood of such events is not that of the bins; a warning says so unless ``at_centres`` is True. The two
+        are close where the density hardly changes within a bin: a Gaussian of width s in bins of width h is fitted
+        with the width sqrt(s**2 + h**2 / 12), and a steep slope is biased. A bin of n counts becomes n events; other
+        bins become few events whose weights add up to the content of the bin and their squares to its variance, so
+        that errors are right too. Any histogram of the UHI protocol works: of hist, boost-histogram, uproot. It must
+        span the ranges of the observables; flow bins are ignored.
         """
         ranges = listed(observables)
         columns, weights = events_of(histogram, ranges)
@@ -110,9 +112,9 @@ class Dataset:
         return build(columns, weights, None)
 
     def to_hist(self, observables: Ranged | Iterable[Ranged], bins: Bins = 100) -> Any:
-        """Count the events in bins over the ranges of observables; return a hist.Hist, an axis an observable.
+        """Count the events in bins over the ranges of observables; return a hist.Hist with one axis per observable.
 
-        ``bins`` is a number of them for every axis, or for each a number or edges, by name or in the order of the
+        ``bins`` is the number of bins of every axis, or a number or edges for each axis, by name or in the order of the
         observables; a list for a single observable is its edges. With weights the storage is Weight, which also
         sums their squares. Events outside are in the flow bins.
         """
@@ -120,11 +122,19 @@ class Dataset:
         return fill_histogram({o.name: self[o.name] for o in ranges}, self._weights, ranges, bins)
 
     def write(self, path: str | PathLike[str], *, weight: str = "weight", tree: str | None = None) -> None:
-        """Write to a .root, .parquet, .csv or .npz file, from which ``mf.read`` gets the same bits back.
+        """Write to a .root, .parquet, .csv or .npz file, from which ``mf.read`` reads the same bits.
 
-        Weights become a column named ``weight``; ``tree`` names the tree of a ROOT file, "events" if None. A file
-        that is there is replaced.
+        Weights become a column named ``weight``; ``tree`` names the tree of a ROOT file, "events" if None. An
+        existing file is replaced.
         """
+        write_table(Path(path).expanduser(), self._with_weights_as(weight), tree)
+
+    def to_pandas(self, *, weight: str = "weight") -> Any:
+        """Return a DataFrame with one row per event; weights become a column named ``weight``."""
+        return data_frame(self._with_weights_as(weight))
+
+    def _with_weights_as(self, weight: str) -> dict[str, Array]:
+        """Return the columns, with the weights, if there are any, as another column."""
         columns = self.columns
         if self._weights is not None:
             if weight in columns:
@@ -132,7 +142,7 @@ class Dataset:
                     f"dataset: a column is called '{weight}' already; name that of the weights otherwise"
                 )
             columns[weight] = self._weights
-        write_table(Path(path).expanduser(), columns, tree)
+        return columns
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -151,7 +161,7 @@ class Dataset:
 
     @property
     def report(self) -> CutReport | None:
-        """What the cut that made this dataset did, or None if there was none."""
+        """The numbers of events before and after the cut that made this dataset, or None if there was none."""
         return self._report
 
     @property
@@ -165,19 +175,39 @@ class Dataset:
         if weights is not None:
             draft.add_weights(weights)
         draft.check_lengths()
-        complain(draft.problems + odd_weights(draft))
+        raise_if(draft.problems + bad_weights(draft))
         return build(draft.columns, draft.weights, self._report)
 
-    def select(self, which: slice | ArrayLike) -> Dataset:
-        """Return the events where a boolean mask is true, or those of a slice."""
-        chosen = which if isinstance(which, slice) else checked_mask(which, len(self))
-        weights = None if self._weights is None else self._weights[chosen]
-        return build({name: column[chosen] for name, column in self._columns.items()}, weights, None)
+    @classmethod
+    def concatenate(cls, datasets: Iterable[Dataset]) -> Dataset:
+        """Return the events of several datasets with the same columns, one dataset after the other.
 
-    def __getitem__(self, name: str) -> Array:
-        if not isinstance(name, str) or name not in self._columns:
-            raise DataError(f"dataset: no column {name!r}; {suggest(name, self.names)}")
-        return self._columns[name]
+        Weights are kept; where only some of the datasets have weights, events of the others have the weight 1.
+        """
+        parts = list(datasets)
+        check_columns(parts)
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].names}
+        if all(part.weights is None for part in parts):
+            return build(columns, None, None)
+        weights = [np.ones(len(part)) if part.weights is None else part.weights for part in parts]
+        return build(columns, np.concatenate(weights), None)
+
+    @overload
+    def __getitem__(self, which: str | Ranged) -> Array: ...
+
+    @overload
+    def __getitem__(self, which: slice | Sequence[int] | NDArray[Any]) -> Dataset: ...
+
+    def __getitem__(self, which: Any) -> Array | Dataset:
+        """Return a column by its name or observable, or the events of a slice, a mask or indices as a dataset."""
+        name = which.name if is_ranged(which) else which
+        if isinstance(name, str):
+            if name not in self._columns:
+                raise DataError(f"dataset: no column {name!r}; {suggest(name, self.names)}")
+            return self._columns[name]
+        events = check_events(which, len(self))
+        weights = None if self._weights is None else self._weights[events]
+        return build({name: column[events] for name, column in self._columns.items()}, weights, None)
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values())))
@@ -185,27 +215,45 @@ class Dataset:
     def __reduce__(self) -> tuple[Any, ...]:
         return build, (self._columns, self._weights, self._report)
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return as_text(self)
+
+    def __repr__(self) -> str:
+        return short(self)
 
     def _repr_html_(self) -> str:
         return as_html(self)
 
 
+def check_columns(parts: Sequence[object]) -> None:
+    """Refuse to concatenate what are not datasets with the same columns."""
+    if not parts:
+        raise DataError("dataset: needs at least one dataset to concatenate, got none")
+    for part in parts:
+        if not isinstance(part, Dataset):
+            raise DataError(f"dataset: concatenates datasets, got one of type {type(part).__name__}")
+    names = [part.names for part in parts if isinstance(part, Dataset)]
+    if other := [some for some in names if set(some) != set(names[0])]:
+        first, second = (", ".join(map(repr, some)) for some in (names[0], other[0]))
+        raise DataError(
+            f"dataset: to concatenate datasets their columns must agree, got {first} and {second}"
+        )
+
+
 def own_weights(source: object, weights: ArrayLike | str | None) -> ArrayLike | str | None:
-    """Return the weights given, else those that come with a dataset."""
+    """Return the weights that are passed, else those of a dataset."""
     return source.weights if weights is None and isinstance(source, Dataset) else weights
 
 
 def build(columns: Mapping[str, Array], weights: Array | None, report: CutReport | None) -> Dataset:
-    """Return a dataset of columns that were checked before."""
+    """Return a dataset of columns that are checked already."""
     return fill(object.__new__(Dataset), columns, weights, report)
 
 
 def fill(
     dataset: Dataset, columns: Mapping[str, Array], weights: Array | None, report: CutReport | None
 ) -> Dataset:
-    """Put checked columns into a new dataset, read-only."""
+    """Set the columns and weights of a new dataset, read-only."""
     frozen = {name: freeze(column) for name, column in columns.items()}
     object.__setattr__(dataset, "_columns", frozen)
     object.__setattr__(dataset, "_weights", None if weights is None else freeze(weights))

@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 
 from morefit.arrays import Array, freeze, rebuilt
-from morefit.errors import DataError
+from morefit.errors import OptionError
 from morefit.resources import check_memory
 
 NUMBERS = (10, 20, 25, 40, 50, 100)  # of bins by default: their edges are round for round ranges
@@ -68,14 +68,16 @@ def choose_edges(
         bins = min(NUMBERS, key=lambda n: abs(n - wanted))
     if isinstance(bins, (int, np.integer)):
         if bins < 1:
-            raise DataError(f"{what}: needs at least one bin, got {bins}")
+            raise OptionError(f"{what}: needs at least one bin, got {bins}")
         check_memory(f"{what}: {bins:.6g} bins", BYTES_OF_BIN * float(bins))
         return np.linspace(low, high, int(bins) + 1)
     edges = np.asarray(bins, np.float64)
     if edges.ndim != 1 or len(edges) < 2 or not np.all(np.diff(edges) > 0):
-        raise DataError(f"{what}: bins must be a number or edges that ascend, got {bins!r}")
+        raise OptionError(f"{what}: bins must be a number or edges that ascend, got {bins!r}")
     if edges[0] < low or edges[-1] > high:
-        raise DataError(f"{what}: bins must lie in [{low}, {high}], got edges from {edges[0]} to {edges[-1]}")
+        raise OptionError(
+            f"{what}: bins must lie in [{low}, {high}], got edges from {edges[0]} to {edges[-1]}"
+        )
     return edges
 
 

@@ -1,4 +1,4 @@
-"""What a cut did: how many events it met, kept, and why the others were left out."""
+"""The report of a cut: numbers of events before and after, and why the others were removed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class CutReport:
-    """How many events a cut met, kept, and found outside the range of each observable.
+    """Numbers of events before and after a cut, and of those outside the range of each observable.
 
     An event outside the ranges of two observables counts for both. With a condition, ``failed`` events did not pass
-    it, and only those that did are looked at further. Of events read from files, ``files`` has a report for each.
+    it, and only those that did are tested for ranges. For events read from files, ``files`` has a report for each.
     """
 
     total: int
@@ -36,10 +36,12 @@ class CutReport:
 
 
 def add_reports(files: Mapping[str, CutReport]) -> CutReport:
-    """Sum the reports of several files, which cut alike."""
+    """Return the sum of the reports of several files with the same cut."""
     first, *_ = files.values()
     outside = {name: sum(r.outside[name] for r in files.values()) for name in first.outside}
     total, kept, failed = (
         sum(numbers) for numbers in zip(*((r.total, r.kept, r.failed) for r in files.values()), strict=True)
     )
-    return CutReport(total, kept, outside, failed, first.condition, dict(files))
+    return CutReport(
+        total=total, kept=kept, outside=outside, failed=failed, condition=first.condition, files=dict(files)
+    )

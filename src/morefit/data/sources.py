@@ -1,4 +1,4 @@
-"""What data may be given as: the columns of any object that has them, or an error that says what to give instead."""
+"""Columns of all objects that data can be passed as, or an error that says what to pass instead."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Frame(Protocol):
 
 @runtime_checkable
 class LazyFrame(Protocol):
-    """A query of polars or Spark that was not run yet."""
+    """A query of polars or Spark that has not been run."""
 
     def collect(self) -> Any: ...
 
@@ -40,7 +40,7 @@ class LazyFrame(Protocol):
 
 @runtime_checkable
 class ArrowTable(Protocol):
-    """A table or a batch of pyarrow, whose ``columns`` are no names."""
+    """A table or a batch of pyarrow, whose ``columns`` are not names."""
 
     @property
     def column_names(self) -> Sequence[str]: ...
@@ -73,7 +73,7 @@ class RootHistogram(Protocol):
 
 
 def raw_columns(source: object, ranges: Sequence[Ranged] | None) -> dict[Any, object]:
-    """Return the columns of any source, not yet read."""
+    """Return the columns of any source, not yet converted."""
     try:
         if isinstance(source, str | bytes | PathLike):
             raise DataError(f"must be {KINDS}, got {source!r}; read files with mf.read(path, observables)")
@@ -101,18 +101,18 @@ def named_columns(source: object) -> dict[Any, object] | None:
 
 
 def refuse(source: object) -> None:
-    """Refuse what holds no numbers, or not yet, and would be read as something else."""
+    """Raise an error for histograms, queries and iterators, which would be read as something else."""
     kind = type(source).__name__
     if isinstance(source, Histogram | RootHistogram) or is_numpy_histogram(source):
-        raise DataError(f"a histogram holds no events, got one of type {kind}; {NO_EVENTS}")
+        raise DataError(f"a histogram has no events, got one of type {kind}; {NO_EVENTS}")
     if isinstance(source, LazyFrame):
-        raise DataError(f"got a query of type {kind} that was not run yet; give what its collect() returns")
+        raise DataError(f"got a query of type {kind} that has not been run; pass what its collect() returns")
     if isinstance(source, Iterator | Set):
         raise DataError(f"must have an order and a length, got one of type {kind}; make a list of it")
 
 
 def is_numpy_histogram(source: object) -> bool:
-    """Say whether something is what numpy.histogram, its siblings or matplotlib return: counts, and edges around them."""
+    """Return whether something is what numpy.histogram, its siblings or matplotlib return: counts and their edges."""
     if not isinstance(source, tuple) or len(source) < 2 or not isinstance(source[0], np.ndarray):
         return False
     shape = source[0].shape
@@ -150,7 +150,7 @@ def to_array(raw: object) -> NDArray[Any]:
 
 
 def described(array: NDArray[Any]) -> str:
-    """Say what an array is that should be a column; of a single object its type."""
+    """Return how messages describe an array that should be a column: shape and dtype, or the type of a single object."""
     if array.ndim == 0:
         thing = array.item()
         return (

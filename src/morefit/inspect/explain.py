@@ -20,6 +20,7 @@ from morefit.pipeline import Compiled
 from morefit.rewrite.precompute import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
 from morefit.targets import Backend, Events
+from morefit.text.html import html_text
 
 HTML_SHOWN = 10_000  # characters of one part in a notebook
 SHOWN = 8  # lines of a kernel's per-call stage; all are in str(kernel)
@@ -49,10 +50,10 @@ class Explanation:
         parts = [self.graphs(), self.cut(), *map(self.kernel, range(len(self.compiled)))]
         folded = (part.partition("\n") for part in parts)
         lines = [
-            f"<details><summary>{html.escape(title)}</summary><pre>{html.escape(shortened(rest))}</pre></details>"
+            f"<details><summary>{html.escape(title)}</summary>{html_text(shortened(rest))}</details>"
             for title, _, rest in folded
         ]
-        return f"<p>{html.escape(repr(self))}</p>{''.join(lines)}<pre>{html.escape(self.times())}</pre>"
+        return f"<p>{html.escape(repr(self))}</p>{''.join(lines)}{html_text(self.times())}"
 
     def graphs(self) -> str:
         """Return the graph before and after simplification."""

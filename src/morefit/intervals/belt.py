@@ -16,7 +16,8 @@ from morefit.intervals.crossing import Region, hull, regions
 from morefit.intervals.order import ROUNDING, order_statistic
 from morefit.intervals.record import Layout, load_record, pair, save_record
 from morefit.jobs.facts import Facts
-from morefit.minimise.result import Column, floats, text_table
+from morefit.records.fields import floats
+from morefit.text.tables import Column, text_table
 from morefit.toys.ensemble import GOAL
 from morefit.validate import check_level, finite_number
 

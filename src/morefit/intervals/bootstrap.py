@@ -15,13 +15,14 @@ from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit
 from morefit.minimise.problem import as_likelihood
 from morefit.minimise.replicas import Replicas
-from morefit.minimise.result import Column, suggest, text_table
 from morefit.model import Parameter, Pdf
 from morefit.random.host import stream_key
 from morefit.resources import check_memory
 from morefit.sampling.generate import check_seed
 from morefit.text.progress import Bar
 from morefit.text.rounding import round_pdg
+from morefit.text.suggest import suggest
+from morefit.text.tables import Column, text_table
 from morefit.validate import check_level, name_of, whole_number
 
 

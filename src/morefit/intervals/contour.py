@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Flags, freeze, rebuilt
-from morefit.errors import DataError, FitError
+from morefit.errors import OptionError
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import (
@@ -177,7 +177,7 @@ def contour(
     """
     levels = [check_level("contour", level) for level in np.atleast_1d(np.asarray(levels, object))]
     if not levels:
-        raise DataError("contour: needs at least one level, got none")
+        raise OptionError("contour: needs at least one level, got none")
     likelihood, names = as_likelihood("contour", likelihood, data), (name_of(x), name_of(y))
     best = best_fit("contour", likelihood, best)
     check_floating("contour", best, *names)
@@ -208,12 +208,12 @@ def axis(
     bounds: tuple[tuple[float, float], tuple[float, float]] | None, size: int,
 ) -> Array:  # fmt: skip
     """Return the values of one parameter on the grid."""
-    size = whole_number("contour: size", size, 2, FitError)
+    size = whole_number("contour: size", size, 2)
     check_memory(f"contour: a grid of {size:.6g} x {size:.6g} points", BYTES_OF_POINT * float(size) ** 2)
     if bounds is None:
         points = span("contour", best, name, MARGIN * sqrt(-2 * log(1 - level)), size)
     elif not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
-        raise FitError(
+        raise OptionError(
             f"contour: bounds must be those of x and of y, ((low, high), (low, high)), got {bounds!r}"
         )
     else:

@@ -19,7 +19,9 @@ from morefit.intervals.order import ROUNDING, Unknown, order_statistic
 from morefit.intervals.record import Layout, load_record, pair, save_record
 from morefit.intervals.toys_at_points import TIE
 from morefit.jobs.facts import Facts
-from morefit.minimise.result import Column, duration, floats, text_table, words
+from morefit.records.fields import floats, words
+from morefit.text.rounding import duration
+from morefit.text.tables import Column, text_table
 from morefit.validate import check_level
 
 KIND = "morefit feldman-cousins"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags
-from morefit.errors import DataError
+from morefit.errors import OptionError
 from morefit.validate import as_number, check_level, finite_number, whole_number
 
 HALVINGS = 60
@@ -35,7 +35,7 @@ def feldman_cousins_poisson(
     n = whole_number("feldman_cousins_poisson: n", n)
     known = as_number(background)
     if known is None or not 0 <= known < inf:
-        raise DataError(f"feldman_cousins_poisson: background must be at least 0, got {background!r}")
+        raise OptionError(f"feldman_cousins_poisson: background must be at least 0, got {background!r}")
     find = longest_upper_end if non_increasing else single_upper_end
     return lower_end(n, known, level), find(n, known, level)
 

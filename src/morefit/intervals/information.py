@@ -12,20 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, freeze, rebuilt
-from morefit.errors import ModelError
+from morefit.errors import ModelError, OptionError
 from morefit.expr import evaluate
 from morefit.expr.quadrature import gauss_grid
 from morefit.integrals import SharedBoxes
 from morefit.likelihood import Likelihood
 from morefit.likelihood.sums import triangle
 from morefit.minimise.check import invert
-from morefit.minimise.result import Column, floats, text_table, words
 from morefit.model import Observable, Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, compile_values
+from morefit.records.fields import floats, words
 from morefit.sampling.generate import all_values
 from morefit.targets import Backend, Events, choose_backend
 from morefit.text.rounding import round_pdg
+from morefit.text.tables import Column, text_table
 from morefit.validate import as_number, finite_number
 
 MAX_DIMENSIONS = 4  # of a factor
@@ -106,7 +107,7 @@ def fisher_information(
     ``tolerance`` is met, in units of the square roots of the diagonal, or too many nodes are spent.
     """
     if not (as_number(tolerance) or 0.0) > 0:
-        raise ModelError(f"fisher information: tolerance must be positive, got {tolerance!r}")
+        raise OptionError(f"fisher information: tolerance must be positive, got {tolerance!r}")
     check_model(model)
     known = all_values(model, truth)
     names = tuple(p.name for p in model.parameters if not p.fixed)
@@ -130,7 +131,7 @@ def number_of_events(model: Pdf, events: float | None, values: Mapping[str, floa
     if expected is None:
         if events is None:
             raise ModelError("fisher information: say how many events; the model predicts no number")
-        count = finite_number("fisher information: the number of events", events, ModelError)
+        count = finite_number("fisher information: the number of events", events)
     elif events is not None:
         raise ModelError(
             f"fisher information: the model predicts the number of events, got events={events}; change its yields"

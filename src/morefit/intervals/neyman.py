@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.data import Dataset
-from morefit.errors import DataError, FitError, ModelError
+from morefit.errors import DataError, FitError, ModelError, OptionError
 from morefit.intervals.belt import KIND as BELT
 from morefit.intervals.belt import NeymanBelt
 from morefit.intervals.feldman import KIND as FELDMAN
@@ -27,13 +27,20 @@ from morefit.jobs.executors import DaskClient, choose_place
 from morefit.jobs.facts import Facts, function_facts, versions
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
-from morefit.minimise.conditional import LOWER, Conditional, best_fit, check_floating, check_points, unseen
+from morefit.minimise.conditional import (
+    LOWER,
+    Conditional,
+    best_fit,
+    check_floating,
+    check_points,
+    unseen,
+)
 from morefit.minimise.problem import as_likelihood
-from morefit.minimise.result import suggest
 from morefit.model import Observable, Parameter, Pdf
 from morefit.sampling.generate import check_seed, expected_events
 from morefit.targets import Backend
 from morefit.text.progress import Bar
+from morefit.text.suggest import suggest
 from morefit.toys.arguments import complete, template_of, without_events
 from morefit.toys.saved import keeps_file
 from morefit.toys.task import likelihood_facts
@@ -92,7 +99,7 @@ def feldman_cousins(
     """
     level, toys = check_level("feldman_cousins", level), whole_number("feldman_cousins: toys", toys, 1)
     if nuisance != "plugin":
-        raise DataError(f"feldman_cousins: nuisance must be 'plugin', got {nuisance!r}")
+        raise OptionError(f"feldman_cousins: nuisance must be 'plugin', got {nuisance!r}")
     term, name = (
         as_likelihood("feldman_cousins", likelihood, data, constraints=constraints, backend=backend),
         name_of(parameter),
@@ -275,7 +282,7 @@ def neyman_belt(
     level, toys = check_level("neyman_belt", level), whole_number("neyman_belt: toys", toys, 1)
     events = None if events is None else whole_number("neyman_belt: events", events)
     if not (estimator is None or callable(estimator)):
-        raise ModelError(f"neyman_belt: the estimator must be a function of a dataset, got {estimator!r}")
+        raise OptionError(f"neyman_belt: the estimator must be a function of a dataset, got {estimator!r}")
     term, name = template_of("neyman_belt", likelihood, constraints), name_of(parameter)
     points = number_list("neyman_belt: points", points)
     tested_one = tested_parameter(term, name, points)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Flags, freeze, rebuilt
-from morefit.errors import FitError
+from morefit.errors import OptionError
 from morefit.intervals.feldman_cousins_tables import bisect, two_sided
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
@@ -159,7 +159,7 @@ def chosen_points(
     """Return the points to scan, in order and each once."""
     if points is not None:
         if bounds is not None:
-            raise FitError("profile: takes points or bounds, not both")
+            raise OptionError("profile: takes points or bounds, not both")
         return number_list("profile: points", points)
     if bounds is None:
         return np.unique(span("profile", best, name, WIDTH, size))

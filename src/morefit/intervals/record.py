@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from morefit.errors import DataError
 from morefit.jobs.facts import Facts
-from morefit.minimise.result import portable
 from morefit.records.archive import morefit_version, read_archive, write_archive
+from morefit.records.json import portable
 
 VERSION = 1
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
-from morefit.errors import ModelError
+from morefit.errors import OptionError
 from morefit.expr import ZERO, Expr, Op, evaluate, scalar, symbols
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
@@ -289,7 +289,7 @@ def choose_precision(name: str) -> Precision:
     try:
         return Precision[name.upper()]
     except KeyError:
-        raise ModelError(f"precision '{name}': not known; use 'double' or 'single'") from None
+        raise OptionError(f"precision '{name}': not known; use 'double' or 'single'") from None
 
 
 def terms_of(constraints: Sequence[Constraint], measured: Sequence[Expr]) -> Iterator[Expr]:

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.errors import FitError
+from morefit.errors import FitError, OptionError
 from morefit.expr import Op, symbols
 from morefit.likelihood import Term
 from morefit.minimise import FitResult, fit
 from morefit.minimise.batch import ANOTHER_START, NEWTON, Batch, Fits
 from morefit.minimise.replicas import GOAL, TOLERANCE
-from morefit.minimise.result import suggest
 from morefit.resources import check_memory
 from morefit.text.progress import Bar
+from morefit.text.suggest import suggest
 from morefit.validate import as_number, whole_number
 
 BYTES_OF_POINT = 200.0  # of a scan: values of all parameters, and what the minimiser needs
@@ -35,7 +35,7 @@ def best_fit(what: str, likelihood: Term, best: FitResult | None) -> FitResult:
         rule = "takes a likelihood, as in mf.Likelihood(model, data)"
         raise FitError(f"{what}: {rule}, got {type(likelihood).__name__}")
     if not (best is None or isinstance(best, FitResult)):
-        raise FitError(f"{what}: best must be what mf.fit returns, got {best!r}")
+        raise OptionError(f"{what}: best must be what mf.fit returns, got {best!r}")
     if best is None:
         best = fit(likelihood, fixed=unseen(likelihood))
         if not best.valid:
@@ -92,7 +92,7 @@ def check_points(what: str, best: FitResult, name: str, points: Array) -> None:
 
 def span(what: str, best: FitResult, name: str, width: float, size: int) -> Array:
     """Return values around the best one, so many errors to each side, inside the limits."""
-    size = whole_number(f"{what}: size", size, 2, FitError)
+    size = whole_number(f"{what}: size", size, 2)
     check_memory(f"{what}: {size:.6g} points", BYTES_OF_POINT * float(size))
     value, error = best.values[name], best.errors[name]
     if not (isfinite(error) and error > 0):
@@ -105,12 +105,12 @@ def span(what: str, best: FitResult, name: str, width: float, size: int) -> Arra
 
 def spaced(what: str, bounds: Any, size: int) -> Array:
     """Return so many values from one bound to the other."""
-    size = whole_number(f"{what}: size", size, 2, FitError)
+    size = whole_number(f"{what}: size", size, 2)
     check_memory(f"{what}: {size:.6g} points", BYTES_OF_POINT * float(size))
     ends = [as_number(end) for end in bounds] if isinstance(bounds, Sequence | np.ndarray) else []
     if len(ends) == 2 and ends[0] is not None and ends[1] is not None and -inf < ends[0] < ends[1] < inf:
         return np.linspace(ends[0], ends[1], size)
-    raise FitError(f"{what}: bounds must be two numbers, (low, high), got {bounds!r}")
+    raise OptionError(f"{what}: bounds must be two numbers, (low, high), got {bounds!r}")
 
 
 class Conditional:

@@ -10,12 +10,13 @@ from typing import Literal
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.errors import FitError
+from morefit.errors import FitError, OptionError
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
-from morefit.minimise.result import ERRORS, FitResult
+from morefit.minimise.result import FitResult
+from morefit.minimise.text import ERRORS
 from morefit.targets import Events
 
 Spread = Callable[
@@ -37,13 +38,13 @@ def choose_errors(errors: str, likelihood: Term, floating: tuple[str, ...], mino
     """
     if errors != "auto" and errors not in ERRORS:
         choices = ", ".join(map(repr, ("auto", *ERRORS)))
-        raise FitError(f"fit: errors must be one of {choices}, got {errors!r}")
+        raise OptionError(f"fit: errors must be one of {choices}, got {errors!r}")
     best = "sandwich" if likelihood.weighted else "gradients" if likelihood.kinked(floating) else "naive"
     chosen = best if errors == "auto" else errors
     if chosen == "gradients" and likelihood.weighted:
-        raise FitError("fit: errors='gradients' is for events without weights; use errors='sandwich'")
+        raise OptionError("fit: errors='gradients' is for events without weights; use errors='sandwich'")
     if minos and chosen not in ("naive", "gradients"):
-        raise FitError(
+        raise OptionError(
             f"fit: minos follows the likelihood and knows nothing of {chosen} errors; leave it out, or ask for"
             " errors='naive'"
         )

@@ -13,7 +13,7 @@ import numpy as np
 from iminuit import Minuit
 
 from morefit.arrays import Array
-from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError
+from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, OptionError
 from morefit.likelihood import Evaluation, Term
 from morefit.minimise.check import Verdict, complaints, goal_of, look_at
 from morefit.minimise.covariance import Errors, Spread, choose_errors, no_spread, with_errors
@@ -78,15 +78,15 @@ def check_choices(
     derivatives: str, minimiser: str, strategy: int, tolerance: float, max_calls: int | None
 ) -> None:
     if derivatives not in ("analytic", "numeric"):
-        raise FitError(f"fit: derivatives must be 'analytic' or 'numeric', got {derivatives!r}")
+        raise OptionError(f"fit: derivatives must be 'analytic' or 'numeric', got {derivatives!r}")
     if minimiser not in ("minuit", "newton"):
-        raise FitError(f"fit: minimiser must be 'minuit' or 'newton', got {minimiser!r}")
+        raise OptionError(f"fit: minimiser must be 'minuit' or 'newton', got {minimiser!r}")
     if strategy not in (0, 1, 2):
-        raise FitError(f"fit: strategy must be 0, 1 or 2, got {strategy!r}")
+        raise OptionError(f"fit: strategy must be 0, 1 or 2, got {strategy!r}")
     if not isinstance(tolerance, Real) or not 0 <= tolerance < math.inf:
-        raise FitError(f"fit: tolerance must be a positive number, got {tolerance!r}")
+        raise OptionError(f"fit: tolerance must be a positive number, got {tolerance!r}")
     if max_calls is not None and not (isinstance(max_calls, Integral) and max_calls > 0):
-        raise FitError(f"fit: max_calls must be a positive whole number or None, got {max_calls!r}")
+        raise OptionError(f"fit: max_calls must be a positive whole number or None, got {max_calls!r}")
 
 
 @dataclass(eq=False)
@@ -226,7 +226,7 @@ def run_minos(path: Path, verdict: Verdict, wanted: bool | Iterable[str]) -> dic
         return {}
     floating = path.objective.problem.floating
     if not isinstance(wanted, Iterable) and wanted is not True:
-        raise FitError(f"fit: minos must be True, False or names of parameters, got {wanted!r}")
+        raise OptionError(f"fit: minos must be True, False or names of parameters, got {wanted!r}")
     names = list(floating) if wanted is True else [wanted] if isinstance(wanted, str) else list(wanted)
     unknown = [n for n in names if n not in floating]
     if unknown:
@@ -287,6 +287,7 @@ def make_result(
         flat_directions=verdict.flat,
         integral_errors=integral_errors,
         errors_from="gradients" if objective.by_scores else "naive",
+        labels={p.name: p.label for p in problem.all_parameters if p.label},
     )
 
 

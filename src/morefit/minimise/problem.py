@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +13,14 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.data import Dataset
-from morefit.errors import DataError, FitError
+from morefit.errors import DataError, FitError, OptionError
 from morefit.likelihood import Evaluation, Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
 from morefit.model.naming import check_limits, check_number
 from morefit.targets import Backend
+from morefit.text.suggest import suggest
 from morefit.validate import by_name, name_of
 
 
@@ -137,13 +137,13 @@ def make_problem(likelihood: Term, start: Any, fixed: Any, limits: Any) -> Probl
     check_names(parameters, [*begin, *constants, *ranges_given])
     values = {p.name: p.start for p in parameters}
     ranges = {p.name: (p.low, p.high) for p in parameters}
-    values |= {n: check_number("parameter", n, "start", v, FitError) for n, v in begin.items()}
+    values |= {n: check_number("parameter", n, "start", v, OptionError) for n, v in begin.items()}
     values |= {
-        n: check_number("parameter", n, "fixed value", v, FitError)
+        n: check_number("parameter", n, "fixed value", v, OptionError)
         for n, v in constants.items()
         if v is not None
     }
-    ranges |= {n: check_limits(n, pair, FitError) for n, pair in ranges_given.items()}
+    ranges |= {n: check_limits(n, pair, OptionError) for n, pair in ranges_given.items()}
     floating = [p.name for p in likelihood.parameters if p.name not in constants]
     if not floating:
         raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")
@@ -170,7 +170,7 @@ def mapping(what: str, values: Any) -> dict[str, Any]:
     """Return a mapping of parameters, or the values of the result of a fit, by name."""
     named = {} if values is None else by_name(values)
     if named is None:
-        raise FitError(f"fit: {what} must map names of parameters to numbers, got {type(values).__name__}")
+        raise OptionError(f"fit: {what} must map names of parameters to numbers, got {type(values).__name__}")
     return named
 
 
@@ -182,21 +182,15 @@ def fixed_values(fixed: Any) -> dict[str, float | None]:
     single = isinstance(fixed, str | Parameter) or not isinstance(fixed, Iterable)
     names = [name_of(one) for one in ([fixed] if single else fixed)]
     if not all(isinstance(name, str) for name in names):
-        raise FitError(f"fit: fixed must be names of parameters, or map them to values, got {fixed!r}")
+        raise OptionError(f"fit: fixed must be names of parameters, or map them to values, got {fixed!r}")
     return dict.fromkeys(names)
 
 
 def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:
     known = [p.name for p in parameters]
-    problems = []
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1, 0.5)
-            problems.append(
-                f"parameter '{name}': not in the model" + (f"; did you mean '{near[0]}'?" if near else "")
-            )
-    if problems:
-        raise FitError("; ".join(problems))
+    if unknown := [name for name in names if name not in known]:
+        each = [f"parameter '{name}': not in the model; {suggest(name, known)}" for name in unknown]
+        raise FitError("; ".join(each))
 
 
 def check_start(likelihood: Term, problem: Problem, first: Evaluation) -> None:

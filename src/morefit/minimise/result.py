@@ -1,100 +1,31 @@
-"""What a fit found: values, errors, covariance, whether to trust them, and how it looks in print."""
+"""The result of a fit: values, errors, covariance, validity, and what is computed from them."""
 
 from __future__ import annotations
 
-import difflib
-import html
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from math import inf, isfinite
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from math import inf, nan
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import DataError, ModelError
+from morefit.expr import Operand
+from morefit.minimise.derived import Derived, propagate
+from morefit.minimise.text import ERRORS, as_html, as_latex, as_text, short
 from morefit.records.archive import opened
+from morefit.records.fields import Interval, counts, floats, matrix, pairs, texts, words
+from morefit.records.frame import data_frame
+from morefit.records.json import from_json, to_json
 from morefit.records.output import complete_file
-from morefit.text.rounding import round_pdg
-
-Interval = tuple[float, float]
-V = TypeVar("V")
+from morefit.text.suggest import suggest
+from morefit.validate import name_of
 
 FORMAT = "morefit fit result"
 VERSION = 1
-# More floating parameters than this make a correlation matrix that nobody reads.
-MOST_CORRELATED = 8
-LONGEST_HEADING = 8
-# Where errors can come from, and what is said of it below the tables.
-ERRORS = {
-    "naive": "",
-    "gradients": "gradients, the inverse of the sum of squared scores, as the density has a kink that moves",
-    "sumw2": "sumw2, H^-1 H2 H^-1 with the Hessian H2 of squared weights",
-    "sandwich": "sandwich, H^-1 C H^-1 with the sum C of squared weighted scores",
-    "bootstrap": "bootstrap, the spread of the fits of replicas",
-}
-GOOD, BAD = "#d9f2d9", "#f8c9c9"
-
-
-class Frozen(Mapping[str, V], Generic[V]):
-    """A mapping by name that cannot be changed and can be pickled."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, items: Mapping[str, V]) -> None:
-        self._items = dict(items)
-
-    def __getitem__(self, name: str) -> V:
-        if name not in self._items:
-            raise KeyError(f"no {name!r}; {suggest(name, self._items)}")
-        return self._items[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __repr__(self) -> str:
-        return repr(self._items)
-
-
-def words(items: Iterable[str]) -> tuple[str, ...]:
-    """Return a tuple of text."""
-    return tuple(str(item) for item in items)
-
-
-def floats(items: Mapping[str, float]) -> Frozen[float]:
-    """Return a frozen mapping to numbers."""
-    return Frozen({name: float(x) for name, x in items.items()})
-
-
-def counts(items: Mapping[str, int]) -> Frozen[int]:
-    """Return a frozen mapping to whole numbers."""
-    return Frozen({name: int(n) for name, n in items.items()})
-
-
-def intervals(items: Mapping[str, Interval]) -> Frozen[Interval]:
-    """Return a frozen mapping to pairs of numbers."""
-    return Frozen({name: (float(low), float(high)) for name, (low, high) in items.items()})
-
-
-def directions(items: Iterable[Mapping[str, float]]) -> tuple[Frozen[float], ...]:
-    """Return a tuple of frozen mappings to numbers."""
-    return tuple(map(floats, items))
-
-
-def matrix(rows: Any) -> Array:
-    """Return a read-only copy of a matrix."""
-    array = np.array(rows, dtype=np.float64)
-    array = array.reshape(0, 0) if array.size == 0 else array
-    array.flags.writeable = False
-    return array
-
-
-# What each field is made of, whether it comes from a minimiser or from JSON text.
+# How each field is converted, whether it comes from a fit or from JSON text.
 CONVERT: dict[str, Callable[[Any], Any]] = {
     "names": words,
     "values": floats,
@@ -106,35 +37,37 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "valid": bool,
     "reasons": words,
     "at_limit": words,
-    "limits": intervals,
+    "limits": pairs,
     "calls": counts,
     "seconds": floats,
-    "minos": intervals,
+    "minos": pairs,
     "events": int,
     "backend": str,
     "minimiser": str,
     "errors_from": str,
-    "flat_directions": directions,
+    "flat_directions": lambda items: tuple(map(floats, items)),
     "integral_errors": floats,
+    "labels": texts,
 }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitResult:
-    """The outcome of one fit; an unconverged one has ``valid`` False and says why in ``reasons``.
+    """The result of one fit; ``valid`` is False for a fit that did not converge, with the causes in ``reasons``.
 
     ``names`` are all parameters in the order of the model, ``floating`` those that were fitted, in the order
-    of the rows of ``covariance``. Errors are 0 for fixed parameters and NaN without a covariance. ``nll`` is
-    minus the logarithm of the likelihood. ``minos`` holds (lower, upper) (lower < 0), where asked for.
-    ``errors_from`` says what errors and covariance are: "naive", "gradients", "sumw2", "sandwich" or "bootstrap".
-    ``flat_directions`` are those along which the likelihood does not change, each as changes of parameters by name;
-    such parameters are ``undetermined`` and have no errors, those of the others are right. ``integral_errors`` says,
-    where the model is integrated numerically, by how much "nll" and, relatively, "errors" may be off for that.
+    of the rows of ``covariance``. Mappings such as ``values`` take a parameter or its name. Errors are 0 for fixed
+    parameters and NaN without a covariance. ``nll`` is minus the logarithm of the likelihood. ``minos`` has
+    (lower, upper) errors (lower < 0) of the parameters for which MINOS was run. ``errors_from`` is the kind of errors
+    and covariance: "naive", "gradients", "sumw2", "sandwich" or "bootstrap". ``flat_directions`` are those along which
+    the likelihood does not change, each as changes of parameters by name; such parameters are ``undetermined`` and
+    have no errors, those of the others are right. ``integral_errors`` estimates the errors that numerical integrals
+    of the model cause: absolute in "nll", relative in "errors". ``labels`` are those of the parameters that have one.
     """
 
     names: tuple[str, ...]
-    values: Mapping[str, float]
-    errors: Mapping[str, float]
+    values: Mapping[Any, float]
+    errors: Mapping[Any, float]
     floating: tuple[str, ...]
     covariance: Array
     nll: float
@@ -142,20 +75,20 @@ class FitResult:
     valid: bool
     reasons: tuple[str, ...]
     at_limit: tuple[str, ...]
-    limits: Mapping[str, Interval]
-    calls: Mapping[str, int]
-    seconds: Mapping[str, float]
-    minos: Mapping[str, Interval]
+    limits: Mapping[Any, Interval]
+    calls: Mapping[Any, int]
+    seconds: Mapping[Any, float]
+    minos: Mapping[Any, Interval]
     events: int
     backend: str
     minimiser: str
     errors_from: str = "naive"
-    flat_directions: tuple[Mapping[str, float], ...] = ()
-    integral_errors: Mapping[str, float] = field(default_factory=dict)
+    flat_directions: tuple[Mapping[Any, float], ...] = ()
+    integral_errors: Mapping[Any, float] = field(default_factory=dict)
+    labels: Mapping[Any, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, convert in CONVERT.items():
-            object.__setattr__(self, name, convert(getattr(self, name)))
+        freeze(self, **CONVERT)
         size = len(self.floating)
         if self.covariance.shape != (size, size):
             raise DataError(
@@ -168,8 +101,7 @@ class FitResult:
         if not set(self.floating) <= set(self.names) == set(self.values) == set(self.errors):
             raise DataError("fit result: names, floating, values and errors must name the same parameters")
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FitResult, tuple(getattr(self, entry.name) for entry in fields(self))
+    __reduce__ = rebuilt
 
     @property
     def undetermined(self) -> tuple[str, ...]:
@@ -186,27 +118,69 @@ class FitResult:
         np.fill_diagonal(scaled, np.where(np.isnan(deviations), np.nan, 1.0))
         return scaled
 
-    def covariance_of(self, *names: str) -> Array:
-        """Return the covariance matrix of the floating parameters named, in that order."""
-        wrong = [f"'{n}': {self._why_no_covariance(n)}" for n in names if n not in self.floating]
-        if wrong:
-            raise ModelError(f"parameter {'; parameter '.join(wrong)}")
-        rows = [self.floating.index(n) for n in names]
+    def covariance_of(self, *parameters: Any) -> Array:
+        """Return the covariance matrix of some floating parameters, which may be named, in that order."""
+        rows = self._rows(parameters)
         return np.asarray(self.covariance[np.ix_(rows, rows)], np.float64)
 
-    def _why_no_covariance(self, name: str) -> str:
-        if name in self.names:
+    def correlation_of(self, one: Any, other: Any) -> float:
+        """Return the correlation of two floating parameters, which may be named."""
+        first, second = self._rows((one, other))
+        return float(self.correlation[first, second])
+
+    def _rows(self, parameters: tuple[Any, ...]) -> list[int]:
+        """Return the rows of parameters in the covariance matrix."""
+        names = [name_of(one) for one in parameters]
+        known = [isinstance(name, str) and name in self.floating for name in names]
+        if not all(known):
+            each = (
+                f"{n!r}: {self._why_no_covariance(n)}" for n, ok in zip(names, known, strict=True) if not ok
+            )
+            raise ModelError(f"parameter {'; parameter '.join(each)}")
+        return [self.floating.index(name) for name in names]
+
+    def _why_no_covariance(self, name: object) -> str:
+        if isinstance(name, str) and name in self.names:
             return "was fixed and has no covariance"
         return f"not in the model; {suggest(name, self.floating)}"
 
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Return the result as JSON text, and write it to a file if a path is given.
+    def derived(self, *expressions: Operand) -> Derived:
+        """Compute expressions of the parameters at the minimum, with errors propagated by the whole covariance.
 
-        Numbers keep every bit; those that JSON cannot hold are the strings "nan", "inf" and "-inf".
+        Parameters in the expressions are found by name; fixed ones are exact.
         """
-        content = {"format": FORMAT, "version": VERSION}
-        content |= {entry.name: portable(getattr(self, entry.name)) for entry in fields(self)}
-        text = json.dumps(content, indent=1, allow_nan=False)
+        return propagate(expressions, self.values, self.floating, self.covariance)
+
+    def to_latex(self) -> str:
+        """Return values and errors as a tabular of LaTeX, rounded as in print, with the labels of the parameters."""
+        return as_latex(self)
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with one row per parameter: value, errors, limits, and whether it was fixed or is at a limit.
+
+        ``lower`` and ``upper`` are the errors of MINOS, NaN where it was not run.
+        """
+        minos = [self.minos.get(name, (nan, nan)) for name in self.names]
+        limits = [self.limits.get(name, (-inf, inf)) for name in self.names]
+        columns = {
+            "value": [self.values[name] for name in self.names],
+            "error": [self.errors[name] for name in self.names],
+            "lower": [lower for lower, _ in minos],
+            "upper": [upper for _, upper in minos],
+            "low": [low for low, _ in limits],
+            "high": [high for _, high in limits],
+            "fixed": [name not in self.floating for name in self.names],
+            "at_limit": [name in self.at_limit for name in self.names],
+        }
+        return data_frame(columns, self.names)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the result as JSON text, and write it to a file at a path that is not None.
+
+        Numbers keep every bit; those that JSON cannot represent are the strings "nan", "inf" and "-inf".
+        """
+        content = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        text = to_json(content, format=FORMAT, version=VERSION)
         if path is not None:
             with complete_file(path, "fit result") as part:
                 part.write_text(text, encoding="utf-8")
@@ -214,7 +188,7 @@ class FitResult:
 
     @classmethod
     def from_json(cls, source: str | Path) -> FitResult:
-        """Read a result back from JSON text, or from the file at a path."""
+        """Return the result that JSON text, or the file at a path, contains."""
         if isinstance(source, str) and source.lstrip().startswith("{"):
             return cls._from_text("fit result", source)
         with opened("fit result", source) as file:
@@ -222,208 +196,26 @@ class FitResult:
 
     @classmethod
     def _from_text(cls, what: str, text: str | bytes) -> FitResult:
-        """Read a result back from JSON text; ``what`` begins the message if it is none."""
-        content = {
-            "flat_directions": (),
-            "integral_errors": {},
-            **parsed(what, text),
-        }  # which version 0.1 did not know
-        absent = [entry.name for entry in fields(cls) if entry.name not in content]
+        """Return the result in JSON text; ``what`` begins the message if there is none. Later fields may be absent."""
+        content = from_json(what, text, format=FORMAT, version=VERSION, writer="FitResult.to_json()")
+        absent = [one.name for one in fields(cls) if one.name not in content and is_required(one)]
         if absent:
             raise DataError(f"{what}: the JSON text lacks {', '.join(map(repr, absent))}")
         try:
-            return cls(**{entry.name: content[entry.name] for entry in fields(cls)})
+            return cls(**{one.name: content[one.name] for one in fields(cls) if one.name in content})
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{what}: the JSON text is damaged, {error}") from error
 
     def __str__(self) -> str:
-        head = "\n".join([headline(self), *(f"  {reason}" for reason in self.reasons)])
-        return "\n\n".join([head, *map(text_table, tables(self)), "\n".join(footlines(self))])
+        return as_text(self)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return short(self)
 
     def _repr_html_(self) -> str:
-        style = f"background:{GOOD if self.valid else BAD};padding:4px"
-        reasons = "".join(f"<br>{html.escape(reason)}" for reason in self.reasons)
-        head = f'<p style="{style}"><b>{html.escape(headline(self))}</b>{reasons}</p>'
-        foot = "<br>".join(map(html.escape, footlines(self)))
-        return f"{head}{''.join(map(html_table, tables(self)))}<p>{foot}</p>"
+        return as_html(self)
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column of a printed table."""
-
-    heading: str
-    cells: Sequence[str]
-    numeric: bool = True
-
-
-def suggest(name: object, known: Iterable[str]) -> str:
-    """Propose the known name nearest to a wrong one, or list what there is."""
-    names = list(known)
-    near = difflib.get_close_matches(str(name), names, n=1)
-    return f"did you mean '{near[0]}'?" if near else f"there are {', '.join(map(repr, names)) or 'none'}"
-
-
-def portable(item: Any) -> Any:
-    """Return an entry of a result as JSON can hold it."""
-    if isinstance(item, Mapping):
-        return {name: portable(value) for name, value in item.items()}
-    if isinstance(item, tuple | np.ndarray):
-        return [portable(value) for value in item]
-    if isinstance(item, float):
-        return float(item) if isfinite(item) else str(float(item))
-    return item
-
-
-def parsed(what: str, text: str | bytes) -> dict[str, Any]:
-    """Return what JSON text holds, if it is a fit result of this version."""
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{what}: not JSON text, {error}; it may be cut short or of another kind") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise DataError(f"{what}: the JSON text was not written by FitResult.to_json()")
-    if content.get("version") != VERSION:
-        got = content.get("version")
-        raise DataError(
-            f"{what}: format version must be {VERSION}, got {got!r}; use the morefit that wrote it"
-        )
-    return content
-
-
-def headline(result: FitResult) -> str:
-    """Return the one line to read first."""
-    verdict = "fit valid" if result.valid else "fit NOT VALID"
-    calls = ", ".join(f"{count} {kind}" for kind, count in result.calls.items())
-    numbers = f"nll {steady(result.nll)}, edm {result.edm:.2g}, {result.events} events"
-    return f"{verdict}: {numbers}{f', calls: {calls}' if calls else ''}"
-
-
-def footlines(result: FitResult) -> list[str]:
-    """Say where errors come from if they are not naive, who did the work and how long each stage took."""
-    times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in result.seconds.items())
-    work = f"{result.minimiser} on {result.backend}{f': {times}' if times else ''}"
-    errors = ERRORS[result.errors_from]
-    return [f"errors: {errors}", work] if errors else [work]
-
-
-def steady(number: float) -> str:
-    """Write a likelihood with three decimals, as differences of it matter, or shorter if it is huge."""
-    return f"{number:.3f}" if abs(number) < 1e12 else f"{number:.12g}"
-
-
-def duration(seconds: float) -> str:
-    """Write a time in s, or in ms below one second."""
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.1f} ms"
-
-
-def tables(result: FitResult) -> list[list[Column]]:
-    """Return the tables to print: parameters, and correlations if they are known and few."""
-    few = 1 < len(result.floating) <= MOST_CORRELATED
-    known = bool(np.isfinite(result.covariance).any())
-    return [parameter_table(result), *([correlation_table(result)] if few and known else [])]
-
-
-def parameter_table(result: FitResult) -> list[Column]:
-    """Return one row per parameter: value, errors, limits and what is special about it."""
-    numbers = zip(*(rounded(result, name) for name in result.names), strict=True)
-    headings = ("value", "error", "minos -", "minos +")
-    columns = [Column(heading, cells) for heading, cells in zip(headings, numbers, strict=False)]
-    columns.append(Column("limits", [limits(result, name) for name in result.names], numeric=False))
-    columns.append(Column("", [flag(result, name) for name in result.names], numeric=False))
-    return [Column("parameter", result.names, numeric=False), *(c for c in columns if any(c.cells))]
-
-
-def rounded(result: FitResult, name: str) -> tuple[str, str, str, str]:
-    """Return value, error and MINOS errors of a parameter as text, empty where there are none."""
-    value, error, *minos = round_pdg(
-        result.values[name],
-        result.errors[name],
-        *result.minos.get(name, ()),
-        limits=shown_limits(result, name),
-    )
-    error = "UNDETERMINED" if name in result.undetermined else error
-    lower, upper = minos or ("", "")
-    signed = upper if upper in ("", "nan") else f"+{upper}"
-    return value, error if name in result.floating else "", lower, signed
-
-
-def shown_limits(result: FitResult, name: str) -> Interval:
-    """Return the limits of a floating parameter; a fixed one has none."""
-    return result.limits.get(name, (-inf, inf)) if name in result.floating else (-inf, inf)
-
-
-def limits(result: FitResult, name: str) -> str:
-    """Return the limits of a floating parameter as text, empty if there are none."""
-    low, high = shown_limits(result, name)
-    if (low, high) == (-inf, inf):
-        return ""
-    return f"{'[' if isfinite(low) else '('}{low:.6g}, {high:.6g}{']' if isfinite(high) else ')'}"
-
-
-def flag(result: FitResult, name: str) -> str:
-    """Return what is special about a parameter."""
-    if name not in result.floating:
-        return "fixed"
-    return "AT LIMIT" if name in result.at_limit else ""
-
-
-def correlation_table(result: FitResult) -> list[Column]:
-    """Return the lower triangle of the correlation matrix; long names are numbered in the headings."""
-    names = result.floating
-    long = max(map(len, names)) > LONGEST_HEADING
-    rows = [f"{i} {name}" for i, name in enumerate(names, 1)] if long else names
-    headings = [str(i) for i, _ in enumerate(names, 1)] if long else names
-    lower = [
-        [f"{round(x, 3) + 0.0:.3f}" if i >= j else "" for i, x in enumerate(row)]
-        for j, row in enumerate(result.correlation.tolist())
-    ]
-    return [Column("correlation", rows, numeric=False), *map(Column, headings, lower)]
-
-
-def text_table(columns: Sequence[Column]) -> str:
-    """Return a table as aligned plain text."""
-    rows = zip(*map(aligned, columns), strict=True)
-    return "\n".join("  ".join(row).rstrip() for row in rows)
-
-
-def aligned(column: Column) -> list[str]:
-    """Return heading and cells with the same width, numbers with their points below each other."""
-    cells = align_points(column.cells) if column.numeric else column.cells
-    width = max(map(len, [column.heading, *cells]))
-    pad = str.rjust if column.numeric else str.ljust
-    return [pad(cell, width) for cell in (column.heading, *cells)]
-
-
-def align_points(cells: Sequence[str]) -> list[str]:
-    """Pad numbers so that their decimal points come below each other; others go to the right."""
-    before = max(digits_before(cell) for cell in cells)
-    lines = [" " * (before - digits_before(cell)) + cell if has_digits(cell) else cell for cell in cells]
-    width = max(map(len, lines))
-    return [(str.ljust if has_digits(line) else str.rjust)(line, width) for line in lines]
-
-
-def digits_before(cell: str) -> int:
-    """Return how many characters stand before the decimal point; none count if there are no digits."""
-    return len(cell.partition(".")[0]) if has_digits(cell) else 0
-
-
-def has_digits(cell: str) -> bool:
-    """Say whether a cell holds a finite number."""
-    return any(map(str.isdigit, cell))
-
-
-def html_table(columns: Sequence[Column]) -> str:
-    """Return a table as HTML."""
-    head = "".join(f"<th>{html.escape(column.heading)}</th>" for column in columns)
-    rows = zip(*([html_cell(column, cell) for cell in column.cells] for column in columns), strict=True)
-    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
-
-
-def html_cell(column: Column, cell: str) -> str:
-    """Return one cell of an HTML table; what is in capitals stands out."""
-    colour = f";background:{BAD}" if cell in ("AT LIMIT", "UNDETERMINED") else ""
-    return f'<td style="text-align:{"right" if column.numeric else "left"}{colour}">{html.escape(cell)}</td>'
+def is_required(one: Field[Any]) -> bool:
+    """Return whether a field of a record has no default."""
+    return one.default is MISSING and one.default_factory is MISSING

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.errors import BackendError, DataError
-from morefit.minimise.result import suggest
+from morefit.errors import BackendError, OptionError
 from morefit.model import Pdf
+from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,7 +143,7 @@ def named_style(name: str) -> Mapping[str, Any]:
         ) from None
     known = {n: s for n, s in vars(mplhep.style).items() if n[:1].isupper() and isinstance(s, dict)}
     if name not in known:
-        raise DataError(f"style '{name}': not one of mplhep; {suggest(name, known)}")
+        raise OptionError(f"style '{name}': not one of mplhep; {suggest(name, known)}")
     return cast("Mapping[str, Any]", known[name])
 
 
@@ -152,7 +152,7 @@ def one_panel(what: str, ax: AnyAxes) -> Axes:
     if ax is None:
         return cast("Axes", load_pyplot().figure(layout="constrained").add_subplot())
     if not is_axes(ax):
-        raise DataError(f"{what}: ax must be the Axes of matplotlib, got {type(ax).__name__}")
+        raise OptionError(f"{what}: ax must be the Axes of matplotlib, got {type(ax).__name__}")
     return cast("Axes", ax)
 
 
@@ -168,7 +168,7 @@ def two_panels(what: str, ax: AnyAxes, ratio: float, *, lower: bool) -> tuple[Ax
     pair = tuple(ax) if isinstance(ax, (tuple, list, np.ndarray)) else ()
     if len(pair) != 2 or not all(map(is_axes, pair)):
         kinds = ", ".join(type(a).__name__ for a in pair) or type(ax).__name__
-        raise DataError(f"{what}: ax must be Axes or a pair (main, lower) of them, got {kinds}")
+        raise OptionError(f"{what}: ax must be Axes or a pair (main, lower) of them, got {kinds}")
     return pair
 
 

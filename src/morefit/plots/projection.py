@@ -12,17 +12,16 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.data import Dataset
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide
-from morefit.errors import DataError, ModelError
+from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
 from morefit.likelihood.bins import Bins, bin_probabilities
 from morefit.likelihood.evaluate import checked_ranges, find_observable, values_of
-from morefit.minimise.result import intervals
 from morefit.model import Observable, Pdf
 from morefit.model.evaluation import Values
 from morefit.model.observable import Box, Ranges
+from morefit.records.fields import arrays, pairs
 from morefit.resources import check_memory
 from morefit.targets import Backend, choose_backend
-from morefit.toys.results import columns
 
 SAME_WIDTH = 1e-9  # relative: bins that differ less in width are equal
 TAKEN = ("data", "model", "pulls", "legend")  # names of artists that are no components
@@ -52,7 +51,7 @@ class Projection:
     weighted: bool
 
     def __post_init__(self) -> None:
-        freeze(self, ranges=intervals, components=columns)
+        freeze(self, ranges=pairs, components=arrays)
 
     __reduce__ = rebuilt
 
@@ -86,7 +85,7 @@ def project(
     x = find_observable(model, observable)
     box = checked_ranges(model, ranges or {})
     if oversampling < 1:
-        raise DataError(f"plot: oversampling must be at least 1, got {oversampling}")
+        raise OptionError(f"plot: oversampling must be at least 1, got {oversampling}")
     dataset = Dataset(data, model.observables, weights=weights)
     chosen = cut(dataset, box)
     low, high = box.get(x.name, (x.low, x.high))
@@ -154,4 +153,4 @@ def cut(dataset: Dataset, box: Box) -> Dataset:
     if not keep.any():
         where = ", ".join(f"'{name}' in [{low}, {high}]" for name, (low, high) in box.items())
         raise DataError(f"dataset: none of {len(dataset)} events has {where or 'a value'}; widen the ranges")
-    return dataset.select(keep)
+    return dataset[keep]

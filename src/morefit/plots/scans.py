@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.errors import DataError
+from morefit.errors import OptionError
 from morefit.intervals import Contour, FeldmanCousins, NeymanBelt, Profile, Region
 from morefit.intervals.feldman_cousins_tables import two_sided
 from morefit.intervals.profile import local_cubic
@@ -242,7 +242,7 @@ def draw_ends(ax: Axes, regions: Iterable[Region], *, vertical: bool) -> tuple[A
 
 def check_some(what: str, levels: Sequence[float]) -> None:
     if not levels or len(levels) > len(SHADES):
-        raise DataError(f"{what}: takes one to {len(SHADES)} levels, got {len(levels)}")
+        raise OptionError(f"{what}: takes one to {len(SHADES)} levels, got {len(levels)}")
 
 
 def percent(level: float) -> str:

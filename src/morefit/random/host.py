@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from hashlib import sha256
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.errors import ModelError
+from morefit.errors import OptionError
 from morefit.random.xoshiro import splitmix64
+from morefit.text.suggest import suggest
 
 Words = NDArray[np.uint64]
 COMPILED = ("philox", "xoshiro128++")  # made where the events are
@@ -84,20 +84,18 @@ def check_generator(generator: Generator, seed: int | None) -> None:
     """Refuse a generator that does not exist, or a seed for one that has its own."""
     if not isinstance(generator, str):
         if not isinstance(generator, np.random.BitGenerator | Xoshiro256PlusPlus):
-            raise ModelError(
+            raise OptionError(
                 f"generator: must be a name, a numpy.random.BitGenerator or a Xoshiro256PlusPlus,"
                 f" got {type(generator).__name__}"
             )
         if seed is not None:
-            raise ModelError(
+            raise OptionError(
                 f"generator: a {type(generator).__name__} object has a state of its own; drop the seed, or give its name"
             )
         return
     names = [*COMPILED, "xoshiro256++", *numpy_generators()]
     if generator not in names:
-        near = difflib.get_close_matches(generator, names, 1, 0.4)
-        hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(map(repr, names))}"
-        raise ModelError(f"generator '{generator}': not known; {hint}")
+        raise OptionError(f"generator '{generator}': not known; {suggest(generator, names)}")
 
 
 def stream_key(seed: int, purpose: str) -> int:

@@ -1,1 +1,1 @@
-"""Files of results: written completely or not at all, read back with checks."""
+"""Records of results: types of their fields, JSON, frames of pandas, and files that are complete or not at all."""

@@ -1,4 +1,4 @@
-"""Files of arrays with a header in JSON, which appear complete or not at all."""
+"""npz files with a header in JSON, written complete or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def morefit_version() -> str:
-    """Return the version of the package installed; a checkout may have none."""
+    """Return the version of the installed package; a checkout may have none."""
     try:
         return metadata.version("morefit")
     except metadata.PackageNotFoundError:
@@ -28,7 +28,7 @@ def morefit_version() -> str:
 
 
 def write_archive(what: str, path: str | PathLike[str], header: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write an npz file beside its place and move it there when it is complete."""
+    """Write an npz file, which appears at its path when it is complete."""
     with complete_file(path, what) as part, part.open("wb") as file:
         pack(file, header, arrays)
 
@@ -40,7 +40,7 @@ def pack(file: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
 
 
 def read_archive(what: str, path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays of a file; anything else, half of a file or a damaged one is refused."""
+    """Return header and arrays of a file; other, incomplete and damaged files are errors."""
     with opened(what, path) as file:
         return unpack(f"{what} '{path}'", file)
 
@@ -50,14 +50,14 @@ def opened(what: str, path: str | PathLike[str]) -> IO[bytes]:
     place = Path(path).expanduser()
     try:
         if place.exists() and not place.is_file():
-            raise OSError("it is no plain file")
+            raise OSError("it is not a plain file")
         return place.open("rb")
     except (OSError, ValueError) as error:
         raise DataError(f"{what} '{path}': cannot be read, {reason(error)}; name another file") from error
 
 
 def verify(file: IO[bytes]) -> None:
-    """Read a zip file once, and compare all checksums; what only reads arrays need not reach their ends."""
+    """Compare all checksums of a zip file; reading arrays alone does not always reach their ends."""
     with zipfile.ZipFile(file) as archive:
         bad = archive.testzip()
     if bad is not None:
@@ -66,18 +66,18 @@ def verify(file: IO[bytes]) -> None:
 
 
 def unpack(name: str, file: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays of an npz file in a stream; ``name`` begins the message if it is none."""
+    """Return header and arrays of an npz file in a stream; ``name`` begins the message of errors."""
     try:
         verify(file)
         with np.load(file, allow_pickle=False) as archive:
             arrays = {one: archive[one] for one in archive.files}
         header = json.loads(str(arrays.pop("header")))
         if not isinstance(header, dict):
-            raise TypeError("its header is no mapping")
+            raise TypeError("its header is not a mapping")
         return header, arrays
     # numpy, zipfile, zlib and json raise whatever their decoders do
     except Exception as error:
         cause = f"{type(error).__name__}: {error}".splitlines()[0]
         raise DataError(
-            f"{name}: not a file of morefit or a damaged one, got {cause}; name another file, or restore this one"
+            f"{name}: not a file of morefit or damaged, got {cause}; name another file, or restore this one"
         ) from error

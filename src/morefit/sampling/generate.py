@@ -6,7 +6,6 @@ envelope, the envelope is raised and this toy drawn anew, so that its number of 
 
 from __future__ import annotations
 
-import difflib
 import operator
 import secrets
 from collections import OrderedDict
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.data.dataset import build
-from morefit.errors import ModelError
+from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, evaluate, leaves, substitute
 from morefit.kernel import MAX_DRAWS
 from morefit.kernel.symbols import random_number, stream_uniform
@@ -34,6 +33,7 @@ from morefit.rewrite.simplify import normalise
 from morefit.sampling.candidate import MARGIN, Numbers, Recipe
 from morefit.sampling.recipe import recipe
 from morefit.targets import Backend, Drawn, Events, choose_backend
+from morefit.text.suggest import suggest
 from morefit.validate import numbers_by_name
 
 REPAIRS = 6  # times the margin of an envelope may be doubled
@@ -174,8 +174,7 @@ def all_values(model: Pdf, truth: Any) -> dict[str, float]:
     chosen = numbers_by_name("truth", truth)
     unknown = [name for name in chosen if name not in known]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], known, 1, 0.5)
-        hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(known) or 'none'}"
+        hint = suggest(unknown[0], known)
         raise ModelError(f"model: has no parameter {', '.join(map(repr, unknown))}; {hint}")
     return known | chosen
 
@@ -266,11 +265,11 @@ def check_sizes(events: int | Sequence[int]) -> Sizes:
     """Return numbers of events, whole and not negative."""
     given = np.atleast_1d(np.asarray(events))
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
-        raise ModelError(
+        raise OptionError(
             f"generate: the number of events must be a whole number or a list of them, got {events!r}"
         )
     if np.any(given < 0):
-        raise ModelError(f"generate: the number of events must not be negative, got {given.min()}")
+        raise OptionError(f"generate: the number of events must not be negative, got {given.min()}")
     return given.astype(np.int64)
 
 
@@ -281,5 +280,5 @@ def check_seed(seed: int) -> int:
     except TypeError:
         whole = -1
     if not 0 <= whole < 1 << 64:
-        raise ModelError(f"seed: must be a whole number from 0 to 2**64 - 1, got {seed!r}")
+        raise OptionError(f"seed: must be a whole number from 0 to 2**64 - 1, got {seed!r}")
     return whole

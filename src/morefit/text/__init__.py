@@ -1,1 +1,1 @@
-"""Text for people: tables, rounding, progress."""
+"""Text for users: tables, HTML, LaTeX, rounding, suggestions, progress."""

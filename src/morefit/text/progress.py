@@ -7,19 +7,19 @@ import time
 from contextlib import suppress
 from typing import Any
 
-SECONDS_UNSHOWN = 1.0  # a bar for less would only flicker
+SECONDS_UNSHOWN = 1.0  # before a bar appears: one for shorter jobs would flicker
 NO_TERMINAL = (OSError, ValueError, AttributeError)  # of a stream that is closed, broken or None
 
 
 def tell(text: str) -> None:
-    """Write a line to standard error, if there is any: programs without a console have none."""
+    """Write a line to standard error, which programs without a console do not have."""
     with suppress(*NO_TERMINAL):
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
 
 def has_terminal() -> bool:
-    """Whether somebody looks at standard error."""
+    """Return whether standard error is a terminal."""
     try:
         return bool(sys.stderr.isatty())
     except NO_TERMINAL:
@@ -47,7 +47,7 @@ class Bar:
                 self.progress.stop()
 
     def done(self, count: int, what: str | None = None) -> None:
-        """Say how many of all are done, and in other words what is being done, if that has changed."""
+        """Show how many of all are done, and what is being done if that has changed."""
         if not self.shown or time.monotonic() - self.begin < SECONDS_UNSHOWN:
             return
         try:
@@ -58,11 +58,12 @@ class Bar:
             self.shown = False
 
     def start(self) -> None:
+        """Show the bar."""
         from rich.console import Console  # slow imports, for long jobs only
         from rich.progress import MofNCompleteColumn, Progress
 
         counted = (MofNCompleteColumn(), self.unit) if self.unit else ()
-        looks = (*Progress.get_default_columns(), *counted)
-        self.progress = Progress(*looks, console=Console(stderr=True), transient=True)
+        parts = (*Progress.get_default_columns(), *counted)
+        self.progress = Progress(*parts, console=Console(stderr=True), transient=True)
         self.progress.add_task(self.what, total=self.total)
         self.progress.start()

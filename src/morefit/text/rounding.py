@@ -1,4 +1,4 @@
-"""Round a value and its errors together, by the rule of the Particle Data Group."""
+"""Numbers as text: a value and its errors rounded together by the rule of the Particle Data Group, and times."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from math import isfinite
 
 # Numbers from 0.0001 to below 10^9 are written out, others with an exponent that value and errors share.
 PLAIN = range(-4, 9)
-# A double has at most 17 digits: where value and error are further apart, they cannot be rounded together.
-MOST_DIGITS = 17
-# A value may begin so many powers of ten below the last digit of its error; a smaller one is zero.
-MOST_MORE = 3
+MAX_DIGITS = 17  # of a double; value and errors that need more between them are not rounded together
+MAX_BELOW = (
+    3  # powers of ten from the last digit of the error to the first of the value; a smaller value is zero
+)
 
 
 def round_pdg(value: float, *errors: float, limits: tuple[float, float] | None = None) -> tuple[str, ...]:
-    """Return the value and its errors as text, all with the decimals that the smallest error deserves.
+    """Return the value and its errors as text, all with the decimals of the smallest error.
 
     If the three highest digits of that error lie between 100 and 354, two digits of it are kept; between 355
     and 949, one; between 950 and 999 it becomes 1000 and two are kept. Errors that are zero or not finite do
@@ -27,7 +27,7 @@ def round_pdg(value: float, *errors: float, limits: tuple[float, float] | None =
         return tuple(f"{x:.8g}" for x in numbers)
     last = last_digit(min(sizes))
     first = max(highest_digit(x) for x in numbers if isfinite(x))
-    if first - last > MOST_DIGITS:
+    if first - last > MAX_DIGITS:
         return (repr(float(value)), *(f"{e:.2g}" for e in errors))
     shift = 0 if first in PLAIN else first
     own = last if limits is None else digit_for(value, last, limits)
@@ -35,14 +35,14 @@ def round_pdg(value: float, *errors: float, limits: tuple[float, float] | None =
 
 
 def digit_for(value: float, last: int, limits: tuple[float, float]) -> int:
-    """Return the power of ten of the last digit to keep of a value: that given, or a lower one."""
+    """Return the power of ten of the last digit to keep of a value: ``last``, or a lower one."""
     if not isfinite(value):
         return last
-    if value and highest_digit(value) >= last - MOST_MORE:
+    if value and highest_digit(value) >= last - MAX_BELOW:
         last = min(last, highest_digit(value) - 1)
     exact = Decimal(repr(float(value)))
-    least = min(last, highest_digit(value) - MOST_DIGITS)
-    while last > least and not limits[0] <= float(round_number(exact, last)) <= limits[1]:
+    lowest = min(last, highest_digit(value) - MAX_DIGITS)
+    while last > lowest and not limits[0] <= float(round_number(exact, last)) <= limits[1]:
         last -= 1
     return last
 
@@ -59,6 +59,7 @@ def highest_digit(number: float) -> int:
 
 
 def round_number(number: Decimal, last: int) -> Decimal:
+    """Round half up at a power of ten."""
     return number.quantize(Decimal(1).scaleb(last), ROUND_HALF_UP)
 
 
@@ -69,3 +70,8 @@ def round_at(number: float, last: int, shift: int) -> str:
     rounded = round_number(Decimal(repr(float(number))), last)
     mantissa = format(rounded.scaleb(-shift) + 0, "f")
     return f"{mantissa}e{shift}" if shift else mantissa
+
+
+def duration(seconds: float) -> str:
+    """Return a time in s, or in ms below one second."""
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.1f} ms"

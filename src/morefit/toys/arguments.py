@@ -10,15 +10,15 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.data import Dataset
-from morefit.errors import DataError, ModelError
+from morefit.errors import DataError, ModelError, OptionError
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
-from morefit.minimise.result import suggest
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.random.host import stream_key
 from morefit.resources import check_memory
 from morefit.sampling.generate import Sizes, check_room, check_seed, expected_events, poisson_sizes
+from morefit.text.suggest import suggest
 from morefit.toys.saved import Saved
 from morefit.toys.task import STREAM
 from morefit.validate import numbers_by_name, whole_number
@@ -26,7 +26,7 @@ from morefit.validate import numbers_by_name, whole_number
 
 def whole(what: str, number: Any, least: int) -> int:
     """Return a whole number that a study is asked for."""
-    return whole_number(f"toy study: {what}", number, least, ModelError)
+    return whole_number(f"toy study: {what}", number, least)
 
 
 def template_of(what: str, model: Pdf | Term, constraints: Any = ()) -> Term:
@@ -95,7 +95,7 @@ def toy_sizes(term: Term, truth: Mapping[str, float], toys: int, events: Any, se
     numbers = [whole("events", number, 0) for number in np.atleast_1d(np.asarray(events)).tolist()]
     check_room("toy study", model, max(numbers, default=0))
     if np.ndim(events) and len(numbers) != toys:
-        raise ModelError(
+        raise OptionError(
             f"toy study: events must be one number, or one for each of {toys} toys, got {len(numbers)}"
         )
     return np.array(numbers if np.ndim(events) else numbers * toys, np.int64)

@@ -1,4 +1,4 @@
-"""The results of many toys, and what can be asked of them: pulls, biases, coverages, files."""
+"""The results of many toys: pulls, biases, coverages, tables and files of them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, freeze, frozen_copy, read_only, rebuilt
-from morefit.errors import DataError, ModelError
-from morefit.minimise.result import Frozen, floats, portable, suggest, words
+from morefit.errors import DataError, ModelError, OptionError
 from morefit.records.archive import morefit_version, opened, pack, unpack
+from morefit.records.fields import arrays, floats, words
+from morefit.records.frame import data_frame
+from morefit.records.json import portable
 from morefit.records.output import complete_file
-from morefit.toys.printed import LEVELS, Compared, Report, Row, as_html, as_text
+from morefit.text.suggest import suggest
 from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
-from morefit.validate import check_level
+from morefit.toys.text import LEVELS, Compared, Report, Row, as_html, as_text, headline
+from morefit.validate import check_level, name_of
 
 HOW = ("newton", "newton, another start", "minuit", "failed", "undetermined")
 FORMAT = "morefit toy results"
@@ -30,14 +33,15 @@ ARRAYS = ("values", "errors", "nll", "edm", "valid", "how", "events")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ToyResults:
-    """The outcome of T toys, fitted with P floating parameters; none is left out, whatever became of it.
+    """The results of T toys, fitted with P floating parameters; toys that are not valid are included.
 
-    ``truth`` holds the generated values; a parameter that only the fitted model has is absent or nan. ``how``
-    indexes ``HOW``: how each result was obtained. ``first`` is the number of the first toy in the study.
+    ``truth`` has the generated values; a parameter that only the fitted model has is absent or nan. ``how``
+    indexes ``HOW``: how each result was obtained. ``first`` is the number of the first toy in the study. Parameters
+    are named, or given as the parameter itself.
     """
 
     names: tuple[str, ...]
-    truth: Mapping[str, float]
+    truth: Mapping[Any, float]
     values: Array  # (T, P)
     errors: Array  # (T, P)
     nll: Array  # (T,)
@@ -47,8 +51,8 @@ class ToyResults:
     events: NDArray[np.int64]  # (T,)
     seed: int
     first: int = 0
-    statistics: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    statistics: Mapping[Any, NDArray[Any]] = field(default_factory=dict)
+    seconds: Mapping[Any, float] = field(default_factory=dict)
     backend: str = ""  # where the toys were fitted
 
     def __post_init__(self) -> None:
@@ -62,28 +66,28 @@ class ToyResults:
     def __len__(self) -> int:
         return len(self.values)
 
-    def pulls(self, name: str, *, valid_only: bool = True) -> Array:
+    def pulls(self, name: Any, *, valid_only: bool = True) -> Array:
         """Return (value - truth) / error of the valid toys, or of all, in the order of the toys."""
-        k, truth = self._known(name)
+        k, truth = self._column(name)
         chosen = self._chosen(valid_only)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray((self.values[chosen, k] - truth) / self.errors[chosen, k], np.float64)
 
-    def pull_summary(self, name: str, *, valid_only: bool = True) -> PullSummary:
+    def pull_summary(self, name: Any, *, valid_only: bool = True) -> PullSummary:
         """Return mean and width of the pulls with their errors; nan for fewer than two toys."""
         mean, width, count = moments(self.pulls(name, valid_only=valid_only))
         if count < 2:
             return PullSummary(mean, nan, nan, nan)
         return PullSummary(mean, width / sqrt(count), width, width / sqrt(2 * (count - 1)))
 
-    def bias(self, name: str, *, valid_only: bool = True) -> Bias:
+    def bias(self, name: Any, *, valid_only: bool = True) -> Bias:
         """Return the mean of value - truth and its error."""
-        k, truth = self._known(name)
+        k, truth = self._column(name)
         mean, width, count = moments(self.values[self._chosen(valid_only), k] - truth)
         return Bias(mean, width / sqrt(count) if count > 1 else nan)
 
-    def coverage(self, name: str, level: float = 0.6827, *, valid_only: bool = True) -> Coverage:
-        """Return how often value +- z error holds the truth, z being the two-sided quantile of ``level``."""
+    def coverage(self, name: Any, level: float = 0.6827, *, valid_only: bool = True) -> Coverage:
+        """Return how often value +- z error contains the truth, z being the two-sided quantile of ``level``."""
         level = check_level("toy results", level)
         pulls = self.pulls(name, valid_only=valid_only)
         return clopper_pearson(
@@ -93,12 +97,12 @@ class ToyResults:
     def fraction_by(self, how: str) -> float:
         """Return the fraction of all toys that were obtained in this way, one of ``HOW``."""
         if how not in HOW:
-            raise DataError(f"toy results: no way '{how}'; {suggest(how, HOW)}")
+            raise OptionError(f"toy results: no way '{how}'; {suggest(how, HOW)}")
         return float(np.mean(self.how == HOW.index(how))) if len(self) else nan
 
     @classmethod
     def join(cls, parts: Iterable[ToyResults]) -> ToyResults:
-        """Put together the pieces of one study, in any order; gaps, overlaps and other studies are refused."""
+        """Return the pieces of one study, in any order, as one; gaps, overlaps and other studies are errors."""
         pieces = sorted(parts, key=lambda part: (part.first, len(part)))
         if not pieces:
             raise DataError("toy results: nothing to join")
@@ -133,7 +137,7 @@ class ToyResults:
             self.pack(file)
 
     def pack(self, file: IO[bytes]) -> None:
-        """Write what ``save`` does to a stream."""
+        """Write the content of a file to a stream."""
         header = {
             "format": FORMAT, "version": VERSION, "morefit": morefit_version(), "names": list(self.names),
             "truth": portable(self.truth), "seed": self.seed, "first": self.first,
@@ -145,13 +149,13 @@ class ToyResults:
 
     @classmethod
     def load(cls, path: str | Path) -> ToyResults:
-        """Read back what ``save`` wrote, to the last bit."""
+        """Return what ``save`` wrote, to the last bit."""
         with opened("toy results", path) as file:
             return cls.unpack(file, path)
 
     @classmethod
     def unpack(cls, file: IO[bytes], path: str | Path) -> ToyResults:
-        """Read what ``pack`` wrote from a stream; ``path`` is what messages call it."""
+        """Return what ``pack`` wrote to a stream; messages name ``path``."""
         header, arrays = checked_format(path, *unpack(f"toy results '{path}'", file))
         try:
             statistics = {name: arrays[f"statistic_{k}"] for k, name in enumerate(header["statistics"])}
@@ -161,10 +165,11 @@ class ToyResults:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"toy results '{path}': the file is damaged, {error}; restore it") from error
 
-    def _known(self, name: str) -> tuple[int, float]:
+    def _column(self, parameter: Any) -> tuple[int, float]:
         """Return the column and the truth of a parameter that has both."""
-        if name not in self.names:
-            raise ModelError(f"parameter '{name}': not fitted; {suggest(name, self.names)}")
+        name = name_of(parameter)
+        if not isinstance(name, str) or name not in self.names:
+            raise ModelError(f"parameter {name!r}: not fitted; {suggest(name, self.names)}")
         truth = self.truth.get(name, nan)
         if isnan(truth):
             raise ModelError(
@@ -172,13 +177,35 @@ class ToyResults:
             )
         return self.names.index(name), truth
 
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with one row per toy, whose index is the number of the toy in the study.
+
+        Columns are the values, the errors (``mu_error``), nll, edm, valid, how, events, and statistics of one number.
+        """
+        columns: list[tuple[str, Any]] = []
+        for k, name in enumerate(self.names):
+            columns += [(name, self.values[:, k]), (f"{name}_error", self.errors[:, k])]
+        columns += [(name, getattr(self, name)) for name in ("nll", "edm", "valid", "events")]
+        columns.append(("how", np.array(HOW, object)[self.how]))
+        columns += [(name, column) for name, column in self.statistics.items() if column.ndim == 1]
+        names = [name for name, _ in columns]
+        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+            raise DataError(
+                f"toy results: two columns are called {', '.join(map(repr, twice))}; rename parameter or statistic"
+            )
+        return data_frame(dict(columns), range(self.first, self.first + len(self)))
+
     def _chosen(self, valid_only: bool) -> NDArray[np.bool_]:
         return self.valid if valid_only else np.ones(len(self), bool)
 
     def __str__(self) -> str:
         return as_text(report(self))
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        verdict = headline(report(self)).partition(": ")[2]
+        return (
+            f"ToyResults({verdict}, {len(self.names)} parameters, seed {self.seed}, first toy {self.first})"
+        )
 
     def _repr_html_(self) -> str:
         return as_html(report(self))
@@ -188,15 +215,11 @@ class ToyResults:
 
 
 def frozen(kind: type[np.generic]) -> Callable[[Any], NDArray[Any]]:
+    """Return a converter to read-only arrays of one kind."""
     return lambda items: frozen_copy(items, kind)
 
 
-def columns(items: Mapping[str, Any]) -> Frozen[NDArray[Any]]:
-    """Return a frozen mapping to read-only arrays."""
-    return Frozen({str(name): frozen_copy(column) for name, column in items.items()})
-
-
-# What each field is made of, whether it comes from a study or from a file.
+# How each field is converted, whether it comes from a study or from a file.
 CONVERT: dict[str, Callable[[Any], Any]] = {
     "names": words,
     "truth": floats,
@@ -209,14 +232,14 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "events": frozen(np.int64),
     "seed": int,
     "first": int,
-    "statistics": columns,
+    "statistics": arrays,
     "seconds": floats,
     "backend": str,
 }
 
 
 def wrong_shapes(toys: ToyResults) -> Iterator[str]:
-    """Say which arrays do not have one row for each toy, or one column for each parameter."""
+    """Name the arrays that do not have one row per toy and one column per parameter."""
     rows = len(toys.values) if toys.values.ndim else 0
     table = (rows, len(toys.names))
     expected = {name: table if name in ("values", "errors") else (rows,) for name in ARRAYS}
@@ -229,7 +252,7 @@ def wrong_shapes(toys: ToyResults) -> Iterator[str]:
 
 
 def wrong_entries(toys: ToyResults) -> Iterator[str]:
-    """Say what else does not make sense."""
+    """Name entries that contradict each other or cannot be saved."""
     if toys.how.size and toys.how.max() >= len(HOW):
         yield f"how must be below {len(HOW)}, got {toys.how.max()}"
     if len(set(toys.names)) < len(toys.names):
@@ -243,14 +266,14 @@ def wrong_entries(toys: ToyResults) -> Iterator[str]:
 
 
 def mismatches(pieces: Sequence[ToyResults]) -> Iterator[str]:
-    """Say in what the pieces differ that must be the same in one study."""
+    """Name what differs between pieces although it must be the same in one study."""
     for what, of in SAME.items():
-        found = list(dict.fromkeys(of(piece) for piece in pieces))
-        if len(found) > 1:
-            yield f"{what} differ, {found[0]} and {found[1]}"
+        different = list(dict.fromkeys(of(piece) for piece in pieces))
+        if len(different) > 1:
+            yield f"{what} differ, {different[0]} and {different[1]}"
 
 
-# What one study has only once, as text to compare and to show.
+# What is the same in all pieces of one study, as text to compare and to print.
 SAME: dict[str, Callable[[ToyResults], str]] = {
     "parameters": lambda toys: ", ".join(toys.names),
     "truths": lambda toys: repr(dict(toys.truth)),
@@ -260,7 +283,7 @@ SAME: dict[str, Callable[[ToyResults], str]] = {
 
 
 def gaps(pieces: Sequence[ToyResults]) -> Iterator[str]:
-    """Say where toys are missing or come twice."""
+    """Name the toys that are missing or come twice."""
     for one, other in pairwise(pieces):
         end = one.first + len(one)
         if other.first > end:
@@ -275,7 +298,7 @@ def gaps(pieces: Sequence[ToyResults]) -> Iterator[str]:
 def checked_format(
     path: str | Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays of a file, if it holds toy results of this version."""
+    """Return header and arrays of a file, if they are toy results of this version."""
     if header.get("format") != FORMAT:
         raise DataError(f"toy results '{path}': not written by ToyResults.save(); name another file")
     if header.get("version") != VERSION:
@@ -288,16 +311,24 @@ def checked_format(
 
 
 def report(toys: ToyResults) -> Report:
-    """Put together what is printed of toys."""
+    """Return what is printed of toys."""
     counts = np.bincount(toys.how, minlength=len(HOW)).tolist()
     return Report(
-        len(toys), int(toys.valid.sum()), dict(zip(HOW, counts, strict=True)), toys.events, toys.seed, toys.first,
-        [row(toys, name) for name in toys.names], toys.statistics, toys.seconds, toys.backend,
-    )  # fmt: skip
+        toys=len(toys),
+        valid=int(toys.valid.sum()),
+        ways=dict(zip(HOW, counts, strict=True)),
+        events=toys.events,
+        seed=toys.seed,
+        first=toys.first,
+        rows=[row(toys, name) for name in toys.names],
+        statistics=toys.statistics,
+        seconds=toys.seconds,
+        backend=toys.backend,
+    )
 
 
 def row(toys: ToyResults, name: str) -> Row:
-    """Sum up the valid toys for one parameter."""
+    """Return mean, bias, pulls and coverages of one parameter over the valid toys."""
     mean, width, count = moments(toys.values[toys.valid, toys.names.index(name)])
     truth = toys.truth.get(name, nan)
     if isnan(truth):

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from morefit.errors import BackendError, ModelError
+from morefit.errors import BackendError, OptionError
 from morefit.jobs.executors import DaskClient, choose_place
 from morefit.likelihood import Term
 from morefit.model import Pdf
@@ -65,7 +65,7 @@ def toy_study(
     toys, drawn = whole("toys", toys, 1), template_of("toy study", model, constraints)
     truth = complete(drawn, truth, "truth")
     if not (statistic is None or callable(statistic)):
-        raise ModelError(
+        raise OptionError(
             f"toy study: the statistic must be a function of a dataset and fitted values, got {statistic!r}"
         )
     fitted = drawn if fit_model is None else template_of("toy study", fit_model, constraints)

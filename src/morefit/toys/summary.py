@@ -1,4 +1,4 @@
-"""Few numbers that sum up many toys: moments, pulls, biases and coverages."""
+"""Summary numbers of many toys: moments, pulls, biases and coverages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from morefit.arrays import Array
 
 
 class PullSummary(NamedTuple):
-    """Mean and width of pulls, each with its error: 0 and 1 for honest errors and no bias."""
+    """Mean and width of pulls, each with its error: 0 and 1 for correct errors without bias."""
 
     mean: float
     mean_error: float
@@ -20,14 +20,14 @@ class PullSummary(NamedTuple):
 
 
 class Bias(NamedTuple):
-    """How far the mean of the fitted values is from the truth."""
+    """Mean of the fitted values minus the truth, with its error."""
 
     value: float
     error: float
 
 
 class Coverage(NamedTuple):
-    """The fraction of toys whose interval holds the truth, and the Clopper-Pearson interval of it (68.27 %)."""
+    """The fraction of toys whose interval contains the truth, and the Clopper-Pearson interval of it (68.27 %)."""
 
     fraction: float
     low: float

@@ -1,4 +1,4 @@
-"""Columns of numbers in files and histograms; the only room that imports uproot, pyarrow and hist."""
+"""Columns of numbers in files and histograms; the only package that imports uproot, pyarrow and hist."""
 
 from morefit.data.io.formats import FORMATS, check_tree, open_table, write_table
 from morefit.data.io.histogram import Bins, Histogram, events_of, fill_histogram

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from morefit.data.io.table import ROWS, Chunk, Columns, Table, not_installed
 
-EXACT = 2.0**53  # whole numbers up to here are doubles; from here on some are not
-BYTES = 1 << 22  # of a file that are read at once; of CSV files pyarrow reads some such pieces ahead
+EXACT = 2.0**53  # whole numbers up to here are doubles; above, some are not
+BYTES = 1 << 22  # that are read at once; of CSV files pyarrow reads several such blocks ahead
 
 
 def import_pyarrow() -> Any:
-    """Return the package with its parts for files, or say how to install it."""
+    """Return the package with its modules for files, or raise an error that says how to install it."""
     try:
         import pyarrow
         import pyarrow.csv
@@ -31,8 +31,8 @@ def import_pyarrow() -> Any:
 
 @contextmanager
 def open_parquet(path: Path, tree: str | None) -> Iterator[Table]:
-    """Open a parquet file, to be read in pieces."""
-    # read ahead, the columns of a whole file would be in memory
+    """Open a parquet file, to be read in chunks."""
+    # with pre_buffer the columns of the whole file would be in memory
     parquet = import_pyarrow().parquet
     with parquet.ParquetFile(
         path, pre_buffer=False, buffer_size=BYTES, page_checksum_verification=True
@@ -54,14 +54,14 @@ def arrays(batch: Any, names: Collection[str]) -> dict[str, NDArray[Any]]:
 
 
 def write_parquet(path: Path, columns: Columns, tree: str) -> None:
-    """Write a parquet file, with every bit of every number, and checksums that tell if one of them changes."""
+    """Write a parquet file, with every bit of every number, and checksums of its pages."""
     pyarrow = import_pyarrow()
     pyarrow.parquet.write_table(pyarrow.table(dict(columns)), path, write_page_checksum=True)
 
 
 @contextmanager
 def open_csv(path: Path, tree: str | None) -> Iterator[Table]:
-    """Open a CSV file with the names of columns in its first line, to be read in pieces.
+    """Open a CSV file with the names of columns in its first line, to be read in chunks.
 
     Numbers are rounded correctly, so that those that were written come back exactly.
     """
@@ -70,7 +70,7 @@ def open_csv(path: Path, tree: str | None) -> Iterator[Table]:
         kinds = {field.name.strip(): field.type for field in reader.schema}
 
     def chunks(names: Sequence[str]) -> Iterator[Chunk]:
-        # whole numbers in the first lines may be followed by others
+        # numbers after the first lines may have fractions
         whole = {n for n in names if pyarrow.types.is_integer(kinds[n])}
         types = {n: kinds[n] if pyarrow.types.is_boolean(kinds[n]) else pyarrow.float64() for n in names}
         types |= dict.fromkeys(whole, pyarrow.string())
@@ -95,7 +95,7 @@ def open_csv(path: Path, tree: str | None) -> Iterator[Table]:
 def whole_numbers(texts: Any) -> NDArray[Any]:
     """Return a column whose first entries are whole numbers: in double precision, unless that is not exact.
 
-    Others may follow, and the sign of a zero must not get lost.
+    Later entries may have fractions, and the sign of a zero must be kept.
     """
     numbers: NDArray[Any] = texts.cast("float64").to_numpy(zero_copy_only=False)
     if np.all(np.abs(numbers) <= EXACT) or np.any((numbers == 0) & np.signbit(numbers)):
@@ -103,7 +103,7 @@ def whole_numbers(texts: Any) -> NDArray[Any]:
     try:
         exact: NDArray[Any] = texts.cast("int64").to_numpy(zero_copy_only=False)
         return exact
-    except ValueError:  # of pyarrow: there are other numbers
+    except ValueError:  # of pyarrow: some have fractions
         return numbers
 
 

@@ -1,4 +1,4 @@
-"""The kinds of file, one row each: how a name tells them, how they are read and written."""
+"""File formats, one row each: the suffixes of their names, how they are read and written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from morefit.records.output import complete_file
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of file."""
+    """One file format."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -32,11 +32,11 @@ FORMATS = (
     Format("npz", (".npz",), open_npz, write_npz),
 )
 BY_SUFFIX = {suffix: row for row in FORMATS for suffix in row.suffixes}
-TREE = "events"  # the name of a tree that is written
+TREE = "events"  # default name of a tree that is written
 
 
 def format_of(path: Path) -> Format:
-    """Return the kind of a file by how its name ends."""
+    """Return the format of a file by the suffix of its name."""
     row = BY_SUFFIX.get(path.suffix.lower())
     if row is None:
         rule = f"its name must end in {', '.join(BY_SUFFIX)}, got '{path.suffix}'"
@@ -45,14 +45,14 @@ def format_of(path: Path) -> Format:
 
 
 def check_tree(paths: list[Path], tree: str | None) -> None:
-    """Refuse a tree where no file can have one."""
+    """Raise an error for a tree if no file is a ROOT file."""
     if tree is not None and not any(format_of(path).name == "ROOT" for path in paths):
         raise DataError(f"file '{paths[0]}': only ROOT files have trees, got tree={tree!r}; leave it out")
 
 
 @contextmanager
 def open_table(path: Path, tree: str | None = None) -> Iterator[Table]:
-    """Open a file of any kind; what its own package complains about becomes an error that names the file."""
+    """Open a file of any format; errors of its package become errors that name the file."""
     row = format_of(path)
     try:
         with row.open(path, tree) as table:
@@ -68,7 +68,7 @@ def open_table(path: Path, tree: str | None = None) -> Iterator[Table]:
 
 
 def write_table(path: Path, columns: Columns, tree: str | None = None) -> None:
-    """Write columns to a file of the kind its name says; it appears complete or not at all."""
+    """Write columns to a file of the format of its name; it appears complete or not at all."""
     row = format_of(path)
     check_tree([path], tree)
     if not path.parent.is_dir():

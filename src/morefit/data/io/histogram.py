@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array
 from morefit.data.io.table import Ranged, not_installed
-from morefit.errors import DataError
+from morefit.errors import DataError, OptionError
 from morefit.resources import check_memory
 
 # A number of bins for every axis; or for each, by name or in order, a number or edges; or the edges of the only one.
 Bins = int | Sequence[Any] | NDArray[Any] | Mapping[str, Any]
-MOST_EVENTS = 10**9  # of a histogram: 8 GB a column
-SAME = 1e-9  # edges may differ by so much of the range, from rounding
+MAX_EVENTS = 10**9  # of a histogram: 8 GB per column
+SAME = 1e-9  # relative difference of edges that rounding can cause
 
 
 @runtime_checkable
 class Histogram(Protocol):
-    """What the UHI protocol asks of a histogram; those of hist, boost-histogram and uproot have it."""
+    """A histogram of the UHI protocol, such as those of hist, boost-histogram and uproot."""
 
     @property
     def axes(self) -> Sequence[Any]: ...
@@ -47,11 +47,11 @@ def events_of(histogram: object, ranges: Sequence[Ranged]) -> tuple[dict[str, Ar
         )
     if str(getattr(histogram.kind, "value", histogram.kind)) != "COUNT":
         raise DataError(
-            f"histogram: must count events, got one of kind {histogram.kind}; its bins hold means"
+            f"histogram: must count events, got one of kind {histogram.kind}; its bins contain means"
         )
     if len(histogram.axes) != len(ranges):
         raise DataError(
-            f"histogram: needs an observable an axis, here {len(histogram.axes)}, got {len(ranges)}"
+            f"histogram: needs one observable per axis, here {len(histogram.axes)}, got {len(ranges)}"
         )
     edges = [edges_of(axis, o) for axis, o in zip(histogram.axes, ranges, strict=True)]
     values, variances = contents(histogram)
@@ -79,15 +79,15 @@ def edges_of(axis: Any, observable: Ranged) -> Array:
 
 
 def contents(histogram: Histogram) -> tuple[Array, Array]:
-    """Return content and variance of every bin; without variances the contents are numbers of events."""
+    """Return content and variance of every bin; contents without variances must be counts."""
     values = np.asarray(histogram.values(), np.float64)
-    found = histogram.variances()
-    if found is None and np.any((values < 0) | (values != np.floor(values))):
+    known = histogram.variances()
+    if known is None and np.any((values < 0) | (values != np.floor(values))):
         raise DataError(
-            "histogram: must know the variances of its bins, for their contents are no numbers of events; fill it"
-            " with storage=hist.storage.Weight()"
+            "histogram: bin contents are not integer counts, so variances are required; fill it with"
+            " storage=hist.storage.Weight()"
         )
-    variances = values if found is None else np.asarray(found, np.float64)
+    variances = values if known is None else np.asarray(known, np.float64)
     bad = int(np.sum(~(np.isfinite(values) & np.isfinite(variances))))
     if bad:
         raise DataError(f"histogram: {bad} of {values.size} bins are not finite; leave them out")
@@ -101,20 +101,22 @@ def contents(histogram: Histogram) -> tuple[Array, Array]:
 
 
 def split_bins(values: Array, variances: Array) -> tuple[NDArray[np.int64], Array]:
-    """Say how many events each bin becomes, and give the weights of all events.
+    """Return the number of events of each bin, and the weights of all events.
 
     With k events of weights a, ..., a, b, where (k - 1) a + b is the content and (k - 1) a**2 + b**2 the variance,
-    both are kept; k is the least number that allows it, for counts the content.
+    both are kept; k is the smallest number that allows it, for counts the content.
     """
     filled = variances > 0
-    least = np.zeros_like(values)
-    least[filled] = values[filled] ** 2 / variances[filled]
-    whole = np.round(least)
-    exact = (whole > 0) & (np.abs(least - whole) <= SAME * whole)  # all weights are the same, as for counts
-    counts = np.where(exact, whole, np.where(filled, np.maximum(np.ceil(least), 2), 0))
-    if counts.sum() > MOST_EVENTS:
+    effective = np.zeros_like(values)
+    effective[filled] = values[filled] ** 2 / variances[filled]
+    whole = np.round(effective)
+    exact = (whole > 0) & (
+        np.abs(effective - whole) <= SAME * whole
+    )  # all weights are the same, as for counts
+    counts = np.where(exact, whole, np.where(filled, np.maximum(np.ceil(effective), 2), 0))
+    if counts.sum() > MAX_EVENTS:
         raise DataError(
-            f"histogram: stands for {counts.sum():.3g} events, more than {MOST_EVENTS:.0e}; scale it down or make"
+            f"histogram: represents {counts.sum():.3g} events, more than {MAX_EVENTS:.0e}; scale it down or make"
             " the dataset from the events"
         )
     numbers = counts.astype(np.int64)
@@ -135,7 +137,7 @@ def fill_histogram(
     ranges: Sequence[Ranged],
     bins: Bins,
 ) -> Any:
-    """Count events in bins; a hist.Hist that keeps the sums of squared weights where there are weights."""
+    """Return events counted in bins as a hist.Hist, which also sums squared weights where there are weights."""
     each = bins_of_axes(bins, ranges)
     try:
         import hist
@@ -144,19 +146,19 @@ def fill_histogram(
     axes: list[Any] = []
     filled = []
     for o in ranges:
-        edges = asked_edges(o, each.get(o.name))
+        edges = check_edges(o, each.get(o.name))
         if isinstance(edges, int):
             axes.append(hist.axis.Regular(edges, float(o.low), float(o.high), name=o.name))
         else:
             axes.append(hist.axis.Variable(edges, name=o.name))
-        # the upper end of a range is inside it, of an axis outside
+        # the upper end belongs to a range, but not to an axis
         column, end = columns[o.name], axes[-1].edges
         filled.append(np.where(column == end[-1], (end[-2] + end[-1]) / 2, column))
     size = prod(axis.extent for axis in axes)
     check_memory(f"histogram: {size:.6g} bins", (8.0 if weights is None else 16.0) * size)
-    found = hist.Hist(*axes, storage=hist.storage.Double() if weights is None else hist.storage.Weight())
-    found.fill(*filled, weight=weights)
-    return found
+    histogram = hist.Hist(*axes, storage=hist.storage.Double() if weights is None else hist.storage.Weight())
+    histogram.fill(*filled, weight=weights)
+    return histogram
 
 
 def bins_of_axes(bins: Bins, ranges: Sequence[Ranged]) -> Mapping[str, Any]:
@@ -169,29 +171,29 @@ def bins_of_axes(bins: Bins, ranges: Sequence[Ranged]) -> Mapping[str, Any]:
     entries = [bins] if len(ranges) == 1 and len(bins) > 1 else list(bins)
     if len(entries) != len(ranges):
         rule = f"bins must be a number, or a list with an entry for each of {len(ranges)} observables"
-        raise DataError(
+        raise OptionError(
             f"histogram: {rule}, got {bins!r}; give edges by name, as in bins={{'{names[0]}': edges}}"
         )
     return dict(zip(names, entries, strict=True))
 
 
-def asked_edges(observable: Ranged, asked: Any) -> int | Array:
+def check_edges(observable: Ranged, bins: Any) -> int | Array:
     """Return the number of bins of one observable, or their edges, some of which must be in its range."""
-    if asked is None:
-        raise DataError(
+    if bins is None:
+        raise OptionError(
             f"histogram: bins has no entry for '{observable.name}'; give a number of bins or edges"
         )
-    edges = np.asarray(asked) if not isinstance(asked, bool) else np.empty(0)
+    edges = np.asarray(bins) if not isinstance(bins, bool) else np.empty(0)
     if edges.ndim == 0 and edges.dtype.kind in "iu" and edges > 0:
-        check_memory(f"histogram: {asked:.6g} bins of '{observable.name}'", 16.0 * float(edges))
+        check_memory(f"histogram: {bins:.6g} bins of '{observable.name}'", 16.0 * float(edges))
         return int(edges)
     if edges.ndim == 1 and edges.dtype.kind in "iuf" and len(edges) > 1 and np.all(np.diff(edges) > 0):
         if not (edges[0] < observable.high and edges[-1] > observable.low):
-            raise DataError(
+            raise OptionError(
                 f"histogram: edges of '{observable.name}' must overlap its range [{float(observable.low)},"
-                f" {float(observable.high)}], got {asked!r}; a number of bins is one number"
+                f" {float(observable.high)}], got {bins!r}; a number of bins is one number"
             )
         return edges.astype(np.float64)
-    raise DataError(
-        f"histogram: bins of '{observable.name}' must be a positive number of them or rising edges, got {asked!r}"
+    raise OptionError(
+        f"histogram: bins of '{observable.name}' must be a positive number of them or rising edges, got {bins!r}"
     )

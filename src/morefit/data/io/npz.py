@@ -1,4 +1,4 @@
-"""Columns in npz files of numpy, an array a column."""
+"""Columns in npz files of numpy, one array per column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from morefit.records.archive import verify
 
 @contextmanager
 def open_npz(path: Path, tree: str | None) -> Iterator[Table]:
-    """Open a file; its columns are read whole, for there is no other way."""
+    """Open a file; its columns are read as a whole, as numpy offers no other way."""
     with path.open("rb") as handle:  # np.load leaves files open that it cannot read
         verify(handle)
         with np.load(handle, allow_pickle=False) as file:
@@ -27,7 +27,7 @@ def open_npz(path: Path, tree: str | None) -> Iterator[Table]:
 
 
 def write_npz(path: Path, columns: Columns, tree: str) -> None:
-    """Write columns of any name; ``np.savez`` takes no column called 'file'."""
+    """Write columns of any name; ``np.savez`` accepts no column called 'file'."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, column in columns.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:

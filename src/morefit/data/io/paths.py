@@ -1,8 +1,7 @@
-"""From what a user says about files to the list of them."""
+"""Files that paths and patterns stand for."""
 
 from __future__ import annotations
 
-import difflib
 import glob
 from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
@@ -10,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from morefit.errors import DataError
+from morefit.text.suggest import nearest
 
 Source = str | PathLike[str]
 
 
 def find_files(source: Source | Iterable[Source]) -> list[Path]:
-    """List the files that a path, a pattern, or several of them stand for, those of a pattern sorted by name."""
+    """Return the files that a path, a pattern, or several of them stand for, those of a pattern sorted by name."""
     several = isinstance(source, Iterable) and not isinstance(source, str | bytes | PathLike | Mapping)
-    given: list[Any] = list(source) if several else [source]  # type: ignore[arg-type]
-    if wrong := [one for one in given if not isinstance(one, str | PathLike)]:
+    sources: list[Any] = list(source) if several else [source]  # type: ignore[arg-type]
+    if wrong := [one for one in sources if not isinstance(one, str | PathLike)]:
         raise DataError(f"files: must be named by paths or patterns, got {wrong[0]!r}")
-    if not given:
+    if not sources:
         raise DataError("files: needs at least one path, got none")
-    files = [file for one in given for file in matching(fspath(one))]
+    files = [file for one in sources for file in matching(fspath(one))]
     twice = sorted({str(file) for file in files if files.count(file) > 1})
     if twice:
         raise DataError(f"file '{twice[0]}': given twice; its events would count twice")
@@ -37,21 +37,21 @@ def matching(text: str) -> list[Path]:
     if path.exists():
         if not path.is_file():
             raise DataError(
-                f"file '{text}': is no plain file but a pipe or a device; write its content to a file first"
+                f"file '{text}': is not a plain file but a pipe or a device; write its content to a file first"
             )
         return [path]
-    found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
-    found = [file for file in found if file.is_file()]
-    if found:
-        return found
+    matches = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
+    files = [file for file in matches if file.is_file()]
+    if files:
+        return files
     if glob.has_magic(text):
         raise DataError(f"file '{text}': no file matches this pattern in '{Path.cwd()}'")
     raise DataError(f"file '{text}': does not exist; {nearby(path)}")
 
 
 def nearby(path: Path) -> str:
-    """Propose a file of nearly the same name in the same folder, or say where was looked."""
+    """Return a suggestion of a file in the same folder, or the folder that was searched."""
     folder = path.parent
     names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
-    near = difflib.get_close_matches(path.name, names, n=1)
-    return f"did you mean '{folder / near[0]}'?" if near else f"looked in '{folder.absolute()}'"
+    match = nearest(path.name, names)
+    return f"looked in '{folder.absolute()}'" if match is None else f"did you mean '{folder / match}'?"

@@ -14,7 +14,7 @@ TREES = ("TTree", "TNtuple", "TNtupleD", "ROOT::RNTuple")
 
 
 def import_uproot() -> Any:
-    """Return the package, or say how to install it."""
+    """Return the package, or raise an error that says how to install it."""
     try:
         import uproot
     except ImportError as error:
@@ -24,13 +24,13 @@ def import_uproot() -> Any:
 
 @contextmanager
 def open_root(path: Path, tree: str | None) -> Iterator[Table]:
-    """Open the tree of a file: the one asked for, or the only one."""
+    """Open a tree of a file by name, or the only one."""
     with import_uproot().open(path) as file:
         name = choose_tree(path, list(file.classnames(cycle=False, filter_classname=TREES)), tree)
-        found = file[name]
-        # a branch is known by its own name, and by its path where it lies inside another
-        branches = dict(found.items(full_paths=False)) | dict(found.items(full_paths=True))
-        rows = int(found.num_entries)
+        entries = file[name]
+        # a branch has its own name, and a path where it is inside another
+        branches = dict(entries.items(full_paths=False)) | dict(entries.items(full_paths=True))
+        rows = int(entries.num_entries)
 
         def chunks(names: Sequence[str]) -> Iterator[Chunk]:
             for start in range(0, rows, ROWS):
@@ -42,12 +42,12 @@ def open_root(path: Path, tree: str | None) -> Iterator[Table]:
 
 
 def choose_tree(path: Path, names: Sequence[str], tree: str | None) -> str:
-    """Return the tree asked for, or the only one; else list those there are."""
+    """Return the name of a tree, or of the only one; the error lists all trees."""
     listed = ", ".join(map(repr, names))
     if not names:
-        raise DataError(f"file '{path}': must hold a tree, got none; histograms go into Dataset.from_hist")
+        raise DataError(f"file '{path}': must have a tree, got none; histograms go into Dataset.from_hist")
     if tree is None and len(names) > 1:
-        raise DataError(f"file '{path}': holds {len(names)} trees, {listed}; choose one with tree=")
+        raise DataError(f"file '{path}': has {len(names)} trees, {listed}; choose one with tree=")
     if tree is not None and tree not in names:
         raise DataError(f"file '{path}': has no tree '{tree}'; its trees are {listed}")
     return names[0] if tree is None else tree

@@ -1,4 +1,4 @@
-"""What every kind of file offers: the names of its columns, and their numbers a piece at a time."""
+"""The interface of all file formats: names of columns, and their numbers in chunks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from morefit.errors import DataError
 
 Columns = Mapping[str, NDArray[Any]]
-ROWS = 1 << 20  # of a piece: some columns of so many doubles fit into memory anywhere
+ROWS = 1 << 20  # of a chunk: 8 MB per column
 
 
 class Ranged(Protocol):
@@ -29,7 +29,7 @@ class Ranged(Protocol):
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of a file: some columns, and which share of the file has been read with it."""
+    """Some rows of a file, and the fraction of the file that is read with them."""
 
     columns: Columns
     done: float
@@ -37,14 +37,14 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Table:
-    """An open file: its columns by name, read a piece at a time."""
+    """An open file: its columns by name, read in chunks."""
 
-    what: str  # how a message calls it, such as "tree 'events'"
+    what: str  # its name in messages, such as "tree 'events'"
     names: tuple[str, ...]
-    rows: int | None  # None where only reading tells
+    rows: int | None  # None if not known before reading
     chunks: Callable[[Sequence[str]], Iterator[Chunk]]
 
 
 def not_installed(package: str) -> DataError:
-    """Say how to install what a kind of file needs."""
+    """Return the error for a package that a file format needs, with how to install it."""
     return DataError(f'files: {package} is not installed; pip install "morefit[io]"')

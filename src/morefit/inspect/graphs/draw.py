@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from morefit.errors import ModelError
+from morefit.errors import OptionError
 from morefit.expr import Quantity
 from morefit.expr.show.dot import dot_text
 from morefit.inspect.graphs.figure import Drawing
@@ -39,7 +39,7 @@ def draw(
         arrow, and what is still too much is dots
     """
     if limit < 1:
-        raise ModelError(f"draw: limit must be positive, got {limit}")
+        raise OptionError(f"draw: limit must be positive, got {limit}")
     subject = choose(model, stage, derivative, generation, values)
     graph = readable(subject.root, subject.terms, limit)
     bundles = graph.nearest(limit)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from morefit.errors import ModelError
+from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, Quantity, const, leaves, substitute
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
@@ -18,6 +17,7 @@ from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.simplify import normalise
 from morefit.rewrite.stages import regroup, split
 from morefit.sampling.generate import all_values
+from morefit.text.suggest import suggest
 
 Stage = Literal["before", "after"]
 STAGES: dict[Stage, str] = {"before": "as written", "after": "optimised"}
@@ -77,15 +77,17 @@ def choose(
     if not isinstance(model, (Pdf, Quantity)):
         raise ModelError(f"draw: takes a model or an expression, got {type(model).__name__}")
     if stage not in STAGES:
-        raise ModelError(f"draw: stage must be 'before' or 'after', got {stage!r}")
+        raise OptionError(f"draw: stage must be 'before' or 'after', got {stage!r}")
     if isinstance(model, Pdf):
         check_model(model)
     if not generation:
         if values is not None:
-            raise ModelError("draw: values are for generation; add generation=True or leave them out")
+            raise OptionError("draw: values are for generation; add generation=True or leave them out")
         return likelihood_graph(model, stage, derivative)
     if derivative is not None:
-        raise ModelError(f"draw: generation has no derivatives, got derivative={derivative!r}; leave one out")
+        raise OptionError(
+            f"draw: generation has no derivatives, got derivative={derivative!r}; leave one out"
+        )
     if not isinstance(model, Pdf):
         raise ModelError("draw: generation needs a model, got an expression; wrap it in mf.Density")
     return generation_graph(model, stage, values)
@@ -95,7 +97,5 @@ def find_parameter(name: str, known: Iterable[Expr]) -> Expr:
     """Return the leaf of this name."""
     names = {leaf.name: leaf for leaf in known}
     if name not in names:
-        near = difflib.get_close_matches(name, names, 1, 0.5)
-        hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(names) or 'none'}"
-        raise ModelError(f"model: has no parameter {name!r}; {hint}")
+        raise ModelError(f"model: has no parameter {name!r}; {suggest(name, names)}")
     return names[name]

@@ -1,8 +1,7 @@
-"""How results of toys look in print, as text and in a notebook."""
+"""Results of toys as text and HTML: headline, tables of parameters and statistics, notes."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
@@ -10,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.minimise.result import BAD, GOOD, Column, duration, html_table, text_table
-from morefit.text.rounding import round_pdg
+from morefit.text.html import html_page
+from morefit.text.rounding import duration, round_pdg
+from morefit.text.tables import Column, text_table
 from morefit.toys.summary import Bias, Coverage, PullSummary, moments
 
 LEVELS = (0.6827, 0.9545)  # of the coverages printed
-SUSPICIOUS = 4.0  # standard deviations: further off is said in words
+SUSPICIOUS = 4.0  # standard deviations from which a remark is printed
 
 
 class Compared(NamedTuple):
@@ -56,30 +56,26 @@ class Report(NamedTuple):
 
 
 def as_text(report: Report) -> str:
-    """Write a report for a terminal."""
+    """Return a report as text for a terminal."""
     head = "\n".join([headline(report), *(f"  {line}" for line in details(report))])
     return "\n\n".join([head, *map(text_table, tables(report)), *footlines(report)])
 
 
 def as_html(report: Report) -> str:
-    """Write a report for a notebook."""
+    """Return a report as HTML for a notebook."""
     good = not report.bad and not any(map(remark, report.rows))
-    style = f"background:{GOOD if good else BAD};padding:4px"
-    lines = "".join(f"<br>{html.escape(line)}" for line in details(report))
-    head = f'<p style="{style}"><b>{html.escape(headline(report))}</b>{lines}</p>'
-    feet = "".join(f"<p>{html.escape(line)}</p>" for line in footlines(report))
-    return f"{head}{''.join(map(html_table, tables(report)))}{feet}"
+    return html_page(headline(report), details(report), tables(report), footlines(report), good=good)
 
 
 def headline(report: Report) -> str:
-    """Return the one line to read first."""
+    """Return number of toys and how many are not valid, in one line."""
     bad, toys = report.bad, report.toys
     verdict = "all valid" if not bad else f"{bad} NOT VALID ({100 * bad / toys:.2g} %)"
     return f"toy study: {toys} toys, {verdict}" if toys else "toy study: no toys"
 
 
 def details(report: Report) -> list[str]:
-    """Return how the results were obtained, and from what."""
+    """Return how the results were obtained, from how many events, and the seed."""
     ways = "; ".join(f"{way}: {count}" for way, count in report.ways.items() if count)
     numbers = f"toys {report.first} to {report.first + report.toys - 1}" if report.toys else "none"
     lines = [f"obtained by {ways}", event_counts(report.events)] if report.toys else []
@@ -87,10 +83,11 @@ def details(report: Report) -> list[str]:
 
 
 def event_counts(events: NDArray[np.int64]) -> str:
-    least, most = int(events.min()), int(events.max())
-    if least == most:
-        return f"{least} events each"
-    return f"{least} to {most} events, {events.mean():.6g} on average"
+    """Return the smallest, largest and mean number of events of a toy."""
+    low, high = int(events.min()), int(events.max())
+    if low == high:
+        return f"{low} events each"
+    return f"{low} to {high} events, {events.mean():.6g} on average"
 
 
 def tables(report: Report) -> list[list[Column]]:
@@ -128,40 +125,40 @@ def row_cells(row: Row) -> list[str]:
 
 
 def coverage_cell(coverage: Coverage) -> str:
-    """Write a coverage with digits enough for its interval."""
+    """Return a coverage with digits enough for its interval."""
     digits = 3 if coverage.high - coverage.low > 0.003 else 4
     fraction, low, high = (f"{x:.{digits}f}" for x in coverage)
     return f"{fraction} [{low}, {high}]"
 
 
 def remark(row: Row) -> str:
-    """Say in words what is off with a parameter, or nothing."""
+    """Return a warning where the pulls of a parameter are off, empty if they are not."""
     if row.compared is None:
         return "not generated"
     mean, mean_error, width, width_error = row.compared.pulls
-    found = []
+    remarks = []
     for what, off, error in (("PULL MEAN", mean, mean_error), ("PULL WIDTH", width - 1, width_error)):
         if not isfinite(off) or not isfinite(error):
-            found.append(f"{what} UNKNOWN")
+            remarks.append(f"{what} UNKNOWN")
         elif abs(off) > SUSPICIOUS * error:
-            found.append(f"{what} OFF" + (f" BY {abs(off) / error:.1f} SIGMA" if error else ""))
-    return ", ".join(found)
+            remarks.append(f"{what} OFF" + (f" BY {abs(off) / error:.1f} SIGMA" if error else ""))
+    return ", ".join(remarks)
 
 
 def statistics_table(statistics: Mapping[str, NDArray[Any]]) -> list[Column]:
     """Return mean, standard deviation and range of the user's own numbers, over all toys."""
-    found = [column.astype(np.float64) for column in statistics.values()]
+    columns = [column.astype(np.float64) for column in statistics.values()]
     return [
         Column("statistic", list(statistics), numeric=False),
-        Column("mean", [f"{moments(column)[0]:.6g}" for column in found]),
-        Column("deviation", [f"{moments(column)[1]:.6g}" for column in found]),
-        Column("least", [f"{column.min():.6g}" for column in found]),
-        Column("most", [f"{column.max():.6g}" for column in found]),
+        Column("mean", [f"{moments(column)[0]:.6g}" for column in columns]),
+        Column("deviation", [f"{moments(column)[1]:.6g}" for column in columns]),
+        Column("minimum", [f"{column.min():.6g}" for column in columns]),
+        Column("maximum", [f"{column.max():.6g}" for column in columns]),
     ]
 
 
 def footlines(report: Report) -> list[str]:
-    """Return how long each stage took."""
+    """Return which toys the table covers, and the times of all stages."""
     times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in report.seconds.items())
     note = [f"the table is of the {report.valid} valid toys"] if report.bad else []
     where = f"on {report.backend}: " if report.backend and times else ""

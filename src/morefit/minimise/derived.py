@@ -1,0 +1,116 @@
+"""Quantities computed from fitted parameters, with errors propagated by the exact gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from morefit.arrays import Array, freeze, rebuilt
+from morefit.errors import ModelError
+from morefit.expr import Expr, Op, Operand, evaluate, leaves, symbols, to_expr, to_text
+from morefit.records.fields import matrix, words
+from morefit.rewrite.derive import derivatives
+from morefit.text.rounding import round_pdg
+from morefit.text.suggest import suggest
+
+MAX_TEXT = 60  # characters of an expression
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Derived:
+    """One or more quantities computed from fitted parameters: values, and their covariance to first order.
+
+    Errors are NaN where an expression depends on a parameter that has no error.
+    """
+
+    expressions: tuple[str, ...]  # as text
+    values: Array  # (N,)
+    covariance: Array  # (N, N)
+
+    def __post_init__(self) -> None:
+        freeze(self, expressions=words, covariance=matrix)
+
+    __reduce__ = rebuilt
+
+    @property
+    def errors(self) -> Array:
+        """The standard deviations, in the order of the expressions."""
+        with np.errstate(invalid="ignore"):
+            return np.sqrt(self.covariance.diagonal())
+
+    @property
+    def value(self) -> float:
+        """The value, if there is one expression only."""
+        return float(self.values[self._single("value")])
+
+    @property
+    def error(self) -> float:
+        """The error, if there is one expression only."""
+        return float(self.errors[self._single("error")])
+
+    def _single(self, what: str) -> int:
+        if len(self.expressions) != 1:
+            raise ModelError(
+                f"derived: {what} needs a single expression, got {len(self.expressions)}; use {what}s"
+            )
+        return 0
+
+    def __str__(self) -> str:
+        numbers = [" +- ".join(round_pdg(*pair)) for pair in zip(self.values, self.errors, strict=True)]
+        if len(numbers) == 1:
+            return numbers[0]
+        return "\n".join(f"{text}: {pair}" for text, pair in zip(self.expressions, numbers, strict=True))
+
+    def __repr__(self) -> str:
+        if len(self.expressions) == 1:
+            return f"Derived({self.expressions[0]}: {self})"
+        return f"Derived({len(self.expressions)} expressions)"
+
+
+def propagate(
+    expressions: Sequence[Operand], values: Mapping[str, float], floating: Sequence[str], covariance: Array
+) -> Derived:
+    """Compute expressions of parameters, which are found by name, and the covariance J C J^T of the expressions."""
+    if not expressions:
+        raise ModelError("derived: needs at least one expression, got none")
+    roots = [to_expr(one) for one in expressions]
+    for root in roots:
+        check_symbols(root, values)
+    gradients = [gradient(root, values, floating) for root in roots]
+    result = np.array([[sandwich(a, covariance, b) for b in gradients] for a in gradients])
+    return Derived(
+        tuple(to_text(root, MAX_TEXT) for root in roots),
+        np.array([float(evaluate(root, values)) for root in roots]),
+        result,
+    )
+
+
+def check_symbols(root: Expr, values: Mapping[str, float]) -> None:
+    """Refuse observables and parameters that are not in the fit."""
+    what = f"derived: expression '{to_text(root, MAX_TEXT)}'"
+    if observables := [one.name for one in symbols(Op.COLUMN, root)]:
+        raise ModelError(
+            f"{what}: must not depend on observables, got {', '.join(map(repr, observables))};"
+            " integrate over them or put numbers in their places"
+        )
+    if unknown := [one.name for one in symbols(Op.SCALAR, root) if one.name not in values]:
+        each = [f"parameter '{name}' is not in the fit, {suggest(name, values)}" for name in unknown]
+        raise ModelError(f"{what}: {'; '.join(each)}")
+
+
+def gradient(root: Expr, values: Mapping[str, float], floating: Sequence[str]) -> dict[int, float]:
+    """Return the derivatives by the floating parameters that an expression depends on, by their row."""
+    wrt = [leaf for leaf in leaves(Op.SCALAR, root) if leaf.name in floating]
+    slopes: dict[int, float] = {}
+    for leaf, slope in zip(wrt, derivatives(root, wrt), strict=True):
+        row = floating.index(leaf.name)
+        slopes[row] = slopes.get(row, 0.0) + float(evaluate(slope, values))
+    return slopes
+
+
+def sandwich(left: Mapping[int, float], covariance: Array, right: Mapping[int, float]) -> float:
+    """Return the covariance of two expressions; parameters on which neither depends do not enter, NaN or not."""
+    block = covariance[np.ix_(list(left), list(right))]
+    return float(np.array([*left.values()]) @ block @ np.array([*right.values()])) if block.size else 0.0

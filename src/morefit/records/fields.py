@@ -1,0 +1,79 @@
+"""Types of the fields of records: read-only mappings by name, and converters that make them of any input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.arrays import Array, frozen_copy, read_only
+from morefit.text.suggest import suggest
+from morefit.validate import name_of
+
+Interval = tuple[float, float]
+V = TypeVar("V")
+
+
+class ByName(Mapping[Any, V], Generic[V]):
+    """A read-only mapping by name; a parameter or anything else with a name stands for its name."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, V]) -> None:
+        self._items = {str(name): item for name, item in items.items()}
+
+    def __getitem__(self, key: Any) -> V:
+        name = name_of(key)
+        if name not in self._items:
+            raise KeyError(f"no {name!r}; {suggest(name, self._items)}")
+        return self._items[name]
+
+    def __contains__(self, key: object) -> bool:
+        return name_of(key) in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+def words(items: Iterable[str]) -> tuple[str, ...]:
+    """Return a tuple of text."""
+    return tuple(str(item) for item in items)
+
+
+def texts(items: Mapping[str, str]) -> ByName[str]:
+    """Return text by name."""
+    return ByName({name: str(text) for name, text in items.items()})
+
+
+def floats(items: Mapping[str, float]) -> ByName[float]:
+    """Return numbers by name."""
+    return ByName({name: float(x) for name, x in items.items()})
+
+
+def counts(items: Mapping[str, int]) -> ByName[int]:
+    """Return whole numbers by name."""
+    return ByName({name: int(n) for name, n in items.items()})
+
+
+def pairs(items: Mapping[str, Interval]) -> ByName[Interval]:
+    """Return pairs of numbers by name, such as limits."""
+    return ByName({name: (float(low), float(high)) for name, (low, high) in items.items()})
+
+
+def arrays(items: Mapping[str, Any]) -> ByName[NDArray[Any]]:
+    """Return read-only arrays by name."""
+    return ByName({name: frozen_copy(array) for name, array in items.items()})
+
+
+def matrix(rows: Any) -> Array:
+    """Return a read-only copy of a matrix."""
+    array = np.array(rows, dtype=np.float64)
+    return read_only(array.reshape(0, 0) if array.size == 0 else array)
