@@ -13,11 +13,12 @@ from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.errors import FitError
 from morefit.integrals import SharedBoxes
+from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood.unbinned import Evaluation, request_of, unpack
 from morefit.minimise.fit import REFUSED
 from morefit.minimise.fit import fit as fit_one
 from morefit.minimise.newton import MOST_STEPS, Minima, minimise
-from morefit.minimise.newton_kernel import MOST_PARAMETERS, Step, make_step
+from morefit.minimise.newton_kernel import MAX_PARAMETERS, make_step
 from morefit.minimise.newton_rules import CONVERGED, UNKNOWN
 from morefit.minimise.problem import check_ranges
 from morefit.minimise.result import FitResult
@@ -119,37 +120,33 @@ class Ensemble:
 
     def make_whole_fit(self, sampler: Program | None) -> WholeFit | None:
         compiled = self.compiled
-        if compiled.integrals or len(self.floating) > MOST_PARAMETERS:
+        if compiled.integrals or len(self.floating) > MAX_PARAMETERS:
             return None
         step = make_step(len(self.floating))
         derived = tuple(compiled.stages.per_dataset.values())
         plain = Settings(self.backend, precompute="none")
         return WholeFit(
-            sampler,
-            compile_values(derived, (), plain).program if derived else None,
-            compiled.program,
-            compile_values(step.exprs, (), plain).program,
-            tuple(o.name for o in self.model.observables),
-            tuple(compiled.stages.per_dataset),
-            step.reads,
-            self.first_rows(step),
-            step.kept,
-            step.told,
-            step.place("new_value"),
-            step.place("status"),
-            self.start_values,
-            tuple(self.places),
-            MOST_STEPS,
+            sampler=sampler,
+            derive=compile_values(derived, (), plain).program if derived else None,
+            sums=compiled.program,
+            step=compile_values(step.exprs, (), plain).program,
+            observables=tuple(o.name for o in self.model.observables),
+            derived=tuple(compiled.stages.per_dataset),
+            layout=step.layout,
+            start=self.first_rows(step.layout),
+            parameters=self.start_values,
+            places=tuple(self.places),
+            max_steps=MOST_STEPS,
         )
 
-    def first_rows(self, step: Step) -> Array:
+    def first_rows(self, layout: FitLayout) -> Array:
         """Return what the first step reads: the start as trial point, limits, and nothing known yet."""
         start = np.clip(self.start_values[self.places], self.limits[:, 0], self.limits[:, 1])
-        rows = dict.fromkeys(step.reads, 0.0) | {"value": UNKNOWN, "goal": GOAL}
+        rows = dict.fromkeys(layout.rows, 0.0) | {"value": UNKNOWN, "goal": GOAL}
         for k, x in enumerate(start):
             rows |= {f"trial{k}": x, f"x{k}": x, f"low{k}": self.limits[k, 0], f"high{k}": self.limits[k, 1]}
             rows[f"h{k}_{k}"] = 1.0
-        return np.array([rows[name] for name in step.reads])
+        return np.array([rows[name] for name in layout.rows])
 
     def shifted(self, shift: float) -> Array:
         """Return the start moved by a part of the way between the limits, each parameter in its own direction."""
@@ -236,8 +233,9 @@ class Toys:
             rows = ensemble.backend.fit_whole(job, self.sizes, ensemble.seed, self.first)
             if rows is None:
                 return None
-            if not ensemble.sampler.repair(int(rows[:, -2].sum()), int(rows[:, -1].sum())):
-                return read_rows(rows, len(ensemble.floating))
+            results = FitRows(job.layout, rows)
+            if not ensemble.sampler.repair(results.above, results.given_up):
+                return read_rows(results)
         raise ensemble.sampler.hopeless()
 
     def fit_batch(self, ensemble: Ensemble) -> Fitted:
@@ -276,24 +274,21 @@ class GivenToys(Toys):
         job = ensemble.make_whole_fit(None)
         if job is None:
             return None
-        job = replace(job, given=self.given, starts=self.events.starts)
+        job = replace(job, events=self.given, starts=self.events.starts)
         rows = ensemble.backend.fit_whole(job, self.sizes, 0, 0)
-        return None if rows is None else read_rows(rows, len(ensemble.floating))
+        return None if rows is None else read_rows(FitRows(job.layout, rows))
 
 
-def read_rows(rows: Array, count: int) -> Fitted:
-    """Read the results of whole fits out of what their last steps wrote."""
-    step = make_step(count)
-    place = {name: k - count for k, name in enumerate(step.writes)}  # the trial point is not told
-    valid = rows[:, place["status"]] == CONVERGED
-    errors = rows[:, place["error0"] : place["error0"] + count]
+def read_rows(rows: FitRows) -> Fitted:
+    """Read the results of whole fits."""
+    valid = rows.status == CONVERGED
     return Fitted(
-        rows[:, place["x0"] : place["x0"] + count].copy(),
-        np.where(errors >= 0, errors, np.nan),
-        rows[:, place["value"]].copy(),
-        rows[:, place["edm"]].copy(),
-        valid,
-        np.where(valid, NEWTON, FAILED).astype(np.uint8),
+        values=rows.x.copy(),
+        errors=np.where(rows.errors >= 0, rows.errors, np.nan),
+        nll=rows.value.copy(),
+        edm=rows.edm.copy(),
+        valid=valid,
+        how=np.where(valid, NEWTON, FAILED).astype(np.uint8),
     )
 
 

@@ -1,4 +1,4 @@
-"""Run whole fits on a device that speaks OpenCL: a work-group a toy, or many groups for the events of a large one."""
+"""Run whole fits on a device that speaks OpenCL: one work-group per toy, or many for the events of a large one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.kernel import Kernel
+from morefit.kernel.fit_layout import FitRows
 from morefit.targets.base import WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
@@ -56,15 +57,15 @@ def columns_of(job: WholeFit) -> int:
 def run_whole_fits(
     device: Device, group: int | None, job: WholeFit, sizes: Integers, seed: int, first_toy: int
 ) -> Array | None:
-    """Fit a toy for each size; return the rows that the last step wrote, and three words of report.
+    """Fit a toy for each size; return a row for each, laid out as in ``job.layout``.
 
-    None if the events are given, but not on the device, or if the sums are made in tiles.
+    None if the events are not drawn, nor on the device, or if the sums are made in tiles.
     """
     if job.sums.kernel.pairs or not all(
-        isinstance(column, DeviceColumn) and column.first == 0 for column in job.given
+        isinstance(column, DeviceColumn) and column.first == 0 for column in job.events
     ):
         return None
-    results = np.empty((len(sizes), job.told + 3))
+    results = np.empty((len(sizes), job.layout.width))
     # its size alone decides how a toy is fitted, so that it has the same bits in any company
     kinds = kinds_of(device, job)
     numbers = np.searchsorted([kind.events for kind in kinds], sizes)
@@ -142,9 +143,14 @@ class FitRunner:
         self.job = replace(self.job, spare=[])  # the job keeps us, so we must not keep it
         job, send = self.job, self.device.send
         shape = FitShape(
-            self.group, self.home, job.observables, job.derived, job.row_names, job.told, job.first_sum, job.status,
-            job.places, job.most_steps,
-        )  # fmt: skip
+            group=self.group,
+            home=self.home,
+            observables=job.observables,
+            derived=job.derived,
+            layout=job.layout,
+            places=job.places,
+            max_steps=job.max_steps,
+        )
         sampler = lift_numbers(job.sampler.kernel, self.device.most_numbers) if job.sampler else None
         derive = job.derive.kernel if job.derive else None
         source = find_text(sampler, derive, job.sums.kernel, job.step.kernel, shape)
@@ -187,7 +193,7 @@ class FitRunner:
         if self.job.sampler is None:
             assert self.job.starts is not None
             starts = self.device.send(np.ascontiguousarray(self.job.starts[part], np.int64))
-            return [starts, *(c.buffer for c in self.job.given if isinstance(c, DeviceColumn))]
+            return [starts, *(c.buffer for c in self.job.events if isinstance(c, DeviceColumn))]
         toys = self.device.send(part.astype(np.int32))
         return [np.uint64(0), np.uint64(0), toys, *self.draw_with]
 
@@ -197,12 +203,12 @@ class FitSpace(ABC):
 
     def __init__(self, runner: FitRunner, counts: np.ndarray[Any, Any]) -> None:
         self.device, self.group, self.count = runner.device, runner.group, len(counts)
-        self.draws, self.most_steps = runner.job.sampler is not None, runner.job.most_steps
-        self.width = runner.job.told + 3
-        self.out = self.device.allocate(8 * self.count * self.width)
+        self.draws, self.max_steps = runner.job.sampler is not None, runner.job.max_steps
+        self.layout = runner.job.layout
+        self.out = self.device.allocate(8 * self.count * self.layout.width)
 
     def set_seed(self, kernel: Any, place: int, seed: int, first_toy: int) -> None:
-        """Tell a function which toys to draw, if it draws."""
+        """Set which toys a function draws, if it draws."""
         if self.draws:
             kernel.set_arg(place, np.uint64(seed))
             kernel.set_arg(place + 1, np.uint64(first_toy))
@@ -217,7 +223,7 @@ class FitSpace(ABC):
 
 
 class SmallSpace(FitSpace):
-    """Toys that have a group each."""
+    """Toys with one work-group each."""
 
     def __init__(self, runner: FitRunner, part: Integers, counts: np.ndarray[Any, Any]) -> None:
         super().__init__(runner, counts)
@@ -248,7 +254,7 @@ class LargeSpace(FitSpace):
         each = -(-group * np.clip(counts // (group * GROUPS), EACH, MOST_EVENTS) // least) * least
         blocks, first = cut_blocks(counts.astype(np.int64), each, np.cumsum(counts) - counts, empty=True)
         self.blocks, room = len(blocks), int(counts.sum())
-        rows = device.allocate(8 * self.count * len(job.row_names))
+        rows = device.allocate(8 * self.count * len(job.layout.rows))
         partials = device.allocate(8 * self.blocks * max(runner.words, 1))
         self.report = device.send(np.zeros((self.count, 2), np.int32))
         common = (device.send(blocks), device.allocate(8 * runner.columns * room), np.int64(room), rows)
@@ -276,15 +282,16 @@ class LargeSpace(FitSpace):
         self.take_steps(FIRST_STEPS)
 
     def take_steps(self, count: int) -> None:
-        for _ in range(min(count, self.most_steps - self.steps)):
+        for _ in range(min(count, self.max_steps - self.steps)):
             self.device.run(self.sums, self.blocks * self.group, self.group)
             self.done = self.device.run(self.advance, self.count * self.group, self.group)
             self.steps += 1
 
     def finish(self, results: Array) -> None:
         self.device.read_done(self.out, results, self.done)
-        while self.steps < self.most_steps and not (results[:, 0] != 0.0).all():
+        while self.steps < self.max_steps and not FitRows(self.layout, results).status.all():
             self.take_steps(MORE_STEPS)
             self.device.read_done(self.out, results, self.done)
-        if results[:, -2:].any():  # the next toys begin with a clean report
+        report = FitRows(self.layout, results)
+        if report.above or report.given_up:  # the next toys begin with a clean report
             self.device.write(self.report, np.zeros((self.count, 2), np.int32))
