@@ -17,18 +17,18 @@ from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
 from morefit.targets.opencl.fit_driver import FitShape, FitSource, Home, fit_functions
 from morefit.targets.opencl.lift import Lifted, lift_numbers
-from morefit.targets.opencl.source import least_block
-from morefit.targets.opencl.sums import MOST_EVENTS, words_of
+from morefit.targets.opencl.source import block_multiple
+from morefit.targets.opencl.sums import MAX_EVENTS, words_of
 from morefit.targets.show import show_source
 
-MOST_TOYS = 1 << 17  # in a launch: short enough for Ctrl-C and for displays that watch the device
-MOST_SHARED = (
+MAX_TOYS = 1 << 17  # in a launch: short enough for Ctrl-C and for displays that watch the device
+MAX_SHARED = (
     12 << 10
 )  # bytes of events in the shared memory of a group; with more, fewer groups run at a time
-MOST_BYTES = 1 << 32  # of the events of a launch, if that is not more than a share of the memory
+MAX_BYTES = 1 << 32  # of the events of a launch, if that is not more than a share of the memory
 SHARE = 1 / 16
 EACH, GROUPS = 16, 2048  # events of an item at least, and groups of a toy at most (for so few events)
-MOST_TEXTS = 64  # kept in this process
+MAX_TEXTS = 64  # kept in this process
 FIRST_STEPS, MORE_STEPS = 4, 2  # taken before looking whether toys have converged
 
 
@@ -46,7 +46,7 @@ KINDS = (Kind(2047, 32, Home.GLOBAL), Kind((1 << 15) - 1, 64, Home.GLOBAL), Kind
 def kinds_of(device: Device, job: WholeFit) -> tuple[Kind, ...]:
     """Return how toys are fitted; the events of the smallest fit into the shared memory of a group."""
     smallest = KINDS[0]
-    fit = min(MOST_SHARED, int(device.device.local_mem_size) // 2) // (8 * columns_of(job))
+    fit = min(MAX_SHARED, int(device.device.local_mem_size) // 2) // (8 * columns_of(job))
     return (smallest._replace(events=min(fit, smallest.events), home=Home.LOCAL), *KINDS)
 
 
@@ -91,9 +91,9 @@ def finish(part: Integers, space: FitSpace, results: Array) -> None:
     if last - first == len(part):
         space.finish(results[first:last])
         return
-    found = np.empty((len(part), results.shape[1]))
-    space.finish(found)
-    results[part] = found
+    rows = np.empty((len(part), results.shape[1]))
+    space.finish(rows)
+    results[part] = rows
 
 
 def take_runner(device: Device, items: int, job: WholeFit, home: Home) -> FitRunner:
@@ -118,7 +118,7 @@ def find_text(
     if key not in _texts:
         # the kernels are kept with their text, so that no other can have their address
         _texts[key] = FitSource(sampler, derive, sums, step, shape).text(), others
-        if len(_texts) > MOST_TEXTS:
+        if len(_texts) > MAX_TEXTS:
             _texts.popitem(last=False)
     return _texts[key][0]
 
@@ -151,7 +151,7 @@ class FitRunner:
             places=job.places,
             max_steps=job.max_steps,
         )
-        sampler = lift_numbers(job.sampler.kernel, self.device.most_numbers) if job.sampler else None
+        sampler = lift_numbers(job.sampler.kernel, self.device.max_numbers) if job.sampler else None
         derive = job.derive.kernel if job.derive else None
         source = find_text(sampler, derive, job.sums.kernel, job.step.kernel, shape)
         show_source(source)
@@ -168,12 +168,12 @@ class FitRunner:
 
     def parts(self, some: Integers, sizes: Integers) -> list[Integers]:
         """Cut toys into parts for which there is memory."""
-        places = np.arange(len(some)) // MOST_TOYS
+        places = np.arange(len(some)) // MAX_TOYS
         if self.home is not Home.LOCAL:
             large = self.home is Home.SPREAD
             room = np.maximum(sizes[some], 1) if large else np.full(len(some), sizes[some].max(initial=1))
-            most = min(MOST_BYTES, int(SHARE * self.device.info.memory))
-            places += np.cumsum(8 * self.columns * room) // most
+            limit = min(MAX_BYTES, int(SHARE * self.device.info.memory))
+            places += np.cumsum(8 * self.columns * room) // limit
         return np.split(some, np.flatnonzero(np.diff(places)) + 1)
 
     def start(self, part: Integers, sizes: Integers, seed: int, first_toy: int) -> FitSpace:
@@ -232,9 +232,11 @@ class SmallSpace(FitSpace):
         size = 8 * runner.columns * room
         local = runner.home is Home.LOCAL
         memory = device.cl.LocalMemory(size) if local else device.allocate(size * self.count)
-        given = (device.send(counts), memory, np.int32(room), runner.begin_with, self.out)
-        self.seed = len(given)  # the place of the seed among the arguments
-        self.kept = set_arguments(self.kernel, *given, *runner.draw_arguments(part), *runner.sum_with)
+        arguments = (device.send(counts), memory, np.int32(room), runner.begin_with, self.out)
+        self.seed = len(arguments)  # the place of the seed among the arguments
+        self.arguments = set_arguments(
+            self.kernel, *arguments, *runner.draw_arguments(part), *runner.sum_with
+        )
 
     def start(self, seed: int, first_toy: int) -> None:
         self.set_seed(self.kernel, self.seed, seed, first_toy)
@@ -250,16 +252,16 @@ class LargeSpace(FitSpace):
     def __init__(self, runner: FitRunner, part: Integers, counts: np.ndarray[Any, Any]) -> None:
         super().__init__(runner, counts)
         device, job, group = self.device, runner.job, self.group
-        least = 1 if job.sampler is None else least_block(job.sampler.kernel, group)
-        each = -(-group * np.clip(counts // (group * GROUPS), EACH, MOST_EVENTS) // least) * least
+        multiple = 1 if job.sampler is None else block_multiple(job.sampler.kernel, group)
+        each = -(-group * np.clip(counts // (group * GROUPS), EACH, MAX_EVENTS) // multiple) * multiple
         blocks, first = cut_blocks(counts.astype(np.int64), each, np.cumsum(counts) - counts, empty=True)
         self.blocks, room = len(blocks), int(counts.sum())
         rows = device.allocate(8 * self.count * len(job.layout.rows))
         partials = device.allocate(8 * self.blocks * max(runner.words, 1))
         self.report = device.send(np.zeros((self.count, 2), np.int32))
         common = (device.send(blocks), device.allocate(8 * runner.columns * room), np.int64(room), rows)
-        given = (*common, runner.begin_with, self.out, self.report)
-        self.seed = len(given)  # the place of the seed among the arguments
+        arguments = (*common, runner.begin_with, self.out, self.report)
+        self.seed = len(arguments)  # the place of the seed among the arguments
         last = (
             device.send(first.astype(np.int32)),
             device.send(counts),
@@ -269,8 +271,8 @@ class LargeSpace(FitSpace):
             partials,
         )
         self.draw, self.sums, self.advance = (runner.kernels[name] for name in ("draw", "sums", "advance"))
-        self.kept = (
-            set_arguments(self.draw, *given, *runner.draw_arguments(part)),
+        self.arguments = (
+            set_arguments(self.draw, *arguments, *runner.draw_arguments(part)),
             set_arguments(self.sums, *common, partials, *runner.sum_with),
             set_arguments(self.advance, *last, *runner.sum_with),
         )

@@ -17,7 +17,7 @@ from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, i
 from morefit.targets.opencl.functions import helpers
 from morefit.targets.opencl.lift import Lifted
 from morefit.targets.opencl.sample import STREAMS_BEFORE
-from morefit.targets.opencl.source import Shape, Source
+from morefit.targets.opencl.source import KernelSource
 from morefit.targets.opencl.sums import (
     FINISHED,
     Combine,
@@ -60,7 +60,7 @@ def fit_functions(shape: FitShape) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FitSource:
-    """Writes a whole fit: its parts are the bodies of four kernels. Without a sampler the events are given."""
+    """Writes a whole fit: its parts are the bodies of four kernels. Without a sampler the events are arguments."""
 
     sampler: Lifted | None
     derive: Kernel | None
@@ -90,11 +90,11 @@ class FitSource:
             *(self.large_fit() if self.shape.home is Home.SPREAD else self.small_fit()),
         ])  # fmt: skip
 
-    def source(self, kernel: Kernel, tables: str = "t", numbers: int = 0) -> Source:
-        return Source(kernel, Shape(self.shape.group), self.dialect, tables, numbers)
+    def source(self, kernel: Kernel, tables: str = "t", numbers: int = 0) -> KernelSource:
+        return KernelSource(kernel, self.shape.group, self.dialect, tables, numbers)
 
     @property
-    def sampling(self) -> Source | None:
+    def sampling(self) -> KernelSource | None:
         """What writes the lines that draw, if events are drawn."""
         return self.source(self.sampler.kernel, numbers=len(self.sampler.numbers)) if self.sampler else None
 
@@ -115,8 +115,8 @@ class FitSource:
     def draw_arguments(self) -> list[str]:
         m, d, source = self.dialect.memory, self.dialect, self.sampling
         if source is None:
-            given = [f"{m}const double *given{k}" for k in range(len(self.shape.observables))]
-            return [f"{m}const long *starts", *given]
+            columns = [f"{m}const double *given{k}" for k in range(len(self.shape.observables))]
+            return [f"{m}const long *starts", *columns]
         others = (*source.drawing.number_arguments(), *source.table_arguments())
         return [f"const {d.word} seed, const {d.word} first_toy, {m}const int *toys", *others]
 
@@ -280,19 +280,19 @@ class FitSource:
         return [f"const double {known[n]} = {self.load[n]};" for n in self.sums.columns]
 
     def draw_loop(self, event: str, report: tuple[str, str], streams_before: str = "0") -> list[str]:
-        """Draw the events or take given ones, compute what depends on them alone, and report what went wrong."""
+        """Draw the events or copy those there are, compute what depends on them alone, and report what went wrong."""
         observables, load = self.shape.observables, self.load
-        kept = [f"{load[name]} = x{k};" for k, name in enumerate(observables)]
+        stores = [f"{load[name]} = x{k};" for k, name in enumerate(observables)]
         if self.sampling is None:
             taken = [
                 f"const double x{k} = given{k}[starts[index] + {event}];" for k in range(len(observables))
             ]
-            inside = [*taken, *kept, *self.derive_lines(load)]
+            inside = [*taken, *stores, *self.derive_lines(load)]
             return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
         # others may read what an item drew
         wait = self.dialect.wait if self.shape.home is Home.LOCAL else self.dialect.wait_memory
         drawing = self.sampling.drawing
-        lines = drawing.lines(event, [*kept, *self.derive_lines(load)], report, streams_before)
+        lines = drawing.lines(event, [*stores, *self.derive_lines(load)], report, streams_before)
         return [*lines, wait] if drawing.moves else lines
 
     def derive_lines(self, load: Mapping[str, str]) -> list[str]:
@@ -300,11 +300,11 @@ class FitSource:
         if self.derive is None:
             return []
         names, place = Names(), self.shape.observables.index
-        given = [f"const double {names.add(n, 'c')} = x{place(n)};" for n in self.derive.columns]
+        reads = [f"const double {names.add(n, 'c')} = x{place(n)};" for n in self.derive.columns]
         lines = body_lines(self.derive.per_event, names, "double")
         pairs = zip(self.shape.derived, self.derive.per_event.results, strict=True)
-        kept = [f"{load[name]} = {names.atom(a)};" for name, a in pairs]
-        return ["{", *indented([*given, *lines, *kept]), "}"]
+        stores = [f"{load[name]} = {names.atom(a)};" for name, a in pairs]
+        return ["{", *indented([*reads, *lines, *stores]), "}"]
 
     def finish(self, rows: str, scalar: str, *, low: bool = False) -> list[str]:
         """Turn the words into the sums that a step reads."""
@@ -314,10 +314,10 @@ class FitSource:
     def take_step(self, rows: str) -> list[str]:
         """Take a Newton step on the rows."""
         names = Names()
-        given = [
+        reads = [
             f"const double {names.add(name, 'r')} = {rows}[{self.shape.layout.rows.index(name)}];"
             for name in self.step.columns
         ]
         lines = body_lines(self.step.per_event, names, "double")
-        kept = [f"{rows}[{k}] = {names.atom(a)};" for k, a in enumerate(self.step.per_event.results)]
-        return ["{", *indented([*given, *lines, *kept]), "}"]
+        stores = [f"{rows}[{k}] = {names.atom(a)};" for k, a in enumerate(self.step.per_event.results)]
+        return ["{", *indented([*reads, *lines, *stores]), "}"]
