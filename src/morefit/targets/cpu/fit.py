@@ -119,7 +119,7 @@ class Context:
         return array
 
     def clean(self, smallest: int) -> None:
-        """See to it that what is read past the end of a toy does no harm; none has fewer events than ``smallest``."""
+        """Fill what is read past the end of a toy with harmless numbers; none has fewer events than ``smallest``."""
         if smallest < self.cleaned:
             for array in (self.events, self.derived):
                 array.reshape(-1, self.step)[:, smallest : self.cleaned] = 1.0
