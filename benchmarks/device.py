@@ -21,6 +21,8 @@ import morefit as mf
 from models import MODELS
 from morefit import OpenCL, devices
 from morefit.intervals import feldman_cousins
+from morefit.kernel.fit_layout import FitRows
+from morefit.minimise.newton_rules import CONVERGED
 from morefit.sampling.generate import Sampler
 from morefit.toys.ensemble import Ensemble
 from toys import best
@@ -67,13 +69,15 @@ def time_toys(name: str, events: int, toys: int, repeats: int) -> dict[str, Any]
     first = time.perf_counter() - begin
     rows = ours.backend.fit_whole(job, sizes, 5, 0)
     assert rows is not None
+    found = FitRows(job.layout, rows)
     seconds = best(lambda: ours.backend.fit_whole(job, sizes, 5, 0), repeats)
     other = judge.whole_fit()
     assert other is not None
     expected = judge.backend.fit_whole(other, sizes[:32], 5, 0)
+    assert expected is not None
     return {"model": name, "what": "toys", "events": events, "toys": toys, "us_per_toy": seconds / toys * 1e6,
-            "first_s": first, "converged": float(np.mean(rows[:, 0] == 1.0)),
-            "off": float(np.max(np.abs(rows[:32, 1 : 1 + len(job.places)] - expected[:, 1 : 1 + len(job.places)])))}  # fmt: skip
+            "first_s": first, "converged": float(np.mean(found.status == CONVERGED)),
+            "off": float(np.max(np.abs(found.x[:32] - FitRows(other.layout, expected).x)))}  # fmt: skip
 
 
 def time_study(name: str, events: int, toys: int) -> dict[str, Any]:

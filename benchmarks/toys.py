@@ -21,6 +21,8 @@ from rich.table import Table
 
 import morefit as mf
 from models import MODELS
+from morefit.kernel.fit_layout import FitRows
+from morefit.minimise.newton_rules import CONVERGED
 from morefit.resources import available_cores
 from morefit.targets.cpu.compile import host
 from morefit.toys.ensemble import Ensemble
@@ -55,10 +57,11 @@ def time_toys(name: str, events: int, threads: int, repeats: int) -> dict[str, A
     assert job is not None
     rows = ensemble.backend.fit_whole(job, sizes, 1, 0)
     assert rows is not None
-    converged = float(np.mean(rows[:, 0] == 1.0))
+    results = FitRows(job.layout, rows)
+    converged = float(np.mean(results.status == CONVERGED))
     whole = best(lambda: ensemble.backend.fit_whole(job, sizes, 1, 0), repeats) / count
     draw = best(lambda: ensemble.sampler.draw(sizes, 1, 0), repeats) / count
-    steps = float(rows[:, -3].mean())
+    steps = float(results.steps.mean())
     hessian = best(one_pass(ensemble, sizes), repeats) / count
     return {
         "model": name, "events": events, "threads": threads, "toys": count, "toy_us": whole * 1e6,

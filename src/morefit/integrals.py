@@ -164,11 +164,11 @@ class FollowedIntegral:
         made = self.shared.made[self.key]
         reading = Reading.of(out, self.integral, made.adapted.boxes)
         singular = any(axis.singular for axis in self.integral.domain.axes)
-        least = RESOLVED_SINGULAR if singular else RESOLVED
+        floor = RESOLVED_SINGULAR if singular else RESOLVED
         with np.errstate(all="ignore"):
             coarser = reading.coarseness / (COARSER * np.maximum(made.coarseness, COARSE))
             worse = np.maximum(
-                reading.contrast / (GROWTH * max(made.contrast, least)), coarser.max(axis=1, initial=0.0)
+                reading.contrast / (GROWTH * max(made.contrast, floor)), coarser.max(axis=1, initial=0.0)
             )
         known = np.isfinite(reading.value) & np.isfinite(parameters).all(axis=1)
         lost = np.flatnonzero(known & (worse > 1))
@@ -209,9 +209,11 @@ class FollowedIntegral:
 
         places = [p for row in rows for p in places_at(subject[1:], domain, self.integral.values(row))]
         points = POINTS[len(domain.axes)] + self.shared.more_points
-        found = adapt(
+        adapted = adapt(
             domain, lambda boxes: measure(boxes, slice(last, last + 1)), np.array(places), points=points
         )
-        most = 2 * len(found.boxes) + MORE_BOXES[len(domain.axes)]
-        finer = refine(lambda boxes: measure(boxes, slice(0, last + 1)), found.boxes, DERIVATIVES, most)
-        return Adapted(finer.boxes, found.error, finer.totals)
+        max_boxes = 2 * len(adapted.boxes) + MORE_BOXES[len(domain.axes)]
+        finer = refine(
+            lambda boxes: measure(boxes, slice(0, last + 1)), adapted.boxes, DERIVATIVES, max_boxes
+        )
+        return Adapted(finer.boxes, adapted.error, finer.totals)

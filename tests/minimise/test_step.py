@@ -82,7 +82,7 @@ def test_a_step_is_the_same_for_numbers_and_for_expressions(count):
         after = advance(NUMBERS, state, found, low, high, GOAL)
         root, known = root_of_covariance(NUMBERS, after, low, high)
         errors = np.where(known[:, None], np.sqrt((root**2).sum(axis=1)), -1.0)
-        written = dict(zip(step.writes, (evaluate(e, rows) for e in step.exprs), strict=True))
+        written = dict(zip(step.layout.state, (evaluate(e, rows) for e in step.exprs), strict=True))
     wanted = {"status": after.status, "value": after.value, "edm": after.edm, "damping": after.damping}
     for i in range(count):
         wanted |= {f"trial{i}": after.trial[:, i], f"x{i}": after.x[:, i], f"error{i}": errors[:, i]}

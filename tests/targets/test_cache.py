@@ -262,7 +262,7 @@ def test_another_compiler_is_another_entry(folder, counted, monkeypatch):
 
 
 def test_the_number_of_programs_kept_is_bounded(folder, counted, monkeypatch):
-    monkeypatch.setattr(machine, "MOST_PROGRAMS", 4)
+    monkeypatch.setattr(machine, "MAX_PROGRAMS", 4)
     for k in range(8):
         Cpu().compile(kernel(1.0 + k))
     assert len(machine._programs) == 4
@@ -271,7 +271,7 @@ def test_the_number_of_programs_kept_is_bounded(folder, counted, monkeypatch):
 
 
 def test_a_program_outlives_its_place_among_those_kept(folder, counted, monkeypatch):
-    monkeypatch.setattr(machine, "MOST_PROGRAMS", 1)
+    monkeypatch.setattr(machine, "MAX_PROGRAMS", 1)
     x, k = mf.Observable("x", 0.0, 1.0), mf.Parameter("k", 1.0)
     nll = mf.Likelihood(
         mf.Density(k * x + 0.125, [x], integral=1), {"x": np.linspace(0, 1, 50)}, backend="cpu"

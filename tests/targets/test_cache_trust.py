@@ -203,5 +203,5 @@ def test_several_writers_keep_the_bound_and_never_read_half_an_entry(folder, mon
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
-    cache.trim(Path(folder), cache.most_bytes())
+    cache.trim(Path(folder), cache.max_bytes())
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 20_000

@@ -35,12 +35,12 @@ from morefit.targets.opencl.dialect import Names, number_text
 from morefit.targets.opencl.fit_driver import Home
 from morefit.targets.opencl.functions import HELPERS
 from morefit.targets.opencl.lift import PLAIN, lift_numbers
-from morefit.targets.opencl.source import Shape, render
+from morefit.targets.opencl.source import render
 from tolerances import NUMPY_SUM, REPEATED, SAME_RANDOM_NUMBER, SUM_OF_LOGS
 from zoo import around
 
 FOLDER = Path(__file__).parents[1] / "golden"
-SHAPE = Shape(128)
+GROUP = 128
 KERNELS = {
     "opencl_mass_value": ("mass", "value"),
     "opencl_mass_hessian": ("mass", "hessian"),
@@ -86,21 +86,21 @@ def check_golden(file, text):
 
 @pytest.mark.parametrize("file", KERNELS)
 def test_kernel_is_as_recorded(file):
-    check_golden(file, render(sums_of(*KERNELS[file], False, Reference()).program.kernel, SHAPE))
+    check_golden(file, render(sums_of(*KERNELS[file], False, Reference()).program.kernel, GROUP))
 
 
 def test_kernel_that_draws_is_as_recorded():
-    check_golden("opencl_sample", render(sampling_kernel(), SHAPE))
+    check_golden("opencl_sample", render(sampling_kernel(), GROUP))
 
 
 def test_kernel_that_draws_again_is_as_recorded():
     accept = uniform(1) < uniform(0)
     kernel = compile_sampler((uniform(0),), accept, ZERO, Reference()).program.kernel
-    check_golden("opencl_sample_again", render(kernel, SHAPE))
+    check_golden("opencl_sample_again", render(kernel, GROUP))
 
 
 def test_kernel_that_keeps_values_is_as_recorded():
-    check_golden("opencl_gaussian_store", render(values_of("gaussian", Reference()).program.kernel, SHAPE))
+    check_golden("opencl_gaussian_store", render(values_of("gaussian", Reference()).program.kernel, GROUP))
 
 
 @pytest.mark.parametrize("number", [0.1, -2.5, 1e300, 5e-324, 1 / 3, float("inf"), float("-inf")])
@@ -165,7 +165,7 @@ def test_a_missing_package_is_named(monkeypatch, nothing_open):
 
 
 def test_no_platform_is_an_error(monkeypatch, nothing_open):
-    monkeypatch.setattr(opencl_found, "found_devices", list)
+    monkeypatch.setattr(opencl_found, "all_devices", list)
     with pytest.raises(
         BackendError, match="'opencl': no platform found; install a driver, or use backend='cpu'"
     ):
@@ -180,7 +180,7 @@ def test_no_such_device_is_an_error(device, wish):
 
 def test_no_double_precision_is_an_error(monkeypatch, nothing_open):
     info = opencl_found.DeviceInfo(0, 0, "Toy", "Games", "GPU", 1, False)
-    monkeypatch.setattr(opencl_found, "found_devices", lambda: [(info, None)])
+    monkeypatch.setattr(opencl_found, "all_devices", lambda: [(info, None)])
     with pytest.raises(BackendError, match=r"'opencl': no double precision \(cl_khr_fp64\) on Toy; choose"):
         OpenCL().open()
 
@@ -374,7 +374,7 @@ def some_devices(*kinds):
 )
 def test_auto_is_a_gpu_for_large_work(monkeypatch, nothing_open, kinds, events, expected):
     pytest.importorskip("pyopencl")
-    monkeypatch.setattr(opencl_found, "found_devices", lambda: some_devices(*kinds))
+    monkeypatch.setattr(opencl_found, "all_devices", lambda: some_devices(*kinds))
     assert choose_backend("auto", events) == expected
 
 
@@ -385,13 +385,13 @@ def test_auto_is_the_cpu_where_there_is_no_opencl(monkeypatch, nothing_open):
 
 def test_auto_is_the_cpu_in_a_forked_child(monkeypatch):
     monkeypatch.setattr(opencl_device, "_devices", {(-1, None, None): None})
-    monkeypatch.setattr(opencl_found, "found_devices", lambda: some_devices("GPU", "GPU"))
+    monkeypatch.setattr(opencl_found, "all_devices", lambda: some_devices("GPU", "GPU"))
     assert choose_backend("auto", WORTH_A_GPU) == Cpu()
 
 
 def test_devices_say_which_one_auto_uses(monkeypatch):
     pytest.importorskip("pyopencl")
-    monkeypatch.setattr(opencl_found, "found_devices", lambda: some_devices("CPU", "GPU", "GPU", "GPU"))
+    monkeypatch.setattr(opencl_found, "all_devices", lambda: some_devices("CPU", "GPU", "GPU", "GPU"))
     assert [d.auto for d in devices()] == [False, True, False, False]
     assert str(devices()[1]).endswith("double precision, used by auto for large work")
 
@@ -487,11 +487,11 @@ def test_memory_is_a_positive_number(memory):
 
 def test_memory_of_columns_is_counted_while_they_live(device):
     here = OpenCL().open()
-    before = here.held
+    before = here.column_bytes
     column_ = OpenCL().upload(np.ones(1000))
-    assert here.held == before + 8000
+    assert here.column_bytes == before + 8000
     del column_
-    assert here.held == before
+    assert here.column_bytes == before
 
 
 def test_drawn_events_stay_on_the_device(device, monkeypatch):
@@ -584,10 +584,10 @@ def test_toys_have_the_same_bits_in_any_number_of_launches(device, monkeypatch):
     job = ensemble_of(model, start, start, 5, OpenCL()).whole_fit()
     sizes = np.array([700, 3000, 450, 40_000, 1900, 600, 700, 1, 33_000, 800, 2500, 900])
     together = OpenCL().fit_whole(job, sizes, 5, 3)
-    monkeypatch.setattr(opencl_fit, "MOST_TOYS", 2)
+    monkeypatch.setattr(opencl_fit, "MAX_TOYS", 2)
     np.testing.assert_array_equal(OpenCL().fit_whole(job, sizes, 5, 3), together)
-    monkeypatch.setattr(opencl_fit, "MOST_TOYS", 100)
-    monkeypatch.setattr(opencl_fit, "MOST_BYTES", 30_000)
+    monkeypatch.setattr(opencl_fit, "MAX_TOYS", 100)
+    monkeypatch.setattr(opencl_fit, "MAX_BYTES", 30_000)
     np.testing.assert_array_equal(OpenCL().fit_whole(job, sizes, 5, 3), together)
 
 
@@ -597,7 +597,7 @@ def test_one_text_serves_many_true_values(device):
         Sampler(model, all_values(model, {"fsig": fsig, "alpha": -0.9}), OpenCL()) for fsig in (0.21, 0.33)
     ]
     assert len({draw.compiled.program.source for draw in draws}) == 1
-    kernels = [lift_numbers(draw.compiled.program.kernel, OpenCL().open().most_numbers) for draw in draws]
+    kernels = [lift_numbers(draw.compiled.program.kernel, OpenCL().open().max_numbers) for draw in draws]
     assert kernels[0].kernel == kernels[1].kernel
     assert kernels[0].numbers != kernels[1].numbers
 
@@ -612,7 +612,7 @@ def test_more_numbers_than_a_device_takes_stay_in_the_text(device, monkeypatch):
 
     given = fit()
     kernel = Sampler(model, all_values(model, None), OpenCL()).compiled.program.kernel
-    monkeypatch.setattr(opencl_device.Device, "most_numbers", 3)
+    monkeypatch.setattr(opencl_device.Device, "max_numbers", 3)
     assert lift_numbers(kernel, 3).kernel == kernel
     for a, b in zip(fit(), given, strict=True):
         np.testing.assert_allclose(a, b, rtol=SAME_RANDOM_NUMBER)

@@ -104,7 +104,7 @@ def test_issue_a_child_forked_while_code_is_freed_can_compile():
 import os, signal, sys, threading, warnings
 warnings.simplefilter("ignore")
 from morefit.targets.cpu import compile as machine
-machine.MOST_PROGRAMS = 1
+machine.MAX_PROGRAMS = 1
 stop = threading.Event()
 def compile_function(name):
     return machine.find_code(f"define void @{name}(ptr %x) {{ ret void }}", (name,))

@@ -23,8 +23,8 @@ def ensemble():
 
 def test_issue_events_are_read_once_for_all_toys(ensemble, monkeypatch):
     """This used to copy the events of all toys from the device for each toy."""
-    reads, plain = [], cpu.Column.values.fget
-    monkeypatch.setattr(cpu.Column, "values", property(lambda column: reads.append(1) or plain(column)))
+    reads, plain = [], cpu.CpuColumn.values.fget
+    monkeypatch.setattr(cpu.CpuColumn, "values", property(lambda column: reads.append(1) or plain(column)))
     toys = ensemble.draw(0, np.array([5, 0, 7]))
     assert [len(toys.datasets(k)[0]) for k in range(3)] == [5, 0, 7]
     assert len(reads) == 1  # column

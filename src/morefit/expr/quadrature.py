@@ -187,7 +187,7 @@ class Adapted:
 
 
 def refine(
-    measure: Measure, boxes: Boxes, tolerance: float, most: int, whole_size: Array | float = 0.0
+    measure: Measure, boxes: Boxes, tolerance: float, max_boxes: int, whole_size: Array | float = 0.0
 ) -> Adapted:
     """Cut boxes in two, along the axis where that changes the integral most, until it no longer changes.
 
@@ -215,7 +215,7 @@ def refine(
         rounding = singular & (worst > before / 4) & (worst < ROUNDING)
         narrow = (boxes.high - boxes.low).min(axis=1) < NARROWEST
         cut = ~(worst <= tolerance / max(4.0, count**0.5)) & ~narrow & ~rounding
-        stop = not cut.any() or count > most or not np.all(np.isfinite(whole))
+        stop = not cut.any() or count > max_boxes or not np.all(np.isfinite(whole))
         keep = np.ones_like(cut) if stop else ~cut
         done.append((boxes.low[keep], boxes.high[keep], whole[keep], errors[keep]))
         if stop:
@@ -240,21 +240,21 @@ def adapt(
 
     The fewest boxes win among powers of the map at the low end.
     """
-    most, singular = MAX_BOXES[len(domain.axes)], any(axis.singular for axis in domain.axes)
+    max_boxes, singular = MAX_BOXES[len(domain.axes)], any(axis.singular for axis in domain.axes)
     tried: list[Adapted] = []
     for power in POWERS if singular else (1,):
-        tried.append(refine(measure, Boxes.first(domain, power, points=points), tolerance, most))
+        tried.append(refine(measure, Boxes.first(domain, power, points=points), tolerance, max_boxes))
         if tried[-1].error <= 10 * tolerance and len(tried[-1].boxes) <= MANY_BOXES[len(domain.axes)]:
             break
     best = min(tried, key=lambda adapted: adapted.rank(tolerance))
     if singular:
-        best = check_ends(measure, best, tolerance, most)
+        best = check_ends(measure, best, tolerance, max_boxes)
     for place in to_cube(domain, places, best.boxes.power):
         best = look_closer(measure, best, place, tolerance)
     return best
 
 
-def check_ends(measure: Measure, adapted: Adapted, tolerance: float, most: int) -> Adapted:
+def check_ends(measure: Measure, adapted: Adapted, tolerance: float, max_boxes: int) -> Adapted:
     """Add to the error what another power finds, if much of the integral lies within rounding of a singular end.
 
     There x - x.low may have lost its digits, so that the integrand is wrong, but no box shows it.
@@ -268,7 +268,10 @@ def check_ends(measure: Measure, adapted: Adapted, tolerance: float, most: int) 
     if np.any((inner > tolerance * sizes) & (inner > 0.99 * outer)):  # every decade adds as much: a pole
         return Adapted(adapted.boxes, np.inf, adapted.totals)
     other = refine(
-        measure, Boxes.first(domain, 2 * adapted.boxes.power, points=adapted.boxes.points), tolerance, most
+        measure,
+        Boxes.first(domain, 2 * adapted.boxes.power, points=adapted.boxes.points),
+        tolerance,
+        max_boxes,
     )
     if not other.error < np.inf:  # its points are too close to the end
         return adapted
@@ -285,13 +288,13 @@ def near_end(boxes: Boxes, low: float, high: float) -> Boxes:
 
 def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: float) -> Adapted:
     """Cut the boxes around a place ever closer, and keep that if it finds something that they missed."""
-    boxes, most = adapted.boxes, MAX_BOXES[len(adapted.boxes.domain.axes)]
+    boxes, max_boxes = adapted.boxes, MAX_BOXES[len(adapted.boxes.domain.axes)]
     around = np.all((boxes.low <= place) & (place <= boxes.high), axis=1)
     near = boxes.replaced(boxes.low[around], boxes.high[around])
     sizes = np.abs(adapted.totals)
     if not hides_something(measure, near, place, tolerance * sizes):
         return adapted
-    closer = refine(measure, cut_around(near, place), tolerance, most, sizes)
+    closer = refine(measure, cut_around(near, place), tolerance, max_boxes, sizes)
     missed = closer.totals - measure(near).sum(axis=0)
     if not closer.error < np.inf or np.all(
         np.abs(missed) <= max(10 * tolerance, adapted.error) * (sizes + np.abs(missed))
@@ -308,10 +311,11 @@ def hides_something(measure: Measure, boxes: Boxes, place: Array, negligible: Ar
     low, high = boxes.low.min(axis=0), boxes.high.max(axis=0)
     parts = 0.5 ** np.arange(1, DEPTH + 1)[:, None]
     nested = boxes.replaced(place - parts * (place - low), place + parts * (high - place))
-    held = np.abs(np.concatenate([measure(boxes).sum(axis=0)[None], measure(nested)]))
+    shares = np.abs(np.concatenate([measure(boxes).sum(axis=0)[None], measure(nested)]))
     share = SHARE[len(place)] * 0.5 ** len(place)
     return bool(
-        np.any((held[1:] > share * held[:-1]) & (held[1:] > negligible)) or not np.all(np.isfinite(held))
+        np.any((shares[1:] > share * shares[:-1]) & (shares[1:] > negligible))
+        or not np.all(np.isfinite(shares))
     )
 
 
@@ -355,9 +359,9 @@ def combine_places(domain: Domain, columns: Sequence[Callable[[dict[str, float]]
             own = [p for p in columns[k](point) if axis.low <= p <= axis.high] or [(axis.low + axis.high) / 2]
             longer += [(i + j, {**point, axis.name: p}) for j, p in enumerate(own)]
         longer.sort(key=lambda pair: pair[0])  # the first places of all axes together come first
-        return [point for _, point in longer[:most]]
+        return [point for _, point in longer[:limit]]
 
-    most = MAX_PLACES[len(domain.axes)]
+    limit = MAX_PLACES[len(domain.axes)]
     nowhere: list[dict[str, float]] = [{}]
     points = reduce(extend, range(len(domain.axes)), nowhere)
     return np.array([[point[name] for name in domain.names] for point in points])

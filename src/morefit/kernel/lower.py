@@ -115,9 +115,9 @@ def lower(roots: Sequence[Expr], names: Mapping[Expr, str], prefix: str = "v") -
 def live(lines: Sequence[Line], results: Sequence[Atom]) -> tuple[Line, ...]:
     """Drop the lines that no result needs."""
     needed = {a for a in results if isinstance(a, str)}
-    kept: list[Line] = []
+    alive: list[Line] = []
     for line in reversed(lines):
         if line.target in needed:
-            kept.append(line)
+            alive.append(line)
             needed.update(a for a in line.args if isinstance(a, str))
-    return tuple(reversed(kept))
+    return tuple(reversed(alive))

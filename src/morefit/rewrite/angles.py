@@ -38,15 +38,15 @@ def choose_rules(roots: Sequence[Expr]) -> dict[Expr, Rule]:
 
     What is replaced does not serve to replace another: every doubling costs accuracy.
     """
-    found = functions(*roots)
-    kept, chosen = set(found), dict[Expr, Rule]()
-    for node in sorted(found, key=lambda n: (abs(coefficient(n.args[0])[0]), n.order)):
+    nodes = functions(*roots)
+    left, chosen = set(nodes), dict[Expr, Rule]()
+    for node in sorted(nodes, key=lambda n: (abs(coefficient(n.args[0])[0]), n.order)):
         angle = half(node.args[0])
         for rule in DOUBLE_ANGLES:
             needed = {make(f.op, (angle,)) for f in functions(rule.after)}
-            if rule.before.op is node.op and needed <= kept:
+            if rule.before.op is node.op and needed <= left:
                 chosen[node] = rule
-                kept.remove(node)
+                left.remove(node)
                 break
     return chosen
 

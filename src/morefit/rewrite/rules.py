@@ -42,7 +42,7 @@ class Rule:
 
 
 def find(pattern: Expr, node: Expr, match: Match) -> bool:
-    """Say whether a pattern fits a node, and what its wildcards stand for. Patterns are shallow."""
+    """Return what the wildcards of a pattern stand for if it fits a node, or None. Patterns are shallow."""
     if pattern.op is Op.WILD:
         return match.setdefault(pattern, node) is node
     if not pattern.args:

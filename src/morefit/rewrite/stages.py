@@ -61,13 +61,13 @@ OF_LEAF = {Op.SCALAR: Depends.PARAMETERS, Op.COLUMN: Depends.EVENT}
 
 
 def depends_on(*roots: Expr) -> dict[Expr, Depends]:
-    """Say for every node below the roots what it depends on; an integral has no events left."""
+    """Return for every node below the roots what it depends on; an integral has no events left."""
     depends: dict[Expr, Depends] = {}
     for node in toposort(*roots):
-        found = OF_LEAF.get(node.op, Depends.NOTHING)
+        mask = OF_LEAF.get(node.op, Depends.NOTHING)
         for arg in node.args:
-            found |= depends[arg]
-        depends[node] = found & Depends.PARAMETERS if node.op is Op.INTEGRAL else found
+            mask |= depends[arg]
+        depends[node] = mask & Depends.PARAMETERS if node.op is Op.INTEGRAL else mask
     return depends
 
 
@@ -81,13 +81,13 @@ class Regrouper:
     def depends(self, node: Expr) -> Depends:
         """Look up what a node depends on, working it out for nodes not seen before."""
         if node not in self.known:
-            found = OF_LEAF.get(node.op, Depends.NOTHING)
+            mask = OF_LEAF.get(node.op, Depends.NOTHING)
             if any(arg not in self.known for arg in node.args):
                 self.known.update(depends_on(node))
                 return self.known[node]
             for arg in node.args:
-                found |= self.known[arg]
-            self.known[node] = found & Depends.PARAMETERS if node.op is Op.INTEGRAL else found
+                mask |= self.known[arg]
+            self.known[node] = mask & Depends.PARAMETERS if node.op is Op.INTEGRAL else mask
         return self.known[node]
 
     def __call__(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
@@ -225,10 +225,10 @@ def as_const(power: int) -> Expr:
 
 def make_nary(op: Operation, parts: list[Expr]) -> Expr:
     neutral = 1.0 if op is Op.MUL else 0.0
-    kept = [p for p in parts if not (p.op is Op.CONST and p.number == neutral)]
-    if not kept:
+    rest = [p for p in parts if not (p.op is Op.CONST and p.number == neutral)]
+    if not rest:
         return make(Op.CONST, value=neutral)
-    return kept[0] if len(kept) == 1 else make(op, tuple(kept))
+    return rest[0] if len(rest) == 1 else make(op, tuple(rest))
 
 
 def regroup(roots: Sequence[Expr]) -> tuple[Expr, ...]:

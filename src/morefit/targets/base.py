@@ -10,6 +10,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.kernel import Kernel, Precision
+from morefit.kernel.fit_layout import FitLayout
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,31 +96,27 @@ class Program(Protocol):
         ...
 
     def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
-        """Draw the events of each set, a toy each, from random numbers that the seed and its number determine."""
+        """Draw the events of each set, one toy each, from random numbers that the seed and its number determine."""
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class WholeFit:
-    """What a backend needs to draw and fit toys on its own; a kernel each for drawing, summing, stepping."""
+    """What a backend needs to draw and fit toys on its own; one kernel each for drawing, summing, stepping."""
 
-    sampler: Program | None  # None: the events are given
+    sampler: Program | None  # None: the events are in ``events``
     derive: Program | None  # computes event-only columns
     sums: Program
     step: Program
     observables: tuple[str, ...]  # that the sampler draws
     derived: tuple[str, ...]  # columns that ``derive`` computes
-    row_names: tuple[str, ...]  # of the numbers that a step reads
-    start: Array  # those numbers to begin with
-    kept: int  # so many of them a step writes
-    told: int  # so many of those, after the trial point, are the result; the status is the first
-    first_sum: int  # the row of the first sum
-    status: int  # the row that says whether to go on: 0
+    layout: FitLayout
+    start: Array  # the rows that the first step reads
     parameters: Array  # all parameters of the sums, fixed ones at their values
-    places: tuple[int, ...]  # of the floating ones among them; their trial values are the first rows
-    most_steps: int
-    given: tuple[Buffer, ...] = ()  # a column for each observable, one toy after the other
-    starts: Integers | None = None  # where each toy begins in them
+    places: tuple[int, ...]  # of the floating ones among them
+    max_steps: int
+    events: tuple[Buffer, ...] = ()  # concatenated columns, one for each observable ...
+    starts: Integers | None = None  # ... and the offset of each toy in them
     spare: list[object] = field(default_factory=list)  # what the backend keeps from one call to the next
 
 
@@ -131,7 +128,7 @@ class Backend(Protocol):
 
     @property
     def label(self) -> str:
-        """Say in results where kernels ran."""
+        """Where kernels ran, as results name it."""
         ...
 
     @property
@@ -146,9 +143,8 @@ class Backend(Protocol):
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Buffer: ...
 
     def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
-        """Draw and fit a toy for each size; None if this backend cannot.
+        """Draw and fit a toy for each size; return a row for each, laid out as in ``job.layout``.
 
-        Each row: what the last step has to tell, the steps taken, how often a density was above its envelope, and how
-        often no candidate was accepted.
+        None if this backend cannot.
         """
         ...

@@ -81,7 +81,7 @@ def private_folder(folder: Path) -> Path | None:
 
 
 def cache_state() -> str:
-    """Say whether compiled code is kept on disk, and where."""
+    """Return whether compiled code is cached on disk, and where."""
     folder = cache_folder()
     if folder is None:
         return "compiled code is not kept on disk"
@@ -134,8 +134,8 @@ def load(key: str) -> bytes | None:
 
 def store(key: str, payload: bytes) -> None:
     """Keep compiled code for the next process; a cache that cannot be written is not an error."""
-    chosen, most = cache_folder(), most_bytes()
-    if chosen is None or len(payload) > KEPT_SHARE * most:
+    chosen, limit = cache_folder(), max_bytes()
+    if chosen is None or len(payload) > KEPT_SHARE * limit:
         return
     with contextlib.suppress(OSError):
         make_folder(chosen)
@@ -143,9 +143,9 @@ def store(key: str, payload: bytes) -> None:
         if folder is None:
             return
         write_entry(folder / f"{key}.o", MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload)
-        _unnoticed[folder] = _unnoticed.get(folder, most) + len(payload)
-        if _unnoticed[folder] > UNNOTICED_SHARE * most:
-            trim(folder, most)
+        _unnoticed[folder] = _unnoticed.get(folder, limit) + len(payload)
+        if _unnoticed[folder] > UNNOTICED_SHARE * limit:
+            trim(folder, limit)
             _unnoticed[folder] = 0
 
 
@@ -170,7 +170,7 @@ def write_entry(path: Path, content: bytes) -> None:
 # ------------------------------------------------------------------------------------ size
 
 
-def most_bytes() -> float:
+def max_bytes() -> float:
     """Return how many bytes of compiled code may be kept."""
     text = os.environ.get(SIZE, "")
     try:
@@ -182,14 +182,14 @@ def most_bytes() -> float:
     return megabytes * 1e6
 
 
-def trim(folder: Path, most: float) -> None:
+def trim(folder: Path, limit: float) -> None:
     """Remove the entries that were not used for longest if all are too large together, and what nobody finished.
 
     Other processes may do the same at the same time, or read what is removed: that is compiled anew.
     """
     entries = []
-    with os.scandir(folder) as found:
-        for file in found:
+    with os.scandir(folder) as files:
+        for file in files:
             with contextlib.suppress(OSError):  # gone meanwhile
                 status = file.stat(follow_symlinks=False)
                 if ENTRY.fullmatch(file.name) and stat.S_ISREG(status.st_mode):
@@ -197,11 +197,11 @@ def trim(folder: Path, most: float) -> None:
                 elif file.name.endswith(".tmp") and time.time() - status.st_mtime > ABANDONED:
                     os.unlink(file.path)
     total = sum(size for _, size, _ in entries)
-    if total <= most:
+    if total <= limit:
         return
     for _, size, path in sorted(entries):
         with contextlib.suppress(OSError):
             os.unlink(path)
         total -= size
-        if total <= KEPT_SHARE * most:
+        if total <= KEPT_SHARE * limit:
             return

@@ -13,11 +13,12 @@ from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.errors import FitError
 from morefit.integrals import SharedBoxes
+from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
 from morefit.minimise.newton import MOST_STEPS
-from morefit.minimise.newton_kernel import MOST_PARAMETERS, Step, make_step
+from morefit.minimise.newton_kernel import MAX_PARAMETERS, make_step
 from morefit.minimise.newton_rules import CONVERGED, UNKNOWN
 from morefit.minimise.problem import check_ranges
 from morefit.pipeline import Columns, Compiled, Settings, compile_values
@@ -129,7 +130,7 @@ class Ensemble:
     def has_whole_fit(self) -> bool:
         """Whether a fit can run without Python: one dataset, nothing measured anew, few parameters."""
         constant = not (self.fluctuate and self.constraints)
-        return len(self.fitted.parts) == 1 and constant and len(self.floating) <= MOST_PARAMETERS
+        return len(self.fitted.parts) == 1 and constant and len(self.floating) <= MAX_PARAMETERS
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -153,31 +154,27 @@ class Ensemble:
         derived = tuple(compiled.stages.per_dataset.values())
         plain = Settings(self.backend, precompute="none")
         return WholeFit(
-            sampler,
-            compile_values(derived, (), plain).program if derived else None,
-            compiled.program,
-            compile_values(step.exprs, (), plain).program,
-            tuple(o.name for o in self.drawn.parts[0].model.observables),
-            tuple(compiled.stages.per_dataset),
-            step.reads,
-            self.first_rows(step),
-            step.kept,
-            step.told,
-            step.place("new_value"),
-            step.place("status"),
-            part.with_measured(self.start_values[None])[0],
-            tuple(self.fitted.floating_columns),
-            MOST_STEPS,
+            sampler=sampler,
+            derive=compile_values(derived, (), plain).program if derived else None,
+            sums=compiled.program,
+            step=compile_values(step.exprs, (), plain).program,
+            observables=tuple(o.name for o in self.drawn.parts[0].model.observables),
+            derived=tuple(compiled.stages.per_dataset),
+            layout=step.layout,
+            start=self.first_rows(step.layout),
+            parameters=part.with_measured(self.start_values[None])[0],
+            places=tuple(self.fitted.floating_columns),
+            max_steps=MOST_STEPS,
         )
 
-    def first_rows(self, step: Step) -> Array:
+    def first_rows(self, layout: FitLayout) -> Array:
         """Return what the first step reads: the start as trial point, limits, and nothing known yet."""
         start = np.clip(self.start_values[self.fitted.floating_columns], self.limits[:, 0], self.limits[:, 1])
-        rows = dict.fromkeys(step.reads, 0.0) | {"value": UNKNOWN, "goal": GOAL}
+        rows = dict.fromkeys(layout.rows, 0.0) | {"value": UNKNOWN, "goal": GOAL}
         for k, x in enumerate(start):
             rows |= {f"trial{k}": x, f"x{k}": x, f"low{k}": self.limits[k, 0], f"high{k}": self.limits[k, 1]}
             rows[f"h{k}_{k}"] = 1.0
-        return np.array([rows[name] for name in step.reads])
+        return np.array([rows[name] for name in layout.rows])
 
 
 @dataclass(eq=False)
@@ -312,8 +309,9 @@ class Toys:
             rows = ensemble.backend.fit_whole(job, self.events, ensemble.seed, self.first)
             if rows is None:
                 return None
-            if not ensemble.sampler(0).repair(int(rows[:, -2].sum()), int(rows[:, -1].sum())):
-                return read_rows(rows, len(ensemble.floating))
+            results = FitRows(job.layout, rows)
+            if not ensemble.sampler(0).repair(results.above, results.given_up):
+                return read_rows(results)
         raise ensemble.sampler(0).hopeless()
 
 
@@ -364,9 +362,9 @@ class GivenToys(Toys):
         job = ensemble.make_whole_fit(None)
         if job is None:
             return None
-        job = replace(job, given=self.buffers[0], starts=Events.slices(self.events).starts)
+        job = replace(job, events=self.buffers[0], starts=Events.slices(self.events).starts)
         rows = ensemble.backend.fit_whole(job, self.events, 0, 0)
-        return None if rows is None else read_rows(rows, len(ensemble.floating))
+        return None if rows is None else read_rows(FitRows(job.layout, rows))
 
 
 def check_pairs(drawn: Sequence[Likelihood], fitted: Sequence[Likelihood]) -> None:
@@ -385,17 +383,14 @@ def check_pairs(drawn: Sequence[Likelihood], fitted: Sequence[Likelihood]) -> No
         check_ranges(one.model, other.model)
 
 
-def read_rows(rows: Array, count: int) -> Fits:
-    """Read the results of whole fits out of what their last steps wrote."""
-    step = make_step(count)
-    place = {name: k - count for k, name in enumerate(step.writes)}  # the trial point is not told
-    valid = rows[:, place["status"]] == CONVERGED
-    errors = rows[:, place["error0"] : place["error0"] + count]
+def read_rows(rows: FitRows) -> Fits:
+    """Read the results of whole fits."""
+    valid = rows.status == CONVERGED
     return Fits(
-        values=rows[:, place["x0"] : place["x0"] + count].copy(),
-        errors=np.where(errors >= 0, errors, np.nan),
-        nll=rows[:, place["value"]].copy(),
-        edm=rows[:, place["edm"]].copy(),
+        values=rows.x.copy(),
+        errors=np.where(rows.errors >= 0, rows.errors, np.nan),
+        nll=rows.value.copy(),
+        edm=rows.edm.copy(),
         valid=valid,
         method=np.where(valid, NEWTON, FAILED).astype(np.uint8),
     )

@@ -50,10 +50,10 @@ Spell = Callable[
 def write(node: Node, spell: Spell, brackets: tuple[str, str], dots: str, limit: float) -> str:
     """Spell a node breadth first until the text is full: what does not fit any more is left as dots."""
 
-    def pieces_of(slot: Slot, most: int) -> list[Piece]:
+    def pieces_of(slot: Slot, shown: int) -> list[Piece]:
         """Spell a slot and the leaves right below it, showing so many arguments of a sum or product."""
         args = slot.node.args
-        binding, pieces = spell(slot, args[:most], () if most >= len(args) else (dots,))
+        binding, pieces = spell(slot, args[:shown], () if shown >= len(args) else (dots,))
         for i, piece in enumerate(pieces):
             if isinstance(piece, Slot) and not piece.node.args:
                 pieces[i] = "".join(map(str, pieces_of(piece, 0)))
@@ -65,8 +65,8 @@ def write(node: Node, spell: Spell, brackets: tuple[str, str], dots: str, limit:
         slot = queue.popleft()
         room = limit - length + len(dots)
         count = len(slot.node.args) if slot.node.op in (Op.ADD, Op.MUL) else 0
-        for most in sizes(count, room):
-            pieces = pieces_of(slot, most)
+        for shown in sizes(count, room):
+            pieces = pieces_of(slot, shown)
             cost = sum(len(p) if isinstance(p, str) else len(dots) for p in pieces)
             if cost <= room:
                 break
@@ -81,10 +81,10 @@ def sizes(count: int, room: float) -> Iterator[int]:
     """Yield how many of so many arguments to try to show: all where they may fit, else ever fewer."""
     if 4 * count <= room or count < 2:  # a name and a sign take four characters
         yield count or MANY
-    most = int(min(count, room // 12))  # a small product, a sign
-    while most > 0:
-        yield most
-        most //= 2
+    shown = int(min(count, room // 12))  # a small product, a sign
+    while shown > 0:
+        yield shown
+        shown //= 2
     if count > 1:
         yield 1
 

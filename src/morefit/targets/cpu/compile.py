@@ -19,7 +19,7 @@ from morefit.errors import CompileError
 from morefit.targets.cache import key_of, load, store
 from morefit.targets.cpu.memory import Code
 
-MOST_PROGRAMS = 256  # kept compiled in this process
+MAX_PROGRAMS = 256  # kept compiled in this process
 
 # held by whoever calls LLVM, which has a lock of its own. Nobody forks meanwhile: a child would inherit locks that
 # nobody is left to open
@@ -79,7 +79,7 @@ def find_code(source: str, names: Sequence[str]) -> Code:
                 code = link(obj, names)
                 assert code is not None
             _programs[key] = code
-            if len(_programs) > MOST_PROGRAMS:
+            if len(_programs) > MAX_PROGRAMS:
                 _programs.popitem(last=False)
         _programs.move_to_end(key)
         return code

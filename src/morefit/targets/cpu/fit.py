@@ -13,17 +13,10 @@ from morefit.random.xoshiro import BLOCK
 from morefit.targets.base import Program, WholeFit
 from morefit.targets.cpu.abi import ARGUMENTS
 from morefit.targets.cpu.compile import find_code
-from morefit.targets.cpu.fit_driver import CONTEXT, Shape, copy_text, drive_text
+from morefit.targets.cpu.fit_driver import CONTEXT, Driver, copy_text, drive_text
 from morefit.targets.cpu.llvm import Target
 from morefit.targets.cpu.memory import PADDING, Code, aligned
 from morefit.targets.cpu.threads import WORKERS
-
-
-def shape_of(job: WholeFit, lanes: int) -> Shape:
-    return Shape(
-        lanes, tuple(job.places), job.sums.kernel.outputs + 1, job.first_sum, len(job.start), job.kept, job.told,
-        PADDING, job.status,
-    )  # fmt: skip
 
 
 class Native(Protocol):
@@ -47,14 +40,14 @@ def native(program: Program) -> Native:
 
 
 def run_whole_fits(job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array:
-    """Draw and fit a toy for each size; return the rows that the last step wrote, and three words of report."""
+    """Draw and fit a toy for each size; return a row for each, laid out as in ``job.layout``."""
     sums = native(job.sums)
-    shape = shape_of(job, sums.target.width)
-    code = find_code(drive_text(shape), ["drive"])
-    results = np.empty((len(sizes), job.told + 3))
+    driver = Driver(job.layout, job.places, sums.target.width, PADDING)
+    code = find_code(drive_text(driver), ["drive"])
+    results = np.empty((len(sizes), job.layout.width))
     counter = np.zeros(1, np.int64)
     threads = max(min(sums.threads, len(sizes)), 1)
-    contexts = take_contexts(job, shape, threads, int(sizes.max(initial=0)))
+    contexts = take_contexts(job, driver, threads, int(sizes.max(initial=0)))
     for context in contexts:
         context.clean(int(sizes.min(initial=context.cleaned)))
         context.aim(seed, first_toy, counter, sizes, results)
@@ -63,14 +56,14 @@ def run_whole_fits(job: WholeFit, sizes: Integers, seed: int, first_toy: int) ->
     return results
 
 
-def take_contexts(job: WholeFit, shape: Shape, threads: int, most_events: int) -> list[Context]:
+def take_contexts(job: WholeFit, driver: Driver, threads: int, max_events: int) -> list[Context]:
     """Take contexts that are free and large enough, make the rest."""
     contexts: list[Context] = []
     while job.spare and len(contexts) < threads:
         context = job.spare.pop()
-        if isinstance(context, Context) and context.most_events >= most_events:
+        if isinstance(context, Context) and context.max_events >= max_events:
             contexts.append(context)
-    return contexts + [Context(job, shape, most_events) for _ in range(threads - len(contexts))]
+    return contexts + [Context(job, driver, max_events) for _ in range(threads - len(contexts))]
 
 
 @dataclass(eq=False)
@@ -78,40 +71,40 @@ class Context:
     """What one thread needs: tables for the four kernels, and room for one toy."""
 
     job: WholeFit
-    shape: Shape
-    most_events: int
+    driver: Driver
+    max_events: int
 
     def __post_init__(self) -> None:
-        lanes = self.shape.lanes
+        lanes = self.driver.lanes
         self.keep: list[np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = []
-        self.step = -(-self.most_events // PADDING) * PADDING + PADDING
-        blocks = -(-self.most_events // BLOCK) or 1
+        self.step = -(-self.max_events // PADDING) * PADDING + PADDING
+        blocks = -(-self.max_events // BLOCK) or 1
         self.zero, self.count = self.words([0]), self.words([0])
         self.tasks = self.words([0, 0])
         self.events = self.large_room(len(self.job.observables))
         self.derived = self.large_room(max(len(self.job.derived), 1))
         self.cleaned = self.step  # from where on nothing odd is read
         self.report = self.room(2 * blocks)
-        self.rows = self.room(self.shape.rows * lanes)
-        self.start = self.room(self.shape.rows * lanes)
+        self.rows = self.room(len(self.job.layout.rows) * lanes)
+        self.start = self.room(len(self.job.layout.rows) * lanes)
         self.start[::lanes] = self.job.start
-        self.written = self.room(self.shape.kept * self.shape.written_step)
+        self.written = self.room(len(self.job.layout.state) * self.driver.written_step)
         self.parameters = self.room(len(self.job.sums.kernel.parameters) * lanes)
         self.parameters[:] = np.repeat(self.job.parameters, lanes)
-        self.outputs = self.room(self.shape.sums)
+        self.outputs = self.room(len(self.job.layout.sums))
         self.partials = self.room(native(self.job.sums).words * blocks + PADDING)
         known = self.made()
         self.context = self.words([known.get(name, 0) for name in CONTEXT])
         self.address = address(self.context)
 
     def aim(self, seed: int, first_toy: int, counter: Integers, sizes: Integers, results: Array) -> None:
-        """Say which toys to fit, and where to leave the results."""
+        """Set which toys to fit, and where to leave the results."""
         self.draw_args[ARGUMENTS.index("seed")] = np.uint64(seed).astype(np.int64)
         self.draw_args[ARGUMENTS.index("first_toy")] = first_toy
         for name, array in (("counter", counter), ("sizes", sizes), ("results", results)):
             self.context[CONTEXT.index(name)] = address(array)
         self.context[CONTEXT.index("toys")] = len(sizes)
-        self.context[CONTEXT.index("most_steps")] = self.job.most_steps
+        self.context[CONTEXT.index("max_steps")] = self.job.max_steps
 
     def room(self, count: int) -> Array:
         array = aligned(count)
@@ -125,12 +118,12 @@ class Context:
         self.keep.append(array)
         return array
 
-    def clean(self, least: int) -> None:
-        """See to it that what is read past the end of a toy does no harm; none has fewer events than ``least``."""
-        if least < self.cleaned:
+    def clean(self, smallest: int) -> None:
+        """Fill what is read past the end of a toy with harmless numbers; none has fewer events than ``smallest``."""
+        if smallest < self.cleaned:
             for array in (self.events, self.derived):
-                array.reshape(-1, self.step)[:, least : self.cleaned] = 1.0
-            self.cleaned = least
+                array.reshape(-1, self.step)[:, smallest : self.cleaned] = 1.0
+            self.cleaned = smallest
 
     def words(self, numbers: Sequence[int]) -> Integers:
         array = np.array(numbers, np.int64)
@@ -142,7 +135,7 @@ class Context:
         job = self.job
         observables = {n: self.events[k * self.step :] for k, n in enumerate(job.observables)}
         derived = {n: self.derived[k * self.step :] for k, n in enumerate(job.derived)}
-        rows = {n: self.rows[k * self.shape.lanes :] for k, n in enumerate(job.row_names)}
+        rows = {n: self.rows[k * self.driver.lanes :] for k, n in enumerate(job.layout.rows)}
         self.draw_args, draw = self.drawing()
         sums: dict[str, Array | Integers] = {
             "parameters": self.parameters, "partials": self.partials, "out": self.outputs,
@@ -157,7 +150,7 @@ class Context:
             **function("combine", job.sums, "combine"),
             "sum_args": address(self.table(job.sums, observables | derived, sums)),
             **function("step", job.step, "block"),
-            "step_args": address(self.table(job.step, rows, {"out": self.written}, self.shape.written_step)),
+            "step_args": address(self.table(job.step, rows, {"out": self.written}, self.driver.written_step)),
             "count": address(self.count), "last_task": address(self.tasks[1:]),
             "parameters": address(self.parameters), "sums": address(self.outputs), "rows": address(self.rows),
             "written": address(self.written), "start": address(self.start),
@@ -168,29 +161,29 @@ class Context:
         job, goal = self.job, {"out": self.events, "partials": self.report}
         if job.sampler is not None:
             return self.table(job.sampler, {}, goal), function("draw", job.sampler, "block")["draw"]
-        code = find_code(copy_text(len(job.given)), ["block"])
+        code = find_code(copy_text(len(job.events)), ["block"])
         assert job.starts is not None
-        pairs = self.words([word for buffer in job.given for word in (address(buffer.values), 0)])
-        found = {"columns": address(pairs), "starts": address(job.starts), "out_step": self.step}
-        found |= {name: address(array) for name, array in goal.items()}
-        return self.words([found.get(name, 0) for name in ARGUMENTS]), code.addresses["block"]
+        pairs = self.words([word for buffer in job.events for word in (address(buffer.values), 0)])
+        words = {"columns": address(pairs), "starts": address(job.starts), "out_step": self.step}
+        words |= {name: address(array) for name, array in goal.items()}
+        return self.words([words.get(name, 0) for name in ARGUMENTS]), code.addresses["block"]
 
     def table(
         self, program: Program, columns: Mapping[str, Array],
         arrays: Mapping[str, Array | Integers], out_step: int | None = None,
     ) -> Integers:  # fmt: skip
         """Write the table of one kernel, and compute what it needs once."""
-        kernel, lanes = program.kernel, self.shape.lanes
+        kernel, lanes = program.kernel, self.driver.lanes
         tables = [np.array(t.array) for t in kernel.tables]
         self.keep += tables
         named = [columns[n] for n in kernel.columns] if columns else []
         pairs = self.words([w for array in (*named, *tables) for w in (address(array), 0)])
         scalars = self.room(max(len(kernel.per_call.results), 1) * lanes)
-        found = {
+        known = {
             "scalars": address(scalars), "padded": lanes, "sets": 1, "columns": address(pairs),
             "starts": address(self.zero), "out_step": self.step if out_step is None else out_step,
         } | {name: address(array) for name, array in arrays.items()}  # fmt: skip
-        words = self.words([found.get(name, 0) for name in ARGUMENTS])
+        words = self.words([known.get(name, 0) for name in ARGUMENTS])
         if not kernel.parameters:
             native(program).code.functions["prepare"](address(words))
         return words

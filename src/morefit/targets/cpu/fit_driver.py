@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from morefit.kernel.fit_layout import FitLayout
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.cpu.abi import argument
 from morefit.targets.cpu.sample import WORDS as SAMPLE_WORDS
@@ -30,101 +31,127 @@ CONTEXT = (
     "rows",  # what a step reads: double[row][lanes]
     "written",  # what a step writes: double[row][written_step]
     "start",  # the rows to begin with
-    "results",  # double[toy][told rows + 3]: the result, steps, above its envelope, given up
-    "most_steps",
+    "results",  # double[toy][width of the layout]
+    "max_steps",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The sizes that the text of a driver depends on."""
+class Driver:
+    """What the text of a driver depends on."""
 
-    lanes: int
+    layout: FitLayout
     places: tuple[int, ...]  # of the floating parameters among all
-    sums: int  # outputs of the sums, the count of bad blocks included
-    first_sum: int  # the row that the first of them goes to
-    rows: int  # that a step reads
-    kept: int  # that it writes
-    told: int  # of those, after the trial point, that are the result
-    written_step: int
-    status: int  # the row of the status
-
-
-def word(w: Writer, name: str, kind: str = "ptr") -> str:
-    address = w.let(f"getelementptr i64, ptr %context, i64 {CONTEXT.index(name)}")
-    return w.let(f"load {kind}, ptr {address}")
+    lanes: int
+    written_step: int  # from row to row of what a step writes
 
 
 @lru_cache(maxsize=64)
-def drive_text(shape: Shape) -> str:
+def drive_text(driver: Driver) -> str:
     """Write the driver."""
-    head, toy, step = Writer(Vector(1), "h"), Writer(Vector(1), "t"), Writer(Vector(1), "s")
-    at = {name: word(head, name) for name in CONTEXT if name not in ("toys", "most_steps")}
-    toys, most = word(head, "toys", "i64"), word(head, "most_steps", "i64")
-    result_row = shape.told + 3
-    sizes = at["sizes"]
-    size = toy.let(f"load i64, ptr {toy.let(f'getelementptr i64, ptr {sizes}, i64 %toy')}")
-    toy.lines.append(f"  store i64 {size}, ptr {at['count']}")
-    blocks = toy.let(f"sdiv i64 {toy.let(f'add i64 {size}, {BLOCK - 1}')}, {BLOCK}")
-    toy.lines.append(f"  store i64 {blocks}, ptr {at['last_task']}")
-    row = toy.let(f"mul i64 %toy, {result_row}")
-    result = toy.let(f"getelementptr double, ptr {at['results']}, i64 {row}")
-    for place, parameter in enumerate(shape.places):
-        copy(step, at["rows"], place * shape.lanes, at["parameters"], parameter * shape.lanes)
-    step.lines.append(f"  call void {at['prepare']}(ptr {at['sum_args']})")
-    after = Writer(Vector(1), "a")
-    after.lines.append(f"  call void {at['combine']}(ptr {at['sum_args']})")
-    for k in range(shape.sums):
-        copy(after, at["sums"], k, at["rows"], (shape.first_sum + k) * shape.lanes)
-    after.lines.append(f"  call void {at['step']}(ptr {at['step_args']}, i64 0, i64 0, i64 1, i64 0)")
-    for k in range(shape.kept):
-        copy(after, at["written"], k * shape.written_step, at["rows"], k * shape.lanes)
-    status = load(after, at["rows"], shape.status * shape.lanes)
-    last = Writer(Vector(1), "l")
-    for k in range(shape.told):
-        copy(last, at["rows"], (len(shape.places) + k) * shape.lanes, result, k)
-    put(last, last.let("sitofp i64 %steps1 to double"), result, shape.told)
-    begin = Writer(Vector(1), "b")
-    bytes_of_rows = 8 * shape.rows * shape.lanes
-    begin.lines.append(
-        f"  call void @llvm.memcpy.p0.p0.i64(ptr {at['rows']}, ptr {at['start']}, i64 {bytes_of_rows}, i1 false)"
-    )
-    for k in (1, 2):
-        put(begin, "0.0", result, shape.told + k)
-    return "\n".join([
-        "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", "declare i64 @llvm.smin.i64(i64, i64)",
-        "define void @drive(ptr noalias %context) {", "entry:", *head.lines,
-        f"  %derives = icmp ne ptr {at['derive']}, null", "  br label %take",
-        "take:", f"  %toy = atomicrmw add ptr {at['counter']}, i64 1 seq_cst",
-        f"  %any = icmp slt i64 %toy, {toys}", "  br i1 %any, label %begin, label %done",
-        "begin:", *toy.lines, *begin.lines, f"  %some = icmp sgt i64 {blocks}, 0",
-        "  br i1 %some, label %draw, label %fit",
-        *loop_over_blocks("draw", "begin", "drawn", size, blocks, [
-            f"  call void {at['draw']}(ptr {at['draw_args']}, i64 %toy, i64 %draw_from, i64 %draw_to, i64 %draw_k)",
-        ]),
-        "drawn:", *report(at["draw_report"], result, shape.told, blocks),
-        "reported:", "  br i1 %derives, label %derive, label %fit",
-        *loop_over_blocks("derive", "reported", "fit", size, blocks, [
-            f"  call void {at['derive']}(ptr {at['derive_args']}, i64 0, i64 %derive_from, i64 %derive_to, i64 %derive_k)",
-        ]),
-        "fit:", "  br label %step",
-        "step:", "  %steps = phi i64 [ 0, %fit ], [ %steps1, %after ]", *step.lines,
-        "  br i1 %some, label %sum, label %after",
-        *loop_over_blocks("sum", "step", "after", size, blocks, [
-            f"  call void {at['block']}(ptr {at['sum_args']}, i64 0, i64 %sum_from, i64 %sum_to, i64 %sum_k)",
-        ]),
-        "after:", *after.lines, "  %steps1 = add i64 %steps, 1", f"  %open = fcmp oeq double {status}, 0.0",
-        f"  %patient = icmp slt i64 %steps1, {most}", "  %again = and i1 %open, %patient",
-        "  br i1 %again, label %step, label %keep",
-        "keep:", *last.lines, "  br label %take",
-        "done:", "  ret void", "}",
-    ])  # fmt: skip
+    return DriverText(driver).text()
+
+
+class DriverText:
+    """Writes a driver, part by part."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver, self.layout = driver, driver.layout
+        self.head, toy = Writer(Vector(1), "h"), Writer(Vector(1), "t")
+        self.at = at = {name: self.word(name) for name in CONTEXT if name not in ("toys", "max_steps")}
+        self.toys, self.max_steps = self.word("toys", "i64"), self.word("max_steps", "i64")
+        sizes = at["sizes"]
+        self.size = toy.let(f"load i64, ptr {toy.let(f'getelementptr i64, ptr {sizes}, i64 %toy')}")
+        toy.lines.append(f"  store i64 {self.size}, ptr {at['count']}")
+        self.blocks = toy.let(f"sdiv i64 {toy.let(f'add i64 {self.size}, {BLOCK - 1}')}, {BLOCK}")
+        toy.lines.append(f"  store i64 {self.blocks}, ptr {at['last_task']}")
+        row = toy.let(f"mul i64 %toy, {self.layout.width}")
+        self.result = toy.let(f"getelementptr double, ptr {at['results']}, i64 {row}")
+        self.toy = toy.lines
+
+    def word(self, name: str, kind: str = "ptr") -> str:
+        """Load a word of the table of this thread."""
+        address = self.head.let(f"getelementptr i64, ptr %context, i64 {CONTEXT.index(name)}")
+        return self.head.let(f"load {kind}, ptr {address}")
+
+    def begin_fit(self) -> list[str]:
+        """Begin with the first rows, and a clean report."""
+        w, at = Writer(Vector(1), "b"), self.at
+        size = 8 * len(self.layout.rows) * self.driver.lanes
+        w.lines.append(
+            f"  call void @llvm.memcpy.p0.p0.i64(ptr {at['rows']}, ptr {at['start']}, i64 {size}, i1 false)"
+        )
+        for place in (self.layout.above, self.layout.given_up):
+            put(w, "0.0", self.result, place)
+        return w.lines
+
+    def before_sums(self) -> list[str]:
+        """Hand the trial point to the sums."""
+        w, at, lanes = Writer(Vector(1), "s"), self.at, self.driver.lanes
+        for place, parameter in enumerate(self.driver.places):
+            copy(w, at["rows"], place * lanes, at["parameters"], parameter * lanes)
+        w.lines.append(f"  call void {at['prepare']}(ptr {at['sum_args']})")
+        return w.lines
+
+    def take_step(self) -> tuple[list[str], str]:
+        """Hand the sums to a step and keep the state it writes; return also the register of the status."""
+        w, at, lanes = Writer(Vector(1), "a"), self.at, self.driver.lanes
+        w.lines.append(f"  call void {at['combine']}(ptr {at['sum_args']})")
+        for k in range(len(self.layout.sums)):
+            copy(w, at["sums"], k, at["rows"], (self.layout.first_sum + k) * lanes)
+        w.lines.append(f"  call void {at['step']}(ptr {at['step_args']}, i64 0, i64 0, i64 1, i64 0)")
+        for k in range(len(self.layout.state)):
+            copy(w, at["written"], k * self.driver.written_step, at["rows"], k * lanes)
+        status = load(w, at["rows"], self.layout.status * lanes)
+        return w.lines, status
+
+    def keep_result(self) -> list[str]:
+        w, lanes = Writer(Vector(1), "l"), self.driver.lanes
+        for k in range(len(self.layout.result)):
+            copy(w, self.at["rows"], (self.layout.first_result + k) * lanes, self.result, k)
+        put(w, w.let("sitofp i64 %steps1 to double"), self.result, self.layout.steps)
+        return w.lines
+
+    def blocks_loop(self, name: str, before: str, after: str, call: str) -> list[str]:
+        return loop_over_blocks(name, before, after, (self.size, self.blocks), [f"  call void {call}"])
+
+    def text(self) -> str:
+        at = self.at
+        after, status = self.take_step()
+        draw = f"{at['draw']}(ptr {at['draw_args']}, i64 %toy, i64 %draw_from, i64 %draw_to, i64 %draw_k)"
+        derive = (
+            f"{at['derive']}(ptr {at['derive_args']}, i64 0, i64 %derive_from, i64 %derive_to, i64 %derive_k)"
+        )
+        block = f"{at['block']}(ptr {at['sum_args']}, i64 0, i64 %sum_from, i64 %sum_to, i64 %sum_k)"
+        return "\n".join([
+            "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", "declare i64 @llvm.smin.i64(i64, i64)",
+            "define void @drive(ptr noalias %context) {", "entry:", *self.head.lines,
+            f"  %derives = icmp ne ptr {at['derive']}, null", "  br label %take",
+            "take:", f"  %toy = atomicrmw add ptr {at['counter']}, i64 1 seq_cst",
+            f"  %any = icmp slt i64 %toy, {self.toys}", "  br i1 %any, label %begin, label %done",
+            "begin:", *self.toy, *self.begin_fit(), f"  %some = icmp sgt i64 {self.blocks}, 0",
+            "  br i1 %some, label %draw, label %fit",
+            *self.blocks_loop("draw", "begin", "drawn", draw),
+            "drawn:", *report(at["draw_report"], self.result, self.layout.above, self.blocks),
+            "reported:", "  br i1 %derives, label %derive, label %fit",
+            *self.blocks_loop("derive", "reported", "fit", derive),
+            "fit:", "  br label %step",
+            "step:", "  %steps = phi i64 [ 0, %fit ], [ %steps1, %after ]", *self.before_sums(),
+            "  br i1 %some, label %sum, label %after",
+            *self.blocks_loop("sum", "step", "after", block),
+            "after:", *after, "  %steps1 = add i64 %steps, 1", f"  %open = fcmp oeq double {status}, 0.0",
+            f"  %patient = icmp slt i64 %steps1, {self.max_steps}", "  %again = and i1 %open, %patient",
+            "  br i1 %again, label %step, label %keep",
+            "keep:", *self.keep_result(), "  br label %take",
+            "done:", "  ret void", "}",
+        ])  # fmt: skip
 
 
 def loop_over_blocks(
-    name: str, before: str, after: str, size: str, blocks: str, body: list[str]
+    name: str, before: str, after: str, sizes: tuple[str, str], body: list[str]
 ) -> list[str]:
-    """Call something for each block of events."""
+    """Repeat something for each block; ``sizes`` are the numbers of events and of blocks."""
+    size, blocks = sizes
     return [
         f"{name}:",
         f"  %{name}_k = phi i64 [ 0, %{before} ], [ %{name}_next, %{name} ]",
@@ -138,8 +165,8 @@ def loop_over_blocks(
     ]
 
 
-def report(words: str, result: str, told: int, blocks: str) -> list[str]:
-    """Add up what the drawing of each block had to say."""
+def report(words: str, result: str, first: int, blocks: str) -> list[str]:
+    """Add up the reports of all blocks that were drawn, into the results from ``first`` on."""
     lines = [
         "  br label %report",
         "report:",
@@ -156,7 +183,7 @@ def report(words: str, result: str, told: int, blocks: str) -> list[str]:
             f"  %report_p{k} = getelementptr double, ptr {words}, i64 %report_i{k}",
             f"  %report_v{k} = load double, ptr %report_p{k}",
             f"  %told{k}_next = fadd double %told{k}, %report_v{k}",
-            f"  %result_p{k} = getelementptr double, ptr {result}, i64 {told + 1 + k}",
+            f"  %result_p{k} = getelementptr double, ptr {result}, i64 {first + k}",
             f"  store double %told{k}_next, ptr %result_p{k}",
         ]
     return [

@@ -180,6 +180,6 @@ class Block:
             ]
             address = loop.let(f"getelementptr double, ptr %to{k}, i64 {offset}")
             loop.lines.append(f"  store {wide.type} {self.widen(loop, register)}, ptr {address}, align 8")
-            kept = flush.let(f"select i1 %tail, i64 {size}, i64 0")
-            call = f"call void @llvm.memcpy.p0.p0.i64(ptr %place{k}, ptr %buffer{k}, i64 {kept}, i1 false)"
+            length = flush.let(f"select i1 %tail, i64 {size}, i64 0")
+            call = f"call void @llvm.memcpy.p0.p0.i64(ptr %place{k}, ptr %buffer{k}, i64 {length}, i1 false)"
             flush.lines.append(f"  {call}")

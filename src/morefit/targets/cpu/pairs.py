@@ -61,10 +61,10 @@ class Rank:
         row = loop.let(f"lshr i64 {row}, {v.width.bit_length() - 1}")
         for name, numbers in (("left", left), ("right", right)):
             for k, number in enumerate(numbers):
-                kept = loop.let(f"select {v.mask} %mask, {v.type} {number}, {v.type} zeroinitializer")
+                masked = loop.let(f"select {v.mask} %mask, {v.type} {number}, {v.type} zeroinitializer")
                 index = loop.let(f"add i64 {row}, {k * self.stride}")
                 address = loop.let(f"getelementptr {v.type}, ptr %{name}, i64 {index}")
-                loop.lines.append(f"  store {v.type} {kept}, ptr {address}, align 64")
+                loop.lines.append(f"  store {v.type} {masked}, ptr {address}, align 64")
 
     def flush_lines(self) -> list[str]:
         right = "right" if self.weighted else "left"

@@ -28,19 +28,19 @@ from morefit.targets.cpu.writer import Vector
 from morefit.targets.show import show_source
 
 TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
-MOST_THREADS = 4096  # no machine has more cores, and each thread needs memory of its own
+MAX_THREADS = 4096  # no machine has more cores, and each thread needs memory of its own
 WORTH_THREADS = 8e5  # lines times events; below it to meet other threads costs more than it brings
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class CpuColumn:
     """A column in memory: aligned, and safe to read a vector past its end."""
 
     numbers: np.ndarray[Any, Any]  # padded
     count: int
 
     @classmethod
-    def of(cls, column: Array, precision: Precision = Precision.DOUBLE) -> Column:
+    def of(cls, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
         """Copy numbers."""
         kind = np.float64 if precision is Precision.DOUBLE else np.float32
         count = len(column)
@@ -68,8 +68,8 @@ class Cpu:
     width: int | None = None
 
     def __post_init__(self) -> None:
-        if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
-            rule = "at least 1" if self.threads < 1 else f"at most {MOST_THREADS}"
+        if self.threads is not None and not 1 <= self.threads <= MAX_THREADS:
+            rule = "at least 1" if self.threads < 1 else f"at most {MAX_THREADS}"
             raise BackendError(f"backend 'cpu': threads must be {rule}, got {self.threads}")
         if self.width not in (None, 1, 2, 4, 8):
             raise BackendError(f"backend 'cpu': width must be 1, 2, 4 or 8, got {self.width}")
@@ -94,15 +94,18 @@ class Cpu:
         begin = time.perf_counter()
         code = find_code(source, FUNCTIONS[type(kernel.frame)])
         threads = self.threads or available_cores()
-        return CpuProgram(kernel, source, code, target, threads, time.perf_counter() - begin)
+        seconds = time.perf_counter() - begin
+        return CpuProgram(
+            kernel=kernel, source=source, code=code, target=target, threads=threads, compile_seconds=seconds
+        )
 
     def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
         """Draw and fit a toy for each size, every thread on its own."""
         return run_whole_fits(job, sizes, seed, first_toy)
 
-    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Column:
+    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
         """Copy a column to where vectors can read it."""
-        return Column.of(column, precision)
+        return CpuColumn.of(column, precision)
 
 
 FUNCTIONS = {
@@ -124,11 +127,11 @@ class CpuProgram:
     compile_seconds: float
 
     def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> CpuLaunch:
-        assert all(isinstance(c, Column) for c in columns)
+        assert all(isinstance(c, CpuColumn) for c in columns)
         return CpuLaunch(self, tuple(columns), events, tuple(steps) or (0,) * len(columns))  # type: ignore[arg-type]
 
     def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
-        """Draw the events of each set, a toy each, from random numbers that the seed and its number determine."""
+        """Draw the events of each set, one toy each, from random numbers that the seed and its number determine."""
         launch = CpuLaunch(self, (), events, ())
         return Workspace(launch, len(parameters)).draw(parameters, seed, first_toy)
 
@@ -143,7 +146,7 @@ class CpuLaunch:
     """A program bound to columns. Any number of threads may call it at once."""
 
     def __init__(
-        self, program: CpuProgram, columns: tuple[Column, ...], events: Events, steps: tuple[int, ...]
+        self, program: CpuProgram, columns: tuple[CpuColumn, ...], events: Events, steps: tuple[int, ...]
     ) -> None:
         self.program, self.columns, self.events = program, columns, events
         self.tables = [np.array(table.array) for table in program.kernel.tables]
@@ -163,18 +166,18 @@ class CpuLaunch:
         except IndexError:
             space = Workspace(self, sets)
         out = space.launch(parameters)
-        if len(spare) < 4 and space.size < MOST_KEPT:
+        if len(spare) < 4 and space.size < MAX_SPARE:
             spare.append(space)
         if len(self.free) > 8:
             self.free.clear()
         return out
 
-    def store(self) -> tuple[Column, ...]:
+    def store(self) -> tuple[CpuColumn, ...]:
         """Compute the columns of a kernel without parameters."""
         return Workspace(self, 1).store()
 
 
-MOST_KEPT = 1 << 22  # numbers; larger workspaces are not kept between calls
+MAX_SPARE = 1 << 22  # numbers; larger workspaces are not kept between calls
 
 
 class Workspace:
@@ -249,7 +252,7 @@ class Workspace:
 
     # the workspace must not be used again after these: its output is what they return
 
-    def store(self) -> tuple[Column, ...]:
+    def store(self) -> tuple[CpuColumn, ...]:
         """Compute columns without parameters."""
         self.run(np.empty((1, 0)))
         return self.columns(self.out[0])
@@ -262,9 +265,9 @@ class Workspace:
         above, given_up = self.partials.reshape(-1, 2).sum(axis=0) if len(self.partials) else (0, 0)
         return Drawn(self.columns(self.out), int(above), int(given_up))
 
-    def columns(self, rows: Array) -> tuple[Column, ...]:
+    def columns(self, rows: Array) -> tuple[CpuColumn, ...]:
         rows[:, self.count :] = rows[:, self.count - 1 : self.count] if self.count else 1.0
-        return tuple(Column(row, self.count) for row in rows)
+        return tuple(CpuColumn(row, self.count) for row in rows)
 
     def run(self, parameters: Array) -> None:
         if self.sets == 1:

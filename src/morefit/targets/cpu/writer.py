@@ -1,10 +1,10 @@
-"""Write LLVM IR line by line: one method an instruction, every value a vector of one kind."""
+"""Write LLVM IR line by line: one method per instruction, every value a vector of one kind."""
 
 from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 LARGEST_SINGLE = (2.0 - 2.0**-23) * 2.0**127
 
@@ -68,7 +68,7 @@ class Writer:
 
     def widened(self, vector: Vector) -> Writer:
         """Return a writer of vectors of another kind that adds to the same lines."""
-        return Writer(vector, self.prefix, self.lines, self.intrinsics, self.functions, self.out_of_line)
+        return replace(self, vector=vector)
 
     def let(self, text: str) -> str:
         """Give the result of an instruction a name."""

@@ -11,7 +11,7 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.targets.base import Events
 from morefit.targets.opencl.device import Device
-from morefit.targets.opencl.sums import MOST_EVENTS
+from morefit.targets.opencl.sums import MAX_EVENTS
 
 CPU_BLOCK = 4096  # events that a group takes on a CPU
 FEWEST_EVENTS = 8  # for an item of a GPU
@@ -80,21 +80,21 @@ def block_sizes(kind: str, group: int, sizes: Integers, each: int | None = None)
     if each is not None:
         return np.full(len(sizes), group * each)
     if kind == "CPU":
-        return np.full(len(sizes), min(CPU_BLOCK, MOST_EVENTS * group))
-    return group * np.clip(sizes // (group * GROUPS_WANTED), FEWEST_EVENTS, MOST_EVENTS)
+        return np.full(len(sizes), min(CPU_BLOCK, MAX_EVENTS * group))
+    return group * np.clip(sizes // (group * GROUPS_WANTED), FEWEST_EVENTS, MAX_EVENTS)
 
 
 def list_blocks(
-    kind: str, group: int, events: Events, sets: int, least: int, wanted: int | None = None
+    events: Events, sets: int, *, kind: str, group: int, multiple: int, each: int | None = None
 ) -> tuple[np.ndarray[Any, Any], Integers]:
     """List the blocks of all sets in the order of their events; also the first block of each set, by its place.
 
-    The events of a block are a multiple of ``least``.
+    The events of a block are a multiple of ``multiple``; ``each`` is what a user wants for an item.
     """
     sizes = events.sizes(sets)
     starts = np.broadcast_to(events.starts, (sets,))
-    each = -(-block_sizes(kind, group, sizes, wanted) // least) * least
-    blocks, first = cut_blocks(sizes, each, starts)
+    lengths = -(-block_sizes(kind, group, sizes, each) // multiple) * multiple
+    blocks, first = cut_blocks(sizes, lengths, starts)
     return blocks[np.argsort(blocks["begin"], kind="stable")], first
 
 
@@ -114,12 +114,12 @@ def cut_blocks(
     return blocks, first
 
 
-def cut_pieces(blocks: np.ndarray[Any, Any], most: int) -> Iterator[Piece]:
+def cut_pieces(blocks: np.ndarray[Any, Any], max_events: int) -> Iterator[Piece]:
     """Cut blocks into pieces that span at most so many events, but at least a block."""
     ends = blocks["begin"] + blocks["count"]
     first = 0
     while first < len(blocks):
         low = int(blocks["begin"][first])
-        last = max(int(np.searchsorted(ends, low + most, "right")), first + 1)
+        last = max(int(np.searchsorted(ends, low + max_events, "right")), first + 1)
         yield Piece(first, last, low, int(ends[first:last].max()))
         first = last

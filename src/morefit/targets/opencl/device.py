@@ -16,10 +16,9 @@ import numpy as np
 from morefit.errors import BackendError, CompileError
 from morefit.targets.cache import key_of, load, store
 from morefit.targets.opencl.discover import DeviceInfo, choose_device, devices, pick, pyopencl
-from morefit.targets.opencl.source import Shape
 
-MOST_SENT = 1 << 20  # bytes that are sent without waiting
-MOST_PROGRAMS = 256  # kept built in this process
+MAX_SENT = 1 << 20  # bytes that are sent without waiting
+MAX_PROGRAMS = 256  # kept built in this process
 # Drivers that keep on disk what they built. PoCL builds a kernel when it is first started, but all of a text when asked
 # for its binary: a first fit took 5.1 s with it and 1.6 s without, one of another process 0.12 s and 0.24 s.
 KEEPS_ITS_OWN = frozenset({"Portable Computing Language"})
@@ -37,7 +36,7 @@ class Device:
         self.reads = cl.CommandQueue(self.context)  # of what is done, while the other queue goes on
         # buffers that are let go are used again: a driver takes longer to make one than a small fit takes
         self.pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
-        self.held = 0  # bytes of columns
+        self.column_bytes = 0
         self.on_their_way: deque[Any] = deque(maxlen=64)
         self.process = os.getpid()
         self.programs: OrderedDict[str, Any] = OrderedDict()
@@ -52,12 +51,12 @@ class Device:
         return min(wish, 1 << (int(self.device.max_work_group_size).bit_length() - 1))
 
     @property
-    def most_numbers(self) -> int:
+    def max_numbers(self) -> int:
         """How many numbers a kernel may be given by value, besides its other arguments."""
         return (int(self.device.max_parameter_size) - OTHER_ARGUMENTS) // 8
 
-    def shape(self, group: int | None, tiles: bool) -> Shape:
-        """Divide the work into groups of the items wished for, or of what suits the device and sums in tiles."""
+    def group_for(self, group: int | None, tiles: bool) -> int:
+        """Return the work-items of a work-group: those wished for, or what suits the device and sums in tiles."""
         items = group or self.group
         if tiles and group is None and self.info.kind != "CPU":
             items = min(2 * items, int(self.device.max_work_group_size))
@@ -66,20 +65,20 @@ class Device:
                 f"backend 'opencl': work_group must be at most {self.device.max_work_group_size} on"
                 f" {self.info.name}, got {items}"
             )
-        return Shape(items)
+        return items
 
     def room_for(self, size: int, limit: int | None) -> bool:
         """Whether so many bytes more may be kept for columns, in one piece and within a limit (default: 80 %)."""
-        most = 0.8 * self.info.memory if limit is None else limit
-        return size <= int(self.device.max_mem_alloc_size) and self.held + size <= most
+        room = 0.8 * self.info.memory if limit is None else limit
+        return size <= int(self.device.max_mem_alloc_size) and self.column_bytes + size <= room
 
     def hold(self, owner: object, size: int) -> None:
         """Count the bytes of a column for as long as it lives."""
-        self.held += size
+        self.column_bytes += size
         weakref.finalize(owner, self.release, size)
 
     def release(self, size: int) -> None:
-        self.held -= size
+        self.column_bytes -= size
 
     @contextlib.contextmanager
     def watched(self, doing: str) -> Iterator[None]:
@@ -90,7 +89,7 @@ class Device:
             raise self.failed(doing, error) from error
 
     def failed(self, doing: str, error: Exception) -> BackendError:
-        """Say what the driver said, and what to do."""
+        """Return the error with what the driver says and what to do."""
         if isinstance(error, self.cl.MemoryError):
             return BackendError(
                 f"backend 'opencl': {self.info.name} ran out of memory while {doing}; it has"
@@ -103,11 +102,11 @@ class Device:
 
     def allocate(self, size: int) -> Any:
         """Make room for so many bytes."""
-        most = int(self.device.max_mem_alloc_size)
-        if size > most:
+        limit = int(self.device.max_mem_alloc_size)
+        if size > limit:
             raise BackendError(
                 f"backend 'opencl': {self.info.name} ran out of memory: {size / 2**30:.1f} GB wanted in one piece,"
-                f" at most {most / 2**30:.1f} GB possible; use fewer events or sets at a time, or backend='cpu'"
+                f" at most {limit / 2**30:.1f} GB possible; use fewer events or sets at a time, or backend='cpu'"
             )
         with self.watched(f"allocating {size} bytes"):
             return self.pool.allocate(max(size, 8))
@@ -115,7 +114,7 @@ class Device:
     def send(self, numbers: np.ndarray[Any, Any]) -> Any:
         """Copy an array to the device."""
         buffer = self.allocate(numbers.nbytes)
-        if 0 < numbers.nbytes <= MOST_SENT:
+        if 0 < numbers.nbytes <= MAX_SENT:
             # nobody waits for it: what is started later comes later, and the event keeps the copy until it is read
             self.on_their_way.append(self.write(buffer, np.array(numbers, order="C"), wait=False))
         elif numbers.size:
@@ -159,7 +158,7 @@ class Device:
         with self.lock:
             if key not in self.programs:
                 self.programs[key] = self.from_disk(key) or self.from_source(key, source)
-                if len(self.programs) > MOST_PROGRAMS:
+                if len(self.programs) > MAX_PROGRAMS:
                     self.programs.popitem(last=False)
             self.programs.move_to_end(key)
             return self.programs[key]
@@ -170,15 +169,15 @@ class Device:
         pyopencl takes half a millisecond to make one.
         """
         built = self.build(source)
-        found = {}
+        kernels = {}
         for name in names:
             spare = self.spare.get((source, name))
-            found[name] = spare.pop() if spare else self.cl.Kernel(built, name)
-        weakref.finalize(owner, self.take_back, source, found)
-        return found
+            kernels[name] = spare.pop() if spare else self.cl.Kernel(built, name)
+        weakref.finalize(owner, self.take_back, source, kernels)
+        return kernels
 
     def take_back(self, source: str, kernels: dict[str, Any]) -> None:
-        if len(self.spare) > MOST_PROGRAMS:
+        if len(self.spare) > MAX_PROGRAMS:
             self.spare.clear()
         for name, kernel in kernels.items():
             self.spare.setdefault((source, name), []).append(kernel)

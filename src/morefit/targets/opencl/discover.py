@@ -45,27 +45,27 @@ class DeviceInfo:
 
 def devices() -> tuple[DeviceInfo, ...]:
     """List the devices of every platform; none if there is no platform."""
-    found = [info for info, _ in found_devices()]
-    picked = pick(found)
-    return tuple(replace(info, auto=info is picked) for info in found)
+    infos = [info for info, _ in all_devices()]
+    picked = pick(infos)
+    return tuple(replace(info, auto=info is picked) for info in infos)
 
 
-def pick(found: Sequence[DeviceInfo]) -> DeviceInfo | None:
+def pick(infos: Sequence[DeviceInfo]) -> DeviceInfo | None:
     """Return the device that "auto" uses for large work: the first GPU with double precision."""
-    return next((info for info in found if info.kind == "GPU" and info.double), None)
+    return next((info for info in infos if info.kind == "GPU" and info.double), None)
 
 
-def found_devices() -> list[tuple[DeviceInfo, Any]]:
+def all_devices() -> list[tuple[DeviceInfo, Any]]:
     cl = pyopencl()
     try:
         platforms = cl.get_platforms()
     except cl.Error:  # a loader without any driver calls it an error
         return []
-    found = []
+    devices = []
     for p, platform in enumerate(platforms):
         with contextlib.suppress(cl.Error):  # a platform without devices
-            found += [(describe(p, d, device), device) for d, device in enumerate(platform.get_devices())]
-    return found
+            devices += [(describe(p, d, device), device) for d, device in enumerate(platform.get_devices())]
+    return devices
 
 
 def describe(platform: int, number: int, device: Any) -> DeviceInfo:
@@ -73,9 +73,14 @@ def describe(platform: int, number: int, device: Any) -> DeviceInfo:
     kinds = {"GPU": cl.device_type.GPU, "CPU": cl.device_type.CPU, "ACCELERATOR": cl.device_type.ACCELERATOR}
     kind = next((name for name, bit in kinds.items() if device.type & bit), "OTHER")
     return DeviceInfo(
-        platform, number, device.name.strip(), device.platform.name.strip(), kind, int(device.global_mem_size),
-        "cl_khr_fp64" in device.extensions.split(),
-    )  # fmt: skip
+        platform=platform,
+        device=number,
+        name=device.name.strip(),
+        platform_name=device.platform.name.strip(),
+        kind=kind,
+        memory=int(device.global_mem_size),
+        double="cl_khr_fp64" in device.extensions.split(),
+    )
 
 
 PREFERRED = ("GPU", "ACCELERATOR", "CPU", "OTHER")
@@ -83,7 +88,7 @@ PREFERRED = ("GPU", "ACCELERATOR", "CPU", "OTHER")
 
 def choose_device(platform: int | str | None, device: int | str | None) -> tuple[DeviceInfo, Any]:
     """Find the device a user means: by number or part of its name; any with double precision, GPUs first."""
-    every = found_devices()
+    every = all_devices()
     if not every:
         raise BackendError("backend 'opencl': no platform found; install a driver, or use backend='cpu'")
 

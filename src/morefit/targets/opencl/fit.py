@@ -1,4 +1,4 @@
-"""Run whole fits on a device that speaks OpenCL: a work-group a toy, or many groups for the events of a large one."""
+"""Run whole fits on a device that speaks OpenCL: one work-group per toy, or many for the events of a large one."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.kernel import Kernel
+from morefit.kernel.fit_layout import FitRows
 from morefit.targets.base import WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
 from morefit.targets.opencl.fit_driver import FitShape, FitSource, Home, fit_functions
 from morefit.targets.opencl.lift import Lifted, lift_numbers
-from morefit.targets.opencl.source import least_block
-from morefit.targets.opencl.sums import MOST_EVENTS, words_of
+from morefit.targets.opencl.source import block_multiple
+from morefit.targets.opencl.sums import MAX_EVENTS, words_of
 from morefit.targets.show import show_source
 
-MOST_TOYS = 1 << 17  # in a launch: short enough for Ctrl-C and for displays that watch the device
-MOST_SHARED = (
+MAX_TOYS = 1 << 17  # in a launch: short enough for Ctrl-C and for displays that watch the device
+MAX_SHARED = (
     12 << 10
 )  # bytes of events in the shared memory of a group; with more, fewer groups run at a time
-MOST_BYTES = 1 << 32  # of the events of a launch, if that is not more than a share of the memory
+MAX_BYTES = 1 << 32  # of the events of a launch, if that is not more than a share of the memory
 SHARE = 1 / 16
 EACH, GROUPS = 16, 2048  # events of an item at least, and groups of a toy at most (for so few events)
-MOST_TEXTS = 64  # kept in this process
+MAX_TEXTS = 64  # kept in this process
 FIRST_STEPS, MORE_STEPS = 4, 2  # taken before looking whether toys have converged
 
 
@@ -45,7 +46,7 @@ KINDS = (Kind(2047, 32, Home.GLOBAL), Kind((1 << 15) - 1, 64, Home.GLOBAL), Kind
 def kinds_of(device: Device, job: WholeFit) -> tuple[Kind, ...]:
     """Return how toys are fitted; the events of the smallest fit into the shared memory of a group."""
     smallest = KINDS[0]
-    fit = min(MOST_SHARED, int(device.device.local_mem_size) // 2) // (8 * columns_of(job))
+    fit = min(MAX_SHARED, int(device.device.local_mem_size) // 2) // (8 * columns_of(job))
     return (smallest._replace(events=min(fit, smallest.events), home=Home.LOCAL), *KINDS)
 
 
@@ -56,15 +57,15 @@ def columns_of(job: WholeFit) -> int:
 def run_whole_fits(
     device: Device, group: int | None, job: WholeFit, sizes: Integers, seed: int, first_toy: int
 ) -> Array | None:
-    """Fit a toy for each size; return the rows that the last step wrote, and three words of report.
+    """Fit a toy for each size; return a row for each, laid out as in ``job.layout``.
 
-    None if the events are given, but not on the device, or if the sums are made in tiles.
+    None if the events are not drawn, nor on the device, or if the sums are made in tiles.
     """
     if job.sums.kernel.pairs or not all(
-        isinstance(column, DeviceColumn) and column.first == 0 for column in job.given
+        isinstance(column, DeviceColumn) and column.first == 0 for column in job.events
     ):
         return None
-    results = np.empty((len(sizes), job.told + 3))
+    results = np.empty((len(sizes), job.layout.width))
     # its size alone decides how a toy is fitted, so that it has the same bits in any company
     kinds = kinds_of(device, job)
     numbers = np.searchsorted([kind.events for kind in kinds], sizes)
@@ -90,9 +91,9 @@ def finish(part: Integers, space: FitSpace, results: Array) -> None:
     if last - first == len(part):
         space.finish(results[first:last])
         return
-    found = np.empty((len(part), results.shape[1]))
-    space.finish(found)
-    results[part] = found
+    rows = np.empty((len(part), results.shape[1]))
+    space.finish(rows)
+    results[part] = rows
 
 
 def take_runner(device: Device, items: int, job: WholeFit, home: Home) -> FitRunner:
@@ -117,7 +118,7 @@ def find_text(
     if key not in _texts:
         # the kernels are kept with their text, so that no other can have their address
         _texts[key] = FitSource(sampler, derive, sums, step, shape).text(), others
-        if len(_texts) > MOST_TEXTS:
+        if len(_texts) > MAX_TEXTS:
             _texts.popitem(last=False)
     return _texts[key][0]
 
@@ -142,10 +143,15 @@ class FitRunner:
         self.job = replace(self.job, spare=[])  # the job keeps us, so we must not keep it
         job, send = self.job, self.device.send
         shape = FitShape(
-            self.group, self.home, job.observables, job.derived, job.row_names, job.told, job.first_sum, job.status,
-            job.places, job.most_steps,
-        )  # fmt: skip
-        sampler = lift_numbers(job.sampler.kernel, self.device.most_numbers) if job.sampler else None
+            group=self.group,
+            home=self.home,
+            observables=job.observables,
+            derived=job.derived,
+            layout=job.layout,
+            places=job.places,
+            max_steps=job.max_steps,
+        )
+        sampler = lift_numbers(job.sampler.kernel, self.device.max_numbers) if job.sampler else None
         derive = job.derive.kernel if job.derive else None
         source = find_text(sampler, derive, job.sums.kernel, job.step.kernel, shape)
         show_source(source)
@@ -162,12 +168,12 @@ class FitRunner:
 
     def parts(self, some: Integers, sizes: Integers) -> list[Integers]:
         """Cut toys into parts for which there is memory."""
-        places = np.arange(len(some)) // MOST_TOYS
+        places = np.arange(len(some)) // MAX_TOYS
         if self.home is not Home.LOCAL:
             large = self.home is Home.SPREAD
             room = np.maximum(sizes[some], 1) if large else np.full(len(some), sizes[some].max(initial=1))
-            most = min(MOST_BYTES, int(SHARE * self.device.info.memory))
-            places += np.cumsum(8 * self.columns * room) // most
+            limit = min(MAX_BYTES, int(SHARE * self.device.info.memory))
+            places += np.cumsum(8 * self.columns * room) // limit
         return np.split(some, np.flatnonzero(np.diff(places)) + 1)
 
     def start(self, part: Integers, sizes: Integers, seed: int, first_toy: int) -> FitSpace:
@@ -187,7 +193,7 @@ class FitRunner:
         if self.job.sampler is None:
             assert self.job.starts is not None
             starts = self.device.send(np.ascontiguousarray(self.job.starts[part], np.int64))
-            return [starts, *(c.buffer for c in self.job.given if isinstance(c, DeviceColumn))]
+            return [starts, *(c.buffer for c in self.job.events if isinstance(c, DeviceColumn))]
         toys = self.device.send(part.astype(np.int32))
         return [np.uint64(0), np.uint64(0), toys, *self.draw_with]
 
@@ -197,12 +203,12 @@ class FitSpace(ABC):
 
     def __init__(self, runner: FitRunner, counts: np.ndarray[Any, Any]) -> None:
         self.device, self.group, self.count = runner.device, runner.group, len(counts)
-        self.draws, self.most_steps = runner.job.sampler is not None, runner.job.most_steps
-        self.width = runner.job.told + 3
-        self.out = self.device.allocate(8 * self.count * self.width)
+        self.draws, self.max_steps = runner.job.sampler is not None, runner.job.max_steps
+        self.layout = runner.job.layout
+        self.out = self.device.allocate(8 * self.count * self.layout.width)
 
     def set_seed(self, kernel: Any, place: int, seed: int, first_toy: int) -> None:
-        """Tell a function which toys to draw, if it draws."""
+        """Set which toys a function draws, if it draws."""
         if self.draws:
             kernel.set_arg(place, np.uint64(seed))
             kernel.set_arg(place + 1, np.uint64(first_toy))
@@ -217,7 +223,7 @@ class FitSpace(ABC):
 
 
 class SmallSpace(FitSpace):
-    """Toys that have a group each."""
+    """Toys with one work-group each."""
 
     def __init__(self, runner: FitRunner, part: Integers, counts: np.ndarray[Any, Any]) -> None:
         super().__init__(runner, counts)
@@ -226,9 +232,11 @@ class SmallSpace(FitSpace):
         size = 8 * runner.columns * room
         local = runner.home is Home.LOCAL
         memory = device.cl.LocalMemory(size) if local else device.allocate(size * self.count)
-        given = (device.send(counts), memory, np.int32(room), runner.begin_with, self.out)
-        self.seed = len(given)  # the place of the seed among the arguments
-        self.kept = set_arguments(self.kernel, *given, *runner.draw_arguments(part), *runner.sum_with)
+        arguments = (device.send(counts), memory, np.int32(room), runner.begin_with, self.out)
+        self.seed = len(arguments)  # the place of the seed among the arguments
+        self.arguments = set_arguments(
+            self.kernel, *arguments, *runner.draw_arguments(part), *runner.sum_with
+        )
 
     def start(self, seed: int, first_toy: int) -> None:
         self.set_seed(self.kernel, self.seed, seed, first_toy)
@@ -244,16 +252,16 @@ class LargeSpace(FitSpace):
     def __init__(self, runner: FitRunner, part: Integers, counts: np.ndarray[Any, Any]) -> None:
         super().__init__(runner, counts)
         device, job, group = self.device, runner.job, self.group
-        least = 1 if job.sampler is None else least_block(job.sampler.kernel, group)
-        each = -(-group * np.clip(counts // (group * GROUPS), EACH, MOST_EVENTS) // least) * least
+        multiple = 1 if job.sampler is None else block_multiple(job.sampler.kernel, group)
+        each = -(-group * np.clip(counts // (group * GROUPS), EACH, MAX_EVENTS) // multiple) * multiple
         blocks, first = cut_blocks(counts.astype(np.int64), each, np.cumsum(counts) - counts, empty=True)
         self.blocks, room = len(blocks), int(counts.sum())
-        rows = device.allocate(8 * self.count * len(job.row_names))
+        rows = device.allocate(8 * self.count * len(job.layout.rows))
         partials = device.allocate(8 * self.blocks * max(runner.words, 1))
         self.report = device.send(np.zeros((self.count, 2), np.int32))
         common = (device.send(blocks), device.allocate(8 * runner.columns * room), np.int64(room), rows)
-        given = (*common, runner.begin_with, self.out, self.report)
-        self.seed = len(given)  # the place of the seed among the arguments
+        arguments = (*common, runner.begin_with, self.out, self.report)
+        self.seed = len(arguments)  # the place of the seed among the arguments
         last = (
             device.send(first.astype(np.int32)),
             device.send(counts),
@@ -263,8 +271,8 @@ class LargeSpace(FitSpace):
             partials,
         )
         self.draw, self.sums, self.advance = (runner.kernels[name] for name in ("draw", "sums", "advance"))
-        self.kept = (
-            set_arguments(self.draw, *given, *runner.draw_arguments(part)),
+        self.arguments = (
+            set_arguments(self.draw, *arguments, *runner.draw_arguments(part)),
             set_arguments(self.sums, *common, partials, *runner.sum_with),
             set_arguments(self.advance, *last, *runner.sum_with),
         )
@@ -276,15 +284,16 @@ class LargeSpace(FitSpace):
         self.take_steps(FIRST_STEPS)
 
     def take_steps(self, count: int) -> None:
-        for _ in range(min(count, self.most_steps - self.steps)):
+        for _ in range(min(count, self.max_steps - self.steps)):
             self.device.run(self.sums, self.blocks * self.group, self.group)
             self.done = self.device.run(self.advance, self.count * self.group, self.group)
             self.steps += 1
 
     def finish(self, results: Array) -> None:
         self.device.read_done(self.out, results, self.done)
-        while self.steps < self.most_steps and not (results[:, 0] != 0.0).all():
+        while self.steps < self.max_steps and not FitRows(self.layout, results).status.all():
             self.take_steps(MORE_STEPS)
             self.device.read_done(self.out, results, self.done)
-        if results[:, -2:].any():  # the next toys begin with a clean report
+        report = FitRows(self.layout, results)
+        if report.above or report.given_up:  # the next toys begin with a clean report
             self.device.write(self.report, np.zeros((self.count, 2), np.int32))

@@ -1,7 +1,7 @@
 """Whole fits in OpenCL C: draw a toy, sum, step, and repeat until it has converged, all on the device.
 
 Small toys have a work-group each, which does everything in one launch, with the events in its shared memory if they fit.
-The events of a large toy are shared by many groups: ``draw`` once, then ``sums`` and ``advance`` (a group a toy) as often
+The events of a large toy are shared by many groups: ``draw`` once, then ``sums`` and ``advance`` (one group per toy) as often
 as needed; a toy that has converged does nothing any more. The numbers that a model is drawn with are arguments, so that one text serves many true values.
 """
 
@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from morefit.kernel import Kernel
+from morefit.kernel.fit_layout import FitLayout
 from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, indented
 from morefit.targets.opencl.functions import helpers
 from morefit.targets.opencl.lift import Lifted
 from morefit.targets.opencl.sample import STREAMS_BEFORE
-from morefit.targets.opencl.source import Shape, Source
+from morefit.targets.opencl.source import KernelSource
 from morefit.targets.opencl.sums import (
     FINISHED,
     Combine,
@@ -39,7 +40,7 @@ class Home(Enum):
     SPREAD = "in the memory of the device, for many groups"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FitShape:
     """What the text of a whole fit depends on besides its kernels."""
 
@@ -47,12 +48,9 @@ class FitShape:
     home: Home
     observables: tuple[str, ...]
     derived: tuple[str, ...]
-    rows: tuple[str, ...]  # of the numbers that a step reads
-    told: int
-    first_sum: int
-    status: int
+    layout: FitLayout
     places: tuple[int, ...]  # of the floating parameters among all
-    most_steps: int
+    max_steps: int
 
 
 def fit_functions(shape: FitShape) -> tuple[str, ...]:
@@ -62,7 +60,7 @@ def fit_functions(shape: FitShape) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FitSource:
-    """Writes a whole fit: its parts are the bodies of four kernels. Without a sampler the events are given."""
+    """Writes a whole fit: its parts are the bodies of four kernels. Without a sampler the events are arguments."""
 
     sampler: Lifted | None
     derive: Kernel | None
@@ -92,11 +90,11 @@ class FitSource:
             *(self.large_fit() if self.shape.home is Home.SPREAD else self.small_fit()),
         ])  # fmt: skip
 
-    def source(self, kernel: Kernel, tables: str = "t", numbers: int = 0) -> Source:
-        return Source(kernel, Shape(self.shape.group), self.dialect, tables, numbers)
+    def source(self, kernel: Kernel, tables: str = "t", numbers: int = 0) -> KernelSource:
+        return KernelSource(kernel, self.shape.group, self.dialect, tables, numbers)
 
     @property
-    def sampling(self) -> Source | None:
+    def sampling(self) -> KernelSource | None:
         """What writes the lines that draw, if events are drawn."""
         return self.source(self.sampler.kernel, numbers=len(self.sampler.numbers)) if self.sampler else None
 
@@ -117,8 +115,8 @@ class FitSource:
     def draw_arguments(self) -> list[str]:
         m, d, source = self.dialect.memory, self.dialect, self.sampling
         if source is None:
-            given = [f"{m}const double *given{k}" for k in range(len(self.shape.observables))]
-            return [f"{m}const long *starts", *given]
+            columns = [f"{m}const double *given{k}" for k in range(len(self.shape.observables))]
+            return [f"{m}const long *starts", *columns]
         others = (*source.drawing.number_arguments(), *source.table_arguments())
         return [f"const {d.word} seed, const {d.word} first_toy, {m}const int *toys", *others]
 
@@ -128,11 +126,11 @@ class FitSource:
             *self.source(self.sums, "u").table_arguments(),
         ]
 
-    # a group a toy
+    # one work-group per toy
 
     def small_fit(self) -> list[str]:
         """Draw, sum and step in one launch; the rows of a toy are in shared memory."""
-        d, shape = self.dialect, self.shape
+        d, shape, layout = self.dialect, self.shape, self.shape.layout
         m, local = d.memory, shape.home is Home.LOCAL
         arguments = [
             f"{m}const int *sizes, {f'{d.shared}double *events' if local else f'{m}double *memory'}, const int room",
@@ -144,18 +142,18 @@ class FitSource:
             f"const int index = {d.group}, item = {d.item}, count = sizes[index];",
             *self.toy_line(),
             *([] if local else [f"{m}double *events = memory + (long)index * {len(self.columns)} * room;"]),
-            f"{d.shared}double rows[{len(shape.rows)}];",
+            f"{d.shared}double rows[{len(layout.rows)}];",
             *self.group_sum.room(),
-            f"{m}double *result = results + (long)index * {shape.told + 3};",
-            f"for (int k = item; k < {len(shape.rows)}; k += GROUP) rows[k] = start[k];",
+            f"{m}double *result = results + (long)index * {layout.width};",
+            f"for (int k = item; k < {len(layout.rows)}; k += GROUP) rows[k] = start[k];",
             f"{d.shared}int report[2];",
             "if (item < 2) report[item] = 0;",
             d.wait,
             *self.draw_loop("k", ("&report[0]", "&report[1]")),
             d.wait,
-            f"if (item < 2) result[{shape.told + 1} + item] = report[item];",
+            f"if (item < 2) result[{layout.above} + item] = report[item];",
             "int steps = 0;",
-            f"for (; steps < {shape.most_steps} && rows[{shape.status}] == 0.0; steps++) {{",
+            f"for (; steps < {shape.max_steps} && rows[{layout.status}] == 0.0; steps++) {{",
             *indented(self.group_sum.prepare(self.parameter("rows"))),
             *indented(self.group_sum.sum_up(self.source(self.sums, "u").names, self.load_lines())),
             "    if (item == 0) {",
@@ -164,12 +162,12 @@ class FitSource:
             "    }",
             f"    {d.wait}",
             "}",
-            f"for (int k = item; k < {shape.told}; k += GROUP) result[k] = rows[{len(shape.places)} + k];",
-            f"if (item == 0) result[{shape.told}] = steps;",
+            f"for (int k = item; k < {len(layout.result)}; k += GROUP) result[k] = rows[{layout.first_result} + k];",
+            f"if (item == 0) result[{layout.steps}] = steps;",
         ]
         return self.function("fit", arguments, body)
 
-    # many groups a toy
+    # many work-groups per toy
 
     def large_fit(self) -> list[str]:
         """Draw, sum and step in a launch each; the rows of a toy are in the memory of the device."""
@@ -183,24 +181,24 @@ class FitSource:
         ]
 
     def large_head(self, skip: bool) -> list[str]:
-        d, shape = self.dialect, self.shape
-        leave = [f"if (rows[{shape.status}] != 0.0) return;"] if skip else []
+        d, layout = self.dialect, self.shape.layout
+        leave = [f"if (rows[{layout.status}] != 0.0) return;"] if skip else []
         return [
             f"const block_of_events block = blocks[{d.group}];",
             f"const int item = {d.item}, index = block.set, count = block.count;",
-            f"{d.memory}double *events = memory + block.begin, *rows = all_rows + (long)index * {len(shape.rows)};",
+            f"{d.memory}double *events = memory + block.begin, *rows = all_rows + (long)index * {len(layout.rows)};",
             *leave,
         ]
 
     def large_draw(self) -> list[str]:
-        d, told = self.dialect, self.shape.told
-        m, width = d.memory, len(self.shape.rows)
+        d, layout = self.dialect, self.shape.layout
+        m = d.memory
         body = [
             *self.large_head(skip=False),
             *self.toy_line(),
             "if (block.event == 0) {",
-            f"    for (int k = item; k < {width}; k += GROUP) rows[k] = start[k];",
-            f"    if (item == 0) results[(long)index * {told + 3} + {told}] = 0.0;",
+            f"    for (int k = item; k < {len(layout.rows)}; k += GROUP) rows[k] = start[k];",
+            f"    if (item == 0) results[(long)index * {layout.width} + {layout.steps}] = 0.0;",
             "}",
             *self.draw_loop(
                 "block.event + k", ("report + 2 * index", "report + 2 * index + 1"), STREAMS_BEFORE
@@ -232,7 +230,7 @@ class FitSource:
 
     def large_step(self) -> list[str]:
         """Add the blocks of a toy in their order, with compensation, and take a step."""
-        d, m, shape = self.dialect, self.dialect.memory, self.shape
+        d, m, layout = self.dialect, self.dialect.memory, self.shape.layout
         words, added = max(words_of(self.sums), 1), (*self.sums.sums.per_set, *self.sums.sums.per_count)
         arguments = [
             f"{m}const int *first_task, {m}const int *sizes, {m}double *all_rows, {m}double *results",
@@ -241,13 +239,13 @@ class FitSource:
         ]
         body = [
             f"const int set = {d.group}, item = {d.item}, count = sizes[set];",
-            f"{m}double *all = all_rows + (long)set * {len(shape.rows)};",
-            f"{m}double *result = results + (long)set * {shape.told + 3};",
-            f"if (all[{shape.status}] != 0.0) return;",
-            f"{d.shared}double rows[{len(shape.rows)}], high[{words}], low[{words}];",
+            f"{m}double *all = all_rows + (long)set * {len(layout.rows)};",
+            f"{m}double *result = results + (long)set * {layout.width};",
+            f"if (all[{layout.status}] != 0.0) return;",
+            f"{d.shared}double rows[{len(layout.rows)}], high[{words}], low[{words}];",
             f"{d.shared}double scalars[{max(len(self.sums.per_call.results), 1)}];",
-            f"for (int k = item; k < {len(shape.rows)}; k += GROUP) rows[k] = all[k];",
-            *Combine(self.sums, shape.group, d).add_blocks(words),
+            f"for (int k = item; k < {len(layout.rows)}; k += GROUP) rows[k] = all[k];",
+            *Combine(self.sums, self.shape.group, d).add_blocks(words),
             d.wait,
             *(self.group_sum.prepare(self.parameter("rows")) if added else []),
             "if (item == 0) {",
@@ -255,10 +253,10 @@ class FitSource:
             *indented(self.take_step("rows")),
             "}",
             d.wait,
-            f"for (int k = item; k < {len(shape.rows)}; k += GROUP) all[k] = rows[k];",
-            f"for (int k = item; k < {shape.told}; k += GROUP) result[k] = rows[{len(shape.places)} + k];",
-            f"if (item == 0) result[{shape.told}] += 1.0;",
-            f"if (item < 2) result[{shape.told + 1} + item] = report[2 * set + item];",
+            f"for (int k = item; k < {len(layout.rows)}; k += GROUP) all[k] = rows[k];",
+            f"for (int k = item; k < {len(layout.result)}; k += GROUP) result[k] = rows[{layout.first_result} + k];",
+            f"if (item == 0) result[{layout.steps}] += 1.0;",
+            f"if (item < 2) result[{layout.above} + item] = report[2 * set + item];",
         ]
         return self.function("advance", arguments, body)
 
@@ -282,19 +280,19 @@ class FitSource:
         return [f"const double {known[n]} = {self.load[n]};" for n in self.sums.columns]
 
     def draw_loop(self, event: str, report: tuple[str, str], streams_before: str = "0") -> list[str]:
-        """Draw the events or take given ones, compute what depends on them alone, and report what went wrong."""
+        """Draw the events or copy those there are, compute what depends on them alone, and report what went wrong."""
         observables, load = self.shape.observables, self.load
-        kept = [f"{load[name]} = x{k};" for k, name in enumerate(observables)]
+        stores = [f"{load[name]} = x{k};" for k, name in enumerate(observables)]
         if self.sampling is None:
             taken = [
                 f"const double x{k} = given{k}[starts[index] + {event}];" for k in range(len(observables))
             ]
-            inside = [*taken, *kept, *self.derive_lines(load)]
+            inside = [*taken, *stores, *self.derive_lines(load)]
             return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
         # others may read what an item drew
         wait = self.dialect.wait if self.shape.home is Home.LOCAL else self.dialect.wait_memory
         drawing = self.sampling.drawing
-        lines = drawing.lines(event, [*kept, *self.derive_lines(load)], report, streams_before)
+        lines = drawing.lines(event, [*stores, *self.derive_lines(load)], report, streams_before)
         return [*lines, wait] if drawing.moves else lines
 
     def derive_lines(self, load: Mapping[str, str]) -> list[str]:
@@ -302,24 +300,24 @@ class FitSource:
         if self.derive is None:
             return []
         names, place = Names(), self.shape.observables.index
-        given = [f"const double {names.add(n, 'c')} = x{place(n)};" for n in self.derive.columns]
+        reads = [f"const double {names.add(n, 'c')} = x{place(n)};" for n in self.derive.columns]
         lines = body_lines(self.derive.per_event, names, "double")
         pairs = zip(self.shape.derived, self.derive.per_event.results, strict=True)
-        kept = [f"{load[name]} = {names.atom(a)};" for name, a in pairs]
-        return ["{", *indented([*given, *lines, *kept]), "}"]
+        stores = [f"{load[name]} = {names.atom(a)};" for name, a in pairs]
+        return ["{", *indented([*reads, *lines, *stores]), "}"]
 
     def finish(self, rows: str, scalar: str, *, low: bool = False) -> list[str]:
         """Turn the words into the sums that a step reads."""
-        row = f"{rows}[{self.shape.first_sum} + {{}}]"
+        row = f"{rows}[{self.shape.layout.first_sum} + {{}}]"
         return ["{", *indented(output_lines(self.sums, row, scalar, "count", low=low)), "}"]
 
     def take_step(self, rows: str) -> list[str]:
         """Take a Newton step on the rows."""
         names = Names()
-        given = [
-            f"const double {names.add(name, 'r')} = {rows}[{self.shape.rows.index(name)}];"
+        reads = [
+            f"const double {names.add(name, 'r')} = {rows}[{self.shape.layout.rows.index(name)}];"
             for name in self.step.columns
         ]
         lines = body_lines(self.step.per_event, names, "double")
-        kept = [f"{rows}[{k}] = {names.atom(a)};" for k, a in enumerate(self.step.per_event.results)]
-        return ["{", *indented([*given, *lines, *kept]), "}"]
+        stores = [f"{rows}[{k}] = {names.atom(a)};" for k, a in enumerate(self.step.per_event.results)]
+        return ["{", *indented([*reads, *lines, *stores]), "}"]

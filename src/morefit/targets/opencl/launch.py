@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import BackendError
-from morefit.kernel import Kernel, Store
+from morefit.kernel import Store
 from morefit.targets.base import Buffer, Drawn, Events
 from morefit.targets.opencl.columns import CPU_BLOCK, DeviceColumn, HostColumn, Piece, cut_pieces, list_blocks
-from morefit.targets.opencl.device import Device, set_arguments
-from morefit.targets.opencl.source import can_evaluate, functions_of, least_block
+from morefit.targets.opencl.device import set_arguments
+from morefit.targets.opencl.source import block_multiple, can_evaluate, functions_of
 from morefit.targets.opencl.sums import words_of
 
-MOST_KEPT = 1 << 25  # bytes; larger workspaces are not kept between calls
+if TYPE_CHECKING:
+    from morefit.targets.opencl.run import OpenCLProgram
+
+MAX_SPARE = 1 << 25  # bytes; larger workspaces are not kept between calls
 ALONE = 16  # events an item may take where one group does a whole set
 PARTS = 4  # of the memory for columns, one is used for what is sent in pieces
 
@@ -25,19 +27,22 @@ class OpenCLLaunch:
     """A program bound to columns. Any number of threads may call it at once."""
 
     def __init__(
-        self, kernel: Kernel, source: str, group: int, open_device: Callable[[], Device],
-        columns: tuple[DeviceColumn | HostColumn, ...], events: Events, steps: tuple[int, ...], memory: int | None,
-        each: int | None,
-    ) -> None:  # fmt: skip
-        self.kernel, self.source, self.group, self.open = kernel, source, group, open_device
-        self.columns, self.events, self.steps, self.memory = columns, events, steps, memory
-        self.each = each  # events of an item, if a user wants so many
-        self.device = open_device()
+        self,
+        program: OpenCLProgram,
+        columns: tuple[DeviceColumn | HostColumn, ...],
+        events: Events,
+        steps: tuple[int, ...],
+    ) -> None:
+        self.kernel, self.source, self.group = program.kernel, program.source, program.group
+        self.columns, self.events, self.steps = columns, events, steps
+        self.open, self.memory = program.backend.open, program.backend.memory
+        self.each = program.backend.events_per_item  # events of an item, if a user wants so many
+        self.device = self.open()
         if any(isinstance(c, DeviceColumn) and c.device is not self.device for c in columns):
             raise BackendError(
                 "backend 'opencl': a column lies on another device; upload it with the same backend"
             )
-        self.tables = [self.device.send(table.array) for table in kernel.tables]
+        self.tables = [self.device.send(table.array) for table in self.kernel.tables]
         self.starts = self.device.send(events.starts.astype(np.int64))
         self.sizes = self.device.send((events.stops - events.starts).astype(np.int64))
         self.free: dict[int, list[SumSpace | EvaluateSpace | StoreSpace]] = {}
@@ -51,8 +56,8 @@ class OpenCLLaunch:
         """Choose how to run it for so many sets."""
         if isinstance(self.kernel.frame, Store):
             return StoreSpace(self, sets)
-        most = ALONE * self.group if self.device.info.kind != "CPU" else CPU_BLOCK
-        small = int(self.events.sizes(sets).max(initial=0)) <= most
+        limit = ALONE * self.group if self.device.info.kind != "CPU" else CPU_BLOCK
+        small = int(self.events.sizes(sets).max(initial=0)) <= limit
         return (
             EvaluateSpace(self, sets)
             if small and can_evaluate(self.kernel) and not self.sent
@@ -71,7 +76,7 @@ class OpenCLLaunch:
         except IndexError:
             space = self.space(sets)
         out = space.launch(np.array(parameters, np.float64, order="C"))
-        if len(spare) < 4 and space.size < MOST_KEPT:
+        if len(spare) < 4 and space.size < MAX_SPARE:
             spare.append(space)
         if len(self.free) > 8:
             self.free.clear()
@@ -92,7 +97,7 @@ class OpenCLLaunch:
         return rows
 
 
-class Workspace:
+class LaunchSpace:
     """Buffers and kernels of one launch, with their arguments set; made once for a number of sets."""
 
     function = ""
@@ -113,11 +118,15 @@ class Workspace:
 
     def prepare_to_run(self, launch: OpenCLLaunch) -> None:
         """Make buffers and set arguments."""
-        least = least_block(self.kernel, self.group)
         blocks, first = list_blocks(
-            self.device.info.kind, self.group, launch.events, self.sets, least, launch.each
+            launch.events,
+            self.sets,
+            kind=self.device.info.kind,
+            group=self.group,
+            multiple=block_multiple(self.kernel, self.group),
+            each=launch.each,
         )
-        self.pieces = tuple(cut_pieces(blocks, self.most_events())) if self.in_pieces() else ()
+        self.pieces = tuple(cut_pieces(blocks, self.max_events())) if self.in_pieces() else ()
         self.tasks, self.first = len(blocks), first
         self.blocks = self.device.send(blocks)
         self.scalars = self.room(self.sets, len(self.kernel.per_call.results))
@@ -139,14 +148,14 @@ class Workspace:
 
     def bytes_per_event(self) -> int:
         """Return what an event of a piece needs on the device."""
-        kept = [
+        sizes = [
             c.numbers.itemsize * (self.sets if step else 1)
             for c, step in zip(self.columns, self.steps, strict=True)
             if isinstance(c, HostColumn)
         ]
-        return sum(kept)
+        return sum(sizes)
 
-    def most_events(self) -> int:
+    def max_events(self) -> int:
         """Return how many events may be sent at a time."""
         device, each = self.device, max(self.bytes_per_event(), 1)
         room = device.info.memory if self.memory is None else self.memory
@@ -175,7 +184,7 @@ class Workspace:
         return arguments
 
     def set_loop(self, piece: Piece) -> None:
-        self.kept = set_arguments(
+        self.arguments = set_arguments(
             self.kernels[self.function], self.scalars, self.blocks, np.int32(piece.first), *self.others(piece),
             *self.column_arguments(piece), *self.tables,
         )  # fmt: skip
@@ -202,7 +211,7 @@ class Workspace:
         self.device.finish()
 
 
-class SumSpace(Workspace):
+class SumSpace(LaunchSpace):
     """Sums: one small array comes back."""
 
     function = "sums"
@@ -230,8 +239,8 @@ class SumSpace(Workspace):
         return out
 
 
-class EvaluateSpace(Workspace):
-    """Sums over few events: a group a set does everything in one launch; one set is given as an argument."""
+class EvaluateSpace(LaunchSpace):
+    """Sums over few events: one work-group per set does everything in one launch; one set alone is an argument."""
 
     function = "evaluate"
 
@@ -239,9 +248,9 @@ class EvaluateSpace(Workspace):
         self.out = self.room(self.sets, self.kernel.outputs + 1)
         self.any_parameters = bool(self.kernel.parameters)
         self.run_it = self.kernels["evaluate"]
-        given = (np.zeros(len(self.kernel.parameters)), self.parameters) if self.any_parameters else ()
-        self.kept = set_arguments(
-            self.run_it, *given, np.int32(self.sets), self.starts, self.sizes, self.step, self.out, *self.column_arguments(Piece(0, 0, 0, 0)),
+        parameters = (np.zeros(len(self.kernel.parameters)), self.parameters) if self.any_parameters else ()
+        self.arguments = set_arguments(
+            self.run_it, *parameters, np.int32(self.sets), self.starts, self.sizes, self.step, self.out, *self.column_arguments(Piece(0, 0, 0, 0)),
             *self.tables,
         )  # fmt: skip
 
@@ -256,15 +265,15 @@ class EvaluateSpace(Workspace):
         return out
 
 
-class StoreSpace(Workspace):
+class StoreSpace(LaunchSpace):
     """Values of every event."""
 
     function = "store"
 
     def finish_arguments(self) -> None:
-        most = max((p.high - p.low for p in self.pieces), default=self.count)
-        self.step_out = most
-        self.out = self.room(self.sets, self.kernel.outputs, most)
+        longest = max((p.high - p.low for p in self.pieces), default=self.count)
+        self.step_out = longest
+        self.out = self.room(self.sets, self.kernel.outputs, longest)
 
     def in_pieces(self) -> bool:
         size = 8 * self.sets * self.kernel.outputs * self.count
@@ -290,7 +299,7 @@ class StoreSpace(Workspace):
         self.values[..., piece.low : piece.high] = part[..., : piece.high - piece.low]
 
 
-class Sampler(Workspace):
+class SampleSpace(LaunchSpace):
     """Events that are drawn; used once, its buffers are what is returned."""
 
     function = "sample"
@@ -304,9 +313,9 @@ class Sampler(Workspace):
 
     def finish_arguments(self) -> None:
         self.report = np.zeros(2, np.int32)
-        self.told = self.device.send(self.report)
-        most = max((p.high - p.low for p in self.pieces), default=self.count)
-        self.rows = [self.room(most) for _ in range(self.kernel.outputs)]
+        self.report_buffer = self.device.send(self.report)
+        longest = max((p.high - p.low for p in self.pieces), default=self.count)
+        self.rows = [self.room(longest) for _ in range(self.kernel.outputs)]
 
     def in_pieces(self) -> bool:
         size = 8 * self.count
@@ -316,13 +325,13 @@ class Sampler(Workspace):
         return 8 * self.kernel.outputs
 
     def others(self, piece: Piece) -> tuple[Any, ...]:
-        return (self.seed, self.toy, self.told, np.int64(-piece.low), *self.numbers, *self.rows)
+        return (self.seed, self.toy, self.report_buffer, np.int64(-piece.low), *self.numbers, *self.rows)
 
     def draw(self, parameters: Array) -> Drawn:
         self.columns_drawn = np.empty((self.kernel.outputs, self.count if self.pieces else 0))
         self.start(parameters)
         self.run_pieces()
-        self.device.read(self.told, self.report)
+        self.device.read(self.report_buffer, self.report)
         kind = np.dtype(np.float64)
         columns: tuple[Buffer, ...] = tuple(HostColumn(row) for row in self.columns_drawn)
         if not self.pieces:

@@ -17,13 +17,13 @@ from morefit.targets.base import Buffer, Drawn, Events, WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn
 from morefit.targets.opencl.device import Device, open_device
 from morefit.targets.opencl.fit import run_whole_fits
-from morefit.targets.opencl.launch import OpenCLLaunch, Sampler
+from morefit.targets.opencl.launch import OpenCLLaunch, SampleSpace
 from morefit.targets.opencl.lift import Lifted, lift_numbers
-from morefit.targets.opencl.source import Shape, render
-from morefit.targets.opencl.sums import MOST_EVENTS
+from morefit.targets.opencl.source import render
+from morefit.targets.opencl.sums import MAX_EVENTS
 from morefit.targets.show import show_source
 
-MOST_ITEMS = 512  # in a work-group
+MAX_ITEMS = 512  # in a work-group
 KINDS: dict[Precision, type[np.float64] | type[np.float32]] = {
     Precision.DOUBLE: np.float64,
     Precision.SINGLE: np.float32,
@@ -51,13 +51,13 @@ class OpenCL:
 
     def __post_init__(self) -> None:
         group, memory = self.work_group, self.memory
-        if group is not None and (not 1 <= group <= MOST_ITEMS or group & (group - 1)):
+        if group is not None and (not 1 <= group <= MAX_ITEMS or group & (group - 1)):
             raise BackendError(
-                f"backend 'opencl': work_group must be a power of two up to {MOST_ITEMS}, got {group}"
+                f"backend 'opencl': work_group must be a power of two up to {MAX_ITEMS}, got {group}"
             )
-        if self.events_per_item is not None and not 1 <= self.events_per_item <= MOST_EVENTS:
+        if self.events_per_item is not None and not 1 <= self.events_per_item <= MAX_EVENTS:
             raise BackendError(
-                f"backend 'opencl': events_per_item must be from 1 to {MOST_EVENTS}, got {self.events_per_item}"
+                f"backend 'opencl': events_per_item must be from 1 to {MAX_EVENTS}, got {self.events_per_item}"
             )
         if self.tiles_from < 1:
             raise BackendError(f"backend 'opencl': tiles_from must be at least 1, got {self.tiles_from}")
@@ -78,7 +78,7 @@ class OpenCL:
 
     def compile(self, kernel: Kernel) -> OpenCLProgram:
         """Return a program; it is built when it is first used, for drivers are slow and whole fits do without it."""
-        return OpenCLProgram(kernel, self.open().shape(self.work_group, bool(kernel.pairs)), self)
+        return OpenCLProgram(kernel, self.open().group_for(self.work_group, bool(kernel.pairs)), self)
 
     def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
         """Draw and fit a toy for each size."""
@@ -99,20 +99,20 @@ class OpenCLProgram:
     """A kernel for a device."""
 
     kernel: Kernel
-    shape: Shape
+    group: int
     backend: OpenCL
     compile_seconds: float = 0.0
 
     @cached_property
     def source(self) -> str:
         if not isinstance(self.kernel.frame, Sample):
-            return render(self.kernel, self.shape)
-        return render(self.lifted.kernel, self.shape, numbers=len(self.lifted.numbers))
+            return render(self.kernel, self.group)
+        return render(self.lifted.kernel, self.group, numbers=len(self.lifted.numbers))
 
     @cached_property
     def lifted(self) -> Lifted:
         """What draws, without the numbers it was made for: models at other values have the same text."""
-        return lift_numbers(self.kernel, self.backend.open().most_numbers)
+        return lift_numbers(self.kernel, self.backend.open().max_numbers)
 
     def build(self) -> None:
         """Build the text, or find it built before by this or another process."""
@@ -128,15 +128,11 @@ class OpenCLProgram:
     def launch(
         self, columns: tuple[DeviceColumn | HostColumn, ...], events: Events, steps: tuple[int, ...]
     ) -> OpenCLLaunch:
-        backend = self.backend
         if not self.compile_seconds:
             self.build()
-        return OpenCLLaunch(
-            self.kernel, self.source, self.shape.group, backend.open, columns, events, steps, backend.memory,
-            backend.events_per_item,
-        )  # fmt: skip
+        return OpenCLLaunch(self, columns, events, steps)
 
     def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
-        """Draw the events of each set, a toy each, from random numbers that the seed and its number determine."""
+        """Draw the events of each set, one toy each, from random numbers that the seed and its number determine."""
         launch = self.launch((), events, ())
-        return Sampler(launch, len(parameters), self.lifted.numbers, seed, first_toy).draw(parameters)
+        return SampleSpace(launch, len(parameters), self.lifted.numbers, seed, first_toy).draw(parameters)

@@ -17,10 +17,10 @@ TOGETHER = 8  # events of each item that wait together for an accepted candidate
 
 
 class Candidate(NamedTuple):
-    """Lines that draw one for an event, and what they find."""
+    """Lines that draw one for an event, and their results."""
 
     lines: list[str]
-    found: list[str]
+    drawn: list[str]
     accept: str
     above: str
 
@@ -32,7 +32,7 @@ class Draw:
     kernel: Kernel
     names: Names
     dialect: Dialect
-    numbers: int  # given to draw with
+    numbers: int  # arguments, to draw with
 
     @property
     def sure(self) -> bool:
@@ -55,7 +55,7 @@ class Draw:
         return GENERATORS[self.streams]
 
     def number_type(self) -> list[str]:
-        """Say what the numbers are that are given to draw with."""
+        """Return the type of the numbers to draw with."""
         kind = f"typedef struct {{ double number[{self.numbers}]; }} all_numbers;  // to draw with"
         return [kind] if self.numbers else []
 
@@ -87,7 +87,7 @@ class Draw:
         names.known |= {f"{NUMBER}{k}": f"numbers.number[{k}]" for k in range(self.numbers)}
         calls, used = kernel.draws.calls, used_names(kernel.per_event)
         body = body_lines(kernel.per_event, names, "double")
-        *found, accept, above = (names.atom(a) for a in kernel.per_event.results)
+        *drawn, accept, above = (names.atom(a) for a in kernel.per_event.results)
         uniforms = [
             f"const double {names.known[name]} = uniform[{number}];"
             for name, number in zip(kernel.columns, kernel.draws.numbers, strict=True)
@@ -95,14 +95,14 @@ class Draw:
         ]
         draws = [self.generator.draw.format(k=k, calls=calls, place=2 * k) for k in range(calls)]
         room = [f"double uniform[{2 * calls}];"] if calls else []
-        return Candidate([*room, *draws, *uniforms, *body], found, accept, above)
+        return Candidate([*room, *draws, *uniforms, *body], drawn, accept, above)
 
     def sure_loop(self, event: str, keep: Sequence[str], streams_before: str) -> list[str]:
         """Draw each event once."""
-        lines, found, *_ = self.candidate()
+        lines, drawn, *_ = self.candidate()
         inside = [
             f"const long event = {event};", *([] if self.streams else ["const int draw = 0;"]), *lines,
-            *(f"const double x{k} = {x};" for k, x in enumerate(found)), *keep,
+            *(f"const double x{k} = {x};" for k, x in enumerate(drawn)), *keep,
         ]  # fmt: skip
         if self.streams:
             return self.each_stream(inside, streams_before)
@@ -110,15 +110,15 @@ class Draw:
 
     def stream_loop(self, event: str, keep: Sequence[str], streams_before: str) -> list[str]:
         """Draw the events of each stream, one after the other."""
-        lines, found, accept, above = self.candidate()
+        lines, drawn, accept, above = self.candidate()
         attempt = [
             *lines, f"over |= {above} != 0;", f"accepted = {accept} != 0;",
-            *(f"if (accepted) x{k} = {x};" for k, x in enumerate(found)),
+            *(f"if (accepted) x{k} = {x};" for k, x in enumerate(drawn)),
         ]  # fmt: skip
         inside = [
             f"const long event = {event};",
             "int accepted = 0, over = 0;",
-            *(f"double x{k} = 0.0;" for k in range(len(found))),
+            *(f"double x{k} = 0.0;" for k in range(len(drawn))),
             f"for (int draw = 0; draw < {MAX_DRAWS} && !accepted; draw++) {{", *indented(attempt), "}",
             *keep, "overs += over, fails += !accepted;",
         ]  # fmt: skip
@@ -145,12 +145,12 @@ class Draw:
         rejected candidate is overwritten: to leave holes in what is written costs more.
         """
         d = self.dialect
-        lines, found, accept, above = self.candidate()
+        lines, drawn, accept, above = self.candidate()
         inside = [
             "const int place = draw ? again[turn % 2][n] : n, k = begin + place;",
             f"const long event = {event};",
             *lines,
-            *(f"const double x{k} = {x};" for k, x in enumerate(found)),
+            *(f"const double x{k} = {x};" for k, x in enumerate(drawn)),
             *keep,
             f"overs += {above} != 0;",
             f"if ({accept} == 0) {{",

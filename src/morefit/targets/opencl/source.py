@@ -1,8 +1,8 @@
-"""Kernels as OpenCL C: a work-group takes a block of the events of a set, its items stride through it.
+"""Kernels as OpenCL C: one work-group per block of the events of a set, its items stride through it.
 
-The text of a kernel has a function ``prepare`` (an item a set) and one for its frame. ``sums`` leaves the partial
-results of each block, which ``combine`` (a group a set) adds in a fixed order and turns into outputs. Where every set
-is small, ``evaluate`` does all of that in one launch, a group a set. The numbers that ``sample`` draws with may be
+The text of a kernel has a function ``prepare`` (one work-item per set) and one for its frame. ``sums`` leaves the partial
+results of each block, which ``combine`` (one work-group per set) adds in a fixed order and turns into outputs. Where every set
+is small, ``evaluate`` does all of that in one launch, with one work-group per set. The numbers that ``sample`` draws with may be
 arguments, so that one text serves many true values.
 """
 
@@ -30,14 +30,7 @@ from morefit.targets.opencl.sums import (
     words_of,
 )
 
-MOST_GIVEN = 64  # parameters that one launch may be given as an argument
-
-
-@dataclass(frozen=True)
-class Shape:
-    """How work is divided: items in a work-group."""
-
-    group: int
+MAX_ARGUMENTS = 64  # parameters that one launch may be given as an argument
 
 
 FUNCTIONS: dict[type[Frame], tuple[str, ...]] = {
@@ -57,7 +50,7 @@ def functions_of(kernel: Kernel) -> tuple[str, ...]:
     return (*names, "evaluate") if can_evaluate(kernel) else names
 
 
-def least_block(kernel: Kernel, group: int) -> int:
+def block_multiple(kernel: Kernel, group: int) -> int:
     """Return of how many events a block is a multiple: streams of random numbers begin and end with it."""
     frame = kernel.frame
     return BLOCK * max(group // STREAMS, 1) if isinstance(frame, Sample) and frame.streams else 1
@@ -65,20 +58,20 @@ def least_block(kernel: Kernel, group: int) -> int:
 
 def can_evaluate(kernel: Kernel) -> bool:
     """Whether one group can do all there is to do for a set."""
-    return isinstance(kernel.frame, Sum) and not kernel.pairs and len(kernel.parameters) <= MOST_GIVEN
+    return isinstance(kernel.frame, Sum) and not kernel.pairs and len(kernel.parameters) <= MAX_ARGUMENTS
 
 
-def render(kernel: Kernel, shape: Shape, dialect: Dialect = OPENCL, numbers: int = 0) -> str:
+def render(kernel: Kernel, group: int, dialect: Dialect = OPENCL, numbers: int = 0) -> str:
     """Write a kernel as text, which is given so many numbers to draw with."""
-    return Source(kernel, shape, dialect, numbers=numbers).text()
+    return KernelSource(kernel, group, dialect, numbers=numbers).text()
 
 
 @dataclass(frozen=True)
-class Source:
+class KernelSource:
     """Writes the functions of a kernel."""
 
     kernel: Kernel
-    shape: Shape
+    group: int  # work-items in a work-group
     dialect: Dialect
     tables: str = "t"  # what the names of tables begin with
     numbers: int = 0  # given to draw with
@@ -90,7 +83,7 @@ class Source:
         parts = [
             f"// kernel {kernel.name} ({kernel.frame.label}, {kernel.precision.name}) in {d.name}",
             d.prologue,
-            f"#define GROUP {self.shape.group}  // work items in a group",
+            f"#define GROUP {self.group}  // work items in a group",
             f"typedef {kind} real;  // of the lines of an event",
             "",
             *TASK.splitlines(),
@@ -106,20 +99,22 @@ class Source:
         """Compute the scalars of each set."""
         kernel, d, names = self.kernel, self.dialect, Names()
         used, count = used_names(kernel.per_call), len(kernel.per_call.results)
-        given = [
+        parameters = [
             f"const double {names.add(name, 'p')} = parameters[set * {len(kernel.parameters)} + {k}];"
             for k, name in enumerate(kernel.parameters)
             if name in used
         ]
         lines = body_lines(kernel.per_call, names, "double")
-        kept = [
+        stores = [
             f"scalars[set * {count} + {k}] = {names.atom(atom)};"
             for k, atom in enumerate(kernel.per_call.results)
         ]
         return [
             f"{d.free_kernel} prepare(const int sets, {d.memory}const double *parameters, {d.memory}double *scalars)",
             "{",
-            *indented([f"const int set = {d.place};", "if (set >= sets) return;", *given, *lines, *kept]),
+            *indented(
+                [f"const int set = {d.place};", "if (set >= sets) return;", *parameters, *lines, *stores]
+            ),
             "}",
             "",
         ]
@@ -136,7 +131,7 @@ class Source:
         return names
 
     def arguments(self, *others: str, columns: bool = True) -> str:
-        """Write what every loop is given: scalars, blocks, columns and tables."""
+        """Write the arguments of every loop: scalars, blocks, columns and tables."""
         m = self.dialect.memory
         parts = [
             f"{m}const double *scalars",
@@ -192,7 +187,7 @@ class Source:
         """Keep every result of every event."""
         kernel, names = self.kernel, self.names
         lines = body_lines(kernel.per_event, names, "real")
-        kept = [
+        stores = [
             f"row[{k} * out_step + event] = {names.atom(atom)};"
             for k, atom in enumerate(kernel.per_event.results)
         ]
@@ -201,12 +196,12 @@ class Source:
         return self.frame(
             "store",
             self.arguments(f"{m}double *out, const long out_first, const long out_step"),
-            [*self.head(), row, *self.loop([*self.load_columns(), *lines, *kept])],
+            [*self.head(), row, *self.loop([*self.load_columns(), *lines, *stores])],
         )
 
     def sums(self) -> list[str]:
         """Reduce the results over the events of each block, then over blocks."""
-        kernel, d, names, group = self.kernel, self.dialect, self.names, self.shape.group
+        kernel, d, names, group = self.kernel, self.dialect, self.names, self.group
         pairs = PairSum(kernel.pairs, group, d) if kernel.pairs else None
         inside = [
             *self.load_columns(), *body_lines(kernel.per_event, names, "real"), *update_lines(kernel, names, d),
@@ -230,7 +225,7 @@ class Source:
         """Do all there is to do for a set in one group: scalars, sums, outputs."""
         kernel, d, names = self.kernel, self.dialect, self.names
         m, count = d.memory, len(kernel.parameters)
-        group = GroupSum(kernel, self.shape.group, d)
+        group = GroupSum(kernel, self.group, d)
         arguments = [
             *(["const one_set given", f"{m}const double *parameters"] if count else []),
             f"const int sets, {m}const long *starts, {m}const long *sizes, const int sizes_step",

@@ -14,7 +14,7 @@ from morefit.kernel.log_sums import BIAS, EXPONENT_ONE, LN2_HIGH, LN2_LOW, MANTI
 from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented, number_text
 
 SCRATCH = 2048  # doubles of shared memory: every device has 16 KB
-MOST_EVENTS = 512  # of an item: a product of that many mantissas stays below 2**512
+MAX_EVENTS = 512  # of an item: a product of that many mantissas stays below 2**512
 FLUSH = 256  # events after which an item without such a bound takes the logarithm of its products
 
 
@@ -75,20 +75,20 @@ def update(k: int, reduce: Reduce, x: str, d: Dialect) -> list[str]:
     ]
 
 
-def most_words(group: int) -> int:
+def max_words(group: int) -> int:
     """How many words of every item shared memory holds at a time."""
     return max(SCRATCH // group, 1)
 
 
 def scratch_line(words: int, group: int, d: Dialect) -> str:
-    return f"{d.shared}double scratch[{min(most_words(group), max(words, 1))} * GROUP];"
+    return f"{d.shared}double scratch[{min(max_words(group), max(words, 1))} * GROUP];"
 
 
 def tree_lines(words: Sequence[str], group: int, leave: str, d: Dialect) -> list[str]:
     """Add the words of all items, as many at a time as shared memory holds; ``leave`` says where they go."""
-    most, lines = most_words(group), []
-    for first in range(0, len(words), most):
-        chunk = words[first : first + most]
+    limit, lines = max_words(group), []
+    for first in range(0, len(words), limit):
+        chunk = words[first : first + limit]
         lines += [f"scratch[{k} * GROUP + item] = {word};" for k, word in enumerate(chunk)]
         lines += [
             f"add_items(scratch, {len(chunk)}, item);",
@@ -200,13 +200,13 @@ class GroupSum:
         kernel, names = self.kernel, Names()
         if not kernel.per_call.results:
             return []
-        given = [
+        parameters = [
             f"const double {names.add(name, 'p')} = {parameter(k)};"
             for k, name in enumerate(kernel.parameters)
         ]
         lines = body_lines(kernel.per_call, names, "double")
-        kept = [f"scalars[{k}] = {names.atom(a)};" for k, a in enumerate(kernel.per_call.results)]
-        return ["if (item == 0) {", *indented([*given, *lines, *kept]), "}", self.dialect.wait]
+        stores = [f"scalars[{k}] = {names.atom(a)};" for k, a in enumerate(kernel.per_call.results)]
+        return ["if (item == 0) {", *indented([*parameters, *lines, *stores]), "}", self.dialect.wait]
 
     def sum_up(self, names: Names, columns: Sequence[str]) -> list[str]:
         """Sum over the events of the set, then over the items; ``high`` has the words afterwards."""

@@ -18,7 +18,7 @@ from morefit.targets.base import Buffer, Drawn, Events, WholeFit
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class ReferenceColumn:
     """A column as it is."""
 
     numbers: Array
@@ -68,10 +68,10 @@ class Reference:
         """Leave whole fits to those who are fast at them."""
         return None
 
-    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Numbers:
+    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> ReferenceColumn:
         kind = np.float64 if precision is Precision.DOUBLE else np.float32
         with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
-            return Numbers(np.array(column, kind).astype(np.float64))
+            return ReferenceColumn(np.array(column, kind).astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,9 @@ class ReferenceProgram:
             for k, (row, start, stop) in enumerate(zip(parameters, events.starts, events.stops, strict=True))
         ]
         columns = np.concatenate([out for out, _, _ in toys], axis=1)
-        return Drawn(tuple(Numbers(c) for c in columns), sum(t[1] for t in toys), sum(t[2] for t in toys))
+        return Drawn(
+            tuple(ReferenceColumn(c) for c in columns), sum(t[1] for t in toys), sum(t[2] for t in toys)
+        )
 
     def one_toy(self, parameters: Array, size: int, seed: int, toy: int) -> tuple[Array, int, int]:
         kernel, frame = self.kernel, self.kernel.draws
@@ -125,7 +127,7 @@ class ReferenceLaunch:
     """A kernel and the columns it reads."""
 
     kernel: Kernel
-    columns: tuple[Numbers, ...]
+    columns: tuple[ReferenceColumn, ...]
     events: Events
     steps: tuple[int, ...]
 
@@ -133,9 +135,9 @@ class ReferenceLaunch:
         rows = [self.one_set(i, row) for i, row in enumerate(parameters)]
         return np.array(rows).reshape(self.kernel.shape(len(rows), self.events.count))
 
-    def store(self) -> tuple[Numbers, ...]:
+    def store(self) -> tuple[ReferenceColumn, ...]:
         """Compute the columns of a kernel without parameters."""
-        return tuple(Numbers(row) for row in self(np.empty((1, 0)))[0])
+        return tuple(ReferenceColumn(row) for row in self(np.empty((1, 0)))[0])
 
     def one_set(self, index: int, parameters: Array) -> Array:
         kernel = self.kernel

@@ -38,7 +38,7 @@ def define(
 def _definition(name: str, function: VectorFunction, w: Writer) -> str:
     """Return the text of one function."""
     arguments = [f"%x{i}" for i in range(function.arity)]
-    result = function.body(w, *arguments)
+    result = function.write(w, *arguments)
     parameters = ", ".join(f"{w.vector.type} {a}" for a in arguments)
     full = function_name(name, w.vector, w.out_of_line)
     head = f"define internal {w.vector.type} {full}({parameters}) {_attributes(function, w.out_of_line)} {{"

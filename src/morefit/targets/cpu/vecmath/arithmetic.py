@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 
-from morefit.targets.cpu.vecmath.function import Body
+from morefit.targets.cpu.vecmath.function import Write
 from morefit.targets.cpu.writer import Vector, Writer
 
 Pair = tuple[str, str]  # an unevaluated sum, the second much smaller than the first
@@ -123,7 +123,7 @@ def either(w: Writer, a: str, b: str) -> str:
     return w.let(f"or {w.vector.mask} {a}, {b}")
 
 
-def widened(body: Body) -> Body:
+def widened(body: Write) -> Write:
     """Let a body for float64 serve float32 too, by computing in float64."""
 
     @wraps(body)

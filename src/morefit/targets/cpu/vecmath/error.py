@@ -105,8 +105,8 @@ def erf(w: Writer, x: str) -> str:
     """Return the error function."""
     size = absolute(w, x)
     small = w.mul(size, polynomial(w, ERF, w.mul(x, x)))
-    held = clamp(w, size, 1.0, 5.95)
-    fall = polynomial(w, ERF_TAIL, w.sub(held, w.number(1.0)))
+    clamped = clamp(w, size, 1.0, 5.95)
+    fall = polynomial(w, ERF_TAIL, w.sub(clamped, w.number(1.0)))
     large = w.sub(w.number(1.0), exp_modest(w, w.neg(fall)))
     return copy_sign(w, choose(w, "olt", size, 1.0, small, large), x)
 
@@ -132,9 +132,9 @@ def _without_exponential(w: Writer, x: str) -> Pair:
 def erfc(w: Writer, x: str) -> str:
     """Return 1 - erf(x), without loss for large x."""
     size = absolute(w, x)
-    held = clamp(w, size, 0.5, ERFC_ZERO)
-    square, square_low = two_product(w, held, held)
-    tail = exp_of_pair(w, (w.neg(square), w.neg(square_low)), _without_exponential(w, held))
+    clamped = clamp(w, size, 0.5, ERFC_ZERO)
+    square, square_low = two_product(w, clamped, clamped)
+    tail = exp_of_pair(w, (w.neg(square), w.neg(square_low)), _without_exponential(w, clamped))
     outer = choose(w, "olt", x, 0.0, w.sub(w.number(2.0), tail), tail)
     inner = w.fma(w.neg(x), polynomial(w, ERF_HALF, w.mul(x, x)), w.number(1.0))
     return choose(w, "olt", size, 0.5, inner, outer)

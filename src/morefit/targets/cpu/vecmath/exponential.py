@@ -112,26 +112,26 @@ class Scale:
 
 
 DOUBLE = Scale(
-    52,
-    1.5 * 2.0**52 + 1022,
-    -746.0,
-    710.0,
-    -700.0,
-    200,
-    (-709.0, 709.6),
-    (0.6931471805599453, 2.3190468138462996e-17),
-    EXP,
+    mantissa=52,
+    shift=1.5 * 2.0**52 + 1022,
+    low=-746.0,
+    high=710.0,
+    tiny=-700.0,
+    lift=200,
+    flushed=(-709.0, 709.6),
+    ln2=(0.6931471805599453, 2.3190468138462996e-17),
+    polynomial=EXP,
 )
 SINGLE = Scale(
-    23,
-    1.5 * 2.0**23 + 126,
-    -104.0,
-    89.0,
-    -80.0,
-    64,
-    (-88.0, 88.6),
-    (0.693147182, -1.90465421e-09),
-    EXP_SINGLE,
+    mantissa=23,
+    shift=1.5 * 2.0**23 + 126,
+    low=-104.0,
+    high=89.0,
+    tiny=-80.0,
+    lift=64,
+    flushed=(-88.0, 88.6),
+    ln2=(0.693147182, -1.90465421e-09),
+    polynomial=EXP_SINGLE,
 )
 
 
@@ -170,7 +170,7 @@ def exp(w: Writer, x: str) -> str:
 
 
 def _ends(w: Writer, x: str, scale: Scale) -> tuple[str, str, str]:
-    """Return x held where e^x is neither 0 nor infinite, the shift to round it, and the last factor."""
+    """Return x clamped where e^x is neither 0 nor infinite, the shift to round it, and the last factor."""
     x = clamp(w, x, scale.low, scale.high)
     tiny = w.compare("olt", x, w.number(scale.tiny))
     shift = w.select(tiny, w.number(scale.shift + scale.lift), w.number(scale.shift))
@@ -241,8 +241,8 @@ def exp_flushed(w: Writer, x: str) -> str:
 @widened
 def expm1(w: Writer, x: str) -> str:
     """Return e^x - 1."""
-    held = clamp(w, x, -100.0, 710.0)
-    rounded, r = reduce(w, held, w.number(DOUBLE.shift), DOUBLE)
+    clamped = clamp(w, x, -100.0, 710.0)
+    rounded, r = reduce(w, clamped, w.number(DOUBLE.shift), DOUBLE)
     half = power_of_two(w, rounded, DOUBLE)  # 2^n itself overflows a little too early
     linear = w.fma(half, r, w.sub(half, w.number(0.5)))  # exact where the two would cancel
     result = w.fma(half, w.mul(w.mul(r, r), polynomial(w, EXPM1, r)), linear)
@@ -288,7 +288,7 @@ def tanh(w: Writer, x: str) -> str:
     size = absolute(w, x)
     square = w.mul(x, x)
     small = w.fma(w.mul(size, square), polynomial(w, TANH, square), size)
-    held = clamp(w, size, 0.0, 20.0)
-    grown = w.add(exp_modest(w, w.add(held, held)), w.number(1.0))
+    clamped = clamp(w, size, 0.0, 20.0)
+    grown = w.add(exp_modest(w, w.add(clamped, clamped)), w.number(1.0))
     large = w.sub(w.number(1.0), w.div(w.number(2.0), grown))
     return copy_sign(w, choose(w, "olt", size, TANH_SMALL, small, large), x)

@@ -6,21 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 
-Body = Callable[..., str]  # (writer, *arguments) -> the register of the result
+Write = Callable[..., str]  # (writer, *arguments) -> the register of the result
 
 
 @dataclass(frozen=True)
 class VectorFunction:
     """What writes a function, and how it is called."""
 
-    body: Body
+    write: Write
     out_of_line: bool  # too large to repeat at each use
     flushed: bool  # for loops that flush denormals to zero
     far: bool  # rarely called, and only by other functions
 
     @property
     def arity(self) -> int:
-        return len(signature(self.body).parameters) - 1
+        return len(signature(self.write).parameters) - 1
 
 
 REGISTERED: dict[str, VectorFunction] = {}
@@ -28,12 +28,12 @@ REGISTERED: dict[str, VectorFunction] = {}
 
 def vector_function(
     *, out_of_line: bool = False, flushed: bool = False, far: bool = False
-) -> Callable[[Body], Body]:
+) -> Callable[[Write], Write]:
     """Register what writes a function, under its own name."""
 
-    def register(body: Body) -> Body:
-        assert body.__name__ not in REGISTERED
-        REGISTERED[body.__name__] = VectorFunction(body, out_of_line, flushed, far)
-        return body
+    def register(write: Write) -> Write:
+        assert write.__name__ not in REGISTERED
+        REGISTERED[write.__name__] = VectorFunction(write, out_of_line, flushed, far)
+        return write
 
     return register

@@ -57,26 +57,26 @@ class Split:
 
 
 DOUBLE = Split(
-    52,
-    0x3FF0000000000000,
-    0x3FE6A09E667F3BCD,
-    0x7FF0000000000000,
-    2.0**-1022,
-    54,
-    0x4330000000000000,
-    (0.6931471805599453, 2.3190468138462996e-17),
-    LOG,
+    mantissa=52,
+    one=0x3FF0000000000000,
+    root=0x3FE6A09E667F3BCD,
+    infinity=0x7FF0000000000000,
+    normal=2.0**-1022,
+    lift=54,
+    magic=0x4330000000000000,
+    ln2=(0.6931471805599453, 2.3190468138462996e-17),
+    polynomial=LOG,
 )
 SINGLE = Split(
-    23,
-    0x3F800000,
-    0x3F3504F3,
-    0x7F800000,
-    2.0**-126,
-    25,
-    0x4B000000,
-    (0.693147182, -1.90465421e-09),
-    LOG_SINGLE,
+    mantissa=23,
+    one=0x3F800000,
+    root=0x3F3504F3,
+    infinity=0x7F800000,
+    normal=2.0**-126,
+    lift=25,
+    magic=0x4B000000,
+    ln2=(0.693147182, -1.90465421e-09),
+    polynomial=LOG_SINGLE,
 )
 
 
@@ -121,7 +121,7 @@ def _edges(w: Writer, x: str, result: str, pole: float) -> str:
 
 
 def _rare(w: Writer, x: str) -> str:
-    """Say which lanes are not positive, normal and finite, as one comparison of integers."""
+    """Return which lanes are not positive, normal and finite, as one comparison of integers."""
     c = DOUBLE if w.vector.bits == 64 else SINGLE
     above = w.integer_op("sub", w.to_bits(x), w.integer(1 << c.mantissa))
     return w.let(f"icmp uge {w.vector.integers} {above}, {w.integer(c.infinity - (1 << c.mantissa))}")
