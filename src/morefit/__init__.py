@@ -2,7 +2,15 @@
 
 from morefit import intervals
 from morefit.data import CutReport, Dataset, read
-from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, MorefitError
+from morefit.errors import (
+    BackendError,
+    BrokenJob,
+    CompileError,
+    DataError,
+    FitError,
+    ModelError,
+    MorefitError,
+)
 from morefit.expr import where
 from morefit.inspect.explain import Explanation, explain
 from morefit.inspect.graphs import Drawing, draw
@@ -38,7 +46,7 @@ from morefit.targets import Cpu, OpenCL, devices
 from morefit.toys import ToyResults, fit_many, toy_study
 
 __all__ = [
-    "BackendError", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
+    "BackendError", "BrokenJob", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError",
     "Observable", "OpenCL", "Parameter", "Pdf", "Plot", "Polynomial", "Product", "Sum", "ToyResults", "Uniform",
     "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "gaussian_constraint", "generate", "intervals", "physics",

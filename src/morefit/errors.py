@@ -5,10 +5,13 @@
     * DataError(ValueError)       the data do not fit the model
     * CompileError(RuntimeError)  a kernel could not be built; ``source`` holds its text
     * BackendError(RuntimeError)  a backend is missing or failed
+        * BrokenJob               a long job stopped early; ``finished`` holds what is done
     * FitError(RuntimeError)      a fit cannot be started
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class MorefitError(Exception):
@@ -33,6 +36,17 @@ class CompileError(MorefitError, RuntimeError):
 
 class BackendError(MorefitError, RuntimeError):
     """A backend is missing or failed."""
+
+
+class BrokenJob(BackendError):
+    """A study, scan or bootstrap stopped early, or cannot write its file; ``finished`` is the result so far.
+
+    It is None if nothing was finished. The error behind it is its ``__cause__``.
+    """
+
+    def __init__(self, message: str, finished: Any = None) -> None:
+        super().__init__(message)
+        self.finished = finished
 
 
 class FitError(MorefitError, RuntimeError):

@@ -1,26 +1,43 @@
-"""Fit replicas of a dataset, in which each event counts a Poisson number of times, many together."""
+"""The bootstrap: fit replicas of a dataset, in which each event counts a Poisson number of times, as a long job."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import partial
 from math import nan, sqrt
+from pathlib import Path
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, freeze, rebuilt
+from morefit.arrays import Array, Flags, freeze, frozen_copy, rebuilt
 from morefit.errors import FitError
+from morefit.intervals.interval import Interval
+from morefit.jobs.checkpoint import locks_file, read_saved
+from morefit.jobs.digest import Digests
+from morefit.jobs.executors import Block, DaskClient, Report, Work, share
+from morefit.jobs.facts import DIGEST, Facts, versions
+from morefit.jobs.fingerprint import fingerprint
+from morefit.jobs.run import Job, run_job
 from morefit.likelihood.unbinned import AnyLikelihood
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit
 from morefit.minimise.fit import try_minuit
 from morefit.minimise.replicas import Replicas
-from morefit.minimise.result import Column, suggest, text_table
+from morefit.minimise.result import Column, floats, suggest, text_table, words
 from morefit.random.host import stream_key
+from morefit.records.results import Layout, load_result, save_result
 from morefit.resources import check_memory
 from morefit.sampling.generate import check_seed
-from morefit.text.progress import Bar
 from morefit.text.rounding import round_pdg
 from morefit.validate import check_level, whole_number
+
+NAME = "bootstrap"
+LAYOUT = Layout(
+    "morefit bootstrap", ("names", "best", "seed", "seconds", "backend"), ("values", "nll", "valid")
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,9 +54,11 @@ class Bootstrap:
     nll: Array  # (B,)
     valid: Flags  # (B,)
     seed: int
+    seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage, added up over workers
+    backend: str = ""  # where the replicas were fitted
 
     def __post_init__(self) -> None:
-        freeze(self)
+        freeze(self, names=words, best=vector, seconds=floats)
 
     __reduce__ = rebuilt
 
@@ -69,16 +88,25 @@ class Bootstrap:
             else np.full_like(self.best, nan)
         )
 
-    def interval(self, name: str, level: float = 0.6827) -> tuple[float, float]:
-        """Return the central interval that holds this fraction of the valid replicas."""
-        check_level("bootstrap", level)
+    def interval(self, name: str, level: float = 0.6827) -> Interval:
+        """Return the central interval that holds this fraction of the valid replicas; nan if there are none."""
+        level = check_level(NAME, level)
         if name not in self.names:
             raise FitError(f"bootstrap: parameter '{name}': was not fitted; {suggest(name, self.names)}")
         good = self.values[self.valid, self.names.index(name)]
         if not len(good):
-            return nan, nan
+            return Interval.spanning((), level)
         low, high = np.quantile(good, [0.5 * (1 - level), 0.5 * (1 + level)])
-        return float(low), float(high)
+        return Interval(float(low), float(high), level)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one npz file with a header in JSON; it appears complete or not at all."""
+        save_result(NAME, path, LAYOUT, self)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Bootstrap:
+        """Read back what ``save`` wrote, to the last bit; also what ``bootstrap(save=...)`` left."""
+        return load_result(NAME, path, LAYOUT, cls)
 
     def __str__(self) -> str:
         bad = int(np.sum(~self.valid))
@@ -94,24 +122,80 @@ class Bootstrap:
     __repr__ = __str__
 
 
+def vector(numbers: Sequence[float]) -> Array:
+    """Return numbers as a read-only array; a file has them as a list."""
+    return frozen_copy(numbers, np.float64)
+
+
+@locks_file(NAME)
 def bootstrap(
     likelihood: AnyLikelihood,
     *,
     replicas: int = 1000,
     seed: int = 0,
     best: FitResult | None = None,
+    executor: Executor | DaskClient | None = None,
+    save: str | Path | None = None,
     progress: bool = True,
 ) -> Bootstrap:
     """Fit replicas of the data, in which each event counts a Poisson number of times, many together.
 
     Replica r with a seed has the same weights on every machine, however many replicas there are. ``best`` is as
     for ``profile``; every replica starts from it.
+
+    Parameters
+    ----------
+    executor : a concurrent.futures.Executor or a dask.distributed.Client; the likelihood is sent to its workers.
+    save : a file for finished replicas. The same call resumes a bootstrap that was stopped, with the same bits; more
+        replicas extend it. Ctrl-C returns what is finished, and errors carry it (``BrokenJob``).
     """
     replicas, seed = whole_number("bootstrap: replicas", replicas, 1), check_seed(seed)
-    best = best_fit("bootstrap", likelihood, best)
+    best = best_fit(NAME, likelihood, best)
     check_memory(f"bootstrap: results of {replicas:.6g} replicas", 8.0 * replicas * (len(best.floating) + 2))
-    with Bar("bootstrap", replicas, progress) as bar:
-        stream = stream_key(seed, "bootstrap")
-        values, nll, valid = Replicas(likelihood, best, stream, try_minuit, bar.done).fit(replicas)
-    centre = np.array([best.values[n] for n in best.floating])
-    return Bootstrap(best.floating, centre, values, nll, valid, seed)
+
+    def work(first: int, stop: int, report: Report) -> Work[Bootstrap]:
+        return partial(fit_replicas, likelihood, best, seed=seed, first=first, stop=stop, report=report)
+
+    job = Job(
+        name=NAME, noun="bootstrap", items="replicas", size=replicas, layout=LAYOUT, step="replicas",
+        facts={} if save is None else facts_of(likelihood, best, seed),
+        cut=partial(cut, Replicas(likelihood, best, seed, try_minuit).block, executor), work=work,
+    )  # fmt: skip
+    saved = read_saved(NAME, save, LAYOUT, Bootstrap)
+    return run_job(job, save=save, saved=saved, executor=executor, progress=progress)
+
+
+def fit_replicas(
+    likelihood: AnyLikelihood, best: FitResult, *, seed: int, first: int, stop: int, report: Report
+) -> Bootstrap:
+    """Fit a block of replicas, on any worker."""
+    begin = time.perf_counter()
+    stream = stream_key(seed, NAME)
+    fits = Replicas(likelihood, best, stream, try_minuit, lambda done: report(done - first))
+    values, nll, valid = fits.minimise(first, stop)
+    return Bootstrap(
+        names=best.floating, best=np.array([best.values[n] for n in best.floating]), values=values, nll=nll,
+        valid=valid, seed=seed, seconds={"fit": time.perf_counter() - begin}, backend=likelihood.backend.label,
+    )  # fmt: skip
+
+
+def cut(block: int, executor: Executor | DaskClient | None, missing: Sequence[Block]) -> Iterator[Block]:
+    """Cut replicas into blocks that are fitted together."""
+    block = share(missing, executor, block)
+    for first, stop in missing:
+        yield from ((low, min(low + block, stop)) for low in range(first, stop, block))
+
+
+def facts_of(likelihood: AnyLikelihood, best: FitResult, seed: int) -> Facts:
+    """Return what the results of a bootstrap depend on; data and constraints as digests."""
+    parts = likelihood.parts
+    data = [(dict(part.data.columns), part.data.weights) for part in parts]
+    return {
+        "model": {f"of part {k}": fingerprint(part.model) for k, part in enumerate(parts, 1)},
+        "data": {DIGEST: Digests(NAME).of(data)},
+        "constraints": {DIGEST: Digests(NAME).of([part.constraints for part in parts])},
+        "best": {name: best.values[name] for name in best.names},
+        "limits": {name: f"{best.limits[name]}" for name in best.floating},
+        "seed": seed,
+        "versions": versions(),
+    }

@@ -64,13 +64,17 @@ class Replicas:
         self.base = np.array([best.values[p.name] for p in likelihood.all_parameters])
         self.limits = np.array([best.limits[n] for n in best.floating])
 
+    @property
+    def block(self) -> int:
+        """How many replicas are minimised at once: as many as their weights have room for."""
+        return max(1, BLOCK_BYTES // (8 * max(self.likelihood.events, 1)))
+
     def fit(self, count: int) -> Found:
-        """Minimise the first so many replicas, as many at once as their weights have room for."""
-        block = max(1, BLOCK_BYTES // (8 * max(self.likelihood.events, 1)))
+        """Minimise the first so many replicas."""
         values, nll = np.empty((count, len(self.rows))), np.empty(count)
         valid = np.zeros(count, bool)
-        for first in range(0, count, block):
-            stop = min(first + block, count)
+        for first in range(0, count, self.block):
+            stop = min(first + self.block, count)
             values[first:stop], nll[first:stop], valid[first:stop] = self.minimise(first, stop)
         return values, nll, valid
 

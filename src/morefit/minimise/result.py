@@ -16,6 +16,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import DataError, ModelError
 from morefit.records.archive import opened
+from morefit.records.json import portable
 from morefit.records.output import complete_file
 from morefit.text.rounding import round_pdg
 
@@ -264,17 +265,6 @@ def suggest(name: object, known: Iterable[str]) -> str:
     names = list(known)
     near = difflib.get_close_matches(str(name), names, n=1)
     return f"did you mean '{near[0]}'?" if near else f"there are {', '.join(map(repr, names)) or 'none'}"
-
-
-def portable(item: Any) -> Any:
-    """Return an entry of a result as JSON can hold it."""
-    if isinstance(item, Mapping):
-        return {name: portable(value) for name, value in item.items()}
-    if isinstance(item, tuple | np.ndarray):
-        return [portable(value) for value in item]
-    if isinstance(item, float):
-        return float(item) if isfinite(item) else str(float(item))
-    return item
 
 
 def parsed(what: str, text: str | bytes) -> dict[str, Any]:

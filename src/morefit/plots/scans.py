@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,8 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import DataError
-from morefit.intervals import Contour, FeldmanCousins, NeymanBelt, Profile, Region
-from morefit.intervals.feldman_cousins_tables import two_sided
+from morefit.intervals import Contour, FeldmanCousins, Interval, NeymanBelt, Profile
+from morefit.intervals.levels import two_sided
 from morefit.intervals.profile import local_cubic
 from morefit.plots.canvas import (
     COLOURS,
@@ -140,7 +140,7 @@ def plot_belt(
             )
         if observed is not None:
             artists["observed"] = main.axvline(observed, color=DATA, label="observed")
-            artists["interval"] = draw_ends(main, belt.regions(observed, chosen[0]), vertical=True)
+            artists["interval"] = draw_ends(main, belt.interval(observed, chosen[0]), vertical=True)
         main.set_ylim(belt.values[0], belt.values[-1])
         main.set_xlabel(f"estimate of {belt.name}")
         main.set_ylabel(f"true {belt.name}")
@@ -166,9 +166,9 @@ def plot_p_values(
         artists["level"] = bottom.axhline(
             1 - chosen, color=COLOURS[0], linestyle=DASHES[0], label=f"$p = {1 - chosen:.4g}$"
         )
-        regions = found.regions(chosen)
+        interval = found.interval(chosen)
         artists["accepted"] = tuple(
-            draw_ends(axis, regions, vertical=False) for axis in dict.fromkeys((main, bottom))
+            draw_ends(axis, interval, vertical=False) for axis in dict.fromkeys((main, bottom))
         )
         bottom.set_ylim(0, 1.05)
         bottom.set_xlim(found.values[0], found.values[-1])
@@ -196,14 +196,14 @@ def draw_ratios(ax: Axes, found: FeldmanCousins, level: float) -> dict[str, Any]
     return artists
 
 
-def draw_ends(ax: Axes, regions: Iterable[Region], *, vertical: bool) -> tuple[Any, ...]:
-    """Shade regions of a parameter, up to the edge of the axes where an end is not reached."""
+def draw_ends(ax: Axes, interval: Interval, *, vertical: bool) -> tuple[Any, ...]:
+    """Shade the pieces of an interval, up to the edge of the axes where an end is not reached."""
     low, high = ax.get_ylim() if vertical else ax.get_xlim()
     span = ax.axhspan if vertical else ax.axvspan
     return tuple(
         span(low if isnan(one.low) else one.low, high if isnan(one.high) else one.high, color="0.5", alpha=0.2, zorder=0,
              linewidth=0)
-        for one in regions
+        for one in interval.pieces
     )  # fmt: skip
 
 

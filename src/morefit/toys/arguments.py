@@ -1,8 +1,7 @@
-"""What is asked of a study: numbers of toys and events, the truth and where fits start, checked at the door."""
+"""Argument validation of toy studies: numbers of toys and events, the truth, and where fits start."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,39 +13,38 @@ from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.random.host import stream_key
 from morefit.resources import check_memory
-from morefit.sampling.generate import Sizes, check_room, check_seed, expected_events, poisson_sizes
-from morefit.toys.saved import Saved
+from morefit.sampling.generate import Sizes, check_room, expected_events, poisson_sizes
 from morefit.toys.task import STREAM
 from morefit.validate import numbers_by_name, whole_number
 
 
 def whole(what: str, number: Any, least: int) -> int:
-    """Return a whole number that a study is asked for."""
+    """Return a whole number of at least ``least``."""
     return whole_number(f"toy study: {what}", number, least, ModelError)
 
 
 def complete(model: Pdf, values: Mapping[str, float] | None, what: str) -> dict[str, float]:
-    """Return values of all parameters: those given, or else where they start."""
+    """Return values of all parameters, by default their start values."""
     check_model(model)
     known = {p.name: p.start for p in model.parameters}
-    given = numbers_by_name(what, values)
+    chosen = numbers_by_name(what, values)
     problems = [
         f"parameter '{name}': not in the model, but in {what}; {suggest(name, known)}"
-        for name in given
+        for name in chosen
         if name not in known
     ]
     if problems:
         raise ModelError("; ".join(problems))
-    return {name: float(value) for name, value in (known | given).items()}
+    return {name: float(value) for name, value in (known | chosen).items()}
 
 
 def starts(
-    fitted: Pdf, truth: Mapping[str, float], given: Mapping[str, float] | None, *, keep_fixed: bool
+    fitted: Pdf, truth: Mapping[str, float], chosen: Mapping[str, float] | None, *, keep_fixed: bool
 ) -> dict[str, float]:
-    """Return where the fits start: at the truth if it is known and inside the limits, but for what the user says."""
-    begin = complete(fitted, given, "start")
+    """Return where the fits start: where the user chooses, or else at the truth, inside the limits."""
+    begin = complete(fitted, chosen, "start")
     for p in fitted.parameters:
-        if p.name in (given or {}):
+        if p.name in (chosen or {}):
             if not p.low <= begin[p.name] <= p.high:
                 rule = f"start must lie in [{p.low}, {p.high}]"
                 raise ModelError(f"parameter '{p.name}': {rule}, got {begin[p.name]}")
@@ -56,7 +54,7 @@ def starts(
 
 
 def toy_sizes(model: Pdf, truth: Mapping[str, float], toys: int, events: Any, seed: int) -> Sizes:
-    """Return how many events each toy has."""
+    """Return the number of events of each toy."""
     check_memory(f"toy study: results of {toys:.6g} toys", toys * 8.0 * (2 * len(model.parameters) + 5))
     if events is None:
         if model.expected_events() is None:
@@ -75,10 +73,3 @@ def toy_sizes(model: Pdf, truth: Mapping[str, float], toys: int, events: Any, se
             f"toy study: events must be one number, or one for each of {toys} toys, got {len(numbers)}"
         )
     return np.array(numbers if np.ndim(events) else numbers * toys, np.int64)
-
-
-def pick_seed(seed: int | None, found: Saved | None) -> int:
-    """Return the seed given, or else that of the study to resume, or else a new one."""
-    if seed is not None:
-        return check_seed(seed)
-    return secrets.randbits(63) if found is None else int(found.facts["seed"])
