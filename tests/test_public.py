@@ -10,7 +10,7 @@ import pytest
 import morefit as mf
 
 EXPECTED = [
-    "BackendError", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
+    "BackendError", "BrokenJob", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "Parameter",
     "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "gaussian_constraint", "generate",
     "intervals", "physics", "Plot", "plot", "plot_belt", "plot_contour", "plot_correlation", "plot_p_values", "plot_profile",
