@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import morefit as mf
 from morefit.errors import BackendError, BrokenJob, DataError
 from morefit.jobs import checkpoint
 from morefit.jobs.checkpoint import Saved, locks_file, read_saved
@@ -223,3 +224,51 @@ def test_anything_else_is_no_executor():
         BackendError, match=r"count: executor must be a concurrent\.futures\.Executor .*, got int"
     ):
         run(job(), executor=4)
+
+
+def gaussian():
+    return mf.Gaussian(mf.Observable("x", -5.0, 5.0), mf.Parameter("mu", 0.0, -3.0, 3.0), 1.0)
+
+
+# every long job with a model
+LONG_JOBS = {
+    "study": lambda **o: mf.toy_study(gaussian(), toys=9, events=30, seed=1, **o),
+    "scan": lambda **o: mf.intervals.feldman_cousins(
+        gaussian(), mf.generate(gaussian(), 50, seed=1), "mu", [-0.1, 0.0, 0.1], toys=5, seed=1, **o
+    ),
+    "belt": lambda **o: mf.intervals.neyman_belt(gaussian(), "mu", [0.0, 0.1], events=5, toys=9, seed=1, **o),
+    "bootstrap": lambda **o: mf.intervals.bootstrap(
+        mf.Likelihood(gaussian(), mf.generate(gaussian(), 50, seed=1)), replicas=9, seed=1, **o
+    ),
+}
+NUMBERS = ("values", "errors", "t", "t_data", "estimates", "nll")
+
+
+def test_dask_gives_the_same_bits_for_every_job():
+    distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        found = {name: run(executor=client) for name, run in LONG_JOBS.items()}
+    for name, run in LONG_JOBS.items():
+        here = run()
+        for number in (n for n in NUMBERS if hasattr(here, n)):
+            np.testing.assert_array_equal(getattr(found[name], number), getattr(here, number), name)
+
+
+def no_blocks(job, blocks, report):
+    assert list(blocks) == []
+    yield from ()
+
+
+@pytest.mark.parametrize("name", LONG_JOBS)
+def test_every_job_is_loaded_from_its_file_when_it_is_complete(tmp_path, monkeypatch, name):
+    whole = LONG_JOBS[name](save=tmp_path / "job.npz")
+    monkeypatch.setattr("morefit.jobs.run.here", no_blocks)
+    again = LONG_JOBS[name](save=tmp_path / "job.npz")
+    np.testing.assert_array_equal(again.values, whole.values)
+    assert again.seconds == whole.seconds
+    assert str(type(whole).load(tmp_path / "job.npz")) == str(whole)

@@ -219,7 +219,7 @@ def test_a_full_disk_loses_no_finished_toy(tmp_path, monkeypatch, capsys):
     with pytest.raises(
         mf.BrokenJob,
         match=r"^toy study '.*': cannot be written, No space left on device; make room; 6 of 6 toys are finished; 2 of them"
-        r" are saved in '.*study.npz'; write them with error.finished.save",
+        r" are saved in '.*study.npz'; finished.save",
     ) as caught:
         study(tmp_path / "study.npz")
     np.testing.assert_array_equal(caught.value.finished.values, whole.values)

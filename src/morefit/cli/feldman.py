@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FORMAT, VERSION = "morefit feldman-cousins summary", 1
-ERRORS_AROUND, POINTS = 4.0, 17  # of the values that are tested unless others are given
+ERRORS_AROUND, POINTS = 4.0, 17  # of the values that are tested by default
 
 
 def add_options(parser: ArgumentParser) -> None:

@@ -45,7 +45,7 @@ class Bootstrap:
     """The minima of B replicas of a dataset, each event of which counts a Poisson number of times (mean 1).
 
     ``errors`` and ``covariance`` are those of the valid replicas; nan if there are fewer than two. Weights of the
-    dataset are kept, constraints stay where they are.
+    dataset stay, and so do constraints.
     """
 
     names: tuple[str, ...]

@@ -18,7 +18,7 @@ from morefit.errors import DataError
 from morefit.intervals.crossing import Scan
 from morefit.intervals.interval import Interval
 from morefit.intervals.levels import two_sided
-from morefit.intervals.nuisance import conditional
+from morefit.intervals.nuisance import fit_data
 from morefit.intervals.order import ROUNDING, Unknown, order_statistic
 from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import TIE, Tested
@@ -215,8 +215,8 @@ def feldman_cousins(
     level : of the interval printed; others can be read from the same toys.
     nuisance : "plugin": toys are drawn with the other parameters where the data have their minimum.
     best : the fit of the data, if it is known already, with all parameters floating that float in the model.
-    executor : a concurrent.futures.Executor or a dask.distributed.Client; its workers use one thread each, unless
-        a backend is given.
+    executor : a concurrent.futures.Executor or a dask.distributed.Client; its workers use one thread each by
+        default.
     save : a file for finished values. The same call resumes a scan that was stopped, with the same bits. Ctrl-C
         returns what is finished, and errors carry it (``BrokenJob``).
     """
@@ -224,14 +224,8 @@ def feldman_cousins(
     if nuisance != "plugin":
         raise DataError(f"feldman_cousins: nuisance must be 'plugin', got {nuisance!r}")
     likelihood = Likelihood(model, data, backend=backend)
-    if likelihood.weighted:
-        raise DataError("feldman_cousins: toys have no weights, so the data must not have any")
-    best = best_fit(NAME, likelihood, best)
-    silent = [name, *unseen(likelihood)]
-    check_floating(NAME, best, name, *(p.name for p in likelihood.parameters if p.name not in silent))
-    points = number_list(f"{NAME}: values", values)
-    check_points(NAME, best, name, points)
-    fits = conditional(likelihood, best, name, points, progress)
+    best, points = start_scan(likelihood, best, name, values)
+    fits = fit_data(likelihood, best, name, points, progress)
     saved = read_saved(NAME, save, LAYOUT, FeldmanCousins)
     tested = Tested(
         model=model, name=name, truths=fits.truths, starts=fits.starts, idle=fits.idle, seed=choose_seed(seed, saved),
@@ -252,6 +246,20 @@ def feldman_cousins(
         tested, what=NAME, layout=LAYOUT, points=points, t_data=fits.t, work=work, save=save, saved=saved,
         executor=executor, progress=progress,
     )  # fmt: skip
+
+
+def start_scan(
+    likelihood: Likelihood, best: FitResult | None, name: str, values: ArrayLike
+) -> tuple[FitResult, Array]:
+    """Return the best fit and the values to test in ascending order, if data and fit allow a scan of them."""
+    if likelihood.weighted:
+        raise DataError("feldman_cousins: toys have no weights, so the data must not have any")
+    best = best_fit(NAME, likelihood, best)
+    silent = [name, *unseen(likelihood)]
+    check_floating(NAME, best, name, *(p.name for p in likelihood.parameters if p.name not in silent))
+    points = number_list(f"{NAME}: values", values)
+    check_points(NAME, best, name, points)
+    return best, points
 
 
 def compute_point(tested: Tested, point: int, row: Mapping[str, Any], report: Report) -> FeldmanCousins:

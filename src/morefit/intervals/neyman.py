@@ -196,13 +196,9 @@ def neyman_belt(
     points = number_list("neyman_belt: values", values)
     parameter = tested_parameter(model, name, points)
     if name in (others or {}):
-        raise ModelError(
-            f"neyman_belt: others must be other parameters than '{name}', whose values are tested"
-        )
+        raise ModelError(f"{NAME}: others must be other parameters than '{name}', whose values are tested")
     if events is None and model.expected_events() is None:
-        raise ModelError(
-            "neyman_belt: events is missing; the model predicts no number, as one with yields would"
-        )
+        raise ModelError(f"{NAME}: events is missing; the model predicts no number, as one with yields would")
     truths = tuple(truth | {name: x} for x in points.tolist())
     saved = read_saved(NAME, save, LAYOUT, NeymanBelt)
     each = events if events is not None else expected_events(model, truth)

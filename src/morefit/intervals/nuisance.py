@@ -18,7 +18,7 @@ from morefit.text.progress import Bar
 TRIED = 256  # events, to see which parameters matter
 
 
-class Conditional(NamedTuple):
+class DataFits(NamedTuple):
     """The fits of the data with the parameter fixed at each tested value."""
 
     truths: tuple[dict[str, float], ...]
@@ -28,9 +28,7 @@ class Conditional(NamedTuple):
     best: float
 
 
-def conditional(
-    likelihood: Likelihood, best: FitResult, name: str, points: Array, progress: bool
-) -> Conditional:
+def fit_data(likelihood: Likelihood, best: FitResult, name: str, points: Array, progress: bool) -> DataFits:
     """Minimise the data over the other parameters at all points together; those that have no effect stay."""
     idle = without_effect(likelihood, best, name, points)
     names = [p.name for p in likelihood.all_parameters]
@@ -38,16 +36,16 @@ def conditional(
     with Bar(f"profile of {name}", len(points), progress) as bar:
         for still in dict.fromkeys(idle):
             these = np.array([k for k, names_there in enumerate(idle) if names_there == still])
-            held = [n for n in still if n in best.floating]
-            where = np.column_stack([points[these], *(np.full(len(these), best.values[n]) for n in held)])
-            full[these], nll[these] = minimised(likelihood, best, (name, *held), where, bar)
+            fixed = [n for n in still if n in best.floating]
+            where = np.column_stack([points[these], *(np.full(len(these), best.values[n]) for n in fixed)])
+            full[these], nll[these] = minimised(likelihood, best, (name, *fixed), where, bar)
     lowest = int(np.argmin(nll))
     better = nll[lowest] < best.nll - LOWER
     centre, minimum = (points[lowest], nll[lowest]) if better else (best.values[name], best.nll)
     truths = tuple(dict(zip(names, row, strict=True)) for row in full.tolist())
     # where some parameters have no effect, a free fit would not know where to go
     starts = tuple(dict(best.values) if some else truth for some, truth in zip(idle, truths, strict=True))
-    return Conditional(truths, starts, idle, np.maximum(2 * (nll - minimum), 0.0), float(centre))
+    return DataFits(truths, starts, idle, np.maximum(2 * (nll - minimum), 0.0), float(centre))
 
 
 def without_effect(
@@ -64,8 +62,8 @@ def without_effect(
     full = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(points), 1))
     full[:, [p.name for p in likelihood.all_parameters].index(name)] = points
     rows = [k for k, p in enumerate(likelihood.parameters) if p.name != name]
-    found = evaluate_in_parts(likelihood, full).cut(rows)
-    still = (found.gradient == 0) & np.all(found.hessian == 0, axis=2)
+    slopes = evaluate_in_parts(likelihood, full).cut(rows)
+    still = (slopes.gradient == 0) & np.all(slopes.hessian == 0, axis=2)
     names = np.array([likelihood.parameters[k].name for k in rows], object)
     return tuple(tuple(names[row]) for row in still)
 
@@ -79,15 +77,15 @@ def anywhere(observables: Sequence[Observable]) -> dict[str, Array]:
 def minimised(
     likelihood: Likelihood, best: FitResult, names: tuple[str, ...], points: Array, bar: Bar
 ) -> tuple[Array, Array]:
-    """Return all parameters and the nll with some held at each point; every minimum must be found."""
-    held = Held(likelihood, best, names, points, bar)
-    held.minimise()
-    if len(held.failed):
-        listed = ", ".join(f"{x:.6g}" for x in points[held.failed, 0])
+    """Return all parameters and the nll with some fixed at each point; every fit must be valid."""
+    fits = Held(likelihood, best, names, points, bar)
+    fits.minimise()
+    if len(fits.failed):
+        listed = ", ".join(f"{x:.6g}" for x in points[fits.failed, 0])
         raise FitError(
             f"feldman_cousins: the data could not be fitted with '{names[0]}' at {listed};"
             " leave these values out, or narrow the limits of the other parameters"
         )
-    full = held.full.copy()
-    full[:, held.columns] = held.others
-    return full, held.nll
+    full = fits.full.copy()
+    full[:, fits.columns] = fits.others
+    return full, fits.nll

@@ -201,7 +201,7 @@ class State(Generic[R]):
         if self.saved == self.done:
             return f"{count} and saved in '{self.path}'; call again to resume"
         some = f"{self.saved} of them are" if self.saved else "they are NOT"
-        return f"{count}; {some} saved in '{self.path}'; write them with error.finished.save('elsewhere.npz')"
+        return f"{count}; {some} saved in '{self.path}'; finished.save('elsewhere.npz') writes them to another file"
 
 
 def by_number(part: Part[Any]) -> int:

@@ -1,4 +1,4 @@
-"""The results of many toys, and what can be asked of them: pulls, biases, coverages, files."""
+"""The results of many toys: pulls, biases, coverages, files."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
 
 
 def wrong_shapes(toys: ToyResults) -> Iterator[str]:
-    """Say which arrays do not have one row for each toy, or one column for each parameter."""
+    """Return which arrays do not have one row for each toy, or one column for each parameter."""
     rows = len(toys.values) if toys.values.ndim else 0
     table = (rows, len(toys.names))
     expected = {name: table if name in ("values", "errors") else (rows,) for name in ARRAYS}
@@ -193,7 +193,7 @@ def wrong_shapes(toys: ToyResults) -> Iterator[str]:
 
 
 def wrong_entries(toys: ToyResults) -> Iterator[str]:
-    """Say what else does not make sense."""
+    """Return which other entries do not make sense."""
     if toys.how.size and toys.how.max() >= len(HOW):
         yield f"how must be below {len(HOW)}, got {toys.how.max()}"
     if len(set(toys.names)) < len(toys.names):
@@ -207,11 +207,11 @@ def wrong_entries(toys: ToyResults) -> Iterator[str]:
 
 
 def mismatches(pieces: Sequence[ToyResults]) -> Iterator[str]:
-    """Say in what the pieces differ that must be the same in one study."""
+    """Return in what the pieces differ that must be the same in one study."""
     for what, of in SAME.items():
-        found = list(dict.fromkeys(of(piece) for piece in pieces))
-        if len(found) > 1:
-            yield f"{what} differ, {found[0]} and {found[1]}"
+        texts = list(dict.fromkeys(of(piece) for piece in pieces))
+        if len(texts) > 1:
+            yield f"{what} differ, {texts[0]} and {texts[1]}"
 
 
 # What one study has only once, as text to compare and to show.
@@ -224,7 +224,7 @@ SAME: dict[str, Callable[[ToyResults], str]] = {
 
 
 def gaps(pieces: Sequence[ToyResults]) -> Iterator[str]:
-    """Say where toys are missing or come twice."""
+    """Return where toys are missing or come twice."""
     for one, other in pairwise(pieces):
         end = one.first + len(one)
         if other.first > end:
@@ -240,8 +240,9 @@ def report(toys: ToyResults) -> Report:
     """Put together what is printed of toys."""
     counts = np.bincount(toys.how, minlength=len(HOW)).tolist()
     return Report(
-        len(toys), int(toys.valid.sum()), dict(zip(HOW, counts, strict=True)), toys.events, toys.seed, toys.first,
-        [row(toys, name) for name in toys.names], toys.statistics, toys.seconds, toys.backend,
+        toys=len(toys), valid=int(toys.valid.sum()), ways=dict(zip(HOW, counts, strict=True)), events=toys.events,
+        seed=toys.seed, first=toys.first, rows=[row(toys, name) for name in toys.names],
+        statistics=toys.statistics, seconds=toys.seconds, backend=toys.backend,
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from morefit.toys.task import Statistic, Task, compute_block, facts_of, other_na
 NAME = "toy study"
 
 
-@locks_file("toy study")
+@locks_file(NAME)
 def toy_study(
     model: Pdf,
     *,
@@ -54,8 +54,8 @@ def toy_study(
     fit_model : another model to fit. It starts at the truth where it has the same parameters; its fixed parameters
         keep their own values.
     statistic : called for each toy with its dataset and its fitted values; returns a number, or numbers by name.
-    executor : a concurrent.futures.Executor or a dask.distributed.Client; its workers use one thread each, unless
-        a backend is given.
+    executor : a concurrent.futures.Executor or a dask.distributed.Client; its workers use one thread each by
+        default.
     save : a file for finished toys. The same call resumes a study that was stopped, with the same bits; more toys
         extend it. Ctrl-C returns what is finished, and errors carry it (``BrokenJob``).
     block : toys that are computed together; results do not depend on it.
