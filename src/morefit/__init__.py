@@ -4,6 +4,7 @@ from morefit import intervals, plots
 from morefit.data import CutReport, Dataset, read
 from morefit.errors import (
     BackendError,
+    BrokenJob,
     CompileError,
     DataError,
     FitError,
@@ -38,7 +39,7 @@ from morefit.targets import Cpu, OpenCL, devices
 from morefit.toys import ToyResults, fit_many, toy_study
 
 __all__ = [
-    "BackendError", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density",
+    "BackendError", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density",
     "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood",
     "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot", "Polynomial", "Product", "Sum",
     "ToyResults", "Uniform", "constraint", "devices", "draw", "explain", "fisher_information", "fit", "fit_many",

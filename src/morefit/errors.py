@@ -6,10 +6,13 @@
     * OptionError(ValueError)     an option of a function has a wrong value
     * CompileError(RuntimeError)  a kernel could not be built; ``source`` is its text
     * BackendError(RuntimeError)  a backend is missing or failed
+        * BrokenJob               a long job stopped early; ``finished`` holds what is done
     * FitError(RuntimeError)      a fit cannot be started
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class MorefitError(Exception):
@@ -38,6 +41,17 @@ class CompileError(MorefitError, RuntimeError):
 
 class BackendError(MorefitError, RuntimeError):
     """A backend is missing or failed."""
+
+
+class BrokenJob(BackendError):
+    """A study, scan or bootstrap stopped early, or cannot write its file; ``finished`` is the result so far.
+
+    It is None if nothing was finished. The error behind it is its ``__cause__``.
+    """
+
+    def __init__(self, message: str, finished: Any = None) -> None:
+        super().__init__(message)
+        self.finished = finished
 
 
 class FitError(MorefitError, RuntimeError):

@@ -146,7 +146,7 @@ def test_toys_that_fail_count_only_beyond_what_is_allowed(folder, monkeypatch, c
 
 
 def test_ctrl_c_shows_and_saves_the_toys_that_are_finished(folder, monkeypatch, capsys):
-    interrupt_after(monkeypatch, "toys", 5000)
+    interrupt_after(monkeypatch, "toy study", 5000)
     study = ["toys", "model.py", "--toys", "10001", "--events", "20", "--seed", "1", "--save", "s.npz"]
     assert main([*study, "--json", "s.json"]) == INTERRUPTED
     said = capsys.readouterr()

@@ -3,6 +3,7 @@
 import io
 import pickle
 import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, replace
 from importlib import import_module
 
@@ -12,9 +13,11 @@ from scipy import stats
 
 import morefit as mf
 import zoo
-from morefit.errors import FitError, OptionError
+from morefit.errors import DataError, FitError, OptionError
 from morefit.intervals import (
+    Bootstrap,
     Contour,
+    Interval,
     Profile,
     bootstrap,
     contour,
@@ -24,7 +27,7 @@ from morefit.intervals import (
 )
 from morefit.intervals.contour import crossings, segments
 from morefit.minimise.conditional import LOWER
-from morefit.minimise.replicas import poisson_weights
+from morefit.minimise.replicas import Replicas, poisson_weights
 from morefit.random.host import stream_key
 from morefit.text import progress
 from tolerances import (
@@ -649,10 +652,113 @@ def test_replicas_and_seed_are_checked(small, change, message):
         bootstrap(small, **change)
 
 
+def stop_after(monkeypatch, count):
+    """Press Ctrl-C when so many blocks of replicas are done."""
+    minimise, done = Replicas.fit_block, []
+
+    def stopping(self, first, stop):
+        if len(done) == count:
+            raise KeyboardInterrupt
+        done.append((first, stop))
+        return minimise(self, first, stop)
+
+    monkeypatch.setattr(Replicas, "fit_block", stopping)
+    monkeypatch.setattr("morefit.minimise.replicas.BLOCK_BYTES", 8 * 500 * 10)
+    return done
+
+
+def test_an_interrupt_returns_the_replicas_that_are_finished(small, replicas, monkeypatch, capsys):
+    """It used to lose all of them."""
+    stop_after(monkeypatch, 3)
+    some = bootstrap(small, replicas=200, seed=5)
+    np.testing.assert_array_equal(some.values, replicas.values[:30])
+    assert "bootstrap: interrupted; 30 of 200 replicas are finished; use save=" in capsys.readouterr().err
+
+
+def test_a_bootstrap_that_was_stopped_is_resumed_and_extended(small, replicas, monkeypatch, tmp_path):
+    file = tmp_path / "replicas.npz"
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        bootstrap(small, replicas=200, seed=5, save=file)
+    assert len(Bootstrap.load(file)) == 20
+    done = stop_after(monkeypatch, 100)
+    for count in (35, 50):
+        found = bootstrap(small, replicas=count, seed=5, save=file)
+        np.testing.assert_array_equal(found.values, replicas.values[:count])
+    assert done == [(20, 30), (30, 35), (35, 45), (45, 50)]
+    with pytest.raises(
+        DataError, match="different bootstrap: seed is 5 in the file, 6 requested; name another"
+    ):
+        bootstrap(small, replicas=50, seed=6, save=file)
+
+
+def test_a_bootstrap_of_other_data_is_not_resumed(small, tmp_path):
+    best = mf.fit(small)
+    bootstrap(small, replicas=2, best=best, save=tmp_path / "replicas.npz")
+    fewer = mf.Likelihood(small.model, {"m": small.data["m"][:-1]})
+    with pytest.raises(
+        DataError, match="different bootstrap: data looks like that of the file but is not the same"
+    ):
+        bootstrap(fewer, replicas=2, best=best, save=tmp_path / "replicas.npz")
+    close = mf.Likelihood(
+        small.model, small.data, constraints=mf.constraint(best_parameter(small), 5.28, 1.0)
+    )
+    with pytest.raises(DataError, match="model constraints is None in the file"):
+        bootstrap(close, replicas=2, best=best, save=tmp_path / "replicas.npz")
+
+
+def best_parameter(likelihood):
+    return next(p for p in likelihood.parameters if p.name == "mu")
+
+
+@pytest.mark.parametrize("make", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_workers_do_not_change_the_replicas(small, replicas, make):
+    with make(2) as executor:
+        found = bootstrap(small, replicas=200, seed=5, executor=executor)
+    np.testing.assert_array_equal(found.values, replicas.values)
+    np.testing.assert_array_equal(found.nll, replicas.nll)
+
+
+def test_a_bootstrap_is_saved_to_the_last_bit(replicas, tmp_path):
+    replicas.save(tmp_path / "replicas.npz")
+    again = Bootstrap.load(tmp_path / "replicas.npz")
+    assert str(again) == str(replicas)
+    for name in ("best", "values", "nll", "valid"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(replicas, name))
+
+
 def test_a_bootstrap_can_be_pickled(replicas):
     again = pickle.loads(pickle.dumps(replicas))
     np.testing.assert_array_equal(again.values, replicas.values)
     assert not again.values.flags.writeable
+
+
+# ------------------------------------------------------------------------- one type of interval
+
+
+def test_every_interval_unpacks_and_knows_its_level(mu_profile, replicas):
+    for interval in (
+        mu_profile.interval(0.9), replicas.interval("mu", 0.9), feldman_cousins_poisson(3, 1.0, 0.9),
+        feldman_cousins_gaussian(1.0, 0.9),
+    ):  # fmt: skip
+        assert isinstance(interval, Interval)
+        low, high = interval
+        assert (low, high) == (interval.low, interval.high) == (interval[0], interval[-1])
+        assert (interval.level, interval.pieces) == (0.9, (interval,))
+
+
+def test_an_interval_shows_errors_limits_and_open_ends():
+    assert str(Interval(1.25, 2.5, 0.9)) == "[1.25, 2.5]"
+    assert str(Interval(1.25, 2.5, 0.9, low_error=0.123, high_error=0.04)) == "[1.25 +- 0.1, 2.5 +- 0.04]"
+    assert str(Interval(0.0, np.nan, 0.9, low_end="limit", high_end="open")) == "[0 (limit), NOT REACHED]"
+    assert feldman_cousins_poisson(0, 3.0).low_end == "limit"
+
+
+def test_an_interval_is_frozen_and_survives_pickling():
+    interval = Interval.spanning([Interval(0.0, 1.0, 0.9), Interval(2.0, 3.0, 0.9)], 0.9)
+    assert pickle.loads(pickle.dumps(interval)) == interval
+    with pytest.raises(FrozenInstanceError):
+        interval.low = 1.0
 
 
 # ------------------------------------------------------------------------- progress

@@ -16,12 +16,14 @@ import morefit as mf
 import zoo
 from ensembles import ensemble_of
 from morefit.errors import BackendError, DataError, FitError, ModelError, OptionError
-from morefit.intervals import FeldmanCousins, NeymanBelt, feldman_cousins, neyman_belt, points
+from morefit.intervals import FeldmanCousins, NeymanBelt, feldman_cousins, neyman_belt
 from morefit.intervals import toys_at_points as tested
-from morefit.intervals.crossing import LIMIT, OPEN, crossing, hull, regions
-from morefit.intervals.feldman import KIND as FELDMAN
+from morefit.intervals.crossing import Scan, crossing
+from morefit.intervals.feldman_cousins import FORMAT as FELDMAN
+from morefit.intervals.feldman_cousins import LAYOUT
 from morefit.intervals.toys_at_points import TIE
 from morefit.random.host import stream_key
+from morefit.records.results import concatenate
 from morefit.text import progress
 from morefit.toys.ensemble import GOAL, Ensemble
 from tolerances import FEW_ROUNDINGS, PULL_SIGMAS
@@ -213,11 +215,14 @@ def test_critical_values_of_many_toys_are_quantiles():
 def test_an_end_lies_where_a_parabola_reaches_the_quantile():
     values = np.linspace(0, 6, 13)
     record = made((values - 3) ** 2, chi2_toys(13, 4000), values=values, best=3.0)
-    low, high, low_error, high_error, *ends = record.interval()
+    interval = record.interval()
+    low, high = interval
+    low_error, high_error = interval.low_error, interval.high_error
+    ends = [interval.low_end, interval.high_end]
     assert (low, high) == pytest.approx((3 - Z90, 3 + Z90), abs=0.01)
     assert 0 < low_error < 0.1
     assert 0 < high_error < 0.1
-    assert ends == ["", ""]
+    assert ends == ["crossing", "crossing"]
 
 
 def test_an_end_is_found_where_no_toy_is_above_the_data():
@@ -228,31 +233,33 @@ def test_an_end_is_found_where_no_toy_is_above_the_data():
 def test_other_levels_are_read_from_the_same_toys():
     values = np.linspace(0, 6, 13)
     record = made((values - 3) ** 2, chi2_toys(13, 4000), values=values, best=3.0)
-    low, high, *_ = record.interval(0.6827)
+    low, high = record.interval(0.6827)
     assert (low, high) == pytest.approx((2, 4), abs=0.02)
 
 
 def test_an_end_at_the_limit_is_the_limit_and_one_beyond_the_scan_is_not_known():
     record = made([0.0, 0.5, 1.0], chi2_toys(3))
     interval = record.interval()
-    assert (interval.low, interval.low_end) == (0.0, LIMIT)
+    assert (interval.low, interval.low_end) == (0.0, "limit")
     assert np.isnan(interval.high)
-    assert interval.high_end == OPEN
+    assert interval.high_end == "open"
     assert str(interval) == "[0 (limit), NOT REACHED]"
 
 
 def test_the_best_fit_is_accepted_between_values_that_are_not():
     record = made([9.0, 9.0], chi2_toys(2), values=np.array([1.0, 7.0]), best=4.0)
     assert record.accepted().tolist() == [False, False]
-    low, high, *_ = record.interval()
+    low, high = record.interval()
     assert (low, high) == pytest.approx((4 - Z90, 4 + Z90), abs=0.05)
 
 
-def test_gaps_make_several_regions_and_one_interval():
-    record = made([0.0, 9.0, 1.0, 9.0], chi2_toys(4))
-    one, other = record.regions()
+def test_gaps_make_several_pieces_of_one_interval():
+    interval = made([0.0, 9.0, 1.0, 9.0], chi2_toys(4)).interval()
+    one, other = interval.pieces
     assert one.high < other.low
-    assert record.interval()[:2] == (one.low, other.high)
+    assert tuple(interval) == (one.low, other.high)
+    assert (interval.low_end, interval.level) == ("limit", 0.9)
+    assert str(interval) == f"{one} and {other}"
 
 
 def test_failed_toys_count_both_ways():
@@ -262,7 +269,7 @@ def test_failed_toys_count_both_ways():
     assert record.invalid.tolist() == [10, 10]
     assert record.p_values[1] - record.least_p_values[1] == pytest.approx(0.1)
     longest, shortest = record.interval(failed="above"), record.interval(failed="below")
-    assert longest.high_end == OPEN
+    assert longest.high_end == "open"
     assert shortest.high < 2
     assert "FITS OF 20 TOYS FAILED" in str(record)
     assert "if t of failed toys is small" in str(record)
@@ -280,10 +287,12 @@ def test_a_crossing_has_the_error_of_a_line():
     assert end.error == pytest.approx(0.5 * np.hypot(0.1, 0.2))
 
 
-def test_no_accepted_value_gives_no_region():
-    found = regions(np.arange(3.0), np.ones((1, 3)), np.zeros((1, 3)), np.zeros(3, bool), (0.0, 2.0))
-    assert found == []
-    assert hull(found).low_end == OPEN
+def test_no_accepted_value_gives_no_interval():
+    scan = Scan(np.arange(3.0), np.ones((1, 3)), np.zeros((1, 3)), (0.0, 2.0))
+    interval = scan.interval(np.zeros(3, bool), 0.9)
+    assert interval.pieces == ()
+    assert interval.low_end == "open"
+    assert str(interval) == "NOTHING ACCEPTED"
 
 
 # ------------------------------------------------------------------------- the record
@@ -321,7 +330,7 @@ def test_other_files_are_not_loaded(tmp_path):
 
 def test_a_belt_is_not_loaded_as_something_else(tmp_path):
     made([0.0], [[1.0]]).save(tmp_path / "scan.npz")
-    with pytest.raises(DataError, match="must be version 1 of a morefit neyman belt"):
+    with pytest.raises(DataError, match="must have the format 'morefit neyman belt', got 'morefit feldman"):
         NeymanBelt.load(tmp_path / "scan.npz")
 
 
@@ -357,7 +366,7 @@ def test_an_interrupt_returns_what_is_finished(mass, found, monkeypatch, capsys)
     part = feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES, toys=TOYS, seed=5)
     np.testing.assert_array_equal(part.t, found.t[:2])
     assert part.values.tolist() == list(VALUES[:2])
-    assert "interrupted; returning 2 of 3 points; use save=" in capsys.readouterr().err
+    assert "interrupted; 2 of 3 points are finished; use save=" in capsys.readouterr().err
 
 
 def test_an_interrupt_before_the_first_point_is_an_interrupt(mass, monkeypatch):
@@ -382,7 +391,13 @@ def test_what_was_stopped_is_resumed_with_the_same_bits(mass, found, monkeypatch
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"toys": 10}, "toys: 5 in the file, 10 asked for"), ({"seed": 2}, "seed: 1 in the file, 2 asked for")],
+    [
+        (
+            {"toys": 10},
+            "the file belongs to a different scan: toys is 5 in the file, 10 requested; name another file",
+        ),
+        ({"seed": 2}, "different scan: seed is 1 in the file, 2 requested"),
+    ],
 )
 def test_a_file_of_another_scan_is_refused(mass, tmp_path, changes, message):
     options = {"toys": 5, "seed": 1, "save": tmp_path / "scan.npz"}
@@ -395,7 +410,7 @@ def test_a_file_of_other_data_is_refused(mass, tmp_path):
     model, data = mass
     options = {"toys": 5, "seed": 1, "save": tmp_path / "scan.npz"}
     feldman_cousins(mf.Likelihood(model, data), "fsig", VALUES[:1], **options)
-    with pytest.raises(DataError, match="data: "):
+    with pytest.raises(DataError, match="data looks like that of the file but is not the same"):
         feldman_cousins(mf.Likelihood(model, {"m": data["m"][:-1]}), "fsig", VALUES[:1], **options)
 
 
@@ -479,13 +494,13 @@ def test_a_belt_of_a_gaussian_has_straight_edges(belt):
 
 
 def test_a_belt_is_inverted_for_an_estimate(belt):
-    low, high, low_error, high_error, *_ = belt.interval(6.2)
-    assert abs(low - (6.2 - Z90)) < PULL_SIGMAS * low_error
-    assert abs(high - (6.2 + Z90)) < PULL_SIGMAS * high_error
+    interval = belt.interval(6.2)
+    assert abs(interval.low - (6.2 - Z90)) < PULL_SIGMAS * interval.low_error
+    assert abs(interval.high - (6.2 + Z90)) < PULL_SIGMAS * interval.high_error
 
 
 def test_an_estimate_far_off_gives_an_empty_interval(belt):
-    assert belt.regions(-5.0) == []
+    assert belt.interval(-5.0).pieces == ()
     assert np.isnan(belt.interval(-5.0).low)
 
 
@@ -504,7 +519,9 @@ def test_intervals_of_a_fraction_are_those_of_clopper_and_pearson(successes, lev
     # ties used to be broken by rounding: 7 of 20 gave [0.270, 0.480] at 68.27 %
     values = np.linspace(0.0, 1.0, 101)
     belt = belt_of_counts(lambda rng, p: rng.binomial(20, p, 20_000), values, 20, noise=noise)
-    low, high, low_error, high_error, *_ = belt.interval(successes / 20, level)
+    interval = belt.interval(successes / 20, level)
+    low, high = interval
+    low_error, high_error = interval.low_error, interval.high_error
     tail = 0.5 * (1 - level)
     exact = (
         stats.beta.ppf(tail, successes, 21 - successes) if successes else 0.0,
@@ -518,7 +535,9 @@ def test_intervals_of_a_fraction_are_those_of_clopper_and_pearson(successes, lev
 def test_intervals_of_a_count_are_those_of_garwood(count):
     values = np.linspace(0.0, 25.0, 126)
     belt = belt_of_counts(lambda rng, mean: rng.poisson(mean, 20_000), values, 1, noise=0.01)
-    low, high, low_error, high_error, *_ = belt.interval(float(count), 0.9)
+    interval = belt.interval(float(count), 0.9)
+    low, high = interval
+    low_error, high_error = interval.low_error, interval.high_error
     exact = 0.5 * stats.chi2.ppf(0.05, 2 * count) if count else 0.0, 0.5 * stats.chi2.ppf(0.95, 2 * count + 2)
     assert abs(low - exact[0]) < PULL_SIGMAS * low_error + 10 * STRAIGHT
     assert abs(high - exact[1]) < PULL_SIGMAS * high_error + 10 * STRAIGHT
@@ -537,7 +556,9 @@ def test_fits_of_a_fraction_give_the_interval_of_clopper_and_pearson():
 
     model = Halves(mf.Observable("x", 0.0, 2.0), mf.Parameter("p", 0.35, 0.0, 1.0))
     belt = neyman_belt(model, "p", np.linspace(0.1, 0.6, 26), events=20, toys=4000, level=0.6827, seed=1)
-    low, high, low_error, high_error, *_ = belt.interval(0.35)
+    interval = belt.interval(0.35)
+    low, high = interval
+    low_error, high_error = interval.low_error, interval.high_error
     assert abs(low - 0.2311) < PULL_SIGMAS * low_error
     assert abs(high - 0.4872) < PULL_SIGMAS * high_error
     assert low_error < 0.005
@@ -549,7 +570,9 @@ def test_ties_change_nothing_for_estimates_that_are_continuous():
     belt = NeymanBelt("p", values, rng.normal(values[:, None], 1.0, (26, 20_000)), (0.0, 5.0), 0.6827, 1)
     below, above = belt.beyond(2.5)
     assert np.all(below + above == 20_000)
-    low, high, low_error, high_error, *_ = belt.interval(2.5)
+    interval = belt.interval(2.5)
+    low, high = interval
+    low_error, high_error = interval.low_error, interval.high_error
     assert abs(low - 1.5) < PULL_SIGMAS * low_error
     assert abs(high - 3.5) < PULL_SIGMAS * high_error
 
@@ -557,7 +580,7 @@ def test_ties_change_nothing_for_estimates_that_are_continuous():
 def test_a_value_where_all_fits_failed_is_accepted(belt):
     failed = replace(belt, estimates=np.full_like(belt.estimates, np.nan))
     assert failed.beyond(6.0).tolist() == [[2000] * 5] * 2
-    assert failed.interval(6.0).low_end == OPEN
+    assert failed.interval(6.0).low_end == "open"
 
 
 @pytest.mark.parametrize("answer", [None, "much", [1.0, 2.0], np.inf])
@@ -625,5 +648,5 @@ def test_a_belt_refuses_an_estimate_that_is_no_number(belt):
 
 
 def test_seconds_of_all_points_are_added_up():
-    outcomes = {k: tested.Outcome(np.zeros(1), 0, {"fit": 0.5}) for k in range(4)}
-    assert points.total_seconds(outcomes)["fit"] == pytest.approx(2.0, rel=FEW_ROUNDINGS)
+    pieces = [made([0.0], [[1.0]], seconds={"fit": 0.5}) for _ in range(4)]
+    assert concatenate(LAYOUT, pieces).seconds["fit"] == pytest.approx(2.0, rel=FEW_ROUNDINGS)

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.errors import BackendError
+from morefit.errors import BackendError, BrokenJob
 from morefit.jobs import executors as workers
-from morefit.toys import BrokenStudy, toy_study
+from morefit.toys import toy_study
 
 SOURCE = Path(mf.__file__).parent
 WORKER = """
@@ -76,7 +76,7 @@ def test_a_worker_with_the_same_source_takes_part(elsewhere):
 def test_a_worker_with_other_source_is_refused(elsewhere):
     """It used to join silently: 1 500 of 4 000 toys differed."""
     change(elsewhere, "sampling/generate.py", "REPAIRS = ", "REPAIRS = 1 + ")
-    rule = r"worker on '.*': must have the versions of the process that asks, got source of morefit \w+ instead of \w+;"
+    rule = r"worker on '.*': must have the versions of the main process, got source of morefit \w+ instead of \w+;"
     with pytest.raises(BackendError, match=rf"{rule} install the same on all, and start the workers anew"):
         toy_study(gaussian(), executor=elsewhere, **OPTIONS)
     with pytest.raises(BackendError, match=rule):
@@ -86,7 +86,7 @@ def test_a_worker_with_other_source_is_refused(elsewhere):
 def test_a_worker_that_cannot_compare_versions_is_refused(elsewhere):
     change(elsewhere, "jobs/executors.py", "def on_worker(", "def another(")
     with pytest.raises(
-        BackendError, match=r"a worker must have the morefit of the process that asks; install the same"
+        BackendError, match=r"a worker must have the morefit of the main process; install the same"
     ):
         toy_study(gaussian(), executor=elsewhere, **OPTIONS)
 
@@ -94,7 +94,7 @@ def test_a_worker_that_cannot_compare_versions_is_refused(elsewhere):
 @pytest.mark.parametrize("package", ["morefit", "numpy", "llvmlite", "iminuit"])
 def test_versions_of_other_packages_are_compared(monkeypatch, package):
     asked = workers.origin() | {package: "0.0.1"}
-    monkeypatch.setattr("morefit.toys.blocks.origin", lambda: asked)
+    monkeypatch.setattr("morefit.jobs.run.origin", lambda: asked)
     with (
         ThreadPoolExecutor(1) as pool,
         pytest.raises(BackendError, match=rf"got {package} \S+ instead of 0.0.1;"),
@@ -104,10 +104,10 @@ def test_versions_of_other_packages_are_compared(monkeypatch, package):
 
 def test_finished_toys_are_kept_when_another_worker_joins(tmp_path, monkeypatch):
     answers = iter([workers.origin()] * 2 + [workers.origin() | {"numpy": "0.0.1"}] * 10)
-    monkeypatch.setattr("morefit.toys.blocks.origin", lambda: next(answers))
+    monkeypatch.setattr("morefit.jobs.run.origin", lambda: next(answers))
     with (
         ThreadPoolExecutor(1) as pool,
-        pytest.raises(BrokenStudy, match=r"numpy .* of 4 toys are finished") as caught,
+        pytest.raises(BrokenJob, match=r"numpy .* of 4 toys are finished") as caught,
     ):
         toy_study(gaussian(), executor=pool, block=1, save=tmp_path / "study.npz", **OPTIONS)
     assert 1 <= len(caught.value.finished) <= 2

@@ -392,10 +392,10 @@ def test_a_fit_takes_the_labels_of_its_parameters():
 def test_values_are_taken_from_a_result_or_by_parameters():
     model, data, _ = zoo.gaussian(50)
     result = mf.fit(model, data)
-    expected = mf.generate(model, 20, seed=1, values=dict(result.values))
+    expected = mf.generate(model, 20, seed=1, truth=dict(result.values))
     by_parameter = {p: result.values[p] for p in model.parameters}
     for values in (result, result.values, by_parameter):
-        drawn = mf.generate(model, 20, seed=1, values=values)
+        drawn = mf.generate(model, 20, seed=1, truth=values)
         assert drawn["x"].tobytes() == expected["x"].tobytes()
-    with pytest.raises(ModelError, match=r"values must be numbers by name, .* got the name 3"):
-        mf.generate(model, 20, values={3: 1.0})
+    with pytest.raises(ModelError, match=r"truth must be numbers by name, .* got the name 3"):
+        mf.generate(model, 20, truth={3: 1.0})

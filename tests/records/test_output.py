@@ -20,10 +20,10 @@ import pytest
 
 import morefit as mf
 from morefit.errors import DataError
-from morefit.intervals import FeldmanCousins, feldman_cousins
+from morefit.intervals import bootstrap, feldman_cousins, neyman_belt
 from morefit.records import output as target
 from morefit.records.output import complete_file, only_writer, writable_place
-from morefit.toys import BrokenStudy, toy_study
+from morefit.toys import toy_study
 
 X = mf.Observable("x", -5.0, 5.0)
 
@@ -222,8 +222,9 @@ def test_a_full_disk_loses_no_finished_toy(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("morefit.jobs.checkpoint.SAVE_SECONDS", 0.0)
     monkeypatch.setattr("morefit.jobs.checkpoint.SAVE_SHARE", np.inf)
     with pytest.raises(
-        BrokenStudy,
-        match=r"^toy study '.*': cannot be written, No space left on device; make room; 6 of 6 toys are finished; they are not in",
+        mf.BrokenJob,
+        match=r"^toy study '.*': cannot be written, No space left on device; make room; 6 of 6 toys are finished; 2 of them"
+        r" are saved in '.*study.npz'; finished.save",
     ) as caught:
         study(tmp_path / "study.npz")
     np.testing.assert_array_equal(caught.value.finished.values, whole.values)
@@ -255,15 +256,39 @@ class Later:
         return self.action(dataset, values) if self.calls == 5 else 0.0
 
 
-def test_a_full_disk_loses_no_finished_point(tmp_path, monkeypatch):
+# long jobs besides studies: a name, what is called with its path, how many items it has, and what they are
+JOBS = {
+    "feldman_cousins of mu": (
+        lambda path, **o: feldman_cousins(
+            mf.Likelihood(gaussian(), data()), "mu", [0.0, 0.1], toys=3, seed=1, save=path, **o
+        ),
+        "2 of 2 points",
+    ),
+    "neyman_belt of mu": (
+        lambda path, **o: neyman_belt(gaussian(), "mu", [0.0, 0.1], events=5, toys=3, seed=1, save=path, **o),
+        "2 of 2 points",
+    ),
+    "bootstrap": (
+        lambda path, **o: bootstrap(mf.Likelihood(gaussian(), data()), replicas=4, seed=1, save=path, **o),
+        "4 of 4 replicas",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_full_disk_loses_nothing_and_says_that_nothing_is_saved(tmp_path, monkeypatch, name):
+    """Scans used to say "kept in 'scan.npz', call again to resume" although that file did not exist."""
+    call, count = JOBS[name]
     fill_disk(monkeypatch, after=0)
-    with pytest.raises(
-        BrokenStudy, match="No space left on device; make room; finished: 2 of 2 points"
-    ) as caught:
-        feldman_cousins(
-            mf.Likelihood(gaussian(), data()), "mu", [0.0, 0.1], toys=3, seed=1, save=tmp_path / "scan.npz"
-        )
-    assert isinstance(caught.value.finished, FeldmanCousins) and len(caught.value.finished) == 2
+    rule = rf"^{name} '.*': cannot be written, No space left on device; make room; {count} are finished; they are NOT saved"
+    with pytest.raises(mf.BrokenJob, match=rule) as caught:
+        call(tmp_path / "job.npz")
+    assert len(caught.value.finished) == int(count[0])
+    assert not (tmp_path / "job.npz").exists()
+    monkeypatch.undo()
+    caught.value.finished.save(tmp_path / "elsewhere.npz")
+    whole, again = call(tmp_path / "job.npz"), type(caught.value.finished).load(tmp_path / "elsewhere.npz")
+    np.testing.assert_array_equal(whole.values, again.values)
 
 
 def test_a_limit_of_the_system_on_files_is_a_clear_error(tmp_path):

@@ -19,18 +19,20 @@ import pytest
 import morefit as mf
 import zoo
 from ensembles import task_of
-from morefit.errors import BackendError, DataError, ModelError
+from morefit.errors import BackendError, BrokenJob, DataError, ModelError
 from morefit.jobs import facts
+from morefit.jobs import run as run_module
+from morefit.jobs.checkpoint import read_saved
 from morefit.jobs.fingerprint import fingerprint
 from morefit.likelihood import generate
 from morefit.random.host import stream_key
+from morefit.records.results import concatenate, save_result
 from morefit.sampling.generate import Sampler, poisson_sizes
-from morefit.toys import ARRAYS, BrokenStudy, ToyResults, blocks, toy_study
-from morefit.toys import study as run_module
-from morefit.toys.blocks import MOST_EVENTS, Pace, cut
-from morefit.toys.ledger import Study, contiguous
-from morefit.toys.saved import Saved, read_study, write_study
-from morefit.toys.task import STREAM, work_block
+from morefit.toys import ARRAYS, ToyResults, blocks, toy_study
+from morefit.toys.blocks import MAX_EVENTS, Pace, cut
+from morefit.toys.results import LAYOUT
+from morefit.toys.study import choose_pace
+from morefit.toys.task import STREAM, compute_block
 from tolerances import REPEATED
 
 TOYS = 24
@@ -90,14 +92,14 @@ def spawned(workers=2):
 class OddFirst(ThreadPoolExecutor):
     """Lets blocks that begin with an odd toy finish before others."""
 
-    def submit(self, work, *args):
-        return super().submit(delayed, work, *args)
+    def submit(self, work):
+        return super().submit(delayed, work)
 
 
-def delayed(work, *args):
-    first = args[-2]
-    time.sleep(0.0 if first % 2 else 0.05)
-    return work(*args)
+def delayed(work):
+    _, block = work.args  # versions, and the work of a block
+    time.sleep(0.0 if block.args[1] % 2 else 0.05)
+    return work()
 
 
 # ------------------------------------------------------------------------------------ results
@@ -204,13 +206,27 @@ def test_an_error_in_a_statistic_names_the_toy():
     assert "statistic of toy 3" in caught.value.__notes__[0]
 
 
-@pytest.mark.parametrize("block", [None, 1])
-def test_statistics_must_have_the_same_names_in_every_toy(block):
-    def fickle(dataset, values):
-        return {"a" if len(dataset) < 103 else "b": 1.0}
+def fickle(dataset, values):
+    return {"a" if len(dataset) < 103 else "b": 1.0}
 
-    with pytest.raises(ModelError, match=r"the same names for every toy, a, got b .* toy 3"):
-        toy_study(gaussian(), toys=5, events=EVENTS[:5], seed=1, statistic=fickle, block=block)
+
+def test_statistics_must_have_the_same_names_in_every_toy():
+    with pytest.raises(ModelError, match=r"the same names for every toy, a, got b for toy 3"):
+        toy_study(gaussian(), toys=5, events=EVENTS[:5], seed=1, statistic=fickle)
+
+
+def test_any_error_after_the_first_block_carries_what_is_finished():
+    """Finished toys used to be lost with the statistic's own error if there was no file."""
+    with pytest.raises(BrokenJob, match=r"got b for toy 3; 3 of 5 toys are finished; use save=") as caught:
+        toy_study(gaussian(), toys=5, events=EVENTS[:5], seed=1, statistic=fickle, block=1)
+    assert isinstance(caught.value.__cause__, ModelError)
+    assert caught.value.finished.events.tolist() == EVENTS[:3]
+    rule = r"toy study: ZeroDivisionError: division by zero; 2 of 5 toys are finished"
+    with pytest.raises(BrokenJob, match=rule) as caught:
+        toy_study(
+            gaussian(), toys=5, events=EVENTS[:5], seed=1, statistic=lambda d, v: 1 / (len(d) - 102), block=2
+        )
+    assert caught.value.finished.events.tolist() == EVENTS[:2]
 
 
 # ------------------------------------------------------------------------------------ blocks
@@ -228,24 +244,23 @@ def test_blocks_grow_where_they_take_no_time():
     pace, found = Pace(10), []
     for first, stop in cut(0, 100, np.full(100, 5), pace):
         found.append(stop - first)
-        pace.note(0.0 if len(found) < 3 else 1.0)
+        pace.update(0.0 if len(found) < 3 else 1.0)
     assert found == [10, 20, 40, 30]
-    assert pace.events == 4 * MOST_EVENTS
+    assert pace.events == 4 * MAX_EVENTS
     fixed = Pace(10, fixed=True)
-    fixed.note(0.0)
-    assert (fixed.toys, fixed.events) == (10, MOST_EVENTS)
+    fixed.update(0.0)
+    assert (fixed.toys, fixed.events) == (10, MAX_EVENTS)
 
 
 def test_blocks_whose_events_are_looked_at_do_not_hold_more_of_them():
     def most_events(statistic):
-        task = task_of(gaussian(), {}, 1, mf.Cpu(), statistic)
-        pace = Study(task, np.full(10, 100), None).pace(None)
+        pace = choose_pace(None, statistic)
         for _ in range(9):
-            pace.note(0.0)
+            pace.update(0.0)
         return pace.events
 
-    assert most_events(None) == 8 * MOST_EVENTS
-    assert most_events(lambda data, values: 1.0) == MOST_EVENTS
+    assert most_events(None) == 8 * MAX_EVENTS
+    assert most_events(lambda data, values: 1.0) == MAX_EVENTS
 
 
 def test_a_toy_larger_than_a_block_is_one():
@@ -262,7 +277,7 @@ def test_processes_give_the_same_bits():
     with spawned() as pool:
         same(toy_study(gaussian(), executor=pool, **options), here)
         same(toy_study(gaussian(), executor=pool, block=5, **options), here)
-        with pytest.raises(BackendError, match="must pickle; define models and statistics in a module"):
+        with pytest.raises(BackendError, match="must pickle; define models and functions in a module"):
             toy_study(gaussian(), toys=2, events=10, executor=pool, statistic=lambda d, v: 0.0)
 
 
@@ -277,13 +292,15 @@ def test_a_broken_pool_keeps_what_is_finished(tmp_path):
     options["statistic"] = Once(die, 15, tmp_path / "flag")
     with (
         spawned(1) as pool,
-        pytest.raises(BrokenStudy, match=r"workers are gone .* of 24 toys .* call again") as caught,
+        pytest.raises(
+            BrokenJob, match=r"workers are gone .* of 24 toys are finished and saved in .* call again"
+        ) as caught,
     ):
         toy_study(gaussian(), executor=pool, **options)
     assert 0 < len(caught.value.finished) <= 14
     same(ToyResults.load(tmp_path / "study.npz"), caught.value.finished)
     options["statistic"].flag.unlink()
-    with spawned(1) as pool, pytest.raises(BrokenStudy, match="use save= to be able to resume"):
+    with spawned(1) as pool, pytest.raises(BrokenJob, match="use save= to be able to resume"):
         toy_study(gaussian(), executor=pool, **(options | {"save": None}))
     with spawned(1) as pool:
         resumed = toy_study(gaussian(), executor=pool, **options)
@@ -307,7 +324,7 @@ def test_a_cancelled_block_breaks_the_study():
             future.set_running_or_notify_cancel()
             return future
 
-    with Cancelling(1) as pool, pytest.raises(BrokenStudy, match="0 of 4 toys are finished"):
+    with Cancelling(1) as pool, pytest.raises(BrokenJob, match="0 of 4 toys are finished"):
         toy_study(gaussian(), toys=4, events=10, executor=pool)
 
 
@@ -382,7 +399,7 @@ def test_control_c_returns_what_is_finished(tmp_path, capsys):
     options |= {"statistic": Once(press_control_c, 10, tmp_path / "flag"), "save": tmp_path / "study.npz"}
     stopped = toy_study(gaussian(), **options)
     assert (stopped.first, len(stopped)) == (0, 8)
-    assert "interrupted; returning toys 0 to 7 of 24; finished ones are kept in" in capsys.readouterr().err
+    assert "interrupted; 8 of 24 toys are finished and saved in" in capsys.readouterr().err
     same(toy_study(gaussian(), **options), toy_study(gaussian(), **(options | {"save": None})))
 
 
@@ -411,10 +428,11 @@ def test_a_file_with_gaps_is_filled(tmp_path):
     path, options = tmp_path / "study.npz", {"toys": 12, "events": EVENTS[:12], "seed": 7}
     CALLS.clear()  # what a statistic fills in is a value that it uses
     whole = toy_study(gaussian(), save=path, statistic=remember, block=2, **options)
-    found = read_study(path)
-    parts = [work_block(own_task(options), k, np.array(EVENTS[k : k + 2])) for k in (4, 8, 10)]
-    write_study(path, Saved(found.facts, contiguous(parts)))
-    assert len(read_study(path).runs) == 2
+    facts = read_saved("toy study", path, LAYOUT, ToyResults).facts
+    parts = [compute_block(own_task(options), k, np.array(EVENTS[k : k + 2])) for k in (4, 8, 10)]
+    runs = {"facts": facts, "runs": [[4, 6], [8, 12]]}
+    save_result("toy study", path, LAYOUT, concatenate(LAYOUT, parts), runs)
+    same(ToyResults.load(path), ToyResults.join(parts[1:]))
     CALLS.clear()
     same(toy_study(gaussian(), save=path, statistic=remember, **options), whole)
     assert sorted(CALLS) == [0, 1, 2, 3, 6, 7]
@@ -426,8 +444,8 @@ def own_task(options):
 
 
 SCRIPT = """
-import test_study, morefit.jobs.checkpoint as keeper
-keeper.SAVE_SECONDS, keeper.SAVE_SHARE = 0.0, 1.0
+import test_study, morefit.jobs.checkpoint as checkpoint
+checkpoint.SAVE_SECONDS, checkpoint.SAVE_SHARE = 0.0, 1.0
 test_study.resumable({path!r})
 """
 
@@ -488,18 +506,20 @@ def test_without_a_seed_that_of_the_file_is_taken(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"seed": 8}, "seed: 7 in the file, 8 asked for"),
-        ({"events": 60}, "events: 50 in toy 0 of the file, 60 asked for"),
-        ({"toys": 2}, "toys: up to 3 in the file, 2 asked for"),
-        ({"truth": {"mu": 0.2}}, "truth mu: 0.1 in the file, 0.2 asked for"),
-        ({"start": {"mu": 0.2}}, "start mu: 0.1 in the file, 0.2 asked for"),
-        ({"statistic": remember}, "statistic: None in the file, 'test_study.remember' asked for"),
+        ({"seed": 8}, "seed is 7 in the file, 8 requested"),
+        ({"events": 60}, "events of toy 0 are 50 in the file, 60 requested"),
+        ({"toys": 2}, "toys are up to 3 in the file, 2 requested"),
+        ({"truth": {"mu": 0.2}}, "truth mu is 0.1 in the file, 0.2 requested"),
+        ({"start": {"mu": 0.2}}, "start mu is 0.1 in the file, 0.2 requested"),
+        ({"statistic": remember}, "statistic is None in the file, 'test_study.remember' requested"),
     ],
 )
 def test_a_file_of_another_study_is_refused(tmp_path, changes, message):
     options = {"toys": 3, "events": 50, "seed": 7, "save": tmp_path / "study.npz"}
     toy_study(gaussian(), **options)
-    with pytest.raises(DataError, match=f"holds another study: {message}.*; name another file"):
+    with pytest.raises(
+        DataError, match=f"the file belongs to a different study: {message}.*; name another file"
+    ):
         toy_study(gaussian(), **(options | changes))
 
 
@@ -509,10 +529,12 @@ def test_a_file_of_another_model_is_refused(tmp_path):
     toy_study(mf.Gaussian(x, mu, 1.0), **options)
     with pytest.raises(
         DataError,
-        match=r"another study: model: looks like that of the file but is not: numbers in it, .*; fitted model",
+        match=r"different study: model looks like that of the file but is not the same: numbers in it, .*; fitted model",
     ):
         toy_study(mf.Gaussian(x, mu, 1.0 + 1e-15), **options)
-    with pytest.raises(DataError, match=r"another study: model formula: 'exp.*' in the file, '.*' asked for"):
+    with pytest.raises(
+        DataError, match=r"different study: model formula is 'exp.*' in the file, '.*' requested"
+    ):
         toy_study(mf.Exponential(x, mu), **options)
 
 
@@ -520,7 +542,7 @@ def test_a_file_of_another_version_is_refused(tmp_path, monkeypatch):
     options = {"toys": 3, "events": 50, "seed": 7, "save": tmp_path / "study.npz"}
     toy_study(gaussian(), **options)
     monkeypatch.setattr(facts, "morefit_version", lambda: "0.0.0")
-    with pytest.raises(DataError, match=r"versions morefit: .* in the file, '0.0.0' asked for"):
+    with pytest.raises(DataError, match=r"versions morefit is .* in the file, '0.0.0' requested"):
         toy_study(gaussian(), **options)
 
 
@@ -528,8 +550,12 @@ def test_files_that_hold_no_study_are_refused(tmp_path):
     results = toy_study(gaussian(), toys=3, events=50, seed=7)
     results.save(tmp_path / "results.npz")
     (tmp_path / "text.npz").write_text("not a zip file")
-    for name in ("results.npz", "text.npz"):
-        with pytest.raises(DataError, match=f"{name}': the file holds no study"):
+    messages = {
+        "results.npz": "holds results, but not what they were computed from, so it cannot be resumed; name another",
+        "text.npz": "not a file of morefit or a damaged one, got BadZipFile",
+    }
+    for name, message in messages.items():
+        with pytest.raises(DataError, match=f"toy study '.*{name}': .*{message}"):
             toy_study(gaussian(), toys=3, events=50, save=tmp_path / name)
     with pytest.raises(DataError, match=r"there is no folder .*; make it first"):
         toy_study(gaussian(), toys=3, events=50, save=tmp_path / "nowhere" / "study.npz")
@@ -550,7 +576,10 @@ def test_files_are_complete_archives(tmp_path):
     resumable(tmp_path / "study.npz")
     with zipfile.ZipFile(tmp_path / "study.npz") as archive:
         assert archive.testzip() is None
-        assert json.loads(archive.read("study.json"))["seed"] == 7
+    with np.load(tmp_path / "study.npz") as file:
+        header = json.loads(str(file["header"]))
+    assert header["facts"]["seed"] == 7
+    assert header["runs"] == [[0, TOYS]]
 
 
 # ------------------------------------------------------------------------------------ progress
@@ -626,16 +655,16 @@ def test_whole_numbers_may_be_written_as_physicists_do():
 
 def lose_after(monkeypatch, blocks):
     """Let the device go away after some blocks."""
-    real, done = run_module.work, []
+    real, done = run_module.here, []
 
-    def work(*arguments):
+    def here(*arguments):
         for part in real(*arguments):
             if len(done) == blocks:
                 raise BackendError("backend 'opencl': Toy failed while running a kernel")
             done.append(1)
             yield part
 
-    monkeypatch.setattr(run_module, "work", work)
+    monkeypatch.setattr(run_module, "here", here)
 
 
 def test_a_lost_device_leaves_what_is_finished(monkeypatch, tmp_path):

@@ -215,7 +215,7 @@ def test_the_file_says_what_it_is(tmp_path):
         header = str(file["header"])
     for word in (
         '"format": "morefit toy results"',
-        '"version": 1',
+        '"version": 2',
         '"names": ["mu",',
         '"seed": 7',
         '"morefit"',
@@ -241,7 +241,10 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one_alone(tmp_path, monkey
 def test_other_files_are_refused(tmp_path):
     path = tmp_path / "other.npz"
     np.savez(path, header=np.array('{"format": "something else"}'))
-    with pytest.raises(DataError, match=r"not written by ToyResults\.save"):
+    with pytest.raises(
+        DataError,
+        match=r"must have the format 'morefit toy results', got 'something else'; name another file",
+    ):
         ToyResults.load(path)
     path.write_bytes(b"no archive")
     with pytest.raises(
@@ -253,7 +256,7 @@ def test_other_files_are_refused(tmp_path):
 def test_a_file_of_another_version_is_refused(tmp_path):
     path = tmp_path / "new.npz"
     np.savez(path, header=np.array('{"format": "morefit toy results", "version": 99}'))
-    with pytest.raises(DataError, match="format version must be 1, got 99; use the morefit that wrote it"):
+    with pytest.raises(DataError, match="format version must be 2, got 99; use the morefit that wrote it"):
         ToyResults.load(path)
 
 

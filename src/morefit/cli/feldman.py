@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +23,11 @@ from morefit.cli.options import (
     points,
     to_number,
 )
-from morefit.cli.pool import processes
+from morefit.cli.pool import finished_shown, processes
 from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
 from morefit.errors import FitError
-from morefit.intervals.feldman import footline, table
-from morefit.intervals.feldman import headline as first_lines
+from morefit.intervals.feldman_cousins import footline, table
+from morefit.intervals.feldman_cousins import headline as first_lines
 from morefit.minimise.conditional import span
 from morefit.text.suggest import suggest
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FORMAT, VERSION = "morefit feldman-cousins summary", 1
-ERRORS_AROUND, POINTS = 4.0, 17  # of the values that are tested unless others are given
+ERRORS_AROUND, POINTS = 4.0, 17  # of the values that are tested by default
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -72,21 +73,21 @@ def run(options: Namespace) -> int:
         return NOT_VALID
     name = options.parameter
     values = np.unique(options.values or span("fc", best, name, ERRORS_AROUND, POINTS))
-    with processes(options.workers, (file.path,)) as executor:
-        found = mf.intervals.feldman_cousins(
+    with processes(options.workers, (file.path,)) as executor, finished_shown(partial(show_scan, console)):
+        scan = mf.intervals.feldman_cousins(
             mf.Likelihood(model, data, backend=backend), name, values, toys=options.toys, level=options.level, seed=options.seed, best=best,
             backend=backend, executor=executor, save=options.save, progress=not options.quiet,
         )  # fmt: skip
-    show_found(console, found)
-    write_json(summary(found), options, console)
-    write_figures(lambda _: mf.plots.p_values(found).figure, [name], options, console)
-    if len(found) < len(values):
+    show_scan(console, scan)
+    write_json(summary(scan), options, console)
+    write_figures(lambda _: mf.plots.p_values(scan).figure, [name], options, console)
+    if len(scan) < len(values):
         return INTERRUPTED
-    return NOT_VALID if np.mean(np.isnan(found.t)) > options.allow_invalid else VALID
+    return NOT_VALID if np.mean(np.isnan(scan.t)) > options.allow_invalid else VALID
 
 
 def check_parameter(model: mf.Pdf, name: str) -> None:
-    """Complain before any data are read."""
+    """Refuse a parameter that does not float, before any data are read."""
     floating = [p.name for p in model.parameters if not p.fixed]
     if name not in floating:
         fixed = any(p.name == name for p in model.parameters)
@@ -96,25 +97,31 @@ def check_parameter(model: mf.Pdf, name: str) -> None:
         raise FitError(f"parameter '{name}': {why}")
 
 
-def show_found(console: Console, found: mf.intervals.FeldmanCousins) -> None:
+def show_scan(console: Console, scan: mf.intervals.FeldmanCousins) -> None:
     """Show the interval, and every value that was tested."""
-    headline(console, first_lines(found), good=not found.invalid.any())
-    show_tables(console, table(found))
-    say(console, footline(found), MINOR)
+    headline(console, first_lines(scan), good=not scan.invalid.any())
+    show_tables(console, table(scan))
+    say(console, footline(scan), MINOR)
 
 
-def summary(found: mf.intervals.FeldmanCousins) -> dict[str, Any]:
-    """Return what was found without the toys themselves, for JSON."""
-    regions = found.regions()
+def summary(scan: mf.intervals.FeldmanCousins) -> dict[str, Any]:
+    """Return a scan without the toys themselves, for JSON."""
+    interval = scan.interval()
     return {
-        "format": FORMAT, "version": VERSION, "parameter": found.name, "level": found.level, "best": found.best,
-        "limits": found.limits, "interval": found.interval()._asdict(),
-        "regions": tuple(region._asdict() for region in regions), "toys": found.toys, "seed": found.seed,
-        "values": found.values, "t": found.t_data, "critical": found.critical,
-        "critical errors": found.critical_errors, "p": found.p_values, "p errors": found.p_errors,
-        "failed": tuple(map(int, found.invalid)), "accepted": tuple(map(bool, found.accepted())),
-        "seconds": found.seconds,
+        "format": FORMAT, "version": VERSION, "parameter": scan.name, "level": scan.level, "best": scan.best,
+        "limits": scan.limits, "interval": ends(interval),
+        "pieces": tuple(map(ends, interval.pieces)), "toys": scan.toys, "seed": scan.seed,
+        "values": scan.values, "t": scan.t_data, "critical": scan.critical,
+        "critical errors": scan.critical_errors, "p": scan.p_values, "p errors": scan.p_errors,
+        "failed": tuple(map(int, scan.invalid)), "accepted": tuple(map(bool, scan.accepted())),
+        "seconds": scan.seconds,
     }  # fmt: skip
+
+
+def ends(interval: mf.intervals.Interval) -> dict[str, Any]:
+    """Return the two ends of an interval, for JSON."""
+    names = ("low", "high", "low_error", "high_error", "low_end", "high_end")
+    return {name: getattr(interval, name) for name in names}
 
 
 FELDMAN = Command(

@@ -1,20 +1,22 @@
-"""Processes that work on toys, each with the user's model files loaded."""
+"""Long jobs of commands: processes with the user's model files loaded, and results of jobs that stopped early."""
 
 from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from morefit.cli.model_file import load_module
+from morefit.errors import BrokenJob
 
 
 @contextmanager
 def processes(count: int | None, files: tuple[Path, ...]) -> Iterator[Executor | None]:
-    """Give an executor of so many processes, or None if none are asked for.
+    """Open an executor of so many processes; None if ``count`` is None.
 
     They are started afresh, not forked: a fork would copy threads in the middle of their work.
     """
@@ -30,7 +32,18 @@ def processes(count: int | None, files: tuple[Path, ...]) -> Iterator[Executor |
 
 
 def prepare(files: tuple[Path, ...]) -> None:
-    """Get a worker ready: it knows the classes of the model files, and leaves Ctrl-C to the process that asked."""
+    """Load the model files on a worker, and leave Ctrl-C to the main process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for file in files:
         load_module(file)
+
+
+@contextmanager
+def finished_shown(show: Callable[[Any], None]) -> Iterator[None]:
+    """Show what a job had finished when it broke."""
+    try:
+        yield
+    except BrokenJob as error:
+        if error.finished is not None:
+            show(error.finished)
+        raise

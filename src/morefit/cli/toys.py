@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from math import ceil, isnan, nan, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +23,10 @@ from morefit.cli.options import (
     count,
     merged,
 )
-from morefit.cli.pool import processes
+from morefit.cli.pool import finished_shown, processes
 from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
 from morefit.errors import DataError
 from morefit.plots.canvas import load_pyplot, styled
-from morefit.toys import BrokenStudy
 from morefit.toys.results import HOW, report
 from morefit.toys.text import LEVELS, details, footlines, tables
 from morefit.toys.text import headline as first_line
@@ -65,14 +63,14 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Draw, fit, and show what was found."""
+    """Draw and fit toys, and show the results."""
     check_targets(options)
     console, backend = open_console(options), backend_of(options)
     file = ModelFile.named(options.model)
     other = None if options.fit_model is None else ModelFile.named(options.fit_model)
     model, fit_model = file.load(), None if other is None else other.load()
     files = tuple(dict.fromkeys(one.path for one in (file, other) if one is not None))
-    with processes(options.workers, files) as executor, finished_shown(console):
+    with processes(options.workers, files) as executor, finished_shown(partial(show_toys, console)):
         toys = mf.toy_study(
             model, toys=options.toys, events=options.events, truth=merged(options.value), fit_model=fit_model,
             start=merged(options.start), seed=options.seed, backend=backend, executor=executor,
@@ -86,25 +84,14 @@ def run(options: Namespace) -> int:
     return NOT_VALID if np.mean(~toys.valid) > options.allow_invalid else VALID
 
 
-@contextmanager
-def finished_shown(console: Console) -> Iterator[None]:
-    """Show what a study had finished when something broke."""
-    try:
-        yield
-    except BrokenStudy as error:
-        if error.finished is not None:
-            show_toys(console, error.finished)
-        raise
-
-
 def show_toys(console: Console, toys: mf.ToyResults) -> None:
-    """Show what became of the toys."""
-    found = report(toys)
-    headline(console, first_line(found), good=not found.bad)
-    for line in details(found):
+    """Show the results of toys."""
+    summed = report(toys)
+    headline(console, first_line(summed), good=not summed.bad)
+    for line in details(summed):
         say(console, f"  {line}")
-    show_tables(console, *tables(found))
-    for line in footlines(found):
+    show_tables(console, *tables(summed))
+    for line in footlines(summed):
         say(console, line, MINOR)
 
 

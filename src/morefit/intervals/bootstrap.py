@@ -1,15 +1,26 @@
-"""Fit replicas of a dataset, in which each event counts a Poisson number of times, many together."""
+"""The bootstrap: fit replicas of a dataset, in which each event counts a Poisson number of times, as a long job."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import partial
 from math import nan, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, freeze, rebuilt
+from morefit.arrays import Array, Flags, freeze, frozen_copy, rebuilt
 from morefit.errors import FitError
+from morefit.intervals.interval import Interval
+from morefit.jobs.checkpoint import locks_file, read_saved
+from morefit.jobs.digest import Digests
+from morefit.jobs.executors import Block, DaskClient, Report, Work, share
+from morefit.jobs.facts import DIGEST, Facts, versions
+from morefit.jobs.run import Job, run_job
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit
@@ -17,13 +28,20 @@ from morefit.minimise.problem import as_likelihood
 from morefit.minimise.replicas import Replicas
 from morefit.model import Parameter, Pdf
 from morefit.random.host import stream_key
+from morefit.records.fields import floats, words
+from morefit.records.results import Layout, load_result, save_result
 from morefit.resources import check_memory
 from morefit.sampling.generate import check_seed
-from morefit.text.progress import Bar
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
+from morefit.toys.task import likelihood_facts
 from morefit.validate import check_level, name_of, whole_number
+
+NAME = "bootstrap"
+LAYOUT = Layout(
+    "morefit bootstrap", ("names", "best", "seed", "seconds", "backend"), ("values", "nll", "valid")
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,7 +49,7 @@ class Bootstrap:
     """The minima of B replicas of a dataset, each event of which counts a Poisson number of times (mean 1).
 
     ``errors`` and ``covariance`` are those of the valid replicas; nan if there are fewer than two. Weights of the
-    dataset are kept.
+    dataset stay.
     """
 
     names: tuple[str, ...]
@@ -40,9 +58,11 @@ class Bootstrap:
     nll: Array  # (B,)
     valid: Flags  # (B,)
     seed: int
+    seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage, added up over workers
+    backend: str = ""  # where the replicas were fitted
 
     def __post_init__(self) -> None:
-        freeze(self)
+        freeze(self, names=words, best=vector, seconds=floats)
 
     __reduce__ = rebuilt
 
@@ -72,17 +92,25 @@ class Bootstrap:
             else np.full_like(self.best, nan)
         )
 
-    def interval(self, parameter: str | Parameter, level: float = 0.6827) -> tuple[float, float]:
-        """Return the central interval that holds this fraction of the valid replicas."""
-        name = name_of(parameter)
-        check_level("bootstrap", level)
+    def interval(self, parameter: str | Parameter, level: float = 0.6827) -> Interval:
+        """Return the central interval that holds this fraction of the valid replicas; nan if there are none."""
+        level, name = check_level(NAME, level), name_of(parameter)
         if name not in self.names:
             raise FitError(f"bootstrap: parameter '{name}': was not fitted; {suggest(name, self.names)}")
         good = self.values[self.valid, self.names.index(name)]
         if not len(good):
-            return nan, nan
+            return Interval.spanning((), level)
         low, high = np.quantile(good, [0.5 * (1 - level), 0.5 * (1 + level)])
-        return float(low), float(high)
+        return Interval(float(low), float(high), level)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one npz file with a header in JSON; it appears complete or not at all."""
+        save_result(NAME, path, LAYOUT, self)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Bootstrap:
+        """Read back what ``save`` wrote, to the last bit; also what ``bootstrap(save=...)`` left."""
+        return load_result(NAME, path, LAYOUT, cls)
 
     def __str__(self) -> str:
         bad = int(np.sum(~self.valid))
@@ -98,6 +126,12 @@ class Bootstrap:
     __repr__ = __str__
 
 
+def vector(numbers: Sequence[float]) -> Array:
+    """Return numbers as a read-only array; a file has them as a list."""
+    return frozen_copy(numbers, np.float64)
+
+
+@locks_file(NAME)
 def bootstrap(
     likelihood: Term | Pdf,
     *,
@@ -106,22 +140,74 @@ def bootstrap(
     seed: int = 0,
     best: FitResult | None = None,
     fluctuate: bool = True,
+    executor: Executor | DaskClient | None = None,
+    save: str | Path | None = None,
     progress: bool = True,
 ) -> Bootstrap:
     """Fit replicas of the data, in which each event counts a Poisson number of times, many together.
 
     Replica r with a seed has the same weights on every machine, however many replicas there are. ``best`` is as
-    for ``profile``; every replica starts from it. Constraints measure another value in each replica, around the one
-    they measured, unless ``fluctuate`` is False.
+    for ``profile``; every replica starts from it.
+
+    Parameters
+    ----------
+    likelihood : or a model, with its ``data``.
+    fluctuate : constraints measure another value in each replica, around the one they measured.
+    executor : a concurrent.futures.Executor or a dask.distributed.Client; the likelihood is sent to its workers.
+    save : a file for finished replicas. The same call resumes a bootstrap that was stopped, with the same bits; more
+        replicas extend it. Ctrl-C returns what is finished, and errors carry it (``BrokenJob``).
     """
     replicas, seed = whole_number("bootstrap: replicas", replicas, 1), check_seed(seed)
-    likelihood = as_likelihood("bootstrap", likelihood, data)
-    best = best_fit("bootstrap", likelihood, best)
+    term = as_likelihood(NAME, likelihood, data)
+    best = best_fit(NAME, term, best)
     check_memory(f"bootstrap: results of {replicas:.6g} replicas", 8.0 * replicas * (len(best.floating) + 2))
-    with Bar("bootstrap", replicas, progress) as bar:
-        stream = stream_key(seed, "bootstrap")
-        fits = Replicas(likelihood, best, stream, fluctuate, bar.done).fit(replicas)
-    centre = np.array([best.values[n] for n in best.floating])
-    return Bootstrap(
-        names=best.floating, best=centre, values=fits.values, nll=fits.nll, valid=fits.valid, seed=seed
+
+    def work(first: int, stop: int, report: Report) -> Work[Bootstrap]:
+        return partial(
+            fit_replicas, term, best, seed=seed, fluctuate=fluctuate, first=first, stop=stop, report=report
+        )
+
+    job = Job(
+        name=NAME, noun="bootstrap", items="replicas", size=replicas, layout=LAYOUT, step="replicas",
+        facts={} if save is None else facts_of(term, best, seed, fluctuate),
+        cut=partial(cut, Replicas(term, best, seed).block, executor), work=work,
+    )  # fmt: skip
+    saved = read_saved(NAME, save, LAYOUT, Bootstrap)
+    return run_job(job, save=save, saved=saved, executor=executor, progress=progress)
+
+
+def fit_replicas(
+    likelihood: Term, best: FitResult, *, seed: int, fluctuate: bool, first: int, stop: int, report: Report
+) -> Bootstrap:
+    """Fit a block of replicas, on any worker."""
+    begin = time.perf_counter()
+    replicas = Replicas(
+        likelihood, best, stream_key(seed, NAME), fluctuate, lambda done: report(done - first)
     )
+    fits = replicas.fit_block(first, stop)
+    return Bootstrap(
+        names=best.floating, best=np.array([best.values[n] for n in best.floating]), values=fits.values,
+        nll=fits.nll, valid=fits.valid, seed=seed, seconds={"fit": time.perf_counter() - begin}, backend=likelihood.backend.label,
+    )  # fmt: skip
+
+
+def cut(block: int, executor: Executor | DaskClient | None, missing: Sequence[Block]) -> Iterator[Block]:
+    """Cut replicas into blocks that are fitted together."""
+    block = share(missing, executor, block)
+    for first, stop in missing:
+        yield from ((low, min(low + block, stop)) for low in range(first, stop, block))
+
+
+def facts_of(likelihood: Term, best: FitResult, seed: int, fluctuate: bool) -> Facts:
+    """Return what the results of a bootstrap depend on; the data as a digest."""
+    parts = likelihood.parts
+    data = [(dict(part.data.columns), part.data.weights) for part in parts]
+    return {
+        "model": likelihood_facts(likelihood),
+        "fluctuate": fluctuate,
+        "data": {DIGEST: Digests(NAME).of(data)},
+        "best": {name: best.values[name] for name in best.names},
+        "limits": {name: f"{best.limits[name]}" for name in best.floating},
+        "seed": seed,
+        "versions": versions(),
+    }

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import erf, inf, sqrt
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags
 from morefit.errors import OptionError
+from morefit.intervals.interval import Interval
+from morefit.intervals.levels import HALVINGS, bisect, two_sided
 from morefit.validate import as_number, check_level, finite_number, whole_number
 
-HALVINGS = 60
 LENGTHEN = 2.0  # of background, in which an upper end is looked for that is higher than the own one
 BACKGROUND_STEP = 0.005
 ZOOMS, ZOOM = 3, 64
@@ -22,7 +21,7 @@ ZOOMS, ZOOM = 3, 64
 
 def feldman_cousins_poisson(
     n: int, background: float, level: float = 0.9, *, non_increasing: bool = True
-) -> tuple[float, float]:
+) -> Interval:
     """Return the interval of Feldman and Cousins for a Poisson signal over a known background.
 
     physics/9711021: n is accepted for a signal if the counts that come before it, ordered by their likelihood
@@ -36,11 +35,12 @@ def feldman_cousins_poisson(
     known = as_number(background)
     if known is None or not 0 <= known < inf:
         raise OptionError(f"feldman_cousins_poisson: background must be at least 0, got {background!r}")
-    find = longest_upper_end if non_increasing else single_upper_end
-    return lower_end(n, known, level), find(n, known, level)
+    upper_end = longest_upper_end if non_increasing else single_upper_end
+    bottom = lower_end(n, known, level)
+    return Interval(bottom, upper_end(n, known, level), level, low_end="crossing" if bottom else "limit")
 
 
-def feldman_cousins_gaussian(x: float, level: float = 0.9, low: float = 0.0) -> tuple[float, float]:
+def feldman_cousins_gaussian(x: float, level: float = 0.9, low: float = 0.0) -> Interval:
     """Return the interval of Feldman and Cousins for a mean that is at least ``low``; ``x`` has unit error.
 
     The likelihood ratio is to the best mean from ``low``. The values of x that come before the one observed
@@ -54,7 +54,7 @@ def feldman_cousins_gaussian(x: float, level: float = 0.9, low: float = 0.0) -> 
     if y > 0 and normal_cdf(y) > level:
         bottom = bisect(lambda mu: between_below(y, mu) > level, 0.0, y)
     top = y + z if y >= 0 else bisect(lambda mu: between_above(y, mu) < level, 0.0, z + 1)
-    return low + bottom, low + top
+    return Interval(low + bottom, low + top, level, low_end="crossing" if bottom else "limit")
 
 
 def between_below(x: float, mu: float) -> float:
@@ -70,14 +70,6 @@ def between_above(x: float, mu: float) -> float:
 
 def normal_cdf(x: float) -> float:
     return 0.5 * (1 + erf(x / sqrt(2)))
-
-
-def bisect(left: Callable[[float], bool], low: float, high: float) -> float:
-    """Return where a condition that holds at ``low`` ceases to hold."""
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if left(middle) else (low, middle)
-    return 0.5 * (low + high)
 
 
 def offsets(counts: Array, background: Array) -> Array:
@@ -109,7 +101,7 @@ class Pieces:
         return probability(self.first, self.last, total)
 
     def accepting(self, level: float) -> Flags:
-        """Say which pieces accept n somewhere: in a piece the probability has one maximum, so at an end."""
+        """Return which pieces accept n somewhere: in a piece the probability has one maximum, so at an end."""
         some = (self.at(self.low) < level) | (self.at(self.high) < level)
         return some & (self.high > self.low)
 
@@ -191,8 +183,3 @@ def lower_end(n: int, background: float, level: float) -> float:
     if not len(accepting):  # only from the last swap on, where no count comes before n
         return max(float(ends[-1]) - background, 0.0)
     return float(pieces.pick((accepting[:1],)).boundary(level, upper=False)[0]) - background
-
-
-def two_sided(level: float) -> float:
-    """Return the standard deviations within which a Gaussian has this probability."""
-    return NormalDist().inv_cdf(0.5 * (1 + level))

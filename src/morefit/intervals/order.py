@@ -34,5 +34,5 @@ def pick(ordered: NDArray[Any], index: int, unknown: Unknown) -> Array:
     """Return the number at an index of each row; infinite if that toy has none."""
     bad = np.count_nonzero(np.isnan(ordered), axis=1)
     places = index - bad if unknown == "lowest" else np.full(len(ordered), index)
-    found = np.take_along_axis(ordered, np.maximum(places, 0)[:, None], axis=1)[:, 0].astype(np.float64)
-    return np.where(places < 0, -inf, np.where(np.isnan(found), inf, found))
+    picked = np.take_along_axis(ordered, np.maximum(places, 0)[:, None], axis=1)[:, 0].astype(np.float64)
+    return np.where(places < 0, -inf, np.where(np.isnan(picked), inf, picked))

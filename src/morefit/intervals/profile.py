@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Flags, freeze, rebuilt
 from morefit.errors import OptionError
-from morefit.intervals.feldman_cousins_tables import bisect, two_sided
+from morefit.intervals.interval import End, Interval
+from morefit.intervals.levels import bisect, two_sided
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import Conditional, best_fit, check_floating, check_points, spaced, span
@@ -53,19 +54,19 @@ class Profile:
         """How far the nll is above its minimum: 0.5 at one standard deviation, 2 at two."""
         return self.nll - self.minimum
 
-    def interval(self, level: float = 0.6827) -> tuple[float, float]:
+    def interval(self, level: float = 0.6827) -> Interval:
         """Return where the nll has risen by half the squared quantile of ``level`` to each side of the minimum.
 
         A side on which it does not rise so far ends at the limit of the parameter, if the profile goes up to it,
-        and is nan if not: then scan further.
+        and is open if not: then scan further.
         """
         check_level("profile", level)
         x, delta = self.curve()
         above = delta - 0.5 * two_sided(level) ** 2
         centre = int(np.flatnonzero(x == self.best)[0])
-        low = first_crossing(x[centre::-1], above[centre::-1], x, above, self.limits[0])
-        high = first_crossing(x[centre:], above[centre:], x, above, self.limits[1])
-        return low, high
+        low, low_end = first_crossing(x[centre::-1], above[centre::-1], x, above, self.limits[0])
+        high, high_end = first_crossing(x[centre:], above[centre:], x, above, self.limits[1])
+        return Interval(low, high, level, low_end=low_end, high_end=high_end)
 
     def curve(self) -> tuple[Array, Array]:
         """Return the valid points and the minimum, in order; points as good as at the minimum give way to it."""
@@ -80,28 +81,20 @@ class Profile:
         bad = int(np.sum(~self.valid))
         verdict = "all valid" if not bad else f"{bad} NOT VALID"
         lines = [f"profile of {self.name}: {len(self.values)} points, {verdict}, minimum at {self.best:.8g}"]
-        for level in (0.6827, 0.9545):
-            low, high = self.interval(level)
-            lines.append(f"  {100 * level:g} %: [{self.side(low)}, {self.side(high)}]")
+        lines += [f"  {100 * level:g} %: {self.interval(level)}" for level in (0.6827, 0.9545)]
         return "\n".join(lines)
-
-    def side(self, end: float) -> str:
-        """Write one end of an interval."""
-        if np.isnan(end):
-            return "NOT REACHED"
-        return f"{end:.8g}" + (" (limit)" if end in self.limits else "")
 
     __repr__ = __str__
 
 
-def first_crossing(walk: Array, rise: Array, x: Array, above: Array, limit: float) -> float:
+def first_crossing(walk: Array, rise: Array, x: Array, above: Array, limit: float) -> tuple[float, End]:
     """Return where a walk from the minimum first comes above zero: nan if never, unless it ends at a limit."""
     beyond = np.flatnonzero(rise > 0)
     if not len(beyond):
-        return limit if walk[-1] == limit else nan
+        return (limit, "limit") if walk[-1] == limit else (nan, "open")
     inner, outer = float(walk[beyond[0] - 1]), float(walk[beyond[0]])
     cubic = local_cubic(x, above, inner, outer)
-    return bisect(lambda v: cubic(v) <= 0, inner, outer)
+    return bisect(lambda v: cubic(v) <= 0, inner, outer), "crossing"
 
 
 def local_cubic(x: Array, y: Array, one: float, other: float) -> Callable[[float], float]:

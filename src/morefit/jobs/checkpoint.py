@@ -1,40 +1,86 @@
-"""Keep a file up to date while work goes on, without spending much time on it."""
+"""The file of a long job: locked, written now and then while the work goes on, and read back to resume."""
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
-from morefit.errors import BackendError, DataError
+from morefit.errors import DataError
+from morefit.jobs.facts import Facts
+from morefit.records.output import only_writer, writable_place
+from morefit.records.results import Layout, Part, Result, built, read_result, split_result
+from morefit.sampling.generate import check_seed
 from morefit.text.progress import tell
 
 SAVE_SECONDS = 2.0  # the least time between two savings
-SAVE_SHARE = 0.05  # the most of all time that they take
+SAVE_SHARE = 0.05  # the largest share of all time that they take
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R", bound=Result)
 
 
-class BrokenStudy(BackendError):
-    """A study that could not go on, or not write its file; ``finished`` holds what was done, if there is anything."""
+class Saved(NamedTuple, Generic[R]):
+    """What a file holds of a job: what its results depend on, and the finished parts."""
 
-    def __init__(self, message: str, finished: Any = None) -> None:
-        super().__init__(message)
-        self.finished = finished
+    facts: Facts
+    parts: Sequence[Part[R]]
+
+
+def locks_file(what: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Lock the file ``save=`` while a function runs; one that cannot be written is refused before the work begins."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def locked(*args: P.args, **options: P.kwargs) -> T:
+            save = options.get("save")
+            if save is None:
+                return function(*args, **options)
+            place = writable_place(what, save)  # type: ignore[arg-type]
+            options["save"] = place
+            with only_writer(what, place):
+                return function(*args, **options)
+
+        return locked
+
+    return decorate
+
+
+def read_saved(what: str, save: str | Path | None, layout: Layout, kind: type[R]) -> Saved[R] | None:
+    """Return what the file of a job holds, None if there is no file yet."""
+    if save is None or not Path(save).exists():
+        return None
+    content = read_result(what, save, layout)
+    facts, runs = content.header.get("facts"), content.header.get("runs")
+    if not isinstance(facts, Mapping) or not isinstance(runs, list):
+        rule = "the file holds results, but not what they were computed from, so it cannot be resumed"
+        raise DataError(f"{what} '{save}': {rule}; name another file")
+    result = built(what, save, kind, content)
+    return Saved(dict(facts), split_result(what, save, layout, result, runs))
+
+
+def choose_seed(seed: int | None, saved: Saved[Any] | None) -> int:
+    """Return the seed, by default that of the file to resume, or else a new one."""
+    if seed is not None:
+        return check_seed(seed)
+    return secrets.randbits(63) if saved is None else int(saved.facts["seed"])
 
 
 @dataclass(eq=False)
-class Keeper:
-    """Knows whether there is something new to write, and when writing is due again."""
+class Checkpoint:
+    """Writes a file now and then, without spending much time on it."""
 
-    path: Path | None  # None: there is no file to keep
-    save: Callable[[Path], None]
+    save: Callable[[], None]
     changed: bool = False  # since it was written
     next_write: float = 0.0
     failed: bool = False  # the last time
 
-    def note(self) -> None:
-        """Note that there is something new, and write the file if that is due; if that fails, it is tried again later."""
+    def update(self) -> None:
+        """Write new results if that is due; if it fails, it is tried again later."""
         self.changed = True
         if time.monotonic() < self.next_write:
             return
@@ -46,12 +92,12 @@ class Keeper:
             self.failed = True
 
     def write(self) -> None:
-        """Write what is finished, if there is a file and something new."""
-        if self.path is None or not self.changed:
+        """Write new results, if there are any."""
+        if not self.changed:
             return
         begin = time.monotonic()
         try:
-            self.save(self.path)
+            self.save()
             self.changed = self.failed = False
         finally:
             end = time.monotonic()

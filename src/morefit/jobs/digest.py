@@ -1,4 +1,4 @@
-"""A digest of a function and of all that its results depend on, to tell whether two studies use the same one."""
+"""A digest of a function and of all that its results depend on, to compare those of two jobs."""
 
 from __future__ import annotations
 
@@ -125,9 +125,9 @@ def function_parts(function: FunctionType) -> list[Any]:
 
 
 def is_empty(cell: CellType) -> bool:
-    """Say whether a variable of an enclosing function has no value yet."""
+    """Return whether a variable of an enclosing function has no value yet."""
     try:
-        cell.cell_contents  # noqa: B018  asks
+        cell.cell_contents  # noqa: B018  raises if there is none
     except ValueError:
         return True
     return False

@@ -1,4 +1,4 @@
-"""What makes a study this one, to tell whether a file holds the same: models, functions, numbers, versions."""
+"""What the results of a job depend on: models, functions, numbers, versions, compared with those of a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Facts = dict[str, Any]
 
 
 def function_facts(what: str, function: Callable[..., Any] | None) -> Facts | None:
-    """Return what makes a function this one; other versions of Python compile it to another code."""
+    """Return name and digest of a function; other versions of Python compile it to another code."""
     if function is None:
         return None
     name = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
@@ -32,26 +32,26 @@ def versions() -> dict[str, str]:
 
 
 def differences(old: Facts, new: Facts) -> Iterator[str]:
-    """Say in what two studies differ."""
+    """Return in what a file and a job differ, one sentence each."""
     for name in dict.fromkeys([*new, *old]):
-        found, asked = old.get(name), new.get(name)
-        if found == asked:
+        saved, requested = old.get(name), new.get(name)
+        if saved == requested:
             continue
-        if isinstance(found, Mapping) and isinstance(asked, Mapping):
-            shown = list(differences(inner(name, found), inner(name, asked)))
+        if isinstance(saved, Mapping) and isinstance(requested, Mapping):
+            inside = list(differences(inner(name, saved), inner(name, requested)))
             why = "numbers in it, its code, or values that it uses or fills in, are different"
-            yield from shown or [f"{name}: looks like that of the file but is not: {why}"]
+            yield from inside or [f"{name} looks like that of the file but is not the same: {why}"]
         elif not name.endswith(DIGEST):
-            yield f"{name}: {printed(found)} in the file, {printed(asked)} asked for"
+            yield f"{name} is {printed(saved)} in the file, {printed(requested)} requested"
 
 
 def inner(name: str, facts: Mapping[str, Any]) -> Facts:
-    """Name what is inside of an entry."""
+    """Return the entries inside an entry, by their full names."""
     return {f"{name} {n}": value for n, value in facts.items()}
 
 
 def printed(fact: Any) -> str:
-    """Write a fact; of a model or a function only what it is called."""
+    """Return a fact as text; of a model or a function only its formula or name."""
     shown = (
         next((fact[n] for n in ("formula", "name") if n in fact), fact) if isinstance(fact, Mapping) else fact
     )

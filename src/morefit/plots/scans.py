@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,8 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import OptionError
-from morefit.intervals import Contour, FeldmanCousins, NeymanBelt, Profile, Region
-from morefit.intervals.feldman_cousins_tables import two_sided
+from morefit.intervals import Contour, FeldmanCousins, Interval, NeymanBelt, Profile
+from morefit.intervals.levels import two_sided
 from morefit.intervals.profile import local_cubic
 from morefit.plots.canvas import (
     COLOURS,
@@ -160,7 +160,7 @@ def belt(
             )
         if observed is not None:
             artists["observed"] = main.axvline(observed, color=DATA, label="observed")
-            artists["interval"] = draw_ends(main, construction.regions(observed, chosen[0]), vertical=True)
+            artists["interval"] = draw_ends(main, construction.interval(observed, chosen[0]), vertical=True)
         main.set_ylim(construction.values[0], construction.values[-1])
         main.set_xlabel(f"estimate of {label_of(construction.name, labels)}")
         main.set_ylabel(f"true {label_of(construction.name, labels)}")
@@ -197,9 +197,9 @@ def p_values(
         artists["level"] = bottom.axhline(
             1 - chosen, color=COLOURS[0], linestyle=DASHES[0], label=f"$p = {1 - chosen:.4g}$"
         )
-        regions = construction.regions(chosen)
+        interval = construction.interval(chosen)
         artists["accepted"] = tuple(
-            draw_ends(axis, regions, vertical=False) for axis in dict.fromkeys((main, bottom))
+            draw_ends(axis, interval, vertical=False) for axis in dict.fromkeys((main, bottom))
         )
         bottom.set_ylim(0, 1.05)
         bottom.set_xlim(construction.values[0], construction.values[-1])
@@ -229,14 +229,14 @@ def draw_ratios(ax: Axes, construction: FeldmanCousins, level: float) -> dict[st
     return artists
 
 
-def draw_ends(ax: Axes, regions: Iterable[Region], *, vertical: bool) -> tuple[Any, ...]:
-    """Shade regions of a parameter, up to the edge of the axes where an end is not reached."""
+def draw_ends(ax: Axes, interval: Interval, *, vertical: bool) -> tuple[Any, ...]:
+    """Shade the pieces of an interval, up to the edge of the axes where an end is not reached."""
     low, high = ax.get_ylim() if vertical else ax.get_xlim()
     span = ax.axhspan if vertical else ax.axvspan
     return tuple(
         span(low if isnan(one.low) else one.low, high if isnan(one.high) else one.high, color="0.5", alpha=0.2, zorder=0,
              linewidth=0)
-        for one in regions
+        for one in interval.pieces
     )  # fmt: skip
 
 

@@ -1,8 +1,7 @@
-"""What is asked of a study: numbers of toys and events, the truth and where fits start, checked at the door."""
+"""Argument validation of toy studies: numbers of toys and events, the truth, and where fits start."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,9 +16,8 @@ from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.random.host import stream_key
 from morefit.resources import check_memory
-from morefit.sampling.generate import Sizes, check_room, check_seed, expected_events, poisson_sizes
+from morefit.sampling.generate import Sizes, check_room, expected_events, poisson_sizes
 from morefit.text.suggest import suggest
-from morefit.toys.saved import Saved
 from morefit.toys.task import STREAM
 from morefit.validate import numbers_by_name, whole_number
 
@@ -114,10 +112,3 @@ def part_sizes(part: Likelihood, k: int, truth: Mapping[str, float], toys: int, 
         raise ModelError(f"toy study: the model must expect a finite number of events, got {expected}")
     check_room("toy study", part.model, expected)
     return poisson_sizes(expected, toys, stream if k == 0 else stream_key(stream, f"part {k}"))
-
-
-def pick_seed(seed: int | None, found: Saved | None) -> int:
-    """Return the seed given, or else that of the study to resume, or else a new one."""
-    if seed is not None:
-        return check_seed(seed)
-    return secrets.randbits(63) if found is None else int(found.facts["seed"])

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isnan, nan, sqrt
 from pathlib import Path
 from statistics import NormalDist
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array, freeze, frozen_copy, read_only, rebuilt
+from morefit.arrays import Array, freeze, frozen_copy, rebuilt
 from morefit.errors import DataError, ModelError, OptionError
-from morefit.records.archive import morefit_version, opened, pack, unpack
 from morefit.records.fields import arrays, floats, words
 from morefit.records.frame import data_frame
-from morefit.records.json import portable
-from morefit.records.output import complete_file
+from morefit.records.results import Layout, built, concatenate, read_result, save_result, split_result
 from morefit.text.suggest import suggest
 from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
 from morefit.toys.text import LEVELS, Compared, Report, Row, as_html, as_text, headline
 from morefit.validate import check_level, name_of
 
 HOW = ("newton", "newton, another start", "minuit", "failed", "undetermined")
-FORMAT = "morefit toy results"
-VERSION = 1
 ARRAYS = ("values", "errors", "nll", "edm", "valid", "how", "events")
+LAYOUT = Layout(
+    "morefit toy results", ("names", "truth", "seed", "first", "seconds", "backend"), ARRAYS, "statistics"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,61 +108,25 @@ class ToyResults:
         problems = [*mismatches(pieces), *gaps(pieces)]
         if problems:
             raise DataError(f"toy results: cannot be joined: {'; '.join(problems)}")
-        one = pieces[0]
-        if len(pieces) == 1:
-            return one
-        joined: dict[str, Any] = {
-            name: read_only(np.concatenate([getattr(piece, name) for piece in pieces])) for name in ARRAYS
-        }
-        statistics = {
-            name: np.concatenate([piece.statistics[name] for piece in pieces]) for name in one.statistics
-        }
-        stages = dict.fromkeys(stage for piece in pieces for stage in piece.seconds)
-        seconds = {stage: sum(piece.seconds.get(stage, 0.0) for piece in pieces) for stage in stages}
-        return cls(
-            one.names,
-            one.truth,
-            **joined,
-            seed=one.seed,
-            first=one.first,
-            statistics=statistics,
-            seconds=seconds,
-            backend=" and ".join(dict.fromkeys(piece.backend for piece in pieces)),
-        )
+        return concatenate(LAYOUT, pieces)
 
     def save(self, path: str | Path) -> None:
         """Write everything to one npz file with a header in JSON; it appears complete or not at all."""
-        with complete_file(path, "toy results") as part, part.open("wb") as file:
-            self.pack(file)
-
-    def pack(self, file: IO[bytes]) -> None:
-        """Write the content of a file to a stream."""
-        header = {
-            "format": FORMAT, "version": VERSION, "morefit": morefit_version(), "names": list(self.names),
-            "truth": portable(self.truth), "seed": self.seed, "first": self.first,
-            "statistics": list(self.statistics), "seconds": portable(self.seconds), "how": list(HOW), "backend": self.backend,
-        }  # fmt: skip
-        arrays = {name: getattr(self, name) for name in ARRAYS}
-        arrays |= {f"statistic_{k}": column for k, column in enumerate(self.statistics.values())}
-        pack(file, header, arrays)
+        save_result("toy results", path, LAYOUT, self)
 
     @classmethod
     def load(cls, path: str | Path) -> ToyResults:
-        """Return what ``save`` wrote, to the last bit."""
-        with opened("toy results", path) as file:
-            return cls.unpack(file, path)
+        """Read back what ``save`` wrote, to the last bit.
 
-    @classmethod
-    def unpack(cls, file: IO[bytes], path: str | Path) -> ToyResults:
-        """Return what ``pack`` wrote to a stream; messages name ``path``."""
-        header, arrays = checked_format(path, *unpack(f"toy results '{path}'", file))
-        try:
-            statistics = {name: arrays[f"statistic_{k}"] for k, name in enumerate(header["statistics"])}
-            content: dict[str, Any] = {n: header[n] for n in ("names", "truth", "seed", "first", "seconds")}
-            content |= {name: arrays[name] for name in ARRAYS}
-            return cls(**content, statistics=statistics, backend=header.get("backend", ""))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"toy results '{path}': the file is damaged, {error}; restore it") from error
+        Of a study with ``save=`` that was stopped, it is the longest stretch of toys without gaps.
+        """
+        content = read_result("toy results", path, LAYOUT)
+        toys, runs = built("toy results", path, cls, content), content.header.get("runs") or ()
+        if len(runs) <= 1:
+            return toys
+        parts = split_result("toy results", path, LAYOUT, toys, runs)
+        longest = max(parts, key=lambda part: part.stop - part.first)
+        return replace(longest.result, first=longest.first, seconds=toys.seconds)
 
     def _column(self, parameter: Any) -> tuple[int, float]:
         """Return the column and the truth of a parameter that has both."""
@@ -290,21 +253,6 @@ def gaps(pieces: Sequence[ToyResults]) -> Iterator[str]:
             yield f"toys {end} to {other.first - 1} are missing"
         if other.first < end:
             yield f"toys from {other.first} to {min(end, other.first + len(other)) - 1} come twice"
-
-
-# ------------------------------------------------------------------------------------ files
-
-
-def checked_format(
-    path: str | Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays of a file, if they are toy results of this version."""
-    if header.get("format") != FORMAT:
-        raise DataError(f"toy results '{path}': not written by ToyResults.save(); name another file")
-    if header.get("version") != VERSION:
-        rule = f"format version must be {VERSION}, got {header.get('version')!r}"
-        raise DataError(f"toy results '{path}': {rule}; use the morefit that wrote it")
-    return header, arrays
 
 
 # ------------------------------------------------------------------------------------ print

@@ -1,31 +1,35 @@
-"""The whole of a study: what is asked for, what is missing, and the blocks collected as they are finished."""
+"""Toy studies: draw toys from a model and fit each, as a long job."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from concurrent.futures import BrokenExecutor, Executor
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from morefit.errors import BackendError, OptionError
-from morefit.jobs.executors import DaskClient, choose_place
+from morefit.errors import OptionError
+from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
+from morefit.jobs.executors import Block, DaskClient, Report, Work, choose_place
+from morefit.jobs.run import Job, run_job
 from morefit.likelihood import Term
 from morefit.model import Pdf
+from morefit.records.results import Layout, Part
+from morefit.sampling.generate import Sizes
 from morefit.targets import Backend
-from morefit.text.progress import Bar, tell
-from morefit.toys.arguments import complete, pick_seed, starts, template_of, toy_sizes, whole, without_events
-from morefit.toys.blocks import Pace, Parts, work
-from morefit.toys.ledger import Study
-from morefit.toys.results import ToyResults
-from morefit.toys.saved import keeps_file, read_study
-from morefit.toys.task import Statistic, Task
+from morefit.toys.arguments import complete, starts, template_of, toy_sizes, whole, without_events
+from morefit.toys.blocks import GROWN_EVENTS, MAX_EVENTS, Pace, cut_all, events_of
+from morefit.toys.results import LAYOUT, ToyResults
+from morefit.toys.task import Statistic, Task, compute_block, facts_of, other_names
+
+NAME = "toy study"
 
 
-@keeps_file
+@locks_file(NAME)
 def toy_study(
     model: Pdf | Term,
     *,
@@ -50,73 +54,73 @@ def toy_study(
     ----------
     events : of every toy, or one number for each; None draws Poisson numbers around what an extended model expects,
         and else takes as many as a likelihood has.
-    truth : true values by name, or the result of a fit; start values of the parameters where it says nothing.
+    truth : true values by name, or the result of a fit; by default the start values of the parameters.
     constraints : for a model, independent measurements; a likelihood has its own. Each toy draws what they measure
         anew around the truth, unless ``fluctuate`` is False.
-    fit_model : another model or likelihood to fit. It starts at the truth where it has the same parameters; what it holds fixed
-        stays where it says.
+    fit_model : another model or likelihood to fit. It starts at the truth where it has the same parameters; its fixed parameters
+        keep their own values.
     statistic : called for each toy with its dataset and its fitted values; returns a number, or numbers by name.
-    executor : a concurrent.futures.Executor or a dask.distributed.Client; its workers use one thread each, unless
-        a backend is given.
-    save : a file to keep finished toys in. The same call resumes a study that was stopped, with the same bits;
-        asking for more toys extends it. Ctrl-C returns what is finished.
-    block : toys that are worked on together; results do not depend on it.
+    executor : a concurrent.futures.Executor or a dask.distributed.Client; its workers use one thread each by
+        default.
+    save : a file for finished toys. The same call resumes a study that was stopped, with the same bits; more toys
+        extend it. Ctrl-C returns what is finished, and errors carry it (``BrokenJob``).
+    block : toys that are computed together; results do not depend on it.
     """
     toys, drawn = whole("toys", toys, 1), template_of("toy study", model, constraints)
     truth = complete(drawn, truth, "truth")
     if not (statistic is None or callable(statistic)):
-        raise OptionError(
-            f"toy study: the statistic must be a function of a dataset and fitted values, got {statistic!r}"
-        )
+        rule = "the statistic must be a function of a dataset and fitted values"
+        raise OptionError(f"toy study: {rule}, got {statistic!r}")
     fitted = drawn if fit_model is None else template_of("toy study", fit_model, constraints)
     begin = starts(fitted, truth, start, keep_fixed=fit_model is not None)
-    target = None if save is None else Path(save)
-    found = None if target is None or not target.exists() else read_study(target)
-    chosen = pick_seed(seed, found)
-    sizes = toy_sizes(drawn, truth, toys, events, chosen)
+    saved = read_saved(NAME, save, LAYOUT, ToyResults)
+    seed = choose_seed(seed, saved)
+    sizes = toy_sizes(drawn, truth, toys, events, seed)
     place = choose_place(backend, executor, int(sizes.sum()))
     task = Task(
-        drawn=without_events(drawn),
-        fitted=without_events(fitted),
-        truth=truth,
-        start=begin,
-        seed=chosen,
-        backend=place,
-        statistic=statistic,
-        fluctuate=fluctuate,
-    )
-    task.ensemble()  # complains here, not on a worker
-    study = Study(task, sizes, target)
-    if target is not None:
-        study.facts  # noqa: B018  so does this
-    if found is not None:
-        study.resume(found)
-    pace = study.pace(executor) if block is None else Pace(whole("block", block, 1), True)
-    return run(study, work(task, study.blocks(pace), study.sizes, executor, pace), progress)
+        drawn=without_events(drawn), fitted=without_events(fitted), truth=truth, start=begin, seed=seed, backend=place,
+        statistic=statistic, fluctuate=fluctuate,
+    )  # fmt: skip
+    task.ensemble()  # raises errors here, not on a worker
+    pace = choose_pace(block, statistic)
+
+    def work(first: int, stop: int, report: Report) -> Work[ToyResults]:
+        return partial(compute_block, task, first, sizes[first:stop])
+
+    def cut(missing: Sequence[Block]) -> Iterator[Block]:
+        return cut_all(missing, sizes, pace, executor)
+
+    job = Job(
+        name=NAME, noun="study", items="toys", size=len(sizes), layout=LAYOUT,
+        facts={} if save is None else facts_of(task), cut=cut, work=work, collect=longest,
+        check=check_statistics, check_saved=partial(other_events, sizes), timed=pace.update,
+    )  # fmt: skip
+    return run_job(job, save=save, saved=saved, executor=executor, progress=progress)
 
 
-def run(study: Study, parts: Parts, progress: bool) -> ToyResults:
-    """Collect finished blocks until all are done, the user has seen enough or something breaks."""
-    before, begin = study.done, time.monotonic()
-    try:
-        with closing(parts), Bar("toys", len(study.sizes), progress, unit="toys") as bar:
-            for part in parts:
-                study.add(part)
-                speed = (study.done - before) / max(time.monotonic() - begin, 1e-9)
-                bar.done(study.done, f"{speed:,.0f} toys/s")
-    except KeyboardInterrupt:
-        if not study.parts:
-            raise
-        study.keep()
-        tell(study.interrupted())
-    except BrokenExecutor as error:
-        study.keep()
-        raise study.broken(f"the workers are gone ({error})") from error
-    except BackendError as error:
-        if not study.parts:
-            raise
-        study.keep()
-        raise study.broken(str(error)) from error
-    finally:
-        study.keep()
-    return study.longest()
+def choose_pace(block: int | None, statistic: Statistic | None) -> Pace:
+    """Return how many toys and events blocks have; those that a statistic looks at do not grow in events."""
+    if block is not None:
+        return Pace(whole("block", block, 1), fixed=True)
+    return Pace(max_events=GROWN_EVENTS if statistic is None else MAX_EVENTS)
+
+
+def longest(layout: Layout, parts: Sequence[Part[ToyResults]]) -> ToyResults:
+    """Return the toys that are finished, the longest stretch if toys in between are missing."""
+    part = max(parts, key=lambda part: part.stop - part.first)
+    return replace(part.result, first=part.first)
+
+
+def check_statistics(first: Part[ToyResults], new: Part[ToyResults]) -> None:
+    """Refuse a block whose statistics have other names than those of the first one."""
+    if list(first.result.statistics) != list(new.result.statistics):
+        raise other_names(first.result.statistics, new.result.statistics, new.first)
+
+
+def other_events(sizes: Sizes, part: Part[ToyResults]) -> Iterator[str]:
+    """Return which toy of a file has another number of events than requested, the first of them."""
+    requested = events_of(sizes)[part.first : part.stop]
+    wrong = np.flatnonzero(requested != part.result.events[: len(requested)])
+    for toy in wrong[:1].tolist():
+        saved = part.result.events[toy]
+        yield f"events of toy {part.first + toy} are {saved} in the file, {requested[toy]} requested"

@@ -1,11 +1,11 @@
-"""Work on one block of toys: draw them, fit them, and ask the user's own function about each."""
+"""Compute one block of toys: draw them, fit them, and call the user's own function for each."""
 
 from __future__ import annotations
 
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,7 @@ Statistic = Callable[[Any, Mapping[str, float]], float | Mapping[str, float]]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What every worker needs to know. It pickles."""
+    """A study as every worker needs it. It pickles."""
 
     drawn: Term
     fitted: Term
@@ -56,93 +56,88 @@ class Task:
         )
 
 
-kept = threading.local()  # the ensemble of the study that this thread works on
+memory = threading.local()  # the ensemble of the study that this thread computes
 
 
-def kept_ensemble(task: Task) -> Ensemble:
-    """Return the ensemble used for the last block, if it is of this study."""
-    if getattr(kept, "key", None) != task.key:
-        kept.ensemble, kept.key = task.ensemble(), task.key
-    ensemble: Ensemble = kept.ensemble
+def last_ensemble(task: Task) -> Ensemble:
+    """Return the ensemble of the last block, if it is of this study."""
+    if getattr(memory, "key", None) != task.key:
+        memory.ensemble, memory.key = task.ensemble(), task.key
+    ensemble: Ensemble = memory.ensemble
     return ensemble
 
 
-def work_block(task: Task, first: int, sizes: Sizes) -> ToyResults:
+def compute_block(task: Task, first: int, sizes: Sizes) -> ToyResults:
     """Draw and fit toys ``first``, ``first + 1``, ..."""
-    return ToyResults.join(work_alike(task, kept_ensemble(task), first, sizes))
+    return ToyResults.join(compute_alike(task, last_ensemble(task), first, sizes))
 
 
-def work_alike(task: Task, ensemble: Ensemble, first: int, sizes: Sizes) -> Iterator[ToyResults]:
-    """Work on toys so that none depends on its neighbours.
+def compute_alike(task: Task, ensemble: Ensemble, first: int, sizes: Sizes) -> Iterator[ToyResults]:
+    """Draw and fit toys so that none depends on its neighbours.
 
     A toy that exceeds the envelope makes the ensemble raise it, which changes every toy drawn with it. Halves are
     drawn again until that toy is alone, so that only its own number decides how it is drawn.
     """
     before = ensemble.margins
-    piece = work_piece(task, ensemble.draw(first, sizes))
+    piece = fit_toys(task, ensemble.draw(first, sizes))
     raised = ensemble.margins != before
     if raised:
-        kept.key = None  # the next block begins as the first did
+        memory.key = None  # the next block begins as the first did
     if not raised or len(sizes) == 1:
         yield piece
         return
     half = len(sizes) // 2
     for low, high in ((0, half), (half, len(sizes))):
-        yield from work_alike(task, task.ensemble(), first + low, sizes[low:high])
+        yield from compute_alike(task, task.ensemble(), first + low, sizes[low:high])
 
 
-def work_piece(task: Task, toys: Toys) -> ToyResults:
-    """Fit toys, and ask the user's own function about each."""
+def fit_toys(task: Task, toys: Toys) -> ToyResults:
+    """Fit toys, and call the user's own function for each."""
     begin = time.perf_counter()
     names = toys.ensemble.floating
     fitted = toys.fit()
     end = time.perf_counter()
-    statistics = own_numbers(task, toys, names, fitted)
+    statistics = own_statistics(task, toys, names, fitted)
     seconds = {"draw and fit": end - begin}
     if task.statistic is not None:
         seconds["statistic"] = time.perf_counter() - end
     for array in (fitted.values, fitted.errors, fitted.nll, fitted.edm, fitted.valid, fitted.method):
-        read_only(array)  # given away
+        read_only(array)  # so that the results need no copies
     return ToyResults(
-        names=names,
-        truth=task.truth,
-        values=fitted.values,
-        errors=fitted.errors,
-        nll=fitted.nll,
-        edm=fitted.edm,
-        valid=fitted.valid,
-        how=fitted.method,
-        events=toys.events,
-        seed=task.seed,
-        first=toys.first,
-        statistics=statistics,
-        seconds=seconds,
-        backend=task.backend.label,
-    )
+        names=names, truth=task.truth, values=fitted.values, errors=fitted.errors, nll=fitted.nll, edm=fitted.edm,
+        valid=fitted.valid, how=fitted.method, events=toys.events, seed=task.seed, first=toys.first,
+        statistics=statistics, seconds=seconds, backend=task.backend.label,
+    )  # fmt: skip
 
 
-def own_numbers(task: Task, toys: Toys, names: Sequence[str], fitted: Fits) -> dict[str, NDArray[np.float64]]:
+def own_statistics(
+    task: Task, toys: Toys, names: Sequence[str], fitted: Fits
+) -> dict[str, NDArray[np.float64]]:
     """Call the user's function for each toy."""
     if task.statistic is None:
         return {}
     rows = []
-    for toy, found in enumerate(fitted.values.tolist()):
+    for toy, row in enumerate(fitted.values.tolist()):
         try:
+            values = {**task.start, **dict(zip(names, row, strict=True))}
             data = toys.datasets(toy)
-            values = {**task.start, **dict(zip(names, found, strict=True))}
-            answer = task.statistic(data[0] if len(data) == 1 else data, values)
-            rows.append(as_row(answer))
+            rows.append(as_row(task.statistic(data[0] if len(data) == 1 else data, values)))
         except Exception as error:
             error.add_note(f"toy study: this came from the statistic of toy {toys.first + toy}")
             raise
         if rows[-1].keys() != rows[0].keys():
-            rule = f"the statistic must return the same names for every toy, {', '.join(rows[0])}"
-            raise ModelError(f"toy study: {rule}, got {', '.join(rows[-1])} for toy {toys.first + toy}")
+            raise other_names(rows[0], rows[-1], toys.first + toy)
     return {name: np.array([row[name] for row in rows], np.float64) for name in rows[0]}
 
 
+def other_names(expected: Iterable[str], names: Iterable[str], toy: int) -> ModelError:
+    """Return the error of a statistic that has other names from some toy on."""
+    rule = f"the statistic must return the same names for every toy, {', '.join(expected)}"
+    return ModelError(f"toy study: {rule}, got {', '.join(names)} for toy {toy}")
+
+
 def as_row(answer: float | Mapping[str, float]) -> dict[str, float]:
-    """Return what a statistic says, by name; a number alone is called 'statistic'."""
+    """Return the numbers of a statistic by name; a number alone is called 'statistic'."""
     named = answer if isinstance(answer, Mapping) else {"statistic": answer}
     numbers = {str(name): as_number(number) for name, number in named.items()}
     known = {name: number for name, number in numbers.items() if number is not None}
@@ -170,7 +165,7 @@ def constraint_facts(part: Likelihood) -> list[Any]:
 
 
 def facts_of(task: Task) -> Facts:
-    """Return what makes a study this one; what follows from it, such as results, is not here."""
+    """Return what the results of a study depend on."""
     return {
         "model": likelihood_facts(task.drawn),
         "fitted model": likelihood_facts(task.fitted),
