@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
-from morefit.expr import Expr, Op, Operation, column
+from morefit.expr import Expr, Op, Operation, apply, column
 from morefit.kernel.fit_layout import FitLayout
 from morefit.likelihood import Evaluation
 from morefit.minimise.newton_rules import Algebra, Numbers, State, advance, root_of_covariance
@@ -17,7 +17,7 @@ MAX_PARAMETERS = 12
 
 def operation(op: Operation) -> np.ufunc:
     """Return a function that applies an operation to each element of arrays of expressions."""
-    lifted: np.ufunc = np.frompyfunc(op, op.arity or 2, 1)
+    lifted: np.ufunc = np.frompyfunc(partial(apply, op), op.arity or 2, 1)
     return lifted
 
 
