@@ -213,14 +213,14 @@ def test_information_is_frozen_and_can_be_pickled():
 
 
 def test_what_does_not_converge_says_so(monkeypatch):
-    monkeypatch.setattr(information, "MOST_NODES", 0)
+    monkeypatch.setattr(information, "MAX_NODES", 0)
     found = mf.fisher_information(flat_and_peak(0.01), 1)
     assert not found.valid
     assert "NOT CONVERGED: the integral should be accurate to 1e-08" in str(found)
 
 
 def test_a_density_that_does_not_integrate_to_one_is_seen(monkeypatch):
-    monkeypatch.setattr(information, "MOST_NODES", 1 << 16)
+    monkeypatch.setattr(information, "MAX_NODES", 1 << 16)
 
     class Wrong(mf.Pdf):
         x, c = X, mf.Parameter("c", 0.1)

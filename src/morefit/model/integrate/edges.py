@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import (
-    COMPARISONS,
-    ONE,
-    ZERO,
-    Expr,
-    Op,
-    Operation,
-    add_all,
-    apply,
-    const,
-    evaluate,
-    leaves,
-    make,
-    toposort,
-    where,
-)
+from morefit.expr import COMPARISONS, ONE, Expr, Op, const, evaluate, leaves, toposort
+from morefit.model.integrate.solve import MAX_STEPS, nodes_with, polynomial, solve, solve_turns
 
-MAX_STEPS = 40  # of floor that are solved for, each an edge
 HUGE = 1e300  # compares with a number to tell whether it is one
 SPAN = 33  # points at which the span of an argument is looked at
 SCAN = 4097  # points at which the sign of a condition without parameters is looked at
-
-
-Span = Callable[[Expr], tuple[float, float]]  # between which numbers an expression may lie
 
 
 @dataclass(frozen=True)
@@ -86,15 +67,6 @@ def find_breaks(
         if base is not None and base in within:
             singular |= dict.fromkeys(solve(base, x) or ())
     return Breaks(tuple(kinks), tuple(singular), tuple(unsolved))
-
-
-def nodes_with(root: Expr, columns: Set[Expr]) -> set[Expr]:
-    """Return the nodes whose value depends on one of some columns."""
-    within = set(columns)
-    for node in toposort(root, enter_integrals=False):
-        if node.op is not Op.INTEGRAL and any(a in within for a in node.args):
-            within.add(node)
-    return within
 
 
 def zeros_of_kinks(node: Expr) -> list[Expr]:
@@ -178,190 +150,6 @@ def scan(zero: Expr, x: Expr, low: float, high: float) -> tuple[Expr, ...] | Non
             left, right = (middle, right) if same else (left, middle)
         zeros.append(right)
     return tuple(const(point) for point in zeros)
-
-
-# --------------------------------------------------------------------------------------- solving
-
-
-@lru_cache(maxsize=4096)
-def solve(zero: Expr, x: Expr) -> tuple[Expr, ...] | None:
-    """Solve ``zero == 0`` for a leaf; None if that cannot be done, or if there is no end of solutions.
-
-    A solution may be not a number where there is none, and need not be one: some are lost to squares.
-    """
-    return solve_turns(zero, x, None)
-
-
-def solve_turns(zero: Expr, x: Expr, span: Span | None) -> tuple[Expr, ...] | None:
-    """Solve ``zero == 0`` for a leaf; periodic functions for so many turns as their arguments span, if that is known."""
-    solutions: dict[Expr, None] = {}
-    open_equations = [(zero, ZERO)]
-    while open_equations:
-        left, right = open_equations.pop()
-        within = nodes_with(left, {x})
-        if left not in within:
-            continue
-        coefficients = polynomial(left, x)
-        if coefficients is not None:
-            solutions |= dict.fromkeys(roots(coefficients[0] - right, coefficients[1:]))
-            continue
-        simpler = invert(left, right, within, span)
-        if simpler is None:
-            return None
-        open_equations += simpler
-    return tuple(solutions)
-
-
-def polynomial(root: Expr, x: Expr) -> list[Expr] | None:
-    """Return the coefficients of an expression as a polynomial in a leaf, of degree 2 at most, or None."""
-    within = nodes_with(root, {x})
-    done: dict[Expr, list[Expr] | None] = {}
-    for node in toposort(root, enter_integrals=False):
-        if node is x:
-            done[node] = [ZERO, ONE]
-        elif node not in within:
-            done[node] = [node]
-        else:
-            done[node] = combine(node, [done[a] for a in node.args])
-    return done[root]
-
-
-def combine(node: Expr, parts: Sequence[list[Expr] | None]) -> list[Expr] | None:
-    """Return the coefficients of a sum, a product or a whole power of polynomials."""
-    known = [part for part in parts if part is not None]
-    if node.op is Op.POW and node.args[1].op is Op.CONST and node.args[1].number in (1.0, 2.0) and parts[0]:
-        known = [parts[0]] * int(node.args[1].number)
-    elif len(known) < len(parts) or node.op not in (Op.ADD, Op.MUL):
-        return None
-    if node.op is Op.ADD:
-        degree = max(len(part) for part in known)
-        return [add_all(*(part[k] for part in known if k < len(part))) for k in range(degree)]
-    total = [ONE]
-    for part in known:
-        longer: list[list[Expr]] = [[] for _ in range(len(total) + len(part) - 1)]
-        for i, a in enumerate(total):
-            for j, b in enumerate(part):
-                if a is not ZERO and b is not ZERO:
-                    longer[i + j].append(b if a is ONE else a if b is ONE else a * b)
-        total = [add_all(*terms) if len(terms) > 1 else terms[0] if terms else ZERO for terms in longer]
-        if len(total) > 3:
-            return None
-    return total
-
-
-def roots(constant: Expr, rest: Sequence[Expr]) -> list[Expr]:
-    """Return the zeros of a polynomial of degree 1 or 2, the smaller first."""
-    if len(rest) == 1:
-        return [-constant / rest[0]]
-    slope, bend = rest
-    middle = -slope / (2 * bend)
-    half = apply(Op.SQRT, middle**2 - constant / bend)
-    return [middle - half, middle + half]
-
-
-Equation = tuple[Expr, Expr]
-
-
-def invert(left: Expr, right: Expr, within: set[Expr], span: Span | None) -> list[Equation] | None:
-    """Return simpler equations that ``left == right`` leads to; ``within`` are the nodes with the unknown."""
-    inner = [a for a in left.args if a in within]
-    outer = [a for a in left.args if a not in within]
-    if left.op is Op.ADD and len(inner) == 1:
-        return [(inner[0], right - add_all(*outer))]
-    if left.op is Op.ADD and len(inner) == 2 and not outer and right is ZERO:
-        return equal_logarithms(*inner)
-    if left.op is Op.MUL and len(inner) == 1:
-        return [(inner[0], right / make(Op.MUL, tuple(outer)) if right is not ZERO else ZERO)]
-    if left.op is Op.MUL and right is ZERO:
-        return [(factor, ZERO) for factor in inner]
-    if left.op is Op.POW:
-        return invert_power(left.args[0], left.args[1], right, within)
-    if left.op in (Op.MIN, Op.MAX):
-        return [(a, right) for a in inner]
-    if left.op is Op.WHERE:
-        return [(a, right) for a in left.args[1:]]
-    if left.op in INVERSES and len(inner) == 1:
-        return [(inner[0], value) for value in INVERSES[left.op](right)]
-    if left.op in PERIODIC and span is not None:
-        return [(inner[0], value) for value in turns(left.op, right, *span(inner[0]))] or None
-    return None
-
-
-def equal_logarithms(one: Expr, other: Expr) -> list[Equation] | None:
-    """Return the equation between the logarithms of two terms whose sum is zero, if they are products of powers."""
-    logs = [logarithm(one), logarithm(other)]
-    if logs[0] is None or logs[1] is None:
-        return None
-    return [(logs[0] - logs[1], ZERO)]
-
-
-def logarithm(term: Expr) -> Expr | None:
-    """Return the logarithm of the size of a product of exponentials and powers, written without one."""
-    total: list[Expr] = []
-    for factor in term.args if term.op is Op.MUL else (term,):
-        if factor.op is Op.EXP:
-            total.append(factor.args[0])
-        elif factor.op is Op.POW:
-            total.append(factor.args[1] * apply(Op.LOG, apply(Op.ABS, factor.args[0])))
-        elif not leaves(Op.COLUMN, factor):
-            total.append(apply(Op.LOG, apply(Op.ABS, factor)))
-        else:
-            return None
-    return add_all(*total) if len(total) > 1 else total[0]
-
-
-def turns(op: Operation, value: Expr, low: float, high: float) -> list[Expr]:
-    """Return the arguments between two numbers, and a turn further, at which a periodic function has a value."""
-    period = math.pi if op is Op.TAN else 2 * math.pi
-    first, last = math.floor(low / period) - 1, math.ceil(high / period) + 1
-    if last - first > MAX_STEPS:
-        return []
-    angle = apply({Op.SIN: Op.ASIN, Op.COS: Op.ACOS, Op.TAN: Op.ATAN}[op], value)
-    angles = {Op.SIN: [angle, math.pi - angle], Op.COS: [angle, -angle], Op.TAN: [angle]}[op]
-    return [a + k * period for k in range(first, last + 1) for a in angles]
-
-
-def invert_power(base: Expr, exponent: Expr, right: Expr, within: set[Expr]) -> list[Equation] | None:
-    if base not in within:
-        return [(exponent, apply(Op.LOG, right) / apply(Op.LOG, base))]
-    if exponent in within:
-        return None
-    if right is ZERO:
-        return [(base, ZERO)]
-    root = right ** (1 / exponent)
-    if exponent.op is Op.CONST and exponent.number == int(exponent.number):
-        if exponent.number % 2 == 0:
-            return [(base, root), (base, -root)]
-        size = apply(Op.ABS, right) ** (1 / exponent)
-        return [(base, where(right < 0, -size, size))]
-    return [(base, root)]
-
-
-def inverse_sinh(y: Expr) -> Expr:
-    size = apply(Op.ABS, y)
-    positive = apply(Op.LOG, size + apply(Op.SQRT, size**2 + 1))
-    return where(y < 0, -positive, positive)
-
-
-PERIODIC = frozenset({Op.SIN, Op.COS, Op.TAN})
-INVERSES: dict[Operation, Callable[[Expr], Iterable[Expr]]] = {
-    Op.EXP: lambda y: [apply(Op.LOG, y)],
-    Op.EXP2: lambda y: [apply(Op.LOG, y) / math.log(2)],
-    Op.EXPM1: lambda y: [apply(Op.LOG1P, y)],
-    Op.LOG: lambda y: [apply(Op.EXP, y)],
-    Op.LOG1P: lambda y: [apply(Op.EXPM1, y)],
-    Op.SQRT: lambda y: [y**2],
-    Op.ABS: lambda y: [y] if y is ZERO else [y, -y],
-    Op.ASIN: lambda y: [apply(Op.SIN, y)],
-    Op.ACOS: lambda y: [apply(Op.COS, y)],
-    Op.ATAN: lambda y: [apply(Op.TAN, y)],
-    Op.SINH: lambda y: [inverse_sinh(y)],
-    Op.COSH: lambda y: [s * apply(Op.LOG, y + apply(Op.SQRT, y**2 - 1)) for s in (1, -1)],
-    Op.TANH: lambda y: [0.5 * apply(Op.LOG, (1 + y) / (1 - y))],
-    Op.ERF: lambda y: [apply(Op.NDTRI, (1 + y) / 2) / math.sqrt(2)],
-    Op.ERFC: lambda y: [apply(Op.NDTRI, 1 - y / 2) / math.sqrt(2)],
-    Op.NDTRI: lambda y: [0.5 * (1 + apply(Op.ERF, y / math.sqrt(2)))],
-}
 
 
 # ---------------------------------------------------------------------------------------- peaks

@@ -23,7 +23,8 @@ from morefit.expr import (
     toposort,
     where,
 )
-from morefit.model.integrate.edges import nodes_with, zeros_of_kinks
+from morefit.model.integrate.edges import zeros_of_kinks
+from morefit.model.integrate.solve import nodes_with
 
 NOT_A_NUMBER = apply(Op.LOG, const(-1))
 FOLDED = COMPARISONS | {Op.ADD, Op.MUL, Op.MIN, Op.MAX}
