@@ -1,5 +1,7 @@
 """The closed set of operations an expression can be made of: one record for each, one file for each family."""
 
+from collections.abc import KeysView
+
 from morefit.expr.operations.arithmetic import Arithmetic
 from morefit.expr.operations.choices import Choices
 from morefit.expr.operations.exponential import Exponential
@@ -41,9 +43,9 @@ EVERY_OPERATION = tuple(
 )
 
 
-def with_trait(trait: Trait) -> frozenset[Operation]:
-    """Return the operations that have a trait."""
-    return frozenset(op for op in EVERY_OPERATION if trait in op.traits)
+def with_trait(trait: Trait) -> KeysView[Operation]:
+    """Return the operations that have a trait, in the order of their ranks, the same in every process."""
+    return {op: None for op in EVERY_OPERATION if trait in op.traits}.keys()
 
 
 LEAVES = with_trait(Trait.LEAF)
