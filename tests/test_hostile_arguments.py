@@ -66,13 +66,13 @@ def belt():
 # what is called, and arguments of it that make no sense
 CALLS = {
     "generate": (some(mf.generate, model=MODEL, events=5, seed=1), {
-        "model": NO_MODELS, "events": [2.5, True, "3", None, NAN, INF, -1, [3, -1], [[3]], [1.5]], "seed": NO_SEEDS, "values": NO_VALUES,
+        "model": NO_MODELS, "events": [2.5, True, "3", None, NAN, INF, -1, [3, -1], [[3]], [1.5]], "seed": NO_SEEDS, "truth": NO_VALUES,
         "backend": NO_BACKENDS, "generator": ["mt", None, 1, np.random.default_rng(1)],
     }),
     "toy study": (some(mf.toy_study, model=MODEL, toys=2, events=20, seed=1, progress=False), {
         "model": NO_MODELS, "fit_model": [1, "gauss", DATA], "toys": [*NO_WHOLE_NUMBERS, 0, -1],
         "events": [*NO_WHOLE_NUMBERS, -1, [1], [], [20, 2.5], [[20, 20]]], "seed": NO_SEEDS,
-        "values": NO_VALUES, "start": [*NO_VALUES, {"mu": 5.0}], "block": [0, -1, 2.5, "a"], "backend": NO_BACKENDS,
+        "truth": NO_VALUES, "start": [*NO_VALUES, {"mu": 5.0}], "block": [0, -1, 2.5, "a"], "backend": NO_BACKENDS,
         "executor": [1, "pool"], "statistic": [
             1, "mean", lambda d, v: "much", lambda d, v: None, lambda d, v: [1.0, 2.0], lambda d, v: {}, lambda d, v: {"a": None}
         ],
@@ -81,13 +81,13 @@ CALLS = {
         "model": NO_MODELS, "datasets": [[], None, 1, "ab", DATA, {"a": DATA}, [None], [DATA, 1.0]],
         "start": [*NO_VALUES, {"mu": 5.0}], "backend": NO_BACKENDS,
     }),
-    "feldman_cousins": (some(feldman_cousins, model=MODEL, data=DATA, name="mu", values=[0.1], toys=2, seed=1, progress=False), {
-        "model": NO_MODELS, "data": [None, [], {"x": [99.0]}, {"y": [1.0]}], "name": NO_NAMES, "values": NO_LISTS,
+    "feldman_cousins": (some(feldman_cousins, likelihood=MODEL, data=DATA, parameter="mu", points=[0.1], toys=2, seed=1, progress=False), {
+        "likelihood": NO_MODELS, "data": [None, [], {"x": [99.0]}, {"y": [1.0]}], "parameter": NO_NAMES, "points": NO_LISTS,
         "toys": [*NO_WHOLE_NUMBERS, 0, -1], "level": [*NO_LEVELS, None], "seed": NO_SEEDS, "nuisance": ["profile", None],
         "best": [1, "best"], "backend": NO_BACKENDS,
     }),
-    "neyman_belt": (some(neyman_belt, model=MODEL, name="mu", values=[0.1], events=5, toys=2, seed=1, progress=False), {
-        "model": NO_MODELS, "name": NO_NAMES, "values": NO_LISTS, "events": [*NO_WHOLE_NUMBERS, -1], "others": [*NO_VALUES, {"mu": 0.2}],
+    "neyman_belt": (some(neyman_belt, likelihood=MODEL, parameter="mu", points=[0.1], events=5, toys=2, seed=1, progress=False), {
+        "likelihood": NO_MODELS, "parameter": NO_NAMES, "points": NO_LISTS, "events": [*NO_WHOLE_NUMBERS, -1], "truth": [*NO_VALUES, {"mu": 0.2}],
         "estimator": [1, "mean"], "toys": [*NO_WHOLE_NUMBERS, 0], "level": [*NO_LEVELS, None], "seed": NO_SEEDS,
     }),
     "interval of a belt": (lambda **options: belt().interval(**({"observed": 0.1} | options)), {
@@ -97,11 +97,11 @@ CALLS = {
         "likelihood": [MODEL, DATA, None], "replicas": [*NO_WHOLE_NUMBERS, 0, -1], "seed": [*NO_SEEDS, None], "best": [1, "best"],
     }),
     "interval of a bootstrap": (
-        lambda **options: bootstrap(likelihood(), replicas=2, best=BEST, progress=False).interval(**({"name": "mu"} | options)),
-        {"name": NO_NAMES, "level": [*NO_LEVELS, None]},
+        lambda **options: bootstrap(likelihood(), replicas=2, best=BEST, progress=False).interval(**({"parameter": "mu"} | options)),
+        {"parameter": NO_NAMES, "level": [*NO_LEVELS, None]},
     ),
-    "profile": (some(profile, likelihood=likelihood(), name="mu", best=BEST, progress=False), {
-        "likelihood": [MODEL, DATA, None], "name": NO_NAMES, "values": [x for x in NO_LISTS if x is not None],
+    "profile": (some(profile, likelihood=likelihood(), parameter="mu", best=BEST, progress=False), {
+        "likelihood": [MODEL, DATA, None], "parameter": NO_NAMES, "points": [x for x in NO_LISTS if x is not None],
         "bounds": [*NO_BOUNDS, (-9, 9)], "size": [*NO_WHOLE_NUMBERS, 0, 1, -1], "best": [1, "best"],
     }),
     "interval of a profile": (
@@ -113,7 +113,7 @@ CALLS = {
         "best": [1],
     }),
     "fisher_information": (some(mf.fisher_information, model=MODEL, events=10), {
-        "model": NO_MODELS, "events": [0, -1, NAN, INF, "3", None, [3]], "values": NO_VALUES, "tolerance": [0, -1, "a", None, NAN],
+        "model": NO_MODELS, "events": [0, -1, NAN, INF, "3", None, [3]], "truth": NO_VALUES, "tolerance": [0, -1, "a", None, NAN],
     }),
     "counts of Feldman and Cousins": (some(feldman_cousins_poisson, n=1, background=1.0), {
         "n": [*NO_WHOLE_NUMBERS, -1], "background": [-1.0, "a", None, NAN, INF, [1.0]], "level": [*NO_LEVELS, None],
@@ -170,9 +170,9 @@ def test_what_a_statistic_must_return_is_said():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"mu": "0.1"}, "parameter 'mu': values must be a finite number, got '0.1'"),
-        ([("mu", 0.1)], r"values must be numbers by name, as in \{'mu': 1.0\}, got \[\('mu', 0.1\)\]"),
-        ({0: 1.0}, r"values must be numbers by name, as in \{'mu': 1.0\}, got the name 0"),
+        ({"mu": "0.1"}, "parameter 'mu': truth must be a finite number, got '0.1'"),
+        ([("mu", 0.1)], r"truth must be numbers by name, as in \{'mu': 1.0\}, got \[\('mu', 0.1\)\]"),
+        ({0: 1.0}, r"truth must be numbers by name, as in \{'mu': 1.0\}, got the name 0"),
     ],
 )
 def test_values_go_by_name(values, message):
@@ -199,7 +199,7 @@ def test_a_model_and_a_likelihood_are_told_apart():
     ):
         mf.generate(1, 5)
     with pytest.raises(
-        mf.FitError, match=r"profile: takes a likelihood, as in mf.Likelihood\(model, data\), got Gaussian"
+        mf.FitError, match=r"profile: a model needs data; pass mf.Likelihood\(model, data\), or data="
     ):
         profile(MODEL, "mu")
     with pytest.raises(mf.OptionError, match=r"profile: best must be what mf.fit returns, got 1"):
@@ -214,7 +214,7 @@ def test_a_model_and_a_likelihood_are_told_apart():
 
 def test_a_belt_is_not_told_twice_where_it_is():
     with pytest.raises(
-        mf.ModelError, match="others must be other parameters than 'mu', whose values are tested"
+        mf.ModelError, match="truth must be of other parameters than 'mu', whose values are tested"
     ):
         neyman_belt(MODEL, "mu", [0.1], events=5, truth={"mu": 0.2})
 

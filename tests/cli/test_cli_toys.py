@@ -162,7 +162,7 @@ def test_ctrl_c_shows_and_saves_the_toys_that_are_finished(folder, monkeypatch, 
     [
         (["model.py"], "toy study: events is missing; the model predicts no number, as one with yields would"),
         (["model.py", "--events", "9", "--value", "slop=1"],
-         "parameter 'slop': not in the model, but in values; did you mean 'slope'?"),
+         "parameter 'slop': not in the model, but in truth; did you mean 'slope'?"),
         (["model.py", "--events", "9", "--start", "slope=99"],
          "parameter 'slope': start must lie in [-20.0, 20.0], got 99.0"),
         (["model.py", "--events", "9", "--save", "no/s.npz"],

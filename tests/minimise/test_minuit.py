@@ -575,7 +575,7 @@ def test_unknown_derivatives_are_refused(data):
 
 
 def test_limits_the_wrong_way_round_are_refused(data):
-    with pytest.raises(mf.FitError, match=r"parameter 'mu': low must be below high, got 6\.0 and 5\.0"):
+    with pytest.raises(mf.OptionError, match=r"parameter 'mu': low must be below high, got 6\.0 and 5\.0"):
         mf.fit(mass(), data, limits={"mu": (6.0, 5.0)})
 
 

@@ -192,7 +192,7 @@ def test_none_is_no_limit():
     data = {"x": np.linspace(0.5, 1.7, 50)}
     # this used to be a bare TypeError
     assert mf.fit(model, data, limits={"m": (None, 5)}).limits["m"] == (-np.inf, 5.0)
-    with pytest.raises(mf.FitError, match=r"parameter 'm': limits must be \(low, high\), got 3"):
+    with pytest.raises(mf.OptionError, match=r"parameter 'm': limits must be \(low, high\), got 3"):
         mf.fit(model, data, limits={"m": 3})
 
 
@@ -219,8 +219,12 @@ def test_other_names_work_everywhere(name):
 
 
 def test_a_constraint_must_not_depend_on_an_observable():
+    with pytest.raises(mf.ModelError, match=r"constraint: quantity must be a number, a parameter or .* got observable 'x'"):
+        mf.constraint(X, 1.0, 0.1)
+    with pytest.raises(mf.ModelError, match=r"constraint: quantity must not depend on observables, got .* with 'x'"):
+        mf.constraint(X * MU, 1.0, 0.1)
     with pytest.raises(mf.ModelError, match=r"constraint 1: must not depend on observables, got .* with 'x'"):
-        mf.Likelihood(PARTS[0], {"x": np.ones(3)}, constraints=[mf.constraint(X, 1.0, 0.1)])
+        mf.Likelihood(PARTS[0], {"x": np.ones(3)}, constraints=[MU * X])
     with pytest.raises(mf.ModelError, match="likelihood: constraints must be a list, got 'mu'"):
         mf.Likelihood(PARTS[0], {"x": np.ones(3)}, constraints="mu")
 

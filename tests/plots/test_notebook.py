@@ -60,7 +60,7 @@ def test_the_backend_of_notebooks_stays_as_it_set_itself(tmp_path):
 def test_a_style_leaves_all_settings_as_they_were():
     before = dict(plt.rcParams)
     small_plot()
-    with pytest.raises(mf.DataError):
+    with pytest.raises(mf.OptionError, match="plot: ax must be Axes"):
         mf.plot(*zoo.mass(200)[:2], "m", ax=3)
     assert dict(plt.rcParams) == before
 

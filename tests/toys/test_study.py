@@ -552,7 +552,7 @@ def test_files_that_hold_no_study_are_refused(tmp_path):
     (tmp_path / "text.npz").write_text("not a zip file")
     messages = {
         "results.npz": "holds results, but not what they were computed from, so it cannot be resumed; name another",
-        "text.npz": "not a file of morefit or a damaged one, got BadZipFile",
+        "text.npz": "not a file of morefit or damaged, got BadZipFile",
     }
     for name, message in messages.items():
         with pytest.raises(DataError, match=f"toy study '.*{name}': .*{message}"):

@@ -63,6 +63,7 @@ class Likelihood(Term):
         settings: Settings,
         fixed: frozenset[str] = frozenset(),
     ) -> None:
+        """Set what the likelihood is made of; what has been checked is not checked again."""
         self.model, self.data, self.constraints, self.settings = model, data, constraints, settings
         self.fixed_names = fixed
         measured = [value for c in constraints for value in c.measured]

@@ -84,7 +84,8 @@ def as_likelihood(
     if not isinstance(model, Pdf):
         raise FitError(f"{what}: takes a model or a likelihood, got {type(model).__name__}")
     if data is None:
-        raise FitError(f"{what}: a model needs data; call {what}(model, data)")
+        advice = "call fit(model, data)" if what == "fit" else "pass mf.Likelihood(model, data), or data="
+        raise FitError(f"{what}: a model needs data; {advice}")
     return Likelihood(model, data, weights=weights, constraints=constraints, backend=backend)
 
 

@@ -167,11 +167,11 @@ def draw_on_host(compiled: Compiled, size: int, source: Source, found: Recipe) -
     return np.concatenate(parts, axis=1), above, missing
 
 
-def all_values(model: Pdf, truth: Any) -> dict[str, float]:
-    """Complete true values by the start values of the parameters."""
+def all_values(model: Pdf, truth: Any, what: str = "truth") -> dict[str, float]:
+    """Complete values, by default true ones, by the start values of the parameters."""
     check_model(model)
     known = {p.name: p.start for p in model.parameters}
-    chosen = numbers_by_name("truth", truth)
+    chosen = numbers_by_name(what, truth)
     unknown = [name for name in chosen if name not in known]
     if unknown:
         hint = suggest(unknown[0], known)

@@ -48,7 +48,7 @@ def likelihood_graph(model: Pdf | Quantity, stage: Stage, derivative: str | None
 
 def generation_graph(model: Pdf, stage: Stage, values: Mapping[str, float] | None) -> Subject:
     """Return the density that events are drawn from, its parameters being numbers."""
-    known = all_values(model, values)
+    known = all_values(model, values, "values")
     density = model.density()
     if stage == "after":
         (root,) = bind([density], known)
