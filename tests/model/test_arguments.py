@@ -219,9 +219,13 @@ def test_other_names_work_everywhere(name):
 
 
 def test_a_constraint_must_not_depend_on_an_observable():
-    with pytest.raises(mf.ModelError, match=r"constraint: quantity must be a number, a parameter or .* got observable 'x'"):
+    with pytest.raises(
+        mf.ModelError, match=r"constraint: quantity must be a number, a parameter or .* got observable 'x'"
+    ):
         mf.constraint(X, 1.0, 0.1)
-    with pytest.raises(mf.ModelError, match=r"constraint: quantity must not depend on observables, got .* with 'x'"):
+    with pytest.raises(
+        mf.ModelError, match=r"constraint: quantity must not depend on observables, got .* with 'x'"
+    ):
         mf.constraint(X * MU, 1.0, 0.1)
     with pytest.raises(mf.ModelError, match=r"constraint 1: must not depend on observables, got .* with 'x'"):
         mf.Likelihood(PARTS[0], {"x": np.ones(3)}, constraints=[MU * X])

@@ -275,5 +275,7 @@ def test_only_the_rooms_of_models_know_their_compositions():
     assert {"Sum", "Product"} <= names
     tested = re.compile(rf"isinstance\([^)]*\b({'|'.join(names)})\b")
     others = [p for p in source.rglob("*.py") if "model" not in p.relative_to(source).parts]
-    from_models = [p for p in others if "from morefit.model" in p.read_text()]  # a frame of kernels is a Sum too
+    from_models = [
+        p for p in others if "from morefit.model" in p.read_text()
+    ]  # a frame of kernels is a Sum too
     assert [str(p) for p in from_models if tested.search(p.read_text())] == []
