@@ -28,6 +28,10 @@ def test_public_names_are_exactly_these():
     assert sorted(mf.__all__) == sorted(EXPECTED)
 
 
+def test_completion_shows_the_public_names_only():
+    assert [name for name in dir(mf) if not name.startswith("_")] == sorted(mf.__all__)
+
+
 def test_public_names_come_once():
     assert len(set(mf.__all__)) == len(mf.__all__)
 

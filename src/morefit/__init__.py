@@ -46,3 +46,8 @@ __all__ = [
     "generate", "intervals", "physics", "plot", "plots", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip
 __version__ = "0.2.0.dev0"
+
+
+def __dir__() -> list[str]:
+    """Return the public names only, for completion."""
+    return [*__all__, "__version__"]

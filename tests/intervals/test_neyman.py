@@ -106,7 +106,7 @@ def test_no_toy_is_drawn_at_two_values(mass, monkeypatch):
         return draw(self, first, sizes)
 
     monkeypatch.setattr(Ensemble, "draw", watched)
-    monkeypatch.setattr(tested, "MOST_EVENTS", 300 * 7)
+    monkeypatch.setattr(tested, "MAX_EVENTS", 300 * 7)
     feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES[:2], toys=10, seed=5)
     assert drawn == list(range(20))
 
@@ -121,7 +121,7 @@ def test_threads_do_not_change_a_bit(mass, found, threads):
 
 
 def test_blocks_do_not_change_a_bit(mass, found, monkeypatch):
-    monkeypatch.setattr(tested, "MOST_EVENTS", 300 * 7)
+    monkeypatch.setattr(tested, "MAX_EVENTS", 300 * 7)
     again = feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES, toys=TOYS, seed=5)
     np.testing.assert_array_equal(again.t, found.t)
 

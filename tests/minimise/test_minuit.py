@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 import morefit as mf
 from morefit.likelihood import Evaluation
-from morefit.minimise.check import Verdict, complaints, invert, touching
+from morefit.minimise.check import Verdict, failure_reasons, invert, touching
 from morefit.minimise.objective import Objective
 from morefit.minimise.problem import make_problem
 from tolerances import (
@@ -450,7 +450,7 @@ def test_distance_above_the_goal_is_a_complaint():
 
     def said(edm):
         one = np.ones((1, 1))
-        return list(complaints(False, Verdict(np.zeros(1), last, one, 0 * one, (), edm, 1e-4)))
+        return list(failure_reasons(False, Verdict(np.zeros(1), last, one, 0 * one, (), edm, 1e-4)))
 
     assert said(1e-5) == []
     assert said(0.02) == ["the estimated distance to the minimum, 0.02, is above the goal of 0.0001"]

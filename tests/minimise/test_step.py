@@ -12,7 +12,7 @@ from morefit.minimise.newton_rules import (
     CONVERGED,
     DAMPING,
     GIVEN_UP,
-    MOST_DAMPING,
+    MAX_DAMPING,
     NOT_YET,
     UNKNOWN,
     Scaled,
@@ -162,7 +162,7 @@ def test_a_fit_that_only_goes_upwards_is_given_up_early():
 
     found = minimise(upwards, np.zeros((1, 1)), np.array([[-np.inf, np.inf]]), 1e-20)
     assert not found.valid[0]
-    assert found.steps[0] == 1 + np.ceil(np.log10(MOST_DAMPING / DAMPING)) + 2
+    assert found.steps[0] == 1 + np.ceil(np.log10(MAX_DAMPING / DAMPING)) + 2
 
 
 def test_sets_that_are_done_are_not_evaluated_again():

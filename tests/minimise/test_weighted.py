@@ -247,11 +247,11 @@ def test_a_variance_that_is_not_of_the_hessian_stays_out_of_the_sandwich():
     inverse = np.linalg.inv(hessian[:2, :2])
     given = np.zeros((3, 3))
     given[:2, :2], given[2, 2] = inverse, 0.25
-    kept, own = covariance.without_held(given, hessian)
+    kept, own = covariance.split_fixed(given, hessian)
     np.testing.assert_allclose(kept[:2, :2], inverse)
     np.testing.assert_array_equal(own, np.diag([0, 0, 0.25]))
     assert not kept[2].any() and not kept[:, 2].any()
-    everything, nothing = covariance.without_held(np.linalg.inv(np.abs(hessian)), np.abs(hessian))
+    everything, nothing = covariance.split_fixed(np.linalg.inv(np.abs(hessian)), np.abs(hessian))
     np.testing.assert_array_equal(everything, np.linalg.inv(np.abs(hessian)))
     assert not nothing.any()
 
@@ -331,7 +331,8 @@ def test_other_errors_are_refused(data):
 
 def test_minos_is_refused_with_errors_it_knows_nothing_of(data, weights):
     with pytest.raises(
-        mf.OptionError, match="fit: minos follows the likelihood and knows nothing of sandwich errors"
+        mf.OptionError,
+        match="fit: MINOS errors are not defined for errors='sandwich'; use errors='naive' or drop minos",
     ):
         mf.fit(mass(), data, weights=weights, minos=True)
     found = mf.fit(mass(), data, weights=weights, minos=["mu"], errors="naive")

@@ -13,9 +13,9 @@ import morefit as mf
 from morefit.errors import BackendError
 from morefit.targets import Backend, choose_backend
 
-MOST_BINS, MOST_POINTS, MOST_WORKERS = 1_000_000, 100_000, 10_000  # that make sense
-MOST_CALLS = 2**31 - 1
-MOST_INVALID = 0.01  # of toys, before a study counts as not valid
+MAX_BINS, MAX_POINTS, MAX_WORKERS = 1_000_000, 100_000, 10_000  # that make sense
+MAX_CALLS = 2**31 - 1
+MAX_INVALID = 0.01  # of toys, before a study counts as not valid
 
 
 class Group(Protocol):
@@ -45,12 +45,12 @@ def limited(text: str, most: int) -> int:
 
 def bin_count(text: str) -> int:
     """Read a number of bins of a plot."""
-    return limited(text, MOST_BINS)
+    return limited(text, MAX_BINS)
 
 
 def process_count(text: str) -> int:
     """Read a number of processes."""
-    return limited(text, MOST_WORKERS)
+    return limited(text, MAX_WORKERS)
 
 
 def to_number(text: str) -> float:
@@ -74,7 +74,7 @@ def positive(text: str) -> float:
 
 def call_count(text: str) -> int:
     """Read a number of calls that Minuit can count."""
-    return limited(text, MOST_CALLS)
+    return limited(text, MAX_CALLS)
 
 
 def fraction(text: str) -> float:
@@ -142,7 +142,7 @@ def points(text: str) -> tuple[float, ...]:
     words = text.split(":")
     if len(words) != 3:
         raise ArgumentTypeError(f"must be LOW:HIGH:POINTS or numbers with commas, got '{text}'")
-    low, high, size = to_number(words[0]), to_number(words[1]), limited(words[2], MOST_POINTS)
+    low, high, size = to_number(words[0]), to_number(words[1]), limited(words[2], MAX_POINTS)
     if not low < high or size < 2:
         raise ArgumentTypeError(f"LOW must be below HIGH, and POINTS at least 2, got '{text}'")
     return tuple(np.linspace(low, high, size).tolist())
@@ -253,7 +253,7 @@ def add_study(parser: Group, *, toys: int, what: str) -> None:
         help="keep what is finished in a file (.npz); the same command goes on where it stopped",
     )  # fmt: skip
     parser.add_argument(
-        "--allow-invalid", type=fraction, default=MOST_INVALID, metavar="FRACTION",
+        "--allow-invalid", type=fraction, default=MAX_INVALID, metavar="FRACTION",
         help="of toys that may fail before the exit code is 3 (default: %(default)s)",
     )  # fmt: skip
 

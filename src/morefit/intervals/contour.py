@@ -203,10 +203,7 @@ def contour(
     )
 
 
-def axis(
-    best: FitResult, name: str, k: int, level: float,
-    bounds: tuple[tuple[float, float], tuple[float, float]] | None, size: int,
-) -> Array:  # fmt: skip
+def axis(best: FitResult, name: str, k: int, level: float, bounds: object, size: int) -> Array:
     """Return the values of one parameter on the grid."""
     size = whole_number("contour: size", size, 2)
     check_memory(f"contour: a grid of {size:.6g} x {size:.6g} points", BYTES_OF_POINT * float(size) ** 2)

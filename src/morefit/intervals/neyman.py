@@ -251,7 +251,7 @@ def events_of_toys(term: Term, events: int | None) -> tuple[int | None, ...]:
     return tuple(part.events if part.model.expected_events() is None else None for part in term.parts)
 
 
-def tested_parameter(term: Term, name: str, points: Array) -> Parameter:
+def tested_parameter(term: Term, name: object, points: Array) -> Parameter:
     """Return the parameter of this name, if it floats and may have these values."""
     floating = {p.name: p for p in term.parameters}
     if not isinstance(name, str) or name not in floating:

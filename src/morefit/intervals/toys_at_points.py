@@ -1,4 +1,4 @@
-"""Draw toys at one tested value and fit each: its estimate, or the ratio of its likelihood to that with the value held."""
+"""Draw toys at one tested value and fit each: its estimate, or the ratio of its likelihood to that with the value fixed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
 from morefit.targets import Backend
 from morefit.toys.ensemble import GOAL, Ensemble, Toys
 
-MOST_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
-TIE = 4 * GOAL  # two fits stop so far above their minima that t may be off by so much: closer is equal
+MAX_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
+TIE = 4 * GOAL  # fits stop above their minima, so t may be off by this much: closer is equal
 
 Tell = Callable[[int], None]  # how many toys of a point are done
 Estimator = Callable[[Any], float]  # of a dataset, or of those of the parts
@@ -35,7 +35,7 @@ class Outcome:
     """One number for each toy of a point, nan if its fits failed."""
 
     numbers: NDArray[Any]  # (T,)
-    clipped: int = 0  # so many were below zero by less than fits can tell, and are zero now
+    clipped: int = 0  # number of toys below zero within the precision of fits, set to zero
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -47,9 +47,7 @@ class Tested:
     name: str
     truths: tuple[Mapping[str, float], ...]
     starts: tuple[Mapping[str, float], ...]  # of the free fits
-    idle: tuple[
-        tuple[str, ...], ...
-    ]  # parameters without effect where the one tested is held, so held as well
+    idle: tuple[tuple[str, ...], ...]  # parameters without effect at the tested value, so fixed as well
     seed: int
     purpose: str  # of the toys: constructions with one seed have toys of their own
     toys: int
@@ -64,7 +62,7 @@ class Tested:
         return stream_key(self.seed, self.purpose)
 
     def ratios(self, point: int, tell: Tell) -> Outcome:
-        """Return t = 2 (nll with the parameter held - nll) of every toy."""
+        """Return t = 2 (nll with the parameter fixed - nll) of every toy."""
         if not (self.fluctuate and any(part.constraints for part in self.term.parts)) and all(
             events is None and expected_events(part.model, self.truths[point]) == 0
             for part, events in zip(self.term.parts, self.events, strict=True)
@@ -75,7 +73,7 @@ class Tested:
         return Point(self, point).ratios(tell)
 
     def estimates(self, point: int, tell: Tell) -> Outcome:
-        """Return the fitted value of every toy, or what the estimator says."""
+        """Return the fitted value of every toy, or what the estimator returns."""
         return Point(self, point).estimates(tell)
 
 
@@ -100,26 +98,26 @@ class Point:
         self.seconds = {"compile": time.perf_counter() - begin}
 
     def ratios(self, tell: Tell) -> Outcome:
-        found = np.empty(self.tested.toys, np.float32)
+        ratios = np.empty(self.tested.toys, np.float32)
         clipped = 0
         for first, toys in self.blocks():
             t = self.ratios_of(toys)
             clipped += int(np.count_nonzero((t < 0) & (t >= -TIE)))
-            found[first : first + len(t)] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
+            ratios[first : first + len(t)] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
             tell(first + len(t))
-        return Outcome(found, clipped, self.seconds)
+        return Outcome(ratios, clipped, self.seconds)
 
     def estimates(self, tell: Tell) -> Outcome:
-        found = np.empty(self.tested.toys)
+        estimates = np.empty(self.tested.toys)
         for first, toys in self.blocks():
-            found[first : first + len(toys.sizes)] = self.estimates_of(toys)
+            estimates[first : first + len(toys.sizes)] = self.estimates_of(toys)
             tell(first + len(toys.sizes))
-        return Outcome(found, 0, self.seconds)
+        return Outcome(estimates, 0, self.seconds)
 
     def blocks(self) -> Iterator[tuple[int, Toys]]:
-        """Go through the toys, so many together as have about the most events."""
+        """Draw the toys in blocks of at most about ``MAX_EVENTS`` events."""
         sizes = self.sizes()
-        most = max(1, MOST_EVENTS // max(int(sizes.sum(axis=1).max(initial=1)), 1))
+        most = max(1, MAX_EVENTS // max(int(sizes.sum(axis=1).max(initial=1)), 1))
         begin = self.number * self.tested.toys
         for first in range(0, len(sizes), most):
             yield first, self.free.draw(begin + first, sizes[first : first + most])
@@ -148,7 +146,7 @@ class Point:
         return result
 
     def fit(self, toys: Toys, ensemble: Ensemble) -> Fits:
-        """Fit every toy as ``Toys.fit`` does, but be content with a minimum where there are no errors."""
+        """Fit every toy as ``Toys.fit`` does, but accept a minimum without errors."""
         fits = toys.first_fit(ensemble)
         toys.fit_again(fits, np.flatnonzero(~reached(fits)), ensemble)
         return fits
@@ -156,12 +154,12 @@ class Point:
     def estimates_of(self, toys: Toys) -> Array:
         if self.tested.estimator is not None:
             return np.array([self.own_estimate(toys.datasets(k)) for k in range(len(toys))])
-        found = self.timed("fit", self.fit, toys, self.free)
-        place = self.free.floating.index(self.tested.name)
-        return np.where(reached(found), found.values[:, place], np.nan)
+        fits = self.timed("fit", self.fit, toys, self.free)
+        column = self.free.floating.index(self.tested.name)
+        return np.where(reached(fits), fits.values[:, column], np.nan)
 
     def own_estimate(self, data: tuple[Dataset, ...]) -> float:
-        """Return what the user's function says of a toy; nan means that it does not know."""
+        """Return the user's estimate for a toy; nan where there is none."""
         assert self.tested.estimator is not None
         answer = self.tested.estimator(data[0] if len(data) == 1 else data)
         try:
@@ -177,37 +175,38 @@ class Point:
     def ratios_of(self, toys: Toys) -> Array:
         """Return t of each toy; nan where one of the fits failed."""
         free = self.timed("free fits", self.fit, toys, self.free)
-        held, x, known = self.timed("held fits", self.conditional, toys)
+        fixed_nll, x, known = self.timed("conditional fits", self.conditional, toys)
         lowest = np.where(reached(free), free.nll, np.nan)
-        for toy in np.flatnonzero(known & (lowest > held + 0.5 * TIE)):
+        for toy in np.flatnonzero(known & (lowest > fixed_nll + 0.5 * TIE)):
             lowest[toy] = self.again(toys.one(int(toy)), x[toy], float(lowest[toy]))
-        return np.asarray(np.where(known, 2 * (held - lowest), np.nan), np.float64)
+        return np.asarray(np.where(known, 2 * (fixed_nll - lowest), np.nan), np.float64)
 
     def again(self, toy: Toys, start: Array, nll: float) -> float:
-        """Fit a toy freely from where it is better with the parameter held: it was another minimum."""
-        found = toy.batch(self.free).newton(np.array([0]), start[None])
-        return min(nll, float(found.nll[0]))
+        """Fit a toy freely from where its conditional fit is lower: the free fit had ended in another minimum."""
+        minima = toy.batch(self.free).newton(np.array([0]), start[None])
+        return min(nll, float(minima.nll[0]))
 
     @cached_property
-    def holding(self) -> dict[str, float]:
-        """What is held: the parameter tested, and those that do not matter where it is."""
+    def fixed(self) -> dict[str, float]:
+        """The fixed parameters: the one tested, and those without effect at its value."""
         return {name: self.truth[name] for name in (self.tested.name, *self.tested.idle[self.number])}
 
     @cached_property
-    def held(self) -> Ensemble | None:
-        """The same toys with the parameter held; None if nothing is left to fit."""
-        rest = set(self.free.floating) - set(self.holding)
-        return self.free.fixing(self.holding) if rest else None
+    def conditional_ensemble(self) -> Ensemble | None:
+        """The same toys with the tested parameter fixed; None if nothing is left to fit."""
+        rest = set(self.free.floating) - set(self.fixed)
+        return self.free.fixing(self.fixed) if rest else None
 
     def conditional(self, toys: Toys) -> tuple[Array, Array, Flags]:
-        """Return the nll with the parameter held, all floating parameters there, and whether that is known."""
+        """Return the conditional nll, all floating parameters there, and whether it is known."""
         x = np.tile([self.truth[n] for n in self.free.floating], (len(toys), 1))
-        if self.held is None:
+        ensemble = self.conditional_ensemble
+        if ensemble is None:
             nll, known = self.values_at_truth(toys)
             return nll, x, known
-        found = self.fit(toys, self.held)
-        x[:, [self.free.floating.index(n) for n in self.held.floating]] = found.values
-        return found.nll, x, reached(found)
+        fits = self.fit(toys, ensemble)
+        x[:, [self.free.floating.index(n) for n in ensemble.floating]] = fits.values
+        return fits.nll, x, reached(fits)
 
     def values_at_truth(self, toys: Toys) -> tuple[Array, Flags]:
         """Evaluate every toy where it was drawn."""
@@ -217,7 +216,7 @@ class Point:
         return evaluation.value, (evaluation.bad == 0) & np.isfinite(evaluation.value)
 
 
-def reached(found: Fits) -> Flags:
-    """Say which minima are known; at a limit that may be so although there are no errors."""
-    there = (found.edm <= GOAL) & np.isfinite(found.nll) & (found.nll < UNKNOWN)
-    return np.asarray(found.valid | there, np.bool_)
+def reached(fits: Fits) -> Flags:
+    """Return which minima are known; at a limit one may be, although there are no errors."""
+    there = (fits.edm <= GOAL) & np.isfinite(fits.nll) & (fits.nll < UNKNOWN)
+    return np.asarray(fits.valid | there, np.bool_)

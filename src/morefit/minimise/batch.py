@@ -1,6 +1,6 @@
 """THE batch minimiser: one fit for each of many sets together, and one rescue for those that fail.
 
-Toys, weighted datasets, replicas, fits with parameters held and tested points are all such sets.
+Toys, weighted datasets, replicas, fits with fixed parameters and tested points are all such sets.
 """
 
 from __future__ import annotations
@@ -97,14 +97,14 @@ class Batch:
     @cached_property
     def columns(self) -> list[int]:
         """Where the floating parameters are among all."""
-        places = {p.name: k for k, p in enumerate(self.likelihood.all_parameters)}
-        return [places[n] for n in self.floating]
+        indices = {p.name: k for k, p in enumerate(self.likelihood.all_parameters)}
+        return [indices[n] for n in self.floating]
 
     @cached_property
     def rows(self) -> list[int]:
         """Where they are among those by which the likelihood has derivatives."""
-        places = {p.name: k for k, p in enumerate(self.likelihood.parameters)}
-        return [places[n] for n in self.floating]
+        indices = {p.name: k for k, p in enumerate(self.likelihood.parameters)}
+        return [indices[n] for n in self.floating]
 
     @property
     def start(self) -> Array:
@@ -136,7 +136,7 @@ class Batch:
             self.by_minuit(fits, int(k))
 
     def attempt(self, fits: Fits, sets: Integers, start: Array, method: int) -> Integers:
-        """Minimise some sets from given starts and keep what is valid; return those that are not."""
+        """Minimise some sets from these starts and keep what is valid; return those that are not."""
         if not len(sets):
             return sets
         minima = self.newton(sets, start)

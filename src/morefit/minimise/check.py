@@ -1,4 +1,4 @@
-"""Judge a point by the exact Hessian: its covariance, how far the minimum is, and what is wrong with it."""
+"""Check a minimum with the exact Hessian: covariance, distance to the minimum, reasons why it is not valid."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from morefit.minimise.objective import Objective
 from morefit.minimise.spectrum import Direction, Spectrum, decompose, in_words
 
 AT_LIMIT = 1e-3  # of the error, or of the way between the limits: closer to a limit than this counts as at it
-MOST_STEPS_ON = 8  # from where a minimiser stopped
+MAX_EXTRA_STEPS = 8  # from where a minimiser stopped
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What the exact derivatives say of a point."""
+    """The exact derivatives at a point, and what follows from them."""
 
     values: Array
     last: Evaluation
     inverse: Array  # of the Hessian, along the directions that have curvature; nan if one has less than none
-    own: Array  # variances that have nothing to do with an inverse: those of parameters held at a limit
+    own: Array  # variances that do not come from the inverse: those of parameters fixed at a limit
     at_limit: tuple[str, ...]
     edm: float
     goal: float
     flat: tuple[Direction, ...] = ()  # directions along which the nll does not change
-    falling: tuple[Direction, ...] = ()  # directions along which it falls without end
+    falling: tuple[Direction, ...] = ()  # directions along which it falls without bound
 
     def covariance(self, names: Sequence[str]) -> Array:
         """Return the covariance matrix of the parameters, nan for those that are undetermined."""
@@ -46,18 +46,18 @@ def blanked(covariance: Array, names: Sequence[str], flat: Sequence[Direction]) 
     return np.where(lost[:, None] | lost[None, :], np.nan, covariance)
 
 
-def look_at(objective: Objective, values: Array, tolerance: float) -> Verdict:
+def check_minimum(objective: Objective, values: Array, tolerance: float) -> Verdict:
     """Evaluate the Hessian at a point: covariance, distance to the minimum, parameters at a limit, flat directions.
 
     Next to a minimum a direction without curvature seems to have some, of either sign, as much as the minimum is
     away. Where that may be so, Newton steps lead on until the eigenvalues no longer change.
     """
-    verdict, spectrum = at_the_limits(objective, *judge(objective, values, goal_of(tolerance)))
-    for _ in range(MOST_STEPS_ON):
+    verdict, spectrum = at_the_limits(objective, *evaluate_point(objective, values, edm_goal(tolerance)))
+    for _ in range(MAX_EXTRA_STEPS):
         if spectrum is None or not spectrum.suspicious:
             break
         point = np.clip(verdict.values + spectrum.step, *limits_of(objective).T)
-        closer, there = judge(objective, point, verdict.goal)
+        closer, there = evaluate_point(objective, point, verdict.goal)
         if there is None or not no_higher(closer, verdict):
             break
         settled = there.agrees_with(spectrum)
@@ -74,25 +74,25 @@ def at_the_limits(
     if not verdict.at_limit:
         return verdict, spectrum
     low, high = limits_of(objective).T
-    held = np.array([n in verdict.at_limit for n in objective.problem.floating], np.bool_)
-    point = np.where(held, np.where(verdict.last.gradient[0] > 0, low, high), verdict.values)
+    fixed = np.array([n in verdict.at_limit for n in objective.problem.floating], np.bool_)
+    point = np.where(fixed, np.where(verdict.last.gradient[0] > 0, low, high), verdict.values)
     if np.array_equal(point, verdict.values):
         return verdict, spectrum
-    there, seen = judge(objective, point, verdict.goal)
+    there, seen = evaluate_point(objective, point, verdict.goal)
     return (there, seen) if no_higher(there, verdict) else (verdict, spectrum)
 
 
 def no_higher(one: Verdict, other: Verdict) -> bool:
-    """Say whether a point is as good as another, but for rounding."""
-    value, most = one.last.value[0], other.last.value[0]
-    return bool(not one.last.bad[0] and value <= most + ROUNDING * (1 + abs(most)))
+    """Return whether the value at a point is at most that at another, within rounding."""
+    value, highest = one.last.value[0], other.last.value[0]
+    return bool(not one.last.bad[0] and value <= highest + ROUNDING * (1 + abs(highest)))
 
 
 def limits_of(objective: Objective) -> Array:
     return objective.problem.floating_limits
 
 
-def judge(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Spectrum | None]:
+def evaluate_point(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Spectrum | None]:
     """Evaluate the Hessian at a point; the spectrum is left out where all eigenvalues are large."""
     names, last, limits = objective.problem.floating, objective.at(values, 2), limits_of(objective)
     hessian, gradient = last.hessian[0], last.gradient[0]
@@ -100,26 +100,26 @@ def judge(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Sp
     positive = not len(names) or math.isfinite(inverse[0, 0])  # all of it is, or nothing
     least = least_curvature(NUMBERS, values, *limits.T)
     errors = np.sqrt(np.diagonal(inverse)) if positive else errors_alone(gradient, limits)
-    held = np.zeros(len(values), np.bool_)
+    fixed = np.zeros(len(values), np.bool_)
     slopes = gradient
     if not positive or not far_from_limits(values, errors, limits):
         slopes = gradient * np.maximum(np.abs(np.diagonal(hessian)), least) ** -0.5
-        held = touching(values, errors, slopes, limits)
-    if positive and not held.any():
+        fixed = touching(values, errors, slopes, limits)
+    if positive and not fixed.any():
         edm = float(0.5 * gradient @ inverse @ gradient)
         if well_determined(hessian, inverse, edm, least):
             return Verdict(values, last, inverse, own, (), edm, goal), None
-    spectrum = decompose(hessian, gradient, values, limits, ~held)
+    spectrum = decompose(hessian, gradient, values, limits, ~fixed)
     if spectrum is None:
         return Verdict(values, last, inverse, own, (), math.nan, goal), None
-    weak = held & (np.abs(slopes) < SUSPECT * math.sqrt(2 * spectrum.edm))
-    if weak.any():  # by as much as the minimum is away: it may be none
-        held &= ~weak
-        spectrum = decompose(hessian, gradient, values, limits, ~held) or spectrum
-    at_limit = tuple(name for name, is_held in zip(names, held, strict=True) if is_held)
+    weak = fixed & (np.abs(slopes) < SUSPECT * math.sqrt(2 * spectrum.edm))
+    if weak.any():  # no larger than the distance to the minimum explains: it may be zero
+        fixed &= ~weak
+        spectrum = decompose(hessian, gradient, values, limits, ~fixed) or spectrum
+    at_limit = tuple(name for name, is_fixed in zip(names, fixed, strict=True) if is_fixed)
     if not positive or spectrum.null.any():
         inverse = spectrum.inverse if spectrum.definite else np.full_like(hessian, np.nan)
-        own = np.diag(np.where(held, errors_alone(gradient, limits), 0.0) ** 2)
+        own = np.diag(np.where(fixed, errors_alone(gradient, limits), 0.0) ** 2)
     edm = spectrum.edm if spectrum.definite else math.nan
     flat = spectrum.directions(names, spectrum.null) if spectrum.definite else ()
     falling = spectrum.directions(names, spectrum.falling)
@@ -135,13 +135,13 @@ def far_from_limits(values: Array, errors: Array, limits: Array) -> bool:
 
 
 def errors_alone(gradient: Array, limits: Array) -> Array:
-    """Return what a parameter at a limit has for an error: how far it must go for its slope to matter."""
+    """Return the error of a parameter at a limit: how far it must move for its slope to matter."""
     with np.errstate(divide="ignore"):
         return np.asarray(reach(NUMBERS, gradient, *limits.T), np.float64)
 
 
 def well_determined(hessian: Array, inverse: Array, edm: float, least: Array) -> bool:
-    """Say whether every parameter has curvature, and no combination so little that it may come from the distance.
+    """Return whether all parameters have curvature, and no combination so little that the distance may cause it.
 
     The smallest eigenvalue is at least what is left of a parameter's information, divided by their number.
     """
@@ -150,8 +150,8 @@ def well_determined(hessian: Array, inverse: Array, edm: float, least: Array) ->
     return bool((curvature > least).all() and left.min() > SUSPECT * len(left) * math.sqrt(2 * edm))
 
 
-def goal_of(tolerance: float) -> float:
-    """Return the distance to the minimum at which Minuit is content."""
+def edm_goal(tolerance: float) -> float:
+    """Return the estimated distance to the minimum (EDM) at which Minuit stops."""
     return 0.002 * max(tolerance, 1e-4) * 0.5
 
 
@@ -171,7 +171,7 @@ def invert(hessian: Array) -> Array:
 
 
 def touching(values: Array, errors: Array, slopes: Array, limits: Array) -> Flags:
-    """Say which parameters ended at a limit: within a thousandth of their errors, the slope pointing outwards.
+    """Return which parameters ended at a limit: within a thousandth of their errors, the slope pointing outwards.
 
     Slopes are those for a step of one error.
     """
@@ -181,8 +181,8 @@ def touching(values: Array, errors: Array, slopes: Array, limits: Array) -> Flag
     return np.asarray((at_low & (slopes > STEEP)) | (at_high & (slopes < -STEEP)), np.bool_)
 
 
-def complaints(exhausted: bool, verdict: Verdict) -> Iterable[str]:
-    """List what is wrong with a fit."""
+def failure_reasons(exhausted: bool, verdict: Verdict) -> Iterable[str]:
+    """Yield the reasons why a fit is not valid."""
     if exhausted:
         yield "the call limit was reached before the minimum"
     if verdict.falling:
@@ -198,13 +198,13 @@ def complaints(exhausted: bool, verdict: Verdict) -> Iterable[str]:
 
 
 def endless(direction: Direction) -> str:
-    """Say along which parameters there is no minimum."""
+    """Describe along which parameters there is no minimum."""
     along = next(iter(direction)) if len(direction) == 1 else in_words(direction)
     return f"the likelihood has no minimum: it grows without end along {along}; set limits"
 
 
 def undetermined(direction: Direction, at_limit: Sequence[str]) -> str:
-    """Say which parameters the data do not determine."""
+    """Describe which parameters the data do not determine."""
     *others, last = sorted(direction)
     names = f"{', '.join(others)} and {last}" if others else last
     where = f" with {' and '.join(at_limit)} at the limit" if at_limit else ""

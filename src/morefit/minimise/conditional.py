@@ -27,13 +27,14 @@ LOWER = 10 * GOAL  # than the best fit: a point so much lower is the better mini
 
 
 def best_fit(what: str, likelihood: Term, best: FitResult | None) -> FitResult:
-    """Return the fit to start from: that given, or one made now, which must be valid.
+    """Return the fit to start from: the one passed, or a new one, which must be valid.
 
-    Parameters that data without events say nothing of stay where they start.
+    Parameters that data without events cannot determine stay where they start.
     """
     if not isinstance(likelihood, Term):
-        rule = "takes a likelihood, as in mf.Likelihood(model, data)"
-        raise FitError(f"{what}: {rule}, got {type(likelihood).__name__}")
+        raise FitError(
+            f"{what}: takes a likelihood, as in mf.Likelihood(model, data), got {type(likelihood).__name__}"
+        )
     if not (best is None or isinstance(best, FitResult)):
         raise OptionError(f"{what}: best must be what mf.fit returns, got {best!r}")
     if best is None:
@@ -91,7 +92,7 @@ def check_points(what: str, best: FitResult, name: str, points: Array) -> None:
 
 
 def span(what: str, best: FitResult, name: str, width: float, size: int) -> Array:
-    """Return values around the best one, so many errors to each side, inside the limits."""
+    """Return values around the best one, ``width`` errors to each side, inside the limits."""
     size = whole_number(f"{what}: size", size, 2)
     check_memory(f"{what}: {size:.6g} points", BYTES_OF_POINT * float(size))
     value, error = best.values[name], best.errors[name]
@@ -104,7 +105,7 @@ def span(what: str, best: FitResult, name: str, width: float, size: int) -> Arra
 
 
 def spaced(what: str, bounds: Any, size: int) -> Array:
-    """Return so many values from one bound to the other."""
+    """Return ``size`` values from one bound to the other."""
     size = whole_number(f"{what}: size", size, 2)
     check_memory(f"{what}: {size:.6g} points", BYTES_OF_POINT * float(size))
     ends = [as_number(end) for end in bounds] if isinstance(bounds, Sequence | np.ndarray) else []

@@ -23,7 +23,7 @@ Spread = Callable[
     [Term, FitResult, list[str]], Array
 ]  # the covariance of replicas; adds what is wrong with it
 Errors = Literal["auto", "naive", "gradients", "sumw2", "sandwich", "bootstrap"]
-NOT_ONE = 0.1  # what rounding cannot add to a diagonal element of H^-1 H
+NOT_ONE = 0.1  # more than rounding can change a diagonal element of H^-1 H
 
 
 def no_spread(likelihood: Term, result: FitResult, reasons: list[str]) -> Array:
@@ -32,7 +32,7 @@ def no_spread(likelihood: Term, result: FitResult, reasons: list[str]) -> Array:
 
 
 def choose_errors(errors: str, likelihood: Term, floating: tuple[str, ...], minos: bool) -> str:
-    """Return where errors shall come from: with ``"auto"`` from the sandwich if events have weights.
+    """Return the kind of errors to compute: with ``"auto"`` the sandwich if events have weights.
 
     Without weights they come from the Hessian, unless the density has a kink that moves with a parameter.
     """
@@ -45,8 +45,7 @@ def choose_errors(errors: str, likelihood: Term, floating: tuple[str, ...], mino
         raise OptionError("fit: errors='gradients' is for events without weights; use errors='sandwich'")
     if minos and chosen not in ("naive", "gradients"):
         raise OptionError(
-            f"fit: minos follows the likelihood and knows nothing of {chosen} errors; leave it out, or ask for"
-            " errors='naive'"
+            f"fit: MINOS errors are not defined for errors={chosen!r}; use errors='naive' or drop minos"
         )
     return chosen
 
@@ -79,14 +78,14 @@ def with_errors(
     )  # fmt: skip
 
 
-def without_held(covariance: Array, hessian: Array) -> tuple[Array, Array]:
-    """Split covariances (..., P, P) into inverse Hessians and variances that have nothing to do with a Hessian.
+def split_fixed(covariance: Array, hessian: Array) -> tuple[Array, Array]:
+    """Split covariances (..., P, P) into inverse Hessians and variances that do not come from a Hessian.
 
-    A parameter that is held at a limit has such a variance where the Hessian is positive definite only without it.
+    A parameter that is fixed at a limit has such a variance where the Hessian is positive definite only without it.
     """
     unit = np.einsum("...ik,...ki->...i", covariance, hessian)
-    held = np.abs(unit - 1) > NOT_ONE
-    apart = held[..., :, None] | held[..., None, :]
+    fixed = np.abs(unit - 1) > NOT_ONE
+    apart = fixed[..., :, None] | fixed[..., None, :]
     return np.where(apart, 0.0, covariance), np.where(apart, covariance, 0.0)
 
 

@@ -72,7 +72,7 @@ class Derived:
 def propagate(
     expressions: Sequence[Operand], values: Mapping[str, float], floating: Sequence[str], covariance: Array
 ) -> Derived:
-    """Compute expressions of parameters, which are found by name, and the covariance J C J^T of the expressions."""
+    """Compute expressions of parameters, which are identified by name, and the covariance J C J^T of the expressions."""
     if not expressions:
         raise ModelError("derived: needs at least one expression, got none")
     roots = [to_expr(one) for one in expressions]

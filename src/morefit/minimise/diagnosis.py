@@ -16,19 +16,19 @@ WORDS = {1: "derivative", 2: "second derivative"}
 
 
 def missing_derivatives(likelihood: Term, x: Array, names: Sequence[str], order: int) -> str:
-    """Say for which event, and by which of the parameters named, the derivative of this order does not exist."""
-    found = [
+    """Describe for which event, and by which of the parameters named, the derivative of this order does not exist."""
+    sentences = [
         f"the {WORDS[order]} by '{name}' does not exist for {place}"
         for part, own in likelihood.own_points(x)
         for name, place in missing(
             part, own, [n for n in names if n in {p.name for p in part.parameters}], order
         )
     ]
-    return "; ".join(found) or f"a {WORDS[order]} is not finite"
+    return "; ".join(sentences) or f"a {WORDS[order]} is not finite"
 
 
 def missing(part: Likelihood, x: Array, names: Sequence[str], order: int) -> Iterator[tuple[str, str]]:
-    """Go through the parameters without a derivative, each with the first event to blame."""
+    """Go through the parameters without a derivative, each with the first event that lacks it."""
     full, _ = part.points(x)
     symbols = [p.expr for p in part.parameters if p.name in names]
     wanted = [derivative(part.log_intensity, symbol, order) for symbol in symbols]
@@ -41,15 +41,15 @@ def missing(part: Likelihood, x: Array, names: Sequence[str], order: int) -> Ite
 
 
 def derivative(log_intensity: Expr, symbol: Expr, order: int) -> Expr:
-    """Return the derivative of what an event adds."""
-    (found,) = normalise(log_intensity)
+    """Return the derivative of the term of one event."""
+    (result,) = normalise(log_intensity)
     for _ in range(order):
-        (found,) = gradient(found, [symbol])
-    return found
+        (result,) = gradient(result, [symbol])
+    return result
 
 
 def describe(part: Likelihood, wrong: Integers) -> str:
-    """Name an event by its number and what was measured, and say how many there are like it."""
+    """Name an event by its number and what was measured, and count the others like it."""
     first = int(wrong[0])
     measured = ", ".join(f"{name} = {column[first]:.10g}" for name, column in part.data.columns.items())
     more = f" nor for {len(wrong) - 1} others" if len(wrong) > 1 else ""

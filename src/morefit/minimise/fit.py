@@ -43,7 +43,7 @@ def fit(
 ) -> FitResult:
     """Fit a model to data, or minimise a likelihood.
 
-    ``fixed`` names parameters to hold, at their start values or at values given as a mapping; ``start`` and
+    ``fixed`` names parameters to fix, at their start values or at those of a mapping; ``start`` and
     ``limits`` override those of the parameters, None for an open end. ``tolerance`` is Minuit's: the fit stops at an estimated distance
     to the minimum (EDM) below 0.002 * tolerance * 0.5. The covariance is the inverse of the exact Hessian H, which
     also checks the minimum; so Minuit's own numeric check, its strategy 1 or 2, is not needed and off by default.

@@ -1,4 +1,4 @@
-"""Minimise a likelihood with Minuit, and judge what it found by our own Hessian."""
+"""Minimise a likelihood with Minuit, and check the minimum with the exact Hessian."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from iminuit import Minuit
 from morefit.arrays import Array
 from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, OptionError
 from morefit.likelihood import Evaluation, Term
-from morefit.minimise.check import Verdict, complaints, goal_of, look_at
+from morefit.minimise.check import Verdict, check_minimum, edm_goal, failure_reasons
 from morefit.minimise.covariance import Errors, Spread, choose_errors, no_spread, with_errors
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.minimise.newton import minimise
@@ -23,6 +23,7 @@ from morefit.minimise.newton_rules import OPEN
 from morefit.minimise.objective import Objective
 from morefit.minimise.problem import Problem, check_start
 from morefit.minimise.result import FitResult
+from morefit.validate import as_number
 
 RETRIES = 2  # of Migrad, from where it stopped, if the exact Hessian says that it stopped too early
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
@@ -75,7 +76,7 @@ def minimise_likelihood(
 
 
 def check_choices(
-    derivatives: str, minimiser: str, strategy: int, tolerance: float, max_calls: int | None
+    derivatives: str, minimiser: str, strategy: int, tolerance: object, max_calls: object
 ) -> None:
     if derivatives not in ("analytic", "numeric"):
         raise OptionError(f"fit: derivatives must be 'analytic' or 'numeric', got {derivatives!r}")
@@ -83,9 +84,10 @@ def check_choices(
         raise OptionError(f"fit: minimiser must be 'minuit' or 'newton', got {minimiser!r}")
     if strategy not in (0, 1, 2):
         raise OptionError(f"fit: strategy must be 0, 1 or 2, got {strategy!r}")
-    if not isinstance(tolerance, Real) or not 0 <= tolerance < math.inf:
+    number = as_number(tolerance)
+    if number is None or not 0 <= number < math.inf:
         raise OptionError(f"fit: tolerance must be a positive number, got {tolerance!r}")
-    if max_calls is not None and not (isinstance(max_calls, Integral) and max_calls > 0):
+    if max_calls is not None and not (isinstance(max_calls, Integral) and int(max_calls) > 0):
         raise OptionError(f"fit: max_calls must be a positive whole number or None, got {max_calls!r}")
 
 
@@ -102,7 +104,7 @@ class Path:
 
     def look(self, values: Array) -> Verdict:
         begin = time.perf_counter()
-        verdict = look_at(self.objective, values, self.options.tolerance)
+        verdict = check_minimum(self.objective, values, self.options.tolerance)
         self.looking += time.perf_counter() - begin
         return verdict
 
@@ -123,12 +125,12 @@ class Path:
         """Take Newton steps; None if they do not end at a minimum."""
         problem = self.objective.problem
         limits = problem.floating_limits
-        goal = goal_of(self.options.tolerance)
+        goal = edm_goal(self.options.tolerance)
         try:
-            found = minimise(lambda _, x: self.objective.at(x[0], 2), problem.start[None, :], limits, goal)
+            minima = minimise(lambda _, x: self.objective.at(x[0], 2), problem.start[None, :], limits, goal)
         except ModelError:
             return None
-        return self.look(found.x[0]) if found.valid[0] else None
+        return self.look(minima.x[0]) if minima.valid[0] else None
 
     def minuit_with_retries(self) -> Verdict:
         """Run Migrad, and again from where it stopped if the exact Hessian says that it stopped too early."""
@@ -152,7 +154,7 @@ class Path:
         return values if best is None or (self.ended and all(map(math.isfinite, values))) else best
 
     def attempt(self, job: Callable[..., object], *names: str, **options: int | None) -> bool:
-        """Let Minuit do something; whatever it raises is no more than a fit that is not valid."""
+        """Call a method of Minuit; an exception makes the fit invalid, and is not raised."""
         try:
             job(*names, **options)
         except (BackendError, CompileError, MemoryError):
@@ -187,13 +189,13 @@ class Path:
         minuit.errordef = Minuit.LIKELIHOOD
         minuit.strategy = self.options.strategy
         minuit.tol = self.options.tolerance
-        minuit.print_level = -1  # what goes wrong is told by the result, not on the terminal
+        minuit.print_level = -1  # problems are reported in the result, not on the terminal
         minuit.limits = [problem.limits[n] for n in problem.floating]
         minuit.errors = step_sizes(problem, self.first)
         return minuit
 
     def second_derivatives(self) -> dict[str, Callable[[Array], Array]]:
-        """Return what Minuit is told of them: the Hessian where it asks for it, else the curvature at the start.
+        """Return those that Minuit takes: the Hessian where its strategy uses it, else the curvature at the start.
 
         Strategies 1 and 2 would compute the Hessian by differences, from several gradients for each parameter.
         """
@@ -245,7 +247,7 @@ def make_result(
 ) -> FitResult:  # fmt: skip
     problem = objective.problem
     x = floating_values(likelihood, problem, verdict.values)
-    reasons = [*([path.failure] if path.failure else []), *complaints(path.exhausted, verdict)]
+    reasons = [*([path.failure] if path.failure else []), *failure_reasons(path.exhausted, verdict)]
     if not verdict.last.bad[0] and not math.isfinite(verdict.edm):
         reasons += missing_at_minimum(likelihood, problem, verdict, x)
     if verdict.last.bad[0]:
@@ -292,7 +294,7 @@ def make_result(
 
 
 def check_integrals(likelihood: Term, problem: Problem, verdict: Verdict, x: Array) -> dict[str, float]:
-    """Return how far numerical integrals put off the likelihood, and relatively the errors; nothing without any."""
+    """Return how far numerical integrals may be off, for the nll and relatively for the errors; empty without any."""
     if not likelihood.has_integrals:
         return {}
     full, rows = problem.full(verdict.values), np.ix_(problem.rows, problem.rows)
@@ -304,7 +306,7 @@ def check_integrals(likelihood: Term, problem: Problem, verdict: Verdict, x: Arr
 
 
 def missing_at_minimum(likelihood: Term, problem: Problem, verdict: Verdict, x: Array) -> Iterator[str]:
-    """Say where the minimum has no derivatives, though it has a value."""
+    """Describe which derivatives are missing at a minimum that has a value."""
     for order, numbers in ((1, verdict.last.gradient), (2, verdict.last.hessian)):
         if math.isfinite(verdict.last.value[0]) and not np.isfinite(numbers).all():
             yield f"at the minimum {missing_derivatives(likelihood, x, problem.floating, order)}"

@@ -24,7 +24,7 @@ Evaluate = Callable[
     [Integers, Array], Evaluation
 ]  # (sets, x of shape (len(sets), P)) -> value, gradient, Hessian
 
-MOST_STEPS = 60
+MAX_STEPS = 60
 NUMBERS = Algebra(
     where=np.where,
     maximum=np.maximum,
@@ -67,10 +67,10 @@ def minimise(evaluate: Evaluate, start: Array, limits: Array, goal: float) -> Mi
     final = first_state(state.x)
     steps = np.zeros(len(start), np.int64)
     active = np.arange(len(start))
-    for _ in range(MOST_STEPS):
-        found = evaluate(active, state.trial)
+    for _ in range(MAX_STEPS):
+        evaluation = evaluate(active, state.trial)
         steps[active] += 1
-        state = advance(NUMBERS, state, found, low[active], high[active], goal)
+        state = advance(NUMBERS, state, evaluation, low[active], high[active], goal)
         moving = state.status == NOT_YET
         if not moving.all():
             put(final, active[~moving], pick(state, ~moving))

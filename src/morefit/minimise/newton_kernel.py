@@ -43,7 +43,7 @@ class Step:
 
 @lru_cache(maxsize=MAX_PARAMETERS)
 def make_step(count: int) -> Step:
-    """Write the step for so many parameters."""
+    """Write the step for a number of floating parameters."""
     layout, exprs = FitLayout(count), write_step(count)
     return Step(layout, tuple(exprs[name] for name in layout.state))
 

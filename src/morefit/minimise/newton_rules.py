@@ -23,7 +23,7 @@ NOT_YET, CONVERGED, GIVEN_UP = 0.0, 1.0, 2.0  # the status of a fit
 UNKNOWN = 1e300  # the value before the first evaluation
 ROUNDING = 1e-12  # of the value: so small a step upwards is none
 DAMPING = 1e-3  # where damping starts when a step fails
-MOST_DAMPING = 1e12
+MAX_DAMPING = 1e12
 SAFE_PIVOT = 1e-13  # of a Hessian scaled to a unit diagonal: below, it does not count as positive definite
 SUSPECT = (
     3.0  # times the distance to the minimum, in errors: smaller eigenvalues may come from that distance alone
@@ -65,10 +65,10 @@ class State:
 class Scaled:
     """The quadratic form at a point, with parameters in units that give it a unit diagonal."""
 
-    held: Numbers  # (B, P) whether a parameter is at a limit that the gradient points out of
+    fixed: Numbers  # (B, P) whether a parameter is at a limit that the gradient points out of
     scale: Numbers  # (B, P) the units
     whole: Numbers  # (B, P, P) the Hessian
-    free: Numbers  # (B, P, P) that of the free parameters, with rows of the unit matrix for those held
+    free: Numbers  # (B, P, P) that of the free parameters, with rows of the unit matrix for those fixed
     slopes: Numbers  # (B, P) the gradient of the free parameters
 
 
@@ -83,24 +83,24 @@ class Factor:
 
 
 def advance(
-    do: Algebra, state: State, found: Evaluation, low: Numbers, high: Numbers, goal: Numbers | float
+    do: Algebra, state: State, evaluation: Evaluation, low: Numbers, high: Numbers, goal: Numbers | float
 ) -> State:
-    """Take or refuse the trial points, given what was found there, and say where to go next.
+    """Accept or reject the trial points after their evaluation, and choose the next ones.
 
-    A trial point is taken if the value does not grow, else the damping does. A step solves
-    (H + damping * diag|H|) step = -g over the parameters that are not held at a limit, and is cut at the limits. A
+    A trial point is accepted if the value does not grow; otherwise the damping grows. A step solves
+    (H + damping * diag|H|) step = -g over the parameters that are not fixed at a limit, and is cut at the limits. A
     fit ends when half of g H^-1 g is below the goal with H positive definite, both for the free parameters. Where
     only a * b is measured, H is positive definite by chance next to the minimum, by as much as that is away: an
     eigenvalue as small as this (the smallest is about a pivot divided by their number) is not believed before the
     fit comes closer, nor is a slope that small at a limit.
     """
-    total = found.value + found.gradient.sum(axis=1) + found.hessian.sum(axis=(1, 2))
-    good = do.both(do.less_equal(found.bad, 0), do.less(abs(total), UNKNOWN))  # false for nan
-    taken = do.both(good, do.less_equal(found.value, state.value + ROUNDING * (1 + abs(state.value))))
+    total = evaluation.value + evaluation.gradient.sum(axis=1) + evaluation.hessian.sum(axis=(1, 2))
+    good = do.both(do.less_equal(evaluation.bad, 0), do.less(abs(total), UNKNOWN))  # false for nan
+    taken = do.both(good, do.less_equal(evaluation.value, state.value + ROUNDING * (1 + abs(state.value))))
     x = do.where(taken[:, None], state.trial, state.x)
-    value = do.where(taken, found.value, state.value)
-    gradient = do.where(taken[:, None], found.gradient, state.gradient)
-    hessian = do.where(taken[:, None, None], found.hessian, state.hessian)
+    value = do.where(taken, evaluation.value, state.value)
+    gradient = do.where(taken[:, None], evaluation.gradient, state.gradient)
+    hessian = do.where(taken[:, None, None], evaluation.hessian, state.hessian)
     less = do.where(do.less(DAMPING, state.damping), 0.1 * state.damping, 0.0)
     damping = do.where(taken, less, do.maximum(10 * state.damping, DAMPING))
 
@@ -113,11 +113,11 @@ def advance(
     move = backward(damped, forward(damped, form.slopes)) * form.scale
     trial = do.minimum(do.maximum(x - move, low), high)
     doubt = 2 * (SUSPECT * x.shape[1]) ** 2
-    steepness = reduce(do.minimum, do.where(form.held, (gradient * form.scale) ** 2, UNKNOWN).T)
+    steepness = reduce(do.minimum, do.where(form.fixed, (gradient * form.scale) ** 2, UNKNOWN).T)
     sure = do.both(do.less(doubt * edm, factor.least**2), do.less(doubt * edm, steepness))
     close = do.both(do.less_equal(edm, goal), sure)
     done = do.both(do.both(taken, definite), close)
-    lost = do.either(do.less_equal(UNKNOWN, value), do.less(MOST_DAMPING, shift))
+    lost = do.either(do.less_equal(UNKNOWN, value), do.less(MAX_DAMPING, shift))
     status = do.where(done, CONVERGED, do.where(lost, GIVEN_UP, NOT_YET))
     return State(trial, status, x, value, do.where(definite, edm, UNKNOWN), gradient, hessian, shift)
 
@@ -125,22 +125,22 @@ def advance(
 def scaled(
     do: Algebra, x: Numbers, gradient: Numbers, hessian: Numbers, low: Numbers, high: Numbers
 ) -> Scaled:
-    """Bring a quadratic form to a unit diagonal and leave out the parameters that are held at a limit.
+    """Bring a quadratic form to a unit diagonal and leave out the parameters that are fixed at a limit.
 
     The diagonal is zero for a parameter without curvature: what there is of it comes from rounding.
     """
     size, least = abs(np.diagonal(hessian, axis1=1, axis2=2)), least_curvature(do, x, low, high)
     scale = do.maximum(size, least) ** -0.5
-    held = do.either(
+    fixed = do.either(
         do.both(do.less_equal(x, low), do.less(STEEP, gradient * scale)),
         do.both(do.less_equal(high, x), do.less(gradient * scale, -STEEP)),
     )
     whole = hessian * scale[:, :, None] * scale[:, None, :]
     diagonal = do.where(do.less(size, least), 0.0, np.diagonal(whole, axis1=1, axis2=2))
     whole = np.where(np.eye(x.shape[1], dtype=bool), diagonal[:, None, :], whole)
-    apart = do.either(held[:, :, None], held[:, None, :])
+    apart = do.either(fixed[:, :, None], fixed[:, None, :])
     free = do.where(apart, np.eye(x.shape[1]), whole)
-    return Scaled(held, scale, whole, free, do.where(held, 0.0, gradient * scale))
+    return Scaled(fixed, scale, whole, free, do.where(fixed, 0.0, gradient * scale))
 
 
 def least_curvature(do: Algebra, x: Numbers, low: Numbers, high: Numbers) -> Numbers:
@@ -152,12 +152,12 @@ def root_of_covariance(do: Algebra, state: State, low: Numbers, high: Numbers) -
     """Return R with the covariance R^T R, and whether there is one.
 
     It is the inverse of the Hessian. Where this is positive definite only for the free parameters, it is theirs, and
-    a parameter that is held has an error of its own: that of Minuit for a parameter at a limit.
+    a parameter that is fixed has an error of its own: that of Minuit for a parameter at a limit.
     """
     form = scaled(do, state.x, state.gradient, state.hessian, low, high)
     whole, free = cholesky(do, form.whole), factorise_free(do, form)
     lower = do.where(whole.definite[:, None, None], whole.lower, free.lower)
-    alone = do.where(form.held, reach(do, state.gradient, low, high), form.scale)
+    alone = do.where(form.fixed, reach(do, state.gradient, low, high), form.scale)
     scale = do.where(whole.definite[:, None], form.scale, alone)
     return inverse(lower) * scale[:, None, :], do.either(whole.definite, free.definite)
 

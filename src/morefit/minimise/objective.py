@@ -29,20 +29,20 @@ class Objective:
         """Evaluate with the derivatives of the parameters that float in this fit."""
         self.calls[("value", "gradient", "hessian")[order]] += 1
         full = self.problem.full(x)
-        found = self.likelihood.evaluate_full(full, order)
+        evaluation = self.likelihood.evaluate_full(full, order)
         if order == 2 and self.by_scores:
-            found = replace(found, hessian=self.likelihood.add_up(full, Likelihood.squared_scores))
-        if found.bad[0]:
+            evaluation = replace(evaluation, hessian=self.likelihood.add_up(full, Likelihood.squared_scores))
+        if evaluation.bad[0]:
             self.strayed += 1
-        value = found.value + PENALTY * found.bad
+        value = evaluation.value + PENALTY * evaluation.bad
         if value[0] < self.lowest:
             self.lowest, self.best = float(value[0]), x.copy()
         if self.problem.every_row:
-            return Evaluation(value, found.gradient, found.hessian, found.bad)
+            return Evaluation(value, evaluation.gradient, evaluation.hessian, evaluation.bad)
         rows = list(self.problem.rows)
-        gradient = found.gradient[:, rows] if order > 0 else found.gradient
-        hessian = found.hessian[:, rows][:, :, rows] if order > 1 else found.hessian
-        return Evaluation(value, gradient, hessian, found.bad)
+        gradient = evaluation.gradient[:, rows] if order > 0 else evaluation.gradient
+        hessian = evaluation.hessian[:, rows][:, :, rows] if order > 1 else evaluation.hessian
+        return Evaluation(value, gradient, hessian, evaluation.bad)
 
     def remembered(self, x: Array) -> Evaluation:
         point = x.tobytes()
@@ -58,8 +58,8 @@ class Objective:
         return slopes
 
     def hessian(self, x: Array) -> Array:
-        found: Array = self.at(x, 2).hessian[0]
-        return found
+        hessian: Array = self.at(x, 2).hessian[0]
+        return hessian
 
     def value(self, x: Array) -> float:
         return finite(self.at(x, 0).value[0])

@@ -1,4 +1,4 @@
-"""What a fit is asked to do: which likelihood, which parameters float, from where and how far."""
+"""The problem of a fit: which likelihood, which parameters float, their start values and limits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Problem:
     limits: Mapping[str, tuple[float, float]]
     floating: tuple[str, ...]
     rows: tuple[int, ...]  # of the floating ones among the likelihood's floating ones,
-    derivatives: int  # of which there are so many
+    derivatives: int  # the number of which this is
 
     @property
     def start(self) -> Array:
@@ -42,7 +42,7 @@ class Problem:
     def full(self, x: Array) -> Array:
         """Complete floating values to all, as one set."""
         values = self.template.copy()
-        values[0, self.places] = x
+        values[0, self.columns] = x
         return values
 
     @cached_property
@@ -55,7 +55,7 @@ class Problem:
         return np.array([[self.values[p.name] for p in self.all_parameters]])
 
     @cached_property
-    def places(self) -> list[int]:
+    def columns(self) -> list[int]:
         """Where the floating parameters are among all."""
         names = [p.name for p in self.all_parameters]
         return [names.index(n) for n in self.floating]

@@ -11,14 +11,14 @@ from morefit.arrays import Array, Integers
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.batch import Batch, Fits
-from morefit.minimise.check import goal_of
+from morefit.minimise.check import edm_goal
 from morefit.minimise.result import FitResult
 from morefit.random.host import stream_key
 from morefit.targets import Events
 
 # a hundredth of a fit's: distances to the minimum must be small against the spread of minima
 TOLERANCE = 1e-3
-GOAL = goal_of(TOLERANCE)
+GOAL = edm_goal(TOLERANCE)
 BLOCK_BYTES = 64 << 20  # of weights at once
 
 # Thresholds of the cumulative probabilities of a Poisson count of mean 1, for 64 random bits.
@@ -56,7 +56,7 @@ class Replicas:
         return max(1, BLOCK_BYTES // (8 * max(self.likelihood.events, 1)))
 
     def fit(self, count: int) -> Fits:
-        """Minimise the first so many replicas."""
+        """Minimise the first ``count`` replicas."""
         blocks = [
             self.fit_block(first, min(first + self.block, count)) for first in range(0, count, self.block)
         ]

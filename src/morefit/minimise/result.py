@@ -147,7 +147,7 @@ class FitResult:
     def derived(self, *expressions: Operand) -> Derived:
         """Compute expressions of the parameters at the minimum, with errors propagated by the whole covariance.
 
-        Parameters in the expressions are found by name; fixed ones are exact.
+        Parameters in the expressions are identified by name; fixed ones are exact.
         """
         return propagate(expressions, self.values, self.floating, self.covariance)
 

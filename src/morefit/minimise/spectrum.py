@@ -74,7 +74,7 @@ class Spectrum:
         return np.asarray(roots @ roots.T, np.float64)
 
     def agrees_with(self, other: Spectrum) -> bool:
-        """Say whether two spectra have the same eigenvalues, so that these do not come from where they were taken."""
+        """Return whether two spectra have the same eigenvalues, so that these do not depend on the point."""
         if self.eigenvalues.shape != other.eigenvalues.shape:
             return False
         same = np.abs(self.eigenvalues - other.eigenvalues) <= SETTLED * np.abs(self.eigenvalues)
@@ -82,12 +82,12 @@ class Spectrum:
 
     def directions(self, names: Sequence[str], which: Flags) -> tuple[Direction, ...]:
         """Return some directions by name, each with as few parameters as possible."""
-        found = []
+        directions = []
         for row in reduced(self.vectors[:, which].T):
             moved = np.where(np.abs(row) > UNTOUCHED, row * self.scale, 0.0)
             moved = moved / moved[np.argmax(np.abs(moved))]
-            found.append({n: float(c) for n, c in zip(names, moved, strict=True) if c != 0})
-        return tuple(found)
+            directions.append({n: float(c) for n, c in zip(names, moved, strict=True) if c != 0})
+        return tuple(directions)
 
 
 def decompose(hessian: Array, gradient: Array, values: Array, limits: Array, free: Flags) -> Spectrum | None:

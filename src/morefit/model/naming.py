@@ -11,7 +11,7 @@ from morefit.errors import ModelError, MorefitError
 from morefit.expr import as_double
 
 
-def check_name(kind: str, name: str) -> None:
+def check_name(kind: str, name: object) -> None:
     """Refuse what is no word; spaces are reserved for the library's own names."""
     if not isinstance(name, str) or not name or not name.isprintable() or " " in name:
         raise ModelError(f"{kind} {name!r}: name must be a word without spaces and control signs")

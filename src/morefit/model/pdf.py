@@ -226,7 +226,7 @@ def freeze_attributes(pdf: Pdf) -> None:
             vars(pdf)[name] = frozen_content(value)
 
 
-def declared(kind: type[Leaf], op: Operation, attributes: Iterable[object]) -> Iterator[object]:
+def declared(kind: type, op: Operation, attributes: Iterable[object]) -> Iterator[object]:
     """Go through attributes in order, into lists and other densities."""
     for value in attributes:
         if isinstance(value, Quantity):

@@ -53,7 +53,7 @@ def short_value(value: Any) -> str:
     return repr(value) if number is None else f"{number:.6g}"
 
 
-def contents(pdf: Pdf) -> list[tuple[str, Any]]:
+def contents(pdf: object) -> list[tuple[str, Any]]:
     """Return what a density was made with, by name: the fields of a dataclass, or its public attributes."""
     if is_dataclass(pdf):
         named = [(field.name, getattr(pdf, field.name)) for field in fields(pdf)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import glob
+import importlib
 import json
 import os
 import secrets
@@ -18,10 +19,7 @@ from typing import Any
 
 from morefit.errors import DataError
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
+fcntl: Any = None if os.name == "nt" else importlib.import_module("fcntl")  # not on Windows
 
 ABANDONED = 24 * 3600.0  # seconds after which an unfinished file is removed on file systems without locks
 EXTRA = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)

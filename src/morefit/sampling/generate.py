@@ -38,11 +38,11 @@ from morefit.validate import numbers_by_name
 
 REPAIRS = 6  # times the margin of an envelope may be doubled
 FAR = 9.0  # standard deviations from the mean, and some: less likely than the last of 53 bits
-MOST_EXPECTED = 1e11  # events: more than any memory holds
-MOST_PREPARED = (
+MAX_EXPECTED = 1e11  # events: more than any memory holds
+MAX_PREPARED = (
     64  # draws kept ready in this process; to prepare one takes longer than to draw a few thousand events
 )
-MOST_AT_ONCE = 1 << 18  # candidates from numbers made on the host
+MAX_CANDIDATES = 1 << 18  # candidates from numbers made on the host
 Sizes = NDArray[np.int64]
 
 
@@ -69,7 +69,7 @@ class Sampler:
         if key not in _prepared:
             # the model is kept with it, so that no other can have its address
             _prepared[key] = self.model, self.make_ready()
-            if len(_prepared) > MOST_PREPARED:
+            if len(_prepared) > MAX_PREPARED:
                 _prepared.popitem(last=False)
         return _prepared[key][1]
 
@@ -93,7 +93,7 @@ class Sampler:
             drawn = self.launch(sizes, seed, first_toy)
             if not self.repair(drawn.above, drawn.given_up):
                 return drawn
-        raise self.hopeless()
+        raise self.envelope_error()
 
     def draw_apart(self, sizes: Sizes, seed: int, first_toy: int = 0) -> Iterator[tuple[Sizes, Drawn]]:
         """Draw toys so that none depends on which others are drawn with it; they come in pieces, in order.
@@ -141,7 +141,7 @@ class Sampler:
         """Return the next margin to try."""
         return 2 * max(self.margin, MARGIN)
 
-    def hopeless(self) -> ModelError:
+    def envelope_error(self) -> ModelError:
         return ModelError(
             "model: its density exceeds every envelope tried; is it bounded on the observables' ranges?"
         )
@@ -158,7 +158,7 @@ def draw_on_host(compiled: Compiled, size: int, source: Source, found: Recipe) -
     names, width = compiled.program.kernel.columns, compiled.program.kernel.outputs - 2
     parts, missing, above, vain = [np.empty((width, 0))], size, 0, 0
     while missing and vain < MAX_DRAWS:
-        count = min(int(1.05 * missing / found.efficiency) + 16, MOST_AT_ONCE)
+        count = min(int(1.05 * missing / found.efficiency) + 16, MAX_CANDIDATES)
         columns = Columns({name: source.random(count) for name in names})
         *rows, accept, over = compiled.bind(columns, Events.all_sets(count))(np.empty((1, 0)))[0]
         parts.append(np.array(rows)[:, accept != 0][:, :missing])
@@ -206,9 +206,9 @@ def expected_events(model: Pdf, values: Mapping[str, float]) -> float:
     mean = float(evaluate(expected, values))
     if not 0 <= mean < np.inf:
         raise ModelError(f"generate: the expected number of events must not be negative, got {mean:g}")
-    if mean > MOST_EXPECTED:
+    if mean > MAX_EXPECTED:
         raise ModelError(
-            f"generate: the expected number of events must be at most {MOST_EXPECTED:g}, got {mean:g}; check the yields"
+            f"generate: the expected number of events must be at most {MAX_EXPECTED:g}, got {mean:g}; check the yields"
         )
     return mean
 

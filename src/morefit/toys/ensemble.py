@@ -17,7 +17,7 @@ from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
-from morefit.minimise.newton import MOST_STEPS
+from morefit.minimise.newton import MAX_STEPS
 from morefit.minimise.newton_kernel import MAX_PARAMETERS, make_step
 from morefit.minimise.newton_rules import CONVERGED, UNKNOWN
 from morefit.minimise.problem import check_ranges
@@ -164,7 +164,7 @@ class Ensemble:
             start=self.first_rows(step.layout),
             parameters=part.with_measured(self.start_values[None])[0],
             places=tuple(self.fitted.floating_columns),
-            max_steps=MOST_STEPS,
+            max_steps=MAX_STEPS,
         )
 
     def first_rows(self, layout: FitLayout) -> Array:
@@ -312,7 +312,7 @@ class Toys:
             results = FitRows(job.layout, rows)
             if not ensemble.sampler(0).repair(results.above, results.given_up):
                 return read_rows(results)
-        raise ensemble.sampler(0).hopeless()
+        raise ensemble.sampler(0).envelope_error()
 
 
 @dataclass(eq=False)

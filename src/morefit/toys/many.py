@@ -14,7 +14,7 @@ from morefit.errors import DataError
 from morefit.likelihood import Term
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
-from morefit.minimise.covariance import sandwich, without_held
+from morefit.minimise.covariance import sandwich, split_fixed
 from morefit.minimise.problem import check_data
 from morefit.model import Pdf
 from morefit.pipeline import Columns
@@ -131,7 +131,7 @@ def sandwich_errors(batch: Batch, fits: Fits, datasets: Sequence[Sequence[Datase
         full = batch.base[sets]
         full[:, batch.columns] = fits.values[sets]
         scores = batch.likelihood.many_scores(batch.data, sets, full)
-        inverse, own = without_held(fits.covariance[sets], batch.evaluate(sets, fits.values[sets]).hessian)
+        inverse, own = split_fixed(fits.covariance[sets], batch.evaluate(sets, fits.values[sets]).hessian)
         variances = np.diagonal(own + sandwich(inverse, scores), axis1=1, axis2=2)
         errors[sets] = np.sqrt(np.where(variances >= 0, variances, np.nan))
     return errors

@@ -69,8 +69,9 @@ def toy_study(
     toys, drawn = whole("toys", toys, 1), template_of("toy study", model, constraints)
     truth = complete(drawn, truth, "truth")
     if not (statistic is None or callable(statistic)):
-        rule = "the statistic must be a function of a dataset and fitted values"
-        raise OptionError(f"toy study: {rule}, got {statistic!r}")
+        raise OptionError(
+            f"toy study: the statistic must be a function of a dataset and fitted values, got {statistic!r}"
+        )
     fitted = drawn if fit_model is None else template_of("toy study", fit_model, constraints)
     begin = starts(fitted, truth, start, keep_fixed=fit_model is not None)
     saved = read_saved(NAME, save, LAYOUT, ToyResults)

@@ -14,7 +14,7 @@ from morefit.targets.opencl.device import Device
 from morefit.targets.opencl.sums import MAX_EVENTS
 
 CPU_BLOCK = 4096  # events that a group takes on a CPU
-FEWEST_EVENTS = 8  # for an item of a GPU
+MIN_EVENTS = 8  # for an item of a GPU
 GROUPS_WANTED = 2048  # at least, to keep a large GPU busy
 
 BLOCK = np.dtype(
@@ -81,7 +81,7 @@ def block_sizes(kind: str, group: int, sizes: Integers, each: int | None = None)
         return np.full(len(sizes), group * each)
     if kind == "CPU":
         return np.full(len(sizes), min(CPU_BLOCK, MAX_EVENTS * group))
-    return group * np.clip(sizes // (group * GROUPS_WANTED), FEWEST_EVENTS, MAX_EVENTS)
+    return group * np.clip(sizes // (group * GROUPS_WANTED), MIN_EVENTS, MAX_EVENTS)
 
 
 def list_blocks(
