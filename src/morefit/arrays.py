@@ -24,10 +24,10 @@ def read_only(array: A) -> A:
 def frozen_copy(items: Any, kind: type[np.generic] | None = None) -> NDArray[Any]:
     """Return a read-only copy of one kind, or of whatever kind it is.
 
-    An array that owns its numbers and is read-only has been given away: it is taken as it is.
+    An array that owns its numbers and is read-only is not shared with the caller: it is not copied.
     """
-    given_away = type(items) is np.ndarray and items.flags.owndata and not items.flags.writeable
-    if given_away and (kind is None or items.dtype == kind):
+    owned = type(items) is np.ndarray and items.flags.owndata and not items.flags.writeable
+    if owned and (kind is None or items.dtype == kind):
         return items  # type: ignore[no-any-return]
     return read_only(np.array(items, kind))
 
@@ -43,5 +43,5 @@ def freeze(record: Any, **convert: Callable[[Any], Any]) -> None:
 
 
 def rebuilt(record: Any) -> tuple[Any, ...]:
-    """Say how to pickle a record, so that its arrays are read-only afterwards as well."""
+    """Return how to pickle a record, so that its arrays are read-only afterwards as well."""
     return type(record), tuple(getattr(record, one.name) for one in fields(record))

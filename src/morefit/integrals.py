@@ -119,7 +119,7 @@ class Made:
 
 @dataclass(eq=False)
 class SharedBoxes:
-    """The boxes of one likelihood, kept from call to call.
+    """The boxes of one likelihood, reused from call to call.
 
     ``worst`` is the relative error at which an integral is refused; ``more_points`` asks for more in each box than usual.
     """

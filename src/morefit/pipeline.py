@@ -45,7 +45,7 @@ def compile_sums(request: Request, parameters: tuple[Expr, ...], settings: Setti
 
 @lru_cache(maxsize=128)
 def compile_values(outputs: tuple[Expr, ...], parameters: tuple[Expr, ...], settings: Settings) -> Compiled:
-    """Compile expressions to be computed for each event and kept."""
+    """Compile expressions to be computed and stored for each event."""
     return run_passes(Draft(ValueSpec(outputs), parameters, settings))
 
 

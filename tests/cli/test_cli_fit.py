@@ -10,7 +10,7 @@ import morefit as mf
 from morefit.cli import BAD_INPUT, NOT_VALID, VALID, main
 from morefit.cli.files import beside
 from morefit.cli.model_file import load_model
-from morefit.cli.options import assignments, backend_of, held, limits, names, points
+from morefit.cli.options import assignments, backend_of, fixed_parameters, limits, names, points
 
 MODEL = """\
 import morefit as mf
@@ -231,7 +231,7 @@ def test_explain_refuses_a_drawing_of_no_known_kind(folder, capsys):
 
 def test_assignments_and_their_kin():
     assert assignments("mu=5.28, sigma=-1e-3") == {"mu": 5.28, "sigma": -1e-3}
-    assert held("mu=5,sigma") == {"mu": 5.0, "sigma": None}
+    assert fixed_parameters("mu=5,sigma") == {"mu": 5.0, "sigma": None}
     assert limits("mu=5:6,sigma=0:") == {"mu": (5.0, 6.0), "sigma": (0.0, np.inf)}
     assert names("mu, sigma") == ("mu", "sigma")
 

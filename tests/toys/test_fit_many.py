@@ -1,4 +1,4 @@
-"""Many given datasets are fitted together as well as one by one."""
+"""Many stored datasets are fitted together as well as one by one."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import morefit as mf
 from ensembles import ensemble_of
 from morefit.cli import mass_model
-from morefit.toys.ensemble import GOAL, GivenToys
+from morefit.toys.ensemble import GOAL, StoredToys
 
 SIZES = [300, 500, 5000, 64, 1000, 4097]
 
@@ -27,9 +27,9 @@ def test_each_fit_ends_where_minuit_ends():
 def test_given_events_are_fitted_like_drawn_ones_to_the_bit():
     ensemble = ensemble_of(mass_model(), seed=5, backend=mf.Cpu(threads=2))
     drawn = ensemble.draw(0, np.array(SIZES)).fit_whole(ensemble)
-    given = GivenToys.of_datasets(ensemble, [(d,) for d in datasets()]).fit_whole(ensemble)
+    stored = StoredToys.of_datasets(ensemble, [(d,) for d in datasets()]).fit_whole(ensemble)
     for name in ("values", "errors", "nll", "edm", "method"):
-        assert getattr(drawn, name).tobytes() == getattr(given, name).tobytes()
+        assert getattr(drawn, name).tobytes() == getattr(stored, name).tobytes()
 
 
 def test_large_datasets_and_other_backends_agree():

@@ -12,8 +12,8 @@ exit codes:
   0    all went well, and fits are valid
   2    bad input: options, the model, the data or a file
   3    a fit is not valid
-  130  interrupted by Ctrl-C; what was finished is shown, and kept with --save
-  141  nobody reads standard output any more, such as after "| head"; files are written all the same"""
+  130  interrupted by Ctrl-C; what was finished is shown, and saved with --save
+  141  standard output has no reader any more, such as after "| head"; files are written all the same"""
 
 
 @dataclass(frozen=True)

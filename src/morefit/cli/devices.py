@@ -1,4 +1,4 @@
-"""``morefit devices``: list the places where fits can run."""
+"""``morefit devices``: list the devices that fits can run on."""
 
 from __future__ import annotations
 
@@ -30,14 +30,19 @@ def run(options: Namespace) -> int:
     check_targets(options)
     console = open_console(options)
     try:
-        found, missing = mf.devices(), ""
+        devices, missing = mf.devices(), ""
     except BackendError as error:
-        found, missing = (), str(error)
-    show_tables(console, table(found))
-    if not found:
+        devices, missing = (), str(error)
+    show_tables(console, table(devices))
+    if not devices:
         say(console, missing or "backend 'opencl': no platform found; install the driver of your GPU", MINOR)
     say(console, cache_state(), MINOR)
-    content = {"format": FORMAT, "version": VERSION, "cpu": processor(), "opencl": tuple(map(asdict, found))}
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "cpu": processor(),
+        "opencl": tuple(map(asdict, devices)),
+    }
     write_json(content | ({"missing": missing} if missing else {}), options, console)
     return VALID
 
@@ -47,15 +52,15 @@ def processor() -> dict[str, Any]:
     return {"name": host().cpu, "cores": available_cores(), "doubles in a vector": host().width}
 
 
-def table(found: tuple[DeviceInfo, ...]) -> list[Column]:
+def table(devices: tuple[DeviceInfo, ...]) -> list[Column]:
     """Return one row for the CPU and for each device; the first column is what --backend takes."""
-    cpu, picked = processor(), any(device.auto for device in found)
+    cpu, picked = processor(), any(device.auto for device in devices)
     rows = [
         (
             "cpu", cpu["name"], "CPU", f"{cpu['cores']} cores, vectors of {cpu['doubles in a vector']} doubles",
             "small work" if picked else "always",
         ),
-        *map(row, found),
+        *map(row, devices),
     ]  # fmt: skip
     headings = ("--backend", "device", "kind", "details", "auto takes it for")
     return [

@@ -48,13 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def call(given: list[str]) -> int:
+def call(arguments: list[str]) -> int:
     """Read the arguments, and run the command they ask for."""
     parser = make_parser()
-    if not given:
+    if not arguments:
         parser.print_help(sys.stderr)
         return BAD_INPUT
-    options = parser.parse_args(join_negative(given), Namespace(given=given, reader_gone=False))
+    options = parser.parse_args(join_negative(arguments), Namespace(arguments=arguments, reader_gone=False))
     return run(options)
 
 
@@ -84,10 +84,10 @@ def make_parser() -> Parser:
     return parser
 
 
-def join_negative(given: Sequence[str]) -> list[str]:
+def join_negative(arguments: Sequence[str]) -> list[str]:
     """Write "--values -1:1:5" as "--values=-1:1:5"."""
     joined: list[str] = []
-    for word in given:
+    for word in arguments:
         if joined and joined[-1] in MAY_BE_NEGATIVE and re.match(r"-\.?\d", word):
             joined[-1] += f"={word}"
         else:
@@ -96,26 +96,26 @@ def join_negative(given: Sequence[str]) -> list[str]:
 
 
 def run(options: Namespace) -> int:
-    """Run a command; say in one line what is wrong with its input. Errors that nobody foresaw go on."""
+    """Run a command; report wrong input in one line. Unexpected errors propagate."""
     try:
         code = int(options.run(options))
         return PIPE_CLOSED if options.reader_gone else code
     except KeyboardInterrupt:
-        return complain(options, "interrupted", INTERRUPTED)
+        return report_error(options, "interrupted", INTERRUPTED)
     except mf.MorefitError as error:
-        return complain(options, f"error: {error}", BAD_INPUT)
+        return report_error(options, f"error: {error}", BAD_INPUT)
     except MemoryError:
-        return complain(
+        return report_error(
             options, "error: there is not enough memory for this; ask for less at once", BAD_INPUT
         )
     except OSError as error:
         if error.filename is None:
             raise
-        return complain(options, f"error: file '{error.filename}': {error.strerror}", BAD_INPUT)
+        return report_error(options, f"error: file '{error.filename}': {error.strerror}", BAD_INPUT)
 
 
-def complain(options: Namespace, message: str, code: int) -> int:
-    """Say what is wrong on standard error; show where it happened only to those who ask."""
+def report_error(options: Namespace, message: str, code: int) -> int:
+    """Report an error on standard error, with a traceback on request; return the exit code."""
     if options.traceback or os.environ.get("MOREFIT_TRACEBACK", "0") not in ("", "0"):
         traceback.print_exc()
     tell(f"morefit: {message}")

@@ -52,12 +52,12 @@ def run(options: Namespace) -> int:
     check_targets(options)
     console, model, backend = open_console(options), load_model(options.model), backend_of(options)
     data = None if options.data is None else read_data(options, console, model)
-    found = mf.explain(model, data, backend=backend)
+    explanation = mf.explain(model, data, backend=backend)
     if options.source:
-        say(console, found.source(options.order or 0))
+        say(console, explanation.source(options.order or 0))
     else:
-        show(console, found, range(len(ORDERS)) if options.order is None else [options.order])
-    write_json(summary(found), options, console)
+        show(console, explanation, range(len(ORDERS)) if options.order is None else [options.order])
+    write_json(summary(explanation), options, console)
     if options.draw:
         path = Path(options.draw).expanduser()
         mf.draw(model, stage=options.stage).save(path)
@@ -65,43 +65,43 @@ def run(options: Namespace) -> int:
     return VALID
 
 
-def show(console: Console, found: mf.Explanation, orders: range | list[int]) -> None:
+def show(console: Console, explanation: mf.Explanation, orders: range | list[int]) -> None:
     """Show the graph, the cut, the kernels and the times."""
-    for part in (found.graphs(), found.cut(), *map(found.kernel, orders)):
+    for part in (explanation.graphs(), explanation.cut(), *map(explanation.kernel, orders)):
         title, _, rest = part.partition("\n")
         say(console, title, "bold")
         say(console, f"{rest}\n")
-    show_tables(console, times(found, orders))
+    show_tables(console, times(explanation, orders))
 
 
-def times(found: mf.Explanation, orders: range | list[int]) -> list[Column]:
+def times(explanation: mf.Explanation, orders: range | list[int]) -> list[Column]:
     """Return a table of what each stage cost."""
-    compiled = [found.compiled[order] for order in orders]
+    compiled = [explanation.compiled[order] for order in orders]
     stages = dict.fromkeys(stage for c in compiled for stage in c.seconds)
     columns = [Column("time [ms] for", [ORDERS[order] for order in orders], numeric=False)]
     columns += [
         Column(stage, [f"{c.seconds.get(stage, 0.0) * 1e3:.3f}" for c in compiled]) for stage in stages
     ]
-    if not found.run_seconds:
+    if not explanation.run_seconds:
         return columns
-    seconds = [found.run_seconds[order] for order in orders]
-    each = [f"{s / max(found.events, 1) * 1e9:.3f}" for s in seconds]
+    seconds = [explanation.run_seconds[order] for order in orders]
+    each = [f"{s / max(explanation.events, 1) * 1e9:.3f}" for s in seconds]
     return [*columns, Column("run", [f"{s * 1e3:.3f}" for s in seconds]), Column("ns/event", each)]
 
 
-def summary(found: mf.Explanation) -> dict[str, Any]:
+def summary(explanation: mf.Explanation) -> dict[str, Any]:
     """Return numbers and sources, for JSON."""
-    graphs = {"as written": found.before, "simplified": found.after}
+    graphs = {"as written": explanation.before, "simplified": explanation.after}
     return {
         "format": FORMAT, "version": VERSION,
         "graphs": {name: {"nodes": len(toposort(e)), "price": price(e)} for name, e in graphs.items()},
-        "events": found.events,
+        "events": explanation.events,
         "kernels": tuple(
             {
-                "for": ORDERS[order], "seconds": c.seconds, "source": found.source(order),
-                **({"run seconds": found.run_seconds[order]} if found.run_seconds else {}),
+                "for": ORDERS[order], "seconds": c.seconds, "source": explanation.source(order),
+                **({"run seconds": explanation.run_seconds[order]} if explanation.run_seconds else {}),
             }
-            for order, c in enumerate(found.compiled)
+            for order, c in enumerate(explanation.compiled)
         ),
     }  # fmt: skip
 

@@ -30,26 +30,26 @@ STANDARD_OUTPUT = "-"
 
 def check_targets(options: Namespace) -> None:
     """Refuse files that cannot be written, before anything else is done."""
-    given = {
+    targets = {
         f"--{name}": path for name in ("json", "plot", "save", "draw") if (path := vars(options).get(name))
     }
     problems = [
         problem
-        for option, path in given.items()
+        for option, path in targets.items()
         if (problem := problem_with(Path(path).expanduser(), option))
     ]
-    paths = [Path(path).expanduser().absolute() for path in given.values()]
+    paths = [Path(path).expanduser().absolute() for path in targets.values()]
     problems += [
         f"file '{path}': named by two options; each needs its own" for path in dict.fromkeys(paths) if paths.count(path) > 1
     ]  # fmt: skip
     if problems:
         raise DataError("; ".join(problems))
-    if "--plot" in given:
+    if "--plot" in targets:
         load_pyplot()  # says how to get it
 
 
 def problem_with(path: Path, option: str) -> str:
-    """Say what is wrong with the place of a file, or nothing."""
+    """Return what is wrong with the path of a file, empty if nothing is."""
     if str(path) == STANDARD_OUTPUT:
         return "" if option == "--json" else f"{option}: needs the name of a file, got '-'"
     if option == "--plot" and path.suffix.lower() not in PICTURES:
@@ -68,7 +68,7 @@ def check_figures(subjects: Sequence[str], options: Namespace) -> None:
 
 
 def figure_paths(subjects: Sequence[str], options: Namespace) -> list[Path]:
-    """Return the file of each subject, if figures are asked for; several have the names of the subjects in them."""
+    """Return the file of each subject, if there is an option for figures; several have the names of the subjects in them."""
     if options.plot is None:
         return []
     target = Path(options.plot).expanduser()
@@ -76,10 +76,10 @@ def figure_paths(subjects: Sequence[str], options: Namespace) -> list[Path]:
 
 
 def write_json(content: Mapping[str, Any], options: Namespace, console: Console) -> None:
-    """Write one document, if it is asked for, with what it was made by; numbers that JSON lacks are texts such as "nan"."""
+    """Write one document, if there is an option for it, with its origin; numbers that JSON lacks are texts such as "nan"."""
     if options.json is None:
         return
-    origin = {"morefit": mf.__version__, "command": options.given}
+    origin = {"morefit": mf.__version__, "command": options.arguments}
     text = json.dumps(portable({**content, "origin": origin}), indent=1, allow_nan=False)
     if options.json == STANDARD_OUTPUT:
         print_document(text, options)
@@ -91,7 +91,7 @@ def write_json(content: Mapping[str, Any], options: Namespace, console: Console)
 
 
 def print_document(text: str, options: Namespace) -> None:
-    """Write to standard output; if nobody reads it, other files are still to be written."""
+    """Write to standard output; if its reader is gone, other files are still written."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -102,7 +102,7 @@ def print_document(text: str, options: Namespace) -> None:
 def write_figures(
     draw: Callable[[str], Figure], subjects: Sequence[str], options: Namespace, console: Console
 ) -> None:
-    """Draw a figure for each subject, if that is asked for."""
+    """Draw a figure for each subject, if there is an option for it."""
     for subject, path in zip(subjects, figure_paths(subjects, options), strict=False):
         figure = draw(subject)
         with complete_file(path) as part:

@@ -19,7 +19,7 @@ from morefit.cli.options import (
     assignments,
     backend_of,
     call_count,
-    held,
+    fixed_parameters,
     limits,
     merged,
     names,
@@ -46,7 +46,7 @@ def add_options(parser: ArgumentParser) -> None:
         "--start", type=assignments, action="append", metavar="NAME=VALUE", help="where to start; several with commas"
     )  # fmt: skip
     group.add_argument(
-        "--fix", type=held, action="append", metavar="NAME[=VALUE]", help="hold a parameter, at its start or at a value"
+        "--fix", type=fixed_parameters, action="append", metavar="NAME[=VALUE]", help="hold a parameter, at its start or at a value"
     )  # fmt: skip
     group.add_argument(
         "--limits", type=limits, action="append", metavar="NAME=LOW:HIGH", help="limits instead of those of the model"
@@ -84,7 +84,7 @@ def add_fitting(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Read, fit, and show what was found."""
+    """Read, fit, and show the result."""
     check_targets(options)
     console, model, backend = open_console(options), load_model(options.model), backend_of(options)
     check_figures([observable.name for observable in model.observables], options)
@@ -123,7 +123,7 @@ def show_result(console: Console, result: mf.FitResult) -> None:
 def write_result(
     options: Namespace, console: Console, model: mf.Pdf, data: mf.Dataset, result: mf.FitResult
 ) -> None:
-    """Write the files that are asked for."""
+    """Write the files of the options."""
 
     write_json(json.loads(result.to_json()), options, console)
 

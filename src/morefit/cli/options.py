@@ -13,7 +13,7 @@ import morefit as mf
 from morefit.errors import BackendError
 from morefit.targets import Backend, choose_backend
 
-MAX_BINS, MAX_POINTS, MAX_WORKERS = 1_000_000, 100_000, 10_000  # that make sense
+MAX_BINS, MAX_POINTS, MAX_WORKERS = 1_000_000, 100_000, 10_000  # larger ones are mistakes
 MAX_CALLS = 2**31 - 1
 MAX_INVALID = 0.01  # of toys, before a study counts as not valid
 
@@ -90,7 +90,7 @@ def assignments(text: str) -> dict[str, float]:
     return {name: to_number(number) for name, number in pairs(text, "NAME=VALUE")}
 
 
-def held(text: str) -> dict[str, float | None]:
+def fixed_parameters(text: str) -> dict[str, float | None]:
     """Read "mu=5.28,sigma", where a value may be missing."""
     words = text.split(",")
     return {
@@ -102,23 +102,23 @@ def held(text: str) -> dict[str, float | None]:
 
 def limits(text: str) -> dict[str, tuple[float, float]]:
     """Read "mu=5:6,sigma=0:1"; an end that is left out is infinite."""
-    found = {}
+    parsed = {}
     for name, ends in pairs(text, "NAME=LOW:HIGH"):
         low, colon, high = ends.partition(":")
         if not colon:
             raise ArgumentTypeError(f"must be NAME=LOW:HIGH, got '{text}'")
-        found[name] = (to_number(low) if low else -math.inf, to_number(high) if high else math.inf)
-    return found
+        parsed[name] = (to_number(low) if low else -math.inf, to_number(high) if high else math.inf)
+    return parsed
 
 
 def pairs(text: str, form: str) -> list[tuple[str, str]]:
     """Split "a=1,b=2" into names and what stands behind them."""
-    found = []
+    parsed = []
     for word in text.split(","):
         name, equals, rest = word.partition("=")
         checked(name.strip() if equals else "", text, form)
-        found.append((name.strip(), rest))
-    return found
+        parsed.append((name.strip(), rest))
+    return parsed
 
 
 def checked(name: str, text: str, form: str) -> str:
@@ -129,10 +129,10 @@ def checked(name: str, text: str, form: str) -> str:
 
 def names(text: str) -> tuple[str, ...]:
     """Read "mu,sigma"; a file is none, but stands there if the option comes right before it."""
-    found = tuple(name.strip() for name in text.split(","))
-    if not all(found) or any("." in name or "/" in name for name in found):
+    parsed = tuple(name.strip() for name in text.split(","))
+    if not all(parsed) or any("." in name or "/" in name for name in parsed):
         raise ArgumentTypeError(f"must be names of parameters, got '{text}'; write it after the files")
-    return found
+    return parsed
 
 
 def points(text: str) -> tuple[float, ...]:
@@ -149,12 +149,12 @@ def points(text: str) -> tuple[float, ...]:
 
 
 def merged(several: list[Mapping[str, Any]] | None) -> dict[str, Any]:
-    """Join what an option that may come several times has collected; the last word counts."""
+    """Join what an option that may come several times has collected; the last one counts."""
     return {name: value for one in several or [] for name, value in one.items()}
 
 
 def backend_of(options: Namespace) -> str | Backend:
-    """Return the backend that is asked for; "auto" stays, for what runs on workers chooses later."""
+    """Return the backend of the options; "auto" stays, since workers choose later."""
     kind, _, device = options.backend.partition(":")
     if options.threads is not None:
         if kind not in ("auto", "cpu"):
@@ -215,7 +215,7 @@ def add_place(parser: ArgumentParser, *, workers: bool = False) -> None:
     if workers:
         group.add_argument(
             "--workers", type=process_count, metavar="N",
-            help="processes, of one thread each unless --threads is given (default: threads of this process)",
+            help="processes, of one thread each unless --threads is set (default: threads of this process)",
         )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from morefit.errors import BrokenJob
 
 @contextmanager
 def processes(count: int | None, files: tuple[Path, ...]) -> Iterator[Executor | None]:
-    """Open an executor of so many processes; None if ``count`` is None.
+    """Open an executor of ``count`` processes; None if ``count`` is None.
 
     They are started afresh, not forked: a fork would copy threads in the middle of their work.
     """

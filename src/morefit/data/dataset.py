@@ -45,7 +45,7 @@ class Dataset:
 
     The source is a mapping from names to columns, a DataFrame, a table of Arrow, an awkward or structured array of
     records, an array of shape (events, observables), an array of shape (events,) for one observable, or another
-    dataset, whose weights are used unless others are given. With observables, other columns are ignored and every event
+    dataset, whose weights are used unless others are passed. With observables, other columns are ignored and every event
     must lie in the ranges; without, all columns are used. Weights are an array or the name of a column.
     """
 

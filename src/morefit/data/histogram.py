@@ -62,7 +62,7 @@ def poisson_interval(counts: Array) -> tuple[Array, Array]:
 def choose_edges(
     what: str, bins: int | Sequence[float] | Array | None, low: float, high: float, events: int
 ) -> Array:
-    """Return the edges of bins: those passed, or so many of equal width, or as many as the number of events suggests."""
+    """Return the edges of bins: those passed, or a number of bins of equal width, chosen by the number of events by default."""
     if bins is None:
         wanted = 2 * events ** (1 / 3)  # the rule of Rice
         bins = min(NUMBERS, key=lambda n: abs(n - wanted))
@@ -82,6 +82,6 @@ def choose_edges(
 
 
 def divide(edges: Array, parts: int) -> Array:
-    """Cut every bin into so many of equal width."""
+    """Cut every bin into ``parts`` of equal width."""
     steps = np.arange(parts) / parts
     return np.append((edges[:-1, None] + np.diff(edges)[:, None] * steps).ravel(), edges[-1])

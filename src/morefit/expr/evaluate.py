@@ -90,14 +90,14 @@ Values = tuple[tuple[str, float], ...]
 def adapted_to(
     integrand: tuple[Expr, ...], domain: Domain, values: Values, tolerance: float = TOLERANCE
 ) -> Adapted:
-    """Find boxes for an integrand (and the places where its peaks may hide) at given values, or take known ones."""
+    """Find boxes for an integrand (and the places where its peaks may hide) at some values, or take known ones."""
     return adapt_around(integrand, domain, values, places_at(integrand[1:], domain, dict(values)), tolerance)
 
 
 def adapt_around(
     integrand: tuple[Expr, ...], domain: Domain, values: Values, places: Array, tolerance: float = TOLERANCE
 ) -> Adapted:
-    """Find boxes for an integrand at given values, cut closely around some places."""
+    """Find boxes for an integrand at some values, cut closely around some places."""
 
     def measure(boxes: Boxes) -> Array:
         nodes = boxes.nodes()
@@ -109,7 +109,7 @@ def adapt_around(
 
 
 def places_at(places: Sequence[Expr], domain: Domain, values: Mapping[str, float]) -> Array:
-    """Return the points where a peak may hide at given values, (points, axes)."""
+    """Return the points where a peak may hide at some values, (points, axes)."""
 
     def on_axis(k: int) -> Callable[[dict[str, float]], Iterable[float]]:
         own = [place for place, axis in zip(places, domain.places, strict=False) if axis == k]

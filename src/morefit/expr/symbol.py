@@ -22,7 +22,7 @@ class OwnSymbol(Symbol):
 
 @dataclass(frozen=True)
 class Table(Symbol):
-    """Numbers inside an expression, kept as the bytes of doubles."""
+    """Numbers inside an expression, stored as the bytes of doubles."""
 
     numbers: bytes
     label: str = ""  # a shorter name for texts

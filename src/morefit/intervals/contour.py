@@ -47,7 +47,7 @@ ROUND_EVEN, ROUND_ODD = ((3, 0), (1, 2)), ((0, 1), (2, 3))
 class Contour:
     """The nll as a function of two parameters on a grid, minimised over the others at each node.
 
-    Where ``valid`` is False no minimum was found, and lines leave out the cells around the node.
+    Where ``valid`` is False there is no valid minimum, and lines leave out the cells around the node.
     """
 
     x_name: str
@@ -103,10 +103,10 @@ class Contour:
         grid = f"{len(self.x)} x {len(self.y)} points"
         lines = [f"contour of {self.x_name} and {self.y_name}: {grid}, {verdict}"]
         for level in self.levels:
-            found = self.lines(level)
-            ends = sum(not np.array_equal(line[0], line[-1]) for line in found)
+            curves = self.lines(level)
+            ends = sum(not np.array_equal(line[0], line[-1]) for line in curves)
             lines.append(
-                f"  {100 * level:g} %: {len(found)} line{'s' * (len(found) != 1)}"
+                f"  {100 * level:g} %: {len(curves)} line{'s' * (len(curves) != 1)}"
                 + (f", {ends} OPEN" if ends else "")
             )
         return "\n".join(lines)
@@ -173,7 +173,7 @@ def contour(
     """Minimise a likelihood over all other floating parameters on a grid in two, all nodes together.
 
     ``levels`` are probabilities of regions in two dimensions; the grid holds the outermost one if the nll is
-    about a parabola, unless ``bounds`` of x and of y are given. ``best`` is as for ``profile``.
+    about a parabola, unless ``bounds`` of x and of y are passed. ``best`` is as for ``profile``.
     """
     levels = [check_level("contour", level) for level in np.atleast_1d(np.asarray(levels, object))]
     if not levels:

@@ -33,6 +33,6 @@ def order_statistic(
 def pick(ordered: NDArray[Any], index: int, unknown: Unknown) -> Array:
     """Return the number at an index of each row; infinite if that toy has none."""
     bad = np.count_nonzero(np.isnan(ordered), axis=1)
-    places = index - bad if unknown == "lowest" else np.full(len(ordered), index)
-    picked = np.take_along_axis(ordered, np.maximum(places, 0)[:, None], axis=1)[:, 0].astype(np.float64)
-    return np.where(places < 0, -inf, np.where(np.isnan(picked), inf, picked))
+    indices = index - bad if unknown == "lowest" else np.full(len(ordered), index)
+    picked = np.take_along_axis(ordered, np.maximum(indices, 0)[:, None], axis=1)[:, 0].astype(np.float64)
+    return np.where(indices < 0, -inf, np.where(np.isnan(picked), inf, picked))

@@ -22,15 +22,15 @@ from morefit.model import Parameter, Pdf
 from morefit.text.progress import Bar
 from morefit.validate import check_level, name_of, number_list
 
-WIDTH = 3.0  # standard deviations that a profile spans to each side unless told
-APART = 1e-3  # of the spacing: closer points say nothing new, and spoil an interpolation
+WIDTH = 3.0  # standard deviations that a profile spans to each side by default
+APART = 1e-3  # of the spacing: closer points add no information, and spoil an interpolation
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Profile:
     """The nll as a function of one parameter, minimised over the others at each of its values.
 
-    Where ``valid`` is False no minimum was found: ``nll`` is the lowest value seen, or nan, and intervals do not
+    Where ``valid`` is False there is no valid minimum: ``nll`` is the lowest value seen, or nan, and intervals do not
     use the point. ``minimum`` is the lowest nll, of the best fit or of a valid point if one is lower.
     """
 
@@ -69,11 +69,11 @@ class Profile:
         return Interval(low, high, level, low_end=low_end, high_end=high_end)
 
     def curve(self) -> tuple[Array, Array]:
-        """Return the valid points and the minimum, in order; points as good as at the minimum give way to it."""
+        """Return the valid points and the minimum, in order; points next to the minimum are left out."""
         near = APART * np.ptp(self.values) / max(len(self.values) - 1, 1)
-        kept = self.valid & (np.abs(self.values - self.best) > near)
-        x = np.append(self.values[kept], self.best)
-        delta = np.append(self.delta[kept], 0.0)
+        used = self.valid & (np.abs(self.values - self.best) > near)
+        x = np.append(self.values[used], self.best)
+        delta = np.append(self.delta[used], 0.0)
         order = np.argsort(x)
         return x[order], delta[order]
 
@@ -98,7 +98,7 @@ def first_crossing(walk: Array, rise: Array, x: Array, above: Array, limit: floa
 
 
 def local_cubic(x: Array, y: Array, one: float, other: float) -> Callable[[float], float]:
-    """Return the polynomial through the four points around two neighbours, fewer if there are not so many."""
+    """Return the polynomial through the four points around two neighbours, fewer if there are fewer."""
     left = int(np.searchsorted(x, min(one, other)))
     start = max(min(left - 1, len(x) - 4), 0)
     nodes, heights = x[start : start + 4], y[start : start + 4]
@@ -119,9 +119,9 @@ def profile(
     best: FitResult | None = None,
     progress: bool = True,
 ) -> Profile:
-    """Minimise a likelihood, or that of a model given data, over all other floating parameters at values of one.
+    """Minimise a likelihood, or that of a model and data, over all other floating parameters at values of one.
 
-    The points are those given, or ``size`` from ``bounds[0]`` to ``bounds[1]``, or as many within three errors of
+    The points are ``points``, or ``size`` from ``bounds[0]`` to ``bounds[1]``, or as many within three errors of
     the best fit. ``best`` is that fit, if it is known already; parameters that were fixed in it stay fixed.
     """
     likelihood, name = as_likelihood("profile", likelihood, data), name_of(parameter)

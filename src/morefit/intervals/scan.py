@@ -55,8 +55,8 @@ def one_by_one(missing: Sequence[Block]) -> Iterator[Block]:
 
 def facts_of(tested: Tested, points: Array, t_data: ArrayLike) -> Facts:
     """Return what the results of a scan depend on; truths, starts and data as a digest."""
-    places = (*tested.truths, *tested.starts)
-    numbers = np.concatenate([t_data, *([*place.values()] for place in places)])
+    values = (*tested.truths, *tested.starts)
+    numbers = np.concatenate([t_data, *([*known.values()] for known in values)])
     return {
         "model": likelihood_facts(tested.term),
         "fluctuate": tested.fluctuate,

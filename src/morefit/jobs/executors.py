@@ -57,12 +57,12 @@ def workers(executor: Executor | DaskClient) -> int:
     return next((n for n in known if isinstance(n, int) and n > 0), os.cpu_count() or 1)
 
 
-def share(missing: Sequence[Block], executor: Executor | DaskClient | None, most: int) -> int:
-    """Return how many items a block has: at most so many, and so few that every worker has some blocks."""
+def share(missing: Sequence[Block], executor: Executor | DaskClient | None, limit: int) -> int:
+    """Return how many items a block has: at most ``limit``, and few enough that every worker has some blocks."""
     if executor is None:
-        return most
+        return limit
     items = sum(stop - first for first, stop in missing)
-    return min(most, max(-(-items // (BLOCKS_PER_WORKER * workers(executor))), 1))
+    return min(limit, max(-(-items // (BLOCKS_PER_WORKER * workers(executor))), 1))
 
 
 @cache

@@ -42,7 +42,7 @@ class SumLoop:
 
 @dataclass(frozen=True)
 class StoreLoop:
-    """Expressions whose values are kept for each event."""
+    """Expressions whose values are stored for each event."""
 
     results: tuple[Expr, ...]
 

@@ -100,7 +100,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Store:
-    """Keep every result of every event."""
+    """Store every result of every event."""
 
     label: ClassVar[str] = "STORE"
 

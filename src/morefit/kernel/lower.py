@@ -95,7 +95,7 @@ def is_minus_one(node: Expr) -> bool:
 
 
 def lower(roots: Sequence[Expr], names: Mapping[Expr, str], prefix: str = "v") -> Body:
-    """Write expressions as lines; leaves and whatever else is in ``names`` are taken as given."""
+    """Write expressions as lines; leaves and whatever else is in ``names`` are inputs."""
     lowering = Lowering(fresh_prefix(prefix, *roots, *names))
     atoms: dict[Expr, Atom] = dict(names)
     for node in toposort(*roots):

@@ -51,7 +51,7 @@ class SumSpec:
 
 @dataclass(frozen=True)
 class ValueSpec:
-    """Expressions to be computed for each event and kept."""
+    """Expressions to be computed and stored for each event."""
 
     outputs: tuple[Expr, ...]
     name: str = "values"

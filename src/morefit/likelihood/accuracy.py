@@ -64,9 +64,9 @@ def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float], floating: tuple[
         edge = float(evaluate(kink, known)) if moves else np.nan
         if not x.low + 3 * step < edge < x.high - 3 * step:
             continue
-        places = edge + np.outer([step, step / 10], [-2.0, -1.0, 1.0, 2.0])
+        around = edge + np.outer([step, step / 10], [-2.0, -1.0, 1.0, 2.0])
         with np.errstate(all="ignore"):
-            left, across, right = np.diff(np.log(evaluate(density, {**known, x.name: places})), axis=1).T
+            left, across, right = np.diff(np.log(evaluate(density, {**known, x.name: around})), axis=1).T
             continuous = abs(across[0]) <= 2 * (abs(left[0]) + abs(right[0])) + JUMP_STEP
             change = np.abs(
                 right - left
@@ -84,14 +84,14 @@ def density_error(pdf: Pdf, values: Mapping[str, float], events: Mapping[str, Ar
     columns = {name: numbers[some] for name, numbers in columns.items()}
     heights = np.broadcast_to(evaluate(density, columns), next(iter(columns.values())).shape)
     highest = np.argsort(-np.nan_to_num(heights))[:PEAKS]
-    places = np.column_stack([columns[o.name][highest] for o in pdf.observables])
+    points = np.column_stack([columns[o.name][highest] for o in pdf.observables])
     check = plain_integral(density, pdf.observables, {})
     domain = domain_of(check)
-    places = np.concatenate([places, places_at(check.args[2:], domain, {}).reshape(-1, len(domain.axes))])
-    other = adapt_around(check.args[1:], domain, (), places)
+    points = np.concatenate([points, places_at(check.args[2:], domain, {}).reshape(-1, len(domain.axes))])
+    other = adapt_around(check.args[1:], domain, (), points)
     total = float(evaluate(pdf.integral(), values))
     off = abs(float(other.totals[0]) / total - 1)
-    # without the map, boxes do not reach the end of a singularity: then only a missed peak is told
+    # without the map, boxes do not reach the end of a singularity: then only a missed peak is reported
     singular = any(axis.singular for node in integrals(pdf) for axis in domain_of(node).axes)
     return 0.0 if singular and off < COARSE else max(0.0, off - other.error)
 
@@ -102,7 +102,7 @@ def integrals(pdf: Pdf) -> list[Expr]:
 
 
 def check_smooth(model: Pdf, values: Mapping[str, float]) -> None:
-    """Refuse a model whose integral has a kink that moves with a parameter but was not found as an edge.
+    """Refuse a model whose integral has a kink that moves with a parameter but was not identified as an edge.
 
     Derivatives by that parameter would lack what the kink contributes; differences of integrals have it.
     """

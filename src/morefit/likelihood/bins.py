@@ -43,8 +43,8 @@ class Bins:
 
     def sums(self, middles: Array, areas: Array) -> Array:
         """Add up the areas of boxes, none of which reaches over an edge, in each bin."""
-        places = np.searchsorted(self.edges, middles, side="right") - 1
-        return np.asarray(np.bincount(places, areas, len(self.edges) - 1), np.float64)
+        indices = np.searchsorted(self.edges, middles, side="right") - 1
+        return np.asarray(np.bincount(indices, areas, len(self.edges) - 1), np.float64)
 
 
 def bin_probabilities(

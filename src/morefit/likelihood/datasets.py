@@ -29,7 +29,7 @@ class PartData:
 
     def bind(self, compiled: Compiled, sets: Integers) -> Bound:
         """Bind a program to some of the datasets; the same ones as in the last call are not bound again."""
-        key = b"" if self.alike else sets.tobytes()
+        key = b"" if self.same_for_all else sets.tobytes()
         if self.last is None or self.last[0] != key or self.last[1] is not compiled:
             events, weights = self.events, self.weights
             if not events.shared:
@@ -40,7 +40,7 @@ class PartData:
         return self.last[2]
 
     @property
-    def alike(self) -> bool:
+    def same_for_all(self) -> bool:
         """Whether all datasets have the same events with the same weights."""
         return self.events.shared and (self.weights is None or self.weights.ndim == 1)
 

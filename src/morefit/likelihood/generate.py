@@ -46,7 +46,7 @@ def generate(
 ) -> Dataset | list[Dataset] | Term:
     """Draw a dataset from a model at true values, by name or of the result of a fit (default: its start values).
 
-    A sequence of numbers of events gives as many datasets, drawn together, each as if it were drawn alone. Without
+    A sequence of numbers of events gives as many datasets, drawn together, each with the same events as when drawn alone. Without
     ``events`` an extended model draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only.
     A density that is negative or infinite somewhere at these values is refused.
 

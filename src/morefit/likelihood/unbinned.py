@@ -1,4 +1,4 @@
-"""The unbinned likelihood of a model given a dataset, extended when the model has yields, with its constraints."""
+"""The unbinned likelihood of a model and a dataset, extended when the model has yields, with its constraints."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from morefit.targets import Backend, Events, choose_backend
 
 NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,
 MIN_EVENTS = 1000  # of them: fewer do not ask for less,
-BEST_ERROR = 1e-10  # but relatively to an integral no less than this is asked for
+BEST_ERROR = 1e-10  # the smallest relative error of an integral that is requested
 
 
 class Likelihood(Term):
-    """Minus the logarithm of the likelihood of a model given data: -sum ln P, extended when it has yields.
+    """Minus the logarithm of the likelihood of a model for data: -sum ln P, extended when it has yields.
 
     ``constraints`` are independent measurements, such as ``mf.constraint(mu, 5.28, 0.01)``. Weights are taken from
-    the dataset unless given.
+    the dataset by default.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Likelihood(Term):
     # --------------------------------------------------------------------- evaluation
 
     def program(self, order: int, careful: bool = False, fisher: bool = False) -> Bound:
-        """Return the compiled sums bound to the data, compiling them when first asked for."""
+        """Return the compiled sums bound to the data, compiling them when they are first used."""
         key = (3 if fisher else order, careful)
         if key not in self.bound:
             if order > 0 and not any(known for known, _ in self.bound):

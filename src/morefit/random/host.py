@@ -108,7 +108,7 @@ def stream_key(seed: int, purpose: str) -> int:
 
 
 def source_for(generator: Generator, seed: int, toy: int) -> Source:
-    """Return the random numbers of a toy; an object goes on where it stands, a name starts anew for each toy."""
+    """Return the random numbers of a toy; a generator object continues its stream; a name is reseeded per toy."""
     if isinstance(generator, Xoshiro256PlusPlus):
         return generator
     if isinstance(generator, np.random.BitGenerator):

@@ -87,11 +87,11 @@ def table_of(images: Words) -> Words:
 
 
 def apply(table: Words, state: Words) -> Words:
-    """Go ahead by what a table says."""
-    found = np.zeros_like(state)
+    """Jump ahead by the table of a jump."""
+    result = np.zeros_like(state)
     for k in range(HALF_BYTES):
-        found ^= table[k, state[..., k // 8] >> np.uint32(4 * (k % 8)) & np.uint32(15)]
-    return found
+        result ^= table[k, state[..., k // 8] >> np.uint32(4 * (k % 8)) & np.uint32(15)]
+    return result
 
 
 def start(seed: int, toy: int, streams: int) -> Words:
@@ -114,7 +114,7 @@ def stream_of(event: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @cache
 def jump_table() -> Table:
-    """Return the tables of all jumps as kernels are given them: as if they were doubles."""
+    """Return the tables of all jumps in the form that kernels read: bytes of doubles."""
     return Table(TABLE, jump_tables().astype("<u4").tobytes(), "xoshiro128++")
 
 
@@ -132,7 +132,7 @@ class Streams:
             yield events[events % BLOCK // STREAMS == turn]
 
     def numbers(self, events: NDArray[np.int64], draw: int, calls: int) -> list[NDArray[np.float64]]:
-        """Return the numbers of a candidate for each event, of 53 bits; streams know by themselves which draw it is."""
+        """Return the numbers of a candidate for each event, of 53 bits; the state of a stream counts the draws."""
         streams = stream_of(events)
         return [self.number(streams) for _ in range(2 * calls)]
 

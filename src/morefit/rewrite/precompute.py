@@ -16,7 +16,7 @@ READ_PRICE = 8
 
 
 def choose_columns(needed: Sequence[Expr], precompute: Precompute = "auto") -> list[Expr]:
-    """Return the event-only nodes to precompute, given those that the loop needs.
+    """Return the event-only nodes to precompute for the nodes that the loop needs.
 
     Each node is read (at ``READ_PRICE``), computed (at its own price, from arguments that are then needed
     too) or left alone. With y = "is there" and x = "is computed" the price is linear and every condition

@@ -40,12 +40,12 @@ class Numbers:
         return uniform(self.next - 1)
 
 
-def check_values(density: Array, places: Mapping[str, Array]) -> None:
-    """Refuse a density that is infinite, negative or nowhere positive at the given values."""
+def check_values(density: Array, points: Mapping[str, Array]) -> None:
+    """Refuse a density that is infinite, negative or nowhere positive at the values of the parameters."""
     largest = np.nanmax(density, initial=0.0)
     if largest == np.inf:
         raise ModelError(
-            f"density: infinite at {place_text(places, int(np.nanargmax(density)))}; cannot draw from a density"
+            f"density: infinite at {point_text(points, int(np.nanargmax(density)))}; cannot draw from a density"
             " without a bound, change the ranges of its observables"
         )
     if not largest > 0:
@@ -56,10 +56,10 @@ def check_values(density: Array, places: Mapping[str, Array]) -> None:
     if np.nanmin(density) < -NEGATIVE * largest:
         lowest = int(np.nanargmin(density))
         raise ModelError(
-            f"density: negative at {place_text(places, lowest)}, got {float(density[lowest]):.3g} where its largest"
+            f"density: negative at {point_text(points, lowest)}, got {float(density[lowest]):.3g} where its largest"
             f" value is {largest:.3g}; draw at values where it is positive everywhere"
         )
 
 
-def place_text(places: Mapping[str, Array], index: int) -> str:
-    return ", ".join(f"{name} = {float(numbers[index]):.6g}" for name, numbers in places.items())
+def point_text(points: Mapping[str, Array], index: int) -> str:
+    return ", ".join(f"{name} = {float(numbers[index]):.6g}" for name, numbers in points.items())

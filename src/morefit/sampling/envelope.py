@@ -14,7 +14,7 @@ from morefit.expr import Expr, Op, Table, apply, const, domain_of, evaluate, loo
 from morefit.expr.evaluate import adapted_to
 from morefit.model.integrate import plain_integral
 from morefit.model.observable import Observable
-from morefit.sampling.candidate import Numbers, Recipe, check_values, place_text
+from morefit.sampling.candidate import Numbers, Recipe, check_values, point_text
 
 PER_CALL = 2  # random numbers from a call of Philox
 ENOUGH = 0.9  # of the candidates accepted; an envelope is refined until then
@@ -71,7 +71,7 @@ def envelope_recipe(
     here = substitute(density, {o.expr: drawn[o.name] for o in observables})
     if numbers.next % PER_CALL:
         threshold = numbers.take()
-    else:  # it would be the first of another call of the generator; what is left of the choice of a cell is as good
+    else:  # reuse the fractional part of the alias draw instead of starting another Philox call
         threshold = where(stays, left, left - own) / where(stays, own, 1 - own)
     accept = threshold * height < here
     return Recipe(drawn, accept, height < here, envelope.efficiency), float(volumes.sum())
@@ -209,7 +209,7 @@ def measure(
     if len(lost):
         place = {o.name: e[k : k + 1] for o, e, k in zip(observables, edges, lost[0], strict=True)}
         raise ModelError(
-            f"density: not a number from {place_text(place, 0)} on; say with mf.where what it is there"
+            f"density: not a number from {point_text(place, 0)} on; say with mf.where what it is there"
         )
     grid = np.maximum(np.nan_to_num(grid, nan=0.0), 0.0)
     top, bottom = over_all(grid, np.maximum), over_all(grid, np.minimum)

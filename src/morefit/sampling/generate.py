@@ -1,6 +1,6 @@
 """Draw events from a model: random numbers, density and acceptance all in one compiled kernel.
 
-Event i of toy t depends on the seed, t and i only. The one exception: where the density of a toy is found above its
+Event i of toy t depends on the seed, t and i only. The one exception: where the density of a toy exceeds its
 envelope, the envelope is raised and this toy drawn anew, so that its number of events matters too.
 """
 
@@ -37,11 +37,9 @@ from morefit.text.suggest import suggest
 from morefit.validate import numbers_by_name
 
 REPAIRS = 6  # times the margin of an envelope may be doubled
-FAR = 9.0  # standard deviations from the mean, and some: less likely than the last of 53 bits
-MAX_EXPECTED = 1e11  # events: more than any memory holds
-MAX_PREPARED = (
-    64  # draws kept ready in this process; to prepare one takes longer than to draw a few thousand events
-)
+FAR = 9.0  # tail cut-off in standard deviations; the probability beyond it is below 2**-53
+MAX_EXPECTED = 1e11  # events: more than fit into any memory
+MAX_PREPARED = 64  # cached in this process: preparing one takes longer than drawing a few thousand events
 MAX_CANDIDATES = 1 << 18  # candidates from numbers made on the host
 Sizes = NDArray[np.int64]
 
@@ -67,20 +65,20 @@ class Sampler:
         kind = self.generator if self.generator in COMPILED else None
         key = (id(self.model), tuple(sorted(self.values.items())), self.margin, kind, self.backend)
         if key not in _prepared:
-            # the model is kept with it, so that no other can have its address
+            # the model is stored with it, so that no other can have its address
             _prepared[key] = self.model, self.make_ready()
             if len(_prepared) > MAX_PREPARED:
                 _prepared.popitem(last=False)
         return _prepared[key][1]
 
     def make_ready(self) -> tuple[Recipe, Compiled]:
-        found = recipe(self.model, self.values, Numbers(0, self.margin))
-        drawn = [found.drawn[o.name] for o in self.model.observables]
-        outputs = normalise(*drawn, found.accept, found.above)
+        prepared = recipe(self.model, self.values, Numbers(0, self.margin))
+        drawn = [prepared.drawn[o.name] for o in self.model.observables]
+        outputs = normalise(*drawn, prepared.accept, prepared.above)
         if self.on_host:
-            return found, compile_values(outputs, (), Settings(self.backend, precompute="none"))
+            return prepared, compile_values(outputs, (), Settings(self.backend, precompute="none"))
         *columns, accept, above = outputs if self.generator == COMPILED[0] else by_xoshiro(outputs)
-        return found, compile_sampler(tuple(columns), accept, above, self.backend)
+        return prepared, compile_sampler(tuple(columns), accept, above, self.backend)
 
     @property
     def on_host(self) -> bool:
@@ -88,7 +86,7 @@ class Sampler:
         return self.generator not in COMPILED
 
     def draw(self, sizes: Sizes, seed: int, first_toy: int = 0) -> Drawn:
-        """Draw toys ``first_toy``, ``first_toy + 1``, ... of the given sizes, one after the other."""
+        """Draw toys ``first_toy``, ``first_toy + 1``, ... of these sizes, one after the other."""
         for _ in range(REPAIRS):
             drawn = self.launch(sizes, seed, first_toy)
             if not self.repair(drawn.above, drawn.given_up):
@@ -127,7 +125,7 @@ class Sampler:
         return Drawn(buffers, sum(t[1] for t in toys), sum(t[2] for t in toys))
 
     def repair(self, above: int, given_up: int) -> bool:
-        """Raise the envelope if a draw found a density above it; say whether the draw must be repeated."""
+        """Raise the envelope if a density exceeded it; return whether the draw must be repeated."""
         if given_up:
             raise ModelError(
                 "model: could not be drawn from; its density is zero or nearly so where it was tried, or has a pole"
@@ -142,6 +140,7 @@ class Sampler:
         return 2 * max(self.margin, MARGIN)
 
     def envelope_error(self) -> ModelError:
+        """Return the error of a density that exceeds every envelope tried."""
         return ModelError(
             "model: its density exceeds every envelope tried; is it bounded on the observables' ranges?"
         )
@@ -153,12 +152,12 @@ def by_xoshiro(outputs: Sequence[Expr]) -> tuple[Expr, ...]:
     return tuple(substitute(e, taken) for e in outputs)
 
 
-def draw_on_host(compiled: Compiled, size: int, source: Source, found: Recipe) -> tuple[Array, int, int]:
+def draw_on_host(compiled: Compiled, size: int, source: Source, recipe: Recipe) -> tuple[Array, int, int]:
     """Draw candidates from a source until enough are accepted; also count those above the envelope, and the missing."""
     names, width = compiled.program.kernel.columns, compiled.program.kernel.outputs - 2
     parts, missing, above, vain = [np.empty((width, 0))], size, 0, 0
     while missing and vain < MAX_DRAWS:
-        count = min(int(1.05 * missing / found.efficiency) + 16, MAX_CANDIDATES)
+        count = min(int(1.05 * missing / recipe.efficiency) + 16, MAX_CANDIDATES)
         columns = Columns({name: source.random(count) for name in names})
         *rows, accept, over = compiled.bind(columns, Events.all_sets(count))(np.empty((1, 0)))[0]
         parts.append(np.array(rows)[:, accept != 0][:, :missing])
@@ -248,7 +247,7 @@ def datasets(model: Pdf, sizes: Sizes, drawn: Drawn) -> list[Dataset]:
     """Cut what was drawn into a dataset for each size."""
     # read once: what lies on a device is copied from there each time
     columns = {o.name: c.values for o, c in zip(model.observables, drawn.columns, strict=True)}
-    if len(sizes) == 1:  # nobody else has these columns, so they need no copy
+    if len(sizes) == 1:  # these columns are not shared, so they need no copy
         return [Dataset(build(columns, None, None), model.observables)]
     return [
         Dataset({n: c[stop - size : stop] for n, c in columns.items()}, model.observables)
@@ -263,14 +262,14 @@ def check_room(what: str, model: Pdf, events: float) -> None:
 
 def check_sizes(events: int | Sequence[int]) -> Sizes:
     """Return numbers of events, whole and not negative."""
-    given = np.atleast_1d(np.asarray(events))
-    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
+    sizes = np.atleast_1d(np.asarray(events))
+    if sizes.ndim != 1 or (sizes.size and not np.issubdtype(sizes.dtype, np.integer)):
         raise OptionError(
             f"generate: the number of events must be a whole number or a list of them, got {events!r}"
         )
-    if np.any(given < 0):
-        raise OptionError(f"generate: the number of events must not be negative, got {given.min()}")
-    return given.astype(np.int64)
+    if np.any(sizes < 0):
+        raise OptionError(f"generate: the number of events must not be negative, got {sizes.min()}")
+    return sizes.astype(np.int64)
 
 
 def check_seed(seed: int) -> int:

@@ -30,11 +30,11 @@ def inside(x: Observable, point: Expr) -> Expr:
 
 
 def check_quantile(quantile: Expr, density: Expr, x: Observable) -> None:
-    """Refuse a formula whose density is not one at the given values, or that cannot tell points apart."""
+    """Refuse a formula whose density is not one at these values, or that does not separate points."""
     between = np.linspace(0, 1, CHECKS)[1:-1]
     points = np.broadcast_to(evaluate_plainly(quantile, {PROBABILITY.name: between}), between.shape)
-    places = np.concatenate([np.linspace(x.low, x.high, CHECKS), np.clip(points, x.low, x.high)])
-    check_values(np.broadcast_to(evaluate(density, {x.name: places}), places.shape), {x.name: places})
+    tried = np.concatenate([np.linspace(x.low, x.high, CHECKS), np.clip(points, x.low, x.high)])
+    check_values(np.broadcast_to(evaluate(density, {x.name: tried}), tried.shape), {x.name: tried})
     if not np.all(np.diff(points) >= 0) or not np.ptp(points) > 0:
         raise ModelError(
             f"density: cannot be drawn from, the inverse of its distribution in '{x.name}' is not a rising"

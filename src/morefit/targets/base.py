@@ -38,7 +38,7 @@ class Events:
         return int(self.stops[-1]) if len(self.stops) else 0
 
     def sizes(self, sets: int) -> Integers:
-        """How many events each of so many sets has."""
+        """Return the number of events of each of ``sets`` sets."""
         sizes = self.stops - self.starts
         return np.broadcast_to(sizes, (sets,)) if self.shared and sets != 1 else sizes
 
@@ -57,11 +57,11 @@ class Buffer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Events that were drawn, set after set, and what went wrong."""
+    """Events that were drawn, set after set, and the numbers of failures."""
 
     columns: tuple[Buffer, ...]
     above: int  # vectors of events in which a density was above its envelope
-    given_up: int  # vectors of events that found no acceptable candidate
+    given_up: int  # vectors of events for which no candidate was accepted
 
 
 class Launch(Protocol):
@@ -92,7 +92,7 @@ class Program(Protocol):
     def compile_seconds(self) -> float: ...
 
     def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> Launch:
-        """Bind columns; ``steps`` says how far each moves from set to set (0 unless given)."""
+        """Bind columns; ``steps`` says how far each moves from set to set (default: 0)."""
         ...
 
     def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
@@ -113,7 +113,7 @@ class WholeFit:
     layout: FitLayout
     start: Array  # the rows that the first step reads
     parameters: Array  # all parameters of the sums, fixed ones at their values
-    places: tuple[int, ...]  # of the floating ones among them
+    floating: tuple[int, ...]  # indices of the floating ones among them
     max_steps: int
     events: tuple[Buffer, ...] = ()  # concatenated columns, one for each observable ...
     starts: Integers | None = None  # ... and the offset of each toy in them

@@ -17,7 +17,7 @@ from morefit.errors import BackendError
 MAGIC = b"morefit object 1\n"
 DIGEST = 32  # bytes of a SHA-256
 ENTRY = re.compile(r"[0-9a-f]{64}\.o")
-SIZE = "MOREFIT_CACHE_MB"  # the environment variable of the most megabytes that are kept
+SIZE = "MOREFIT_CACHE_MB"  # the environment variable of the size limit in megabytes
 DEFAULT_MEGABYTES = 500.0
 KEPT_SHARE = 0.75  # of the size allowed that stays when entries are removed
 UNNOTICED_SHARE = 1 / 16  # of the size allowed that a process may store before it looks at the folder again
@@ -171,7 +171,7 @@ def write_entry(path: Path, content: bytes) -> None:
 
 
 def max_bytes() -> float:
-    """Return how many bytes of compiled code may be kept."""
+    """Return the size limit of the cache in bytes."""
     text = os.environ.get(SIZE, "")
     try:
         megabytes = float(text or DEFAULT_MEGABYTES)
@@ -183,7 +183,7 @@ def max_bytes() -> float:
 
 
 def trim(folder: Path, limit: float) -> None:
-    """Remove the entries that were not used for longest if all are too large together, and what nobody finished.
+    """Remove the entries that were not used for longest if all are too large together, and unfinished ones.
 
     Other processes may do the same at the same time, or read what is removed: that is compiled anew.
     """

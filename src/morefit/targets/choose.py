@@ -23,7 +23,8 @@ NAMED: dict[str, type[Cpu] | type[OpenCL] | type[Reference]] = {
 def choose_backend(backend: str | Backend, events: int = 0) -> Backend:
     """Accept a backend or its name: 'auto', 'cpu', 'opencl' or 'reference'.
 
-    'auto' is the CPU, unless there is a GPU with double precision and so many events (once for each fit) are worth it.
+    'auto' is the CPU, unless there is a GPU with double precision and there are enough events for it to be faster
+    (counted once for each fit).
     """
     if not isinstance(backend, str) and hasattr(backend, "compile"):
         return backend

@@ -16,8 +16,8 @@ MAX_BELOW = (
 def round_pdg(value: float, *errors: float, limits: tuple[float, float] | None = None) -> tuple[str, ...]:
     """Return the value and its errors as text, all with the decimals of the smallest error.
 
-    If the three highest digits of that error lie between 100 and 354, two digits of it are kept; between 355
-    and 949, one; between 950 and 999 it becomes 1000 and two are kept. Errors that are zero or not finite do
+    If the three highest digits of that error lie between 100 and 354, two digits of it are shown; between 355
+    and 949, one; between 950 and 999 it becomes 1000 and two are shown. Errors that are zero or not finite do
     not count; if none is left, the value has eight significant digits. With limits, as the value of a parameter has
     them, it keeps two digits however large its error is, and enough not to be rounded out of the limits.
     """

@@ -82,7 +82,7 @@ class Ensemble:
 
     @property
     def margins(self) -> tuple[float, ...]:
-        """How far envelopes are raised now; what is drawn depends on it."""
+        """The current margin of each envelope; the events that are drawn depend on it."""
         return tuple(self.sampler(k).margin for k in range(len(self.drawn.parts)))
 
     def part_seed(self, part: int) -> int:
@@ -112,7 +112,7 @@ class Ensemble:
         return Toys(self, first, rows)
 
     def fixing(self, values: Mapping[str, float]) -> Ensemble:
-        """Return the same with some parameters of the fit fixed at given values."""
+        """Return the same with some parameters of the fit fixed at these values."""
         return Ensemble(
             drawn=self.drawn,
             fitted=self.fitted.fixing(values),
@@ -163,7 +163,7 @@ class Ensemble:
             layout=step.layout,
             start=self.first_rows(step.layout),
             parameters=part.with_measured(self.start_values[None])[0],
-            places=tuple(self.fitted.floating_columns),
+            floating=tuple(self.fitted.floating_columns),
             max_steps=MAX_STEPS,
         )
 
@@ -268,7 +268,7 @@ class Toys:
     def fit_again(self, fits: Fits, failed: Integers, ensemble: Ensemble | None = None) -> None:
         """Fit some toys again, many together; what fails for good stays marked so."""
         for some in by_events(failed, self.events):
-            toys = GivenToys.of(self.ensemble, [self.one(int(toy)) for toy in some])
+            toys = StoredToys.of(self.ensemble, [self.one(int(toy)) for toy in some])
             batch = toys.batch(ensemble or self.ensemble)
             rows = Fits.none(batch.start)
             rows.take(np.arange(len(some)), fits, some, FAILED)
@@ -316,8 +316,8 @@ class Toys:
 
 
 @dataclass(eq=False)
-class GivenToys(Toys):
-    """Toys whose events are known, one toy after the other."""
+class StoredToys(Toys):
+    """Toys whose events are stored, one toy after the other."""
 
     buffers: tuple[tuple[Buffer, ...], ...] = ()  # of each part, a column for each observable
     toy_numbers: Integers = field(
@@ -325,7 +325,7 @@ class GivenToys(Toys):
     )  # for what constraints measure
 
     @classmethod
-    def of(cls, ensemble: Ensemble, toys: Sequence[Toys]) -> GivenToys:
+    def of(cls, ensemble: Ensemble, toys: Sequence[Toys]) -> StoredToys:
         """Put toys, each alone, behind each other where the backend can read them."""
         datasets = [toy.datasets(0) for toy in toys]
         return cls.of_datasets(ensemble, datasets, np.array([toy.first for toy in toys], np.int64))
@@ -333,7 +333,7 @@ class GivenToys(Toys):
     @classmethod
     def of_datasets(
         cls, ensemble: Ensemble, datasets: Sequence[Sequence[Dataset]], numbers: Integers | None = None
-    ) -> GivenToys:
+    ) -> StoredToys:
         """Take the datasets of each toy, part by part."""
         sizes = np.array([[len(d) for d in toy] for toy in datasets], np.int64)
         buffers = tuple(
@@ -354,8 +354,8 @@ class GivenToys(Toys):
     def drawn(self) -> tuple[Drawn, ...]:
         return tuple(Drawn(columns, 0, 0) for columns in self.buffers)
 
-    def one(self, toy: int) -> GivenToys:
-        return GivenToys.of_datasets(self.ensemble, [self.datasets(toy)], self.toy_numbers[toy : toy + 1])
+    def one(self, toy: int) -> StoredToys:
+        return StoredToys.of_datasets(self.ensemble, [self.datasets(toy)], self.toy_numbers[toy : toy + 1])
 
     def fit_whole(self, ensemble: Ensemble) -> Fits | None:
         """Fit every toy in compiled code alone; its events are copied to where a thread works on them."""

@@ -20,7 +20,7 @@ from morefit.model import Pdf
 from morefit.pipeline import Columns
 from morefit.targets import Backend, Events, choose_backend
 from morefit.toys.arguments import starts, template_of
-from morefit.toys.ensemble import GOAL, Ensemble, GivenToys
+from morefit.toys.ensemble import GOAL, Ensemble, StoredToys
 from morefit.toys.results import ToyResults
 
 
@@ -55,7 +55,7 @@ def fit_many(
     if any(d.weights is not None for data in checked for d in data):
         fits = fit_weighted(ensemble, checked)
     else:
-        fits = GivenToys.of_datasets(ensemble, checked).fit()
+        fits = StoredToys.of_datasets(ensemble, checked).fit()
     return ToyResults(
         names=ensemble.floating,
         truth={},

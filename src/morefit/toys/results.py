@@ -36,7 +36,7 @@ class ToyResults:
 
     ``truth`` has the generated values; a parameter that only the fitted model has is absent or nan. ``how``
     indexes ``HOW``: how each result was obtained. ``first`` is the number of the first toy in the study. Parameters
-    are named, or given as the parameter itself.
+    are named, or passed as the parameter itself.
     """
 
     names: tuple[str, ...]

@@ -95,7 +95,7 @@ def open_csv(path: Path, tree: str | None) -> Iterator[Table]:
 def whole_numbers(texts: Any) -> NDArray[Any]:
     """Return a column whose first entries are whole numbers: in double precision, unless that is not exact.
 
-    Later entries may have fractions, and the sign of a zero must be kept.
+    Later entries may have fractions, and the sign of a zero must be preserved.
     """
     numbers: NDArray[Any] = texts.cast("float64").to_numpy(zero_copy_only=False)
     if np.all(np.abs(numbers) <= EXACT) or np.any((numbers == 0) & np.signbit(numbers)):

@@ -104,7 +104,7 @@ def split_bins(values: Array, variances: Array) -> tuple[NDArray[np.int64], Arra
     """Return the number of events of each bin, and the weights of all events.
 
     With k events of weights a, ..., a, b, where (k - 1) a + b is the content and (k - 1) a**2 + b**2 the variance,
-    both are kept; k is the smallest number that allows it, for counts the content.
+    both are preserved; k is the smallest number that allows it, for counts the content.
     """
     filled = variances > 0
     effective = np.zeros_like(values)

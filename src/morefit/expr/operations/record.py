@@ -143,5 +143,5 @@ def scipy_special(name: str, *before: float) -> Callable[..., Any]:
 
 
 def not_computed(*args: Any) -> Any:
-    """Stand for the meaning of a leaf, whose value is given."""
+    """Stand for the meaning of a leaf, whose value is an input."""
     raise AssertionError("a leaf has no arguments to compute it from")

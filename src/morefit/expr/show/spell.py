@@ -51,7 +51,7 @@ def write(node: Node, spell: Spell, brackets: tuple[str, str], dots: str, limit:
     """Spell a node breadth first until the text is full: what does not fit any more is left as dots."""
 
     def pieces_of(slot: Slot, shown: int) -> list[Piece]:
-        """Spell a slot and the leaves right below it, showing so many arguments of a sum or product."""
+        """Spell a slot and the leaves right below it, showing a number of arguments of a sum or product."""
         args = slot.node.args
         binding, pieces = spell(slot, args[:shown], () if shown >= len(args) else (dots,))
         for i, piece in enumerate(pieces):
@@ -78,7 +78,7 @@ def write(node: Node, spell: Spell, brackets: tuple[str, str], dots: str, limit:
 
 
 def sizes(count: int, room: float) -> Iterator[int]:
-    """Yield how many of so many arguments to try to show: all where they may fit, else ever fewer."""
+    """Yield how many of the arguments to try to show: all where they may fit, then fewer and fewer."""
     if 4 * count <= room or count < 2:  # a name and a sign take four characters
         yield count or MANY
     shown = int(min(count, room // 12))  # a small product, a sign

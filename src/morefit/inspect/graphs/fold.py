@@ -13,8 +13,8 @@ from morefit.expr.show.dot import KINDS, Box, Kind, dependence, label
 
 Bundle = tuple[Expr, ...]  # nodes that stand in the same place of parts that are alike; mostly one
 Child = tuple[Bundle, int]  # and how many of them each node has
-NAMED = 2  # of alike things, so many are named
-# A step away from the root counts so much: what parameters alone make is the first to be left out.
+NAMED = 2  # number of equivalent nodes that are named
+# The weight of a step away from the root: what parameters alone make is the first to be left out.
 STEPS: dict[Kind, int] = {"nothing": 3, "parameters": 2, "event": 1, "both": 1}
 
 
@@ -40,8 +40,8 @@ class Graph:
         """List the bundles right below one, with how many nodes of each stand below every node of this one."""
         first = bundle[0]
         if first.op not in SYMMETRIC:
-            places = range(len(drawn_below(first)))
-            return [(self.join(drawn_below(n)[i] for n in bundle), 1) for i in places]
+            positions = range(len(drawn_below(first)))
+            return [(self.join(drawn_below(n)[i] for n in bundle), 1) for i in positions]
         alike = Counter(self.shapes[arg] for arg in drawn_below(first))
         return [
             (self.join(a for n in bundle for a in drawn_below(n) if self.shapes[a] == shape), times)
@@ -52,7 +52,7 @@ class Graph:
         return tuple(sorted(set(nodes), key=self.place.__getitem__))
 
     def nearest(self, limit: int) -> list[Bundle]:
-        """List the bundles nearest to the root, at most so many."""
+        """List the bundles nearest to the root, at most ``limit``."""
         nearest: dict[Bundle, None] = {}
         queue: list[tuple[int, int, Bundle]] = [(0, 0, (self.root,))]
         pushed = 1
@@ -105,7 +105,7 @@ def drawn_below(node: Expr) -> Bundle:
 
 
 def readable(root: Expr, terms: Mapping[Expr, str], limit: int) -> Graph:
-    """Fold a graph as little as makes it fit into so many boxes; where nothing does, as well as can be."""
+    """Fold a graph as little as makes it fit into ``limit`` boxes; if nothing does, as much as possible."""
     graphs = []
     for fold in Fold:
         graphs.append(Graph(root, terms, fold))

@@ -39,7 +39,7 @@ from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
 SAMPLES = 1000  # values of parameters at which edges are compared,
-AT_START = 10  # of which so many are the start values,
+AT_START = 10  # number of these that are the start values,
 AT_ENDS = 300  # up to this one they are limits or start values
 MAX_PARTS = 256  # of a density with kinks of their own
 MAX_CENTRES = 12

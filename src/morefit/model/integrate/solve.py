@@ -32,7 +32,7 @@ def solve(zero: Expr, x: Expr) -> tuple[Expr, ...] | None:
 
 
 def solve_turns(zero: Expr, x: Expr, span: Span | None) -> tuple[Expr, ...] | None:
-    """Solve ``zero == 0`` for a leaf; periodic functions for so many turns as their arguments span, if that is known."""
+    """Solve ``zero == 0`` for a leaf; periodic functions for the turns that their arguments span, if that is known."""
     solutions: dict[Expr, None] = {}
     open_equations = [(zero, ZERO)]
     while open_equations:

@@ -1,4 +1,4 @@
-"""The table of numbers and addresses that every function of a CPU kernel is given."""
+"""The argument table of every function of a CPU kernel: numbers and addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machine code: LLVM's text compiled for this processor, kept in memory and on disk."""
+"""Machine code: LLVM's text compiled for this processor, cached in memory and on disk."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from morefit.errors import CompileError
 from morefit.targets.cache import key_of, load, store
 from morefit.targets.cpu.memory import Code
 
-MAX_PROGRAMS = 256  # kept compiled in this process
+MAX_PROGRAMS = 256  # cached in this process
 
-# held by whoever calls LLVM, which has a lock of its own. Nobody forks meanwhile: a child would inherit locks that
-# nobody is left to open
+# taken around calls of LLVM, which has a lock of its own, and around forks: a child would inherit locks that no
+# thread of it can release
 _lock = threading.Lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
@@ -61,7 +61,7 @@ def host() -> Host:
 
 
 _programs: OrderedDict[str, Code] = OrderedDict()
-_unused: list[Any] = []  # engines of code that nobody has any more
+_unused: list[Any] = []  # engines of code that is no longer referenced
 
 
 def find_code(source: str, names: Sequence[str]) -> Code:

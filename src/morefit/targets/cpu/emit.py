@@ -30,10 +30,10 @@ def select(w: Writer, name: str, condition: str, a: str, b: str) -> str:
 def gather(w: Writer, name: str, table: str, place: str) -> str:
     """Load one number for each lane; the register of a table is its address."""
     v = w.vector
-    places = w.let(f"fptosi {v.type} {place} to <{v.width} x i64>")
+    indices = w.let(f"fptosi {v.type} {place} to <{v.width} x i64>")
     result = "undef"
     for lane in range(v.width):
-        index = w.let(f"extractelement <{v.width} x i64> {places}, i32 {lane}")
+        index = w.let(f"extractelement <{v.width} x i64> {indices}, i32 {lane}")
         number = w.let(f"load double, ptr {w.let(f'getelementptr double, ptr {table}, i64 {index}')}")
         if v.bits == 32:
             number = w.let(f"fptrunc double {number} to float")

@@ -42,7 +42,7 @@ def native(program: Program) -> Native:
 def run_whole_fits(job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array:
     """Draw and fit a toy for each size; return a row for each, laid out as in ``job.layout``."""
     sums = native(job.sums)
-    driver = Driver(job.layout, job.places, sums.target.width, PADDING)
+    driver = Driver(job.layout, job.floating, sums.target.width, PADDING)
     code = find_code(drive_text(driver), ["drive"])
     results = np.empty((len(sizes), job.layout.width))
     counter = np.zeros(1, np.int64)
@@ -157,7 +157,7 @@ class Context:
         }  # fmt: skip
 
     def drawing(self) -> tuple[Integers, int]:
-        """Return the table and the address of what fills the events of a toy: a sampler, or a copy of given ones."""
+        """Return the table and the address of what fills the events of a toy: a sampler, or a copy of stored ones."""
         job, goal = self.job, {"out": self.events, "partials": self.report}
         if job.sampler is not None:
             return self.table(job.sampler, {}, goal), function("draw", job.sampler, "block")["draw"]

@@ -41,7 +41,7 @@ class Driver:
     """What the text of a driver depends on."""
 
     layout: FitLayout
-    places: tuple[int, ...]  # of the floating parameters among all
+    floating: tuple[int, ...]  # indices of the floating parameters among all
     lanes: int
     written_step: int  # from row to row of what a step writes
 
@@ -88,8 +88,8 @@ class DriverText:
     def before_sums(self) -> list[str]:
         """Hand the trial point to the sums."""
         w, at, lanes = Writer(Vector(1), "s"), self.at, self.driver.lanes
-        for place, parameter in enumerate(self.driver.places):
-            copy(w, at["rows"], place * lanes, at["parameters"], parameter * lanes)
+        for row, parameter in enumerate(self.driver.floating):
+            copy(w, at["rows"], row * lanes, at["parameters"], parameter * lanes)
         w.lines.append(f"  call void {at['prepare']}(ptr {at['sum_args']})")
         return w.lines
 
@@ -209,7 +209,7 @@ def copy(w: Writer, source: str, at: int, target: str, to: int) -> None:
 
 @lru_cache(maxsize=16)
 def copy_text(columns: int) -> str:
-    """Write a stand-in for drawing: it copies the events of a toy from where they are given."""
+    """Write a stand-in for drawing: it copies the stored events of a toy."""
     w = Writer(Vector(1), "t")
     table, starts = argument(w, "columns", "ptr"), argument(w, "starts", "ptr")
     out, step, words = argument(w, "out", "ptr"), argument(w, "out_step"), argument(w, "partials", "ptr")

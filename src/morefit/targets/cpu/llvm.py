@@ -1,4 +1,4 @@
-"""Kernels as LLVM IR for the CPU: explicit vectors, one call a launch.
+"""Kernels as LLVM IR for the CPU: explicit vectors, one call per launch.
 
 The text of a kernel has five functions, all taking one table of numbers and addresses (``ARGUMENTS``):
 ``prepare`` computes the per-call scalars, vectorised over parameter sets; ``block`` (one set, at most ``BLOCK``

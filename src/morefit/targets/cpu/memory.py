@@ -13,7 +13,7 @@ PADDING = 16  # numbers; the last vector of a column may read so far past its en
 
 
 def aligned(count: int, kind: type[np.floating[Any]] = np.float64) -> np.ndarray[Any, Any]:
-    """Return room for so many numbers that starts on a cache line."""
+    """Return an array of ``count`` numbers that starts on a cache line."""
     size = np.dtype(kind).itemsize
     raw = np.empty(count * size + 64, np.uint8)
     start = -raw.ctypes.data % 64

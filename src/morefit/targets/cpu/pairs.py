@@ -21,7 +21,7 @@ class Rank:
 
     @property
     def stride(self) -> int:
-        """Vectors from one number to the next in a tile; odd, so that not all numbers want the same places in a cache."""
+        """Vectors from one number to the next in a tile; odd, so that numbers do not compete for the same cache lines."""
         return self.rows + 1
 
     @property
@@ -33,15 +33,15 @@ class Rank:
         return self.sides * (self.sides + 1) // 2 * SIDE * SIDE
 
     def outputs(self) -> list[int]:
-        """For each word its place in the lower triangle, row by row, or -1 where it is not wanted."""
-        places = []
+        """For each word its index in the lower triangle, row by row, or -1 where it is not wanted."""
+        indices = []
         for bi in range(self.sides):
             for bj in range(bi + 1):
                 for ii in range(SIDE):
                     for jj in range(SIDE):
                         i, j = bi * SIDE + ii, bj * SIDE + jj
-                        places.append(i * (i + 1) // 2 + j if j <= i < self.count else -1)
-        return places
+                        indices.append(i * (i + 1) // 2 + j if j <= i < self.count else -1)
+        return indices
 
     def head_lines(self) -> list[str]:
         """Make room for the tiles and the sums, all zero."""

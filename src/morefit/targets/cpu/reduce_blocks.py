@@ -17,7 +17,7 @@ def combine_text(kernel: Kernel, block: Block) -> tuple[str, list[Writer]]:
     outputs = Outputs(kernel, block, finish, out)
     outputs.write()
     v = block.wide
-    # the last vector reads on into the next block, and nobody looks there
+    # the last vector reads on into the next block, where nothing is used
     room = max(-(-block.words // v.width), 1) * v.width
     text = "\n".join([
         *outer_table(kernel, block),
@@ -75,8 +75,8 @@ def outer_table(kernel: Kernel, block: Block) -> list[str]:
     """Write where each word of the pair sums goes; unwanted ones go to the output that counts bad blocks, as zero."""
     if not block.rank or not kernel.pairs:
         return []
-    places = [kernel.pairs.output + p if p >= 0 else -1 for p in block.rank.outputs()]
-    return [f"@places = internal constant [{len(places)} x i64] [{', '.join(f'i64 {p}' for p in places)}]"]
+    outputs = [kernel.pairs.output + p if p >= 0 else -1 for p in block.rank.outputs()]
+    return [f"@places = internal constant [{len(outputs)} x i64] [{', '.join(f'i64 {p}' for p in outputs)}]"]
 
 
 class Outputs:

@@ -177,7 +177,7 @@ class CpuLaunch:
         return Workspace(self, 1).store()
 
 
-MAX_SPARE = 1 << 22  # numbers; larger workspaces are not kept between calls
+MAX_SPARE = 1 << 22  # numbers; larger workspaces are freed after each call
 
 
 class Workspace:
@@ -203,7 +203,7 @@ class Workspace:
         )
         self.counter = np.zeros(1, np.int64)
         self.count = events.count
-        self.keep = (launch.columns, launch.table, events)  # not launch: it keeps us
+        self.keep = (launch.columns, launch.table, events)  # not launch, which refers to this workspace
         self.step = -(-events.count // PADDING) * PADDING + PADDING
         total = int(sizes.sum())
         factors = len(kernel.pairs.left) if kernel.pairs else 0
@@ -223,7 +223,7 @@ class Workspace:
         self.address = int(self.args.ctypes.data)
 
     def arguments(self, launch: CpuLaunch) -> dict[str, int]:
-        """Return the table that every function of the program is given."""
+        """Return the argument table of every function of the program."""
         events = launch.events
         return dict.fromkeys(ARGUMENTS, 0) | {
             "parameters": self.parameters.ctypes.data,

@@ -12,7 +12,7 @@ from morefit.targets.cpu.philox import Philox, integers
 from morefit.targets.cpu.writer import ANY_DENORMALS, Vector, Writer
 from morefit.targets.cpu.xoshiro import Xoshiro
 
-WORDS = 2  # of a block's report: vectors with a density above its envelope, and vectors given up
+WORDS = 2  # of a block's report: vectors with a density above its envelope, and abandoned vectors
 
 
 def start_generator(kernel: Kernel, head: Writer, toy: str, names: Mapping[str, str]) -> Philox | Xoshiro:
@@ -109,7 +109,7 @@ def reduce_mask(w: Writer, how: str, mask: str) -> str:
 
 
 def out_rows(head: Writer, count: int) -> list[str]:
-    """Find the row of each observable, and make room for a vector that is only partly kept."""
+    """Find the row of each observable, and allocate a vector of which only some lanes are stored."""
     out, step = argument(head, "out", "ptr"), argument(head, "out_step")
     rows = []
     for k in range(count):
@@ -137,7 +137,7 @@ def store_part(w: Writer, rows: list[str]) -> None:
 
 
 def report_lines() -> list[str]:
-    """Leave what went wrong in the words of this task."""
+    """Store the numbers of failures in the words of this task."""
     w = Writer(Vector(1), "r")
     partials = argument(w, "partials", "ptr")
     for k, name in enumerate(("%overs1", "%fails1")):

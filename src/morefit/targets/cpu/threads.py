@@ -45,7 +45,7 @@ class Pool:
         self.words[POOL.index(name) * LINE] = word
 
     def wake(self, count: int) -> None:
-        """Start threads until so many look for work, those that are on their way included."""
+        """Start threads until ``count`` wait for work, including those that are starting."""
         for _ in range(self.count, count):
             threading.Thread(target=serve, args=(self,), name="morefit", daemon=True).start()
             self.count += 1

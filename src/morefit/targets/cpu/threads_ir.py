@@ -8,7 +8,7 @@ then looks who is in: so none can come in unseen. If somebody else leads already
 
 from __future__ import annotations
 
-LINE = 8  # words between two of these: nobody waits for a cache line because of its neighbour
+LINE = 8  # words between two of these: no thread waits for a cache line because of its neighbour
 POOL = (
     "number",  # of the job; odd while it is open
     "inside",  # how many help
@@ -20,7 +20,7 @@ POOL = (
     "patience",  # how many rests without a job before a helper leaves
     "give_way",  # a function that lets other threads run, or 0
 )
-CALL = ("pool", "function", "count")  # what a leader is given; the arguments follow
+CALL = ("pool", "function", "count")  # the words of a leader's table; the arguments follow
 RESTS = 64  # between two times of giving way
 
 PAUSE = {

@@ -13,9 +13,9 @@ SPARE = 7  # streams are started up to a full vector: lanes past the end draw to
 
 
 class Xoshiro:
-    """Writes the random numbers of a sampling kernel: streams are started once per block, and kept in memory.
+    """Writes the random numbers of a sampling kernel: streams are started once per block, and stored in memory.
 
-    Blocks begin at multiples of ``BLOCK`` events of a toy, whoever works on them; so streams begin there too.
+    Blocks begin at multiples of ``BLOCK`` events of a toy, independent of the threads; so streams begin there too.
     """
 
     def __init__(self, head: Writer, toy: str, first: str, jumps: str) -> None:

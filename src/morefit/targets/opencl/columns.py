@@ -74,7 +74,7 @@ class Piece:
 def block_sizes(kind: str, group: int, sizes: Integers, each: int | None = None) -> Integers:
     """Return how many events a group takes of each set; its own size alone decides, so results have the same bits.
 
-    Adding up the items of a group costs about as much as a few events each; so many events make large blocks,
+    Adding up the items of a group costs about as much as a few events each; many events make large blocks,
     but never so large that part of the device is idle. ``each`` is what a user wants for an item.
     """
     if each is not None:
@@ -115,7 +115,7 @@ def cut_blocks(
 
 
 def cut_pieces(blocks: np.ndarray[Any, Any], max_events: int) -> Iterator[Piece]:
-    """Cut blocks into pieces that span at most so many events, but at least a block."""
+    """Cut blocks into pieces that span at most ``max_events`` events, but at least one block."""
     ends = blocks["begin"] + blocks["count"]
     first = 0
     while first < len(blocks):

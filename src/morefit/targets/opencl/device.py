@@ -1,4 +1,4 @@
-"""A device that speaks OpenCL 1.2 with double precision: opened, and asked to build, copy and run."""
+"""A device that speaks OpenCL 1.2 with double precision: open it, build, copy and run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from morefit.targets.cache import key_of, load, store
 from morefit.targets.opencl.discover import DeviceInfo, choose_device, devices, pick, pyopencl
 
 MAX_SENT = 1 << 20  # bytes that are sent without waiting
-MAX_PROGRAMS = 256  # kept built in this process
-# Drivers that keep on disk what they built. PoCL builds a kernel when it is first started, but all of a text when asked
-# for its binary: a first fit took 5.1 s with it and 1.6 s without, one of another process 0.12 s and 0.24 s.
+MAX_PROGRAMS = 256  # cached in this process
+# Drivers with a cache on disk of their own. PoCL builds a kernel when it is first started, but all of a text when its
+# binary is read: a first fit took 5.1 s with it and 1.6 s without, one of another process 0.12 s and 0.24 s.
 KEEPS_ITS_OWN = frozenset({"Portable Computing Language"})
-OTHER_ARGUMENTS = 256  # bytes of addresses and sizes that a kernel is given besides numbers to draw with
+OTHER_ARGUMENTS = 256  # bytes of addresses and sizes among a kernel's arguments, besides numbers to draw with
 
 
 class Device:
@@ -40,7 +40,7 @@ class Device:
         self.on_their_way: deque[Any] = deque(maxlen=64)
         self.process = os.getpid()
         self.programs: OrderedDict[str, Any] = OrderedDict()
-        self.spare: dict[tuple[str, str], list[Any]] = {}  # functions of texts that nobody uses now
+        self.spare: dict[tuple[str, str], list[Any]] = {}  # functions of texts that are not in use
         self.lock = threading.Lock()
         self.identity = (device.name, device.driver_version, device.platform.version, device.version)
 
@@ -52,7 +52,7 @@ class Device:
 
     @property
     def max_numbers(self) -> int:
-        """How many numbers a kernel may be given by value, besides its other arguments."""
+        """The maximum number of numeric arguments by value, besides the other arguments of a kernel."""
         return (int(self.device.max_parameter_size) - OTHER_ARGUMENTS) // 8
 
     def group_for(self, group: int | None, tiles: bool) -> int:
@@ -68,7 +68,7 @@ class Device:
         return items
 
     def room_for(self, size: int, limit: int | None) -> bool:
-        """Whether so many bytes more may be kept for columns, in one piece and within a limit (default: 80 %)."""
+        """Whether ``size`` more bytes may be allocated for columns, in one piece and within a limit (default: 80 %)."""
         room = 0.8 * self.info.memory if limit is None else limit
         return size <= int(self.device.max_mem_alloc_size) and self.column_bytes + size <= room
 
@@ -82,7 +82,7 @@ class Device:
 
     @contextlib.contextmanager
     def watched(self, doing: str) -> Iterator[None]:
-        """Turn what the driver says into errors of ours."""
+        """Turn errors of the driver into those of morefit."""
         try:
             yield
         except self.cl.Error as error:
@@ -95,13 +95,13 @@ class Device:
                 f"backend 'opencl': {self.info.name} ran out of memory while {doing}; it has"
                 f" {self.info.memory / 2**30:.1f} GB: use fewer events or sets at a time, or backend='cpu'"
             )
-        forget(self)  # its context may be lost; whoever comes next opens a new one
+        forget(self)  # its context may be lost; the next user opens a new one
         return BackendError(
             f"backend 'opencl': {self.info.name} failed while {doing}: {error}; try again, or use backend='cpu'"
         )
 
     def allocate(self, size: int) -> Any:
-        """Make room for so many bytes."""
+        """Allocate ``size`` bytes."""
         limit = int(self.device.max_mem_alloc_size)
         if size > limit:
             raise BackendError(
@@ -115,19 +115,19 @@ class Device:
         """Copy an array to the device."""
         buffer = self.allocate(numbers.nbytes)
         if 0 < numbers.nbytes <= MAX_SENT:
-            # nobody waits for it: what is started later comes later, and the event keeps the copy until it is read
+            # not waited for: what is started later comes later, and the event keeps the copy until it is read
             self.on_their_way.append(self.write(buffer, np.array(numbers, order="C"), wait=False))
         elif numbers.size:
             self.write(buffer, np.ascontiguousarray(numbers))
         return buffer
 
     def write(self, buffer: Any, numbers: np.ndarray[Any, Any], *, wait: bool = True) -> Any:
-        """Copy a contiguous array; without waiting, it and what is returned must be kept until a later read."""
+        """Copy a contiguous array; without waiting, it and what is returned must stay alive until a later read."""
         with self.watched("copying to it"):
             return self.cl.enqueue_copy(self.queue, buffer, numbers, is_blocking=wait)
 
     def read(self, buffer: Any, numbers: np.ndarray[Any, Any], first: int = 0) -> None:
-        """Wait for all that was asked for, and copy a buffer, from some byte on, into an array."""
+        """Wait for all commands, and copy a buffer, from some byte on, into an array."""
         if numbers.size:
             try:  # not ``watched``, which takes longer than the rest of a small evaluation's Python
                 self.cl.enqueue_copy(self.queue, numbers, buffer, src_offset=first)
@@ -141,12 +141,12 @@ class Device:
             self.cl.enqueue_copy(self.reads, numbers, buffer, wait_for=[done])
 
     def finish(self) -> None:
-        """Wait for all that was asked for."""
+        """Wait for all commands."""
         with self.watched("running a kernel"):
             self.queue.finish()
 
     def run(self, kernel: Any, size: int, group: int) -> Any:
-        """Start a kernel on so many items, whose arguments are set; what is returned says when it is done."""
+        """Start a kernel whose arguments are set; return the event of its completion."""
         try:
             return self.cl.enqueue_nd_range_kernel(self.queue, kernel, (size,), (group,))
         except self.cl.Error as error:
@@ -183,7 +183,7 @@ class Device:
             self.spare.setdefault((source, name), []).append(kernel)
 
     def from_disk(self, key: str) -> Any | None:
-        """Build what another process has kept; None if there is nothing, or the driver does not take it."""
+        """Build from the binary that another process stored; None if there is none, or the driver does not take it."""
         binary = load(key)
         if binary is None:
             return None
@@ -204,7 +204,7 @@ class Device:
 
 
 def set_arguments(kernel: Any, *arguments: Any) -> tuple[Any, ...]:
-    """Set the arguments of a kernel, and return them: someone must keep them, for the kernel does not.
+    """Set the arguments of a kernel, and return them: the caller must keep them alive, for the kernel does not.
 
     One by one, because pyopencl's own ``set_args`` writes and compiles a function first.
     """
@@ -222,7 +222,7 @@ def build_program(cl: Any, program: Any) -> Any:
 
 _devices: dict[tuple[int, object, object], Device] = {}
 _lock = threading.Lock()
-if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that nobody is left to open
+if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that no thread of it can release
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 

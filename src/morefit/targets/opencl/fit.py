@@ -27,13 +27,16 @@ MAX_SHARED = (
 )  # bytes of events in the shared memory of a group; with more, fewer groups run at a time
 MAX_BYTES = 1 << 32  # of the events of a launch, if that is not more than a share of the memory
 SHARE = 1 / 16
-EACH, GROUPS = 16, 2048  # events of an item at least, and groups of a toy at most (for so few events)
-MAX_TEXTS = 64  # kept in this process
+EACH, GROUPS = (
+    16,
+    2048,
+)  # events of an item at least, and groups of a toy at most (so that each has few events)
+MAX_TEXTS = 64  # cached in this process
 FIRST_STEPS, MORE_STEPS = 4, 2  # taken before looking whether toys have converged
 
 
 class Kind(NamedTuple):
-    """How toys of at most so many events are fitted."""
+    """How toys of at most ``events`` events are fitted."""
 
     events: int
     items: int  # of a work-group: a small one wastes less while one of its items steps
@@ -66,7 +69,7 @@ def run_whole_fits(
     ):
         return None
     results = np.empty((len(sizes), job.layout.width))
-    # its size alone decides how a toy is fitted, so that it has the same bits in any company
+    # a toy's size alone decides how it is fitted: bitwise independent of which toys are in the batch
     kinds = kinds_of(device, job)
     numbers = np.searchsorted([kind.events for kind in kinds], sizes)
     for number, kind in enumerate(kinds):
@@ -112,11 +115,11 @@ _texts: OrderedDict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = OrderedDict(
 def find_text(
     sampler: Lifted | None, derive: Kernel | None, sums: Kernel, step: Kernel, shape: FitShape
 ) -> str:
-    """Return the text of a whole fit; to write it takes longer than to fit a thousand toys, so it is kept."""
+    """Return the text of a whole fit; it is cached, since writing it takes longer than fitting a thousand toys."""
     others = (derive, sums, step)
     key = (sampler and (sampler.kernel, len(sampler.numbers)), *map(id, others), shape)
     if key not in _texts:
-        # the kernels are kept with their text, so that no other can have their address
+        # the kernels are stored with their text, so that no other can have their address
         _texts[key] = FitSource(sampler, derive, sums, step, shape).text(), others
         if len(_texts) > MAX_TEXTS:
             _texts.popitem(last=False)
@@ -140,7 +143,7 @@ class FitRunner:
     space: tuple[tuple[bytes, bytes], FitSpace] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.job = replace(self.job, spare=[])  # the job keeps us, so we must not keep it
+        self.job = replace(self.job, spare=[])  # the job refers to this runner, which must not refer to it
         job, send = self.job, self.device.send
         shape = FitShape(
             group=self.group,
@@ -148,7 +151,7 @@ class FitRunner:
             observables=job.observables,
             derived=job.derived,
             layout=job.layout,
-            places=job.places,
+            floating=job.floating,
             max_steps=job.max_steps,
         )
         sampler = lift_numbers(job.sampler.kernel, self.device.max_numbers) if job.sampler else None
@@ -168,13 +171,13 @@ class FitRunner:
 
     def parts(self, some: Integers, sizes: Integers) -> list[Integers]:
         """Cut toys into parts for which there is memory."""
-        places = np.arange(len(some)) // MAX_TOYS
+        part = np.arange(len(some)) // MAX_TOYS
         if self.home is not Home.LOCAL:
             large = self.home is Home.SPREAD
             room = np.maximum(sizes[some], 1) if large else np.full(len(some), sizes[some].max(initial=1))
             limit = min(MAX_BYTES, int(SHARE * self.device.info.memory))
-            places += np.cumsum(8 * self.columns * room) // limit
-        return np.split(some, np.flatnonzero(np.diff(places)) + 1)
+            part += np.cumsum(8 * self.columns * room) // limit
+        return np.split(some, np.flatnonzero(np.diff(part)) + 1)
 
     def start(self, part: Integers, sizes: Integers, seed: int, first_toy: int) -> FitSpace:
         """Start to fit some toys; the buffers of the last ones are used again where the sizes are the same."""
@@ -189,7 +192,7 @@ class FitRunner:
         return space
 
     def draw_arguments(self, part: Integers) -> list[Any]:
-        """Return what the function that draws is given; the first two are the seed and the first toy."""
+        """Return the arguments of the function that draws; the first two are the seed and the first toy."""
         if self.job.sampler is None:
             assert self.job.starts is not None
             starts = self.device.send(np.ascontiguousarray(self.job.starts[part], np.int64))
@@ -199,7 +202,7 @@ class FitRunner:
 
 
 class FitSpace(ABC):
-    """Buffers for some toys, and functions with their arguments set. It does not keep its runner, which keeps it."""
+    """Buffers for some toys, and functions with their arguments set. It does not refer to its runner, which refers to it."""
 
     def __init__(self, runner: FitRunner, counts: np.ndarray[Any, Any]) -> None:
         self.device, self.group, self.count = runner.device, runner.group, len(counts)

@@ -33,7 +33,7 @@ from morefit.targets.opencl.sums import (
 
 
 class Home(Enum):
-    """Where the events of a toy are, and so who works on them."""
+    """Where the events of a toy are, which decides the work-groups that process them."""
 
     LOCAL = "in the shared memory of its group"
     GLOBAL = "in the memory of the device, for one group"
@@ -49,7 +49,7 @@ class FitShape:
     observables: tuple[str, ...]
     derived: tuple[str, ...]
     layout: FitLayout
-    places: tuple[int, ...]  # of the floating parameters among all
+    floating: tuple[int, ...]  # indices of the floating parameters among all
     max_steps: int
 
 
@@ -76,7 +76,7 @@ class FitSource:
         bodies = [k.per_event for k in kernels if k]
         bodies += [self.sums.per_call]
         return "\n".join([
-            f"// whole fit of {len(self.shape.places)} parameters in {d.name}",
+            f"// whole fit of {len(self.shape.floating)} parameters in {d.name}",
             d.prologue,
             f"#define GROUP {self.shape.group}  // work items in a group",
             "typedef double real;",
@@ -110,7 +110,7 @@ class FitSource:
         joined = ",\n".join(indented(arguments))
         return [f"{self.dialect.kernel} {name}(", f"{joined})", "{", *indented(lines), "}", ""]
 
-    # what functions are given
+    # arguments of functions
 
     def draw_arguments(self) -> list[str]:
         m, d, source = self.dialect.memory, self.dialect, self.sampling
@@ -267,8 +267,8 @@ class FitSource:
 
     def parameter(self, rows: str) -> Callable[[int], str]:
         """Return where the value of a parameter is: in the trial point, or among those that are fixed."""
-        place = {self.shape.places[k]: k for k in range(len(self.shape.places))}
-        return lambda k: f"{rows}[{place[k]}]" if k in place else f"parameters[{k}]"
+        row = {parameter: k for k, parameter in enumerate(self.shape.floating)}
+        return lambda k: f"{rows}[{row[k]}]" if k in row else f"parameters[{k}]"
 
     @property
     def load(self) -> Mapping[str, str]:
@@ -280,7 +280,7 @@ class FitSource:
         return [f"const double {known[n]} = {self.load[n]};" for n in self.sums.columns]
 
     def draw_loop(self, event: str, report: tuple[str, str], streams_before: str = "0") -> list[str]:
-        """Draw the events or copy those there are, compute what depends on them alone, and report what went wrong."""
+        """Draw the events or copy those there are, compute what depends on them alone, and report failures."""
         observables, load = self.shape.observables, self.load
         stores = [f"{load[name]} = x{k};" for k, name in enumerate(observables)]
         if self.sampling is None:

@@ -18,7 +18,7 @@ from morefit.targets.opencl.sums import words_of
 if TYPE_CHECKING:
     from morefit.targets.opencl.run import OpenCLProgram
 
-MAX_SPARE = 1 << 25  # bytes; larger workspaces are not kept between calls
+MAX_SPARE = 1 << 25  # bytes; larger workspaces are freed after each call
 ALONE = 16  # events an item may take where one group does a whole set
 PARTS = 4  # of the memory for columns, one is used for what is sent in pieces
 
@@ -36,7 +36,7 @@ class OpenCLLaunch:
         self.kernel, self.source, self.group = program.kernel, program.source, program.group
         self.columns, self.events, self.steps = columns, events, steps
         self.open, self.memory = program.backend.open, program.backend.memory
-        self.each = program.backend.events_per_item  # events of an item, if a user wants so many
+        self.each = program.backend.events_per_item  # events of an item, if the user sets it
         self.device = self.open()
         if any(isinstance(c, DeviceColumn) and c.device is not self.device for c in columns):
             raise BackendError(
@@ -53,7 +53,7 @@ class OpenCLLaunch:
         return any(isinstance(c, HostColumn) for c in self.columns)
 
     def space(self, sets: int) -> SumSpace | EvaluateSpace | StoreSpace:
-        """Choose how to run it for so many sets."""
+        """Choose how to run it for a number of sets."""
         if isinstance(self.kernel.frame, Store):
             return StoreSpace(self, sets)
         limit = ALONE * self.group if self.device.info.kind != "CPU" else CPU_BLOCK

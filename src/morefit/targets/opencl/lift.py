@@ -15,7 +15,7 @@ PLAIN = frozenset({0.0, 0.5, 1.0, -1.0, 2.0})  # numbers that belong to a formul
 
 @dataclass(frozen=True)
 class Lifted:
-    """A kernel without the numbers and tables it was made for: they have names, the same for all that are alike."""
+    """A kernel without the numbers and tables it was made for: they have names, the same for all kernels of this form."""
 
     kernel: Kernel
     numbers: tuple[float, ...]

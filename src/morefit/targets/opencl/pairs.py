@@ -9,7 +9,7 @@ from morefit.kernel import Pairs
 from morefit.targets.opencl.dialect import Dialect, Names, indented
 from morefit.targets.opencl.sums import SCRATCH
 
-TILE = 4  # products of pairs are added in squares of so many factors
+TILE = 4  # products of pairs are added in squares of this many factors
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class PairSum:
         ]
 
     def loop(self, inside: Sequence[str], names: Names) -> list[str]:
-        """Go through the events, an item each; ``inside`` loads and computes one."""
+        """Loop over the events, one per item; ``inside`` loads and computes one."""
         d = self.dialect
         atoms = [names.atom(a) for side in self.sides.values() for a in self.padded(side)]
         private = [f"f[{k}] = {atom};" for k, atom in enumerate(atoms)]

@@ -12,7 +12,7 @@ from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented,
 from morefit.targets.opencl.random import GENERATORS, Generator
 
 STREAMS_BEFORE = f"(ulong)block.event / {BLOCK} * {STREAMS}"  # those of the events of a set before a block
-NUMBER = "number "  # the names of the numbers that a text is given
+NUMBER = "number "  # what the names of the numeric arguments of a text begin with
 TOGETHER = 8  # events of each item that wait together for an accepted candidate
 
 
@@ -68,7 +68,7 @@ class Draw:
     def lines(
         self, event: str, keep: Sequence[str], report: tuple[str, str], streams_before: str = "0"
     ) -> list[str]:
-        """Draw all events and count what goes wrong, if anything can.
+        """Draw all events and count failures, if there can be any.
 
         ``event`` is the number of event k in its toy, ``keep`` takes its x0, x1, ...
         """
@@ -141,8 +141,8 @@ class Draw:
     def round_loop(self, event: str, keep: Sequence[str]) -> list[str]:
         """Draw a candidate for each of some events, then again for those without an accepted one, until all have.
 
-        Items share the events that are left, so that none waits while its neighbours draw again. What is kept of a
-        rejected candidate is overwritten: to leave holes in what is written costs more.
+        Items share the events that are left, so that none waits while its neighbours draw again. What is stored of a
+        rejected candidate is overwritten: conditional stores cost more.
         """
         d = self.dialect
         lines, drawn, accept, above = self.candidate()

@@ -30,7 +30,7 @@ from morefit.targets.opencl.sums import (
     words_of,
 )
 
-MAX_ARGUMENTS = 64  # parameters that one launch may be given as an argument
+MAX_ARGUMENTS = 64  # parameters that one launch may have as an argument
 
 
 FUNCTIONS: dict[type[Frame], tuple[str, ...]] = {
@@ -57,12 +57,12 @@ def block_multiple(kernel: Kernel, group: int) -> int:
 
 
 def can_evaluate(kernel: Kernel) -> bool:
-    """Whether one group can do all there is to do for a set."""
+    """Whether one group can evaluate a set alone."""
     return isinstance(kernel.frame, Sum) and not kernel.pairs and len(kernel.parameters) <= MAX_ARGUMENTS
 
 
 def render(kernel: Kernel, group: int, dialect: Dialect = OPENCL, numbers: int = 0) -> str:
-    """Write a kernel as text, which is given so many numbers to draw with."""
+    """Write a kernel as text; ``numbers`` of its arguments are numbers to draw with."""
     return KernelSource(kernel, group, dialect, numbers=numbers).text()
 
 
@@ -74,7 +74,7 @@ class KernelSource:
     group: int  # work-items in a work-group
     dialect: Dialect
     tables: str = "t"  # what the names of tables begin with
-    numbers: int = 0  # given to draw with
+    numbers: int = 0  # arguments to draw with
 
     def text(self) -> str:
         kernel, d = self.kernel, self.dialect
@@ -184,7 +184,7 @@ class KernelSource:
         return [f"{self.dialect.kernel} {name}(", f"{arguments})", "{", *indented(lines), "}", ""]
 
     def store(self) -> list[str]:
-        """Keep every result of every event."""
+        """Store every result of every event."""
         kernel, names = self.kernel, self.names
         lines = body_lines(kernel.per_event, names, "real")
         stores = [
@@ -222,7 +222,7 @@ class KernelSource:
         return [*sum_functions(kernel, d), *frame, *Combine(kernel, group, d).lines(), *more]
 
     def evaluate(self) -> list[str]:
-        """Do all there is to do for a set in one group: scalars, sums, outputs."""
+        """Evaluate a set in one group: scalars, sums, outputs."""
         kernel, d, names = self.kernel, self.dialect, self.names
         m, count = d.memory, len(kernel.parameters)
         group = GroupSum(kernel, self.group, d)

@@ -263,7 +263,7 @@ class Combine:
         return [f"{d.kernel} combine(", f"{joined})", "{", *indented(body), "}", ""]
 
     def add_blocks(self, words: int) -> list[str]:
-        """Let neighbouring items take neighbouring words; with items to spare, each takes every so many blocks."""
+        """Let neighbouring items take neighbouring words; with items to spare, several share the blocks of a word."""
         if not words:
             return []
         d, group = self.dialect, self.group

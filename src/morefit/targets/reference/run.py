@@ -65,7 +65,7 @@ class Reference:
         return ReferenceProgram(kernel)
 
     def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
-        """Leave whole fits to those who are fast at them."""
+        """Not supported; the caller falls back to the batched fit."""
         return None
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> ReferenceColumn:

@@ -178,7 +178,7 @@ def _ends(w: Writer, x: str, scale: Scale) -> tuple[str, str, str]:
 
 
 def exp_of_pair(w: Writer, x: Pair, factor: Pair | None = None) -> str:
-    """Return e to a sum, times a pair if given, in float64."""
+    """Return e to a sum, times an optional pair, in float64."""
     high, shift, last = _ends(w, x[0], DOUBLE)
     rounded, n, rest = _less_multiple(w, high, shift, DOUBLE)
     r, low = fast_two_sum(w, rest, w.fma(n, w.number(-DOUBLE.ln2[1]), x[1]))

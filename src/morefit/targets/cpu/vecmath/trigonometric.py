@@ -92,7 +92,7 @@ def _sin_reduced(w: Writer, r: str, coefficients: tuple[float, ...]) -> str:
 
 
 def _far(w: Writer, name: str, x: str, near: str) -> str:
-    """Take lanes beyond the limit from a function kept out of line."""
+    """Take lanes beyond the limit from a function that is not inlined."""
     beyond = w.compare("ogt", absolute(w, x), w.number(_turn(w).limit))
     return where_any(w, beyond, near, lambda: w.call(f"{name}_far", x))
 
