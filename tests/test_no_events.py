@@ -86,7 +86,7 @@ def test_parameters_that_only_events_tell_of_stay_where_they_start():
     found = profile(likelihood, "s", [0.0, 1.0, 2.0], progress=False)
     assert found.names == ("b",)
     with pytest.raises(
-        FitError, match="profile: needs floating parameters that the data tell of, got 'mu' and no events"
+        FitError, match="profile: needs floating parameters that the data determine, got 'mu' and no events"
     ):
         profile(likelihood, "mu", [4.0, 5.0, 6.0], progress=False)
 

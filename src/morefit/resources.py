@@ -89,7 +89,7 @@ def group_texts(controller: str, name: str) -> Iterator[str]:
 
 @cache
 def available_memory() -> float:
-    """Return how many bytes this process can have at most, infinity where nobody knows."""
+    """Return how many bytes this process can have at most, 2**62 where that is not known."""
     limits = [inf]
     if hasattr(os, "sysconf") and {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= set(os.sysconf_names):
         limits.append(float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES"))
@@ -99,10 +99,10 @@ def available_memory() -> float:
 
 def check_memory(what: str, needed: float) -> None:
     """Refuse what needs more bytes than there can be, before any work is done."""
-    most = available_memory()
-    if needed > most:
+    available = available_memory()
+    if needed > available:
         raise DataError(
-            f"{what} need about {in_words(needed)} of memory, this machine has {in_words(most)}; ask for fewer"
+            f"{what} need about {in_words(needed)} of memory, this machine has {in_words(available)}; ask for fewer"
         )
 
 

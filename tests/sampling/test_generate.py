@@ -569,7 +569,7 @@ def test_more_events_than_any_memory_holds_are_refused():
 
 
 def test_a_number_that_nothing_predicts_is_asked_for():
-    with pytest.raises(mf.ModelError, match="generate: say how many events; the model predicts no number"):
+    with pytest.raises(mf.ModelError, match="generate: events is missing; the model predicts no number"):
         mf.generate(zoo.mass()[0])
 
 

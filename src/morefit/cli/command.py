@@ -28,6 +28,6 @@ class Command:
 
     @property
     def epilog(self) -> str:
-        """What stands below the options in ``--help``."""
+        """The text below the options in ``--help``."""
         lines = "\n".join(f"  {line}" for line in self.examples.strip().splitlines())
         return f"examples:\n{lines}\n\n{CODES}"

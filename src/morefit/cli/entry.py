@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = call(list(sys.argv[1:] if arguments is None else arguments))
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # such as by "| head", which has seen enough
+    except BrokenPipeError:  # such as by "| head"
         silence(sys.stdout)
         return PIPE_CLOSED
     except OSError as error:  # such as of a full disk that the output goes to
@@ -59,7 +59,7 @@ def call(arguments: list[str]) -> int:
 
 
 class Parser(ArgumentParser):
-    """Says what is wrong in one line, without a list of all options."""
+    """Reports an error in one line, without a list of all options."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"morefit: error: {message}; see '{self.prog} --help'\n")

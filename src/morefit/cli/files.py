@@ -45,7 +45,7 @@ def check_targets(options: Namespace) -> None:
     if problems:
         raise DataError("; ".join(problems))
     if "--plot" in targets:
-        load_pyplot()  # says how to get it
+        load_pyplot()  # raises with a hint how to install it
 
 
 def problem_with(path: Path, option: str) -> str:

@@ -102,7 +102,7 @@ def run(options: Namespace) -> int:
 
 
 def read_data(options: Namespace, console: Console, model: mf.Pdf) -> mf.Dataset:
-    """Read the files, and say what was left out."""
+    """Read the files, and report what was left out."""
     data = mf.read(
         options.data, model.observables, cut=options.cut, weight=options.weight, tree=options.tree,
         progress=not options.quiet,
@@ -112,7 +112,7 @@ def read_data(options: Namespace, console: Console, model: mf.Pdf) -> mf.Dataset
 
 
 def show_result(console: Console, result: mf.FitResult) -> None:
-    """Show a fit: the verdict, the tables, and who did the work."""
+    """Show a fit: whether it is valid, the tables, and the backend and minimiser."""
     lines = [first_line(result), *(f"  {reason}" for reason in result.reasons)]
     headline(console, "\n".join(lines), good=result.valid)
     show_tables(console, *tables(result))

@@ -112,7 +112,7 @@ def limits(text: str) -> dict[str, tuple[float, float]]:
 
 
 def pairs(text: str, form: str) -> list[tuple[str, str]]:
-    """Split "a=1,b=2" into names and what stands behind them."""
+    """Split "a=1,b=2" into names and the text of their values."""
     parsed = []
     for word in text.split(","):
         name, equals, rest = word.partition("=")
@@ -128,7 +128,7 @@ def checked(name: str, text: str, form: str) -> str:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Read "mu,sigma"; a file is none, but stands there if the option comes right before it."""
+    """Read "mu,sigma"; a file there means that the option came right before the files."""
     parsed = tuple(name.strip() for name in text.split(","))
     if not all(parsed) or any("." in name or "/" in name for name in parsed):
         raise ArgumentTypeError(f"must be names of parameters, got '{text}'; write it after the files")
@@ -149,7 +149,7 @@ def points(text: str) -> tuple[float, ...]:
 
 
 def merged(several: list[Mapping[str, Any]] | None) -> dict[str, Any]:
-    """Join what an option that may come several times has collected; the last one counts."""
+    """Merge the values of an option that may be repeated; the last one counts."""
     return {name: value for one in several or [] for name, value in one.items()}
 
 

@@ -182,7 +182,7 @@ class Adapted:
     totals: Array  # (quantities,)
 
     def rank(self, tolerance: float) -> tuple[float, int]:
-        """Return what is smaller for better boxes: those that reach the tolerance are judged by their number."""
+        """Return a rank that is smaller for better boxes: those that reach the tolerance are compared by their number."""
         return max(self.error, 10 * tolerance), len(self.boxes)
 
 

@@ -34,14 +34,14 @@ def feldman_cousins_poisson(
     n = whole_number("feldman_cousins_poisson: n", n)
     known = as_number(background)
     if known is None or not 0 <= known < inf:
-        raise OptionError(f"feldman_cousins_poisson: background must be at least 0, got {background!r}")
+        raise OptionError(f"feldman_cousins_poisson: background must be at lowest 0, got {background!r}")
     upper_end = longest_upper_end if non_increasing else single_upper_end
     bottom = lower_end(n, known, level)
     return Interval(bottom, upper_end(n, known, level), level, low_end="crossing" if bottom else "limit")
 
 
 def feldman_cousins_gaussian(x: float, level: float = 0.9, low: float = 0.0) -> Interval:
-    """Return the interval of Feldman and Cousins for a mean that is at least ``low``; ``x`` has unit error.
+    """Return the interval of Feldman and Cousins for a mean that is at lowest ``low``; ``x`` has unit error.
 
     The likelihood ratio is to the best mean from ``low``. The values of x that come before the one observed
     lie between it and the point of equal ratio on the other side of the mean.
@@ -132,14 +132,14 @@ def upper_ends(n: int, backgrounds: Array, level: float) -> Array:
 
     The counts before n < total are n + 1, n + 2, ... up to one that changes at swaps only.
     """
-    least = backgrounds[:, None]
+    lowest = backgrounds[:, None]
     reach = two_sided(level) + 4  # standard deviations: beyond, n is not accepted
-    top = max(float(n), float(least.max()))
+    top = max(float(n), float(lowest.max()))
     for _ in range(2):  # to the last total of interest, and to the last count of interest for it
         top += reach * sqrt(top) + reach**2
     counts = np.arange(n + 1.0, top + 2)[None, :]
-    ends = swaps(n, counts, least)
-    low = np.maximum(np.concatenate([np.zeros_like(least), ends[:, :-1]], axis=1), least)
+    ends = swaps(n, counts, lowest)
+    low = np.maximum(np.concatenate([np.zeros_like(lowest), ends[:, :-1]], axis=1), lowest)
     pieces = Pieces(low, np.maximum(ends, low), np.array(n + 1.0), counts - 1)
     accepting = pieces.accepting(level)
     last = accepting.shape[1] - 1 - np.argmax(accepting[:, ::-1], axis=1)
@@ -174,10 +174,10 @@ def lower_end(n: int, background: float, level: float) -> float:
     """Return the lowest signal that accepts n. The counts before n > total are m, ..., n - 1."""
     if n <= background:
         return 0.0  # at no signal, no count comes before n
-    least = np.array([background])
+    lowest = np.array([background])
     counts = np.arange(float(n))
-    ends = swaps(n, counts, least)
-    low = np.maximum(np.concatenate([[0.0], ends[:-1]]), least)
+    ends = swaps(n, counts, lowest)
+    low = np.maximum(np.concatenate([[0.0], ends[:-1]]), lowest)
     pieces = Pieces(low, np.maximum(ends, low), counts, np.array(n - 1.0))
     accepting = np.flatnonzero(pieces.accepting(level))
     if not len(accepting):  # only from the last swap on, where no count comes before n

@@ -44,7 +44,7 @@ def fit_data(likelihood: Term, best: FitResult, name: str, points: Array, progre
     better = nll[lowest] < best.nll - LOWER
     centre, minimum = (points[lowest], nll[lowest]) if better else (best.values[name], best.nll)
     truths = tuple(dict(zip(names, row, strict=True)) for row in full.tolist())
-    # where some parameters have no effect, a free fit would not know where to go
+    # where some parameters have no effect, a free fit would not be determined
     starts = tuple(dict(best.values) if some else truth for some, truth in zip(idle, truths, strict=True))
     return DataFits(truths, starts, idle, np.maximum(2 * (nll - minimum), 0.0), float(centre))
 

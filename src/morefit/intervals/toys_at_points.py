@@ -117,10 +117,10 @@ class Point:
     def blocks(self) -> Iterator[tuple[int, Toys]]:
         """Draw the toys in blocks of at most about ``MAX_EVENTS`` events."""
         sizes = self.sizes()
-        most = max(1, MAX_EVENTS // max(int(sizes.sum(axis=1).max(initial=1)), 1))
+        count = max(1, MAX_EVENTS // max(int(sizes.sum(axis=1).max(initial=1)), 1))
         begin = self.number * self.tested.toys
-        for first in range(0, len(sizes), most):
-            yield first, self.free.draw(begin + first, sizes[first : first + most])
+        for first in range(0, len(sizes), count):
+            yield first, self.free.draw(begin + first, sizes[first : first + count])
 
     def sizes(self) -> Sizes:
         """Return how many events each toy has, (toys, parts)."""

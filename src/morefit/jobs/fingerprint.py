@@ -34,7 +34,7 @@ def drawn_by(model: Pdf) -> Iterator[Expr]:
 
 
 def graph_lines(roots: Sequence[Expr]) -> Iterator[str]:
-    """Write graphs a node a line, to the last bit: text in full would repeat what is shared."""
+    """Write graphs with one node per line, to the last bit: nested text would repeat shared nodes."""
     number: dict[Expr, int] = {}
     for node in toposort(*roots):
         number[node] = len(number)

@@ -233,9 +233,9 @@ class Assembler:
     def row(self, output: int, reduce: Reduce, *terms: Expr) -> Row:
         """Return what an event adds to an output; event-independent terms are counted instead, to be multiplied by the number of events."""
         parts = [part for term in terms for part in (term.args if term.op is Op.ADD else (term,))]
-        alike = [part for part in parts if part is not ZERO and not self.varies(part)]
-        if alike:
-            self.counted.append((output, total(*alike)))
+        constant = [part for part in parts if part is not ZERO and not self.varies(part)]
+        if constant:
+            self.counted.append((output, total(*constant)))
             terms = tuple(part for part in parts if part is ZERO or self.varies(part))
         return output, reduce, product(self.weight, total(*terms))
 

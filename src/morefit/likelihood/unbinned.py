@@ -28,7 +28,7 @@ from morefit.rewrite.precompute import Precompute
 from morefit.targets import Backend, Events, choose_backend
 
 NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,
-MIN_EVENTS = 1000  # of them: fewer do not ask for less,
+MIN_EVENTS = 1000  # of them: with fewer, the accuracy is that of this many,
 BEST_ERROR = 1e-10  # the smallest relative error of an integral that is requested
 
 

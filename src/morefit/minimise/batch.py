@@ -56,7 +56,7 @@ class Fits:
 
     @classmethod
     def joined(cls, some: Sequence[Fits]) -> Fits:
-        """Put fits behind each other."""
+        """Concatenate fits."""
         names = ("values", "errors", "nll", "edm", "valid", "method")
         known = [f.covariance for f in some if f.covariance is not None]
         covariance = np.concatenate(known) if len(known) == len(some) else None

@@ -50,7 +50,7 @@ def best_fit(what: str, likelihood: Term, best: FitResult | None) -> FitResult:
 
 
 def unseen(likelihood: Term) -> list[str]:
-    """Return the floating parameters that only events would tell of, where there are none."""
+    """Return the floating parameters that only events determine, where there are none."""
     seen: set[str] = set()
     for part in likelihood.parts:
         if part.events:
@@ -75,7 +75,7 @@ def check_floating(what: str, best: FitResult, *names: str) -> None:
     wrong = [n for n in names if n not in best.floating]
     if wrong and not best.events and wrong[0] in best.names:
         raise FitError(
-            f"{what}: needs floating parameters that the data tell of, got '{wrong[0]}' and no events"
+            f"{what}: needs floating parameters that the data determine, got '{wrong[0]}' and no events"
         )
     if wrong:
         listed = ", ".join(f"{n!r}: {suggest(n, best.floating)}" for n in wrong)

@@ -194,8 +194,8 @@ def factorise_free(do: Algebra, form: Scaled) -> Factor:
     one that almost is by little. Gershgorin's bound is the smaller one for many parameters far from the minimum.
     """
     matrix, count = form.free, form.free.shape[1]
-    most = do.maximum.reduce(abs(matrix).reshape(len(matrix), -1), axis=1)
-    factor = cholesky(do, matrix, do.maximum(most / max(count**2 - 1, 1) ** 0.5, 1.0))
+    largest = do.maximum.reduce(abs(matrix).reshape(len(matrix), -1), axis=1)
+    factor = cholesky(do, matrix, do.maximum(largest / max(count**2 - 1, 1) ** 0.5, 1.0))
     radius = np.where(np.eye(count, dtype=bool), -matrix, abs(matrix)).sum(axis=2)
     gershgorin = do.maximum.reduce(radius, axis=1)
     return replace(factor, change=do.minimum(factor.change, gershgorin))

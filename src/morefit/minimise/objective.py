@@ -71,5 +71,5 @@ for seen in (Objective.value_of_pair, Objective.value):
 
 
 def finite(value: float) -> float:
-    """Give Minuit a number it can compare."""
+    """Return a finite number for Minuit to compare."""
     return float(value) if math.isfinite(value) else 1e300

@@ -1,4 +1,4 @@
-"""A rule is a pair of expressions. This file matches and applies them, and knows no algebra."""
+"""A rule is a pair of expressions. This file matches and applies them, and contains no algebra."""
 
 from __future__ import annotations
 

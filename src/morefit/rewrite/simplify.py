@@ -166,10 +166,10 @@ def collect_factors(node: Expr, new: Make) -> Expr | None:
     parts = [make(Op.EXP, (exponents[0],))] if len(exponents) == 1 else []
     if len(exponents) > 1:
         parts.append(new(Op.EXP, (new(Op.ADD, tuple(exponents)),)))
-    for base, alike in factors.items():
-        powers = [base_and_power(factor)[1] for factor in alike]
-        together = len(alike) > 1 and may_merge(base, powers)
-        parts += [new(Op.POW, (base, const(sum(powers))))] if together else alike
+    for base, same_base in factors.items():
+        powers = [base_and_power(factor)[1] for factor in same_base]
+        together = len(same_base) > 1 and may_merge(base, powers)
+        parts += [new(Op.POW, (base, const(sum(powers))))] if together else same_base
     return product(number, parts, long)
 
 

@@ -202,13 +202,13 @@ class Term:
 
 
 def merge(terms: list[Term], new: Rewriter) -> list[Term]:
-    """Add the weights of terms that are otherwise alike."""
-    alike: dict[object, list[Term]] = {}
+    """Add the weights of terms that are otherwise equal."""
+    groups: dict[object, list[Term]] = {}
     for term in terms:
-        alike.setdefault((term.event, frozenset(term.mixed.items())), []).append(term)
+        groups.setdefault((term.event, frozenset(term.mixed.items())), []).append(term)
     return [
         Term(new(Op.ADD, tuple(t.weight for t in group)), group[0].event, group[0].mixed)
-        for group in alike.values()
+        for group in groups.values()
     ]
 
 

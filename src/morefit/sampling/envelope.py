@@ -200,7 +200,7 @@ def highest_neighbour(heights: Array) -> Array:
 def measure(
     density: Expr, observables: tuple[Observable, ...], edges: tuple[Array, ...], margin: float
 ) -> Envelope:
-    """Put a height on every cell, above what the density reaches at its points by a part of what it varies.
+    """Return the height of every cell: the maximum of the density at its points, plus a part of its variation there.
 
     Where the density is negative by rounding, or not a number at single points, it counts as zero.
     """

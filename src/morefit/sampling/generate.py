@@ -200,7 +200,7 @@ def expected_events(model: Pdf, values: Mapping[str, float]) -> float:
     expected = model.expected_events()
     if expected is None:
         raise ModelError(
-            "generate: say how many events; the model predicts no number, as one with yields would"
+            "generate: events is missing; the model predicts no number, as one with yields would"
         )
     mean = float(evaluate(expected, values))
     if not 0 <= mean < np.inf:

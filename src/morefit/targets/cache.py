@@ -61,7 +61,7 @@ def key_of(*parts: str) -> str:
 def private_folder(folder: Path) -> Path | None:
     """Return the real path of a folder that only this user can change, or None if it is not one.
 
-    It belongs to the user and nobody else can write to it. Nor can anybody else put another folder in its place:
+    It belongs to the user and no other user can write to it, or put another folder in its place:
     folders above it belong to the user or to the administrator, and others cannot write to them unless they are
     sticky, as /tmp is.
     """
@@ -91,7 +91,7 @@ def cache_state() -> str:
 
 
 def is_private(status: os.stat_result) -> bool:
-    """Whether a file or folder belongs to this user and nobody else can write to it."""
+    """Whether a file or folder belongs to this user and no other user can write to it."""
     return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & OTHERS_WRITE)
 
 

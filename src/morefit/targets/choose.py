@@ -1,4 +1,4 @@
-"""Turn what a user says about the backend into a backend; "auto" goes by the size of the work."""
+"""Choose a backend by name; "auto" decides by the number of events."""
 
 from __future__ import annotations
 

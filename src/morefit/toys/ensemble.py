@@ -326,7 +326,7 @@ class StoredToys(Toys):
 
     @classmethod
     def of(cls, ensemble: Ensemble, toys: Sequence[Toys]) -> StoredToys:
-        """Put toys, each alone, behind each other where the backend can read them."""
+        """Concatenate single toys where the backend can read them."""
         datasets = [toy.datasets(0) for toy in toys]
         return cls.of_datasets(ensemble, datasets, np.array([toy.first for toy in toys], np.int64))
 

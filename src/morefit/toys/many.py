@@ -111,7 +111,7 @@ def fit_weighted(ensemble: Ensemble, datasets: Sequence[Sequence[Dataset]]) -> F
 
 
 def part_data(term: Term, k: int, datasets: Sequence[Dataset]) -> PartData:
-    """Put the datasets of one part behind each other."""
+    """Concatenate the datasets of one part."""
     weights = [np.ones(len(d)) if d.weights is None else d.weights for d in datasets]
     names = [o.name for o in term.parts[k].model.observables]
     return PartData(

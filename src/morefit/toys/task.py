@@ -69,10 +69,10 @@ def last_ensemble(task: Task) -> Ensemble:
 
 def compute_block(task: Task, first: int, sizes: Sizes) -> ToyResults:
     """Draw and fit toys ``first``, ``first + 1``, ..."""
-    return ToyResults.join(compute_alike(task, last_ensemble(task), first, sizes))
+    return ToyResults.join(compute_independent(task, last_ensemble(task), first, sizes))
 
 
-def compute_alike(task: Task, ensemble: Ensemble, first: int, sizes: Sizes) -> Iterator[ToyResults]:
+def compute_independent(task: Task, ensemble: Ensemble, first: int, sizes: Sizes) -> Iterator[ToyResults]:
     """Draw and fit toys so that none depends on its neighbours.
 
     A toy that exceeds the envelope makes the ensemble raise it, which changes every toy drawn with it. Halves are
@@ -88,7 +88,7 @@ def compute_alike(task: Task, ensemble: Ensemble, first: int, sizes: Sizes) -> I
         return
     half = len(sizes) // 2
     for low, high in ((0, half), (half, len(sizes))):
-        yield from compute_alike(task, task.ensemble(), first + low, sizes[low:high])
+        yield from compute_independent(task, task.ensemble(), first + low, sizes[low:high])
 
 
 def fit_toys(task: Task, toys: Toys) -> ToyResults:

@@ -35,7 +35,7 @@ def draw(
     derivative : the parameter by which the logarithm of the density is differentiated; None draws it itself
     generation : draw the density that events are drawn from, its parameters bound to ``values``
     values : of parameters, by name; the others have their start values
-    limit : boxes of the picture; in a larger graph parts that are alike are drawn once, with their number beside the
+    limit : boxes of the picture; in a larger graph equivalent parts are drawn once, with their number beside the
         arrow, and what is still too much is dots
     """
     if limit < 1:

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from morefit.expr import NARY, SYMMETRIC, Expr, Op, toposort
 from morefit.expr.show.dot import KINDS, Box, Kind, dependence, label
 
-Bundle = tuple[Expr, ...]  # nodes that stand in the same place of parts that are alike; mostly one
+Bundle = tuple[Expr, ...]  # corresponding nodes of equivalent parts; mostly one
 Child = tuple[Bundle, int]  # and how many of them each node has
 NAMED = 2  # number of equivalent nodes that are named
 # The weight of a step away from the root: what parameters alone make is the first to be left out.
@@ -19,7 +19,7 @@ STEPS: dict[Kind, int] = {"nothing": 3, "parameters": 2, "event": 1, "both": 1}
 
 
 class Fold(Enum):
-    """What makes parts alike."""
+    """What makes parts of a graph equivalent."""
 
     NEVER = 0  # nothing: every node is drawn
     NAMES = 1  # that they differ only in the numbers in names of parameters
@@ -71,7 +71,7 @@ class Graph:
         return len(self.nearest(len(self.place) + 1))
 
     def boxes(self, bundles: list[Bundle]) -> list[Box]:
-        """Draw bundles: a box each, an arrow to every one below it that is drawn too."""
+        """Draw bundles: one box per bundle, an arrow to every one below it that is drawn too."""
         number = {bundle: i for i, bundle in enumerate(bundles)}
         boxes = []
         for bundle in bundles:
@@ -83,7 +83,7 @@ class Graph:
         return boxes
 
     def text(self, bundle: Bundle) -> str:
-        """Name a box: by its operation, a term also by its number, leaves that are alike by the first and last."""
+        """Name a box: by its operation, a term also by its number, equivalent leaves by the first and last."""
         numbers = zip(*(numbers_in(node) for node in bundle), strict=True)
         inside = [some_of(map(label, sorted(same, key=lambda n: n.number))) for same in numbers]
         name = " ".join([some_of(sorted(map(label, bundle), key=by_number)), *inside])
@@ -126,7 +126,7 @@ def by_number(name: str) -> list[tuple[bool, int, str]]:
 
 
 def shapes(order: Iterable[Expr], terms: Mapping[Expr, str], fold: Fold) -> dict[Expr, int]:
-    """Give every node a number that it shares with those that are alike."""
+    """Give every node a number that it shares with equivalent nodes."""
     known: dict[object, int] = {}
     numbers: dict[Expr, int] = {}
     for node in order:
@@ -138,7 +138,7 @@ def shapes(order: Iterable[Expr], terms: Mapping[Expr, str], fold: Fold) -> dict
 
 
 def stem(node: Expr, fold: Fold) -> object:
-    """Return what must be the same of nodes that are alike: names without their numbers, powers, signs."""
+    """Return what must be the same for equivalent nodes: names without their numbers, powers, signs."""
     if node.op is Op.SCALAR:
         return re.sub(r"\d+", "#", node.name)
     if node.op is Op.CONST and fold is Fold.NUMBERS and node.number != -1:  # that is a sign

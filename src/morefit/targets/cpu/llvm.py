@@ -2,7 +2,7 @@
 
 The text of a kernel has five functions, all taking one table of numbers and addresses (``ARGUMENTS``):
 ``prepare`` computes the per-call scalars, vectorised over parameter sets; ``block`` (one set, at most ``BLOCK``
-events) is the loop; ``work`` takes tasks, a set and a block each, from a shared counter until none is left, so
+events) is the loop; ``work`` takes tasks (one block of one set) from a shared counter until none is left, so
 that any number of threads may run it; ``combine`` adds the blocks of each set in order; ``run`` does it all.
 """
 

@@ -69,7 +69,7 @@ class Workers:
         self.pool: Pool | None = None
 
     def run(self, code: Code, name: str, arguments: Sequence[int]) -> None:
-        """Call a compiled function with each argument at once, a thread each, this one included.
+        """Call a compiled function with all arguments at once, one thread per argument, this one included.
 
         The call with the first argument must be able to do all there is to do: others come if they can. When this
         returns, all who came have left.

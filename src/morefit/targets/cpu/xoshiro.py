@@ -1,4 +1,4 @@
-"""xoshiro128++ on vectors: the streams of a block side by side, a lane each (Blackman and Vigna, ACM TOMS 47, 2021)."""
+"""xoshiro128++ on vectors: the streams of a block side by side, one per lane (Blackman and Vigna, ACM TOMS 47, 2021)."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class FitSource:
     # many work-groups per toy
 
     def large_fit(self) -> list[str]:
-        """Draw, sum and step in a launch each; the rows of a toy are in the memory of the device."""
+        """Draw, sum and step in one launch per stage; the rows of a toy are in the memory of the device."""
         return [*self.large_draw(), *self.large_sums(), *self.large_step()]
 
     @property
