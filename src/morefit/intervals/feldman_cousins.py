@@ -65,7 +65,7 @@ class FeldmanCousins:
     t: NDArray[np.float32]  # (K, T), nan where a fit failed
     names: tuple[str, ...]  # all parameters of the model
     truths: Array  # (K, parameters), where the toys were drawn
-    clipped: NDArray[np.int64]  # (K,) toys with a t below 0 by less than fits can tell, set to 0
+    clipped: NDArray[np.int64]  # (K,) toys with a t below 0 within the precision of fits, set to 0
     best: float
     limits: tuple[float, float]
     level: float

@@ -34,14 +34,14 @@ def feldman_cousins_poisson(
     n = whole_number("feldman_cousins_poisson: n", n)
     known = as_number(background)
     if known is None or not 0 <= known < inf:
-        raise OptionError(f"feldman_cousins_poisson: background must be at lowest 0, got {background!r}")
+        raise OptionError(f"feldman_cousins_poisson: background must be at least 0, got {background!r}")
     upper_end = longest_upper_end if non_increasing else single_upper_end
     bottom = lower_end(n, known, level)
     return Interval(bottom, upper_end(n, known, level), level, low_end="crossing" if bottom else "limit")
 
 
 def feldman_cousins_gaussian(x: float, level: float = 0.9, low: float = 0.0) -> Interval:
-    """Return the interval of Feldman and Cousins for a mean that is at lowest ``low``; ``x`` has unit error.
+    """Return the interval of Feldman and Cousins for a mean that is at least ``low``; ``x`` has unit error.
 
     The likelihood ratio is to the best mean from ``low``. The values of x that come before the one observed
     lie between it and the point of equal ratio on the other side of the mean.

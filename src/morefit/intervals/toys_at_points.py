@@ -26,7 +26,7 @@ from morefit.toys.ensemble import GOAL, Ensemble, Toys
 MAX_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
 TIE = 4 * GOAL  # fits stop above their minima, so t may be off by this much: closer is equal
 
-Tell = Callable[[int], None]  # how many toys of a point are done
+Report = Callable[[int], None]  # how many toys of a point are done
 Estimator = Callable[[Any], float]  # of a dataset, or of those of the parts
 
 
@@ -61,7 +61,7 @@ class Tested:
         """The key of the random numbers of the toys."""
         return stream_key(self.seed, self.purpose)
 
-    def ratios(self, point: int, tell: Tell) -> Outcome:
+    def ratios(self, point: int, report: Report) -> Outcome:
         """Return t = 2 (nll with the parameter fixed - nll) of every toy."""
         if not (self.fluctuate and any(part.constraints for part in self.term.parts)) and all(
             events is None and expected_events(part.model, self.truths[point]) == 0
@@ -70,11 +70,11 @@ class Tested:
             return Outcome(
                 np.zeros(self.toys, np.float32)
             )  # no toy has events, and the truth fits all of them
-        return Point(self, point).ratios(tell)
+        return Point(self, point).ratios(report)
 
-    def estimates(self, point: int, tell: Tell) -> Outcome:
+    def estimates(self, point: int, report: Report) -> Outcome:
         """Return the fitted value of every toy, or what the estimator returns."""
-        return Point(self, point).estimates(tell)
+        return Point(self, point).estimates(report)
 
 
 class Point:
@@ -97,21 +97,21 @@ class Point:
         self.free.sampler(0)  # compiles
         self.seconds = {"compile": time.perf_counter() - begin}
 
-    def ratios(self, tell: Tell) -> Outcome:
+    def ratios(self, report: Report) -> Outcome:
         ratios = np.empty(self.tested.toys, np.float32)
         clipped = 0
         for first, toys in self.blocks():
             t = self.ratios_of(toys)
             clipped += int(np.count_nonzero((t < 0) & (t >= -TIE)))
             ratios[first : first + len(t)] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
-            tell(first + len(t))
+            report(first + len(t))
         return Outcome(ratios, clipped, self.seconds)
 
-    def estimates(self, tell: Tell) -> Outcome:
+    def estimates(self, report: Report) -> Outcome:
         estimates = np.empty(self.tested.toys)
         for first, toys in self.blocks():
             estimates[first : first + len(toys.sizes)] = self.estimates_of(toys)
-            tell(first + len(toys.sizes))
+            report(first + len(toys.sizes))
         return Outcome(estimates, 0, self.seconds)
 
     def blocks(self) -> Iterator[tuple[int, Toys]]:

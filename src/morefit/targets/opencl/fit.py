@@ -27,10 +27,7 @@ MAX_SHARED = (
 )  # bytes of events in the shared memory of a group; with more, fewer groups run at a time
 MAX_BYTES = 1 << 32  # of the events of a launch, if that is not more than a share of the memory
 SHARE = 1 / 16
-EACH, GROUPS = (
-    16,
-    2048,
-)  # events of an item at least, and groups of a toy at most (so that each has few events)
+EACH, GROUPS = 16, 2048  # minimum of events per item, and maximum of groups per toy
 MAX_TEXTS = 64  # cached in this process
 FIRST_STEPS, MORE_STEPS = 4, 2  # taken before looking whether toys have converged
 
