@@ -6,7 +6,6 @@ import numpy as np
 
 import morefit as mf
 from morefit.cli import mass_model
-from morefit.model.physics import KstarMuMu
 from peers.draw import draw_angles, draw_masses
 
 KSTAR_NAMES = ("FL", "S3", "S4", "S5", "AFB", "S7", "S8", "S9")
@@ -22,7 +21,7 @@ def kstar_model() -> mf.Pdf:
     parameters = [
         mf.Parameter(n, 0.6 if n == "FL" else 0.0, 0.0 if n == "FL" else -1.0, 1.0) for n in KSTAR_NAMES
     ]
-    return KstarMuMu(*angles, *parameters)
+    return mf.physics.KstarMuMu(*angles, *parameters)
 
 
 MODELS = {"mass": (mass_model, draw_masses), "kstarmumu": (kstar_model, draw_angles)}

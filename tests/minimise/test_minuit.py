@@ -732,3 +732,12 @@ def test_likelihoods_add_up_with_sum():
     parts = [mf.Likelihood(mass(), {"m": events(300, k)}) for k in (1, 2, 3)]
     x = [p.start for p in parts[0].parameters]
     assert sum(parts).value(x) == pytest.approx(sum(p.value(x) for p in parts), rel=1e-13)
+
+
+def test_the_log_of_minuit_is_printed_on_request(data, capfd):
+    mf.fit(mass(), data)
+    assert capfd.readouterr().out == ""
+    mf.fit(mass(), data, print_level=2)
+    assert "VariableMetric" in capfd.readouterr().out
+    with pytest.raises(mf.OptionError, match="fit: print_level must be 0, 1, 2 or 3, got 9"):
+        mf.fit(mass(), data, print_level=9)

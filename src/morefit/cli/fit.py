@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import morefit as mf
 from morefit.cli.command import NOT_VALID, VALID, Command
@@ -32,7 +32,7 @@ from morefit.minimise.text import headline as first_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from morefit.plots.canvas import Figure
+    from morefit.plots.canvas import Figure, Plot
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -129,9 +129,10 @@ def write_result(
 
     def draw(name: str) -> Figure:
         backend = backend_of(options)
-        return mf.plot(
+        drawn: Plot[Any] = mf.plot(
             model, data, name, values=result, bins=options.bins, log=options.log, backend=backend
-        ).figure
+        )
+        return drawn.figure
 
     write_figures(draw, [observable.name for observable in model.observables], options, console)
 

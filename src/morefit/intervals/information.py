@@ -16,17 +16,16 @@ from morefit.errors import ModelError, OptionError
 from morefit.expr import evaluate
 from morefit.expr.quadrature import gauss_grid
 from morefit.integrals import SharedBoxes
-from morefit.likelihood import Likelihood
+from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.sums import triangle
 from morefit.minimise.check import invert
 from morefit.model import Observable, Pdf
-from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, compile_values
 from morefit.records.fields import floats, words
-from morefit.sampling.generate import all_values
 from morefit.targets import Backend, Events, choose_backend
 from morefit.text.rounding import round_pdg
 from morefit.text.tables import Column, text_table
+from morefit.toys.arguments import complete, template_of
 from morefit.validate import as_number, finite_number
 
 MAX_DIMENSIONS = 4  # of a factor
@@ -93,10 +92,11 @@ class FisherInformation:
 
 
 def fisher_information(
-    model: Pdf,
+    model: Pdf | Term,
     events: float | None = None,
     *,
     truth: Any = None,
+    constraints: Sequence[Any] | Any = (),
     tolerance: float = 1e-8,
     backend: str | Backend = "auto",
 ) -> FisherInformation:
@@ -105,25 +105,46 @@ def fisher_information(
     An extended model predicts the number of events, so ``events`` must be None. ``truth`` are the true values, the
     start values unless given. It is integrated over boxes by compiled sums over their nodes; boxes are cut until the
     ``tolerance`` is met, in units of the square roots of the diagonal, or too many nodes are spent.
+
+    Of a likelihood it is the information of its parts, each with as many events as its data or as it expects, and of
+    its constraints.
     """
     if not (as_number(tolerance) or 0.0) > 0:
         raise OptionError(f"fisher information: tolerance must be positive, got {tolerance!r}")
-    check_model(model)
-    known = all_values(model, truth)
-    names = tuple(p.name for p in model.parameters if not p.fixed)
+    term = template_of("fisher information", model, constraints)
+    values = complete(term, truth, "truth")
+    names = tuple(p.name for p in term.parameters)
     if not names:
         raise ModelError("fisher information: the model has no floating parameter; free one")
-    count = number_of_events(model, events, known)
+    if events is not None and (len(term.parts) > 1 or term.events):
+        raise ModelError(
+            "fisher information: a likelihood has its numbers of events already; leave events out"
+        )
+    place, total = choose_backend(backend), 0.0
     matrix, accuracy = np.zeros((len(names), len(names))), 0.0
-    for factor in model.factors():
-        own = [names.index(p.name) for p in factor.parameters if not p.fixed]
-        if own:  # the scores of factors are independent, so their informations add up
-            information, off = integrate(Integrand(factor, known, choose_backend(backend)), tolerance)
-            matrix[np.ix_(own, own)] += count * information
-            accuracy = max(accuracy, off)
+    for part in term.parts:
+        own = {p.name: values[p.name] for p in part.all_parameters}
+        count = number_of_events(part.model, events if events is not None else part.events or None, own)
+        total += count
+        for factor in part.model.factors():
+            rows = [names.index(p.name) for p in factor.parameters if p.name in names]
+            if rows:  # the scores of factors are independent, so their informations add up
+                information, off = integrate(Integrand(factor, own, place), tolerance)
+                matrix[np.ix_(rows, rows)] += count * information
+                accuracy = max(accuracy, off)
+        if part.constraints:
+            rows = [names.index(p.name) for p in part.parameters]
+            matrix[np.ix_(rows, rows)] += constraint_information(part, own)
     return FisherInformation(
-        names=names, values=known, events=count, matrix=matrix, accuracy=accuracy, tolerance=tolerance
+        names=names, values=values, events=total, matrix=matrix, accuracy=accuracy, tolerance=tolerance
     )
+
+
+def constraint_information(part: Likelihood, values: Mapping[str, float]) -> Array:
+    """Return the second derivatives of constraints that measure what is expected of them."""
+    expected = part.replaced(constraints=tuple(c.measuring(c.expected(values)) for c in part.constraints))
+    full = np.array([[values[p.name] for p in part.all_parameters]])
+    return np.asarray(expected.hessian_of(expected.constraint_terms, full)[0], np.float64)
 
 
 def number_of_events(model: Pdf, events: float | None, values: Mapping[str, float]) -> float:

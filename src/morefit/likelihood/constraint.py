@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
-from morefit.errors import ModelError
+from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, add_all, apply, evaluate, substitute, to_expr, to_text
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_operand, listed
@@ -43,6 +43,10 @@ class Constraint(ABC):
         Those of a toy depend on the seed and its number only.
         """
 
+    def expected(self, values: Mapping[str, float]) -> tuple[float, ...]:
+        """Return what is measured on average where parameters have these values; by default what was measured."""
+        return self.measured
+
     @abstractmethod
     def measuring(self, values: Sequence[float]) -> Constraint:
         """Return the same constraint with other measured values."""
@@ -71,8 +75,11 @@ class GaussianConstraint(Constraint):
         rows = [[float(w) * d for w, d in zip(row, away, strict=True) if w != 0] for row in whiten]
         return 0.5 * add_all(*((add_all(*row) if len(row) > 1 else row[0]) ** 2 for row in rows))
 
+    def expected(self, values: Mapping[str, float]) -> tuple[float, ...]:
+        return tuple(float(evaluate(q, values)) for q in self.quantities)
+
     def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
-        centre = self.measured if around_data else [float(evaluate(q, values)) for q in self.quantities]
+        centre = self.measured if around_data else self.expected(values)
         deviations = np.stack([normal_numbers(seed, k, toys) for k in range(len(centre))], axis=1)
         return np.asarray(centre + deviations @ np.linalg.cholesky(np.array(self.covariance)).T, np.float64)
 
@@ -98,8 +105,11 @@ class LogNormalConstraint(Constraint):
     def nll(self, measured: Sequence[Expr]) -> Expr:
         return 0.5 * ((apply(Op.LOG, self.quantity) - apply(Op.LOG, measured[0])) / self.width) ** 2
 
+    def expected(self, values: Mapping[str, float]) -> tuple[float, ...]:
+        return (float(evaluate(self.quantity, values)),)
+
     def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
-        centre = self.measured[0] if around_data else float(evaluate(self.quantity, values))
+        (centre,) = self.measured if around_data else self.expected(values)
         return np.asarray(centre * np.exp(self.width * normal_numbers(seed, 0, toys))[:, None], np.float64)
 
     def __repr__(self) -> str:
@@ -120,8 +130,11 @@ class PoissonConstraint(Constraint):
     def nll(self, measured: Sequence[Expr]) -> Expr:
         return self.quantity - measured[0] * apply(Op.LOG, self.quantity)
 
+    def expected(self, values: Mapping[str, float]) -> tuple[float, ...]:
+        return (float(evaluate(self.quantity, values)),)
+
     def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
-        mean = self.measured[0] if around_data else float(evaluate(self.quantity, values))
+        (mean,) = self.measured if around_data else self.expected(values)
         first, cumulative = poisson_distribution(mean)
         numbers = toy_uniforms(stream_key(seed, "count"), toys)
         return (first + np.searchsorted(cumulative, numbers, "right"))[:, None].astype(np.float64)
@@ -200,10 +213,12 @@ def constraint(
     """
     if value is None:
         return formula_constraint(quantity, error, measured, sample)
-    if sample is not None or (isinstance(measured, Parameter) or len(measured)):
+    if sample is not None or isinstance(measured, Parameter) or len(measured):
         raise ModelError(
             "constraint: measured and sample belong to a formula; a value says what was measured"
         )
+    if kind not in ("gaussian", "poisson", "lognormal"):
+        raise OptionError(f"constraint: kind must be 'gaussian', 'lognormal' or 'poisson', got {kind!r}")
     quantities = listed("constraint: quantity", quantity)
     values = [
         finite_number("constraint: value", v, ModelError) for v in np.atleast_1d(np.asarray(value, object))
@@ -215,25 +230,29 @@ def constraint(
     if kind == "gaussian":
         checked = tuple(check_operand("constraint: quantity", q, ANY) for q in quantities)
         return GaussianConstraint(checked, tuple(values), covariance_of(error, len(values)))
-    if kind not in ("poisson", "lognormal"):
-        raise ModelError(f"constraint: kind must be 'gaussian', 'lognormal' or 'poisson', got {kind!r}")
     if len(values) > 1:
         raise ModelError(
             f"constraint: kind '{kind}' takes one quantity, got {len(values)}; make one constraint of each"
         )
-    if kind == "poisson":
-        if error is not None:
-            raise ModelError("constraint: a count has no error of its own; leave error out")
-        if values[0] < 0 or values[0] != int(values[0]):
-            raise ModelError(f"constraint: a count must be a whole number from 0 on, got {values[0]:g}")
-        return PoissonConstraint(
-            check_operand("constraint: quantity", quantities[0], NOT_NEGATIVE), (values[0],)
-        )
-    positive = check_operand("constraint: quantity", quantities[0], POSITIVE)
-    if not values[0] > 0:
-        raise ModelError(f"constraint: a lognormal value must be positive, got {values[0]:g}")
-    width = math.log1p(math.sqrt(covariance_of(error, 1)[0][0]) / values[0])
-    return LogNormalConstraint(positive, (values[0],), width)
+    make = poisson_constraint if kind == "poisson" else lognormal_constraint
+    return make(quantities[0], values[0], error)
+
+
+def poisson_constraint(quantity: Operand, count: float, error: Any) -> Constraint:
+    if error is not None:
+        raise ModelError("constraint: a count has no error of its own; leave error out")
+    if count < 0 or count != int(count):
+        raise ModelError(f"constraint: a count must be a whole number from 0 on, got {count:g}")
+    return PoissonConstraint(check_operand("constraint: quantity", quantity, NOT_NEGATIVE), (count,))
+
+
+def lognormal_constraint(quantity: Operand, value: float, error: Any) -> Constraint:
+    positive = check_operand("constraint: quantity", quantity, POSITIVE)
+    if not value > 0:
+        raise ModelError(f"constraint: a lognormal value must be positive, got {value:g}")
+    return LogNormalConstraint(
+        positive, (value,), math.log1p(math.sqrt(covariance_of(error, 1)[0][0]) / value)
+    )
 
 
 def formula_constraint(formula: Any, error: Any, measured: Any, sample: Sample | None) -> Constraint:

@@ -66,13 +66,13 @@ class Likelihood(Term):
         """Set what the likelihood is made of; what has been checked is not checked again."""
         self.model, self.data, self.constraints, self.settings = model, data, constraints, settings
         self.fixed_names = fixed
-        measured = [value for c in constraints for value in c.measured]
-        self.measured = np.array(measured)
-        self.measured_symbols = tuple(scalar(f"measured value {k}") for k in range(len(measured)))
+        self.measured = np.array([value for c in constraints for value in c.measured])
+        self.measured_symbols = tuple(scalar(f"measured value {k}") for k in range(len(self.measured)))
         self.constraint_terms = tuple(terms_of(constraints, self.measured_symbols))
-        self.all_parameters = with_constrained(model.parameters, self.constraint_terms)
+        self.all_parameters = (
+            with_constrained(model.parameters, self.constraint_terms) if constraints else model.parameters
+        )
         self.columns = Columns(data.columns)
-        self.boxes = self.new_boxes()
         self.bound: dict[tuple[int, bool], Bound] = {}
         self.compiled: dict[tuple[int, bool], Compiled] = {}
 
@@ -113,6 +113,11 @@ class Likelihood(Term):
     @property
     def backend(self) -> Backend:
         return self.settings.backend
+
+    @cached_property
+    def boxes(self) -> SharedBoxes:
+        """The boxes of numerical integrals, shared by all evaluations."""
+        return self.new_boxes()
 
     def new_boxes(self, more_points: int = 0) -> SharedBoxes:
         """Return boxes for numerical integrals, as accurate as all events together need."""

@@ -39,6 +39,7 @@ def fit(
     minos: bool | Iterable[str] = False,
     errors: Errors = "auto",
     minimiser: Minimiser = "minuit",
+    print_level: int = 0,
     backend: str | Backend = "auto",
 ) -> FitResult:
     """Fit a model to data, or minimise a likelihood.
@@ -51,6 +52,7 @@ def fit(
     (arXiv:1911.01303). ``errors`` chooses: "naive" is H^-1, "sumw2" H^-1 H2 H^-1 with the Hessian H2 of squared
     weights, "bootstrap" the spread of the fits of replicas, "auto" the sandwich with weights and else naive.
     ``minimiser="newton"`` takes Newton steps with the exact Hessian, and Minuit only where they fail.
+    With ``print_level`` 1 to 3 Minuit prints what it does.
     """
     options = Options(
         derivatives=derivatives,
@@ -60,6 +62,7 @@ def fit(
         minos=minos,
         errors=errors,
         minimiser=minimiser,
+        print_level=print_level,
     )
     likelihood = as_likelihood("fit", model, data, weights=weights, constraints=constraints, backend=backend)
     check_data(likelihood)

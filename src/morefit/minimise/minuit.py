@@ -43,9 +43,12 @@ class Options:
     minos: bool | Iterable[str] = False
     errors: Errors = "auto"
     minimiser: Minimiser = "minuit"
+    print_level: int = 0
 
     def __post_init__(self) -> None:
         check_choices(self.derivatives, self.minimiser, self.strategy, self.tolerance, self.max_calls)
+        if self.print_level not in (0, 1, 2, 3):
+            raise OptionError(f"fit: print_level must be 0, 1, 2 or 3, got {self.print_level!r}")
 
 
 def minimise_likelihood(
@@ -189,7 +192,7 @@ class Path:
         minuit.errordef = Minuit.LIKELIHOOD
         minuit.strategy = self.options.strategy
         minuit.tol = self.options.tolerance
-        minuit.print_level = -1  # problems are reported in the result, not on the terminal
+        minuit.print_level = self.options.print_level or -1  # problems are reported in the result
         minuit.limits = [problem.limits[n] for n in problem.floating]
         minuit.errors = step_sizes(problem, self.first)
         return minuit

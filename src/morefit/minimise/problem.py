@@ -132,22 +132,46 @@ def check_weights(data: Dataset) -> None:
 
 def make_problem(likelihood: Term, start: Any, fixed: Any, limits: Any) -> Problem:
     """Put together what the parameters say and what the call overrides."""
-    parameters = likelihood.all_parameters
-    begin, constants = mapping("start", start), fixed_values(fixed)
-    ranges_given = mapping("limits", limits)
-    check_names(parameters, [*begin, *constants, *ranges_given])
+    parameters, derived = likelihood.all_parameters, [p.name for p in likelihood.parameters]
     values = {p.name: p.start for p in parameters}
     ranges = {p.name: (p.low, p.high) for p in parameters}
+    floating = derived
+    if start is not None or limits is not None or not (isinstance(fixed, tuple) and not fixed):
+        floating = override(likelihood, values, ranges, (start, fixed, limits))
+    if not floating:
+        raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")
+    rows = range(len(derived)) if floating is derived else map(derived.index, floating)
+    return Problem(
+        all_parameters=parameters,
+        values=values,
+        limits=ranges,
+        floating=tuple(floating),
+        rows=tuple(rows),
+        derivatives=len(derived),
+    )
+
+
+def override(
+    likelihood: Term,
+    values: dict[str, float],
+    ranges: dict[str, tuple[float, float]],
+    options: tuple[Any, Any, Any],
+) -> list[str]:
+    """Change values and ranges as start, fixed and limits of a call say; return the names of what floats."""
+    begin, constants, pairs = (
+        mapping("start", options[0]),
+        fixed_values(options[1]),
+        mapping("limits", options[2]),
+    )
+    check_names(likelihood.all_parameters, [*begin, *constants, *pairs])
     values |= {n: check_number("parameter", n, "start", v, OptionError) for n, v in begin.items()}
     values |= {
         n: check_number("parameter", n, "fixed value", v, OptionError)
         for n, v in constants.items()
         if v is not None
     }
-    ranges |= {n: check_limits(n, pair, OptionError) for n, pair in ranges_given.items()}
+    ranges |= {n: check_limits(n, pair, OptionError) for n, pair in pairs.items()}
     floating = [p.name for p in likelihood.parameters if p.name not in constants]
-    if not floating:
-        raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")
     outside = [
         f"parameter '{n}': start must lie in [{ranges[n][0]}, {ranges[n][1]}], got {values[n]}"
         for n in floating
@@ -155,16 +179,7 @@ def make_problem(likelihood: Term, start: Any, fixed: Any, limits: Any) -> Probl
     ]
     if outside:
         raise FitError("; ".join(outside))
-    derived = [p.name for p in likelihood.parameters]
-    rows = tuple(derived.index(n) for n in floating)
-    return Problem(
-        all_parameters=parameters,
-        values=values,
-        limits=ranges,
-        floating=tuple(floating),
-        rows=rows,
-        derivatives=len(derived),
-    )
+    return floating
 
 
 def mapping(what: str, values: Any) -> dict[str, Any]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
+from morefit.data import Dataset
+from morefit.errors import OptionError
+from morefit.likelihood import Likelihood, Term
 from morefit.model import Observable, Pdf
-from morefit.model.evaluation import Values
 from morefit.model.observable import Ranges
+from morefit.model.pdf import check_model
 from morefit.plots.canvas import (
     DATA,
     GREY,
@@ -30,6 +33,7 @@ from morefit.plots.canvas import (
 )
 from morefit.plots.projection import OVERSAMPLING, Projection, project
 from morefit.targets import Backend
+from morefit.validate import numbers_by_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,11 +43,11 @@ FURTHEST = 5.0  # pull that the panel shows; those beyond are marked at its edge
 
 
 def plot(
-    model: Pdf,
-    data: Any,
-    observable: Observable | str,
+    model: Pdf | Term,
+    data: Any = None,
+    observable: Observable | str | None = None,
     *,
-    values: Values = None,
+    values: Any = None,
     bins: int | Sequence[float] | Array | None = None,
     ranges: Ranges | None = None,
     weights: ArrayLike | None = None,
@@ -56,11 +60,16 @@ def plot(
     ax: AnyAxes = None,
     style: Style = None,
     backend: str | Backend = "auto",
-) -> Plot[Projection]:
+) -> Any:
     """Plot data and a model in one observable, the others integrated over their ranges; nothing is shown or saved.
+
+    A likelihood has its data: ``mf.plot(nll, "m", values=result)``; a sum of likelihoods gives a tuple of
+    plots, one for each part.
 
     Parameters
     ----------
+    observable
+        Or its name; may be left out if the model has only one.
     values
         A fit result, or numbers by name; None, and parameters that are not named, stand for start values.
     bins
@@ -82,21 +91,70 @@ def plot(
     style
         None for morefit's own, the name of one of mplhep's ("LHCb2"), or settings of matplotlib.
     """
-    numbers = project(
-        model, data, observable, values=values, bins=bins, ranges=ranges, weights=weights, labels=labels,
-        oversampling=oversampling, backend=backend,
+    drawing = Drawing(
+        bins=bins, ranges=ranges, labels=labels, pulls=pulls, oversampling=oversampling, ax=ax, style=style,
+        backend=backend, look=Look(components, log, empty_bins),
     )  # fmt: skip
-    with styled(style):
-        main, below = two_panels("plot", ax, MAIN_HEIGHT, lower=pulls)
-        names = ("Weighted events", "weighted data") if numbers.weighted else ("Events", "data")
-        artists = draw_main(main, numbers, Look(components, log, empty_bins, *names))
-        if below is None:
-            main.set_xlabel(x_label(numbers))
-            return Plot((main,), artists, numbers)
-        artists |= draw_pulls(below, numbers)
-        main.tick_params(axis="x", labelbottom=False)
-        root(main).align_ylabels([main, below])
-        return Plot((main, below), artists, numbers)
+    if not isinstance(model, Term):
+        check_model(model)
+        return drawing.plot(model, Dataset(data, model.observables, weights=weights), observable, values)
+    if observable is None and isinstance(data, Observable | str):
+        data, observable = None, data
+    if data is not None or weights is not None:
+        raise OptionError("plot: a likelihood has its data already; give no data and no weights")
+    if len(model.parts) > 1 and ax is not None:
+        raise OptionError("plot: ax is for one plot; a sum of likelihoods has several, so plot its parts")
+    named = numbers_by_name("values", values)
+    plots = tuple(
+        drawing.plot(part.model, part.data, observable, own_values(model, part.model, named))
+        for part in model.parts
+    )
+    return plots[0] if isinstance(model, Likelihood) else plots
+
+
+def own_values(term: Term, model: Pdf, values: dict[str, float]) -> dict[str, float]:
+    """Return the values of the parameters of one part; names that no part has are left to be refused."""
+    own, known = {p.name for p in model.parameters}, {p.name for p in term.all_parameters}
+    return {name: value for name, value in values.items() if name in own or name not in known}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Drawing:
+    """How models are drawn over their data."""
+
+    bins: int | Sequence[float] | Array | None
+    ranges: Ranges | None
+    labels: Sequence[str] | None
+    pulls: bool
+    oversampling: int
+    ax: AnyAxes
+    style: Style
+    backend: str | Backend
+    look: Look
+
+    def plot(
+        self, model: Pdf, data: Dataset, observable: Observable | str | None, values: Any
+    ) -> Plot[Projection]:
+        """Plot one model over its data."""
+        if observable is None and len(model.observables) > 1:
+            known = ", ".join(repr(o.name) for o in model.observables)
+            raise OptionError(f"plot: observable is missing; the model has {known}")
+        numbers = project(
+            model, data, model.observables[0] if observable is None else observable, values=values,
+            bins=self.bins, ranges=self.ranges, labels=self.labels, oversampling=self.oversampling,
+            backend=self.backend,
+        )  # fmt: skip
+        with styled(self.style):
+            main, below = two_panels("plot", self.ax, MAIN_HEIGHT, lower=self.pulls)
+            names = ("Weighted events", "weighted data") if numbers.weighted else ("Events", "data")
+            artists = draw_main(main, numbers, replace(self.look, events=names[0], data=names[1]))
+            if below is None:
+                main.set_xlabel(x_label(numbers))
+                return Plot((main,), artists, numbers)
+            artists |= draw_pulls(below, numbers)
+            main.tick_params(axis="x", labelbottom=False)
+            root(main).align_ylabels([main, below])
+            return Plot((main, below), artists, numbers)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ def template_of(what: str, model: Pdf | Term, constraints: Any = ()) -> Term:
 
 def without_events(term: Term) -> Term:
     """Return a likelihood whose data stay behind when it is sent to workers."""
+    if not term.events:
+        return term
     return term.with_parts([part.replaced(data=Dataset(no_events(part.model))) for part in term.parts])
 
 

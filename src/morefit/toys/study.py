@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from morefit.errors import OptionError
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
 from morefit.jobs.executors import Block, DaskClient, Report, Work, choose_place
+from morefit.jobs.facts import Facts
 from morefit.jobs.run import Job, run_job
 from morefit.likelihood import Term
 from morefit.model import Pdf
@@ -83,7 +84,15 @@ def toy_study(
         statistic=statistic, fluctuate=fluctuate,
     )  # fmt: skip
     task.ensemble()  # raises errors here, not on a worker
-    pace = choose_pace(block, statistic)
+    facts = {} if save is None else facts_of(task)
+    job = study_job(task, sizes, choose_pace(block, statistic), executor, facts)
+    return run_job(job, save=save, saved=saved, executor=executor, progress=progress)
+
+
+def study_job(
+    task: Task, sizes: Sizes, pace: Pace, executor: Executor | DaskClient | None, facts: Facts
+) -> Job[ToyResults]:
+    """Return a study as a long job: blocks of toys, of which the longest stretch without gaps is the result."""
 
     def work(first: int, stop: int, report: Report) -> Work[ToyResults]:
         return partial(compute_block, task, first, sizes[first:stop])
@@ -91,12 +100,10 @@ def toy_study(
     def cut(missing: Sequence[Block]) -> Iterator[Block]:
         return cut_all(missing, sizes, pace, executor)
 
-    job = Job(
-        name=NAME, noun="study", items="toys", size=len(sizes), layout=LAYOUT,
-        facts={} if save is None else facts_of(task), cut=cut, work=work, collect=longest,
-        check=check_statistics, check_saved=partial(other_events, sizes), timed=pace.update,
+    return Job(
+        name=NAME, noun="study", items="toys", size=len(sizes), layout=LAYOUT, facts=facts, cut=cut, work=work,
+        collect=longest, check=check_statistics, check_saved=partial(other_events, sizes), timed=pace.update,
     )  # fmt: skip
-    return run_job(job, save=save, saved=saved, executor=executor, progress=progress)
 
 
 def choose_pace(block: int | None, statistic: Statistic | None) -> Pace:
