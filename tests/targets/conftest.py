@@ -21,14 +21,14 @@ MANY = 10**7  # events that the main width alone is tried with
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Call slow what takes seconds to compile, and exhaustive what tells no more than its neighbours do."""
     for item in items:
-        if item.path.parent != FOLDER or not hasattr(item, "callspec"):
+        callspec = getattr(item, "callspec", None)
+        if callspec is None or item.path.parent != FOLDER:
             continue
-        chosen = item.callspec.params
+        chosen = callspec.params
         place = chosen.get("fast", chosen.get("backend", "cpu"))
-        name = chosen.get("name", "mass")
-        if place in SIDES and not {name, chosen.get("case", "zero")} <= ON_SIDES:
-            item.add_marker(pytest.mark.exhaustive)
-        elif chosen.get("n") == MANY and place != "cpu":
+        name, case = chosen.get("name", "mass"), chosen.get("case", "zero")
+        known = place in SIDES and not {name, case} <= ON_SIDES
+        if known or (chosen.get("n") == MANY and place != "cpu"):
             item.add_marker(pytest.mark.exhaustive)
         elif name == "many" or (name not in CHEAP and place == "opencl"):
             item.add_marker(pytest.mark.slow)
