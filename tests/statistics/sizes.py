@@ -18,6 +18,7 @@ class Sizes:
     uniform: int = 100  # experiments with a p-value each
     judged: int = 500  # toys for each of these p-values
     belts: int = 25  # tested values of a belt
+    in_belts: int = 4000  # toys at each of them
     profiled: int = 600  # toys with a profile each
     fresh: int = 600  # datasets fitted one by one
     replicas: int = 1000  # of a bootstrap

@@ -13,7 +13,7 @@ from morefit.targets.cpu import run as cpu
 FOLDER = Path(__file__).parent
 SIDES = {"two-threads", "width-4", "width-2", "width-1"}  # they share all but the loop with the main width
 ON_SIDES = {"mass", "zero", "zero under no logarithm", "power beyond an edge"}  # what is tried on them
-CHEAP = {"mass", "kstarmumu", "gaussian"}  # models that compile fast enough for the quick run
+CHEAP = {"mass", "kstarmumu", "gaussian"}  # models that compile fast also on a device, weighted or not
 MANY = 10**7  # events that the main width alone is tried with
 
 
@@ -27,10 +27,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = callspec.params
         place = chosen.get("fast", chosen.get("backend", "cpu"))
         name, case = chosen.get("name", "mass"), chosen.get("case", "zero")
-        known = place in SIDES and not {name, case} <= ON_SIDES
-        if known or (chosen.get("n") == MANY and place != "cpu"):
+        aside = place in SIDES and not {name, case} <= ON_SIDES
+        dear = name == "many" or (name not in CHEAP and place == "opencl")
+        if aside or (dear and chosen.get("weighted")) or (chosen.get("n") == MANY and place != "cpu"):
             item.add_marker(pytest.mark.exhaustive)
-        elif name == "many" or (name not in CHEAP and place == "opencl"):
+        elif dear:
             item.add_marker(pytest.mark.slow)
 
 
