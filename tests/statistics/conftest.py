@@ -29,7 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if callspec is None or item.path.name != "test_sampling.py":
             continue
         chosen = callspec.params
-        if chosen.get("backend", "cpu") != "cpu" and chosen.get("name", FAMILIES[0]) not in FAMILIES:
+        name = chosen.get("name", FAMILIES[0])
+        if name == "many" or (chosen.get("backend", "cpu") != "cpu" and name not in FAMILIES):
             item.add_marker(pytest.mark.exhaustive)
 
 

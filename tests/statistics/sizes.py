@@ -16,7 +16,7 @@ class Sizes:
     constructed: int = 20_000  # toys at each tested value of a construction
     scanned: int = 21  # tested values of a construction
     uniform: int = 100  # experiments with a p-value each
-    judged: int = 500  # toys for each of these p-values
+    judged: int = 200  # toys for each of these p-values
     belts: int = 25  # tested values of a belt
     in_belts: int = 4000  # toys at each of them
     profiled: int = 600  # toys with a profile each
@@ -39,7 +39,6 @@ FEWER = Sizes(
     constructed=4000,
     scanned=20,
     uniform=60,
-    judged=200,
     belts=24,
     profiled=150,
     fresh=200,
