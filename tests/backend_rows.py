@@ -17,6 +17,12 @@ COMPILED: dict[str, Backend] = {
 }
 JUDGE: dict[str, Backend] = {"reference": Reference()}
 STATISTICS: dict[str, Backend] = {"cpu": Cpu(), "opencl": OpenCL()}  # those fast enough for many toys
+on_one_backend = pytest.mark.parametrize(
+    "backend",
+    ["cpu", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in STATISTICS if name != "cpu")],
+    indirect=True,
+    scope="module",
+)
 
 
 def there(backend: Backend) -> Backend:

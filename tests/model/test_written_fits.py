@@ -13,6 +13,7 @@ from written.precise import DIGITS, derivatives, record
 
 EVENTS = 2000
 STEP = 0.05  # of an error, for differences of dense sums
+DEAR = ("corner_in_three_dimensions", "disc", "bukin", "double_crystal_ball")  # they take seconds each
 FITTED = [n for n, r in ROWS.items() if set(r.floating) - set(r.loose) and r.order > 1]
 
 
@@ -48,7 +49,9 @@ def by_differences(function, values, names, errors):
     return hessian
 
 
-@pytest.mark.parametrize("name", FITTED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.exhaustive) if n in DEAR else n for n in FITTED]
+)
 def test_fit_finds_the_truth_with_the_errors_of_the_exact_hessian(name):
     row = ROWS[name]
     truth = row.point("truth")

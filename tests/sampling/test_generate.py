@@ -280,7 +280,7 @@ def test_a_pole_between_the_points_that_are_tried_is_refused():
         mf.ModelError,
         match="could not be drawn from; its density is zero or nearly so where it was tried, or has a pole",
     ):
-        mf.generate(model, 1_000_000, seed=1)
+        mf.generate(model, 10_000, seed=1)
 
 
 def test_a_density_that_is_no_number_in_places_is_refused():

@@ -8,6 +8,31 @@ from sizes import SIZES, Sizes
 from backend_rows import STATISTICS, there
 from morefit.targets import Backend
 
+# models that other backends than the first draw samples of: each way to draw
+FAMILIES = (
+    "Gaussian inside",
+    "Exponential falling",
+    "cubic",
+    "CrystalBall",
+    "wave",
+    "mixture",
+    "mass",
+    "kstarmumu",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Call exhaustive what tells no more than its neighbours do: samples of every model on every backend."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if callspec is None or item.path.name != "test_sampling.py":
+            continue
+        chosen = callspec.params
+        name = chosen.get("name", FAMILIES[0])
+        if name == "many" or (chosen.get("backend", "cpu") != "cpu" and name not in FAMILIES):
+            item.add_marker(pytest.mark.exhaustive)
+
 
 @pytest.fixture(scope="module", params=STATISTICS)
 def backend(request: pytest.FixtureRequest) -> Backend:

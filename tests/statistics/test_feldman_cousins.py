@@ -85,7 +85,7 @@ def test_a_belt_covers_as_often_as_it_says(backend, sizes):
         "mu",
         np.linspace(0.0, 12.0, sizes.belts),
         events=4,
-        toys=sizes.constructed,
+        toys=sizes.in_belts,
         seed=14,
         backend=backend,
     )

@@ -355,14 +355,14 @@ SEVERAL: dict[str, Callable[[], tuple[mf.Pdf, dict[str, float]]]] = {
 @pytest.mark.parametrize("name", SEVERAL)
 def test_correlated_observables_are_drawn_as_they_are(name, draw):
     model, values = SEVERAL[name]()
-    found = planes(draw(model, 201, values=values), model, values)
+    found = planes(draw(model, 201, truth=values), model, values)
     assert min(found.values()) > LEAST, found
 
 
 @pytest.mark.parametrize("generator", ["xoshiro128++", "xoshiro256++", "PCG64DXSM"])
 def test_every_generator_draws_correlated_observables(generator, draw):
     model, values = SEVERAL["kstarmumu, strong"]()
-    found = planes(draw(model, 202, values=values, generator=generator), model, values)
+    found = planes(draw(model, 202, truth=values, generator=generator), model, values)
     assert min(found.values()) > LEAST, found
 
 
@@ -373,7 +373,7 @@ def test_a_wrong_slope_would_be_seen(draw):
 def test_a_wrong_correlation_would_be_seen(draw):
     """S5 is not seen in any observable alone, nor in the plane of ctl and ctk."""
     model, values = SEVERAL["kstarmumu, strong"]()
-    data = draw(model, 302, values=values)
+    data = draw(model, 302, truth=values)
     wrong = bin_contents(model, all_values(model, values | {"S5": values["S5"] + 0.03}), 16)
     assert chi_square(data, model.observables[1:], wrong.sum(axis=0)) < LEAST
     assert chi_square(data, model.observables[:2], wrong.sum(axis=2)) > LEAST

@@ -11,32 +11,28 @@ from morefit.targets import Backend
 from morefit.targets.cpu import run as cpu
 
 FOLDER = Path(__file__).parent
-CHEAP = {"mass", "kstarmumu", "gaussian"}  # models that compile fast enough to be tried on every backend
-EVERYWHERE = {
-    "test_sums",
-    "test_operations",
-    "test_determinism",
-}  # files that try every width in the quick run
-FIRST = {"cpu", "width-1", "reference"}  # the others try these: vectors, no vectors, numpy
+SIDES = {"two-threads", "width-4", "width-2", "width-1"}  # they share all but the loop with the main width
+ON_SIDES = {"mass", "zero", "zero under no logarithm", "power beyond an edge"}  # what is tried on them
+CHEAP = {"mass", "kstarmumu", "gaussian"}  # models that compile fast also on a device, weighted or not
+MANY = 10**7  # events that the main width alone is tried with
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Call slow what takes seconds to compile and tells little more."""
+    """Call slow what takes seconds to compile, and exhaustive what tells no more than its neighbours do."""
     for item in items:
-        if item.path.parent != FOLDER:
+        callspec = getattr(item, "callspec", None)
+        if callspec is None or item.path.parent != FOLDER:
             continue
-        name, place = chosen_of(item)
-        dear = name not in CHEAP and place not in {"cpu", "reference"}
-        rare = item.path.stem not in EVERYWHERE and place not in FIRST
-        if name == "many" or dear or rare:
+        chosen = callspec.params
+        place = chosen.get("fast", chosen.get("backend", "cpu"))
+        name, case = chosen.get("name", "mass"), chosen.get("case", "zero")
+        aside = place in SIDES and not {name, case} <= ON_SIDES
+        dear = name == "many" or (name not in CHEAP and place == "opencl")
+        if aside or (dear and chosen.get("weighted")) or (chosen.get("n") == MANY and place != "cpu"):
+            item.add_marker(pytest.mark.exhaustive)
+        elif dear:
             item.add_marker(pytest.mark.slow)
-
-
-def chosen_of(item: pytest.Item) -> tuple[str, str]:
-    """Return the model and the backend that a test was given."""
-    chosen = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    return chosen.get("name", "mass"), chosen.get("fast", chosen.get("backend", "cpu"))
 
 
 @pytest.fixture(params=COMPILED | JUDGE)

@@ -364,7 +364,7 @@ def test_a_likelihood_gives_its_memory_back_at_once():
     assert gained < LEAK
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_memory_is_flat_over_many_models():
     """Each is compiled; those beyond the bounds of the caches must go."""
     m = mf.Observable("m", 0.0, 10.0)

@@ -234,6 +234,7 @@ def test_main_width_is_right_everywhere(name: str, bits: int) -> None:
     assert worst <= OTHER_ULP.get(name, MAX_ULP), where
 
 
+@pytest.mark.exhaustive  # it follows from the main width, with which all widths agree bit for bit
 @pytest.mark.parametrize("bits", [64, 32])
 @pytest.mark.parametrize("width", [w for w in WIDTHS if w != MAIN_WIDTH])
 def test_every_width_is_right(name: str, width: int, bits: int) -> None:
