@@ -247,7 +247,7 @@ def test_parameters_that_cannot_be_told_apart_have_no_errors():
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: mf.fisher_information(mass()), "say how many events; the model predicts no number"),
+        (lambda: mf.fisher_information(mass()), "events is missing; the model predicts no number"),
         (lambda: mf.fisher_information(extended(), 10), "predicts the number of events, got events=10; change its"),
         (lambda: mf.fisher_information(mass(), -1), r"the number of events must be positive, got -1\.0"),
         (lambda: mf.fisher_information(mass(), 10, truth={"m": 1}), "parameter 'm': not in the model, but in truth"),

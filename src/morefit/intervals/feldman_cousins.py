@@ -34,7 +34,7 @@ from morefit.records.results import Layout, load_result, pair, save_result
 from morefit.targets import Backend
 from morefit.text.rounding import duration
 from morefit.text.tables import Column, text_table
-from morefit.toys.arguments import without_events
+from morefit.toys.arguments import events_of_toys, without_events
 from morefit.validate import check_level, name_of, number_list, whole_number
 
 NAME = "feldman_cousins"
@@ -213,8 +213,8 @@ def feldman_cousins(
 
     At each point the other parameters are minimised on the data, and toys drawn there: with as many events as the
     data, or a Poisson number if the model is extended; constraints measure another value in each toy, unless
-    ``fluctuate`` is False. Each toy is fitted freely and with the parameter fixed at the
-    value. The same seed gives the same bits; toy i of value k (in ascending order) has the number k * toys + i.
+    ``fluctuate`` is False. Each toy is fitted freely and with the parameter fixed at the value. The same seed gives the
+    same bits; toy i of value k (in ascending order) has the number k * toys + i.
 
     Parameters
     ----------
@@ -223,31 +223,24 @@ def feldman_cousins(
     level : of the interval printed; others can be read from the same toys.
     nuisance : "plugin": toys are drawn with the other parameters where the data have their minimum.
     best : the fit of the data, if it is known already, with all parameters floating that float in the model.
-    executor : a concurrent.futures.Executor or a dask.distributed.Client; its workers use one thread each by
-        default.
-    save : a file for finished values. The same call resumes a scan that was stopped, with the same bits. Ctrl-C
-        returns what is finished, and errors carry it (``BrokenJob``).
+    executor, save : as for ``toy_study``.
     """
     level, toys = check_level(NAME, level), whole_number(f"{NAME}: toys", toys, 1)
     if nuisance != "plugin":
         raise OptionError(f"feldman_cousins: nuisance must be 'plugin', got {nuisance!r}")
-    term, name = (
-        as_likelihood(NAME, likelihood, data, constraints=constraints, backend=backend),
-        name_of(parameter),
-    )
+    term = as_likelihood(NAME, likelihood, data, constraints=constraints, backend=backend)
+    name = name_of(parameter)
     best, points = start_scan(term, best, name, points)
     fits = fit_data(term, best, name, points, progress)
     saved = read_saved(NAME, save, LAYOUT, FeldmanCousins)
     tested = Tested(
         term=without_events(term), name=name, truths=fits.truths, starts=fits.starts, idle=fits.idle,
         seed=choose_seed(seed, saved), purpose=FORMAT, toys=toys, fluctuate=fluctuate,
-        events=tuple(p.events if p.model.expected_events() is None else None for p in term.parts),
+        events=events_of_toys(NAME, term),
         backend=choose_place(backend, executor, 2 * term.events * toys * len(points)),
     )  # fmt: skip
-    common = {
-        "name": name, "names": tuple(p.name for p in term.all_parameters), "best": fits.best, "limits": best.limits[name],
-        "level": level, "seed": tested.seed, "backend": tested.backend.label,
-    }  # fmt: skip
+    names = tuple(p.name for p in term.all_parameters)
+    common = {"names": names, "best": fits.best, "limits": best.limits[name], "level": level}
 
     def work(k: int, report: Report) -> Work[FeldmanCousins]:
         truth = np.array([list(fits.truths[k].values())])
@@ -278,7 +271,10 @@ def compute_point(tested: Tested, point: int, row: Mapping[str, Any], report: Re
     """Draw and fit the toys of one tested value, on any worker."""
     toys = tested.ratios(point, report)
     clipped = np.array([toys.clipped], np.int64)
-    return FeldmanCousins(**row, t=toys.numbers[None], clipped=clipped, seconds=toys.seconds)
+    return FeldmanCousins(
+        **row, name=tested.name, seed=tested.seed, backend=tested.backend.label, t=toys.numbers[None],
+        clipped=clipped, seconds=toys.seconds,
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------ print

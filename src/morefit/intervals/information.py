@@ -151,7 +151,9 @@ def number_of_events(model: Pdf, events: float | None, values: Mapping[str, floa
     expected = model.expected_events()
     if expected is None:
         if events is None:
-            raise ModelError("fisher information: say how many events; the model predicts no number")
+            raise ModelError(
+                "fisher information: events is missing; the model predicts no number, as one with yields would"
+            )
         count = finite_number("fisher information: the number of events", events)
     elif events is not None:
         raise ModelError(

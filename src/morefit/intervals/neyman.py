@@ -26,11 +26,10 @@ from morefit.likelihood import Term
 from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout, load_result, pair, save_result
-from morefit.sampling.generate import expected_events
 from morefit.targets import Backend
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
-from morefit.toys.arguments import complete, template_of, without_events
+from morefit.toys.arguments import complete, events_of_toys, expected_total, template_of, without_events
 from morefit.toys.ensemble import GOAL
 from morefit.validate import check_level, finite_number, name_of, number_list, numbers_by_name, whole_number
 
@@ -188,9 +187,8 @@ def neyman_belt(
 
     Parameters
     ----------
-    events : of every toy; None draws Poisson numbers around what an extended model expects, and else takes as many as
-        a likelihood has.
     likelihood : or a model.
+    events : of every toy, as for ``toy_study``.
     points : true values of the parameter.
     truth : those of the other parameters, by name or of the result of a fit; by default their start values.
     constraints : of a model; they measure another value in each toy, unless ``fluctuate`` is False.
@@ -205,22 +203,16 @@ def neyman_belt(
     tested_one = tested_parameter(term, name, points)
     if isinstance(truth, Mapping) and name in numbers_by_name("truth", truth):
         raise ModelError(f"{NAME}: truth must be of other parameters than '{name}', whose values are tested")
-    values, numbers = complete(term, truth, "truth"), events_of_toys(term, events)
+    values, numbers = complete(term, truth, "truth"), events_of_toys(NAME, term, events)
     truths = tuple(values | {name: x} for x in points.tolist())
     saved = read_saved(NAME, save, LAYOUT, NeymanBelt)
-    each = sum(
-        expected_events(part.model, values) if number is None else number
-        for part, number in zip(term.parts, numbers, strict=True)
-    )
+    each = expected_total(term, values, numbers)
     tested = Tested(
         term=without_events(term), name=name, truths=truths, starts=truths, idle=((),) * len(truths),
         seed=choose_seed(seed, saved), purpose=FORMAT, toys=toys, events=numbers, fluctuate=fluctuate,
         backend=choose_place(backend, executor, int(each * toys * len(points))), estimator=estimator,
     )  # fmt: skip
-    common = {
-        "name": name, "limits": (tested_one.low, tested_one.high), "level": level, "seed": tested.seed,
-        "backend": tested.backend.label,
-    }  # fmt: skip
+    common = {"limits": (tested_one.low, tested_one.high), "level": level}
 
     def work(k: int, report: Report) -> Work[NeymanBelt]:
         return partial(compute_point, tested, k, common | {"values": points[k : k + 1]}, report)
@@ -234,21 +226,10 @@ def neyman_belt(
 def compute_point(tested: Tested, point: int, row: Mapping[str, Any], report: Report) -> NeymanBelt:
     """Draw the toys of one true value and estimate the parameter with each, on any worker."""
     toys = tested.estimates(point, report)
-    return NeymanBelt(**row, estimates=toys.numbers[None], seconds=toys.seconds)
-
-
-def events_of_toys(term: Term, events: int | None) -> tuple[int | None, ...]:
-    """Return how many events toys have in each part; None for a Poisson number around what it expects."""
-    if events is not None:
-        if len(term.parts) > 1:
-            raise ModelError(
-                f"{NAME}: events must be left out for a sum of likelihoods: each part has as many as its data, or as it"
-                " expects"
-            )
-        return (events,)
-    if any(part.model.expected_events() is None and not part.events for part in term.parts):
-        raise ModelError(f"{NAME}: events is missing; the model predicts no number, as one with yields would")
-    return tuple(part.events if part.model.expected_events() is None else None for part in term.parts)
+    return NeymanBelt(
+        **row, name=tested.name, seed=tested.seed, backend=tested.backend.label, estimates=toys.numbers[None],
+        seconds=toys.seconds,
+    )  # fmt: skip
 
 
 def tested_parameter(term: Term, name: object, points: Array) -> Parameter:

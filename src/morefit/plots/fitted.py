@@ -68,28 +68,18 @@ def plot(
 
     Parameters
     ----------
-    observable
-        Or its name; may be left out if the model has only one.
-    values
-        A fit result, or numbers by name; None, and parameters that are not named, stand for start values.
-    bins
-        How many, or their edges; None chooses by the number of events.
-    ranges
-        Sub-ranges by name, such as ``{"ctl": (0, 1)}``: only events in them are drawn, and the model is integrated
+    observable : or its name; may be left out if the model has only one.
+    values : a fit result, or numbers by name; None, and parameters that are not named, stand for start values.
+    bins : how many, or their edges; None chooses by the number of events.
+    ranges : sub-ranges by name, such as ``{"ctl": (0, 1)}``: only events in them are drawn, and the model is integrated
         over them. That of the plotted observable is the range of the plot. The model is normalised to all events:
         to its yields, or to the (weighted) number in the whole dataset.
-    labels
-        Names of the components of a sum, in its order.
-    pulls
-        Draw (data - model) / error below; the error is that of the data on the side of the model.
-    empty_bins
-        Draw bins without events, with the upper end of their Poisson interval.
-    oversampling
-        How many times finer than the data's the bins of the curve are.
-    ax
-        Axes for the main panel alone, or a pair (main, pulls); None makes a new figure.
-    style
-        None for morefit's own, the name of one of mplhep's ("LHCb2"), or settings of matplotlib.
+    labels : names of the components of a sum, in its order.
+    pulls : draw (data - model) / error below; the error is that of the data on the side of the model.
+    empty_bins : draw bins without events, with the upper end of their Poisson interval.
+    oversampling : how many times finer than the data's the bins of the curve are.
+    ax : axes for the main panel alone, or a pair (main, pulls); None makes a new figure.
+    style : None for morefit's own, the name of one of mplhep's ("LHCb2"), or settings of matplotlib.
     """
     drawing = Drawing(
         bins=bins, ranges=ranges, labels=labels, pulls=pulls, oversampling=oversampling, ax=ax, style=style,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,3 +114,25 @@ def part_sizes(part: Likelihood, k: int, truth: Mapping[str, float], toys: int, 
         raise ModelError(f"toy study: the model must expect a finite number of events, got {expected}")
     check_room("toy study", part.model, expected)
     return poisson_sizes(expected, toys, stream if k == 0 else stream_key(stream, f"part {k}"))
+
+
+def events_of_toys(what: str, term: Term, events: int | None = None) -> tuple[int | None, ...]:
+    """Return how many events toys have in each part; None for a Poisson number around what it expects."""
+    if events is not None:
+        if len(term.parts) > 1:
+            raise ModelError(
+                f"{what}: events must be left out for a sum of likelihoods: each part has as many as its data, or as it"
+                " expects"
+            )
+        return (events,)
+    if any(part.model.expected_events() is None and not part.events for part in term.parts):
+        raise ModelError(f"{what}: events is missing; the model predicts no number, as one with yields would")
+    return tuple(part.events if part.model.expected_events() is None else None for part in term.parts)
+
+
+def expected_total(term: Term, values: Mapping[str, float], numbers: Sequence[int | None]) -> float:
+    """Return how many events a toy has on average, all parts together."""
+    return sum(
+        expected_events(part.model, values) if number is None else number
+        for part, number in zip(term.parts, numbers, strict=True)
+    )
