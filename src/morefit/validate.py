@@ -24,6 +24,8 @@ def name_of(thing: Any) -> Any:
 
 def as_number(value: Any) -> float | None:
     """Return a real number as a float, None for anything else, such as text and booleans."""
+    if type(value) is float:
+        return value
     if isinstance(value, int) and not isinstance(value, bool):  # of any size
         return float(value) if abs(value) < MAX_INTEGER else inf
     array = np.asarray(value, object) if isinstance(value, str | bytes | bool) else np.asarray(value)

@@ -298,6 +298,8 @@ def covariance_of(error: Any, count: int) -> tuple[tuple[float, ...], ...]:
 
 def as_constraints(constraints: Any) -> tuple[Constraint, ...]:
     """Return a list of constraints, or one alone; a formula becomes one."""
+    if isinstance(constraints, tuple) and all(isinstance(c, Constraint) for c in constraints):
+        return constraints
     each = (
         (constraints,)
         if isinstance(constraints, Constraint)

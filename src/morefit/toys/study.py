@@ -25,7 +25,7 @@ from morefit.targets import Backend
 from morefit.toys.arguments import complete, starts, template_of, toy_sizes, whole, without_events
 from morefit.toys.blocks import GROWN_EVENTS, MAX_EVENTS, Pace, cut_all, events_of
 from morefit.toys.results import LAYOUT, ToyResults
-from morefit.toys.task import Statistic, Task, compute_block, facts_of, other_names
+from morefit.toys.task import Statistic, Task, compute_block, facts_of, last_ensemble, other_names
 
 NAME = "toy study"
 
@@ -83,7 +83,7 @@ def toy_study(
         drawn=without_events(drawn), fitted=without_events(fitted), truth=truth, start=begin, seed=seed, backend=place,
         statistic=statistic, fluctuate=fluctuate,
     )  # fmt: skip
-    task.ensemble()  # raises errors here, not on a worker
+    last_ensemble(task)  # raises errors here, not on a worker
     facts = {} if save is None else facts_of(task)
     job = study_job(task, sizes, choose_pace(block, statistic), executor, facts)
     return run_job(job, save=save, saved=saved, executor=executor, progress=progress)
