@@ -116,7 +116,7 @@ def choose_pace(block: int | None, statistic: Statistic | None) -> Pace:
 def longest(layout: Layout, parts: Sequence[Part[ToyResults]]) -> ToyResults:
     """Return the toys that are finished, the longest stretch if toys in between are missing."""
     part = max(parts, key=lambda part: part.stop - part.first)
-    return replace(part.result, first=part.first)
+    return part.result if part.result.first == part.first else replace(part.result, first=part.first)
 
 
 def check_statistics(first: Part[ToyResults], new: Part[ToyResults]) -> None:
