@@ -74,9 +74,12 @@ def test_all_ways_to_constrain_a_fit_agree():
         mf.fit(MODEL, DATA, constraints=known),
         mf.fit(mf.Likelihood(MODEL, DATA), constraints=[known]),
         mf.fit(mf.Likelihood(MODEL, DATA) + known),
+        mf.fit(mf.Likelihood(MODEL, DATA) + 0.5 * ((MU - 0.2) / 0.05) ** 2),
         mf.fit(mf.Likelihood(MODEL, DATA, constraints=[known])),
     ]
-    assert all(dict(way.values) == dict(ways[0].values) for way in ways)
+    for way in ways:
+        for name, value in ways[0].values.items():
+            assert way.values[name] == pytest.approx(value, rel=1e-9)
     precise = 1 / np.sqrt(1 / 0.05**2 + 60 / ways[0].values["sigma"] ** 2)
     assert ways[0].errors["mu"] == pytest.approx(precise, rel=0.02)
 
@@ -185,6 +188,11 @@ def test_expected_information_adds_that_of_constraints():
     np.testing.assert_allclose(mf.fisher_information(both).matrix, plain.matrix + bound.matrix, rtol=1e-6)
     with pytest.raises(mf.ModelError, match="a likelihood has its numbers of events already"):
         mf.fisher_information(both, 10)
+    extended = mf.Sum(
+        [MODEL, mf.Uniform(X)], yields=[mf.Parameter("ns", 50.0, 0, 500), mf.Parameter("nb", 20.0, 0, 500)]
+    )
+    expected = mf.fisher_information(extended).matrix
+    np.testing.assert_array_equal(mf.fisher_information(mf.Likelihood(extended, DATA)).matrix, expected)
 
 
 # ------------------------------------------------------------------------------------ what takes a likelihood
@@ -319,6 +327,11 @@ def test_a_formula_that_toys_cannot_draw_is_refused_unless_it_stays():
         mf.toy_study(nll, toys=2, progress=False)
     with pytest.raises(mf.ModelError, match=rule):
         mf.generate(nll)
+    with pytest.raises(mf.ModelError, match=rule):
+        bootstrap(nll, replicas=2, progress=False)
+    with pytest.raises(mf.ModelError, match=rule):
+        mf.fit(nll, errors="bootstrap")
+    assert len(bootstrap(nll, replicas=2, fluctuate=False, progress=False)) == 2
     assert mf.toy_study(nll, toys=2, fluctuate=False, progress=False).valid.all()
 
 

@@ -170,7 +170,7 @@ def bootstrap(
     job = Job(
         name=NAME, noun="bootstrap", items="replicas", size=replicas, layout=LAYOUT, step="replicas",
         facts={} if save is None else facts_of(term, best, seed, fluctuate),
-        cut=partial(cut, Replicas(term, best, seed).block, executor), work=work,
+        cut=partial(cut, Replicas(term, best, seed, fluctuate).block, executor), work=work,
     )  # fmt: skip
     saved = read_saved(NAME, save, LAYOUT, Bootstrap)
     return run_job(job, save=save, saved=saved, executor=executor, progress=progress)

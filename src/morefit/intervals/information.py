@@ -124,7 +124,8 @@ def fisher_information(
     matrix, accuracy = np.zeros((len(names), len(names))), 0.0
     for part in term.parts:
         own = {p.name: values[p.name] for p in part.all_parameters}
-        count = number_of_events(part.model, events if events is not None else part.events or None, own)
+        seen = None if part.model.expected_events() is not None else part.events or None
+        count = number_of_events(part.model, seen if events is None else events, own)
         total += count
         for factor in part.model.factors():
             rows = [names.index(p.name) for p in factor.parameters if p.name in names]

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, Integers
 from morefit.errors import ModelError
-from morefit.expr import Expr
+from morefit.expr import Expr, Quantity
 from morefit.likelihood.accuracy import has_kinks, is_numerical
-from morefit.likelihood.constraint import Constraint
+from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.model import Parameter
 from morefit.targets import Backend, Events
@@ -262,8 +262,8 @@ class Term(ABC):
         return np.stack(arrays, axis=-1), [columns[n] for n in values]
 
     def __add__(self, other: object) -> Term:
-        if isinstance(other, Constraint):
-            return self.with_constraints((other,))
+        if isinstance(other, Constraint | Quantity):
+            return self.with_constraints(as_constraints(other))
         return Term.join([self, other]) if isinstance(other, Term) else NotImplemented
 
     def __radd__(self, other: object) -> Term:

@@ -50,6 +50,10 @@ class Replicas:
     fluctuate: bool = True  # constraints measure anew
     done: Callable[[int], None] = lambda _: None
 
+    def __post_init__(self) -> None:
+        for constraint in (c for part in self.likelihood.parts for c in part.constraints if self.fluctuate):
+            constraint.check_drawable()
+
     @property
     def block(self) -> int:
         """How many replicas are minimised at once: as many as their weights have room for."""
