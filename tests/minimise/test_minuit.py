@@ -1,7 +1,9 @@
 """Fits find the minimum, judge it by the exact Hessian, and never fail in silence."""
 
+import gc
 import json
 import pickle
+import weakref
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -741,3 +743,21 @@ def test_the_log_of_minuit_is_printed_on_request(data, capfd):
     assert "VariableMetric" in capfd.readouterr().out
     with pytest.raises(mf.OptionError, match="fit: print_level must be 0, 1, 2 or 3, got 9"):
         mf.fit(mass(), data, print_level=9)
+
+
+def test_a_fit_keeps_no_data_when_it_is_done(data, monkeypatch):
+    """They used to stay until the next garbage collection, so that fits in a row needed new memory each."""
+    seen, prepare = [], mf.Likelihood.prepare
+
+    def watched(self, order):
+        seen.append(weakref.ref(self))
+        prepare(self, order)
+
+    monkeypatch.setattr(mf.Likelihood, "prepare", watched)
+    gc.collect()
+    gc.disable()
+    try:
+        mf.fit(mass(), data, minos=["mu"])
+        assert [ref() for ref in seen] == [None]
+    finally:
+        gc.enable()

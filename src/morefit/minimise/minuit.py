@@ -73,6 +73,7 @@ def minimise_likelihood(
     if minos_errors:
         seconds["minos"] = time.perf_counter() - end
     result = make_result(likelihood, objective, path, verdict, minos_errors, seconds)
+    objective.release()
     if chosen in ("naive", "gradients"):
         return result
     return with_errors(result, chosen, likelihood, problem, verdict, spread)

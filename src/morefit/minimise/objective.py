@@ -44,6 +44,15 @@ class Objective:
         hessian = evaluation.hessian[:, rows][:, :, rows] if order > 1 else evaluation.hessian
         return Evaluation(value, gradient, hessian, evaluation.bad)
 
+    def release(self) -> None:
+        """Drop the likelihood when a fit is done.
+
+        The objects of Minuit refer to each other and to this one; until the next garbage collection they would keep the
+        data, and the next fit would need new memory.
+        """
+        del self.likelihood
+        self.last = None
+
     def remembered(self, x: Array) -> Evaluation:
         point = x.tobytes()
         if self.last is None or point != self.last_point:
