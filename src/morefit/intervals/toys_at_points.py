@@ -18,7 +18,7 @@ from morefit.errors import ModelError
 from morefit.likelihood import Likelihood, Term
 from morefit.minimise.batch import Fits
 from morefit.minimise.newton_rules import UNKNOWN
-from morefit.random.host import stream_key
+from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
 from morefit.targets import Backend
 from morefit.toys.ensemble import GOAL, Ensemble, Toys
@@ -134,8 +134,7 @@ class Point:
     def part_sizes(self, k: int, part: Likelihood) -> Sizes:
         """Draw the numbers of events of one part."""
         tested, toys = self.tested, self.tested.toys
-        mean, stream = expected_events(part.model, self.truth), tested.stream
-        seed = stream if k == 0 else stream_key(stream, f"part {k}")
+        mean, seed = expected_events(part.model, self.truth), part_key(tested.stream, k)
         sizes: Sizes = self.timed("draw sizes", poisson_sizes, mean, toys, seed, self.number * toys)
         return sizes
 

@@ -13,7 +13,7 @@ from morefit.errors import ModelError
 from morefit.likelihood.base import Term
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Pdf
-from morefit.random.host import COMPILED, Generator, stream_key
+from morefit.random.host import COMPILED, Generator, part_key, stream_key
 from morefit.sampling.generate import check_seed, generate_events
 from morefit.targets import Backend
 from morefit.validate import numbers_by_name
@@ -70,7 +70,7 @@ def generate(
     key = secrets.randbits(63) if seed is None else check_seed(seed)
     parts = []
     for k, part in enumerate(model.parts):
-        own = key if k == 0 else stream_key(key, f"part {k}")
+        own = part_key(key, k)
         names = [p.name for p in part.model.parameters]
         data = generate_events(
             part.model,

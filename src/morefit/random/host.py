@@ -107,6 +107,11 @@ def stream_key(seed: int, purpose: str) -> int:
     return int.from_bytes(sha256(f"{purpose} {seed}".encode()).digest()[:8], "little")
 
 
+def part_key(seed: int, part: int) -> int:
+    """Return the key of the random numbers of one part of a likelihood; the first part has that of the toys."""
+    return seed if part == 0 else stream_key(seed, f"part {part}")
+
+
 def source_for(generator: Generator, seed: int, toy: int) -> Source:
     """Return the random numbers of a toy; a generator object continues its stream; a name is reseeded per toy."""
     if isinstance(generator, Xoshiro256PlusPlus):

@@ -14,7 +14,7 @@ from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
-from morefit.random.host import stream_key
+from morefit.random.host import part_key, stream_key
 from morefit.resources import check_memory
 from morefit.sampling.generate import Sizes, check_room, expected_events, poisson_sizes
 from morefit.text.suggest import suggest
@@ -113,7 +113,7 @@ def part_sizes(part: Likelihood, k: int, truth: Mapping[str, float], toys: int, 
     if not 0 <= expected < np.inf:
         raise ModelError(f"toy study: the model must expect a finite number of events, got {expected}")
     check_room("toy study", part.model, expected)
-    return poisson_sizes(expected, toys, stream if k == 0 else stream_key(stream, f"part {k}"))
+    return poisson_sizes(expected, toys, part_key(stream, k))
 
 
 def events_of_toys(what: str, term: Term, events: int | None = None) -> tuple[int | None, ...]:

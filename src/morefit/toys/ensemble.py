@@ -22,7 +22,7 @@ from morefit.minimise.newton_kernel import MAX_PARAMETERS, make_step
 from morefit.minimise.newton_rules import CONVERGED, UNKNOWN
 from morefit.minimise.problem import check_ranges
 from morefit.pipeline import Columns, Compiled, Settings, compile_values
-from morefit.random.host import stream_key
+from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import REPAIRS, Sampler, Sizes
 from morefit.targets import Backend, Buffer, Drawn, Events, Program, WholeFit
 
@@ -84,10 +84,6 @@ class Ensemble:
     def margins(self) -> tuple[float, ...]:
         """The current margin of each envelope; the events that are drawn depend on it."""
         return tuple(self.sampler(k).margin for k in range(len(self.drawn.parts)))
-
-    def part_seed(self, part: int) -> int:
-        """Return the key of the random numbers of a part; the first has that of the toys."""
-        return self.seed if part == 0 else stream_key(self.seed, f"part {part}")
 
     def measured(self, part: int, toys: Integers) -> Array | None:
         """Return what the constraints of a part measure in each toy; None if that is what they measured in the data."""
@@ -202,7 +198,7 @@ class Toys:
         """The events of each part, one toy after the other, where the backend keeps them."""
         ensemble = self.ensemble
         return tuple(
-            ensemble.sampler(k).draw(np.ascontiguousarray(sizes), ensemble.part_seed(k), self.first)
+            ensemble.sampler(k).draw(np.ascontiguousarray(sizes), part_key(ensemble.seed, k), self.first)
             for k, sizes in enumerate(self.sizes.T)
         )
 
