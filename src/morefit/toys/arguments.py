@@ -83,14 +83,15 @@ def toy_sizes(term: Term, truth: Mapping[str, float], toys: int, events: Any, se
     """
     check_memory(f"toy study: results of {toys:.6g} toys", toys * 8.0 * (2 * len(term.parameters) + 5))
     stream = stream_key(seed, STREAM)
-    if events is None:
-        columns = [part_sizes(part, k, truth, toys, stream) for k, part in enumerate(term.parts)]
+    if events is None or len(term.parts) > 1:
+        each = enumerate(zip(term.parts, events_of_toys("toy study", term, events), strict=True))
+        columns = [
+            poisson_part_sizes(part, truth, toys, part_key(stream, k))
+            if number is None
+            else np.full(toys, number, np.int64)
+            for k, (part, number) in each
+        ]
         return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
-    if len(term.parts) > 1:
-        raise ModelError(
-            "toy study: events must be left out for a sum of likelihoods: each part has as many as its data, or as it"
-            " expects"
-        )
     model = term.parts[0].model
     numbers = [whole("events", number, 0) for number in np.atleast_1d(np.asarray(events)).tolist()]
     check_room("toy study", model, max(numbers, default=0))
@@ -101,19 +102,13 @@ def toy_sizes(term: Term, truth: Mapping[str, float], toys: int, events: Any, se
     return np.array(numbers if np.ndim(events) else numbers * toys, np.int64)
 
 
-def part_sizes(part: Likelihood, k: int, truth: Mapping[str, float], toys: int, stream: int) -> Sizes:
-    """Return how many events of one part each toy has."""
-    if part.model.expected_events() is None:
-        if not part.events:
-            raise ModelError(
-                "toy study: events is missing; the model predicts no number, as one with yields would"
-            )
-        return np.full(toys, part.events, np.int64)
+def poisson_part_sizes(part: Likelihood, truth: Mapping[str, float], toys: int, seed: int) -> Sizes:
+    """Draw how many events of one part each toy has, around what it expects."""
     expected = expected_events(part.model, truth)
     if not 0 <= expected < np.inf:
         raise ModelError(f"toy study: the model must expect a finite number of events, got {expected}")
     check_room("toy study", part.model, expected)
-    return poisson_sizes(expected, toys, part_key(stream, k))
+    return poisson_sizes(expected, toys, seed)
 
 
 def events_of_toys(what: str, term: Term, events: int | None = None) -> tuple[int | None, ...]:
