@@ -22,7 +22,7 @@ from models import MODELS
 from morefit import OpenCL, devices
 from morefit.intervals import feldman_cousins
 from morefit.kernel.fit_layout import FitRows
-from morefit.minimise.newton_rules import CONVERGED
+from morefit.minimise.trust_region import CONVERGED
 from morefit.sampling.generate import Sampler
 from morefit.toys.ensemble import Ensemble
 from toys import best

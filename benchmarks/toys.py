@@ -22,7 +22,7 @@ from rich.table import Table
 import morefit as mf
 from models import MODELS
 from morefit.kernel.fit_layout import FitRows
-from morefit.minimise.newton_rules import CONVERGED
+from morefit.minimise.trust_region import CONVERGED
 from morefit.resources import available_cores
 from morefit.targets.cpu.compile import host
 from morefit.toys.ensemble import Ensemble

@@ -117,6 +117,15 @@ class Made:
     coarseness: Array  # (places,)
 
 
+@dataclass(frozen=True, eq=False)
+class FixedBoxes:
+    """The nodes of some boxes, and what tells whether they still resolve the integrand."""
+
+    nodes: Nodes
+    limits: Array  # (1 + places,) bounds of the contrast, and of the coarseness at each place
+    edges: Array  # (boxes, axes, 2)
+
+
 @dataclass(eq=False)
 class SharedBoxes:
     """The boxes of one likelihood, reused from call to call.
@@ -153,6 +162,27 @@ class FollowedIntegral:
             lost = self.unresolved(parameters, out)
         return out[:, : -len(self.integral.probes) - 2]
 
+    def fix(self, parameters: Array) -> FixedBoxes:
+        """Make boxes for some rows of parameters, for those who compute the integrals and check them on their own.
+
+        In one dimension they are half as wide as they must be there, so that they hold for parameters around them.
+        """
+        if self.key not in self.shared.made:
+            self.remake(parameters, parameters[:0])
+        made = self.shared.made[self.key]
+        coarsest = COARSER * np.maximum(made.coarseness, COARSE)
+        limits = np.concatenate([[GROWTH * max(made.contrast, self.floor)], coarsest])
+        boxes = made.adapted.boxes
+        if len(self.integral.domain.axes) == 1:
+            boxes = boxes.halved(np.zeros(len(boxes), np.int64))
+        return FixedBoxes(boxes.nodes(), limits, boxes.edges())
+
+    @property
+    def floor(self) -> float:
+        """The contrast below which boxes need not be better."""
+        singular = any(axis.singular for axis in self.integral.domain.axes)
+        return RESOLVED_SINGULAR if singular else RESOLVED
+
     def launch(self, parameters: Array) -> Array:
         made, known = self.shared.made[self.key], self.shared.bound
         if self.key not in known or known[self.key][0] is not made:
@@ -163,12 +193,10 @@ class FollowedIntegral:
         """Return the rows at which boxes resolve the integrand less well than where they were made, the worst first."""
         made = self.shared.made[self.key]
         reading = Reading.of(out, self.integral, made.adapted.boxes)
-        singular = any(axis.singular for axis in self.integral.domain.axes)
-        floor = RESOLVED_SINGULAR if singular else RESOLVED
         with np.errstate(all="ignore"):
             coarser = reading.coarseness / (COARSER * np.maximum(made.coarseness, COARSE))
             worse = np.maximum(
-                reading.contrast / (GROWTH * max(made.contrast, floor)), coarser.max(axis=1, initial=0.0)
+                reading.contrast / (GROWTH * max(made.contrast, self.floor)), coarser.max(axis=1, initial=0.0)
             )
         known = np.isfinite(reading.value) & np.isfinite(parameters).all(axis=1)
         lost = np.flatnonzero(known & (worse > 1))

@@ -25,7 +25,7 @@ from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT, WEIGHT
 from morefit.rewrite.base_two import use_base_two
 from morefit.rewrite.precompute import Precompute
 from morefit.rewrite.stages import Stages, regroup, split
-from morefit.targets import Backend, Buffer, Events, Launch, Program
+from morefit.targets import Backend, Buffer, Events, Launch, Program, WholeIntegral
 
 
 @dataclass(frozen=True)
@@ -238,8 +238,26 @@ class CompiledIntegral:
         return cls(integral, bodies, compile_integrals(integral, bodies, settings))
 
     def bind(self, nodes: Nodes, events: Events) -> Bound:
-        data = Columns({**nodes.columns, NODE_WEIGHT.name: nodes.weights, NODE_CONTRAST.name: nodes.contrast})
-        return self.compiled.bind(data, events)
+        return self.compiled.bind(node_columns(nodes), events)
+
+    def fix(self, rows: Array, boxes: SharedBoxes) -> WholeIntegral:
+        """Return the integrals for a whole fit, by boxes made for some rows of parameters."""
+        fixed = FollowedIntegral(self.integral, self.bodies, self.bind, boxes).fix(rows)
+        data, compiled = node_columns(fixed.nodes), self.compiled
+        data.precompute(tuple(compiled.stages.per_dataset.values()), compiled.settings)
+        columns = tuple(data.buffer(wanted, compiled.settings).values for wanted in compiled.columns)
+        return WholeIntegral(
+            program=compiled.program,
+            nodes=columns,
+            bodies=len(self.bodies),
+            limits=fixed.limits,
+            edges=fixed.edges,
+        )
+
+
+def node_columns(nodes: Nodes) -> Columns:
+    """Return the nodes of a quadrature as a dataset."""
+    return Columns({**nodes.columns, NODE_WEIGHT.name: nodes.weights, NODE_CONTRAST.name: nodes.contrast})
 
 
 class Columns:

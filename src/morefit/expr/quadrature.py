@@ -140,22 +140,20 @@ class Boxes:
         signs = np.where(np.arange(len(self)) * 0.6180339887498949 % 1 < 0.5, 1.0, -1.0)[:, None]
         return Nodes(columns, weights.ravel(), (signs * weights * top).ravel())
 
+    def edges(self) -> Array:
+        """Return the ends of each box on the axes, (boxes, axes, 2)."""
+        ends = np.stack([self.low, self.high], axis=2)
+        for k, axis in enumerate(self.domain.axes):
+            power = self.power if axis.singular else 1
+            ends[:, k] = axis.low + (axis.high - axis.low) * ends[:, k] ** power
+        return ends
+
     def widths_at(self, places: Array) -> Array:
         """Return the widths, on the axes, of the box around each place (places, axes); nan outside of all boxes."""
-        unit = np.where(np.isfinite(places), places, -1.0)
-        widths = np.empty_like(unit)
-        inside = np.ones((len(unit), len(self)), np.bool_)
-        for k, axis in enumerate(self.domain.axes):
-            power = self.power if axis.singular else 1
-            low, high = (
-                axis.low + (axis.high - axis.low) * end[:, k] ** power for end in (self.low, self.high)
-            )
-            own = unit[:, k][:, None]
-            inside &= (low <= own) & (own <= high)
-        box = inside.argmax(axis=1)
-        for k, axis in enumerate(self.domain.axes):
-            power = self.power if axis.singular else 1
-            widths[:, k] = (axis.high - axis.low) * (self.high[box, k] ** power - self.low[box, k] ** power)
+        unit = np.where(np.isfinite(places), places, -np.inf)[:, None]
+        edges = self.edges()
+        inside = np.all((edges[..., 0] <= unit) & (unit <= edges[..., 1]), axis=2)
+        widths = (edges[..., 1] - edges[..., 0])[inside.argmax(axis=1)]
         return np.where(np.any(inside, axis=1)[:, None], widths, np.nan)
 
 

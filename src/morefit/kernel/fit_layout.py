@@ -1,90 +1,116 @@
-"""The rows of a whole fit, laid out once: what a step reads and writes, and what a fit returns.
-
-A step reads all rows: the state that the last step wrote, the sums at the trial point, and constants. It writes the
-state anew. A fit returns the rows of the result, and three numbers about how it went.
-"""
+"""The record of a whole fit, laid out once: its result, its state, the sums at the trial point, and constants."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from morefit.arrays import Array
+from morefit.kernel.program import Layout, Record, Vector
+
+
+class Fit(Record):
+    """What is known of one fit, of n floating parameters; matrices are stored row by row."""
+
+    # the result
+    status: float
+    x: Vector  # (n,) the best point so far, and what is known there:
+    value: float
+    edm: float  # half of g H^-1 g
+    error: Vector  # (n,) negative where there are none
+    steps: float  # evaluations
+    above: Vector  # (parts,) how often a density was above its envelope
+    given_up: Vector  # (parts,) how often no candidate was accepted
+    unresolved: float  # how many numerical integrals are not accurate enough there
+    fixed: float  # how many parameters are at a limit
+    running: float  # 1 until the fit has ended
+    covariance: Vector  # (n, n)
+    # the state
+    trial: Vector  # (n,) the point to be evaluated next
+    gradient: Vector  # (n,) at x
+    hessian: Vector  # (n, n) at x
+    radius: float  # no step is longer, in errors; large: Newton's step has not failed yet
+    length: float  # of the step to the trial point, in errors
+    doubts: float  # how often the EDM was below the goal, but the curvature not to be believed
+    # the sums at the trial point
+    new_value: float
+    new_gradient: Vector  # (n,)
+    new_hessian: Vector  # (n, n), its lower triangle
+    new_unresolved: float
+    bad: float  # events without a positive density
+    # constants
+    start: Vector  # (n,)
+    low: Vector  # (n,)
+    high: Vector  # (n,)
+    goal: float  # of the edm
+    max_steps: float
+    # scratch: the quadratic model of the free parameters, in their units, and what it says
+    unit: Vector  # (n,)
+    free: Vector  # (n,) which parameters no limit stops
+    steepness: float  # the smallest slope of the others
+    move: Vector  # (n,)
+    slopes: Vector  # (n,)
+    part: Vector  # (n,)
+    along: Vector  # (n,)
+    values: Vector  # (n,)
+    matrix: Vector  # (n, n)
+    lower: Vector  # (n, n)
+    vectors: Vector  # (n, n)
+    model_edm: float
+    model_radius: float
+    bounded: float
+    doubtful: float
+    flats: float
+
+
+MATRICES = frozenset({"covariance", "hessian", "new_hessian", "matrix", "lower", "vectors"})
+
+REPORTS = frozenset({"above", "given_up"})
 
 
 @dataclass(frozen=True)
 class FitLayout:
-    """The names of all rows for a number of floating parameters, in order."""
+    """The record of a fit for a number of floating parameters and of parts of a likelihood."""
 
     count: int
+    parts: int = 1
 
     @cached_property
-    def trial(self) -> tuple[str, ...]:
-        """The point to be evaluated next: the first rows of all."""
-        return self.vector("trial")
+    def record(self) -> Layout:
+        n = self.count
 
-    @cached_property
-    def result(self) -> tuple[str, ...]:
-        """What a fit returns; these follow the trial point."""
-        return ("status", *self.vector("x"), "value", "edm", *self.vector("error"))
+        def size(name: str, kind: str) -> int | None:
+            if kind == "float":
+                return None
+            return self.parts if name in REPORTS else n * n if name in MATRICES else n
 
-    @cached_property
-    def state(self) -> tuple[str, ...]:
-        """What a step writes, and the next one reads."""
-        return (*self.trial, *self.result, *self.vector("g"), *self.triangle("h"), "damping")
-
-    @cached_property
-    def sums(self) -> tuple[str, ...]:
-        """The sums at the trial point, as the kernel that sums returns them."""
-        return ("new_value", *self.vector("new_g"), *self.triangle("new_h"), "bad")
-
-    @cached_property
-    def rows(self) -> tuple[str, ...]:
-        """All rows that a step reads."""
-        return (*self.state, *self.sums, *self.vector("low"), *self.vector("high"), "goal")
-
-    def vector(self, prefix: str) -> tuple[str, ...]:
-        return tuple(f"{prefix}{i}" for i in range(self.count))
-
-    def triangle(self, prefix: str) -> tuple[str, ...]:
-        """Return the names of the lower triangle of a matrix, row by row."""
-        return tuple(f"{prefix}{i}_{j}" for i in range(self.count) for j in range(i + 1))
-
-    # where they are among all rows
+        return Layout(tuple((name, size(name, kind)) for name, kind in Fit.__annotations__.items()))
 
     @property
-    def status(self) -> int:
-        return self.rows.index("status")
+    def size(self) -> int:
+        return self.record.size
 
     @property
-    def first_result(self) -> int:
-        return len(self.trial)
-
-    @property
-    def first_sum(self) -> int:
-        return len(self.state)
-
-    # where they are among the numbers that a fit returns
-
-    @property
-    def steps(self) -> int:
-        """The number of steps follows the result."""
-        return len(self.result)
-
-    @property
-    def above(self) -> int:
-        """How often a density was above its envelope."""
-        return self.steps + 1
-
-    @property
-    def given_up(self) -> int:
-        """How often no candidate was accepted."""
-        return self.above + 1
+    def state_size(self) -> int:
+        """How many numbers must be kept from step to step: all but the scratch."""
+        return self.record.first("unit")
 
     @property
     def width(self) -> int:
-        """How many numbers a fit returns."""
-        return self.given_up + 1
+        """How many numbers a fit returns; the covariance follows them."""
+        return self.record.first("covariance")
+
+    def first_records(self, start: Array, limits: Array, goal: float, max_steps: int) -> Array:
+        """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros."""
+        low, high = limits[..., 0], limits[..., 1]
+        rows = np.zeros((len(start), self.size))
+        for name, values in (("start", np.clip(start, low, high)), ("low", low), ("high", high)):
+            rows[:, self.record.slice(name)] = values
+        rows[:, self.record.first("goal")] = goal
+        rows[:, self.record.first("max_steps")] = max_steps
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,14 +118,13 @@ class FitRows:
     """What whole fits returned, by name: T of them, P floating parameters."""
 
     layout: FitLayout
-    rows: Array  # (T, layout.width)
+    rows: Array  # (T, layout.width), or with the covariance
 
     def column(self, name: str) -> Array:
-        return self.rows[:, self.layout.result.index(name)]
+        return self.rows[:, self.layout.record.first(name)]
 
-    def columns(self, prefix: str) -> Array:
-        first = self.layout.result.index(f"{prefix}0")
-        return self.rows[:, first : first + self.layout.count]
+    def columns(self, name: str) -> Array:
+        return self.rows[:, self.layout.record.slice(name)]
 
     @property
     def status(self) -> Array:
@@ -124,14 +149,18 @@ class FitRows:
 
     @property
     def steps(self) -> Array:
-        return self.rows[:, self.layout.steps]
+        return self.column("steps")
 
     @property
-    def above(self) -> int:
-        """How often a density was above its envelope, in all fits together."""
-        return int(self.rows[:, self.layout.above].sum())
+    def running(self) -> Array:
+        return self.column("running")
 
     @property
-    def given_up(self) -> int:
-        """How often no candidate was accepted, in all fits together."""
-        return int(self.rows[:, self.layout.given_up].sum())
+    def above(self) -> list[int]:
+        """How often a density was above its envelope, in all fits together, for each part."""
+        return [int(total) for total in self.columns("above").sum(axis=0)]
+
+    @property
+    def given_up(self) -> list[int]:
+        """How often no candidate was accepted, in all fits together, for each part."""
+        return [int(total) for total in self.columns("given_up").sum(axis=0)]

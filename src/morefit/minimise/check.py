@@ -10,10 +10,9 @@ import numpy as np
 
 from morefit.arrays import Array, Flags
 from morefit.likelihood import Evaluation
-from morefit.minimise.newton import NUMBERS
-from morefit.minimise.newton_rules import ROUNDING, STEEP, SUSPECT, least_curvature, reach
 from morefit.minimise.objective import Objective
-from morefit.minimise.spectrum import Direction, Spectrum, decompose, in_words
+from morefit.minimise.spectrum import Direction, Spectrum, decompose, in_words, least_curvature
+from morefit.minimise.trust_region import ROUNDING, STEEP, SUSPECT
 
 AT_LIMIT = 1e-3  # of the error, or of the way between the limits: closer to a limit than this counts as at it
 MAX_EXTRA_STEPS = 8  # from where a minimiser stopped
@@ -98,7 +97,7 @@ def evaluate_point(objective: Objective, values: Array, goal: float) -> tuple[Ve
     hessian, gradient = last.hessian[0], last.gradient[0]
     inverse, own = invert(hessian), np.zeros_like(hessian)
     positive = not len(names) or math.isfinite(inverse[0, 0])  # all of it is, or nothing
-    least = least_curvature(NUMBERS, values, *limits.T)
+    least = least_curvature(values, limits)
     errors = np.sqrt(np.diagonal(inverse)) if positive else errors_alone(gradient, limits)
     fixed = np.zeros(len(values), np.bool_)
     slopes = gradient
@@ -136,8 +135,9 @@ def far_from_limits(values: Array, errors: Array, limits: Array) -> bool:
 
 def errors_alone(gradient: Array, limits: Array) -> Array:
     """Return the error of a parameter at a limit: how far it must move for its slope to matter."""
+    low, high = limits.T
     with np.errstate(divide="ignore"):
-        return np.asarray(reach(NUMBERS, gradient, *limits.T), np.float64)
+        return np.asarray(np.minimum(0.5 / np.abs(gradient), high - low), np.float64)
 
 
 def well_determined(hessian: Array, inverse: Array, edm: float, least: Array) -> bool:

@@ -19,10 +19,10 @@ from morefit.minimise.check import Verdict, check_minimum, edm_goal, failure_rea
 from morefit.minimise.covariance import Errors, Spread, choose_errors, no_spread, with_errors
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.minimise.newton import minimise
-from morefit.minimise.newton_rules import OPEN
 from morefit.minimise.objective import Objective
 from morefit.minimise.problem import Problem, check_start
 from morefit.minimise.result import FitResult
+from morefit.minimise.trust_region import OPEN
 from morefit.validate import as_number
 
 RETRIES = 2  # of Migrad, from where it stopped, if the exact Hessian says that it stopped too early

@@ -9,8 +9,7 @@ from math import sqrt
 import numpy as np
 
 from morefit.arrays import Array, Flags
-from morefit.minimise.newton import NUMBERS
-from morefit.minimise.newton_rules import SUSPECT, WIDEST, least_curvature
+from morefit.minimise.trust_region import OPEN, SUSPECT, WIDEST
 
 NULL = 1e-11  # of a Hessian scaled to a unit diagonal: a smaller eigenvalue is zero but for rounding
 UNTOUCHED = 1e-6  # of the largest component: what is smaller in a direction is rounding
@@ -90,6 +89,13 @@ class Spectrum:
         return tuple(directions)
 
 
+def least_curvature(values: Array, limits: Array) -> Array:
+    """Return the curvature that a parameter needs: with less, its error is far wider than its limits."""
+    low, high = limits.T
+    way = np.minimum(high - low, OPEN * np.maximum(np.abs(values), 1.0))
+    return np.asarray((WIDEST * way) ** -2, np.float64)
+
+
 def decompose(hessian: Array, gradient: Array, values: Array, limits: Array, free: Flags) -> Spectrum | None:
     """Return the spectrum of the free parameters; None where the Hessian has no numbers.
 
@@ -97,7 +103,7 @@ def decompose(hessian: Array, gradient: Array, values: Array, limits: Array, fre
     """
     if not (np.isfinite(hessian).all() and np.isfinite(gradient).all()):
         return None
-    size, least = np.abs(np.diag(hessian)), least_curvature(NUMBERS, values, *limits.T)
+    size, least = np.abs(np.diag(hessian)), least_curvature(values, limits)
     curved = size >= least
     scale = np.where(curved, np.maximum(size, least), WIDEST**2 * least) ** -0.5
     matrix = np.where(np.outer(curved, curved), hessian * np.outer(scale, scale), 0.0)

@@ -1,6 +1,17 @@
 """From a kernel to numbers, on one kind of device each."""
 
-from morefit.targets.base import Backend, Buffer, Drawn, Events, Launch, Program, WholeFit
+from morefit.targets.base import (
+    Backend,
+    Buffer,
+    Drawn,
+    Events,
+    Launch,
+    Program,
+    ToyBatch,
+    WholeFit,
+    WholeIntegral,
+    WholePart,
+)  # fmt: skip
 from morefit.targets.choose import choose_backend
 from morefit.targets.cpu.run import Cpu
 from morefit.targets.opencl.discover import DeviceInfo, devices
@@ -8,6 +19,7 @@ from morefit.targets.opencl.run import OpenCL
 from morefit.targets.reference.run import Reference
 
 __all__ = [
-    "Backend", "Buffer", "Cpu", "DeviceInfo", "Drawn", "Events", "Launch", "OpenCL", "Program", "Reference", "WholeFit",
+    "Backend", "Buffer", "Cpu", "DeviceInfo", "Drawn", "Events", "Launch", "OpenCL", "Program", "Reference", "ToyBatch",
+    "WholeFit", "WholeIntegral", "WholePart",
     "choose_backend", "devices",
 ]  # fmt: skip

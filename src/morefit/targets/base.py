@@ -11,6 +11,7 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.kernel import Kernel, Precision
 from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.program import Program as Driver
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,23 +102,57 @@ class Program(Protocol):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WholeFit:
-    """What a backend needs to draw and fit toys on its own; one kernel each for drawing, summing, stepping."""
+class WholeIntegral:
+    """Numerical integrals that a part needs before its sums: a kernel over nodes that all toys share."""
+
+    program: Program
+    nodes: tuple[Array, ...]  # a column for each of the kernel's
+    bodies: int  # integrals, followed by what tells how accurate they are
+    limits: Array  # bounds of the contrast, and of the coarseness at each place of a peak
+    edges: Array  # (boxes, axes, 2)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WholePart:
+    """One part of a likelihood: what draws its events, what depends on them alone, and what is summed over them."""
 
     sampler: Program | None  # None: the events are in ``events``
     derive: Program | None  # computes event-only columns
     sums: Program
-    step: Program
-    observables: tuple[str, ...]  # that the sampler draws
+    observables: tuple[str, ...]  # that the sampler draws, or that are there
     derived: tuple[str, ...]  # columns that ``derive`` computes
-    layout: FitLayout
-    start: Array  # the rows that the first step reads
-    parameters: Array  # all parameters of the sums, fixed ones at their values
+    parameters: Array  # of the sums, fixed ones at their values, up to the first integral
     floating: tuple[int, ...]  # indices of the floating ones among them
-    max_steps: int
+    places: tuple[int, ...]  # which parameter of the fit each of those is
+    measured: int  # index of the first one that a constraint measured,
+    fluctuating: int  # how many of those each toy has values of its own for: all, or none
+    integrals: tuple[WholeIntegral, ...] = ()
     events: tuple[Buffer, ...] = ()  # concatenated columns, one for each observable ...
     starts: Integers | None = None  # ... and the offset of each toy in them
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WholeFit:
+    """What a backend needs to draw and fit toys on its own."""
+
+    program: Driver
+    layout: FitLayout
+    first_record: Array  # with which each fit begins
+    parts: tuple[WholePart, ...]
     spare: list[object] = field(default_factory=list)  # what the backend keeps from one call to the next
+
+
+@dataclass(frozen=True, eq=False)
+class ToyBatch:
+    """Toys that are fitted in one call."""
+
+    sizes: Integers  # (toys, parts) numbers of events
+    first: int  # the number of the first toy
+    seeds: tuple[int, ...]  # of the random numbers of each part
+    measured: tuple[Array | None, ...]  # of each part: what constraints measured in each toy, (toys, values)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
 
 
 class Backend(Protocol):
@@ -142,9 +177,6 @@ class Backend(Protocol):
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Buffer: ...
 
-    def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
-        """Draw and fit a toy for each size; return a row for each, laid out as in ``job.layout``.
-
-        None if this backend cannot.
-        """
+    def fit_whole(self, job: WholeFit, toys: ToyBatch, *, covariance: bool = False) -> Array | None:
+        """Draw and fit toys; return a row for each, laid out as in ``job.layout``, None if this backend cannot."""
         ...

@@ -13,18 +13,18 @@ from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.errors import FitError
 from morefit.integrals import SharedBoxes
+from morefit.kernel import Precision
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
-from morefit.minimise.newton import MAX_STEPS
-from morefit.minimise.newton_kernel import MAX_PARAMETERS, make_step
-from morefit.minimise.newton_rules import CONVERGED, UNKNOWN
+from morefit.minimise.newton import MAX_STEPS, is_valid
+from morefit.minimise.newton_program import fit_program
 from morefit.minimise.problem import check_ranges
 from morefit.pipeline import Columns, Compiled, Settings, compile_values
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import REPAIRS, Sampler, Sizes
-from morefit.targets import Backend, Buffer, Drawn, Events, Program, WholeFit
+from morefit.targets import Backend, Buffer, Drawn, Events, ToyBatch, WholeFit, WholePart
 
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
 SMALL = 2_000_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
@@ -44,7 +44,7 @@ class Ensemble:
     fluctuate: bool = True  # toys draw what constraints measured anew
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[Sampler, ...] | None = field(default=None, repr=False)
-    made: tuple[Compiled, WholeFit | None] | None = field(init=False, default=None, repr=False)
+    made: tuple[tuple[Compiled, ...], WholeFit] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.fitted = self.fitted.with_parts([p.replaced(backend=self.backend) for p in self.fitted.parts])
@@ -122,55 +122,66 @@ class Ensemble:
 
     # --------------------------------------------------------------------- fits in compiled code alone
 
+    @cached_property
+    def compiled(self) -> tuple[Compiled, ...]:
+        """The sums of each part."""
+        return tuple(part.compile_request(part.request(2, weighted=False)) for part in self.fitted.parts)
+
     @property
     def has_whole_fit(self) -> bool:
-        """Whether a fit can run without Python: one dataset, nothing measured anew, few parameters."""
-        constant = not (self.fluctuate and self.constraints)
-        return len(self.fitted.parts) == 1 and constant and len(self.floating) <= MAX_PARAMETERS
-
-    @cached_property
-    def compiled(self) -> Compiled:
-        (part,) = self.fitted.parts
-        return part.compile_request(part.request(2, weighted=False))
+        """Whether a fit can run without Python: not with integrals inside integrals, nor in single precision."""
+        nested = any(one.compiled.integrals for compiled in self.compiled for one in compiled.integrals)
+        single = any(part.settings.precision is not Precision.DOUBLE for part in self.fitted.parts)
+        return not (nested or single)
 
     def whole_fit(self) -> WholeFit | None:
-        """Return a fit that needs no Python, if there is one; made anew when the sampler was repaired."""
+        """Return a fit that needs no Python, if there is one; made anew when a sampler was repaired."""
         if not self.has_whole_fit:
             return None
-        sampler = self.sampler(0).compiled
-        if self.made is None or self.made[0] is not sampler:
-            self.made = (sampler, self.make_whole_fit(sampler.program))
+        samplers = tuple(self.sampler(k).compiled for k in range(len(self.drawn.parts)))
+        if self.made is None or any(a is not b for a, b in zip(self.made[0], samplers, strict=True)):
+            parts = [replace(p, sampler=s.program) for p, s in zip(self.whole_parts, samplers, strict=True)]
+            self.made = (samplers, self.whole_fit_of(parts))
         return self.made[1]
 
-    def make_whole_fit(self, sampler: Program | None) -> WholeFit | None:
-        if not self.has_whole_fit or self.compiled.integrals:
-            return None
-        (part,) = self.fitted.parts
-        step, compiled = make_step(len(self.floating)), self.compiled
-        derived = tuple(compiled.stages.per_dataset.values())
-        plain = Settings(self.backend, precompute="none")
+    def whole_fit_of(self, parts: Sequence[WholePart]) -> WholeFit:
+        """Return a fit of parts whose events are drawn or stored."""
+        layout = FitLayout(len(self.floating), len(parts))
+        start = self.start_values[self.fitted.floating_columns]
         return WholeFit(
-            sampler=sampler,
-            derive=compile_values(derived, (), plain).program if derived else None,
-            sums=compiled.program,
-            step=compile_values(step.exprs, (), plain).program,
-            observables=tuple(o.name for o in self.drawn.parts[0].model.observables),
-            derived=tuple(compiled.stages.per_dataset),
-            layout=step.layout,
-            start=self.first_rows(step.layout),
-            parameters=part.with_measured(self.start_values[None])[0],
-            floating=tuple(self.fitted.floating_columns),
-            max_steps=MAX_STEPS,
+            program=fit_program(layout),
+            layout=layout,
+            first_record=layout.first_records(start[None], self.limits, GOAL, MAX_STEPS)[0],
+            parts=tuple(parts),
         )
 
-    def first_rows(self, layout: FitLayout) -> Array:
-        """Return what the first step reads: the start as trial point, limits, and nothing known yet."""
-        start = np.clip(self.start_values[self.fitted.floating_columns], self.limits[:, 0], self.limits[:, 1])
-        rows = dict.fromkeys(layout.rows, 0.0) | {"value": UNKNOWN, "goal": GOAL}
-        for k, x in enumerate(start):
-            rows |= {f"trial{k}": x, f"x{k}": x, f"low{k}": self.limits[k, 0], f"high{k}": self.limits[k, 1]}
-            rows[f"h{k}_{k}"] = 1.0
-        return np.array([rows[name] for name in layout.rows])
+    @cached_property
+    def whole_parts(self) -> tuple[WholePart, ...]:
+        """The parts of a whole fit, without what draws their events."""
+        return tuple(self.whole_part(k) for k in range(len(self.fitted.parts)))
+
+    def whole_part(self, k: int) -> WholePart:
+        part, compiled = self.fitted.parts[k], self.compiled[k]
+        derived = tuple(compiled.stages.per_dataset.values())
+        place = {name: row for row, name in enumerate(self.floating)}
+        start, truth = (
+            [{**self.start, **values}[p.name] for p in part.all_parameters] for values in ({}, self.truth)
+        )
+        rows = part.with_measured(np.unique(np.array([start, truth]), axis=0))
+        plain = Settings(self.backend, precompute="none")
+        return WholePart(
+            sampler=None,
+            derive=compile_values(derived, (), plain).program if derived else None,
+            sums=compiled.program,
+            observables=tuple(o.name for o in self.drawn.parts[k].model.observables),
+            derived=tuple(compiled.stages.per_dataset),
+            parameters=part.with_measured(np.array([start]))[0],
+            floating=tuple(part.floating_columns),
+            places=tuple(place[p.name] for p in part.parameters),
+            measured=len(part.all_parameters),
+            fluctuating=len(part.measured) if self.fluctuate else 0,
+            integrals=tuple(one.fix(rows, self.boxes) for one in compiled.integrals),
+        )
 
 
 @dataclass(eq=False)
@@ -300,15 +311,23 @@ class Toys:
         """Draw and fit every toy in compiled code alone."""
         for _ in range(REPAIRS):
             job = ensemble.whole_fit()
-            if job is None:
-                return None
-            rows = ensemble.backend.fit_whole(job, self.events, ensemble.seed, self.first)
-            if rows is None:
+            rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble)) if job else None
+            if job is None or rows is None:
                 return None
             results = FitRows(job.layout, rows)
-            if not ensemble.sampler(0).repair(results.above, results.given_up):
+            reports = zip(results.above, results.given_up, strict=True)
+            repaired = [ensemble.sampler(k).repair(*report) for k, report in enumerate(reports)]
+            if not any(repaired):
                 return read_rows(results)
         raise ensemble.sampler(0).envelope_error()
+
+    def whole_batch(self, ensemble: Ensemble) -> ToyBatch:
+        """Return these toys for fits in compiled code."""
+        parts = range(self.sizes.shape[1])
+        seeds = tuple(part_key(ensemble.seed, k) for k in parts)
+        return ToyBatch(
+            self.sizes, self.first, seeds, tuple(ensemble.measured(k, self.numbers) for k in parts)
+        )
 
 
 @dataclass(eq=False)
@@ -355,11 +374,14 @@ class StoredToys(Toys):
 
     def fit_whole(self, ensemble: Ensemble) -> Fits | None:
         """Fit every toy in compiled code alone; its events are copied to where a thread works on them."""
-        job = ensemble.make_whole_fit(None)
-        if job is None:
+        if not ensemble.has_whole_fit:
             return None
-        job = replace(job, events=self.buffers[0], starts=Events.slices(self.events).starts)
-        rows = ensemble.backend.fit_whole(job, self.events, 0, 0)
+        parts = [
+            replace(part, events=buffers, starts=Events.slices(sizes).starts)
+            for part, buffers, sizes in zip(ensemble.whole_parts, self.buffers, self.sizes.T, strict=True)
+        ]
+        job = ensemble.whole_fit_of(parts)
+        rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble))
         return None if rows is None else read_rows(FitRows(job.layout, rows))
 
 
@@ -381,7 +403,7 @@ def check_pairs(drawn: Sequence[Likelihood], fitted: Sequence[Likelihood]) -> No
 
 def read_rows(rows: FitRows) -> Fits:
     """Read the results of whole fits."""
-    valid = rows.status == CONVERGED
+    valid = is_valid(rows.status, rows.column("fixed")) & (rows.column("unresolved") == 0)
     return Fits(
         values=rows.x.copy(),
         errors=np.where(rows.errors >= 0, rows.errors, np.nan),

@@ -64,8 +64,8 @@ _programs: OrderedDict[str, Code] = OrderedDict()
 _unused: list[Any] = []  # engines of code that is no longer referenced
 
 
-def find_code(source: str, names: Sequence[str]) -> Code:
-    """Return machine code for a text: from this process, from disk, or compiled now."""
+def find_code(source: str, names: Sequence[str], *, loops: bool = False) -> Code:
+    """Return machine code for a text: from this process, from disk, or compiled now; ``loops``: it is a driver, whose variables are in memory."""
     key = key_of(source, host().cpu, host().features, llvmlite.__version__)
     with _lock:
         _unused.clear()
@@ -74,7 +74,7 @@ def find_code(source: str, names: Sequence[str]) -> Code:
             obj = load(key)
             code = link(obj, names) if obj else None
             if code is None:
-                obj = build_object(source)
+                obj = build_object(source, loops)
                 store(key, obj)
                 code = link(obj, names)
                 assert code is not None
@@ -90,7 +90,7 @@ def target_machine() -> Any:
     return target.create_target_machine(cpu=host().cpu, features=host().features, opt=2, jit=True)
 
 
-def build_object(source: str) -> bytes:
+def build_object(source: str, loops: bool) -> bytes:
     """Optimise a text and compile it to an object file."""
     try:
         module = llvm.parse_assembly(source)
@@ -104,6 +104,8 @@ def build_object(source: str) -> bytes:
     # as long and make no kernel faster (docs/decisions/0006-llvm.md)
     passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
+    if loops:
+        passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     passes.run(module, builder)

@@ -10,10 +10,11 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.random.xoshiro import BLOCK
-from morefit.targets.base import Program, WholeFit
+from morefit.targets.base import Program, ToyBatch, WholeFit, WholeIntegral, WholePart
+from morefit.targets.cpu import fit_stages as stages
 from morefit.targets.cpu.abi import ARGUMENTS
 from morefit.targets.cpu.compile import find_code
-from morefit.targets.cpu.fit_driver import CONTEXT, Driver, copy_text, drive_text
+from morefit.targets.cpu.fit_driver import copy_text, driver_code
 from morefit.targets.cpu.llvm import Target
 from morefit.targets.cpu.memory import PADDING, Code, aligned
 from morefit.targets.cpu.threads import WORKERS
@@ -39,84 +40,225 @@ def native(program: Program) -> Native:
     return cast(Native, program)
 
 
-def run_whole_fits(job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array:
-    """Draw and fit a toy for each size; return a row for each, laid out as in ``job.layout``."""
-    sums = native(job.sums)
-    driver = Driver(job.layout, job.floating, sums.target.width, PADDING)
-    code = find_code(drive_text(driver), ["drive"])
-    results = np.empty((len(sizes), job.layout.width))
+def run_whole_fits(job: WholeFit, toys: ToyBatch, covariance: bool) -> Array:
+    """Draw and fit toys; return a row for each, laid out as in ``job.layout``."""
+    code = driver_code(job.program, job.layout)
+    width = job.layout.width + covariance * job.layout.count**2
+    results = np.empty((len(toys), width))
     counter = np.zeros(1, np.int64)
-    threads = max(min(sums.threads, len(sizes)), 1)
-    contexts = take_contexts(job, driver, threads, int(sizes.max(initial=0)))
+    threads = max(min(native(job.parts[0].sums).threads, len(toys)), 1)
+    contexts = take_contexts(job, threads, toys.sizes.max(axis=0, initial=0))
     for context in contexts:
-        context.clean(int(sizes.min(initial=context.cleaned)))
-        context.aim(seed, first_toy, counter, sizes, results)
+        context.aim(toys, counter, results)
     WORKERS.run(code, "drive", [c.address for c in contexts])
     job.spare.extend(contexts)
     return results
 
 
-def take_contexts(job: WholeFit, driver: Driver, threads: int, max_events: int) -> list[Context]:
+def take_contexts(job: WholeFit, threads: int, max_events: Integers) -> list[Context]:
     """Take contexts that are free and large enough, make the rest."""
     contexts: list[Context] = []
     while job.spare and len(contexts) < threads:
         context = job.spare.pop()
-        if isinstance(context, Context) and context.max_events >= max_events:
+        if isinstance(context, Context) and (context.max_events >= max_events).all():
             contexts.append(context)
-    return contexts + [Context(job, driver, max_events) for _ in range(threads - len(contexts))]
+    return contexts + [Context(job, max_events) for _ in range(threads - len(contexts))]
 
 
-@dataclass(eq=False)
-class Context:
-    """What one thread needs: tables for the four kernels, and room for one toy."""
+class Memory:
+    """Arrays that compiled code reads and writes: they live as long as this."""
 
-    job: WholeFit
-    driver: Driver
-    max_events: int
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = []
 
-    def __post_init__(self) -> None:
-        lanes = self.driver.lanes
-        self.keep: list[np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = []
-        self.step = -(-self.max_events // PADDING) * PADDING + PADDING
-        blocks = -(-self.max_events // BLOCK) or 1
-        self.zero, self.count = self.words([0]), self.words([0])
-        self.tasks = self.words([0, 0])
-        self.events = self.large_room(len(self.job.observables))
-        self.derived = self.large_room(max(len(self.job.derived), 1))
-        self.cleaned = self.step  # from where on nothing odd is read
-        self.report = self.room(2 * blocks)
-        self.rows = self.room(len(self.job.layout.rows) * lanes)
-        self.start = self.room(len(self.job.layout.rows) * lanes)
-        self.start[::lanes] = self.job.start
-        self.written = self.room(len(self.job.layout.state) * self.driver.written_step)
-        self.parameters = self.room(len(self.job.sums.kernel.parameters) * lanes)
-        self.parameters[:] = np.repeat(self.job.parameters, lanes)
-        self.outputs = self.room(len(self.job.layout.sums))
-        self.partials = self.room(native(self.job.sums).words * blocks + PADDING)
-        known = self.made()
-        self.context = self.words([known.get(name, 0) for name in CONTEXT])
-        self.address = address(self.context)
-
-    def aim(self, seed: int, first_toy: int, counter: Integers, sizes: Integers, results: Array) -> None:
-        """Set which toys to fit, and where to leave the results."""
-        self.draw_args[ARGUMENTS.index("seed")] = np.uint64(seed).astype(np.int64)
-        self.draw_args[ARGUMENTS.index("first_toy")] = first_toy
-        for name, array in (("counter", counter), ("sizes", sizes), ("results", results)):
-            self.context[CONTEXT.index(name)] = address(array)
-        self.context[CONTEXT.index("toys")] = len(sizes)
-        self.context[CONTEXT.index("max_steps")] = self.job.max_steps
+    def own(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
+        """Keep an array; return its address."""
+        self.arrays.append(array)
+        return int(array.ctypes.data)
 
     def room(self, count: int) -> Array:
         array = aligned(count)
         array[:] = 1.0  # what is read past the end must do no harm
-        self.keep.append(array)
+        self.arrays.append(array)
         return array
+
+    def words(self, numbers: Sequence[int]) -> Integers:
+        array = np.array(numbers, np.int64)
+        self.arrays.append(array)
+        return array
+
+    def table(
+        self, program: Program, columns: Sequence[Array], lanes: int, known: Mapping[str, int]
+    ) -> Integers:
+        """Write the table of one kernel, and compute what it needs once."""
+        kernel = program.kernel
+        tables = [np.array(t.array) for t in kernel.tables]
+        pairs = self.words([w for array in (*columns, *tables) for w in (self.own(array), 0)])
+        scalars = self.room(max(len(kernel.per_call.results), 1) * lanes)
+        words = {
+            "scalars": address(scalars), "padded": lanes, "sets": 1, "columns": address(pairs),
+            "starts": address(self.words([0])), **known,
+        }  # fmt: skip
+        table = self.words([words.get(name, 0) for name in ARGUMENTS])
+        if not kernel.parameters:
+            native(program).code.functions["prepare"](address(table))
+        return table
+
+
+@dataclass(eq=False)
+class Context:
+    """What one thread needs: tables for all kernels, and room for one toy."""
+
+    job: WholeFit
+    max_events: Integers  # of each part
+
+    def __post_init__(self) -> None:
+        memory, layout = Memory(), self.job.layout
+        self.memory = memory
+        self.parts = [
+            PartContext(part, int(events), memory)
+            for part, events in zip(self.job.parts, self.max_events, strict=True)
+        ]
+        self.context = memory.words([0] * (stages.FIRST_PART + len(self.parts)))
+        self.context[stages.RECORD] = address(memory.room(layout.size))
+        self.context[stages.FIRST_RECORD] = memory.own(self.job.first_record)
+        self.context[stages.RECORD_SIZE] = layout.size
+        self.context[stages.PARTS] = len(self.parts)
+        self.context[stages.FIRST_PART :] = [address(part.words) for part in self.parts]
+        self.address = address(self.context)
+
+    def aim(self, toys: ToyBatch, counter: Integers, results: Array) -> None:
+        """Set which toys to fit, and where to leave the results."""
+        self.context[stages.COUNTER] = address(counter)
+        self.context[stages.TOYS] = len(toys)
+        self.context[stages.RESULTS] = address(results)
+        self.context[stages.WIDTH] = results.shape[1]
+        for k, part in enumerate(self.parts):
+            part.aim(toys, k)
+
+
+class PartContext:
+    """The tables of one part of a likelihood, and room for its events in one toy."""
+
+    def __init__(self, part: WholePart, max_events: int, memory: Memory) -> None:
+        self.part, self.memory = part, memory
+        self.lanes = native(part.sums).target.width
+        self.step = -(-max_events // PADDING) * PADDING + PADDING
+        self.cleaned = self.step  # from where on nothing odd is read
+        self.blocks = -(-max_events // BLOCK) or 1
+        self.events = self.large_room(len(part.observables))
+        self.derived = self.large_room(max(len(part.derived), 1))
+        self.parameters = memory.room(len(part.sums.kernel.parameters) * self.lanes)
+        self.parameters[: len(part.parameters) * self.lanes] = np.repeat(part.parameters, self.lanes)
+        self.draw_args, draw = self.drawing()
+        known = self.made() | {stages.DRAW: draw, stages.DRAW_ARGS: address(self.draw_args)}
+        integrals = self.integrals()
+        self.words = memory.words([known.get(k, 0) for k in range(stages.FIRST_INTEGRAL)] + integrals)
+        self.words[stages.INTEGRALS] = len(integrals)
 
     def large_room(self, columns: int) -> Array:
         """Make room for events; the thread that fills it first has it from the system, all threads at once."""
         array = aligned(columns * self.step)
-        self.keep.append(array)
+        self.memory.arrays.append(array)
         return array
+
+    def made(self) -> dict[int, int]:
+        """Build the tables of the kernels over events; return where everything is, by word."""
+        part, memory = self.part, self.memory
+        names = [*part.observables, *part.derived]
+        arrays = [
+            array[k * self.step :]
+            for array, count in ((self.events, len(part.observables)), (self.derived, len(part.derived)))
+            for k in range(count)
+        ]
+        columns = dict(zip(names, arrays, strict=True))
+        count, tasks = memory.words([0]), memory.words([0, 0])
+        outputs = memory.room(part.sums.kernel.outputs + 1)
+        sums = {
+            "parameters": address(self.parameters), "out": address(outputs), "stops": address(count),
+            "partials": address(memory.room(native(part.sums).words * self.blocks + PADDING)),
+            "first_task": address(tasks), "out_step": self.step,
+        }  # fmt: skip
+        sum_args = self.table(part.sums, columns, sums)
+        known = {
+            stages.PREPARE: function(part.sums, "prepare"), stages.SUM_BLOCK: function(part.sums, "block"),
+            stages.COMBINE: function(part.sums, "combine"), stages.SUM_ARGS: address(sum_args),
+            stages.COUNT: address(count), stages.LAST_TASK: address(tasks[1:]),
+            stages.PARAMETERS: address(self.parameters), stages.LANES: self.lanes,
+            stages.FLOATING: address(memory.words(part.floating)),
+            stages.PLACES: address(memory.words(part.places)), stages.FLOATING_COUNT: len(part.floating),
+            stages.MEASURED_FIRST: part.measured, stages.OUTPUTS: address(outputs),
+            stages.DRAW_REPORT: address(self.report),
+        }  # fmt: skip
+        if part.derive is not None:
+            derive = self.table(part.derive, columns, {"out": address(self.derived), "out_step": self.step})
+            known |= {
+                stages.DERIVE: function(part.derive, "block"),
+                stages.DERIVE_ARGS: address(derive),
+            }
+        return known
+
+    def table(self, program: Program, columns: Mapping[str, Array], known: Mapping[str, int]) -> Integers:
+        return self.memory.table(program, [columns[n] for n in program.kernel.columns], self.lanes, known)
+
+    def drawing(self) -> tuple[Integers, int]:
+        """Return the table and the address of what fills the events of a toy: a sampler, or a copy of stored ones."""
+        part, memory = self.part, self.memory
+        self.report = memory.room(2 * self.blocks)
+        goal = {"out": address(self.events), "partials": address(self.report), "out_step": self.step}
+        if part.sampler is not None:
+            return memory.table(part.sampler, [], self.lanes, goal), function(part.sampler, "block")
+        code = find_code(copy_text(len(part.events)), ["block"])
+        assert part.starts is not None
+        pairs = memory.words([word for buffer in part.events for word in (memory.own(buffer.values), 0)])
+        words = {"columns": address(pairs), "starts": memory.own(part.starts), **goal}
+        return memory.words([words.get(name, 0) for name in ARGUMENTS]), code.addresses["block"]
+
+    def integrals(self) -> list[int]:
+        """Build the tables of the numerical integrals; their results follow the parameters of the sums."""
+        target, addresses = len(self.part.parameters), []
+        for integral in self.part.integrals:
+            addresses.append(address(self.integral_words(integral, target)))
+            target += integral.bodies
+        return addresses
+
+    def integral_words(self, integral: WholeIntegral, target: int) -> Integers:
+        memory, program = self.memory, integral.program
+        nodes = len(integral.nodes[0])
+        blocks = -(-nodes // BLOCK)
+        columns = []
+        for column in integral.nodes:
+            padded = memory.room(nodes + PADDING)
+            padded[:nodes], padded[nodes:] = column, column[-1]
+            columns.append(padded)
+        outputs = memory.room(program.kernel.outputs + 1)
+        args = memory.table(program, columns, self.lanes, {
+            "parameters": address(self.parameters), "out": address(outputs),
+            "partials": address(memory.room(native(program).words * blocks + PADDING)),
+            "stops": address(memory.words([nodes])), "first_task": address(memory.words([0, blocks])),
+        })  # fmt: skip
+        boxes, axes, _ = integral.edges.shape
+        known = {
+            stages.NODE_PREPARE: function(program, "prepare"), stages.NODE_BLOCK: function(program, "block"),
+            stages.NODE_COMBINE: function(program, "combine"), stages.NODE_ARGS: address(args),
+            stages.NODES: nodes, stages.NODE_OUTPUTS: address(outputs), stages.BODIES: integral.bodies,
+            stages.TARGET: target, stages.CONTRAST_LIMIT: memory.own(integral.limits),
+            stages.PEAKS: len(integral.limits) - 1, stages.AXES: axes, stages.BOXES: boxes,
+            stages.BOX_EDGES: memory.own(integral.edges),
+        }  # fmt: skip
+        return memory.words([known[k] for k in range(len(known))])
+
+    def aim(self, toys: ToyBatch, k: int) -> None:
+        """Set which toys to draw, as part k of each."""
+        sizes = toys.sizes
+        self.clean(int(sizes[:, k].min(initial=self.cleaned)))
+        self.words[stages.SIZES] = address(sizes) + 8 * k
+        self.words[stages.SIZES_STEP] = sizes.shape[1]
+        self.draw_args[ARGUMENTS.index("seed")] = np.uint64(toys.seeds[k]).astype(np.int64)
+        self.draw_args[ARGUMENTS.index("first_toy")] = toys.first
+        measured = toys.measured[k]
+        self.words[stages.MEASURED] = 0 if measured is None else address(measured)
+        self.words[stages.MEASURED_COUNT] = 0 if measured is None else measured.shape[1]
 
     def clean(self, smallest: int) -> None:
         """Fill what is read past the end of a toy with harmless numbers; none has fewer events than ``smallest``."""
@@ -125,74 +267,10 @@ class Context:
                 array.reshape(-1, self.step)[:, smallest : self.cleaned] = 1.0
             self.cleaned = smallest
 
-    def words(self, numbers: Sequence[int]) -> Integers:
-        array = np.array(numbers, np.int64)
-        self.keep.append(array)
-        return array
 
-    def made(self) -> dict[str, int]:
-        """Build the tables of the four kernels; return where everything is."""
-        job = self.job
-        observables = {n: self.events[k * self.step :] for k, n in enumerate(job.observables)}
-        derived = {n: self.derived[k * self.step :] for k, n in enumerate(job.derived)}
-        rows = {n: self.rows[k * self.driver.lanes :] for k, n in enumerate(job.layout.rows)}
-        self.draw_args, draw = self.drawing()
-        sums: dict[str, Array | Integers] = {
-            "parameters": self.parameters, "partials": self.partials, "out": self.outputs,
-            "stops": self.count, "first_task": self.tasks,
-        }  # fmt: skip
-        return {
-            "draw": draw, "draw_args": address(self.draw_args),
-            "draw_report": address(self.report),
-            **(function("derive", job.derive, "block") if job.derive else {"derive": 0}),
-            "derive_args": address(self.table(job.derive, observables, {"out": self.derived})) if job.derive else 0,
-            **function("prepare", job.sums, "prepare"), **function("block", job.sums, "block"),
-            **function("combine", job.sums, "combine"),
-            "sum_args": address(self.table(job.sums, observables | derived, sums)),
-            **function("step", job.step, "block"),
-            "step_args": address(self.table(job.step, rows, {"out": self.written}, self.driver.written_step)),
-            "count": address(self.count), "last_task": address(self.tasks[1:]),
-            "parameters": address(self.parameters), "sums": address(self.outputs), "rows": address(self.rows),
-            "written": address(self.written), "start": address(self.start),
-        }  # fmt: skip
-
-    def drawing(self) -> tuple[Integers, int]:
-        """Return the table and the address of what fills the events of a toy: a sampler, or a copy of stored ones."""
-        job, goal = self.job, {"out": self.events, "partials": self.report}
-        if job.sampler is not None:
-            return self.table(job.sampler, {}, goal), function("draw", job.sampler, "block")["draw"]
-        code = find_code(copy_text(len(job.events)), ["block"])
-        assert job.starts is not None
-        pairs = self.words([word for buffer in job.events for word in (address(buffer.values), 0)])
-        words = {"columns": address(pairs), "starts": address(job.starts), "out_step": self.step}
-        words |= {name: address(array) for name, array in goal.items()}
-        return self.words([words.get(name, 0) for name in ARGUMENTS]), code.addresses["block"]
-
-    def table(
-        self, program: Program, columns: Mapping[str, Array],
-        arrays: Mapping[str, Array | Integers], out_step: int | None = None,
-    ) -> Integers:  # fmt: skip
-        """Write the table of one kernel, and compute what it needs once."""
-        kernel, lanes = program.kernel, self.driver.lanes
-        tables = [np.array(t.array) for t in kernel.tables]
-        self.keep += tables
-        named = [columns[n] for n in kernel.columns] if columns else []
-        pairs = self.words([w for array in (*named, *tables) for w in (address(array), 0)])
-        scalars = self.room(max(len(kernel.per_call.results), 1) * lanes)
-        known = {
-            "scalars": address(scalars), "padded": lanes, "sets": 1, "columns": address(pairs),
-            "starts": address(self.zero), "out_step": self.step if out_step is None else out_step,
-        } | {name: address(array) for name, array in arrays.items()}  # fmt: skip
-        words = self.words([known.get(name, 0) for name in ARGUMENTS])
-        if not kernel.parameters:
-            native(program).code.functions["prepare"](address(words))
-        return words
-
-
-def address(array: Array | Integers) -> int:
+def address(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
     return int(array.ctypes.data)
 
 
-def function(name: str, program: Program, which: str) -> dict[str, int]:
-    code: Code = native(program).code
-    return {name: code.addresses[which]}
+def function(program: Program, name: str) -> int:
+    return native(program).code.addresses[name]

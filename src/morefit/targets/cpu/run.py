@@ -16,7 +16,7 @@ from morefit.errors import BackendError
 from morefit.kernel import Kernel, Precision, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
-from morefit.targets.base import Buffer, Drawn, Events, WholeFit
+from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
 from morefit.targets.cpu.abi import ARGUMENTS
 from morefit.targets.cpu.compile import find_code, host
 from morefit.targets.cpu.fit import run_whole_fits
@@ -99,9 +99,9 @@ class Cpu:
             kernel=kernel, source=source, code=code, target=target, threads=threads, compile_seconds=seconds
         )
 
-    def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
-        """Draw and fit a toy for each size, every thread on its own."""
-        return run_whole_fits(job, sizes, seed, first_toy)
+    def fit_whole(self, job: WholeFit, toys: ToyBatch, *, covariance: bool = False) -> Array | None:
+        """Draw and fit toys, every thread on its own."""
+        return run_whole_fits(job, toys, covariance)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
         """Copy a column to where vectors can read it."""

@@ -10,12 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.kernel import Kernel
 from morefit.kernel.fit_layout import FitRows
-from morefit.targets.base import WholeFit
+from morefit.targets.base import ToyBatch, WholeFit, WholeIntegral, WholePart
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
-from morefit.targets.opencl.fit_driver import FitShape, FitSource, Home, fit_functions
+from morefit.targets.opencl.fit_driver import (
+    FitShape,
+    FitSource,
+    Home,
+    IntegralShape,
+    PartShape,
+    fit_functions,
+    record_is_local,
+)
 from morefit.targets.opencl.lift import Lifted, lift_numbers
 from morefit.targets.opencl.source import block_multiple
 from morefit.targets.opencl.sums import MAX_EVENTS, words_of
@@ -40,43 +47,46 @@ class Kind(NamedTuple):
     home: Home  # of the events
 
 
-KINDS = (Kind(2047, 32, Home.GLOBAL), Kind((1 << 15) - 1, 64, Home.GLOBAL), Kind(1 << 62, 128, Home.SPREAD))
+MIDDLE = (Kind(2047, 32, Home.GLOBAL), Kind((1 << 15) - 1, 64, Home.GLOBAL))
+LARGEST = {True: Kind(1 << 62, 128, Home.SPREAD), False: Kind(1 << 62, 256, Home.GLOBAL)}
 
 
 def kinds_of(device: Device, job: WholeFit) -> tuple[Kind, ...]:
-    """Return how toys are fitted; the events of the smallest fit into the shared memory of a group."""
-    smallest = KINDS[0]
-    fit = min(MAX_SHARED, int(device.device.local_mem_size) // 2) // (8 * columns_of(job))
-    return (smallest._replace(events=min(fit, smallest.events), home=Home.LOCAL), *KINDS)
+    """Return how toys are fitted; the events of the smallest fit into the shared memory of a group.
+
+    The events of a large toy are spread over many groups if the likelihood has one part without numerical integrals.
+    """
+    smallest = MIDDLE[0]
+    columns = max(columns_of(part) for part in job.parts)
+    fit = min(MAX_SHARED, int(device.device.local_mem_size) // 4) // (8 * columns)
+    spread = len(job.parts) == 1 and not job.parts[0].integrals
+    local = smallest._replace(events=min(fit, smallest.events), home=Home.LOCAL)
+    return (local, *MIDDLE, LARGEST[spread])
 
 
-def columns_of(job: WholeFit) -> int:
-    return len(job.observables) + len(job.derived)
+def columns_of(part: WholePart) -> int:
+    return len(part.observables) + len(part.derived)
 
 
 def run_whole_fits(
-    device: Device, group: int | None, job: WholeFit, sizes: Integers, seed: int, first_toy: int
+    device: Device, group: int | None, job: WholeFit, toys: ToyBatch, covariance: bool
 ) -> Array | None:
-    """Fit a toy for each size; return a row for each, laid out as in ``job.layout``.
-
-    None if the events are not drawn, nor on the device, or if the sums are made in tiles.
-    """
-    if job.sums.kernel.pairs or not all(
-        isinstance(column, DeviceColumn) and column.first == 0 for column in job.events
-    ):
+    """Fit toys; return a row for each, laid out as in ``job.layout``, None if the events are not on the device."""
+    columns = [column for part in job.parts for column in part.events]
+    if not all(isinstance(column, DeviceColumn) and column.first == 0 for column in columns):
         return None
-    results = np.empty((len(sizes), job.layout.width))
+    results = np.empty((len(toys), job.layout.width + covariance * job.layout.count**2))
     # a toy's size alone decides how it is fitted: bitwise independent of which toys are in the batch
     kinds = kinds_of(device, job)
-    numbers = np.searchsorted([kind.events for kind in kinds], sizes)
+    numbers = np.searchsorted([kind.events for kind in kinds], toys.sizes.sum(axis=1))
     for number, kind in enumerate(kinds):
         some = np.flatnonzero(numbers == number)
         if len(some):
             runner = take_runner(device, group or min(device.group, kind.items), job, kind.home)
             ahead = 0 if kind.home is Home.SPREAD else 1  # started while the results of others are copied
             started: deque[tuple[Integers, FitSpace]] = deque()
-            for part in runner.parts(some, sizes):
-                started.append((part, runner.start(part, sizes, seed, first_toy)))
+            for part in runner.parts(some, toys.sizes):
+                started.append((part, runner.start(part, toys, results.shape[1])))
                 if len(started) > ahead:
                     finish(*started.popleft(), results)
             for part, space in started:
@@ -109,18 +119,41 @@ def take_runner(device: Device, items: int, job: WholeFit, home: Home) -> FitRun
 _texts: OrderedDict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = OrderedDict()
 
 
-def find_text(
-    sampler: Lifted | None, derive: Kernel | None, sums: Kernel, step: Kernel, shape: FitShape
-) -> str:
+def find_text(job: WholeFit, shape: FitShape) -> str:
     """Return the text of a whole fit; it is cached, since writing it takes longer than fitting a thousand toys."""
-    others = (derive, sums, step)
-    key = (sampler and (sampler.kernel, len(sampler.numbers)), *map(id, others), shape)
+    key = (job.program, shape.group, shape.home, shape.layout, *(part_key(part) for part in shape.parts))
     if key not in _texts:
         # the kernels are stored with their text, so that no other can have their address
-        _texts[key] = FitSource(sampler, derive, sums, step, shape).text(), others
+        _texts[key] = FitSource(job.program, shape).text(), shape.parts
         if len(_texts) > MAX_TEXTS:
             _texts.popitem(last=False)
     return _texts[key][0]
+
+
+def part_key(part: PartShape) -> tuple[Any, ...]:
+    """Return what tells the text of one part from another."""
+    sampler = part.sampler and (part.sampler.kernel, len(part.sampler.numbers))
+    integrals = tuple((id(i.kernel), i.bodies, i.peaks, i.axes) for i in part.integrals)
+    return (sampler, id(part.derive), id(part.sums), part.places, part.floating, part.measured, integrals)
+
+
+def shape_of(part: WholePart, measured: int, max_numbers: int) -> PartShape:
+    """Return what the text of a part depends on."""
+    return PartShape(
+        sampler=lift_numbers(part.sampler.kernel, max_numbers) if part.sampler else None,
+        derive=part.derive.kernel if part.derive else None,
+        sums=part.sums.kernel,
+        observables=part.observables,
+        derived=part.derived,
+        parameters=len(part.parameters),
+        floating=part.floating,
+        places=part.places,
+        measured=(part.measured, part.measured + measured),
+        integrals=tuple(
+            IntegralShape(one.program.kernel, one.bodies, len(one.limits) - 1, one.edges.shape[1])
+            for one in part.integrals
+        ),
+    )
 
 
 @dataclass(eq=False)
@@ -132,89 +165,105 @@ class FitRunner:
     home: Home
     job: WholeFit
     kernels: dict[str, Any] = field(init=False)
-    columns: int = field(init=False)
-    words: int = field(init=False)
-    begin_with: Any = field(init=False)  # rows
-    draw_with: list[Any] = field(init=False)  # numbers and tables
-    sum_with: list[Any] = field(init=False)  # parameters and tables
-    space: tuple[tuple[bytes, bytes], FitSpace] | None = field(init=False, default=None)
+    begin_with: Any = field(init=False)  # the first record
+    draw_with: list[list[Any]] = field(init=False)  # numbers and tables, of each part
+    sum_with: list[list[Any]] = field(init=False)  # tables and nodes, of each part
+    parameters: list[Any] = field(init=False)  # of each part
+    space: tuple[tuple[bytes, ...], FitSpace] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.job = replace(self.job, spare=[])  # the job refers to this runner, which must not refer to it
         job, send = self.job, self.device.send
-        shape = FitShape(
-            group=self.group,
-            home=self.home,
-            observables=job.observables,
-            derived=job.derived,
-            layout=job.layout,
-            floating=job.floating,
-            max_steps=job.max_steps,
-        )
-        sampler = lift_numbers(job.sampler.kernel, self.device.max_numbers) if job.sampler else None
-        derive = job.derive.kernel if job.derive else None
-        source = find_text(sampler, derive, job.sums.kernel, job.step.kernel, shape)
+        shapes = tuple(shape_of(part, part.fluctuating, self.device.max_numbers) for part in job.parts)
+        shape = FitShape(group=self.group, home=self.home, layout=job.layout, parts=shapes)
+        source = find_text(job, shape)
         show_source(source)
-        self.kernels = self.device.kernels(self, source, fit_functions(shape))
-        self.columns = columns_of(job)
-        self.words = words_of(job.sums.kernel)
-        self.begin_with = send(np.asarray(job.start, np.float64))
-        self.sum_with = [send(np.asarray(job.parameters, np.float64))]
-        self.sum_with += [send(np.array(t.array)) for t in job.sums.kernel.tables]
-        self.draw_with = []
-        if sampler:
-            numbers = [np.array(sampler.numbers)] if sampler.numbers else []
-            self.draw_with = [*numbers, *(send(np.array(t.array)) for t in sampler.tables)]
+        self.kernels = self.device.kernels(self, source, fit_functions(self.home))
+        self.begin_with = send(np.asarray(job.first_record, np.float64))
+        self.parameters = [send(np.asarray(part.parameters, np.float64)) for part in job.parts]
+        self.sum_with = [self.sum_constants(part) for part in job.parts]
+        self.draw_with = [self.draw_constants(part.sampler) for part in shapes]
+
+    def draw_constants(self, sampler: Lifted | None) -> list[Any]:
+        """Return the numbers and tables that events are drawn with."""
+        if sampler is None:
+            return []
+        numbers = [np.array(sampler.numbers)] if sampler.numbers else []
+        return [*numbers, *(self.device.send(np.array(t.array)) for t in sampler.tables)]
+
+    def sum_constants(self, part: WholePart) -> list[Any]:
+        """Return the tables of the sums, and the nodes of the integrals."""
+        tables = [self.device.send(np.array(t.array)) for t in part.sums.kernel.tables]
+        return tables + [word for one in part.integrals for word in self.integral_constants(one)]
+
+    def integral_constants(self, one: WholeIntegral) -> list[Any]:
+        send = self.device.send
+        return [
+            np.int32(len(one.nodes[0])), send(one.limits), send(one.edges), np.int32(len(one.edges)),
+            *(send(np.asarray(column, np.float64)) for column in one.nodes),
+        ]  # fmt: skip
+
+    def sum_arguments(self, k: int, part: Integers, toys: ToyBatch) -> list[Any]:
+        """Return the arguments of the sums of one part for some toys."""
+        measured = toys.measured[k]
+        own = np.zeros(1) if measured is None else np.ascontiguousarray(measured[part])
+        return [self.parameters[k], self.device.send(own), *self.sum_with[k]]
+
+    def draw_arguments(self, k: int, part: Integers) -> list[Any]:
+        """Return the arguments of what draws one part; the first two are the seed and the first toy."""
+        own = self.job.parts[k]
+        if own.sampler is None:
+            assert own.starts is not None
+            starts = self.device.send(np.ascontiguousarray(own.starts[part], np.int64))
+            return [starts, *(c.buffer for c in own.events if isinstance(c, DeviceColumn))]
+        return [np.uint64(0), np.uint64(0), *self.draw_with[k]]
+
+    def room_of(self, sizes: Integers) -> Integers:
+        """Return how many numbers the events of each of some toys take, as in memory that all toys have alike."""
+        columns = np.array([columns_of(part) for part in self.job.parts])
+        if self.home is Home.SPREAD:
+            return np.asarray(np.maximum(sizes, 1) @ columns, np.int64)
+        return np.full(len(sizes), int(np.maximum(sizes.max(axis=0, initial=1), 1) @ columns))
 
     def parts(self, some: Integers, sizes: Integers) -> list[Integers]:
         """Cut toys into parts for which there is memory."""
         part = np.arange(len(some)) // MAX_TOYS
         if self.home is not Home.LOCAL:
-            large = self.home is Home.SPREAD
-            room = np.maximum(sizes[some], 1) if large else np.full(len(some), sizes[some].max(initial=1))
             limit = min(MAX_BYTES, int(SHARE * self.device.info.memory))
-            part += np.cumsum(8 * self.columns * room) // limit
+            part += np.cumsum(8 * self.room_of(sizes[some])) // limit
         return np.split(some, np.flatnonzero(np.diff(part)) + 1)
 
-    def start(self, part: Integers, sizes: Integers, seed: int, first_toy: int) -> FitSpace:
-        """Start to fit some toys; the buffers of the last ones are used again where the sizes are the same."""
-        counts = np.ascontiguousarray(sizes[part], np.int32)
-        key = (part.tobytes(), counts.tobytes())
+    def start(self, part: Integers, toys: ToyBatch, width: int) -> FitSpace:
+        """Start to fit some toys; the buffers of the last ones are used again where all is the same but the seed."""
+        measured = [b"" if m is None else m[part].tobytes() for m in toys.measured]
+        key = (part.tobytes(), toys.sizes[part].tobytes(), bytes(width), *measured)
         if self.space is None or self.space[0] != key:
             self.space = None  # lets go of its memory first
             kind = LargeSpace if self.home is Home.SPREAD else SmallSpace
-            self.space = key, kind(self, part, counts)
+            self.space = key, kind(self, part, toys, width)
         space = self.space[1]
-        space.start(seed, first_toy)
+        space.start(toys)
         return space
-
-    def draw_arguments(self, part: Integers) -> list[Any]:
-        """Return the arguments of the function that draws; the first two are the seed and the first toy."""
-        if self.job.sampler is None:
-            assert self.job.starts is not None
-            starts = self.device.send(np.ascontiguousarray(self.job.starts[part], np.int64))
-            return [starts, *(c.buffer for c in self.job.events if isinstance(c, DeviceColumn))]
-        toys = self.device.send(part.astype(np.int32))
-        return [np.uint64(0), np.uint64(0), toys, *self.draw_with]
 
 
 class FitSpace(ABC):
     """Buffers for some toys, and functions with their arguments set. It does not refer to its runner, which refers to it."""
 
-    def __init__(self, runner: FitRunner, counts: np.ndarray[Any, Any]) -> None:
-        self.device, self.group, self.count = runner.device, runner.group, len(counts)
-        self.draws, self.max_steps = runner.job.sampler is not None, runner.job.max_steps
-        self.layout = runner.job.layout
-        self.out = self.device.allocate(8 * self.count * self.layout.width)
+    def __init__(self, runner: FitRunner, part: Integers, width: int) -> None:
+        self.device, self.group, self.count = runner.device, runner.group, len(part)
+        self.layout, self.width = runner.job.layout, width
+        self.toys = self.device.send(part.astype(np.int32))
+        self.out = self.device.allocate(8 * self.count * width)
+        self.seeds: list[tuple[int, int]] = []  # the place of the seed of a part among the arguments
 
-    def set_seed(self, kernel: Any, place: int, seed: int, first_toy: int) -> None:
+    def set_seeds(self, kernel: Any, toys: ToyBatch) -> None:
         """Set which toys a function draws, if it draws."""
-        if self.draws:
-            kernel.set_arg(place, np.uint64(seed))
-            kernel.set_arg(place + 1, np.uint64(first_toy))
+        for place, k in self.seeds:
+            kernel.set_arg(place, np.uint64(toys.seeds[k]))
+            kernel.set_arg(place + 1, np.uint64(toys.first))
 
     @abstractmethod
-    def start(self, seed: int, first_toy: int) -> None:
+    def start(self, toys: ToyBatch) -> None:
         """Start to draw and fit the toys."""
 
     @abstractmethod
@@ -225,21 +274,30 @@ class FitSpace(ABC):
 class SmallSpace(FitSpace):
     """Toys with one work-group each."""
 
-    def __init__(self, runner: FitRunner, part: Integers, counts: np.ndarray[Any, Any]) -> None:
-        super().__init__(runner, counts)
-        device, room = self.device, max(int(counts.max(initial=1)), 1)
+    def __init__(self, runner: FitRunner, part: Integers, toys: ToyBatch, width: int) -> None:
+        super().__init__(runner, part, width)
+        device, job, sizes = self.device, runner.job, toys.sizes[part]
         self.kernel = runner.kernels["fit"]
-        size = 8 * runner.columns * room
+        rooms = np.maximum(sizes.max(axis=0, initial=1), 1)
+        columns = np.array([columns_of(own) for own in job.parts])
+        ends = np.cumsum(rooms * columns)
+        size = 8 * int(ends[-1])
         local = runner.home is Home.LOCAL
         memory = device.cl.LocalMemory(size) if local else device.allocate(size * self.count)
-        arguments = (device.send(counts), memory, np.int32(room), runner.begin_with, self.out)
-        self.seed = len(arguments)  # the place of the seed among the arguments
-        self.arguments = set_arguments(
-            self.kernel, *arguments, *runner.draw_arguments(part), *runner.sum_with
-        )
+        places = np.stack([rooms, ends - rooms * columns], axis=1).astype(np.int64)
+        record = [] if record_is_local(job.layout) else [device.allocate(8 * self.count * self.layout.size)]
+        arguments = [
+            self.toys, device.send(np.ascontiguousarray(sizes, np.int32)), memory, np.int64(ends[-1]),
+            device.send(places), runner.begin_with, self.out, np.int32(width), *record,
+        ]  # fmt: skip
+        for k, own in enumerate(job.parts):
+            if own.sampler is not None:
+                self.seeds.append((len(arguments), k))
+            arguments += [*runner.draw_arguments(k, part), *runner.sum_arguments(k, part, toys)]
+        self.arguments = set_arguments(self.kernel, *arguments)
 
-    def start(self, seed: int, first_toy: int) -> None:
-        self.set_seed(self.kernel, self.seed, seed, first_toy)
+    def start(self, toys: ToyBatch) -> None:
+        self.set_seeds(self.kernel, toys)
         self.done = self.device.run(self.kernel, self.count * self.group, self.group)
 
     def finish(self, results: Array) -> None:
@@ -247,53 +305,54 @@ class SmallSpace(FitSpace):
 
 
 class LargeSpace(FitSpace):
-    """Toys whose events are shared by many groups."""
+    """Toys of one part whose events are shared by many groups."""
 
-    def __init__(self, runner: FitRunner, part: Integers, counts: np.ndarray[Any, Any]) -> None:
-        super().__init__(runner, counts)
+    def __init__(self, runner: FitRunner, part: Integers, toys: ToyBatch, width: int) -> None:
+        super().__init__(runner, part, width)
         device, job, group = self.device, runner.job, self.group
-        multiple = 1 if job.sampler is None else block_multiple(job.sampler.kernel, group)
+        (own,) = job.parts
+        counts = np.ascontiguousarray(toys.sizes[part, 0])
+        multiple = 1 if own.sampler is None else block_multiple(own.sampler.kernel, group)
         each = -(-group * np.clip(counts // (group * GROUPS), EACH, MAX_EVENTS) // multiple) * multiple
-        blocks, first = cut_blocks(counts.astype(np.int64), each, np.cumsum(counts) - counts, empty=True)
+        blocks, first = cut_blocks(counts, each, np.cumsum(counts) - counts, empty=True)
         self.blocks, room = len(blocks), int(counts.sum())
-        rows = device.allocate(8 * self.count * len(job.layout.rows))
-        partials = device.allocate(8 * self.blocks * max(runner.words, 1))
+        records = device.allocate(8 * self.count * job.layout.size)
+        words = max(words_of(own.sums.kernel), 1)
+        partials = device.allocate(8 * self.blocks * words)
+        totals = device.allocate(16 * self.count * words)
         self.report = device.send(np.zeros((self.count, 2), np.int32))
-        common = (device.send(blocks), device.allocate(8 * runner.columns * room), np.int64(room), rows)
-        arguments = (*common, runner.begin_with, self.out, self.report)
-        self.seed = len(arguments)  # the place of the seed among the arguments
+        memory = device.allocate(8 * columns_of(own) * room)
+        common = (self.toys, device.send(blocks), memory, np.int64(room), records)
+        arguments = (*common, self.report, runner.begin_with)
+        if own.sampler is not None:
+            self.seeds.append((len(arguments), 0))
+        sums = runner.sum_arguments(0, part, toys)
         last = (
-            device.send(first.astype(np.int32)),
-            device.send(counts),
-            rows,
-            self.out,
-            self.report,
-            partials,
-        )
+            device.send(first.astype(np.int32)), device.send(counts.astype(np.int32)), records, self.out, np.int32(width),
+            self.report, partials, totals,
+        )  # fmt: skip
         self.draw, self.sums, self.advance = (runner.kernels[name] for name in ("draw", "sums", "advance"))
         self.arguments = (
-            set_arguments(self.draw, *arguments, *runner.draw_arguments(part)),
-            set_arguments(self.sums, *common, partials, *runner.sum_with),
-            set_arguments(self.advance, *last, *runner.sum_with),
+            set_arguments(self.draw, *arguments, *runner.draw_arguments(0, part)),
+            set_arguments(self.sums, *common, partials, *sums),
+            set_arguments(self.advance, *last, *sums),
         )
 
-    def start(self, seed: int, first_toy: int) -> None:
-        self.set_seed(self.draw, self.seed, seed, first_toy)
+    def start(self, toys: ToyBatch) -> None:
+        self.set_seeds(self.draw, toys)
         self.device.run(self.draw, self.blocks * self.group, self.group)
-        self.steps = 0
         self.take_steps(FIRST_STEPS)
 
     def take_steps(self, count: int) -> None:
-        for _ in range(min(count, self.max_steps - self.steps)):
+        for _ in range(count):
             self.device.run(self.sums, self.blocks * self.group, self.group)
             self.done = self.device.run(self.advance, self.count * self.group, self.group)
-            self.steps += 1
 
     def finish(self, results: Array) -> None:
         self.device.read_done(self.out, results, self.done)
-        while self.steps < self.max_steps and not FitRows(self.layout, results).status.all():
+        while FitRows(self.layout, results).running.any():
             self.take_steps(MORE_STEPS)
             self.device.read_done(self.out, results, self.done)
         report = FitRows(self.layout, results)
-        if report.above or report.given_up:  # the next toys begin with a clean report
+        if any(report.above) or any(report.given_up):  # the next toys begin with a clean report
             self.device.write(self.report, np.zeros((self.count, 2), np.int32))

@@ -53,9 +53,14 @@ class PairSum:
         """How many events are in shared memory at a time."""
         return min(self.group, max(1 << ((SCRATCH // self.pitch).bit_length() - 1), 1))
 
-    def room(self) -> list[str]:
+    @property
+    def room(self) -> int:
+        """How many numbers are in shared memory."""
+        return self.events * self.pitch
+
+    def begin(self) -> list[str]:
+        """Begin the sums of an item."""
         return [
-            f"{self.dialect.shared}double factors[{self.events * self.pitch}];",
             f"double squares[{self.each}][{TILE * TILE}];",
             f"for (int s = 0; s < {self.each}; s++)",
             f"    for (int k = 0; k < {TILE * TILE}; k++) squares[s][k] = 0.0;",

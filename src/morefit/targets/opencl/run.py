@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array
 from morefit.errors import BackendError
 from morefit.kernel import Kernel, Precision, Sample
 from morefit.kernel.sums import TILES_FROM
-from morefit.targets.base import Buffer, Drawn, Events, WholeFit
+from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn
 from morefit.targets.opencl.device import Device, open_device
 from morefit.targets.opencl.fit import run_whole_fits
@@ -80,9 +80,9 @@ class OpenCL:
         """Return a program; it is built when it is first used, for drivers are slow and whole fits do without it."""
         return OpenCLProgram(kernel, self.open().group_for(self.work_group, bool(kernel.pairs)), self)
 
-    def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
-        """Draw and fit a toy for each size."""
-        return run_whole_fits(self.open(), self.work_group, job, sizes, seed, first_toy)
+    def fit_whole(self, job: WholeFit, toys: ToyBatch, *, covariance: bool = False) -> Array | None:
+        """Draw and fit toys."""
+        return run_whole_fits(self.open(), self.work_group, job, toys, covariance)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> DeviceColumn | HostColumn:
         """Copy a column to the device, if there is room for it."""

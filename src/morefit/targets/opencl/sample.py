@@ -33,6 +33,7 @@ class Draw:
     names: Names
     dialect: Dialect
     numbers: int  # arguments, to draw with
+    suffix: str = ""  # of their names
 
     @property
     def sure(self) -> bool:
@@ -56,11 +57,26 @@ class Draw:
 
     def number_type(self) -> list[str]:
         """Return the type of the numbers to draw with."""
-        kind = f"typedef struct {{ double number[{self.numbers}]; }} all_numbers;  // to draw with"
+        kind = (
+            f"typedef struct {{ double number[{self.numbers}]; }} all_numbers{self.suffix};  // to draw with"
+        )
         return [kind] if self.numbers else []
 
     def number_arguments(self) -> list[str]:
-        return ["const all_numbers numbers"] if self.numbers else []
+        return [f"const all_numbers{self.suffix} numbers{self.suffix}"] if self.numbers else []
+
+    @property
+    def rounds(self) -> bool:
+        """Whether items share the events that are left after each round of candidates."""
+        return not (self.sure or self.streams)
+
+    def room(self) -> list[str]:
+        """Declare the shared memory of rounds, which a kernel must do at its outermost level."""
+        d = self.dialect
+        return [
+            f"{d.shared}ushort again[2][{TOGETHER} * GROUP];  // events to draw again, in this turn and in the next",
+            f"{d.shared}int counts[3];  // how many, in the last turn, in this one and in the next",
+        ]
 
     def generator_text(self) -> list[str]:
         return self.generator.text(self.dialect) if self.kernel.draws.calls else []
@@ -84,7 +100,7 @@ class Draw:
 
     def candidate(self) -> Candidate:
         kernel, names = self.kernel, self.names
-        names.known |= {f"{NUMBER}{k}": f"numbers.number[{k}]" for k in range(self.numbers)}
+        names.known |= {f"{NUMBER}{k}": f"numbers{self.suffix}.number[{k}]" for k in range(self.numbers)}
         calls, used = kernel.draws.calls, used_names(kernel.per_event)
         body = body_lines(kernel.per_event, names, "double")
         *drawn, accept, above = (names.atom(a) for a in kernel.per_event.results)
@@ -159,8 +175,6 @@ class Draw:
             "}",
         ]
         return [
-            f"{d.shared}ushort again[2][{TOGETHER} * GROUP];  // events to draw again, in this turn and in the next",
-            f"{d.shared}int counts[3];  // how many, in the last turn, in this one and in the next",
             "for (int n = item; n < 3; n += GROUP) counts[n] = 0;",
             d.wait,
             f"for (int begin = 0, turn = 0; begin < count; begin += {TOGETHER} * GROUP) {{",

@@ -21,7 +21,8 @@ from morefit.targets.opencl.sums import (
     FINISHED,
     Combine,
     GroupSum,
-    output_lines,
+    outputs_of,
+    plain_loop,
     scratch_line,
     state_lines,
     sum_functions,
@@ -75,6 +76,7 @@ class KernelSource:
     dialect: Dialect
     tables: str = "t"  # what the names of tables begin with
     numbers: int = 0  # arguments to draw with
+    suffix: str = ""  # of their names
 
     def text(self) -> str:
         kernel, d = self.kernel, self.dialect
@@ -168,9 +170,6 @@ class KernelSource:
             ),
         ]
 
-    def loop(self, inside: Sequence[str]) -> list[str]:
-        return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
-
     def load_columns(self, begin: str = "block.begin") -> list[str]:
         names, used = self.names, used_names(self.kernel.per_event)
         lines = [f"const long event = {begin} + k;"]
@@ -196,7 +195,7 @@ class KernelSource:
         return self.frame(
             "store",
             self.arguments(f"{m}double *out, const long out_first, const long out_step"),
-            [*self.head(), row, *self.loop([*self.load_columns(), *lines, *stores])],
+            [*self.head(), row, *plain_loop([*self.load_columns(), *lines, *stores])],
         )
 
     def sums(self) -> list[str]:
@@ -210,10 +209,10 @@ class KernelSource:
         text = [
             *self.head(),
             scratch_line(len(words), group, d),
-            *(pairs.room() if pairs else []),
+            *([f"{d.shared}double factors[{pairs.room}];", *pairs.begin()] if pairs else []),
             f"{d.memory}double *partial = partials + (long)block.place * {words_of(kernel)};",
             *state_lines(kernel),
-            *(pairs.loop(inside, names) if pairs else self.loop(inside)),
+            *(pairs.loop(inside, names) if pairs else plain_loop(inside)),
             *tree_lines(words, group, "partial[{place}] = scratch[k * GROUP];", d),
             *(pairs.leave(f"partial + {len(words)}") if pairs else []),
         ]
@@ -241,7 +240,7 @@ class KernelSource:
             *group.sum_up(names, self.load_columns("begin")),
             f"{m}double *row = out + (long)set * {kernel.outputs + 1};",
             "if (item == 0) {",
-            *indented(output_lines(kernel, "row[{}]", "scalars[{}]", "count", low=False)),
+            *indented(outputs_of(kernel, "scalars[{}]", "count", low=False).lines("row[{}]")),
             "}",
         ]
         kind = (
@@ -251,7 +250,7 @@ class KernelSource:
 
     @property
     def drawing(self) -> Draw:
-        return Draw(self.kernel, self.names, self.dialect, self.numbers)
+        return Draw(self.kernel, self.names, self.dialect, self.numbers, self.suffix)
 
     def sample(self) -> list[str]:
         """Draw events: random numbers, straight lines, again until a candidate is accepted."""
@@ -265,6 +264,7 @@ class KernelSource:
         lines = [
             *self.head(),
             f"const {d.word} toy = first_toy + set;",
+            *(drawing.room() if drawing.rounds else []),
             *drawing.lines("block.event + k", keep, ("report", "report + 1"), STREAMS_BEFORE),
         ]
         arguments = self.arguments(*others, columns=False)

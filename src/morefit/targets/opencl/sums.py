@@ -141,8 +141,21 @@ def sum_functions(kernel: Kernel, d: Dialect) -> list[str]:
     return [line for text in texts for line in (*text.splitlines(), "")]
 
 
-def output_lines(kernel: Kernel, row: str, scalar: str, events: str, *, low: bool = True) -> list[str]:
-    """Turn the words of a set, ``high`` and ``low``, into its outputs; the last one counts what was bad."""
+@dataclass(frozen=True)
+class Outputs:
+    """How the words of a set, ``high`` and ``low``, become its outputs: lines before, and an expression for each."""
+
+    before: list[str]
+    terms: dict[int, list[str]]
+
+    def lines(self, row: str) -> list[str]:
+        return self.before + [
+            f"{row.format(k)} = {' + '.join(parts) or '0.0'};" for k, parts in self.terms.items()
+        ]
+
+
+def outputs_of(kernel: Kernel, scalar: str, events: str, *, low: bool = True) -> Outputs:
+    """Return the outputs of a set; the last one counts what was bad."""
     terms: dict[int, list[str]] = {k: [] for k in range(kernel.outputs + 1)}
     lines, bad, word, count = [], [], 0, "events"
     if kernel.sums.per_count or any(r.reduce is Reduce.LOG for r in kernel.sums.results):
@@ -173,7 +186,15 @@ def output_lines(kernel: Kernel, row: str, scalar: str, events: str, *, low: boo
     for added in kernel.sums.per_count:
         terms[added.output].append(f"{count} * {scalar.format(added.result)}")
     terms[kernel.outputs] = bad + terms[kernel.outputs]
-    return lines + [f"{row.format(k)} = {' + '.join(parts) or '0.0'};" for k, parts in terms.items()]
+    return Outputs(lines, terms)
+
+
+EventLoop = Callable[[Sequence[str]], list[str]]
+
+
+def plain_loop(inside: Sequence[str]) -> list[str]:
+    """Let each item take every GROUP-th event."""
+    return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
 
 
 @dataclass(frozen=True)
@@ -188,10 +209,14 @@ class GroupSum:
     def words(self) -> int:
         return max(words_of(self.kernel), 1)
 
+    @property
+    def scalars(self) -> int:
+        return max(len(self.kernel.per_call.results), 1)
+
     def room(self) -> list[str]:
         d = self.dialect
         return [
-            f"{d.shared}double scalars[{max(len(self.kernel.per_call.results), 1)}], high[{self.words}];",
+            f"{d.shared}double scalars[{self.scalars}], high[{self.words}];",
             scratch_line(self.words, self.group, d),
         ]
 
@@ -208,8 +233,11 @@ class GroupSum:
         stores = [f"scalars[{k}] = {names.atom(a)};" for k, a in enumerate(kernel.per_call.results)]
         return ["if (item == 0) {", *indented([*parameters, *lines, *stores]), "}", self.dialect.wait]
 
-    def sum_up(self, names: Names, columns: Sequence[str]) -> list[str]:
-        """Sum over the events of the set, then over the items; ``high`` has the words afterwards."""
+    def sum_up(self, names: Names, columns: Sequence[str], loop: EventLoop | None = None) -> list[str]:
+        """Sum over the events of the set, then over the items; ``high`` has the words afterwards.
+
+        ``loop`` writes the loop over events around some lines, if it is not a plain one.
+        """
         kernel, d = self.kernel, self.dialect
         scalars = [f"const real {names.known[n]} = (real)scalars[{k}];" for k, n in enumerate(kernel.scalars)]
         lines = body_lines(kernel.per_event, names, "real")
@@ -224,9 +252,7 @@ class GroupSum:
         ]
         return [
             *scalars, *state_lines(kernel), *carried,
-            "for (int k = item; k < count; k += GROUP) {",
-            *indented([*columns, *lines, *update_lines(kernel, names, d), *often]),
-            "}",
+            *(loop or plain_loop)([*columns, *lines, *update_lines(kernel, names, d), *often]),
             *tree_lines(words, self.group, "high[{place}] = scratch[k * GROUP];", d),
         ]  # fmt: skip
 
@@ -255,7 +281,7 @@ class Combine:
             f"{m}double *row = out + (long)set * {kernel.outputs + 1};",
             *self.add_blocks(words),
             "if (item == 0) {",
-            *indented(output_lines(kernel, "row[{}]", scalar, "sizes[set * sizes_step]")),
+            *indented(outputs_of(kernel, scalar, "sizes[set * sizes_step]").lines("row[{}]")),
             "}",
             *self.add_pairs(),
         ]

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array
 from morefit.kernel import COUNT, MAX_DRAWS, Atom, Body, Kernel, Precision, Reduce, Store
 from morefit.kernel.sums import TILES_FROM
 from morefit.random.philox import Counted
 from morefit.random.xoshiro import Streams
-from morefit.targets.base import Buffer, Drawn, Events, WholeFit
+from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Reference:
     def compile(self, kernel: Kernel) -> ReferenceProgram:
         return ReferenceProgram(kernel)
 
-    def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
+    def fit_whole(self, job: WholeFit, toys: ToyBatch, *, covariance: bool = False) -> Array | None:
         """Not supported; the caller falls back to the batched fit."""
         return None
 

@@ -1,0 +1,225 @@
+"""Drivers as LLVM IR: one thread runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from morefit.kernel.program import (
+    Assign,
+    Call,
+    Do,
+    Element,
+    For,
+    Function,
+    If,
+    Kind,
+    Leave,
+    Name,
+    Number,
+    Operate,
+    Part,
+    Program,
+    Put,
+    Statement,
+    Value,
+    While,
+)
+from morefit.targets.cpu.writer import number_text
+
+Condition = Callable[[], str]
+TYPES = {
+    Kind.FLOAT: "double", Kind.INT: "i64", Kind.BOOL: "i1", Kind.VECTOR: "ptr",
+    Kind.INTEGERS: "ptr", Kind.RECORD: "ptr",
+}  # fmt: skip
+ARITHMETIC = {
+    Kind.FLOAT: {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"},
+    Kind.INT: {"+": "add", "-": "sub", "*": "mul", "//": "sdiv", "%": "srem"},
+    Kind.BOOL: {"and": "and", "or": "or"},
+}
+FLOAT_TESTS = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
+INT_TESTS = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}
+DECLARATIONS = ("declare double @llvm.sqrt.f64(double)", "declare double @llvm.fabs.f64(double)")
+INFINITY = number_text(float("inf"), 64)
+
+
+def program_text(program: Program) -> list[str]:
+    """Write all functions of a program, the main one for others to call; stages are functions of the same module."""
+    inner = [FunctionText(f, "internal").lines() for f in program.functions[:-1]]
+    return [*(line for lines in inner for line in lines), *FunctionText(program.main, "").lines()]
+
+
+@dataclass(eq=False)
+class FunctionText:
+    """Writes one function; variables are memory, which LLVM turns into registers."""
+
+    function: Function
+    linkage: str
+    body: list[str] = field(default_factory=list)
+    count: int = 0
+    loops: list[tuple[str, str]] = field(default_factory=list)  # labels of the next turn and of the end
+
+    def lines(self) -> list[str]:
+        f = self.function
+        arguments = ", ".join(f"{TYPES[kind]} %{name}" for name, kind in f.arguments)
+        kind = TYPES[f.kind] if f.kind else "void"
+        rooms = [f"  %v.{name} = alloca {TYPES[k]}" for name, k in (*f.arguments, *f.variables.items())]
+        copies = [f"  store {TYPES[k]} %{name}, ptr %v.{name}" for name, k in f.arguments]
+        self.statements(f.body)
+        end = "  unreachable" if f.kind else "  ret void"
+        head = f"define {self.linkage} {kind} @{f.name}({arguments}) {{".replace("  ", " ")
+        return [head, "entry:", *rooms, *copies, *self.body, end, "}"]
+
+    def let(self, text: str) -> str:
+        self.count += 1
+        self.body.append(f"  %r{self.count} = {text}")
+        return f"%r{self.count}"
+
+    def label(self, name: str) -> str:
+        self.count += 1
+        return f"{name}{self.count}"
+
+    def begin(self, label: str) -> None:
+        self.body += [f"  br label %{label}", f"{label}:"]
+
+    # statements
+
+    def statements(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            self.statement(statement)
+
+    def statement(self, s: Statement) -> None:
+        if isinstance(s, Assign):
+            value = self.value(s.value)
+            self.body.append(f"  store {TYPES[s.value.kind or Kind.FLOAT]} {value}, ptr %v.{s.name}")
+        elif isinstance(s, Put):
+            value = self.value(s.value)
+            self.body.append(f"  store {TYPES[s.place.kind]} {value}, ptr {self.address(s.place)}")
+        elif isinstance(s, Do):
+            self.call(s.call)
+        elif isinstance(s, If):
+            self.conditional(s)
+        elif isinstance(s, While):
+            self.loop(lambda: self.value(s.condition), s.body, [])
+        elif isinstance(s, For):
+            self.count_loop(s)
+        else:
+            self.leave(s)
+
+    def leave(self, s: Leave) -> None:
+        if s.how == "return":
+            text = (
+                "ret void"
+                if s.value is None
+                else f"ret {TYPES[s.value.kind or Kind.FLOAT]} {self.value(s.value)}"
+            )
+        else:
+            again, end = self.loops[-1]
+            text = f"br label %{again if s.how == 'continue' else end}"
+        self.body += [f"  {text}", f"{self.label('after')}:"]
+
+    def conditional(self, s: If) -> None:
+        yes, no, end = self.label("then"), self.label("else"), self.label("end")
+        self.body += [f"  br i1 {self.value(s.condition)}, label %{yes}, label %{no}", f"{yes}:"]
+        self.statements(s.body)
+        self.body += [f"  br label %{end}", f"{no}:"]
+        self.statements(s.otherwise)
+        self.begin(end)
+
+    def count_loop(self, s: For) -> None:
+        end = self.value(s.end)
+        self.statement(Assign(s.name, s.begin))
+        test = "slt" if s.step > 0 else "sgt"
+
+        def more() -> str:
+            return self.let(f"icmp {test} i64 {self.value(Name(s.name, Kind.INT))}, {end}")
+
+        follow = Assign(s.name, Operate("+", (Name(s.name, Kind.INT), Number(s.step, Kind.INT)), Kind.INT))
+        self.loop(more, s.body, [follow])
+
+    def loop(self, condition: Condition, body: Sequence[Statement], last: Sequence[Statement]) -> None:
+        test, inside, again, done = (self.label(name) for name in ("test", "loop", "again", "done"))
+        self.begin(test)
+        self.body += [f"  br i1 {condition()}, label %{inside}, label %{done}", f"{inside}:"]
+        self.loops.append((again, done))
+        self.statements(body)
+        self.loops.pop()
+        self.begin(again)
+        self.statements(last)
+        self.body += [f"  br label %{test}", f"{done}:"]
+
+    # expressions
+
+    def value(self, value: Value) -> str:
+        if isinstance(value, Number):
+            return literal(value)
+        if isinstance(value, Name):
+            return self.let(f"load {TYPES[value.kind]}, ptr %v.{value.name}")
+        if isinstance(value, Part) and value.kind is Kind.VECTOR:
+            return self.address(value)
+        if isinstance(value, Part | Element):
+            return self.let(f"load {TYPES[value.kind]}, ptr {self.address(value)}")
+        if isinstance(value, Call):
+            return self.call(value)
+        return self.operate(value)
+
+    def address(self, place: Element | Part) -> str:
+        if isinstance(place, Part):
+            record = self.let(f"load ptr, ptr %v.{place.record}")
+            return self.let(f"getelementptr double, ptr {record}, i64 {place.first}")
+        array, index = self.value(place.array), self.value(place.index)
+        return self.let(f"getelementptr {TYPES[place.kind]}, ptr {array}, i64 {index}")
+
+    def call(self, call: Call) -> str:
+        args = ", ".join(
+            f"{TYPES[a.kind or Kind.FLOAT]} {text}" for a in call.args for text in [self.value(a)]
+        )
+        text = f"@{call.function}({args})"
+        if call.kind is None:
+            self.body.append(f"  call void {text}")
+            return ""
+        return self.let(f"call {TYPES[call.kind]} {text}")
+
+    def operate(self, value: Operate) -> str:
+        args = [self.value(a) for a in value.args]
+        kind = value.args[0].kind or Kind.FLOAT
+        if value.op == "choose":
+            own = TYPES[value.kind]
+            return self.let(f"select i1 {args[0]}, {own} {args[1]}, {own} {args[2]}")
+        if value.op in ("min", "max"):
+            test = "<" if value.op == "min" else ">"
+            second = self.compare(test, kind, args[1], args[0])
+            return self.let(f"select i1 {second}, {TYPES[kind]} {args[1]}, {TYPES[kind]} {args[0]}")
+        if value.op in FLOAT_TESTS:
+            return self.compare(value.op, kind, *args)
+        if len(args) == 1:
+            return self.unary(value.op, kind, args[0])
+        return self.let(f"{ARITHMETIC[kind][value.op]} {TYPES[kind]} {args[0]}, {args[1]}")
+
+    def compare(self, op: str, kind: Kind, a: str, b: str) -> str:
+        if kind is Kind.FLOAT:
+            return self.let(f"fcmp {FLOAT_TESTS[op]} double {a}, {b}")
+        return self.let(f"icmp {INT_TESTS[op]} {TYPES[kind]} {a}, {b}")
+
+    def unary(self, op: str, kind: Kind, a: str) -> str:
+        if op == "isfinite":
+            size = self.let(f"call double @llvm.fabs.f64(double {a})")
+            return self.let(f"fcmp olt double {size}, {INFINITY}")
+        texts = {
+            ("not", Kind.BOOL): f"xor i1 {a}, true",
+            ("neg", Kind.FLOAT): f"fneg double {a}",
+            ("neg", Kind.INT): f"sub i64 0, {a}",
+            ("float", Kind.INT): f"sitofp i64 {a} to double",
+            ("int", Kind.FLOAT): f"fptosi double {a} to i64",
+            ("sqrt", Kind.FLOAT): f"call double @llvm.sqrt.f64(double {a})",
+            ("vector_at", Kind.INT): f"inttoptr i64 {a} to ptr",
+            ("integers_at", Kind.INT): f"inttoptr i64 {a} to ptr",
+            ("abs", Kind.FLOAT): f"call double @llvm.fabs.f64(double {a})",
+        }
+        return self.let(texts[op, kind])
+
+
+def literal(value: Number) -> str:
+    if value.kind is Kind.FLOAT:
+        return number_text(float(value.value), 64)
+    return str(int(value.value)) if value.kind is Kind.INT else str(bool(value.value)).lower()
