@@ -6,6 +6,7 @@ from morefit.targets.base import (
     Drawn,
     Events,
     Launch,
+    PartBatch,
     Program,
     ToyBatch,
     WholeFit,
@@ -19,7 +20,21 @@ from morefit.targets.opencl.run import OpenCL
 from morefit.targets.reference.run import Reference
 
 __all__ = [
-    "Backend", "Buffer", "Cpu", "DeviceInfo", "Drawn", "Events", "Launch", "OpenCL", "Program", "Reference", "ToyBatch",
-    "WholeFit", "WholeIntegral", "WholePart",
-    "choose_backend", "devices",
+    "Backend",
+    "Buffer",
+    "Cpu",
+    "DeviceInfo",
+    "Drawn",
+    "Events",
+    "Launch",
+    "OpenCL",
+    "PartBatch",
+    "Program",
+    "Reference",
+    "ToyBatch",
+    "WholeFit",
+    "WholeIntegral",
+    "WholePart",
+    "choose_backend",
+    "devices",
 ]  # fmt: skip

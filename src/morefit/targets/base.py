@@ -116,19 +116,17 @@ class WholeIntegral:
 class WholePart:
     """One part of a likelihood: what draws its events, what depends on them alone, and what is summed over them."""
 
-    sampler: Program | None  # None: the events are in ``events``
+    sampler: Program | None  # None: the events are there
     derive: Program | None  # computes event-only columns
     sums: Program
     observables: tuple[str, ...]  # that the sampler draws, or that are there
     derived: tuple[str, ...]  # columns that ``derive`` computes
-    parameters: Array  # of the sums, fixed ones at their values, up to the first integral
+    parameters: int  # of the sums, up to the first integral
     floating: tuple[int, ...]  # indices of the floating ones among them
     places: tuple[int, ...]  # which parameter of the fit each of those is
     measured: int  # index of the first one that a constraint measured,
     fluctuating: int  # how many of those each toy has values of its own for: all, or none
     integrals: tuple[WholeIntegral, ...] = ()
-    events: tuple[Buffer, ...] = ()  # concatenated columns, one for each observable ...
-    starts: Integers | None = None  # ... and the offset of each toy in them
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -137,19 +135,29 @@ class WholeFit:
 
     program: Driver
     layout: FitLayout
-    first_record: Array  # with which each fit begins
     parts: tuple[WholePart, ...]
     spare: list[object] = field(default_factory=list)  # what the backend keeps from one call to the next
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartBatch:
+    """The events of one part in all toys of a batch, drawn or stored."""
+
+    parameters: Array  # of the sums, fixed ones at their values
+    measured: Array | None = None  # what constraints measured in each toy, (toys, values)
+    seed: int = 0  # of the random numbers
+    events: tuple[Buffer, ...] = ()  # concatenated columns, one for each observable ...
+    starts: Integers | None = None  # ... and the offset of each toy in them
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ToyBatch:
     """Toys that are fitted in one call."""
 
     sizes: Integers  # (toys, parts) numbers of events
     first: int  # the number of the first toy
-    seeds: tuple[int, ...]  # of the random numbers of each part
-    measured: tuple[Array | None, ...]  # of each part: what constraints measured in each toy, (toys, values)
+    record: Array  # with which each fit begins
+    parts: tuple[PartBatch, ...]
 
     def __len__(self) -> int:
         return len(self.sizes)

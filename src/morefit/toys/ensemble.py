@@ -13,18 +13,18 @@ from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.errors import FitError
 from morefit.integrals import SharedBoxes
-from morefit.kernel import Precision
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.datasets import PartData
+from morefit.likelihood.whole import can_fit_whole, whole_part
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
 from morefit.minimise.newton import MAX_STEPS, is_valid
 from morefit.minimise.newton_program import fit_program
 from morefit.minimise.problem import check_ranges
-from morefit.pipeline import Columns, Compiled, Settings, compile_values
+from morefit.pipeline import Columns, Compiled, Settings
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import REPAIRS, Sampler, Sizes
-from morefit.targets import Backend, Buffer, Drawn, Events, ToyBatch, WholeFit, WholePart
+from morefit.targets import Backend, Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit, WholePart
 
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
 SMALL = 2_000_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
@@ -127,12 +127,10 @@ class Ensemble:
         """The sums of each part."""
         return tuple(part.compile_request(part.request(2, weighted=False)) for part in self.fitted.parts)
 
-    @property
+    @cached_property
     def has_whole_fit(self) -> bool:
-        """Whether a fit can run without Python: not with integrals inside integrals, nor in single precision."""
-        nested = any(one.compiled.integrals for compiled in self.compiled for one in compiled.integrals)
-        single = any(part.settings.precision is not Precision.DOUBLE for part in self.fitted.parts)
-        return not (nested or single)
+        """Whether a fit can run without Python."""
+        return can_fit_whole(self.fitted.parts, self.compiled)
 
     def whole_fit(self) -> WholeFit | None:
         """Return a fit that needs no Python, if there is one; made anew when a sampler was repaired."""
@@ -147,40 +145,42 @@ class Ensemble:
     def whole_fit_of(self, parts: Sequence[WholePart]) -> WholeFit:
         """Return a fit of parts whose events are drawn or stored."""
         layout = FitLayout(len(self.floating), len(parts))
+        return WholeFit(program=fit_program(layout), layout=layout, parts=tuple(parts))
+
+    @cached_property
+    def first_record(self) -> Array:
+        """The record with which each whole fit begins."""
+        layout = FitLayout(len(self.floating), len(self.fitted.parts))
         start = self.start_values[self.fitted.floating_columns]
-        return WholeFit(
-            program=fit_program(layout),
-            layout=layout,
-            first_record=layout.first_records(start[None], self.limits, GOAL, MAX_STEPS)[0],
-            parts=tuple(parts),
-        )
+        return np.asarray(layout.first_records(start[None], self.limits, GOAL, MAX_STEPS)[0])
 
     @cached_property
     def whole_parts(self) -> tuple[WholePart, ...]:
-        """The parts of a whole fit, without what draws their events."""
-        return tuple(self.whole_part(k) for k in range(len(self.fitted.parts)))
-
-    def whole_part(self, k: int) -> WholePart:
-        part, compiled = self.fitted.parts[k], self.compiled[k]
-        derived = tuple(compiled.stages.per_dataset.values())
-        place = {name: row for row, name in enumerate(self.floating)}
-        start, truth = (
-            [{**self.start, **values}[p.name] for p in part.all_parameters] for values in ({}, self.truth)
+        """The parts of a whole fit, without what draws their events; integrals are accurate at start and truth."""
+        places = {name: row for row, name in enumerate(self.floating)}
+        return tuple(
+            whole_part(
+                part,
+                compiled,
+                places=places,
+                columns=[o.name for o in drawn.model.observables],
+                fluctuating=self.fluctuate,
+                rows=np.array([self.values_of(part, {}), self.values_of(part, self.truth)]),
+                boxes=self.boxes,
+            )
+            for part, drawn, compiled in zip(self.fitted.parts, self.drawn.parts, self.compiled, strict=True)
         )
-        rows = part.with_measured(np.unique(np.array([start, truth]), axis=0))
-        plain = Settings(self.backend, precompute="none")
-        return WholePart(
-            sampler=None,
-            derive=compile_values(derived, (), plain).program if derived else None,
-            sums=compiled.program,
-            observables=tuple(o.name for o in self.drawn.parts[k].model.observables),
-            derived=tuple(compiled.stages.per_dataset),
-            parameters=part.with_measured(np.array([start]))[0],
-            floating=tuple(part.floating_columns),
-            places=tuple(place[p.name] for p in part.parameters),
-            measured=len(part.all_parameters),
-            fluctuating=len(part.measured) if self.fluctuate else 0,
-            integrals=tuple(one.fix(rows, self.boxes) for one in compiled.integrals),
+
+    def values_of(self, part: Likelihood, values: Mapping[str, float]) -> list[float]:
+        """Return all parameters of a part, at their starts but for some values."""
+        known = {**self.start, **values}
+        return [known[p.name] for p in part.all_parameters]
+
+    @cached_property
+    def whole_parameters(self) -> tuple[Array, ...]:
+        """The parameters of the sums of each part, with what its constraints measured in the data."""
+        return tuple(
+            part.with_measured(np.array([self.values_of(part, {})]))[0] for part in self.fitted.parts
         )
 
 
@@ -323,10 +323,18 @@ class Toys:
 
     def whole_batch(self, ensemble: Ensemble) -> ToyBatch:
         """Return these toys for fits in compiled code."""
-        parts = range(self.sizes.shape[1])
-        seeds = tuple(part_key(ensemble.seed, k) for k in parts)
         return ToyBatch(
-            self.sizes, self.first, seeds, tuple(ensemble.measured(k, self.numbers) for k in parts)
+            sizes=self.sizes,
+            first=self.first,
+            record=ensemble.first_record,
+            parts=tuple(self.part_batch(ensemble, k) for k in range(self.sizes.shape[1])),
+        )
+
+    def part_batch(self, ensemble: Ensemble, k: int) -> PartBatch:
+        return PartBatch(
+            parameters=ensemble.whole_parameters[k],
+            measured=ensemble.measured(k, self.numbers),
+            seed=part_key(ensemble.seed, k),
         )
 
 
@@ -376,13 +384,13 @@ class StoredToys(Toys):
         """Fit every toy in compiled code alone; its events are copied to where a thread works on them."""
         if not ensemble.has_whole_fit:
             return None
-        parts = [
-            replace(part, events=buffers, starts=Events.slices(sizes).starts)
-            for part, buffers, sizes in zip(ensemble.whole_parts, self.buffers, self.sizes.T, strict=True)
-        ]
-        job = ensemble.whole_fit_of(parts)
+        job = ensemble.whole_fit_of(ensemble.whole_parts)
         rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble))
         return None if rows is None else read_rows(FitRows(job.layout, rows))
+
+    def part_batch(self, ensemble: Ensemble, k: int) -> PartBatch:
+        starts = Events.slices(self.sizes[:, k]).starts
+        return replace(super().part_batch(ensemble, k), events=self.buffers[k], starts=starts)
 
 
 def check_pairs(drawn: Sequence[Likelihood], fitted: Sequence[Likelihood]) -> None:

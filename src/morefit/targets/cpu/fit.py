@@ -19,6 +19,8 @@ from morefit.targets.cpu.llvm import Target
 from morefit.targets.cpu.memory import PADDING, Code, aligned
 from morefit.targets.cpu.threads import WORKERS
 
+SEED, FIRST_TOY, STARTS = (ARGUMENTS.index(name) for name in ("seed", "first_toy", "starts"))
+
 
 class Native(Protocol):
     """A program with machine code."""
@@ -121,7 +123,6 @@ class Context:
         ]
         self.context = memory.words([0] * (stages.FIRST_PART + len(self.parts)))
         self.context[stages.RECORD] = address(memory.room(layout.size))
-        self.context[stages.FIRST_RECORD] = memory.own(self.job.first_record)
         self.context[stages.RECORD_SIZE] = layout.size
         self.context[stages.PARTS] = len(self.parts)
         self.context[stages.FIRST_PART :] = [address(part.words) for part in self.parts]
@@ -133,6 +134,7 @@ class Context:
         self.context[stages.TOYS] = len(toys)
         self.context[stages.RESULTS] = address(results)
         self.context[stages.WIDTH] = results.shape[1]
+        self.context[stages.FIRST_RECORD] = address(toys.record)
         for k, part in enumerate(self.parts):
             part.aim(toys, k)
 
@@ -149,7 +151,6 @@ class PartContext:
         self.events = self.large_room(len(part.observables))
         self.derived = self.large_room(max(len(part.derived), 1))
         self.parameters = memory.room(len(part.sums.kernel.parameters) * self.lanes)
-        self.parameters[: len(part.parameters) * self.lanes] = np.repeat(part.parameters, self.lanes)
         self.draw_args, draw = self.drawing()
         known = self.made() | {stages.DRAW: draw, stages.DRAW_ARGS: address(self.draw_args)}
         integrals = self.integrals()
@@ -208,15 +209,14 @@ class PartContext:
         goal = {"out": address(self.events), "partials": address(self.report), "out_step": self.step}
         if part.sampler is not None:
             return memory.table(part.sampler, [], self.lanes, goal), function(part.sampler, "block")
-        code = find_code(copy_text(len(part.events)), ["block"])
-        assert part.starts is not None
-        pairs = memory.words([word for buffer in part.events for word in (memory.own(buffer.values), 0)])
-        words = {"columns": address(pairs), "starts": memory.own(part.starts), **goal}
+        code = find_code(copy_text(len(part.observables)), ["block"])
+        self.stored = memory.words([0] * (2 * len(part.observables)))
+        words = {"columns": address(self.stored), **goal}
         return memory.words([words.get(name, 0) for name in ARGUMENTS]), code.addresses["block"]
 
     def integrals(self) -> list[int]:
         """Build the tables of the numerical integrals; their results follow the parameters of the sums."""
-        target, addresses = len(self.part.parameters), []
+        target, addresses = self.part.parameters, []
         for integral in self.part.integrals:
             addresses.append(address(self.integral_words(integral, target)))
             target += integral.bodies
@@ -250,15 +250,19 @@ class PartContext:
 
     def aim(self, toys: ToyBatch, k: int) -> None:
         """Set which toys to draw, as part k of each."""
-        sizes = toys.sizes
+        sizes, own = toys.sizes, toys.parts[k]
         self.clean(int(sizes[:, k].min(initial=self.cleaned)))
         self.words[stages.SIZES] = address(sizes) + 8 * k
         self.words[stages.SIZES_STEP] = sizes.shape[1]
-        self.draw_args[ARGUMENTS.index("seed")] = np.uint64(toys.seeds[k]).astype(np.int64)
-        self.draw_args[ARGUMENTS.index("first_toy")] = toys.first
-        measured = toys.measured[k]
-        self.words[stages.MEASURED] = 0 if measured is None else address(measured)
-        self.words[stages.MEASURED_COUNT] = 0 if measured is None else measured.shape[1]
+        self.parameters.reshape(-1, self.lanes)[: self.part.parameters] = own.parameters[:, None]
+        self.words[stages.MEASURED] = 0 if own.measured is None else address(own.measured)
+        self.words[stages.MEASURED_COUNT] = 0 if own.measured is None else own.measured.shape[1]
+        if self.part.sampler is not None:
+            self.draw_args[SEED] = np.uint64(own.seed).astype(np.int64)
+            self.draw_args[FIRST_TOY] = toys.first
+        elif own.starts is not None:
+            self.stored[::2] = [address(buffer.values) for buffer in own.events]
+            self.draw_args[STARTS] = address(own.starts)
 
     def clean(self, smallest: int) -> None:
         """Fill what is read past the end of a toy with harmless numbers; none has fewer events than ``smallest``."""

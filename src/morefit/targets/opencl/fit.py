@@ -36,6 +36,7 @@ MAX_BYTES = 1 << 32  # of the events of a launch, if that is not more than a sha
 SHARE = 1 / 16
 EACH, GROUPS = 16, 2048  # minimum of events per item, and maximum of groups per toy
 MAX_TEXTS = 64  # cached in this process
+MAX_SENT = 8  # arrays that stay on the device for the next call
 FIRST_STEPS, MORE_STEPS = 4, 2  # taken before looking whether toys have converged
 
 
@@ -72,7 +73,7 @@ def run_whole_fits(
     device: Device, group: int | None, job: WholeFit, toys: ToyBatch, covariance: bool
 ) -> Array | None:
     """Fit toys; return a row for each, laid out as in ``job.layout``, None if the events are not on the device."""
-    columns = [column for part in job.parts for column in part.events]
+    columns = [column for part in toys.parts for column in part.events]
     if not all(isinstance(column, DeviceColumn) and column.first == 0 for column in columns):
         return None
     results = np.empty((len(toys), job.layout.width + covariance * job.layout.count**2))
@@ -145,7 +146,7 @@ def shape_of(part: WholePart, measured: int, max_numbers: int) -> PartShape:
         sums=part.sums.kernel,
         observables=part.observables,
         derived=part.derived,
-        parameters=len(part.parameters),
+        parameters=part.parameters,
         floating=part.floating,
         places=part.places,
         measured=(part.measured, part.measured + measured),
@@ -165,22 +166,20 @@ class FitRunner:
     home: Home
     job: WholeFit
     kernels: dict[str, Any] = field(init=False)
-    begin_with: Any = field(init=False)  # the first record
+    sent: dict[int, tuple[Array, Any]] = field(init=False)  # arrays on the device, by identity
     draw_with: list[list[Any]] = field(init=False)  # numbers and tables, of each part
     sum_with: list[list[Any]] = field(init=False)  # tables and nodes, of each part
-    parameters: list[Any] = field(init=False)  # of each part
-    space: tuple[tuple[bytes, ...], FitSpace] | None = field(init=False, default=None)
+    space: tuple[tuple[object, ...], FitSpace] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.job = replace(self.job, spare=[])  # the job refers to this runner, which must not refer to it
-        job, send = self.job, self.device.send
+        job = self.job
         shapes = tuple(shape_of(part, part.fluctuating, self.device.max_numbers) for part in job.parts)
         shape = FitShape(group=self.group, home=self.home, layout=job.layout, parts=shapes)
         source = find_text(job, shape)
         show_source(source)
         self.kernels = self.device.kernels(self, source, fit_functions(self.home))
-        self.begin_with = send(np.asarray(job.first_record, np.float64))
-        self.parameters = [send(np.asarray(part.parameters, np.float64)) for part in job.parts]
+        self.sent = {}
         self.sum_with = [self.sum_constants(part) for part in job.parts]
         self.draw_with = [self.draw_constants(part.sampler) for part in shapes]
 
@@ -205,14 +204,21 @@ class FitRunner:
 
     def sum_arguments(self, k: int, part: Integers, toys: ToyBatch) -> list[Any]:
         """Return the arguments of the sums of one part for some toys."""
-        measured = toys.measured[k]
+        measured = toys.parts[k].measured
         own = np.zeros(1) if measured is None else np.ascontiguousarray(measured[part])
-        return [self.parameters[k], self.device.send(own), *self.sum_with[k]]
+        return [self.send_once(toys.parts[k].parameters), self.device.send(own), *self.sum_with[k]]
 
-    def draw_arguments(self, k: int, part: Integers) -> list[Any]:
+    def send_once(self, array: Array) -> Any:
+        """Copy an array to the device, unless the same one is there."""
+        if id(array) not in self.sent:
+            self.sent = dict(list(self.sent.items())[-MAX_SENT:])
+            self.sent[id(array)] = array, self.device.send(np.asarray(array, np.float64))
+        return self.sent[id(array)][1]
+
+    def draw_arguments(self, k: int, part: Integers, toys: ToyBatch) -> list[Any]:
         """Return the arguments of what draws one part; the first two are the seed and the first toy."""
-        own = self.job.parts[k]
-        if own.sampler is None:
+        own = toys.parts[k]
+        if self.job.parts[k].sampler is None:
             assert own.starts is not None
             starts = self.device.send(np.ascontiguousarray(own.starts[part], np.int64))
             return [starts, *(c.buffer for c in own.events if isinstance(c, DeviceColumn))]
@@ -235,8 +241,9 @@ class FitRunner:
 
     def start(self, part: Integers, toys: ToyBatch, width: int) -> FitSpace:
         """Start to fit some toys; the buffers of the last ones are used again where all is the same but the seed."""
-        measured = [b"" if m is None else m[part].tobytes() for m in toys.measured]
-        key = (part.tobytes(), toys.sizes[part].tobytes(), bytes(width), *measured)
+        measured = [b"" if p.measured is None else p.measured[part].tobytes() for p in toys.parts]
+        others = [id(array) for p in toys.parts for array in (p.parameters, p.starts, *p.events)]
+        key = (part.tobytes(), toys.sizes[part].tobytes(), width, id(toys.record), *measured, *others)
         if self.space is None or self.space[0] != key:
             self.space = None  # lets go of its memory first
             kind = LargeSpace if self.home is Home.SPREAD else SmallSpace
@@ -249,9 +256,10 @@ class FitRunner:
 class FitSpace(ABC):
     """Buffers for some toys, and functions with their arguments set. It does not refer to its runner, which refers to it."""
 
-    def __init__(self, runner: FitRunner, part: Integers, width: int) -> None:
+    def __init__(self, runner: FitRunner, part: Integers, toys: ToyBatch, width: int) -> None:
         self.device, self.group, self.count = runner.device, runner.group, len(part)
         self.layout, self.width = runner.job.layout, width
+        self.batch = toys  # what it was made of is told by identity, and must stay alive
         self.toys = self.device.send(part.astype(np.int32))
         self.out = self.device.allocate(8 * self.count * width)
         self.seeds: list[tuple[int, int]] = []  # the place of the seed of a part among the arguments
@@ -259,7 +267,7 @@ class FitSpace(ABC):
     def set_seeds(self, kernel: Any, toys: ToyBatch) -> None:
         """Set which toys a function draws, if it draws."""
         for place, k in self.seeds:
-            kernel.set_arg(place, np.uint64(toys.seeds[k]))
+            kernel.set_arg(place, np.uint64(toys.parts[k].seed))
             kernel.set_arg(place + 1, np.uint64(toys.first))
 
     @abstractmethod
@@ -275,7 +283,7 @@ class SmallSpace(FitSpace):
     """Toys with one work-group each."""
 
     def __init__(self, runner: FitRunner, part: Integers, toys: ToyBatch, width: int) -> None:
-        super().__init__(runner, part, width)
+        super().__init__(runner, part, toys, width)
         device, job, sizes = self.device, runner.job, toys.sizes[part]
         self.kernel = runner.kernels["fit"]
         rooms = np.maximum(sizes.max(axis=0, initial=1), 1)
@@ -288,12 +296,12 @@ class SmallSpace(FitSpace):
         record = [] if record_is_local(job.layout) else [device.allocate(8 * self.count * self.layout.size)]
         arguments = [
             self.toys, device.send(np.ascontiguousarray(sizes, np.int32)), memory, np.int64(ends[-1]),
-            device.send(places), runner.begin_with, self.out, np.int32(width), *record,
+            device.send(places), runner.send_once(toys.record), self.out, np.int32(width), *record,
         ]  # fmt: skip
         for k, own in enumerate(job.parts):
             if own.sampler is not None:
                 self.seeds.append((len(arguments), k))
-            arguments += [*runner.draw_arguments(k, part), *runner.sum_arguments(k, part, toys)]
+            arguments += [*runner.draw_arguments(k, part, toys), *runner.sum_arguments(k, part, toys)]
         self.arguments = set_arguments(self.kernel, *arguments)
 
     def start(self, toys: ToyBatch) -> None:
@@ -308,7 +316,7 @@ class LargeSpace(FitSpace):
     """Toys of one part whose events are shared by many groups."""
 
     def __init__(self, runner: FitRunner, part: Integers, toys: ToyBatch, width: int) -> None:
-        super().__init__(runner, part, width)
+        super().__init__(runner, part, toys, width)
         device, job, group = self.device, runner.job, self.group
         (own,) = job.parts
         counts = np.ascontiguousarray(toys.sizes[part, 0])
@@ -323,7 +331,7 @@ class LargeSpace(FitSpace):
         self.report = device.send(np.zeros((self.count, 2), np.int32))
         memory = device.allocate(8 * columns_of(own) * room)
         common = (self.toys, device.send(blocks), memory, np.int64(room), records)
-        arguments = (*common, self.report, runner.begin_with)
+        arguments = (*common, self.report, runner.send_once(toys.record))
         if own.sampler is not None:
             self.seeds.append((len(arguments), 0))
         sums = runner.sum_arguments(0, part, toys)
@@ -333,7 +341,7 @@ class LargeSpace(FitSpace):
         )  # fmt: skip
         self.draw, self.sums, self.advance = (runner.kernels[name] for name in ("draw", "sums", "advance"))
         self.arguments = (
-            set_arguments(self.draw, *arguments, *runner.draw_arguments(0, part)),
+            set_arguments(self.draw, *arguments, *runner.draw_arguments(0, part, toys)),
             set_arguments(self.sums, *common, partials, *sums),
             set_arguments(self.advance, *last, *sums),
         )

@@ -62,7 +62,7 @@ def group_lines(
             written += stages[statement.call.function]
         elif isinstance(statement, While) and program.needs_stages(statement.body):
             inside = group_lines(program, statement.body, stages, wait)
-            written += [f"while ({text(statement.condition)}) {{", *indented(inside), "}"]
+            written += [f"while ({bare(statement.condition)}) {{", *indented(inside), "}"]
         else:
             assert not program.needs_stages([statement])
             written += ["if (item == 0) {", *indented(lines([statement])), "}", wait]
@@ -82,9 +82,9 @@ def statement_lines(s: Statement) -> list[str]:
         return [f"{text(s.call)};"]
     if isinstance(s, If):
         otherwise = ["} else {", *indented(lines(s.otherwise))] if s.otherwise else []
-        return [f"if ({text(s.condition)}) {{", *indented(lines(s.body)), *otherwise, "}"]
+        return [f"if ({bare(s.condition)}) {{", *indented(lines(s.body)), *otherwise, "}"]
     if isinstance(s, While):
-        return [f"while ({text(s.condition)}) {{", *indented(lines(s.body)), "}"]
+        return [f"while ({bare(s.condition)}) {{", *indented(lines(s.body)), "}"]
     if isinstance(s, Leave):
         return [f"{s.how};" if s.value is None else f"{s.how} {text(s.value)};"]
     return loop_lines(s)
@@ -114,6 +114,13 @@ def text(value: Value) -> str:
     if isinstance(value, Call):
         return f"{PREFIX}{value.function}({', '.join(text(a) for a in value.args)})"
     return operation(value)
+
+
+def bare(condition: Value) -> str:
+    """Write a condition that has brackets around it already."""
+    written = text(condition)
+    operated = isinstance(condition, Operate) and condition.op not in CALLS
+    return written[1:-1] if operated else written
 
 
 def operation(value: Operate) -> str:

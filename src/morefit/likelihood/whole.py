@@ -1,0 +1,61 @@
+"""Whole fits of a likelihood in compiled code: what its parts are, and the data they are fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.integrals import SharedBoxes
+from morefit.kernel import Precision
+from morefit.kernel.symbols import WEIGHT
+from morefit.likelihood.unbinned import Likelihood
+from morefit.pipeline import Compiled, Settings, compile_values
+from morefit.targets import WholePart
+
+
+def can_fit_whole(parts: Sequence[Likelihood], compiled: Sequence[Compiled]) -> bool:
+    """Return whether a fit can run without Python: not with integrals inside integrals, nor in single precision."""
+    nested = any(one.compiled.integrals for own in compiled for one in own.integrals)
+    return not nested and all(part.settings.precision is Precision.DOUBLE for part in parts)
+
+
+def whole_part(
+    part: Likelihood,
+    compiled: Compiled,
+    *,
+    places: Mapping[str, int],
+    columns: Sequence[str],
+    fluctuating: bool,
+    rows: Array,
+    boxes: SharedBoxes,
+) -> WholePart:
+    """Return one part of a whole fit, without what draws its events.
+
+    ``places`` are the parameters of the fit by name, ``columns`` what its events have, and ``rows`` the parameters of
+    the part at which its numerical integrals must be accurate.
+    """
+    derived = tuple(compiled.stages.per_dataset.values())
+    plain = Settings(part.backend, precompute="none")
+    return WholePart(
+        sampler=None,
+        derive=compile_values(derived, (), plain).program if derived else None,
+        sums=compiled.program,
+        observables=tuple(columns),
+        derived=tuple(compiled.stages.per_dataset),
+        parameters=len(part.all_parameters) + len(part.measured),
+        floating=tuple(part.floating_columns),
+        places=tuple(places[p.name] for p in part.parameters),
+        measured=len(part.all_parameters),
+        fluctuating=len(part.measured) if fluctuating else 0,
+        integrals=tuple(
+            one.fix(part.with_measured(np.unique(rows, axis=0)), boxes) for one in compiled.integrals
+        ),
+    )
+
+
+def stored_columns(part: Likelihood) -> list[str]:
+    """Return the names of the columns that the data of a part have, with the weights last."""
+    weights = [] if part.data.weights is None else [WEIGHT.name]
+    return [*(o.name for o in part.model.observables), *weights]
