@@ -93,6 +93,11 @@ class FitLayout:
         return self.record.size
 
     @property
+    def derivatives_width(self) -> int:
+        """How many numbers a fit returns with its covariance and the derivatives at the minimum."""
+        return self.record.first("radius")
+
+    @property
     def state_size(self) -> int:
         """How many numbers must be kept from step to step: all but the scratch."""
         return self.record.first("unit")

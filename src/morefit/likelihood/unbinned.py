@@ -150,6 +150,15 @@ class Likelihood(Term):
         """Compile sums, to be bound to any events."""
         return compile_sums(request, (*self.all_symbols, *self.measured_symbols), self.settings)
 
+    def sums(self, order: int) -> Compiled:
+        """Return the sums of the data up to an order of derivatives, compiled."""
+        key = (order, False)
+        if key not in self.compiled:
+            if order > 0 and not any(known for known, _ in self.compiled):
+                check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
+            self.compiled[key] = self.compile_request(self.request(order))
+        return self.compiled[key]
+
     @cached_property
     def log_intensity(self) -> Expr:
         """What is summed over events, as an expression."""
@@ -176,9 +185,10 @@ class Likelihood(Term):
         """Return the compiled sums bound to the data, compiling them when they are first used."""
         key = (3 if fisher else order, careful)
         if key not in self.bound:
-            if order > 0 and not any(known for known, _ in self.bound):
-                check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
-            self.compiled[key] = self.compile_request(self.request(order, careful=careful, fisher=fisher))
+            if careful or fisher:
+                self.compiled[key] = self.compile_request(self.request(order, careful=careful, fisher=fisher))
+            else:
+                self.sums(order)
             events = Events.all_sets(self.events)
             self.bound[key] = self.compiled[key].bind(self.columns, events, self.data.weights, self.boxes)
         return self.bound[key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,8 +34,8 @@ def whole_part(
 ) -> WholePart:
     """Return one part of a whole fit, without what draws its events.
 
-    ``places`` are the parameters of the fit by name, ``columns`` what its events have, and ``rows`` the parameters of
-    the part at which its numerical integrals must be accurate.
+    ``places`` are the parameters of the fit by name (others are fixed), ``columns`` what its events have, and ``rows``
+    the parameters of the part at which its numerical integrals must be accurate.
     """
     derived = tuple(compiled.stages.per_dataset.values())
     plain = Settings(part.backend, precompute="none")
@@ -46,7 +47,7 @@ def whole_part(
         derived=tuple(compiled.stages.per_dataset),
         parameters=len(part.all_parameters) + len(part.measured),
         floating=tuple(part.floating_columns),
-        places=tuple(places[p.name] for p in part.parameters),
+        places=tuple(places.get(p.name, -1) for p in part.parameters),
         measured=len(part.all_parameters),
         fluctuating=len(part.measured) if fluctuating else 0,
         integrals=tuple(
@@ -55,7 +56,21 @@ def whole_part(
     )
 
 
-def stored_columns(part: Likelihood) -> list[str]:
-    """Return the names of the columns that the data of a part have, with the weights last."""
-    weights = [] if part.data.weights is None else [WEIGHT.name]
-    return [*(o.name for o in part.model.observables), *weights]
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A column of a dataset."""
+
+    values: Array
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+
+def stored_columns(part: Likelihood) -> dict[str, Stored]:
+    """Return the columns that the data of a part have, with the weights last."""
+    data = part.data
+    columns = {o.name: data.columns[o.name] for o in part.model.observables}
+    if data.weights is not None:
+        columns[WEIGHT.name] = data.weights
+    return {name: Stored(np.ascontiguousarray(values, np.float64)) for name, values in columns.items()}

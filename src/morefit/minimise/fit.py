@@ -38,7 +38,7 @@ def fit(
     max_calls: int | None = None,
     minos: bool | Iterable[str] = False,
     errors: Errors = "auto",
-    minimiser: Minimiser = "minuit",
+    minimiser: Minimiser = "auto",
     print_level: int = 0,
     backend: str | Backend = "auto",
 ) -> FitResult:
@@ -51,8 +51,8 @@ def fit(
     With weights it is the "sandwich" H^-1 C H^-1, C being the sum of the squared weighted scores
     (arXiv:1911.01303). ``errors`` chooses: "naive" is H^-1, "sumw2" H^-1 H2 H^-1 with the Hessian H2 of squared
     weights, "bootstrap" the spread of the fits of replicas, "auto" the sandwich with weights and else naive.
-    ``minimiser="newton"`` takes Newton steps with the exact Hessian, and Minuit only where they fail.
-    With ``print_level`` 1 to 3 Minuit prints what it does.
+    ``minimiser="auto"`` takes Newton steps with the exact Hessian in compiled code, and Minuit where they do not end at
+    a minimum; the result says which. "minuit" is Minuit alone; with ``print_level`` 1 to 3 it prints what it does.
     """
     options = Options(
         derivatives=derivatives,

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Literal
 
@@ -14,22 +15,24 @@ from iminuit import Minuit
 
 from morefit.arrays import Array
 from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, OptionError
+from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Evaluation, Term
 from morefit.minimise.check import Verdict, check_minimum, edm_goal, failure_reasons
 from morefit.minimise.covariance import Errors, Spread, choose_errors, no_spread, with_errors
 from morefit.minimise.diagnosis import missing_derivatives
-from morefit.minimise.newton import minimise
+from morefit.minimise.newton import Minima, minimise
 from morefit.minimise.objective import Objective
 from morefit.minimise.problem import Problem, check_start
 from morefit.minimise.result import FitResult
-from morefit.minimise.trust_region import OPEN
+from morefit.minimise.trust_region import CONVERGED, OPEN
+from morefit.minimise.whole import fit_at_once
 from morefit.validate import as_number
 
 RETRIES = 2  # of Migrad, from where it stopped, if the exact Hessian says that it stopped too early
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
 REFUSED = (DataError, FitError, ModelError)  # what a fit raises where it cannot start
 Derivatives = Literal["analytic", "numeric"]
-Minimiser = Literal["minuit", "newton"]
+Minimiser = Literal["auto", "minuit", "newton"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Options:
     max_calls: int | None = None
     minos: bool | Iterable[str] = False
     errors: Errors = "auto"
-    minimiser: Minimiser = "minuit"
+    minimiser: Minimiser = "auto"
     print_level: int = 0
 
     def __post_init__(self) -> None:
@@ -50,21 +53,28 @@ class Options:
         if self.print_level not in (0, 1, 2, 3):
             raise OptionError(f"fit: print_level must be 0, 1, 2 or 3, got {self.print_level!r}")
 
+    @property
+    def uses_newton(self) -> bool:
+        """Whether Newton's method comes first: not if Minuit shall print what it does, nor without derivatives."""
+        minuit = self.minimiser == "minuit" or self.print_level > 0 or self.derivatives == "numeric"
+        return self.minimiser == "newton" or not minuit
+
 
 def minimise_likelihood(
     likelihood: Term, problem: Problem, options: Options, spread: Spread = no_spread
 ) -> FitResult:
     """Minimise a likelihood; ``spread`` computes the covariance of replicas where errors shall come from these."""
     begin = time.perf_counter()
-    minos, newton = options.minos, options.minimiser == "newton"
+    minos, newton = options.minos, options.uses_newton
     chosen = choose_errors(options.errors, likelihood, problem.floating, minos is not False)
     objective = Objective(likelihood, problem, chosen == "gradients")
-    first = objective.at(problem.start, 2)
-    check_start(likelihood, problem, first)
-    if not newton:
+    if newton:
+        for part in likelihood.parts:
+            part.sums(2)
+    else:
         likelihood.prepare(1 if options.derivatives == "analytic" else 0)
     ready = time.perf_counter()
-    path = Path(objective, first, options)
+    path = Path(objective, options)
     verdict = path.newton() if newton else None
     verdict = verdict or path.minuit_with_retries()
     end = time.perf_counter()
@@ -84,8 +94,8 @@ def check_choices(
 ) -> None:
     if derivatives not in ("analytic", "numeric"):
         raise OptionError(f"fit: derivatives must be 'analytic' or 'numeric', got {derivatives!r}")
-    if minimiser not in ("minuit", "newton"):
-        raise OptionError(f"fit: minimiser must be 'minuit' or 'newton', got {minimiser!r}")
+    if minimiser not in ("auto", "minuit", "newton"):
+        raise OptionError(f"fit: minimiser must be 'auto', 'minuit' or 'newton', got {minimiser!r}")
     if strategy not in (0, 1, 2):
         raise OptionError(f"fit: strategy must be 0, 1 or 2, got {strategy!r}")
     number = as_number(tolerance)
@@ -100,7 +110,6 @@ class Path:
     """The way to a minimum: Newton's or Minuit's, from where the former ended."""
 
     objective: Objective
-    first: Evaluation
     options: Options
     minuit: Minuit | None = None
     failure: str = ""  # what Minuit raised, in words
@@ -125,16 +134,32 @@ class Path:
         """Whether Migrad ran to an end, good or bad."""
         return self.minuit is not None and self.minuit.fmin is not None and not self.failure
 
+    @cached_property
+    def first(self) -> Evaluation:
+        """The likelihood at the start, which must be defined there."""
+        objective = self.objective
+        first = objective.at(objective.problem.start, 2)
+        check_start(objective.likelihood, objective.problem, first)
+        return first
+
     def newton(self) -> Verdict | None:
-        """Take Newton steps; None if they do not end at a minimum."""
-        problem = self.objective.problem
-        limits = problem.floating_limits
-        goal = edm_goal(self.options.tolerance)
+        """Take Newton steps, all in one call if that can be done; None if they do not end at a minimum."""
+        objective, goal = self.objective, edm_goal(self.options.tolerance)
+        problem = objective.problem
         try:
-            minima = minimise(lambda _, x: self.objective.at(x[0], 2), problem.start[None, :], limits, goal)
+            rows = None if objective.by_scores else fit_at_once(objective.likelihood, problem, goal)
+            if rows is not None:
+                objective.calls["hessian"] += int(rows.steps[0])
+                minima = Minima.of(rows)
+            else:
+                limits = problem.floating_limits
+                minima = minimise(lambda _, x: objective.at(x[0], 2), problem.start[None, :], limits, goal)
         except ModelError:
             return None
-        return self.look(minima.x[0]) if minima.valid[0] else None
+        if not minima.valid[0]:
+            return None
+        sure = rows is not None and minima.status[0] == CONVERGED and not minima.fixed[0]
+        return verdict_of(rows, goal) if rows is not None and sure else self.look(minima.x[0])
 
     def minuit_with_retries(self) -> Verdict:
         """Run Migrad, and again from where it stopped if the exact Hessian says that it stopped too early."""
@@ -209,6 +234,14 @@ class Path:
         if self.options.strategy > 0:
             return {"hessian": self.objective.hessian}
         return {"g2": lambda x: curvature}  # scales the first steps, and is needed nowhere else
+
+
+def verdict_of(rows: FitRows, goal: float) -> Verdict:
+    """Return the verdict on a minimum inside all limits, whose derivatives are known."""
+    count = rows.layout.count
+    hessian, inverse = (rows.columns(name).reshape(1, count, count) for name in ("hessian", "covariance"))
+    last = Evaluation(rows.value, rows.columns("gradient"), hessian, np.zeros(1, np.int64))
+    return Verdict(rows.x[0], last, inverse[0], np.zeros((count, count)), (), float(rows.edm[0]), goal)
 
 
 def step_sizes(problem: Problem, first: Evaluation) -> list[float]:

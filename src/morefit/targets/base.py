@@ -122,8 +122,8 @@ class WholePart:
     observables: tuple[str, ...]  # that the sampler draws, or that are there
     derived: tuple[str, ...]  # columns that ``derive`` computes
     parameters: int  # of the sums, up to the first integral
-    floating: tuple[int, ...]  # indices of the floating ones among them
-    places: tuple[int, ...]  # which parameter of the fit each of those is
+    floating: tuple[int, ...]  # indices of those among them that the sums have derivatives by
+    places: tuple[int, ...]  # which parameter of the fit each of those is, -1 if it is fixed
     measured: int  # index of the first one that a constraint measured,
     fluctuating: int  # how many of those each toy has values of its own for: all, or none
     integrals: tuple[WholeIntegral, ...] = ()
@@ -185,6 +185,6 @@ class Backend(Protocol):
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Buffer: ...
 
-    def fit_whole(self, job: WholeFit, toys: ToyBatch, *, covariance: bool = False) -> Array | None:
-        """Draw and fit toys; return a row for each, laid out as in ``job.layout``, None if this backend cannot."""
+    def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
+        """Draw and fit toys; return the first ``width`` numbers of the record of each, None if this backend cannot."""
         ...

@@ -311,8 +311,10 @@ class Toys:
         """Draw and fit every toy in compiled code alone."""
         for _ in range(REPAIRS):
             job = ensemble.whole_fit()
-            rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble)) if job else None
-            if job is None or rows is None:
+            if job is None:
+                return None
+            rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble), job.layout.width)
+            if rows is None:
                 return None
             results = FitRows(job.layout, rows)
             reports = zip(results.above, results.given_up, strict=True)
@@ -385,7 +387,7 @@ class StoredToys(Toys):
         if not ensemble.has_whole_fit:
             return None
         job = ensemble.whole_fit_of(ensemble.whole_parts)
-        rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble))
+        rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble), job.layout.width)
         return None if rows is None else read_rows(FitRows(job.layout, rows))
 
     def part_batch(self, ensemble: Ensemble, k: int) -> PartBatch:

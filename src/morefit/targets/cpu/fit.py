@@ -42,10 +42,9 @@ def native(program: Program) -> Native:
     return cast(Native, program)
 
 
-def run_whole_fits(job: WholeFit, toys: ToyBatch, covariance: bool) -> Array:
-    """Draw and fit toys; return a row for each, laid out as in ``job.layout``."""
+def run_whole_fits(job: WholeFit, toys: ToyBatch, width: int) -> Array:
+    """Draw and fit toys; return the first numbers of the record of each."""
     code = driver_code(job.program, job.layout)
-    width = job.layout.width + covariance * job.layout.count**2
     results = np.empty((len(toys), width))
     counter = np.zeros(1, np.int64)
     threads = max(min(native(job.parts[0].sums).threads, len(toys)), 1)

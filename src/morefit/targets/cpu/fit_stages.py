@@ -24,7 +24,7 @@ from morefit.random.xoshiro import BLOCK
     COUNT,  # where the tables of the sums find the number of events, ...
     LAST_TASK,  # ... and one past the last block
     PARAMETERS, LANES,  # of the sums: double[parameter][lanes]
-    FLOATING, PLACES, FLOATING_COUNT,  # which of them float, and which parameter of the fit each is
+    FLOATING, PLACES, FLOATING_COUNT,  # which have derivatives, and which parameter of the fit each is, or -1
     MEASURED, MEASURED_FIRST, MEASURED_COUNT,  # what constraints measured in each toy, and its place
     OUTPUTS,  # what combine writes
     INTEGRALS, FIRST_INTEGRAL,
@@ -127,7 +127,8 @@ def sums(job: Integers, fit: Fit) -> None:
         places = integers_at(part[PLACES])
         parameters = vector_at(part[PARAMETERS])
         for i in range(part[FLOATING_COUNT]):
-            parameters[floating[i] * part[LANES]] = fit.trial[places[i]]
+            if places[i] >= 0:
+                parameters[floating[i] * part[LANES]] = fit.trial[places[i]]
         for i in range(part[INTEGRALS]):
             integrate(part, integers_at(part[FIRST_INTEGRAL + i]), fit)
         sum_part(part)
@@ -154,10 +155,13 @@ def add_part(part: Integers, fit: Fit) -> None:
     fit.new_value -= out[0]
     at = 1 + own
     for i in range(own):
-        fit.new_gradient[places[i]] -= out[1 + i]
+        if places[i] >= 0:
+            fit.new_gradient[places[i]] -= out[1 + i]
         for j in range(i + 1):
             row = max(places[i], places[j])
-            fit.new_hessian[row * n + min(places[i], places[j])] -= out[at]
+            column = min(places[i], places[j])
+            if column >= 0:
+                fit.new_hessian[row * n + column] -= out[at]
             at += 1
     fit.bad += out[at]
 

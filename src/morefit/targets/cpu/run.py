@@ -99,9 +99,9 @@ class Cpu:
             kernel=kernel, source=source, code=code, target=target, threads=threads, compile_seconds=seconds
         )
 
-    def fit_whole(self, job: WholeFit, toys: ToyBatch, *, covariance: bool = False) -> Array | None:
+    def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys, every thread on its own."""
-        return run_whole_fits(job, toys, covariance)
+        return run_whole_fits(job, toys, width)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
         """Copy a column to where vectors can read it."""

@@ -70,13 +70,13 @@ def columns_of(part: WholePart) -> int:
 
 
 def run_whole_fits(
-    device: Device, group: int | None, job: WholeFit, toys: ToyBatch, covariance: bool
+    device: Device, group: int | None, job: WholeFit, toys: ToyBatch, width: int
 ) -> Array | None:
-    """Fit toys; return a row for each, laid out as in ``job.layout``, None if the events are not on the device."""
+    """Fit toys; return the first numbers of the record of each, None if the events are not on the device."""
     columns = [column for part in toys.parts for column in part.events]
     if not all(isinstance(column, DeviceColumn) and column.first == 0 for column in columns):
         return None
-    results = np.empty((len(toys), job.layout.width + covariance * job.layout.count**2))
+    results = np.empty((len(toys), width))
     # a toy's size alone decides how it is fitted: bitwise independent of which toys are in the batch
     kinds = kinds_of(device, job)
     numbers = np.searchsorted([kind.events for kind in kinds], toys.sizes.sum(axis=1))

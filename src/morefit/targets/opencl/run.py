@@ -80,9 +80,9 @@ class OpenCL:
         """Return a program; it is built when it is first used, for drivers are slow and whole fits do without it."""
         return OpenCLProgram(kernel, self.open().group_for(self.work_group, bool(kernel.pairs)), self)
 
-    def fit_whole(self, job: WholeFit, toys: ToyBatch, *, covariance: bool = False) -> Array | None:
+    def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys."""
-        return run_whole_fits(self.open(), self.work_group, job, toys, covariance)
+        return run_whole_fits(self.open(), self.work_group, job, toys, width)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> DeviceColumn | HostColumn:
         """Copy a column to the device, if there is room for it."""

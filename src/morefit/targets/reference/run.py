@@ -64,7 +64,7 @@ class Reference:
     def compile(self, kernel: Kernel) -> ReferenceProgram:
         return ReferenceProgram(kernel)
 
-    def fit_whole(self, job: WholeFit, toys: ToyBatch, *, covariance: bool = False) -> Array | None:
+    def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Not supported; the caller falls back to the batched fit."""
         return None
 

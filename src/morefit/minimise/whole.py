@@ -1,0 +1,86 @@
+"""One fit in one call of compiled code, of data that one thread sums over in less time than Python needs between steps."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.kernel.fit_layout import FitLayout, FitRows
+from morefit.likelihood import Likelihood, Term
+from morefit.likelihood.whole import can_fit_whole, stored_columns, whole_part
+from morefit.minimise.newton import MAX_STEPS
+from morefit.minimise.newton_program import fit_program
+from morefit.minimise.problem import Problem
+from morefit.pipeline import Compiled
+from morefit.targets import PartBatch, ToyBatch, WholeFit
+
+MAX_EVENTS = 20_000  # more are summed over by all threads, step by step
+MAX_JOBS = 64  # cached in this process
+FIRST = np.zeros(1, np.int64)  # where the events of the only dataset begin
+
+_jobs: OrderedDict[tuple[object, ...], tuple[WholeFit, tuple[Compiled, ...]]] = OrderedDict()
+
+
+def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | None:
+    """Fit in one call; return the record of the fit, None if the likelihood or its backend does not allow it."""
+    if likelihood.backend.name != "cpu" or likelihood.events > MAX_EVENTS:
+        return None
+    parts = likelihood.parts
+    compiled = tuple(part.sums(2) for part in parts)
+    if not can_fit_whole(parts, compiled):
+        return None
+    job = find_job(likelihood, problem, compiled)
+    toys = ToyBatch(
+        sizes=np.array([[part.events for part in parts]]),
+        first=0,
+        record=job.layout.first_records(problem.start[None], problem.floating_limits, goal, MAX_STEPS)[0],
+        parts=tuple(
+            PartBatch(
+                parameters=part_values(part, problem),
+                events=tuple(stored_columns(part).values()),
+                starts=FIRST,
+            )
+            for part in parts
+        ),
+    )
+    rows = likelihood.backend.fit_whole(job, toys, job.layout.derivatives_width)
+    return None if rows is None else FitRows(job.layout, rows)
+
+
+def part_values(part: Likelihood, problem: Problem) -> Array:
+    """Return the parameters of the sums of a part, with what its constraints measured."""
+    values = np.array([[problem.values[p.name] for p in part.all_parameters]])
+    return np.asarray(part.with_measured(values)[0])
+
+
+def find_job(likelihood: Term, problem: Problem, compiled: tuple[Compiled, ...]) -> WholeFit:
+    """Return the job of a fit; one without numerical integrals serves all data."""
+    if any(own.integrals for own in compiled):
+        return make_job(likelihood, problem, compiled)
+    key = (*map(id, compiled), problem.floating)
+    if key not in _jobs:
+        # what was compiled is stored with it, so that nothing else can have its address
+        _jobs[key] = make_job(likelihood, problem, compiled), compiled
+        if len(_jobs) > MAX_JOBS:
+            _jobs.popitem(last=False)
+    return _jobs[key][0]
+
+
+def make_job(likelihood: Term, problem: Problem, compiled: tuple[Compiled, ...]) -> WholeFit:
+    layout = FitLayout(len(problem.floating), len(likelihood.parts))
+    places = {name: row for row, name in enumerate(problem.floating)}
+    parts = tuple(
+        whole_part(
+            part,
+            own,
+            places=places,
+            columns=list(stored_columns(part)),
+            fluctuating=False,
+            rows=np.array([[problem.values[p.name] for p in part.all_parameters]]),
+            boxes=part.boxes,
+        )
+        for part, own in zip(likelihood.parts, compiled, strict=True)
+    )
+    return WholeFit(program=fit_program(layout), layout=layout, parts=parts)
