@@ -48,23 +48,26 @@ class Layout:
     sizes: tuple[tuple[str, int | None], ...]  # None: one number, not an array
 
     @cached_property
-    def places(self) -> dict[str, tuple[int, bool]]:
-        """The first number of each field, and whether it is an array."""
-        places, first = {}, 0
+    def slices(self) -> dict[str, slice]:
+        """Where the numbers of each field are."""
+        slices, first = {}, 0
         for name, size in self.sizes:
-            places[name] = (first, size is not None)
-            first += 1 if size is None else size
-        return places
+            slices[name] = slice(first, first + (1 if size is None else size))
+            first = slices[name].stop
+        return slices
+
+    @cached_property
+    def arrays(self) -> frozenset[str]:
+        """The fields that are arrays."""
+        return frozenset(name for name, size in self.sizes if size is not None)
 
     def first(self, name: str) -> int:
-        return self.places[name][0]
+        return int(self.slices[name].start)
 
     def slice(self, name: str) -> slice:
-        """Return where the numbers of a field are."""
-        first, size = self.first(name), dict(self.sizes)[name]
-        return slice(first, first + (1 if size is None else size))
+        return self.slices[name]
 
-    @property
+    @cached_property
     def size(self) -> int:
         return sum(1 if size is None else size for _, size in self.sizes)
 
@@ -440,8 +443,9 @@ class FunctionReader:
     def attribute(self, node: ast.Attribute) -> Value:
         if not isinstance(node.value, ast.Name) or node.value.id not in self.records:
             raise self.refused(node, "is not a field of a record")
-        first, array = self.records[node.value.id].places[node.attr]
-        return Part(node.value.id, node.attr, first, Kind.VECTOR if array else Kind.FLOAT)
+        layout = self.records[node.value.id]
+        kind = Kind.VECTOR if node.attr in layout.arrays else Kind.FLOAT
+        return Part(node.value.id, node.attr, layout.first(node.attr), kind)
 
     def subscript(self, node: ast.Subscript) -> Value:
         array, index = self.value(node.value), self.value(node.slice)

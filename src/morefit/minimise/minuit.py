@@ -20,7 +20,7 @@ from morefit.likelihood import Evaluation, Term
 from morefit.minimise.check import Verdict, check_minimum, edm_goal, failure_reasons
 from morefit.minimise.covariance import Errors, Spread, choose_errors, no_spread, with_errors
 from morefit.minimise.diagnosis import missing_derivatives
-from morefit.minimise.newton import Minima, minimise
+from morefit.minimise.newton import is_valid, minimise
 from morefit.minimise.objective import Objective
 from morefit.minimise.problem import Problem, check_start
 from morefit.minimise.result import FitResult
@@ -148,18 +148,17 @@ class Path:
         problem = objective.problem
         try:
             rows = None if objective.by_scores else fit_at_once(objective.likelihood, problem, goal)
-            if rows is not None:
-                objective.calls["hessian"] += int(rows.steps[0])
-                minima = Minima.of(rows)
-            else:
+            if rows is None:
                 limits = problem.floating_limits
                 minima = minimise(lambda _, x: objective.at(x[0], 2), problem.start[None, :], limits, goal)
+                return self.look(minima.x[0]) if minima.valid[0] else None
         except ModelError:
             return None
-        if not minima.valid[0]:
-            return None
-        sure = rows is not None and minima.status[0] == CONVERGED and not minima.fixed[0]
-        return verdict_of(rows, goal) if rows is not None and sure else self.look(minima.x[0])
+        objective.calls["hessian"] += int(rows.steps[0])
+        status, fixed = rows.status[0], rows.column("fixed")[0]
+        if status == CONVERGED and not fixed and not rows.column("unresolved")[0]:
+            return verdict_of(rows, goal)
+        return self.look(rows.x[0]) if is_valid(status, fixed) else None
 
     def minuit_with_retries(self) -> Verdict:
         """Run Migrad, and again from where it stopped if the exact Hessian says that it stopped too early."""

@@ -41,7 +41,6 @@ define internal void @copy_numbers(i64 %source, i64 %target, i64 %count) alwaysi
 }"""
 
 
-@lru_cache(maxsize=32)
 def drive_text(program: Program, layout: FitLayout) -> str:
     """Write the driver of one thread (``drive``), and steps of many fits (``begin_all``, ``advance_all``)."""
     record = {"Fit": layout.record}
@@ -50,6 +49,7 @@ def drive_text(program: Program, layout: FitLayout) -> str:
     return "\n".join([*DECLARATIONS, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", CALLS, *texts])
 
 
+@lru_cache(maxsize=32)
 def driver_code(program: Program, layout: FitLayout) -> Code:
     """Return the machine code of a driver."""
     return find_code(drive_text(program, layout), ("drive", "begin_all", "advance_all"), loops=True)
