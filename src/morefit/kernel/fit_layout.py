@@ -34,6 +34,15 @@ class Fit(Record):
     radius: float  # no step is longer, in errors; large: Newton's step has not failed yet
     length: float  # of the step to the trial point, in errors
     doubts: float  # how often the EDM was below the goal, but the curvature not to be believed
+    troubles: float  # how often a step brought less than half of what it promised, or an eigenvalue was not positive
+    tries: float  # steps from the present start
+    starts: float  # other starts that were tried
+    returning: float  # 1 on the way back to the best end
+    end: Vector  # (n,) where the first start led
+    valley: Vector  # (n,) one error along the parameter that the others widen most
+    best: Vector  # (n,) the best end so far,
+    best_value: float  # its value
+    best_rank: float  # and how much of a minimum it is
     # the sums at the trial point
     new_value: float
     new_gradient: Vector  # (n,)
@@ -45,7 +54,8 @@ class Fit(Record):
     low: Vector  # (n,)
     high: Vector  # (n,)
     goal: float  # of the edm
-    max_steps: float
+    max_steps: float  # from each start
+    max_starts: float  # other starts of a fit that had trouble
     # scratch: the quadratic model of the free parameters, in their units, and what it says
     unit: Vector  # (n,)
     free: Vector  # (n,) which parameters no limit stops
@@ -67,6 +77,7 @@ class Fit(Record):
 
 MATRICES = frozenset({"covariance", "hessian", "new_hessian", "matrix", "lower", "vectors"})
 
+MAX_STEPS = 100
 REPORTS = frozenset({"above", "given_up"})
 
 
@@ -107,14 +118,15 @@ class FitLayout:
         """How many numbers a fit returns; the covariance follows them."""
         return self.record.first("covariance")
 
-    def first_records(self, start: Array, limits: Array, goal: float, max_steps: int) -> Array:
+    def first_records(self, start: Array, limits: Array, goal: float, max_starts: int) -> Array:
         """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros."""
         low, high = limits[..., 0], limits[..., 1]
         rows = np.zeros((len(start), self.size))
         for name, values in (("start", np.clip(start, low, high)), ("low", low), ("high", high)):
             rows[:, self.record.slice(name)] = values
         rows[:, self.record.first("goal")] = goal
-        rows[:, self.record.first("max_steps")] = max_steps
+        rows[:, self.record.first("max_steps")] = MAX_STEPS
+        rows[:, self.record.first("max_starts")] = max_starts
         return rows
 
 

@@ -12,14 +12,13 @@ from morefit.arrays import Array, Flags, Integers
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Evaluation
 from morefit.minimise.newton_program import fit_program
+from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import CONVERGED, FLAT, UNKNOWN
 from morefit.targets.cpu.steps import Steps
 
 Evaluate = Callable[
     [Integers, Array], Evaluation
 ]  # (sets, x of shape (len(sets), P)) -> value, gradient, Hessian
-
-MAX_STEPS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +71,7 @@ def minimise(evaluate: Evaluate, start: Array, limits: Array, goal: float) -> Mi
     What is done is left out of the next evaluation.
     """
     layout = FitLayout(start.shape[1])
-    steps = Steps(
-        fit_program(layout), layout, layout.first_records(start, np.asarray(limits), goal, MAX_STEPS)
-    )
+    steps = Steps(fit_program(layout), layout, layout.first_records(start, np.asarray(limits), goal, STARTS))
     final = np.empty((len(start), layout.state_size))
     active = np.arange(len(start))
     while len(active):

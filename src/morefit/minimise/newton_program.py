@@ -7,7 +7,8 @@ from functools import lru_cache
 from morefit.arrays import Integers
 from morefit.kernel.fit_layout import Fit, FitLayout
 from morefit.kernel.program import Program, Stage, read_program
-from morefit.minimise.trust_region import MOVING, begin, finish, step
+from morefit.minimise.starts import other_start, remember_end
+from morefit.minimise.trust_region import CONVERGED, FLAT, MOVING, UNKNOWN, begin, finish, step
 
 draw = Stage("draw")  # the events of a toy
 sums = Stage("sums")  # over its events, at the trial point
@@ -26,18 +27,57 @@ def begin_fit(fit: Fit) -> None:
     """Begin at the start."""
     for i in range(len(fit.x)):
         fit.x[i] = fit.start[i]
+        fit.best[i] = fit.start[i]
     begin(fit)
     fit.steps = 0.0
+    fit.tries = 0.0
+    fit.starts = 0.0
+    fit.returning = 0.0
+    fit.best_rank = -1.0
+    fit.best_value = UNKNOWN
     fit.running = 1.0
 
 
 def advance(fit: Fit) -> None:
-    """Take a step after the sums at the trial point, and compute the errors when the fit has ended."""
+    """Take a step after the sums at the trial point, and end there or start again when it leads no further."""
     step(fit)
     fit.steps += 1.0
-    if fit.status != MOVING or fit.steps >= fit.max_steps:
-        finish(fit)
+    fit.tries += 1.0
+    if fit.status != MOVING or fit.tries >= fit.max_steps:
+        end_of_way(fit)
+
+
+def end_of_way(fit: Fit) -> None:
+    """Compute the errors; go on from another start if the way was troubled, and at last go back to the best end."""
+    finish(fit)
+    rank = 2.0 if fit.status == CONVERGED else 1.0 if fit.status == FLAT else 0.0
+    best = rank > fit.best_rank or (rank == fit.best_rank and fit.value < fit.best_value - fit.goal)
+    if best:
+        fit.best_rank = rank
+        fit.best_value = fit.value
+        for i in range(len(fit.x)):
+            fit.best[i] = fit.x[i]
+    if fit.starts == 0.0 and fit.troubles == 0.0 and rank == 2.0:
         fit.running = 0.0
+    elif fit.starts < fit.max_starts and fit.returning == 0.0:
+        if fit.starts == 0.0:
+            remember_end(fit)
+        other_start(fit, int(fit.starts))
+        fit.starts += 1.0
+        restart(fit)
+    elif best or fit.returning > 0.0:
+        fit.running = 0.0
+    else:
+        for i in range(len(fit.x)):
+            fit.x[i] = fit.best[i]
+        fit.returning = 1.0
+        restart(fit)
+
+
+def restart(fit: Fit) -> None:
+    """Begin again at x."""
+    begin(fit)
+    fit.tries = 0.0
 
 
 @lru_cache(maxsize=32)

@@ -5,7 +5,7 @@ errors. What a step does:
 
 1. *Accept.* The trial point is taken if all sums are finite, no event is bad, and the value does not grow. The radius
    shrinks where the quadratic model promised much more than came true, and grows where it was right.
-2. *Units.* A parameter is measured in 1 / sqrt |H_ii|, or in the way between its limits where it has no curvature.
+2. *Units.* A parameter is measured in 1 / sqrt |H_ii|, but at most in a quarter of the way between its limits.
 3. *Active set.* A parameter at a limit whose slope points outwards leaves the step, and comes back when that turns.
 4. *Newton.* Where Cholesky's factorisation succeeds and its step is not longer than the radius, it is Newton's step.
 5. *Eigenvalues.* Elsewhere the model is minimised within the radius in its eigenbasis (More and Sorensen, SIAM J. Sci.
@@ -41,12 +41,13 @@ MAX_DOUBTS = 8.0  # steps for an EDM that does not become so small
 STEEP = 1e-6  # per error: a slope at a limit below this is rounding, and does not hold a parameter there
 WIDEST = 1e3  # times the way between its limits: a parameter with a larger error has no curvature
 OPEN = 1e2  # times its value, or one: what stands for the way between limits where there are none
-FIRST_RADIUS = 2.0  # errors: where the first Hessian is not positive definite
+LARGEST_UNIT = 0.25  # of the way between limits
+FIRST_RADIUS = 1.0  # units: where the first Hessian is not positive definite
 MIN_RADIUS = 1e-9  # steps so short change nothing
-BAD_RATIO, GOOD_RATIO = 0.1, 0.75  # of what came true to what the model promised
+BAD_RATIO, SMOOTH_RATIO, GOOD_RATIO = 0.1, 0.5, 0.75  # of what came true to what the model promised
 GROWTH = 3.0  # of the radius after a good step
 SHRINK, MIN_SHRINK, MAX_SHRINK = 0.25, 0.1, 0.5  # of a step that failed: without a finite value, and with one
-UNTOUCHED = 1e-6  # a component of a direction: what is smaller is rounding
+UNTOUCHED = 1e-6  # of the largest component: what is smaller in a direction is rounding
 SECULAR_STEPS = 60  # bisections, of which Newton's rule needs about five
 
 
@@ -59,6 +60,7 @@ def begin(fit: Fit) -> None:
     fit.radius = UNKNOWN
     fit.length = 0.0
     fit.doubts = 0.0
+    fit.troubles = 0.0
     for i in range(n):
         fit.trial[i] = fit.x[i]
         fit.gradient[i] = 0.0
@@ -70,11 +72,14 @@ def step(fit: Fit) -> None:
     """Accept or reject the trial point after its evaluation, and choose the next one."""
     good = is_finite(fit)
     taken = good and fit.new_value <= fit.value + ROUNDING * (1.0 + abs(fit.value))
-    fit.radius = next_radius(fit, good, taken)
+    ratio = came_true(fit) if good else 0.0
+    fit.radius = next_radius(fit, good, taken, ratio)
     if taken:
         accept(fit)
     if fit.value < UNKNOWN:
         move_on(fit, taken)
+        if not taken or ratio <= SMOOTH_RATIO or fit.bounded <= 0.0 or fit.flats > 0.0:
+            fit.troubles += 1.0
     else:
         fit.status = GIVEN_UP
 
@@ -93,12 +98,13 @@ def move_on(fit: Fit, taken: bool) -> None:
     bounded = fit.bounded > 0.0
     close = bounded and edm <= fit.goal
     unsure = fit.doubtful > 0.0
+    flats = fit.flats
     doubtful = unsure or fit.steepness < SUSPECT * size * sqrt(2.0 * edm)
     if close and doubtful:
         fit.doubts += 1.0
     fit.edm = edm if bounded else UNKNOWN
     if close and (not doubtful or fit.doubts >= MAX_DOUBTS):
-        fit.status = FLAT if fit.flats > 0.0 or unsure else CONVERGED
+        fit.status = FLAT if flats > 0.0 or unsure else CONVERGED
     elif not taken and fit.radius < MIN_RADIUS:
         fit.status = GIVEN_UP
     fit.radius = radius
@@ -112,6 +118,8 @@ def move_on(fit: Fit, taken: bool) -> None:
         fit.length = sqrt(length)
         if fit.length <= 0.0:
             fit.status = GIVEN_UP
+    fit.bounded = 1.0 if bounded else 0.0  # of the whole model again, not of what limits left of it
+    fit.flats = flats
 
 
 def is_finite(fit: Fit) -> bool:
@@ -125,31 +133,37 @@ def is_finite(fit: Fit) -> bool:
     return good
 
 
-def next_radius(fit: Fit, good: bool, taken: bool) -> float:
-    """Return the radius after a trial: smaller where the model promised too much, larger where it was right."""
-    if fit.value == UNKNOWN:
-        return fit.radius
+def came_true(fit: Fit) -> float:
+    """Return how much of what the model promised for the last step came true; one where this is all rounding."""
     n = len(fit.x)
-    slope = 0.0
     expected = 0.0
     for i in range(n):
         towards = fit.trial[i] - fit.x[i]
-        slope += fit.gradient[i] * towards
         bend = 0.0
         for j in range(n):
             bend += fit.hessian[i * n + j] * (fit.trial[j] - fit.x[j])
         expected -= towards * (fit.gradient[i] + 0.5 * bend)
-    fall = fit.value - fit.new_value
+    if fit.value == UNKNOWN or abs(expected) <= ROUNDING * (1.0 + abs(fit.value)):
+        return 1.0
+    return float((fit.value - fit.new_value) / expected)
+
+
+def next_radius(fit: Fit, good: bool, taken: bool, ratio: float) -> float:
+    """Return the radius after a trial: smaller where the model promised too much, larger where it was right."""
+    if fit.value == UNKNOWN:
+        return fit.radius
     if not taken:
+        slope = 0.0
+        for i in range(len(fit.x)):
+            slope += fit.gradient[i] * (fit.trial[i] - fit.x[i])
         shrink = SHRINK
         if good and slope < 0.0:  # the minimum of the parabola through both values and the slope
-            shrink = min(max(0.5 * slope / (slope + fall), MIN_SHRINK), MAX_SHRINK)
+            shrink = 0.5 * slope / (slope + fit.value - fit.new_value)
+            shrink = min(max(shrink, MIN_SHRINK), MAX_SHRINK)
         return shrink * min(fit.length, fit.radius)
-    if abs(expected) <= ROUNDING * (1.0 + abs(fit.value)):
-        return fit.radius
-    if fall < BAD_RATIO * expected:
+    if ratio < BAD_RATIO:
         return min(fit.radius, MAX_SHRINK * fit.length)
-    if fall > GOOD_RATIO * expected and fit.radius < UNKNOWN:
+    if ratio > GOOD_RATIO and fit.radius < UNKNOWN:
         return max(fit.radius, GROWTH * fit.length)
     return fit.radius
 
@@ -168,13 +182,13 @@ def accept(fit: Fit) -> None:
 
 
 def measure(fit: Fit) -> None:
-    """Compute the unit of each parameter; that of one without curvature is the way between its limits."""
+    """Compute the unit of each parameter: its error if others were fixed, at most a part of the way between limits."""
     n = len(fit.x)
     for i in range(n):
         span = min(fit.high[i] - fit.low[i], OPEN * max(abs(fit.x[i]), 1.0))
         curvature = abs(fit.hessian[i * n + i])
-        known = curvature * (WIDEST * span) * (WIDEST * span) >= 1.0
-        fit.unit[i] = 1.0 / sqrt(curvature) if known else span
+        longest = LARGEST_UNIT * span
+        fit.unit[i] = 1.0 / sqrt(curvature) if curvature * longest * longest > 1.0 else longest
 
 
 def find_free(fit: Fit) -> int:
@@ -210,7 +224,7 @@ def restrict(fit: Fit, size: int) -> None:
             element = fit.hessian[i * n + j] * fit.unit[i] * fit.unit[j]
             fit.matrix[a * size + b] = element
             fit.matrix[b * size + a] = element
-        if abs(fit.matrix[a * size + a]) < 0.5:
+        if abs(fit.matrix[a * size + a]) < (LARGEST_UNIT / WIDEST) * (LARGEST_UNIT / WIDEST):
             fit.matrix[a * size + a] = 0.0
 
 
@@ -231,7 +245,10 @@ def minimise_model(fit: Fit, size: int, radius: float) -> None:
             judged(fit, edm, radius, True, not sure, 0)
             return
     if not eigen(fit.matrix, size, fit.along, fit.values, fit.vectors):
-        judged(fit, UNKNOWN, SHRINK * min(radius, FIRST_RADIUS), False, True, 0)
+        shorter = min(1.0, FIRST_RADIUS / sqrt(square(fit.slopes, size)))
+        for a in range(size):
+            fit.part[a] = -fit.slopes[a] * shorter
+        judged(fit, UNKNOWN, min(radius, FIRST_RADIUS), False, True, 0)
         return
     for k in range(size):
         total = 0.0
@@ -480,9 +497,12 @@ def pseudo_invert(fit: Fit, size: int) -> bool:
                     total += fit.vectors[a * size + k] * fit.vectors[b * size + k] / fit.values[k]
             fit.covariance[i * n + j] = total * fit.unit[i] * fit.unit[j]
             fit.covariance[j * n + i] = fit.covariance[i * n + j]
-    for a in range(size):
-        i = int(fit.free[a])
-        for k in range(size):
-            if fit.values[k] <= null and abs(fit.vectors[a * size + k]) > UNTOUCHED:
+    for k in range(size):
+        largest = 0.0
+        for a in range(size):
+            largest = max(largest, abs(fit.vectors[a * size + k]))
+        for a in range(size):
+            i = int(fit.free[a])
+            if fit.values[k] <= null and abs(fit.vectors[a * size + k]) > UNTOUCHED * largest:
                 fit.covariance[i * n + i] = -1.0
     return True

@@ -10,9 +10,9 @@ from morefit.arrays import Array
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.whole import can_fit_whole, stored_columns, whole_part
-from morefit.minimise.newton import MAX_STEPS
 from morefit.minimise.newton_program import fit_program
 from morefit.minimise.problem import Problem
+from morefit.minimise.starts import STARTS
 from morefit.pipeline import Compiled
 from morefit.targets import PartBatch, ToyBatch, WholeFit
 
@@ -35,7 +35,7 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
     toys = ToyBatch(
         sizes=np.array([[part.events for part in parts]]),
         first=0,
-        record=job.layout.first_records(problem.start[None], problem.floating_limits, goal, MAX_STEPS)[0],
+        record=job.layout.first_records(problem.start[None], problem.floating_limits, goal, STARTS)[0],
         parts=tuple(
             PartBatch(
                 parameters=part_values(part, problem),

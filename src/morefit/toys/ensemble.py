@@ -18,9 +18,10 @@ from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.whole import can_fit_whole, whole_part
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
-from morefit.minimise.newton import MAX_STEPS, is_valid
+from morefit.minimise.newton import is_valid
 from morefit.minimise.newton_program import fit_program
 from morefit.minimise.problem import check_ranges
+from morefit.minimise.starts import STARTS
 from morefit.pipeline import Columns, Compiled, Settings
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import REPAIRS, Sampler, Sizes
@@ -152,7 +153,7 @@ class Ensemble:
         """The record with which each whole fit begins."""
         layout = FitLayout(len(self.floating), len(self.fitted.parts))
         start = self.start_values[self.fitted.floating_columns]
-        return np.asarray(layout.first_records(start[None], self.limits, GOAL, MAX_STEPS)[0])
+        return np.asarray(layout.first_records(start[None], self.limits, GOAL, STARTS)[0])
 
     @cached_property
     def whole_parts(self) -> tuple[WholePart, ...]:
