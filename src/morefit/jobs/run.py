@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
+import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -175,12 +177,26 @@ class State(Generic[R]):
     def save(self) -> None:
         """Write all finished parts to the file."""
         assert self.path is not None
+        self.write(self.path)
+        self.saved = self.done
+
+    def write(self, path: Path) -> None:
         self.parts = contiguous(self.job.layout, self.parts)
         runs = [[part.first, part.stop] for part in self.parts]
         everything = all_parts(self.job.layout, self.parts)
         more = {"facts": self.job.facts, "runs": runs}
-        save_result(self.job.name, self.path, self.job.layout, everything, more)
-        self.saved = self.done
+        save_result(self.job.name, path, self.job.layout, everything, more)
+
+    def save_elsewhere(self) -> Path | None:
+        """Write all finished parts to another folder, as their file cannot be written; return the path, None if none can."""
+        assert self.path is not None
+        name = f"{self.path.stem}-{secrets.token_hex(4)}{self.path.suffix}"
+        for folder in (Path.cwd, Path.home, tempfile.gettempdir):
+            with suppress(DataError, OSError, RuntimeError):  # no such folder, or it cannot be written either
+                place = Path(folder()) / name
+                self.write(place)
+                return place
+        return None
 
     def result(self) -> R:
         """Return what is finished, in order."""
@@ -200,6 +216,8 @@ class State(Generic[R]):
             return f"{count}; use save= to be able to resume"
         if self.saved == self.done:
             return f"{count} and saved in '{self.path}'; call again to resume"
+        if place := self.save_elsewhere():
+            return f"{count} and saved in '{place}'; move that to '{self.path}' and call again to resume"
         some = f"{self.saved} of them are" if self.saved else "they are NOT"
         return f"{count}; {some} saved in '{self.path}'; finished.save('elsewhere.npz') writes them to another file"
 
