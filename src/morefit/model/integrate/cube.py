@@ -121,27 +121,33 @@ def kinks_of(expr: Expr) -> frozenset[Expr]:
     return frozenset(zero for zero in zeros if leaves(Op.COLUMN, zero))
 
 
-def plain_integral(
-    density: Expr, observables: Sequence[Observable], cuts: Mapping[str, Sequence[float]]
+def plain_integral(density: Expr, observables: Sequence[Observable]) -> Expr:
+    """Return the integral of a density without parameters whose boxes lie in its observables, as they are."""
+    cube = Cube(on_ranges(density, observables), sample_points(observables, ()), len(observables))
+    for x in reversed(observables):
+        cube.keep(x)
+    return cube.integral()
+
+
+def integral_over_bins(
+    density: Expr, x: Observable, others: Sequence[Observable], edges: Sequence[float]
 ) -> Expr:
-    """Return the integral of a density without parameters whose boxes lie in its observables, as they are.
+    """Return the integral of a density without parameters, no box of which reaches over the edge of a bin of x.
 
-    ``cuts`` are further points on the axes that no box reaches over.
+    The other observables are mapped onto panels, so that regions with slanted and curved edges are smooth.
     """
-    density, points = on_ranges(density, observables), sample_points(observables, ())
-    axes, places = [], []
-    for k, x in enumerate(observables):
-        edges = Edges(x, density, set(), points)
-        inner = {e for e in (*edges.fixed, *cuts.get(x.name, ())) if x.low < e < x.high}
-        axes.append(Axis(x.name, (x.low, *sorted(inner), x.high)))
-        places += [(k, c) for c in edges.centres if not leaves(Op.COLUMN, c)]
-    domain = Domain(tuple(axes), tuple(k for k, _ in places))
-    return integral_of(density, domain, *(place for _, place in places))
+    observables = (x, *others)
+    cube = Cube(on_ranges(density, observables), sample_points(observables, ()), len(observables))
+    for other in reversed(others):
+        cube.integrate(other)
+    cube.keep(x, edges)
+    return cube.integral()
 
 
-def singular_ends(density: Expr, x: Observable) -> list[float]:
+def singular_ends(density: Expr, x: Observable, others: Sequence[Observable] = ()) -> list[float]:
     """Return the points of a range next to which a density without parameters may be infinite."""
-    edges = Edges(x, on_ranges(density, (x,)), set(), sample_points((x,), ()))
+    observables = (x, *others)
+    edges = Edges(x, on_ranges(density, observables), set(), sample_points(observables, ()))
     ends = {x.low: edges.at_low, **edges.fixed, x.high: edges.at_high}
     return [end for end, singular in ends.items() if singular]
 
@@ -199,6 +205,7 @@ class Cube:
     points: Points
     dimensions: int
     axes: list[Axis] = field(default_factory=list)  # the outermost first
+    mapped: set[Expr] = field(default_factory=set)  # columns of the axes that are unit intervals
     places: list[tuple[int, Expr]] = field(default_factory=list)  # number of the axis, place
     unsolved: list[Expr] = field(default_factory=list)
     guards: list[Expr] = field(default_factory=list)  # conditions of parameters for the body to be right
@@ -207,7 +214,7 @@ class Cube:
         """Map the next observable."""
         number = self.dimensions - 1 - len(self.axes)
         name = f"u {number}"
-        edges = Edges(x, self.body, {column(axis.name) for axis in self.axes}, self.points)
+        edges = Edges(x, self.body, self.mapped, self.points)
         panels = edges.panels(self.dimensions == 1)
         on_panels = [{x.expr: panel.at(column(name))} for panel in panels]
         own = [(number, panel.place_of(c)) for c in edges.centres for panel in panels]
@@ -220,6 +227,20 @@ class Cube:
             parts.append(panel.width * substitute(body, at))
         self.body = add_all(*parts) if len(parts) > 1 else parts[0]
         self.axes.insert(0, Axis(name, edges.inside_unit(len(panels)), edges.any_singular))
+        self.mapped.add(column(name))
+
+    def keep(self, x: Observable, cuts: Sequence[float] = ()) -> None:
+        """Leave the next observable as it is; no box reaches over its kinks, nor over further cuts."""
+        edges = Edges(x, self.body, self.mapped, self.points)
+        inner = {e for e in (*edges.fixed, *cuts) if x.low < e < x.high}
+        number = self.dimensions - 1 - len(self.axes)
+        self.places = [*((number, c) for c in edges.centres if not leaves(Op.COLUMN, c)), *self.places]
+        self.axes.insert(0, Axis(x.name, (x.low, *sorted(inner), x.high)))
+
+    def integral(self) -> Expr:
+        """Return the integral over all axes."""
+        domain = Domain(tuple(self.axes), tuple(k for k, _ in self.places))
+        return integral_of(self.body, domain, *(place for _, place in self.places))
 
     def decided(self, x: Observable, panel: Panel) -> Expr:
         """Return the body inside a panel, where its choices are known unless the panel is turned around."""
