@@ -143,6 +143,7 @@ class State(Generic[R]):
         self.job, self.path = job, path
         self.parts: list[Part[R]] = []
         self.done = self.saved = 0
+        self.elsewhere: Path | None = None  # where parts are that the file has no room for
         self.checkpoint = Checkpoint(self.save)
 
     def resume(self, saved: Saved[R]) -> None:
@@ -187,10 +188,9 @@ class State(Generic[R]):
         more = {"facts": self.job.facts, "runs": runs}
         save_result(self.job.name, path, self.job.layout, everything, more)
 
-    def save_elsewhere(self) -> Path | None:
-        """Write all finished parts to another folder, as their file cannot be written; return the path, None if none can."""
-        assert self.path is not None
-        name = f"{self.path.stem}-{secrets.token_hex(4)}{self.path.suffix}"
+    def save_elsewhere(self, path: Path) -> Path | None:
+        """Write all finished parts to another folder than their file; return where, None if that fails as well."""
+        name = f"{path.stem}-{secrets.token_hex(4)}{path.suffix}"
         for folder in (Path.cwd, Path.home, tempfile.gettempdir):
             with suppress(DataError, OSError, RuntimeError):  # no such folder, or it cannot be written either
                 place = Path(folder()) / name
@@ -204,6 +204,8 @@ class State(Generic[R]):
 
     def broken(self, why: str) -> BrokenJob:
         """Return an error that carries what is finished."""
+        if self.path is not None and self.saved < self.done:
+            self.elsewhere = self.save_elsewhere(self.path)
         text = why if why.startswith(self.job.name) else f"{self.job.name}: {why}"
         return BrokenJob(f"{text}; {self.summary()}", self.result() if self.parts else None)
 
@@ -216,8 +218,8 @@ class State(Generic[R]):
             return f"{count}; use save= to be able to resume"
         if self.saved == self.done:
             return f"{count} and saved in '{self.path}'; call again to resume"
-        if place := self.save_elsewhere():
-            return f"{count} and saved in '{place}'; move that to '{self.path}' and call again to resume"
+        if self.elsewhere is not None:
+            return f"{count} and saved in '{self.elsewhere}'; move that to '{self.path}' and call again to resume"
         some = f"{self.saved} of them are" if self.saved else "they are NOT"
         return f"{count}; {some} saved in '{self.path}'; finished.save('elsewhere.npz') writes them to another file"
 
