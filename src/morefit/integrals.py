@@ -229,9 +229,8 @@ class FollowedIntegral:
         def measure(boxes: Boxes, outputs: slice) -> Array:
             """Integrate over each box at each row, (boxes, rows x outputs)."""
             nodes = boxes.nodes()
-            each = len(nodes.weights) // len(boxes)
-            starts = np.repeat(np.arange(len(boxes)) * each, len(rows))
-            events = Events(starts, starts + each, False)
+            starts = np.repeat(np.arange(len(boxes)) * boxes.nodes_each, len(rows))
+            events = Events(starts, starts + boxes.nodes_each, False)
             out = self.bind(nodes, events)(np.tile(rows, (len(boxes), 1)))[:, :-1]
             return np.asarray(out[:, outputs].reshape(len(boxes), -1))
 

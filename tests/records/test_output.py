@@ -291,6 +291,38 @@ def test_a_full_disk_loses_nothing_and_says_that_nothing_is_saved(tmp_path, monk
     np.testing.assert_array_equal(whole.values, again.values)
 
 
+def fill_folder(monkeypatch, folder):
+    """Let writing fail in one folder only."""
+    real = os.fsync
+
+    def full(handle):
+        if os.fstat(handle).st_ino in {entry.stat().st_ino for entry in os.scandir(folder)}:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(target.os, "fsync", full)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_what_a_full_disk_does_not_take_is_saved_in_another_folder_and_resumed_from_there(
+    tmp_path, monkeypatch, name
+):
+    """A command or a script that ended with this error used to lose what was finished."""
+    call, count = JOBS[name]
+    full, other = tmp_path / "full", tmp_path / "other"
+    full.mkdir(), other.mkdir()
+    monkeypatch.chdir(other)
+    fill_folder(monkeypatch, full)
+    rule = rf"make room; {count} are finished and saved in '(.*)'; move that to '.*job.npz' and call again to resume$"
+    with pytest.raises(mf.BrokenJob, match=rule) as caught:
+        call(full / "job.npz")
+    assert names(full) == [] and len(names(other)) == 1
+    monkeypatch.undo()
+    (other / names(other)[0]).rename(full / "job.npz")
+    resumed = call(full / "job.npz", progress=False)
+    np.testing.assert_array_equal(resumed.values, caught.value.finished.values)
+
+
 def test_a_limit_of_the_system_on_files_is_a_clear_error(tmp_path):
     code = """
         import resource, sys

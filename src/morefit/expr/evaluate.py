@@ -25,6 +25,8 @@ from morefit.expr.quadrature import (
 from morefit.expr.symbol import Table
 from morefit.expr.walk import domain_of, leaves, toposort
 
+MAX_NODES = 1 << 15  # of a quadrature that are evaluated together: they stay in the cache
+
 
 def evaluate(root: Expr, values: Mapping[str, Any]) -> Any:
     """Compute an expression from the values of its scalars, columns and wildcards, by name."""
@@ -99,13 +101,19 @@ def adapt_around(
 ) -> Adapted:
     """Find boxes for an integrand at some values, cut closely around some places."""
 
-    def measure(boxes: Boxes) -> Array:
-        nodes = boxes.nodes()
-        body = evaluate(integrand[0], dict(values) | nodes.columns)
-        return np.asarray((nodes.weights * body).reshape(len(boxes), -1).sum(axis=1)[:, None])
+    return adapt(domain, lambda boxes: areas(integrand[0], boxes, dict(values))[:, None], places, tolerance)
 
-    with np.errstate(all="ignore"):
-        return adapt(domain, measure, places, tolerance)
+
+def areas(integrand: Expr, boxes: Boxes, values: Mapping[str, float]) -> Array:
+    """Integrate over each box."""
+    together = max(1, MAX_NODES // boxes.nodes_each)
+    parts = []
+    for start in range(0, len(boxes), together):
+        low, high = boxes.low[start : start + together], boxes.high[start : start + together]
+        nodes = boxes.replaced(low, high).nodes()
+        body = evaluate(integrand, {**values, **nodes.columns})
+        parts.append((nodes.weights * body).reshape(len(low), -1).sum(axis=1))
+    return np.concatenate(parts)
 
 
 def places_at(places: Sequence[Expr], domain: Domain, values: Mapping[str, float]) -> Array:

@@ -19,6 +19,7 @@ WORST_ERROR = 1e-7  # an integral that is further off is refused
 POINTS = {1: 16, 2: 12, 3: 8}  # Gauss-Legendre points in each direction of a box, by the number of dimensions
 FIRST_BOXES = {1: 8, 2: 4, 3: 2}  # in each direction, to begin with
 MAX_BOXES = {1: 4096, 2: 8192, 3: 4096}
+MAX_GROWTH = 4  # times the boxes to begin with: an axis may have many edges
 MANY_BOXES = {1: 24, 2: 96, 3: 96}  # more than a smooth integrand takes: other powers are tried
 # of the map that takes an integrable singularity away from the low end of an axis
 POWERS = (2, 4, 8, 16, 32)
@@ -113,6 +114,17 @@ class Boxes:
     def __len__(self) -> int:
         return len(self.low)
 
+    @property
+    def nodes_each(self) -> int:
+        """The number of nodes in a box."""
+        return len(self.grid[1])
+
+    @property
+    def grid(self) -> tuple[Array, Array, Array]:
+        """The nodes of a box, as ``gauss_grid`` explains."""
+        dimensions = len(self.domain.axes)
+        return gauss_grid(dimensions, self.points or POINTS[dimensions])
+
     def replaced(self, low: Array, high: Array) -> Boxes:
         """Return other boxes of the same kind."""
         return Boxes(self.domain, low, high, self.power, self.points)
@@ -127,9 +139,7 @@ class Boxes:
 
     def nodes(self) -> Nodes:
         """Return the nodes, those of each box together."""
-        grid, grid_weights, top = gauss_grid(
-            len(self.domain.axes), self.points or POINTS[len(self.domain.axes)]
-        )
+        grid, grid_weights, top = self.grid
         columns, weights = {}, np.tile(grid_weights, (len(self), 1))
         for k, axis in enumerate(self.domain.axes):
             half = (self.high[:, k] - self.low[:, k])[:, None] / 2
@@ -184,6 +194,7 @@ class Adapted:
         return max(self.error, 10 * tolerance), len(self.boxes)
 
 
+@np.errstate(all="ignore")
 def refine(
     measure: Measure, boxes: Boxes, tolerance: float, max_boxes: int, whole_size: Array | float = 0.0
 ) -> Adapted:
@@ -225,12 +236,12 @@ def refine(
     low, high, values, left = (np.concatenate(parts) for parts in zip(*done, strict=True))
     totals = values.sum(axis=0)
     sizes = np.maximum(np.abs(values).sum(axis=0), whole_size)
-    with np.errstate(all="ignore"):
-        relative = np.where(sizes > 0, left.sum(axis=0) / sizes, 0.0)
+    relative = np.where(sizes > 0, left.sum(axis=0) / sizes, 0.0)
     known = np.all(np.isfinite(values)) and np.all(np.isfinite(relative))
     return Adapted(boxes.replaced(low, high), float(relative.max(initial=0.0)) if known else np.inf, totals)
 
 
+@np.errstate(all="ignore")
 def adapt(
     domain: Domain, measure: Measure, places: Array, tolerance: float = TOLERANCE, points: int = 0
 ) -> Adapted:
@@ -238,10 +249,12 @@ def adapt(
 
     The fewest boxes win among powers of the map at the low end.
     """
-    max_boxes, singular = MAX_BOXES[len(domain.axes)], any(axis.singular for axis in domain.axes)
+    singular = any(axis.singular for axis in domain.axes)
     tried: list[Adapted] = []
     for power in POWERS if singular else (1,):
-        tried.append(refine(measure, Boxes.first(domain, power, points=points), tolerance, max_boxes))
+        first = Boxes.first(domain, power, points=points)
+        max_boxes = max(MAX_BOXES[len(domain.axes)], MAX_GROWTH * len(first))
+        tried.append(refine(measure, first, tolerance, max_boxes))
         if tried[-1].error <= 10 * tolerance and len(tried[-1].boxes) <= MANY_BOXES[len(domain.axes)]:
             break
     best = min(tried, key=lambda adapted: adapted.rank(tolerance))
@@ -323,10 +336,9 @@ def to_cube(domain: Domain, places: Array, power: int) -> Array:
         return places
     low, high = (np.array([getattr(a, end) for a in domain.axes]) for end in ("low", "high"))
     powers = np.array([1 / power if a.singular else 1.0 for a in domain.axes])
-    with np.errstate(invalid="ignore"):
-        unit = (places - low) / (high - low)
-        ends = np.array([SINGULAR_END if axis.singular else 0.0 for axis in domain.axes])  # powers look there
-        inside = np.all((unit >= ends) & (unit <= 1), axis=1)
+    unit = (places - low) / (high - low)
+    ends = np.array([SINGULAR_END if axis.singular else 0.0 for axis in domain.axes])  # powers look there
+    inside = np.all((unit >= ends) & (unit <= 1), axis=1)
     cube = np.round(unit[inside] ** powers, 12)
     _, first = np.unique(cube, axis=0, return_index=True)
     return np.asarray(cube[np.sort(first)])  # the likeliest first

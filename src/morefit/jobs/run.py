@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
+import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -141,6 +143,7 @@ class State(Generic[R]):
         self.job, self.path = job, path
         self.parts: list[Part[R]] = []
         self.done = self.saved = 0
+        self.elsewhere: Path | None = None  # where parts are that the file has no room for
         self.checkpoint = Checkpoint(self.save)
 
     def resume(self, saved: Saved[R]) -> None:
@@ -175,12 +178,25 @@ class State(Generic[R]):
     def save(self) -> None:
         """Write all finished parts to the file."""
         assert self.path is not None
+        self.write(self.path)
+        self.saved = self.done
+
+    def write(self, path: Path) -> None:
         self.parts = contiguous(self.job.layout, self.parts)
         runs = [[part.first, part.stop] for part in self.parts]
         everything = all_parts(self.job.layout, self.parts)
         more = {"facts": self.job.facts, "runs": runs}
-        save_result(self.job.name, self.path, self.job.layout, everything, more)
-        self.saved = self.done
+        save_result(self.job.name, path, self.job.layout, everything, more)
+
+    def save_elsewhere(self, path: Path) -> Path | None:
+        """Write all finished parts to another folder than their file; return where, None if that fails as well."""
+        name = f"{path.stem}-{secrets.token_hex(4)}{path.suffix}"
+        for folder in (Path.cwd, Path.home, tempfile.gettempdir):
+            with suppress(DataError, OSError, RuntimeError):  # no such folder, or it cannot be written either
+                place = Path(folder()) / name
+                self.write(place)
+                return place
+        return None
 
     def result(self) -> R:
         """Return what is finished, in order."""
@@ -188,6 +204,8 @@ class State(Generic[R]):
 
     def broken(self, why: str) -> BrokenJob:
         """Return an error that carries what is finished."""
+        if self.path is not None and self.saved < self.done:
+            self.elsewhere = self.save_elsewhere(self.path)
         text = why if why.startswith(self.job.name) else f"{self.job.name}: {why}"
         return BrokenJob(f"{text}; {self.summary()}", self.result() if self.parts else None)
 
@@ -200,6 +218,8 @@ class State(Generic[R]):
             return f"{count}; use save= to be able to resume"
         if self.saved == self.done:
             return f"{count} and saved in '{self.path}'; call again to resume"
+        if self.elsewhere is not None:
+            return f"{count} and saved in '{self.elsewhere}'; move that to '{self.path}' and call again to resume"
         some = f"{self.saved} of them are" if self.saved else "they are NOT"
         return f"{count}; {some} saved in '{self.path}'; finished.save('elsewhere.npz') writes them to another file"
 

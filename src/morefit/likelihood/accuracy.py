@@ -85,7 +85,7 @@ def density_error(pdf: Pdf, values: Mapping[str, float], events: Mapping[str, Ar
     heights = np.broadcast_to(evaluate(density, columns), next(iter(columns.values())).shape)
     highest = np.argsort(-np.nan_to_num(heights))[:PEAKS]
     points = np.column_stack([columns[o.name][highest] for o in pdf.observables])
-    check = plain_integral(density, pdf.observables, {})
+    check = plain_integral(density, pdf.observables)
     domain = domain_of(check)
     points = np.concatenate([points, places_at(check.args[2:], domain, {}).reshape(-1, len(domain.axes))])
     other = adapt_around(check.args[1:], domain, (), points)

@@ -9,11 +9,24 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, OwnSymbol, add_all, column, const, domain_of, evaluate, leaves, substitute
-from morefit.expr.evaluate import adapted_to
-from morefit.expr.quadrature import WORST_ERROR
+from morefit.expr import (
+    ZERO,
+    Expr,
+    Op,
+    OwnSymbol,
+    add_all,
+    column,
+    const,
+    domain_of,
+    evaluate,
+    leaves,
+    substitute,
+    where,
+)
+from morefit.expr.evaluate import adapted_to, areas
+from morefit.expr.quadrature import WORST_ERROR, Boxes
 from morefit.model import Observable, Parameter, Pdf
-from morefit.model.integrate import by_terms, plain_integral
+from morefit.model.integrate import by_terms, integral_over_bins, integral_over_box, singular_ends
 from morefit.model.observable import Box
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.targets import Backend, Events
@@ -40,6 +53,11 @@ class Bins:
     def others(self, pdf: Pdf) -> tuple[Observable, ...]:
         """Return the other observables of a density, on the ranges of the box."""
         return tuple(o.within(self.box) for o in pdf.observables if o.name != self.x.name)
+
+    def touching(self, points: Sequence[float]) -> list[int]:
+        """Return the numbers of the bins that some points lie in, or at the edge of."""
+        low, high = self.edges[:-1], self.edges[1:]
+        return sorted({int(k) for p in points for k in np.flatnonzero((low <= p) & (p <= high))})
 
     def sums(self, middles: Array, areas: Array) -> Array:
         """Add up the areas of boxes, none of which reaches over an edge, in each bin."""
@@ -103,14 +121,29 @@ def by_quadrature(pdf: Pdf, bins: Bins, values: Values) -> Array:
         density, others = substitute(projected, {place: x.expr}), ()
     if len(others) >= MAX_AXES:
         raise unresolved(pdf, x)
-    integral = plain_integral(density, (bins.span, *others), {x.name: bins.edges.tolist()})
+    probabilities = integrate_bins(pdf, density, bins, others)
+    return probabilities / float(evaluate(pdf.integral(), values))
+
+
+def integrate_bins(pdf: Pdf, density: Expr, bins: Bins, others: tuple[Observable, ...]) -> Array:
+    """Integrate a density without parameters over the bins; those next to a singularity each with panels from there."""
+    x, span, rest = bins.x, bins.span, density
+    totals = np.zeros(len(bins.edges) - 1)
+    for k in bins.touching(singular_ends(density, span, others)):
+        own = Observable(x.name, float(bins.edges[k]), float(bins.edges[k + 1]))
+        totals[k] = integrate(pdf, x, integral_over_box(density, (own, *others), ()))[1].sum()
+        rest = where((span.expr >= own.low) & (span.expr <= own.high), ZERO, rest)
+    boxes, parts = integrate(pdf, x, integral_over_bins(rest, span, others, bins.edges.tolist()))
+    middles = span.low + (span.high - span.low) * (boxes.low[:, 0] + boxes.high[:, 0]) / 2
+    return totals + bins.sums(middles, parts)
+
+
+def integrate(pdf: Pdf, x: Observable, integral: Expr) -> tuple[Boxes, Array]:
+    """Return boxes for an integral without parameters, and the integral over each."""
     adapted = adapted_to(integral.args[1:], domain_of(integral), ())
     if not adapted.error <= WORST_ERROR:
         raise unresolved(pdf, x)
-    nodes, boxes = adapted.boxes.nodes(), len(adapted.boxes)
-    areas = (nodes.weights * evaluate(integral.args[0], nodes.columns)).reshape(boxes, -1).sum(axis=1)
-    middles = nodes.columns[x.name].reshape(boxes, -1).mean(axis=1)
-    return bins.sums(middles, areas) / float(evaluate(pdf.integral(), values))
+    return adapted.boxes, areas(integral.args[0], adapted.boxes, {})
 
 
 def unresolved(pdf: Pdf, x: Observable) -> ModelError:

@@ -113,7 +113,7 @@ def make_envelope(density: Expr, observables: tuple[Observable, ...], margin: fl
 
 def first_cells(density: Expr, observables: tuple[Observable, ...]) -> tuple[Array, ...]:
     """Start with the edges of boxes that integrate the density: they are small where it changes fast."""
-    integral = plain_integral(density, observables, {})
+    integral = plain_integral(density, observables)
     adapted = adapted_to(integral.args[1:], domain_of(integral), (), SHAPE_TOLERANCE)
     if WORST_SHAPE < adapted.error < np.inf:
         raise ModelError(

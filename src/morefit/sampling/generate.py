@@ -73,6 +73,8 @@ class Sampler:
 
     def make_ready(self) -> tuple[Recipe, Compiled]:
         prepared = recipe(self.model, self.values, Numbers(0, self.margin))
+        if prepared.efficiency * MAX_DRAWS < 1:  # most events would be given up, after as many candidates
+            raise cannot_draw()
         drawn = [prepared.drawn[o.name] for o in self.model.observables]
         outputs = normalise(*drawn, prepared.accept, prepared.above)
         if self.on_host:
@@ -127,9 +129,7 @@ class Sampler:
     def repair(self, above: int, given_up: int) -> bool:
         """Raise the envelope if a density exceeded it; return whether the draw must be repeated."""
         if given_up:
-            raise ModelError(
-                "model: could not be drawn from; its density is zero or nearly so where it was tried, or has a pole"
-            )
+            raise cannot_draw()
         if above:
             self.margin = self.raised()
             self.recipe, self.compiled = self.prepare()
@@ -144,6 +144,13 @@ class Sampler:
         return ModelError(
             "model: its density exceeds every envelope tried; is it bounded on the observables' ranges?"
         )
+
+
+def cannot_draw() -> ModelError:
+    """Return the error of a density whose candidates are hardly ever accepted."""
+    return ModelError(
+        "model: could not be drawn from; its density is zero or nearly so where it was tried, or has a pole"
+    )
 
 
 def by_xoshiro(outputs: Sequence[Expr]) -> tuple[Expr, ...]:

@@ -37,7 +37,7 @@ def html_table(columns: Sequence[Column], caption: str = "") -> str:
 
 def html_text(text: str) -> str:
     """Return text with its spaces and line breaks, in a font in which columns stay aligned."""
-    return f'<pre style="font-family:monospace">{html.escape(text)}</pre>'
+    return f'<pre style="font-family:monospace;white-space:pre;overflow-x:auto">{html.escape(text)}</pre>'
 
 
 def html_cell(column: Column, cell: str) -> str:

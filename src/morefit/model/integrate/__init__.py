@@ -7,13 +7,21 @@ from functools import lru_cache
 
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, leaves
-from morefit.model.integrate.cube import integral_over_box, plain_integral, singular_ends
+from morefit.model.integrate.cube import integral_over_bins, integral_over_box, plain_integral, singular_ends
 from morefit.model.integrate.edges import find_breaks
 from morefit.model.integrate.terms import by_terms
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
-__all__ = ["by_terms", "find_breaks", "integral_over", "plain_integral", "singular_ends"]
+__all__ = [
+    "by_terms",
+    "find_breaks",
+    "integral_over",
+    "integral_over_bins",
+    "integral_over_box",
+    "plain_integral",
+    "singular_ends",
+]
 
 
 def integral_over(density: Expr, observables: Sequence[Observable], parameters: Sequence[Parameter]) -> Expr:

@@ -1,0 +1,177 @@
+"""Panels along one observable, between the edges of a density: fixed numbers, or expressions that move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.arrays import Array
+from morefit.expr import COMPARISONS, Expr, Op, apply, const, evaluate, leaves, toposort, where
+from morefit.model.integrate.edges import HUGE, base_of_root, find_breaks, find_centres
+from morefit.model.observable import Observable
+
+SAMPLES = 1000  # values of parameters at which edges are compared,
+AT_START = 10  # number of these that are the start values,
+AT_ENDS = 300  # up to this one they are limits or start values
+MAX_CENTRES = 12
+# operations that make no peak, however large their arguments are
+PEAKLESS = (
+    COMPARISONS
+    | {Op.CONST, Op.SCALAR, Op.COLUMN, Op.ADD, Op.MUL, Op.WHERE, Op.ABS, Op.MIN, Op.MAX}
+    | {Op.SIN, Op.COS, Op.SQRT}
+)
+Points = Mapping[str, Array]  # of parameters and observables, SAMPLES of each
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A piece of an axis; u = 0 is at its start, where the density may be singular."""
+
+    start: Expr
+    end: Expr
+    width: Expr  # positive
+
+    @classmethod
+    def between(cls, low: Expr, high: Expr, singular_low: bool, singular_high: bool) -> list[Panel]:
+        """Cover a piece of an axis by a panel, or by one from each end if both are singular."""
+        if not singular_high:
+            return [cls(low, high, high - low)]
+        if not singular_low:
+            return [cls(high, low, high - low)]
+        middle = (low + high) / 2
+        return [cls(low, middle, middle - low), cls(high, middle, high - middle)]
+
+    def at(self, u: Expr) -> Expr:
+        return self.start + (self.end - self.start) * u
+
+    def place_of(self, x: Expr) -> Expr:
+        return (x - self.start) / (self.end - self.start)
+
+
+class Edges:
+    """The edges of an observable's panels: fixed numbers, and expressions that move with parameters or outer observables."""
+
+    def __init__(self, x: Observable, body: Expr, inner: set[Expr], points: Points) -> None:
+        self.x, self.points = x, points
+        breaks = find_breaks(body, x.expr, (x.low, x.high), inner, points)
+        # what no parameter moves needs no derivatives: boxes are cut closely enough there
+        self.unsolved = [z for z in breaks.unsolved if leaves(Op.SCALAR, z)]
+        peaks = [] if is_peakless(body) else [*find_centres(body, x.expr, inner), *numbers_in(body)]
+        centres = self.distinct(peaks)
+        self.centres = [c for c, v in centres.items() if self.is_inside(v)][:MAX_CENTRES]
+        singular = {e: v for e, v in self.distinct(breaks.singular).items() if self.is_inside(v)}
+        edges = self.distinct([*breaks.kinks, *singular])
+        self.singular = {e for e, v in edges.items() if any(agree(v, known) for known in singular.values())}
+        fixed = [e for e, v in edges.items() if np.ptp(v) == 0]
+        self.moving = [e for e, v in edges.items() if e not in set(fixed) and np.isfinite(v).any()]
+        numbers = {float(edges[e][0]) + 0.0: e in self.singular for e in fixed}
+        self.fixed = {e: s for e, s in sorted(numbers.items()) if x.low < e < x.high}
+        self.at_low, self.at_high = numbers.get(x.low, False), numbers.get(x.high, False)
+
+    @property
+    def any_singular(self) -> bool:
+        return self.at_low or self.at_high or any(self.fixed.values()) or self.moving_singular
+
+    @property
+    def moving_singular(self) -> bool:
+        return any(e in self.singular for e in self.moving)
+
+    def distinct(self, exprs: Sequence[Expr]) -> dict[Expr, Array]:
+        """Return expressions with their values at all points; those that agree with an earlier one are dropped."""
+        known: dict[Expr, Array] = {}
+        rows = np.empty((len(exprs), SAMPLES))
+        for e in dict.fromkeys(exprs):
+            earlier, row = rows[: len(known)], rows[len(known)]
+            row[:] = evaluate(e, self.points)
+            alike = agree(earlier[:, ::AT_START], row[::AT_START])  # most differ at a few points already
+            if not agree(earlier[alike], row).any():
+                known[e] = row
+        return known
+
+    def is_inside(self, values: Array) -> bool:
+        """Return whether an edge lies in the range at the start values of the parameters."""
+        near, start = 1e-9 * (self.x.high - self.x.low), values[:AT_START]
+        return bool(np.any((self.x.low - near <= start) & (start <= self.x.high + near)))
+
+    def inside_unit(self, panels: int) -> tuple[float, ...]:
+        """Return the edges of the unit interval, fixed ones between them where there is but one panel."""
+        if panels > 1 or self.any_singular:
+            return (0.0, 1.0)
+        return tuple(
+            (e - self.x.low) / (self.x.high - self.x.low) for e in (self.x.low, *self.fixed, self.x.high)
+        )
+
+    def panels(self, guarded: bool) -> list[Panel]:
+        """Return panels that cover the range; the moving edges are clipped to each piece between fixed ones.
+
+        If they are guarded, edges that are in order at all points need not be sorted.
+        """
+        if not self.moving and not self.any_singular:
+            return Panel.between(const(self.x.low), const(self.x.high), False, False)
+        moving = self.sorted_moving(guarded)
+        fixed = {self.x.low: self.at_low, **self.fixed, self.x.high: self.at_high}
+        panels = []
+        for (low, singular_low), (high, singular_high) in pairwise(fixed.items()):
+            inside = [(clip(e, low, high), self.moving_singular) for e in moving]
+            ends = [(const(low), singular_low), *inside, (const(high), singular_high)]
+            for (a, at_a), (b, at_b) in pairwise(ends):
+                panels += Panel.between(a, b, at_a, at_b)
+        return panels
+
+    def sorted_moving(self, guarded: bool) -> list[Expr]:
+        """Return the moving edges in ascending order, sorted by the formula wherever they may move."""
+        start = {name: values[0] for name, values in self.points.items()}
+        edges = sorted(self.moving, key=lambda e: np.nan_to_num(float(evaluate(e, start)), nan=self.x.low))
+        if len(edges) < 2 or self.always_ordered(edges) or (guarded and self.in_order(edges)):
+            return edges
+        known = [where(e <= HUGE, e, const(self.x.low)) for e in edges]  # where it is a number
+        for i in range(1, len(known)):
+            for j in range(i, 0, -1):
+                below, above = known[j - 1], known[j]
+                known[j - 1], known[j] = apply(Op.MIN, below, above), apply(Op.MAX, below, above)
+        return known
+
+    def in_order(self, edges: list[Expr]) -> bool:
+        """Return whether edges are in ascending order at all points."""
+        values = np.array([np.broadcast_to(evaluate(e, self.points), (SAMPLES,)) for e in edges])
+        return bool(np.all(np.diff(values, axis=0) >= 0))
+
+    def always_ordered(self, edges: list[Expr]) -> bool:
+        """Return whether two edges are the two solutions of one square."""
+        return len(edges) == 2 and edges[0].op is Op.ADD and edges[1].op is Op.ADD and is_pair(*edges)
+
+
+def agree(some: Array, values: Array) -> NDArray[np.bool_]:
+    """Return whether expressions have the same values wherever they were tried, within rounding."""
+    same = np.abs(some - values) <= 1e-9 * np.maximum(np.abs(some), np.abs(values))
+    return np.asarray(np.all(same | (np.isnan(some) & np.isnan(values)), axis=-1))
+
+
+def is_pair(lower: Expr, upper: Expr) -> bool:
+    """Return whether two expressions are a - b and a + b with a root b."""
+    common = set(lower.args) & set(upper.args)
+    rest = [a for a in upper.args if a not in common]
+    return len(common) == 1 and len(rest) == 1 and rest[0].op is Op.SQRT
+
+
+def is_peakless(body: Expr) -> bool:
+    """Return whether an expression is made of polynomials, waves and roots between its kinks, so that no peak can hide."""
+    return all(
+        node.op in PEAKLESS or (node.op is Op.POW and base_of_root(node) is None)
+        for node in toposort(body, enter_integrals=False)
+    )
+
+
+def clip(edge: Expr, low: float, high: float) -> Expr:
+    """Keep an edge inside a piece of an axis; what is not a number is at its low end."""
+    return where(low < edge, where(edge < high, edge, const(high)), const(low))
+
+
+def numbers_in(density: Expr) -> list[Expr]:
+    """Return parameters and written numbers of a formula, next to which a peak may lie, whatever the formula does with them."""
+    written = {abs(c.number) for c in leaves(Op.CONST, density)}
+    return [*leaves(Op.SCALAR, density), *(const(s * w) for w in sorted(written) for s in (1, -1))]
