@@ -4,8 +4,9 @@ A driver (such as a step of the minimiser) is a Python function that runs as it 
 form, which targets render. The language is small: numbers, ``float``, ``int`` and ``bool``, arrays of numbers
 (``Vector``) and of whole ones (``Integers``), records of named arrays and numbers (``Record``), arithmetic,
 comparisons, ``if``, ``while``, ``for i in range(...)``, calls of other such functions, and of ``sqrt``, ``abs``,
-``min``, ``max``, ``isfinite``. Both sides of ``and`` and ``or`` are evaluated. A function returns one number or
-nothing. What a target does itself, such as the sums over events, is a ``Stage``.
+``min``, ``max``, ``isfinite``. Both sides of ``and`` and ``or`` and both values of a conditional expression are
+evaluated, so neither may divide whole numbers by zero. A function returns one number or nothing. What a target does
+itself, such as the sums over events, is a ``Stage``. ``Integers`` and addresses are for targets that have addresses.
 """
 
 from __future__ import annotations
@@ -116,18 +117,15 @@ class Call:
 
     function: str
     args: tuple[Value, ...]
-    kind: Kind | None  # of what it returns
+    returns: Kind | None
+
+    @property
+    def kind(self) -> Kind:
+        assert self.returns is not None
+        return self.returns
 
 
 Value = Number | Name | Part | Element | Operate | Call
-
-
-def number(value: object) -> Number:
-    """Return a constant of Python."""
-    if isinstance(value, bool):
-        return Number(value, Kind.BOOL)
-    assert isinstance(value, int | float)
-    return Number(value, Kind.INT if isinstance(value, int) else Kind.FLOAT)
 
 
 def as_float(value: Value) -> Value:
@@ -135,14 +133,6 @@ def as_float(value: Value) -> Value:
     if isinstance(value, Number) and value.kind is Kind.INT:
         return Number(float(value.value), Kind.FLOAT)
     return Operate("float", (value,), Kind.FLOAT) if value.kind is Kind.INT else value
-
-
-def joined(op: str, tests: Sequence[Value]) -> Value:
-    """Join conditions by ``and`` or ``or``."""
-    first, *rest = tests
-    for test in rest:
-        first = Operate(op, (first, test), Kind.BOOL)
-    return first
 
 
 # ------------------------------------------------------------------------------------------ statements
