@@ -222,15 +222,23 @@ def early_return(box: Box, i: int, j: int) -> None:
 
 def sign(x: float) -> float:
     if x > 0:
-        return 1
+        value = 1
     elif x < 0:
-        return -1
+        value = -1
     else:
         return 0
+    return value
 
 
 def larger(i: int, j: int) -> int:
     return max(i, j)
+
+
+def first_above(v: Vector, size: int, limit: float) -> int:
+    for k in range(size):
+        if v[k] > limit:
+            return k
+    return -1
 
 
 def between(x: float, low: float, high: float) -> bool:
@@ -261,6 +269,7 @@ def calls(box: Box, i: int, j: int) -> None:
     shift(box, by=i)
     sign(box.b)
     box.out[3] = entry_of(box.a, box.b, j)
+    box.out[4] = first_above(box.v, len(box.v), 1)
 
 
 def lengths(box: Box, i: int, j: int) -> None:

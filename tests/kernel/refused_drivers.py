@@ -1,11 +1,12 @@
 """Functions that are not in the language of drivers, or that compiled code would run otherwise than Python does."""
-# ruff: noqa
+# ruff: noqa: B007, F821, RET503
 
 from math import sin
 
 import refused_elsewhere
-from morefit.kernel.program import Layout, Record, Vector, vector_at
 from refused_elsewhere import helper as other_helper
+
+from morefit.kernel.program import Layout, Record, Vector, vector_at
 
 
 class Box(Record):

@@ -1,6 +1,5 @@
 """Drivers: plain Python that compiles to LLVM and to OpenCL C, with the same numbers in all three."""
 
-import ctypes
 import inspect
 import re
 
@@ -15,9 +14,7 @@ from morefit.errors import CompileError
 from morefit.kernel.program import Kind, Program, Stage, integers_at, vector_at
 from morefit.kernel.read_program import read_program
 from morefit.targets import OpenCL
-from morefit.targets.cpu.compile import find_code
-from morefit.targets.cpu.program import DECLARATIONS, program_text
-from python_records import PythonRecord
+from running_drivers import PythonRecord, compile_driver
 
 SETS = 200
 NAMES = [driver.__name__ for driver in DRIVERS]
@@ -51,11 +48,10 @@ def program_of(name) -> Program:
 
 @by_name
 def test_compiled_by_llvm_a_driver_computes_what_python_does(name):
-    code = find_code("\n".join([*DECLARATIONS, *program_text(program_of(name))]), [name], loops=True)
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(code.addresses[name])
+    run = compile_driver(getattr(drivers, name), {"Box": LAYOUT})
     records, ints = inputs()
     for record, (i, j) in zip(records, ints.tolist(), strict=True):
-        run(record.ctypes.data, i, j)
+        run(record, i, j)
     np.testing.assert_array_equal(records, as_python(name))
     assert not np.array_equal(records, inputs()[0], equal_nan=True)
 
@@ -94,7 +90,7 @@ def test_compiled_as_opencl_c_a_driver_computes_what_python_does(on_device, name
 
 REFUSALS = {
     "a_list": "len([1, 2])",
-    "a_string": "line 33: constants must be numbers, got 'text'",
+    "a_string": "constants must be numbers, got 'text'",
     "a_text_of_the_module": "constants must be numbers, got TEXT",
     "a_with": "the language of drivers has no such statement, got with box:",
     "an_annotation": "the language of drivers has no such statement, got a: float = 1.0",
@@ -170,6 +166,15 @@ def test_what_is_not_in_the_language_is_refused_with_its_line(name):
         read_program(getattr(refused_drivers, name), {"Box": refused_drivers.LAYOUT})
 
 
+def test_the_message_names_the_line():
+    driver = refused_drivers.unknown_name
+    with pytest.raises(
+        CompileError, match=f"'unknown_name': line {driver.__code__.co_firstlineno + 1}: "
+    ) as error:
+        read_program(driver, {"Box": refused_drivers.LAYOUT})
+    assert error.value.source.startswith("def unknown_name(box: Box)")
+
+
 def test_every_function_that_shall_be_refused_is_in_the_table():
     own = {n for n, f in inspect.getmembers(refused_drivers, inspect.isfunction) if f.__name__ == n}
     assert own - {"helper", "nothing", "make_inside", "vector_at"} == set(REFUSALS)
@@ -184,7 +189,7 @@ def test_every_driver_is_in_the_list():
 def test_functions_follow_those_they_call():
     program = program_of("calls")
     names = [f.name for f in program.functions]
-    assert names == ["sign", "larger", "between", "scale", "shift", "entry_of", "calls"]
+    assert names == ["sign", "larger", "between", "scale", "shift", "entry_of", "first_above", "calls"]
     assert program.main.name == "calls"
 
 
