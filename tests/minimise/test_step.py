@@ -65,10 +65,14 @@ def random_records(count, sets=300):
     write("running", np.ones(sets))
     hessian = np.tril(random_matrices(rng, sets, count))
     hessian[rng.random(sets) < 0.1, -1, -1] = np.nan
+    flat = np.diag([0.0] + [1.0] * (count - 1))
+    hessian[:5] = flat  # five that end at once, with a flat direction
+    size[:5] = 0.0
     write("new_value", np.where(rng.random(sets) < 0.1, np.nan, rng.normal(size=sets) - 1))
     write("new_gradient", size * rng.normal(size=(sets, count)))
     write("new_hessian", hessian)
     write("bad", rng.random(sets) < 0.1)
+    records[:5, [layout.record.first(name) for name in ("new_value", "bad")]] = -9.0, 0.0
     return layout, records
 
 
