@@ -72,7 +72,8 @@ def random_records(count, sets=300):
     write("new_gradient", size * rng.normal(size=(sets, count)))
     write("new_hessian", hessian)
     write("bad", rng.random(sets) < 0.1)
-    records[:5, [layout.record.first(name) for name in ("new_value", "bad")]] = -9.0, 0.0
+    last = {"new_value": -9.0, "bad": 0.0, "starts": STARTS, "best_rank": -1.0}
+    records[:5, [layout.record.first(name) for name in last]] = list(last.values())
     return layout, records
 
 
