@@ -27,9 +27,11 @@ assert result.valid and result.values["mu"] and result.errors["mu"]
 """
 SELDOM_NEEDED = (
     "scipy", "rich", "pandas", "matplotlib", "mplhep", "mpmath", "pyopencl", "uproot", "pyarrow", "hist", "numba",
-    "distributed", "concurrent.futures", "multiprocessing",
+    "distributed", "concurrent.futures", "multiprocessing", "importlib.metadata", "email", "json", "html", "difflib", "csv",
+    "numpy.ma", "numpy.random",
     "morefit.cli", "morefit.inspect", "morefit.intervals", "morefit.jobs", "morefit.plots", "morefit.toys",
-    "morefit.targets.opencl", "morefit.targets.reference",
+    "morefit.targets.opencl", "morefit.targets.reference", "morefit.targets.cpu.fit", "morefit.data.io", "morefit.data.reading",
+    "morefit.records.archive", "morefit.records.json", "morefit.minimise.text", "morefit.minimise.derived", "morefit.expr.show.dot",
 )  # fmt: skip
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,12 +24,12 @@ from morefit.data.columns import (
     raise_if,
     read_source,
 )
-from morefit.data.io import Bins, Ranged, events_of, fill_histogram, write_table
-from morefit.data.report import CutReport
-from morefit.data.text import as_html, as_text, short
 from morefit.errors import DataError
-from morefit.records.frame import data_frame
 from morefit.text.suggest import suggest
+
+if TYPE_CHECKING:
+    from morefit.data.io import Bins, Ranged
+    from morefit.data.report import CutReport
 
 NOT_BINNED = (
     "dataset: a fit of the events of from_hist is not a binned fit, as all events are at centres of bins; where the density"
@@ -82,6 +81,8 @@ class Dataset:
         weights: ArrayLike | str | None = None,
     ) -> Dataset:
         """Return the events in the ranges of all observables (NaN is outside), with their numbers in ``report``."""
+        from morefit.data.report import CutReport
+
         ranges = listed(observables)
         draft = read_source(source, ranges, own_weights(source, weights))
         raise_if(draft.problems)
@@ -105,6 +106,10 @@ class Dataset:
         that errors are right too. Any histogram of the UHI protocol works: of hist, boost-histogram, uproot. It must
         span the ranges of the observables; flow bins are ignored.
         """
+        import warnings
+
+        from morefit.data.io import events_of
+
         ranges = listed(observables)
         columns, weights = events_of(histogram, ranges)
         if not at_centres:
@@ -118,6 +123,8 @@ class Dataset:
         observables; a list for a single observable is its edges. With weights the storage is Weight, which also
         sums their squares. Events outside are in the flow bins.
         """
+        from morefit.data.io import fill_histogram
+
         ranges = listed(observables)
         return fill_histogram({o.name: self[o.name] for o in ranges}, self._weights, ranges, bins)
 
@@ -127,10 +134,14 @@ class Dataset:
         Weights become a column named ``weight``; ``tree`` names the tree of a ROOT file, "events" if None. An
         existing file is replaced.
         """
+        from morefit.data.io import write_table
+
         write_table(Path(path).expanduser(), self._with_weights_as(weight), tree)
 
     def to_pandas(self, *, weight: str = "weight") -> Any:
         """Return a DataFrame with one row per event; weights become a column named ``weight``."""
+        from morefit.records.frame import data_frame
+
         return data_frame(self._with_weights_as(weight))
 
     def _with_weights_as(self, weight: str) -> dict[str, Array]:
@@ -216,12 +227,18 @@ class Dataset:
         return build, (self._columns, self._weights, self._report)
 
     def __str__(self) -> str:
+        from morefit.data.text import as_text
+
         return as_text(self)
 
     def __repr__(self) -> str:
+        from morefit.data.text import short
+
         return short(self)
 
     def _repr_html_(self) -> str:
+        from morefit.data.text import as_html
+
         return as_html(self)
 
 

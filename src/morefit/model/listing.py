@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from importlib import import_module
-from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +24,8 @@ def listed_density(package: str, name: str) -> Any:
 
 def densities_in(package: str, folders: Iterable[str]) -> dict[str, type[Pdf]]:
     """Return the public densities that the modules of a package define, by name."""
+    from pkgutil import iter_modules
+
     modules = [import_module(f"{package}.{one.name}") for one in iter_modules(folders)]
     return dict(sorted((kind.__name__, kind) for module in modules for kind in defined_in(module)))
 

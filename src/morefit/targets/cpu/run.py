@@ -19,7 +19,6 @@ from morefit.resources import available_cores
 from morefit.targets.base import Buffer, Drawn, Events, WholeFit
 from morefit.targets.cpu.abi import ARGUMENTS
 from morefit.targets.cpu.compile import find_code, host
-from morefit.targets.cpu.fit import run_whole_fits
 from morefit.targets.cpu.llvm import Target, render
 from morefit.targets.cpu.loop import Block
 from morefit.targets.cpu.memory import PADDING, Code, aligned
@@ -101,6 +100,8 @@ class Cpu:
 
     def fit_whole(self, job: WholeFit, sizes: Integers, seed: int, first_toy: int) -> Array | None:
         """Draw and fit a toy for each size, every thread on its own."""
+        from morefit.targets.cpu.fit import run_whole_fits
+
         return run_whole_fits(job, sizes, seed, first_toy)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
