@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from morefit.arrays import Array
 from morefit.data.columns import (
     Draft,
+    all_between,
     bad_weights,
     check_events,
     is_outside,
@@ -51,6 +53,9 @@ class Dataset:
     _columns: dict[str, Array]
     _weights: Array | None
     _report: CutReport | None
+    _checked: tuple[
+        Ranged, ...
+    ]  # observables in whose ranges all events lie, if these are all columns; else empty
 
     __iter__: ClassVar[None] = None
 
@@ -70,7 +75,7 @@ class Dataset:
         if ranges is not None:
             draft.problems += outside_ranges(draft.columns, ranges)
         raise_if(draft.problems + bad_weights(draft))
-        fill(self, draft.columns, draft.weights, None)
+        fill(self, draft.columns, draft.weights, None, checked=tuple(ranges or ()))
 
     @classmethod
     def cut(
@@ -267,11 +272,33 @@ def build(columns: Mapping[str, Array], weights: Array | None, report: CutReport
     return fill(object.__new__(Dataset), columns, weights, report)
 
 
+def build_drawn(columns: Mapping[str, Array], observables: tuple[Ranged, ...]) -> Dataset:
+    """Return a dataset of columns of doubles that were drawn and belong to nobody else; only ranges are checked."""
+    if all(all_between(columns[o.name], o.low, o.high) for o in observables):
+        return fill(object.__new__(Dataset), columns, None, None, checked=observables)
+    return Dataset(build(columns, None, None), observables)  # an error that lists what is wrong
+
+
+def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:
+    """Return a dataset of observables: the source itself if it is one and has been checked for the same ones."""
+    if type(source) is Dataset and weights is None and source._checked:
+        known = source._checked
+        if known is observables or (len(known) == len(observables) and all(map(is_, known, observables))):
+            return source
+    return Dataset(source, observables, weights=weights)
+
+
 def fill(
-    dataset: Dataset, columns: Mapping[str, Array], weights: Array | None, report: CutReport | None
+    dataset: Dataset,
+    columns: Mapping[str, Array],
+    weights: Array | None,
+    report: CutReport | None,
+    *,
+    checked: tuple[Ranged, ...] = (),
 ) -> Dataset:
     """Set the columns and weights of a new dataset, read-only."""
     frozen = {name: freeze(column) for name, column in columns.items()}
+    object.__setattr__(dataset, "_checked", checked)
     object.__setattr__(dataset, "_columns", frozen)
     object.__setattr__(dataset, "_weights", None if weights is None else freeze(weights))
     object.__setattr__(dataset, "_report", report)

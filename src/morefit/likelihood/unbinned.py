@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
+from morefit.data.dataset import dataset_of
 from morefit.errors import OptionError
 from morefit.expr import ZERO, Expr, Op, evaluate, scalar, symbols
 from morefit.integrals import MORE_POINTS, SharedBoxes
@@ -51,7 +52,7 @@ class Likelihood(Term):
         precompute: Precompute = "auto",
     ) -> None:
         check_model(model)
-        dataset = Dataset(data, model.observables, weights=weights)
+        dataset = dataset_of(data, model.observables, weights)
         settings = Settings(choose_backend(backend, len(dataset)), choose_precision(precision), precompute)
         self.set_up(model, dataset, as_constraints(constraints), settings)
 
