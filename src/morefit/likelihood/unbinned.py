@@ -17,7 +17,7 @@ from morefit.expr import ZERO, Expr, Op, evaluate, scalar, symbols
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
-from morefit.likelihood.accuracy import check_smooth, integral_error
+from morefit.likelihood.accuracy import check_smooth, integral_error, is_numerical
 from morefit.likelihood.base import BadEvents, Evaluation, Point, Term, one_of_each
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
@@ -177,7 +177,7 @@ class Likelihood(Term):
         """Return the compiled sums bound to the data, compiling them when they are first used."""
         key = (3 if fisher else order, careful)
         if key not in self.bound:
-            if order > 0 and not any(known for known, _ in self.bound):
+            if order > 0 and is_numerical(self.model) and not any(known for known, _ in self.bound):
                 check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
             self.compiled[key] = self.compile_request(self.request(order, careful=careful, fisher=fisher))
             events = Events.all_sets(self.events)

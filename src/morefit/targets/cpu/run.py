@@ -156,7 +156,7 @@ class CpuLaunch:
         self.tables = [np.array(table.array) for table in program.kernel.tables]
         pairs = [(c.address, s) for c, s in zip(columns, steps, strict=True)]
         pairs += [(int(table.ctypes.data), 0) for table in self.tables]
-        self.table = np.array(pairs, np.int64).reshape(-1)
+        self.table = [word for pair in pairs for word in pair]
         self.free: dict[int, list[Workspace]] = {}
 
     def __call__(self, parameters: Array) -> Array:
@@ -196,7 +196,7 @@ def tasks_of(sizes: Integers, sets: int) -> tuple[Sequence[int] | Integers, int 
 
 
 class Workspace:
-    """Everything one launch needs besides the program and the columns: a block of memory, and one for what comes out."""
+    """Everything one launch needs besides the program and the columns: all small arrays in one block of memory."""
 
     def __init__(self, launch: CpuLaunch, sets: int) -> None:
         program, events = launch.program, launch.events
@@ -210,54 +210,58 @@ class Workspace:
         partials = 0 if isinstance(kernel.frame, Store) else tasks * program.words + self.summing * PADDING
         self.arena = arena = Arena(
             counter=2 * PADDING,  # of one word, which all threads write: nothing else is near it
-            arguments=len(ARGUMENTS), first_task=sets + 1, task_set=tasks,
-            parameters=len(kernel.parameters) * padded, scalars=max(len(kernel.per_call.results), 1) * padded,
-            partials=partials,
+            arguments=len(ARGUMENTS), columns=len(launch.table), starts=len(events.starts), stops=len(events.stops),
+            first_task=sets + 1, task_set=tasks, parameters=len(kernel.parameters) * padded,
+            scalars=max(len(kernel.per_call.results), 1) * padded, partials=partials,
+            sums=sets * (kernel.outputs + 1) if self.summing else 0,
         )  # fmt: skip
+        arena.part("columns")[:] = launch.table
+        arena.part("starts")[:] = events.starts
+        arena.part("stops")[:] = events.stops
         arena.part("first_task")[:] = first_task
         arena.part("task_set")[:] = task_set
         self.parameters = arena.part("parameters").view(np.float64).reshape(-1, padded)
         self.partials = arena.part("partials").view(np.float64)
-        self.keep = (launch.columns, launch.table, events)  # not launch, which refers to this workspace
+        self.keep = (launch.columns, launch.tables)  # not launch, which refers to this workspace
         self.step = -(-self.count // PADDING) * PADDING + PADDING
         factors = len(kernel.pairs.left) if kernel.pairs else 0
         effort = total * (8 + len(kernel.per_event.lines) + factors**2)
         self.threads = min(program.threads, tasks) if effort > WORTH_THREADS else 1
         self.grain = max(min(tasks // (self.threads * 16), tasks * BLOCK // max(total, 1)), 1)
-        shape = self.shape()
-        self.out = aligned(math.prod(shape)).reshape(shape)
+        self.out = self.make_output()
         self.size = self.arena.words.size + self.out.size
         self.args = arena.part("arguments")
-        words = self.arguments(launch)
+        words = self.arguments(events.shared)
         self.args[:] = [words.get(name, 0) for name in ARGUMENTS]
         self.address = arena.address("arguments")
 
-    def shape(self) -> tuple[int, ...]:
-        """Return the shape of what comes out, padded so that whole vectors can be written."""
+    def make_output(self) -> Array:
+        """Make room for what comes out: sums are copied from it, events stay there, padded for whole vectors."""
         if self.summing:
-            return (self.sets, self.kernel.outputs + 1)
+            return self.arena.part("sums").view(np.float64).reshape(self.sets, -1)
         rows = (self.kernel.outputs, self.step)
-        return rows if isinstance(self.kernel.frame, Sample) else (self.sets, *rows)
+        shape = rows if isinstance(self.kernel.frame, Sample) else (self.sets, *rows)
+        return aligned(math.prod(shape)).reshape(shape)
 
-    def arguments(self, launch: CpuLaunch) -> dict[str, int]:
+    def arguments(self, shared: bool) -> dict[str, int]:
         """Return the argument table of every function of the program; what is left out is zero."""
-        events, address = launch.events, self.arena.address
+        address = self.arena.address
         return {
             "parameters": address("parameters"),
             "scalars": address("scalars"),
             "padded": self.padded,
             "sets": self.sets,
-            "columns": launch.table.ctypes.data,
-            "starts": events.starts.ctypes.data,
-            "stops": events.stops.ctypes.data,
-            "bounds_step": 0 if events.shared else 1,
+            "columns": address("columns"),
+            "starts": address("starts"),
+            "stops": address("stops"),
+            "bounds_step": 0 if shared else 1,
             "task_set": address("task_set"),
             "first_task": address("first_task"),
             "tasks": self.tasks,
             "counter": address("counter") + 8 * PADDING,
             "grain": self.grain,
             "partials": address("partials"),
-            "out": self.out.ctypes.data,
+            "out": address("sums") if self.summing else self.out.ctypes.data,
             "out_step": self.step,
         }
 
@@ -279,8 +283,8 @@ class Workspace:
         self.args[ARGUMENTS.index("seed")] = np.uint64(seed).astype(np.int64)
         self.args[ARGUMENTS.index("first_toy")] = first_toy
         self.run(parameters)
-        above, given_up = self.partials.reshape(-1, 2).sum(axis=0) if len(self.partials) else (0, 0)
-        return Drawn(self.columns(self.out), int(above), int(given_up))
+        failures = self.partials.reshape(-1, 2).sum(axis=0) if self.partials.any() else (0, 0)
+        return Drawn(self.columns(self.out), *map(int, failures))
 
     def columns(self, rows: Array) -> tuple[CpuColumn, ...]:
         rows[:, self.count :] = rows[:, self.count - 1 : self.count] if self.count else 1.0
