@@ -100,6 +100,20 @@ def test_a_first_fit_loads_what_it_needs():
     assert not modules_after(FIRST_FIT) & set(SELDOM_NEEDED)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "model.pdf([0.5])", "model.cdf(0.5)", "model.integrate({'x': (0.0, 1.0)})", "print(model)", "mf.shapes.Gaussian",
+        "mf.physics.KstarMuMu", "mf.explain(model)", "mf.devices()", "mf.fisher_information(model, 100)",
+        "sum(mf.Likelihood(model, {'x': [0.5]}) for _ in range(2))", "mf.intervals.feldman_cousins_poisson(3, 1.0)",
+        "mf.where(x > 0, 1, 2)", "mf.Dataset({'x': [0.5]}).to_hist", "mf.plots.project(model, {'x': [0.5]}, x)",
+    ],
+)  # fmt: skip
+def test_each_use_works_as_the_first_in_a_process(use):
+    """Nothing relies on a module that something else has imported; ``model.pdf`` used to."""
+    modules_after(f"{FIRST_FIT.partition('result =')[0]}{use}")
+
+
 def test_a_star_import_has_all_public_names():
     names = {}
     exec("from morefit import *", names)

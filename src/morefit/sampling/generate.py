@@ -236,8 +236,9 @@ def generate_events(
         sizes = check_sizes(events)
     if not len(sizes):
         return []
-    check_room("generate", model, sizes.sum(dtype=np.float64))
-    place = choose_backend(backend, int(sizes.sum()))
+    total = sum(sizes.tolist())
+    check_room("generate", model, total)
+    place = choose_backend(backend, total)
     pieces = Sampler(model, known, place, generator=generator).draw_apart(sizes, seed)
     parts = [data for some, drawn in pieces for data in datasets(model, some, drawn)]
     return parts[0] if events is None or type(events) is int or np.ndim(events) == 0 else parts
