@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,13 @@ from rich.console import Console
 from rich.table import Table
 
 import morefit as mf
-from hard_models import constant, fourteen_parameters, johnson_and_threshold, thirty_fractions, two_crystal_balls
+from hard_models import (
+    constant,
+    fourteen_parameters,
+    johnson_and_threshold,
+    thirty_fractions,
+    two_crystal_balls,
+)
 from models import kstar_model, mass_model
 from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Term
@@ -71,7 +78,9 @@ def mass_and_lifetime() -> Analysis:
         mf.Sum([mf.Exponential(t, P("short", -3.0, -20.0, -1.0)), mf.Exponential(t, P("long", -0.5, -1.0, -0.05))],
                fractions=[P("f", 0.7, 0.0, 1.0)]),
     ])  # fmt: skip
-    return of_model(mf.Sum([signal, background], yields=[P("Ns", 400.0, 0, 1e6), P("Nb", 600.0, 0, 1e6)]), 1000)
+    return of_model(
+        mf.Sum([signal, background], yields=[P("Ns", 400.0, 0, 1e6), P("Nb", 600.0, 0, 1e6)]), 1000
+    )
 
 
 def angles_and_mass() -> Analysis:
@@ -104,9 +113,13 @@ def four_categories() -> Analysis:
 def sixty_one_parameters() -> Analysis:
     """Twenty peaks with floating means, widths and yields on an exponential."""
     x = mf.Observable("x", 0.0, 21.0)
-    peaks = [mf.Gaussian(x, P(f"m{k}", k + 1.0, k + 0.7, k + 1.3), P(f"s{k}", 0.15, 0.05, 0.4)) for k in range(20)]
+    peaks = [
+        mf.Gaussian(x, P(f"m{k}", k + 1.0, k + 0.7, k + 1.3), P(f"s{k}", 0.15, 0.05, 0.4)) for k in range(20)
+    ]
     yields = [P(f"N{k}", 400.0, 0.0, 1e5) for k in range(20)]
-    model = mf.Sum([*peaks, mf.Exponential(x, constant("c", -0.05))], yields=[*yields, P("Nb", 4000.0, 0.0, 1e6)])
+    model = mf.Sum(
+        [*peaks, mf.Exponential(x, constant("c", -0.05))], yields=[*yields, P("Nb", 4000.0, 0.0, 1e6)]
+    )
     return of_model(model, 12_000)
 
 
@@ -127,7 +140,12 @@ def make_ensemble(name: str, backend: Any) -> tuple[Ensemble, np.ndarray[Any, An
     analysis = ANALYSES[name]()
     values = {p.name: p.start for p in analysis.likelihood.all_parameters}
     ensemble = Ensemble(
-        drawn=analysis.likelihood, fitted=analysis.likelihood, truth=values, start=values, seed=1, backend=backend
+        drawn=analysis.likelihood,
+        fitted=analysis.likelihood,
+        truth=values,
+        start=values,
+        seed=1,
+        backend=backend,
     )
     return ensemble, np.array(analysis.events)
 
@@ -158,7 +176,7 @@ def time_analysis(name: str, backend: Any, seconds: float, repeats: int) -> dict
         return rows
 
     count = 64
-    while (spent := best(lambda: whole(count), 1)) < seconds / 4 and count < 1 << 17:
+    while (spent := best(partial(whole, count), 1)) < seconds / 4 and count < 1 << 17:
         count = min(4 * count, max(count + 1, int(count * seconds / max(spent, 1e-6))))
     toy = best(lambda: whole(count), repeats) / count
     rows = FitRows(job.layout, whole(count))
@@ -229,12 +247,21 @@ def main() -> None:
     table = Table("model", "par.", "events", "pass ns/event", "draw us", "toy us", "evaluations", "passes", "over ideal",
                   "valid", "newton", "first s")  # fmt: skip
     for r in results:
-        numbers = (r["pass_ns_per_event"], r["draw_us"], r["toy_us"], r["evaluations"], r["passes"], r["over_ideal"])
+        numbers = (
+            r["pass_ns_per_event"],
+            r["draw_us"],
+            r["toy_us"],
+            r["evaluations"],
+            r["passes"],
+            r["over_ideal"],
+        )
         table.add_row(r["model"], str(r["parameters"]), str(r["events"]), *(f"{x:.3g}" for x in numbers),
                       f"{r['valid']:.2%}", f"{r['methods']['newton']:.2%}", f"{r['first_toy_s']:.2f}")  # fmt: skip
     console.print(table)
     options.out.parent.mkdir(exist_ok=True)
-    options.out.write_text(json.dumps({"backend": backend.label, "results": results}, indent=1), encoding="utf-8")
+    options.out.write_text(
+        json.dumps({"backend": backend.label, "results": results}, indent=1), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":
