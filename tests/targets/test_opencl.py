@@ -33,7 +33,7 @@ from morefit.targets.opencl import fit as opencl_fit
 from morefit.targets.opencl import launch as opencl_launch
 from morefit.targets.opencl import run as opencl
 from morefit.targets.opencl.dialect import Names, number_text
-from morefit.targets.opencl.fit_driver import Home
+from morefit.targets.opencl.fit_shape import Home
 from morefit.targets.opencl.functions import HELPERS
 from morefit.targets.opencl.lift import PLAIN, lift_numbers
 from morefit.targets.opencl.source import render

@@ -17,7 +17,7 @@ from morefit.data import Dataset
 from morefit.errors import ModelError
 from morefit.likelihood import Likelihood, Term
 from morefit.minimise.batch import Fits
-from morefit.minimise.trust_region import UNKNOWN
+from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
 from morefit.targets import Backend

@@ -11,8 +11,9 @@ import numpy as np
 from morefit.arrays import Array, Flags
 from morefit.likelihood import Evaluation
 from morefit.minimise.objective import Objective
+from morefit.minimise.quadratic_model import STEEP, SUSPECT
 from morefit.minimise.spectrum import Direction, Spectrum, decompose, in_words, least_curvature
-from morefit.minimise.trust_region import ROUNDING, STEEP, SUSPECT
+from morefit.minimise.trust_region import ROUNDING
 
 AT_LIMIT = 1e-3  # of the error, or of the way between the limits: closer to a limit than this counts as at it
 MAX_EXTRA_STEPS = 8  # from where a minimiser stopped

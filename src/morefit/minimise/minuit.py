@@ -22,8 +22,9 @@ from morefit.minimise.diagnosis import missing_derivatives
 from morefit.minimise.newton import is_valid, minimise
 from morefit.minimise.objective import Objective
 from morefit.minimise.problem import Problem, check_start
+from morefit.minimise.quadratic_model import OPEN
 from morefit.minimise.result import FitResult
-from morefit.minimise.trust_region import CONVERGED, OPEN
+from morefit.minimise.trust_region import CONVERGED
 from morefit.minimise.whole import fit_at_once
 from morefit.validate import as_number
 

@@ -12,8 +12,9 @@ from morefit.arrays import Array, Flags, Integers
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Evaluation
 from morefit.minimise.newton_program import fit_program
+from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import STARTS
-from morefit.minimise.trust_region import CONVERGED, FLAT, UNKNOWN
+from morefit.minimise.trust_region import CONVERGED, FLAT
 from morefit.targets.cpu.steps import Steps
 
 Evaluate = Callable[

@@ -6,9 +6,12 @@ from functools import lru_cache
 
 from morefit.arrays import Integers
 from morefit.kernel.fit_layout import Fit, FitLayout
-from morefit.kernel.program import Program, Stage, read_program
+from morefit.kernel.program import Program, Stage
+from morefit.kernel.read_program import read_program
+from morefit.minimise.fit_errors import finish
+from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import other_start, remember_end
-from morefit.minimise.trust_region import CONVERGED, FLAT, MOVING, UNKNOWN, begin, finish, step
+from morefit.minimise.trust_region import CONVERGED, FLAT, MOVING, begin, step
 
 draw = Stage("draw")  # the events of a toy
 sums = Stage("sums")  # over its events, at the trial point

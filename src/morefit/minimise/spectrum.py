@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 
 from morefit.arrays import Array, Flags
-from morefit.minimise.trust_region import OPEN, SUSPECT, WIDEST
+from morefit.minimise.quadratic_model import OPEN, SUSPECT, WIDEST
 
 NULL = 1e-11  # of a Hessian scaled to a unit diagonal: a smaller eigenvalue is zero but for rounding
 UNTOUCHED = 1e-6  # of the largest component: what is smaller in a direction is rounding

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.program import Program, read_program
+from morefit.kernel.program import Program
+from morefit.kernel.read_program import read_program
 from morefit.targets.cpu.abi import argument
 from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.fit_stages import advance_all, begin_all, draw, drive, sums

@@ -34,12 +34,16 @@ TYPES = {
 }  # fmt: skip
 ARITHMETIC = {
     Kind.FLOAT: {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"},
-    Kind.INT: {"+": "add", "-": "sub", "*": "mul", "//": "sdiv", "%": "srem"},
+    Kind.INT: {"+": "add", "-": "sub", "*": "mul"},
     Kind.BOOL: {"and": "and", "or": "or"},
 }
 FLOAT_TESTS = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
 INT_TESTS = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}
-DECLARATIONS = ("declare double @llvm.sqrt.f64(double)", "declare double @llvm.fabs.f64(double)")
+DECLARATIONS = (
+    "declare double @llvm.sqrt.f64(double)",
+    "declare double @llvm.fabs.f64(double)",
+    "declare i64 @llvm.abs.i64(i64, i1)",
+)
 INFINITY = number_text(float("inf"), 64)
 
 
@@ -61,10 +65,10 @@ class FunctionText:
 
     def lines(self) -> list[str]:
         f = self.function
-        arguments = ", ".join(f"{TYPES[kind]} %{name}" for name, kind in f.arguments)
+        arguments = ", ".join(f"{TYPES[kind]} %a.{name}" for name, kind in f.arguments)
         kind = TYPES[f.kind] if f.kind else "void"
         rooms = [f"  %v.{name} = alloca {TYPES[k]}" for name, k in (*f.arguments, *f.variables.items())]
-        copies = [f"  store {TYPES[k]} %{name}, ptr %v.{name}" for name, k in f.arguments]
+        copies = [f"  store {TYPES[k]} %a.{name}, ptr %v.{name}" for name, k in f.arguments]
         self.statements(f.body)
         end = "  unreachable" if f.kind else "  ret void"
         head = f"define {self.linkage} {kind} @{f.name}({arguments}) {{".replace("  ", " ")
@@ -91,7 +95,7 @@ class FunctionText:
     def statement(self, s: Statement) -> None:
         if isinstance(s, Assign):
             value = self.value(s.value)
-            self.body.append(f"  store {TYPES[s.value.kind or Kind.FLOAT]} {value}, ptr %v.{s.name}")
+            self.body.append(f"  store {TYPES[s.value.kind]} {value}, ptr %v.{s.name}")
         elif isinstance(s, Put):
             value = self.value(s.value)
             self.body.append(f"  store {TYPES[s.place.kind]} {value}, ptr {self.address(s.place)}")
@@ -108,11 +112,7 @@ class FunctionText:
 
     def leave(self, s: Leave) -> None:
         if s.how == "return":
-            text = (
-                "ret void"
-                if s.value is None
-                else f"ret {TYPES[s.value.kind or Kind.FLOAT]} {self.value(s.value)}"
-            )
+            text = "ret void" if s.value is None else f"ret {TYPES[s.value.kind]} {self.value(s.value)}"
         else:
             again, end = self.loops[-1]
             text = f"br label %{again if s.how == 'continue' else end}"
@@ -171,18 +171,16 @@ class FunctionText:
         return self.let(f"getelementptr {TYPES[place.kind]}, ptr {array}, i64 {index}")
 
     def call(self, call: Call) -> str:
-        args = ", ".join(
-            f"{TYPES[a.kind or Kind.FLOAT]} {text}" for a in call.args for text in [self.value(a)]
-        )
+        args = ", ".join(f"{TYPES[a.kind]} {text}" for a in call.args for text in [self.value(a)])
         text = f"@{call.function}({args})"
-        if call.kind is None:
+        if call.returns is None:
             self.body.append(f"  call void {text}")
             return ""
-        return self.let(f"call {TYPES[call.kind]} {text}")
+        return self.let(f"call {TYPES[call.returns]} {text}")
 
     def operate(self, value: Operate) -> str:
         args = [self.value(a) for a in value.args]
-        kind = value.args[0].kind or Kind.FLOAT
+        kind = value.args[0].kind
         if value.op == "choose":
             own = TYPES[value.kind]
             return self.let(f"select i1 {args[0]}, {own} {args[1]}, {own} {args[2]}")
@@ -194,7 +192,15 @@ class FunctionText:
             return self.compare(value.op, kind, *args)
         if len(args) == 1:
             return self.unary(value.op, kind, args[0])
+        if value.op in ("//", "%"):
+            return self.divide(value.op, *args)
         return self.let(f"{ARITHMETIC[kind][value.op]} {TYPES[kind]} {args[0]}, {args[1]}")
+
+    def divide(self, op: str, a: str, b: str) -> str:
+        """Divide whole numbers as Python does, which rounds down."""
+        towards_zero = self.let(f"srem i64 {a}, {b}")
+        remainder = self.let(f"srem i64 {self.let(f'add i64 {towards_zero}, {b}')}, {b}")
+        return remainder if op == "%" else self.let(f"sdiv i64 {self.let(f'sub i64 {a}, {remainder}')}, {b}")
 
     def compare(self, op: str, kind: Kind, a: str, b: str) -> str:
         if kind is Kind.FLOAT:
@@ -214,6 +220,7 @@ class FunctionText:
             ("sqrt", Kind.FLOAT): f"call double @llvm.sqrt.f64(double {a})",
             ("vector_at", Kind.INT): f"inttoptr i64 {a} to ptr",
             ("integers_at", Kind.INT): f"inttoptr i64 {a} to ptr",
+            ("abs", Kind.INT): f"call i64 @llvm.abs.i64(i64 {a}, i1 false)",
             ("abs", Kind.FLOAT): f"call double @llvm.fabs.f64(double {a})",
         }
         return self.let(texts[op, kind])

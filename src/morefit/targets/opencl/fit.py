@@ -14,16 +14,16 @@ from morefit.kernel.fit_layout import FitRows
 from morefit.targets.base import ToyBatch, WholeFit, WholeIntegral, WholePart
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
-from morefit.targets.opencl.fit_driver import (
+from morefit.targets.opencl.fit_driver import FitSource
+from morefit.targets.opencl.fit_shape import (
     FitShape,
-    FitSource,
     Home,
-    IntegralShape,
-    PartShape,
     fit_functions,
+    part_key,
     record_is_local,
+    shape_of,
 )
-from morefit.targets.opencl.lift import Lifted, lift_numbers
+from morefit.targets.opencl.lift import Lifted
 from morefit.targets.opencl.source import block_multiple
 from morefit.targets.opencl.sums import MAX_EVENTS, words_of
 from morefit.targets.show import show_source
@@ -129,32 +129,6 @@ def find_text(job: WholeFit, shape: FitShape) -> str:
         if len(_texts) > MAX_TEXTS:
             _texts.popitem(last=False)
     return _texts[key][0]
-
-
-def part_key(part: PartShape) -> tuple[Any, ...]:
-    """Return what tells the text of one part from another."""
-    sampler = part.sampler and (part.sampler.kernel, len(part.sampler.numbers))
-    integrals = tuple((id(i.kernel), i.bodies, i.peaks, i.axes) for i in part.integrals)
-    return (sampler, id(part.derive), id(part.sums), part.places, part.floating, part.measured, integrals)
-
-
-def shape_of(part: WholePart, measured: int, max_numbers: int) -> PartShape:
-    """Return what the text of a part depends on."""
-    return PartShape(
-        sampler=lift_numbers(part.sampler.kernel, max_numbers) if part.sampler else None,
-        derive=part.derive.kernel if part.derive else None,
-        sums=part.sums.kernel,
-        observables=part.observables,
-        derived=part.derived,
-        parameters=part.parameters,
-        floating=part.floating,
-        places=part.places,
-        measured=(part.measured, part.measured + measured),
-        integrals=tuple(
-            IntegralShape(one.program.kernel, one.bodies, len(one.limits) - 1, one.edges.shape[1])
-            for one in part.integrals
-        ),
-    )
 
 
 @dataclass(eq=False)

@@ -29,7 +29,8 @@ from morefit.targets.opencl.dialect import indented, number_text
 TYPES = {Kind.FLOAT: "double", Kind.INT: "int", Kind.BOOL: "int"}
 CALLS = {"sqrt": "sqrt({0})", "isfinite": "isfinite({0})", "float": "(double)({0})", "int": "(int)({0})"}
 PREFIX = "do_"  # keeps functions apart from those of C, such as step
-SYMBOLS = {"and": "&&", "or": "||", "//": "/"}
+SYMBOLS = {"and": "&&", "or": "||"}
+REMAINDER = "(({0} % {1} + {1}) % {1})"  # as Python has it: of a division that rounds down
 
 
 def function_lines(function: Function, memory: str, others: Mapping[str, str] | None = None) -> list[str]:
@@ -75,7 +76,7 @@ def lines(statements: Sequence[Statement]) -> list[str]:
 
 def statement_lines(s: Statement) -> list[str]:
     if isinstance(s, Assign):
-        return [f"{named(s.name, s.value.kind or Kind.FLOAT)} = {text(s.value)};"]
+        return [f"{named(s.name, s.value.kind)} = {text(s.value)};"]
     if isinstance(s, Put):
         return [f"{text(s.place)} = {text(s.value)};"]
     if isinstance(s, Do):
@@ -91,10 +92,13 @@ def statement_lines(s: Statement) -> list[str]:
 
 
 def loop_lines(s: For) -> list[str]:
-    test = "<" if s.step > 0 else ">"
-    name = named(s.name, Kind.INT)
-    head = f"for ({name} = {text(s.begin)}; {name} {test} {text(s.end)}; {name} += {s.step}) {{"
-    return [head, *indented(lines(s.body)), "}"]
+    """Write a loop; what the body assigns does not change its end."""
+    test, name = "<" if s.step > 0 else ">", named(s.name, Kind.INT)
+    fixed = isinstance(s.end, Number)
+    end = text(s.end) if fixed else f"{name}end"
+    head = f"for ({name} = {text(s.begin)}; {name} {test} {end}; {name} += {s.step}) {{"
+    loop = [head, *indented(lines(s.body)), "}"]
+    return loop if fixed else ["{", *indented([f"const int {end} = {text(s.end)};", *loop]), "}"]
 
 
 def text(value: Value) -> str:
@@ -134,6 +138,9 @@ def operation(value: Operate) -> str:
         return f"fabs({args[0]})" if value.kind is Kind.FLOAT else f"abs({args[0]})"
     if value.op in ("neg", "not"):
         return f"({'-' if value.op == 'neg' else '!'}{args[0]})"
+    if value.op in ("//", "%"):
+        rest = REMAINDER.format(*args)
+        return rest if value.op == "%" else f"(({args[0]} - {rest}) / {args[1]})"
     if value.op in CALLS:
         return CALLS[value.op].format(*args)
     return f"({args[0]} {SYMBOLS.get(value.op, value.op)} {args[1]})"

@@ -1,0 +1,213 @@
+"""The quadratic model of a step: in units of its parameters, minimised within a radius, and judged.
+
+In the language of drivers (``kernel/program.py``).
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from morefit.kernel.fit_layout import Fit
+from morefit.kernel.program import Vector
+from morefit.minimise.dense import backward, cholesky, eigen, forward
+
+UNKNOWN = 1e300  # the value before the first evaluation
+SAFE_PIVOT = 1e-13  # of a Hessian with a unit diagonal: below, it does not count as positive definite
+WEAK_PIVOT = 1e-8  # below, eigenvalues decide whether a direction is flat
+NULL = 1e-11  # an eigenvalue that is zero but for rounding
+SUSPECT = 3.0  # times the distance to the minimum, in errors: that may make smaller eigenvalues
+RESOLVED = 1e-16  # an EDM so small that what is suspect is zero
+STEEP = 1e-6  # per error: a slope at a limit below this is rounding, and does not stop a parameter there
+WIDEST = 1e3  # times the way between its limits: a parameter with a larger error has no curvature
+OPEN = 1e2  # times its value, or one: what stands for the way between limits where there are none
+LARGEST_UNIT = 0.25  # of the way between limits
+FIRST_RADIUS = 1.0  # units: where the first Hessian is not positive definite
+SECULAR_STEPS = 60  # bisections, of which Newton's rule needs about five
+
+
+def measure(fit: Fit) -> None:
+    """Compute the unit of each parameter: its error if others were fixed, at most a part of the way between limits."""
+    n = len(fit.x)
+    for i in range(n):
+        span = min(fit.high[i] - fit.low[i], OPEN * max(abs(fit.x[i]), 1.0))
+        curvature = abs(fit.hessian[i * n + i])
+        longest = LARGEST_UNIT * span
+        fit.unit[i] = 1.0 / sqrt(curvature) if curvature * longest * longest > 1.0 else longest
+
+
+def find_free(fit: Fit) -> int:
+    """List the parameters that no limit stops; return how many they are, and leave the smallest slope of the others."""
+    size = 0
+    fit.steepness = UNKNOWN
+    for i in range(len(fit.x)):
+        slope = fit.gradient[i] * fit.unit[i]
+        at_low = fit.x[i] <= fit.low[i] and slope > STEEP
+        at_high = fit.x[i] >= fit.high[i] and slope < -STEEP
+        if at_low or at_high:
+            fit.steepness = min(fit.steepness, abs(slope))
+        else:
+            fit.free[size] = i
+            size += 1
+    return size
+
+
+def restrict(fit: Fit, size: int) -> None:
+    """Write the quadratic model of the free parameters in their units, after the others have moved.
+
+    The diagonal is zero for a parameter without curvature: what there is of it comes from rounding.
+    """
+    n = len(fit.x)
+    for a in range(size):
+        i = int(fit.free[a])
+        slope = fit.gradient[i]
+        for j in range(n):
+            slope += fit.hessian[i * n + j] * fit.move[j]
+        fit.slopes[a] = slope * fit.unit[i]
+        for b in range(a + 1):
+            j = int(fit.free[b])
+            element = fit.hessian[i * n + j] * fit.unit[i] * fit.unit[j]
+            fit.matrix[a * size + b] = element
+            fit.matrix[b * size + a] = element
+        if abs(fit.matrix[a * size + a]) < (LARGEST_UNIT / WIDEST) * (LARGEST_UNIT / WIDEST):
+            fit.matrix[a * size + a] = 0.0
+
+
+def minimise_model(fit: Fit, size: int, radius: float) -> None:
+    """Minimise the model of some parameters within a radius, and judge it."""
+    edm = 0.0
+    least = cholesky(fit.matrix, size, SAFE_PIVOT, fit.lower)
+    if least > SAFE_PIVOT:
+        forward(fit.lower, size, fit.slopes, fit.along)
+        edm = 0.5 * square(fit.along, size)
+        backward(fit.lower, size, fit.along, fit.part)
+        for a in range(size):
+            fit.part[a] = -fit.part[a]
+        # the smallest eigenvalue is at least a pivot divided by their number
+        sure = SUSPECT * size * sqrt(2.0 * edm) < least
+        inside = square(fit.part, size) <= radius * radius
+        if least > WEAK_PIVOT and inside and (sure or edm > fit.goal):
+            judged(fit, edm, radius, True, not sure, 0)
+            return
+    if not eigen(fit.matrix, size, fit.along, fit.values, fit.vectors):
+        shorter = min(1.0, FIRST_RADIUS / sqrt(square(fit.slopes, size)))
+        for a in range(size):
+            fit.part[a] = -fit.slopes[a] * shorter
+        judged(fit, UNKNOWN, min(radius, FIRST_RADIUS), False, True, 0)
+        return
+    for k in range(size):
+        total = 0.0
+        for a in range(size):
+            total += fit.vectors[a * size + k] * fit.slopes[a]
+        fit.along[k] = total
+    judge(fit, size, radius)
+    minimise_inside(fit, size, fit.model_radius)
+    for a in range(size):
+        total = 0.0
+        for k in range(size):
+            total += fit.vectors[a * size + k] * fit.along[k]
+        fit.part[a] = total
+
+
+def judged(fit: Fit, edm: float, radius: float, bounded: bool, doubtful: bool, flats: int) -> None:
+    """Leave what the model says."""
+    fit.model_edm = edm
+    fit.model_radius = radius  # in which it was minimised
+    fit.bounded = 1.0 if bounded else 0.0  # no eigenvalue is negative and nothing falls without end
+    fit.doubtful = 1.0 if doubtful else 0.0  # an eigenvalue is so small that the distance may have made it
+    fit.flats = flats  # directions without curvature and slope
+
+
+def judge(fit: Fit, size: int, radius: float) -> None:
+    """Judge a model in its eigenbasis, and mark its flat directions: value one, no slope."""
+    edm = 0.0
+    for k in range(size):
+        if fit.values[k] > NULL:
+            edm += 0.5 * fit.along[k] * fit.along[k] / fit.values[k]
+    suspect = SUSPECT * sqrt(2.0 * edm)
+    null = max(NULL, suspect) if edm < RESOLVED else NULL
+    bounded = True
+    doubtful = False
+    flats = 0
+    for k in range(size):
+        if abs(fit.values[k]) <= null and abs(fit.along[k]) <= fit.goal:
+            flats += 1
+            fit.values[k] = 1.0
+            fit.along[k] = 0.0
+        elif abs(fit.values[k]) < suspect and edm <= fit.goal:
+            doubtful = True
+            if fit.values[k] <= null:
+                fit.values[k] = 1.0
+        elif fit.values[k] <= null:
+            bounded = False
+    inside = FIRST_RADIUS if not bounded and radius == UNKNOWN else radius
+    judged(fit, edm, inside, bounded, doubtful, flats)
+
+
+def minimise_inside(fit: Fit, size: int, radius: float) -> None:
+    """Replace slopes by the step that minimises slope p + value p^2 / 2 within the radius."""
+    lowest = 0
+    for k in range(size):
+        if fit.values[k] < fit.values[lowest]:
+            lowest = k
+    bottom = fit.values[lowest] if size > 0 else 1.0
+    low = 0.0 if bottom > NULL else 1e-6 - bottom
+    if shifted_square(fit.values, fit.along, size, low) > radius * radius:
+        shift = find_shift(fit.values, fit.along, size, low, radius)
+        for k in range(size):
+            fit.along[k] = -fit.along[k] / (fit.values[k] + shift)
+        return
+    for k in range(size):
+        fit.along[k] = -fit.along[k] / (fit.values[k] + low)
+    if (
+        bottom < -NULL
+    ):  # down a saddle, also where it has no slope; the largest component tells the sides apart
+        rest = square(fit.along, size) - fit.along[lowest] * fit.along[lowest]
+        sign = fit.along[lowest]
+        if sign == 0.0:
+            for a in range(size):
+                if abs(fit.vectors[a * size + lowest]) > abs(sign):
+                    sign = fit.vectors[a * size + lowest]
+        way = sqrt(max(radius * radius - rest, 0.0))
+        fit.along[lowest] = -way if sign < 0.0 else way
+
+
+def find_shift(values: Vector, slopes: Vector, size: int, least: float, radius: float) -> float:
+    """Return the shift of all eigenvalues with which the step is as long as the radius."""
+    low = least
+    high = least + sqrt(square(slopes, size)) / radius
+    shift = least
+    for _ in range(SECULAR_STEPS):
+        total = 0.0
+        slope = 0.0
+        for k in range(size):
+            way = slopes[k] / (values[k] + shift)
+            total += way * way
+            slope += way * way / (values[k] + shift)
+        length = sqrt(total)
+        if abs(length - radius) <= 0.01 * radius:
+            break
+        if length > radius:
+            low = shift
+        else:
+            high = shift
+        # Newton's rule for 1 / length, which is almost straight
+        shift += (length - radius) / radius * total / slope
+        if not low < shift < high:
+            shift = 0.5 * (low + high)
+    return shift
+
+
+def square(vector: Vector, size: int) -> float:
+    total = 0.0
+    for k in range(size):
+        total += vector[k] * vector[k]
+    return total
+
+
+def shifted_square(values: Vector, slopes: Vector, size: int, shift: float) -> float:
+    """Return the square of the length of a step with shifted eigenvalues."""
+    total = 0.0
+    for k in range(size):
+        way = slopes[k] / (values[k] + shift)
+        total += way * way
+    return total
