@@ -1,7 +1,7 @@
 """Maximum-likelihood fits with densities compiled just in time."""
 
-from morefit import intervals, plots
-from morefit.data import CutReport, Dataset, read
+from typing import TYPE_CHECKING
+
 from morefit.errors import (
     BackendError,
     BrokenJob,
@@ -12,31 +12,59 @@ from morefit.errors import (
     MorefitError,
     OptionError,
 )
-from morefit.expr import where
-from morefit.inspect.explain import Explanation, explain
-from morefit.inspect.graphs import Drawing, draw
-from morefit.intervals.information import FisherInformation, fisher_information
-from morefit.likelihood import Constraint, Likelihood, constraint, generate
-from morefit.minimise import FitResult, fit
-from morefit.model import (
-    CrystalBall,
-    Density,
-    Exponential,
-    Gaussian,
-    Observable,
-    Parameter,
-    Pdf,
-    Polynomial,
-    Product,
-    Sum,
-    Uniform,
-    physics,
-    shapes,
-)
-from morefit.plots.canvas import Plot
-from morefit.plots.fitted import plot
-from morefit.targets import Cpu, OpenCL, devices
-from morefit.toys import ToyResults, fit_many, toy_study
+
+if TYPE_CHECKING:
+    from morefit import intervals, plots
+    from morefit.data import CutReport, Dataset, read
+    from morefit.expr import where
+    from morefit.inspect.explain import Explanation, explain
+    from morefit.inspect.graphs import Drawing, draw
+    from morefit.intervals.information import FisherInformation, fisher_information
+    from morefit.likelihood import Constraint, Likelihood, constraint, generate
+    from morefit.minimise import FitResult, fit
+    from morefit.model import (
+        CrystalBall,
+        Density,
+        Exponential,
+        Gaussian,
+        Observable,
+        Parameter,
+        Pdf,
+        Polynomial,
+        Product,
+        Sum,
+        Uniform,
+        physics,
+        shapes,
+    )
+    from morefit.plots.canvas import Plot
+    from morefit.plots.fitted import plot
+    from morefit.targets import Cpu, OpenCL, devices
+    from morefit.toys import ToyResults, fit_many, toy_study
+else:
+    from morefit.lazy import import_when_used
+
+    __getattr__ = import_when_used(
+        __name__,
+        {
+            "morefit": ["intervals", "plots"],
+            "morefit.data": ["CutReport", "Dataset", "read"],
+            "morefit.expr": ["where"],
+            "morefit.inspect.explain": ["Explanation", "explain"],
+            "morefit.inspect.graphs": ["Drawing", "draw"],
+            "morefit.intervals.information": ["FisherInformation", "fisher_information"],
+            "morefit.likelihood": ["Constraint", "Likelihood", "constraint", "generate"],
+            "morefit.minimise": ["FitResult", "fit"],
+            "morefit.model": [
+                "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
+                "Product", "Sum", "Uniform", "physics", "shapes",
+            ],
+            "morefit.plots.canvas": ["Plot"],
+            "morefit.plots.fitted": ["plot"],
+            "morefit.targets": ["Cpu", "OpenCL", "devices"],
+            "morefit.toys": ["ToyResults", "fit_many", "toy_study"],
+        },
+    )  # fmt: skip
 
 __all__ = [
     "BackendError", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density",

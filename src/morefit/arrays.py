@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,14 +35,20 @@ def frozen_copy(items: Any, kind: type[np.generic] | None = None) -> NDArray[Any
 
 def freeze(record: Any, **convert: Callable[[Any], Any]) -> None:
     """Convert the fields of a record that are named, and make every other array read-only and its own."""
-    for one in fields(record):
-        content = getattr(record, one.name)
-        if one.name in convert:
-            object.__setattr__(record, one.name, convert[one.name](content))
+    for name in field_names(record.__class__):
+        content = getattr(record, name)
+        if name in convert:
+            object.__setattr__(record, name, convert[name](content))
         elif isinstance(content, np.ndarray):
-            object.__setattr__(record, one.name, frozen_copy(content))
+            object.__setattr__(record, name, frozen_copy(content))
+
+
+@cache
+def field_names(kind: type[Any]) -> tuple[str, ...]:
+    """Return the names of the fields of a kind of record."""
+    return tuple(one.name for one in fields(kind))
 
 
 def rebuilt(record: Any) -> tuple[Any, ...]:
     """Return how to pickle a record, so that its arrays are read-only afterwards as well."""
-    return type(record), tuple(getattr(record, one.name) for one in fields(record))
+    return type(record), tuple(getattr(record, name) for name in field_names(record.__class__))

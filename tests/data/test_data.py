@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from morefit.data import CutReport, Dataset
+from morefit.data.dataset import build_drawn
 from morefit.errors import DataError
 
 
@@ -535,3 +536,12 @@ def test_a_dataset_shows_itself_in_notebooks():
         '<tr><td style="text-align:left">&lt;m&gt;</td><td style="text-align:right">5</td>'
         '<td style="text-align:right">5.5</td><td style="text-align:right">6</td></tr></table>'
     )
+
+
+@pytest.mark.parametrize(
+    ("number", "rule"),
+    [(2.0, r"1 of 2 events lie outside \[0.0, 1.0\]"), (np.nan, "1 of 2 events are not finite"), (np.inf, "1 of 2 events are not finite")],
+)  # fmt: skip
+def test_drawn_events_outside_their_range_are_an_error(number, rule):
+    with pytest.raises(DataError, match=f"dataset: observable 'x': {rule}"):
+        build_drawn({"x": np.array([0.5, number])}, (Stand("x", 0.0, 1.0),))

@@ -570,3 +570,34 @@ def test_points_by_name_must_name_what_floats(named, message):
     nll = mf.Likelihood(cubic(), {"x": np.linspace(0.1, 0.9, 30)})
     with pytest.raises(mf.ModelError, match=message):
         nll.value(named)
+
+
+def test_a_dataset_checked_for_the_same_observables_is_taken_as_it_is():
+    x = mf.Observable("x", 0.0, 10.0)
+    model = mf.Exponential(x, mf.Parameter("slope", -0.5, -2.0, 1.0))
+    drawn, read = mf.generate(model, 100, seed=1), mf.Dataset({"x": [1.0, 2.0]}, x)
+    assert mf.Likelihood(model, drawn).data is drawn
+    assert mf.Likelihood(model, read).data is read
+    assert mf.Likelihood(model, pickle.loads(pickle.dumps(read))).data is not read
+
+
+@pytest.mark.parametrize("high", [5.0, 20.0])
+def test_a_dataset_checked_for_other_ranges_is_checked_again(high):
+    wide = mf.Exponential(mf.Observable("x", 0.0, 10.0), mf.Parameter("slope", -0.1, -2.0, 1.0))
+    other = mf.Exponential(mf.Observable("x", 0.0, high), mf.Parameter("slope", -0.1, -2.0, 1.0))
+    drawn = mf.generate(wide, 1_000, seed=1)
+    if high > 10.0:
+        assert mf.Likelihood(other, drawn).data["x"].tolist() == drawn["x"].tolist()
+    else:
+        with pytest.raises(
+            mf.DataError, match=r"dataset: observable 'x': \d+ of 1000 events lie outside \[0.0, 5.0\]"
+        ):
+            mf.Likelihood(other, drawn)
+
+
+def test_weights_passed_for_a_checked_dataset_are_checked():
+    model = mf.Exponential(mf.Observable("x", 0.0, 10.0), mf.Parameter("slope", -0.1, -2.0, 1.0))
+    drawn = mf.generate(model, 3, seed=1)
+    with pytest.raises(mf.DataError, match="dataset: weights: length must be 3 as for 'x', got 2"):
+        mf.Likelihood(model, drawn, weights=[1.0, 2.0])
+    assert mf.Likelihood(model, drawn, weights=[1.0, 2.0, 3.0]).data.weights.tolist() == [1.0, 2.0, 3.0]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from importlib import import_module
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -117,7 +118,7 @@ def test_an_explanation_is_short_and_folded(name):
 
 
 def test_parts_that_are_too_long_for_a_notebook_are_cut(monkeypatch):
-    monkeypatch.setattr(sys.modules["morefit.inspect.explain"], "HTML_SHOWN", 100)
+    monkeypatch.setattr(import_module("morefit.inspect.explain"), "HTML_SHOWN", 100)
     page = mf.explain(zoo.mass(10)[0])._repr_html_()
     assert page.count("...\nprint the explanation to see all") >= 4 and len(page) < 3000
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import weakref
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -405,7 +406,7 @@ def test_auto_is_told_how_much_work_there_is(monkeypatch, asked):
         return Cpu()
 
     for module in ("likelihood.unbinned", "sampling.generate", "toys.many", "jobs.executors"):
-        monkeypatch.setattr(sys.modules[f"morefit.{module}"], "choose_backend", choose)
+        monkeypatch.setattr(import_module(f"morefit.{module}"), "choose_backend", choose)
     model, data = model_of("gaussian")[0], mf.generate(model_of("gaussian")[0], 100, seed=1, backend=Cpu())
     told.clear()
     name = model.parameters[0].name

@@ -1,6 +1,6 @@
 """Toys whose first fit fails are fitted again: from other starts, the lowest counts, then by Minuit."""
 
-import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -81,7 +81,7 @@ def test_issue_toys_of_one_event_are_fitted_again_together():
 
 
 def test_groups_of_toys_have_no_more_events_than_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(sys.modules["morefit.toys.ensemble"], "TOGETHER", 10)
+    monkeypatch.setattr(import_module("morefit.toys.ensemble"), "TOGETHER", 10)
     sizes = np.array([3, 4, 5, 20, 1, 9, 2])
     groups = list(by_events(np.array([0, 1, 2, 3, 5, 6]), sizes))
     assert [list(g) for g in groups] == [[0, 1], [2], [3], [5, 6]]

@@ -26,7 +26,8 @@ from morefit.cli.options import (
     positive,
 )
 from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
-from morefit.minimise.text import ERRORS, footlines, tables
+from morefit.minimise.result import ERRORS
+from morefit.minimise.text import footlines, tables
 from morefit.minimise.text import headline as first_line
 
 if TYPE_CHECKING:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array
-from morefit.data.io import Ranged
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
 from morefit.text.suggest import suggest
+
+if TYPE_CHECKING:
+    from morefit.data.io import Ranged
 
 Mask = NDArray[np.bool_]
 MAX_DOUBLE = sys.float_info.max
@@ -86,7 +88,7 @@ def is_ranged(thing: object) -> TypeGuard[Ranged]:
 def listed(observables: Ranged | Iterable[Ranged]) -> list[Ranged]:
     """Return observables as a list, or raise an error for one without a name or range, or given twice."""
     several = isinstance(observables, Iterable) and not is_ranged(observables)
-    ranges = list(observables) if several else [cast(Ranged, observables)]  # type: ignore[arg-type]
+    ranges = list(observables) if several else [cast("Ranged", observables)]  # type: ignore[arg-type]
     raise_if([f"an observable needs a name and a range, got {o!r}" for o in ranges if not is_ranged(o)])
     names = [o.name for o in ranges]
     raise_if([f"observable '{name}': given twice" for name in dict.fromkeys(names) if names.count(name) > 1])
@@ -143,7 +145,9 @@ def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
         remedy = CONVERSIONS.get(array.dtype.kind, "convert it with astype(float)")
         raise DataError(f"must be real numbers, got dtype {array.dtype}; {remedy}")
     with np.errstate(over="ignore"):
-        if not isinstance(array, np.ma.MaskedArray):
+        if type(array) is np.ndarray or not isinstance(
+            array, np.ma.MaskedArray
+        ):  # numpy.ma is imported when used
             make = np.array if copy else np.asarray
             return make(array, np.float64, order="C"), 0
         column = np.ma.filled(array.astype(np.float64), np.nan)

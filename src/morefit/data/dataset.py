@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from morefit.arrays import Array
 from morefit.data.columns import (
     Draft,
+    all_between,
     bad_weights,
     check_events,
     is_outside,
@@ -25,12 +26,12 @@ from morefit.data.columns import (
     raise_if,
     read_source,
 )
-from morefit.data.io import Bins, Ranged, events_of, fill_histogram, write_table
-from morefit.data.report import CutReport
-from morefit.data.text import as_html, as_text, short
 from morefit.errors import DataError
-from morefit.records.frame import data_frame
 from morefit.text.suggest import suggest
+
+if TYPE_CHECKING:
+    from morefit.data.io import Bins, Ranged
+    from morefit.data.report import CutReport
 
 NOT_BINNED = (
     "dataset: a fit of the events of from_hist is not a binned fit, as all events are at centres of bins; where the density"
@@ -52,6 +53,9 @@ class Dataset:
     _columns: dict[str, Array]
     _weights: Array | None
     _report: CutReport | None
+    _checked: tuple[
+        Ranged, ...
+    ]  # observables in whose ranges all events lie, if these are all columns; else empty
 
     __iter__: ClassVar[None] = None
 
@@ -71,7 +75,7 @@ class Dataset:
         if ranges is not None:
             draft.problems += outside_ranges(draft.columns, ranges)
         raise_if(draft.problems + bad_weights(draft))
-        fill(self, draft.columns, draft.weights, None)
+        fill(self, draft.columns, draft.weights, None, checked=tuple(ranges or ()))
 
     @classmethod
     def cut(
@@ -82,6 +86,8 @@ class Dataset:
         weights: ArrayLike | str | None = None,
     ) -> Dataset:
         """Return the events in the ranges of all observables (NaN is outside), with their numbers in ``report``."""
+        from morefit.data.report import CutReport
+
         ranges = listed(observables)
         draft = read_source(source, ranges, own_weights(source, weights))
         raise_if(draft.problems)
@@ -105,6 +111,10 @@ class Dataset:
         that errors are right too. Any histogram of the UHI protocol works: of hist, boost-histogram, uproot. It must
         span the ranges of the observables; flow bins are ignored.
         """
+        import warnings
+
+        from morefit.data.io import events_of
+
         ranges = listed(observables)
         columns, weights = events_of(histogram, ranges)
         if not at_centres:
@@ -118,6 +128,8 @@ class Dataset:
         observables; a list for a single observable is its edges. With weights the storage is Weight, which also
         sums their squares. Events outside are in the flow bins.
         """
+        from morefit.data.io import fill_histogram
+
         ranges = listed(observables)
         return fill_histogram({o.name: self[o.name] for o in ranges}, self._weights, ranges, bins)
 
@@ -127,10 +139,14 @@ class Dataset:
         Weights become a column named ``weight``; ``tree`` names the tree of a ROOT file, "events" if None. An
         existing file is replaced.
         """
+        from morefit.data.io import write_table
+
         write_table(Path(path).expanduser(), self._with_weights_as(weight), tree)
 
     def to_pandas(self, *, weight: str = "weight") -> Any:
         """Return a DataFrame with one row per event; weights become a column named ``weight``."""
+        from morefit.records.frame import data_frame
+
         return data_frame(self._with_weights_as(weight))
 
     def _with_weights_as(self, weight: str) -> dict[str, Array]:
@@ -216,12 +232,18 @@ class Dataset:
         return build, (self._columns, self._weights, self._report)
 
     def __str__(self) -> str:
+        from morefit.data.text import as_text
+
         return as_text(self)
 
     def __repr__(self) -> str:
+        from morefit.data.text import short
+
         return short(self)
 
     def _repr_html_(self) -> str:
+        from morefit.data.text import as_html
+
         return as_html(self)
 
 
@@ -250,11 +272,33 @@ def build(columns: Mapping[str, Array], weights: Array | None, report: CutReport
     return fill(object.__new__(Dataset), columns, weights, report)
 
 
+def build_drawn(columns: Mapping[str, Array], observables: tuple[Ranged, ...]) -> Dataset:
+    """Return a dataset of columns of doubles that were drawn and belong to nobody else; only ranges are checked."""
+    if all(all_between(columns[o.name], o.low, o.high) for o in observables):
+        return fill(object.__new__(Dataset), columns, None, None, checked=observables)
+    return Dataset(build(columns, None, None), observables)  # an error that lists what is wrong
+
+
+def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:
+    """Return a dataset of observables: the source itself if it is one and has been checked for the same ones."""
+    if type(source) is Dataset and weights is None and source._checked:
+        known = source._checked
+        if known is observables or (len(known) == len(observables) and all(map(is_, known, observables))):
+            return source
+    return Dataset(source, observables, weights=weights)
+
+
 def fill(
-    dataset: Dataset, columns: Mapping[str, Array], weights: Array | None, report: CutReport | None
+    dataset: Dataset,
+    columns: Mapping[str, Array],
+    weights: Array | None,
+    report: CutReport | None,
+    *,
+    checked: tuple[Ranged, ...] = (),
 ) -> Dataset:
     """Set the columns and weights of a new dataset, read-only."""
     frozen = {name: freeze(column) for name, column in columns.items()}
+    object.__setattr__(dataset, "_checked", checked)
     object.__setattr__(dataset, "_columns", frozen)
     object.__setattr__(dataset, "_weights", None if weights is None else freeze(weights))
     object.__setattr__(dataset, "_report", report)

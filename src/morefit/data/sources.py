@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from os import PathLike
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.data.io import Histogram, Ranged
 from morefit.errors import DataError
+
+if TYPE_CHECKING:
+    from morefit.data.io import Ranged
 
 KINDS = "named columns, an array with 1 or 2 dimensions or a Dataset"
 NO_EVENTS = (
@@ -102,6 +104,8 @@ def named_columns(source: object) -> dict[Any, object] | None:
 
 def refuse(source: object) -> None:
     """Raise an error for histograms, queries and iterators, which would be read as something else."""
+    from morefit.data.io import Histogram
+
     kind = type(source).__name__
     if isinstance(source, Histogram | RootHistogram) or is_numpy_histogram(source):
         raise DataError(f"a histogram has no events, got one of type {kind}; {NO_EVENTS}")

@@ -1,5 +1,7 @@
 """The language: expressions over constants, scalars (per call) and columns (per event)."""
 
+from typing import TYPE_CHECKING
+
 from morefit.expr.build import (
     add_all,
     apply,
@@ -27,7 +29,7 @@ from morefit.expr.operations import (
     Trait,
     with_trait,
 )
-from morefit.expr.show import to_dot, to_latex, to_text
+from morefit.expr.show import to_latex, to_text
 from morefit.expr.symbol import OwnSymbol, Symbol, Table
 from morefit.expr.walk import (
     domain_of,
@@ -42,6 +44,13 @@ from morefit.expr.walk import (
     toposort,
     uses,
 )
+
+if TYPE_CHECKING:
+    from morefit.expr.show import to_dot
+else:
+    from morefit.lazy import import_when_used
+
+    __getattr__ = import_when_used(__name__, {"morefit.expr.show": ["to_dot"]})
 
 __all__ = [
     "COMPARISONS",

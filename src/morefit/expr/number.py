@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+import sys
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-KINDS = (Real, Decimal, np.bool_)
+KINDS = (Real, np.bool_)
 
 
 def as_double(value: Any) -> float | None:
@@ -20,9 +20,15 @@ def as_double(value: Any) -> float | None:
     if type(value) is float:  # most are, and the other tests take longer than the making of a node
         return value
     number: Any = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
-    if isinstance(number, KINDS):
+    if isinstance(number, KINDS) or is_decimal(number):
         return rounded(number)
     return None
+
+
+def is_decimal(number: Any) -> bool:
+    """Return whether a number is a Decimal; there is none before somebody has imported that module."""
+    decimal = sys.modules.get("decimal")
+    return decimal is not None and isinstance(number, decimal.Decimal)
 
 
 def rounded(number: Any) -> float:

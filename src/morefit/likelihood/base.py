@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -88,19 +88,17 @@ class Term(ABC):
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The floating parameters, in the order of ``x``."""
-        return tuple(self.all_parameters[k] for k in self.floating_columns)
+        return floating_among(self.all_parameters, self.fixed_names)[1]
 
     @cached_property
     def floating_columns(self) -> list[int]:
         """Where the floating parameters are among all."""
-        return [
-            k for k, p in enumerate(self.all_parameters) if not p.fixed and p.name not in self.fixed_names
-        ]
+        return floating_among(self.all_parameters, self.fixed_names)[0]
 
     @cached_property
     def all_symbols(self) -> tuple[Expr, ...]:
         """All parameters as expressions, in the order of a full point."""
-        return tuple(p.expr for p in self.all_parameters)
+        return symbols_of(self.all_parameters)
 
     @property
     @abstractmethod
@@ -279,6 +277,24 @@ class Term(ABC):
         """Return the same likelihood with more constraints."""
         first, *rest = self.parts
         return self.with_parts([first.replaced(constraints=(*first.constraints, *constraints)), *rest])
+
+
+# what follows from the parameters alone is the same for all datasets of a model
+
+
+@lru_cache(maxsize=256)
+def floating_among(
+    parameters: tuple[Parameter, ...], fixed: frozenset[str]
+) -> tuple[list[int], tuple[Parameter, ...]]:
+    """Return where the floating ones are among some parameters, and these; besides ``fixed`` others are fixed anyway."""
+    columns = [k for k, p in enumerate(parameters) if not p.fixed and p.name not in fixed]
+    return columns, tuple(parameters[k] for k in columns)
+
+
+@lru_cache(maxsize=256)
+def symbols_of(parameters: tuple[Parameter, ...]) -> tuple[Expr, ...]:
+    """Return parameters as expressions."""
+    return tuple(p.expr for p in parameters)
 
 
 def one_of_each(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ from morefit.validate import as_number, finite_number
 HALF_BIT = 2.0**-54  # keeps a uniform number of 53 bits away from zero
 SHOWN = 40  # characters of a quantity in print
 Kind = Literal["gaussian", "poisson", "lognormal"]
-Sample = Callable[[np.random.Generator, Mapping[str, float]], ArrayLike]
+Sample: TypeAlias = "Callable[[np.random.Generator, Mapping[str, float]], ArrayLike]"
 
 
 class Constraint(ABC):

@@ -13,7 +13,7 @@ from morefit.data import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.likelihood.bins import Bins, bin_probabilities
 from morefit.model import Observable, Pdf
-from morefit.model.evaluation import HasValues, Values, use_evaluator
+from morefit.model.evaluation import HasValues, Values
 from morefit.model.observable import Box, Ranges
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Settings, compile_values
@@ -74,7 +74,7 @@ class CompiledEvaluator:
         return float(bin_probabilities([model], model.parameters, known, bins, choose_backend(backend))[0][0])
 
 
-use_evaluator(CompiledEvaluator())
+EVALUATOR = CompiledEvaluator()  # of all densities: ``model/evaluation.py`` takes it from here
 
 
 def read_columns(model: Pdf, data: object) -> tuple[dict[str, Array], tuple[int, ...]]:

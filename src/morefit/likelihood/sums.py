@@ -10,7 +10,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.expr import ZERO, Expr, add_all
 from morefit.kernel.sums import Request
-from morefit.likelihood.base import Evaluation
+from morefit.likelihood.base import Evaluation, symbols_of
 from morefit.model import Parameter, Pdf
 
 
@@ -29,7 +29,7 @@ def request_of(
     extra = [-c for c in (*([] if expected is None else [expected]), *constraints)]
     return Request(
         model.summed,
-        tuple(p.expr for p in floating),
+        symbols_of(tuple(floating)),
         order,
         weighted=weighted,
         careful=careful,

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
+from morefit.data.dataset import dataset_of
 from morefit.errors import OptionError
 from morefit.expr import ZERO, Expr, Op, evaluate, scalar, symbols
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
-from morefit.likelihood.accuracy import check_smooth, integral_error
+from morefit.likelihood.accuracy import check_smooth, integral_error, is_numerical
 from morefit.likelihood.base import BadEvents, Evaluation, Point, Term, one_of_each
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
@@ -51,7 +52,7 @@ class Likelihood(Term):
         precompute: Precompute = "auto",
     ) -> None:
         check_model(model)
-        dataset = Dataset(data, model.observables, weights=weights)
+        dataset = dataset_of(data, model.observables, weights)
         settings = Settings(choose_backend(backend, len(dataset)), choose_precision(precision), precompute)
         self.set_up(model, dataset, as_constraints(constraints), settings)
 
@@ -154,7 +155,7 @@ class Likelihood(Term):
         """Return the sums of the data up to an order of derivatives, compiled."""
         key = (order, False)
         if key not in self.compiled:
-            if order > 0 and not any(known for known, _ in self.compiled):
+            if order > 0 and is_numerical(self.model) and not any(known for known, _ in self.compiled):
                 check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
             self.compiled[key] = self.compile_request(self.request(order))
         return self.compiled[key]

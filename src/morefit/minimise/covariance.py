@@ -15,8 +15,7 @@ from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
-from morefit.minimise.result import FitResult
-from morefit.minimise.text import ERRORS
+from morefit.minimise.result import ERRORS, FitResult
 from morefit.targets import Events
 
 Spread = Callable[

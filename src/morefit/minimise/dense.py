@@ -51,6 +51,23 @@ def backward(lower: Vector, size: int, right: Vector, out: Vector) -> None:
         out[i] = rest / lower[i * size + i]
 
 
+def invert_factor(lower: Vector, size: int, out: Vector) -> float:
+    """Compute the inverse of L; return the sum of its squares, the trace of the inverse of L L^T."""
+    trace = 0.0
+    for k in range(size):
+        for i in range(k):
+            out[i * size + k] = 0.0
+        out[k * size + k] = 1.0 / lower[k * size + k]
+        trace += out[k * size + k] * out[k * size + k]
+        for i in range(k + 1, size):
+            rest = 0.0
+            for j in range(k, i):
+                rest -= lower[i * size + j] * out[j * size + k]
+            out[i * size + k] = rest / lower[i * size + i]
+            trace += out[i * size + k] * out[i * size + k]
+    return trace
+
+
 def eigen(matrix: Vector, size: int, beside: Vector, values: Vector, vectors: Vector) -> bool:
     """Compute eigenvalues, in no order, and eigenvectors (the columns); return whether the iteration ended.
 

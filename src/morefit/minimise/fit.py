@@ -13,7 +13,6 @@ from morefit.likelihood import Term
 from morefit.minimise.covariance import Errors
 from morefit.minimise.minuit import Derivatives, Minimiser, Options, minimise_likelihood
 from morefit.minimise.problem import as_likelihood, check_data, make_problem
-from morefit.minimise.replicas import Replicas
 from morefit.minimise.result import FitResult
 from morefit.model import Pdf
 from morefit.targets import Backend
@@ -75,6 +74,8 @@ def replica_covariance(likelihood: Term, result: FitResult, reasons: list[str]) 
     count = len(result.floating)
     if not result.valid:
         return np.full((count, count), np.nan)
+    from morefit.minimise.replicas import Replicas
+
     fits = Replicas(likelihood, result, SEED).fit(REPLICAS)
     valid = int(fits.valid.sum())
     if valid < MIN_VALID * REPLICAS:

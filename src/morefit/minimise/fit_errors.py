@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from morefit.kernel.fit_layout import Fit
-from morefit.minimise.dense import cholesky, eigen
+from morefit.minimise.dense import cholesky, eigen, invert_factor
 from morefit.minimise.quadratic_model import NULL, SAFE_PIVOT, SUSPECT, find_free, measure, restrict
 from morefit.minimise.trust_region import FLAT
 
@@ -61,16 +61,7 @@ def errors_at_limits(fit: Fit, size: int) -> None:
 def invert(fit: Fit, size: int) -> None:
     """Write the inverse of the Hessian of the free parameters, from Cholesky's factor."""
     n = len(fit.x)
-    # the inverse of the factor, column by column
-    for k in range(size):
-        for i in range(k):
-            fit.vectors[i * size + k] = 0.0
-        fit.vectors[k * size + k] = 1.0 / fit.lower[k * size + k]
-        for i in range(k + 1, size):
-            rest = 0.0
-            for j in range(k, i):
-                rest -= fit.lower[i * size + j] * fit.vectors[j * size + k]
-            fit.vectors[i * size + k] = rest / fit.lower[i * size + i]
+    invert_factor(fit.lower, size, fit.vectors)
     for a in range(size):
         i = int(fit.free[a])
         for b in range(a + 1):

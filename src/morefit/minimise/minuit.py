@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from iminuit import Minuit
 
 from morefit.arrays import Array
 from morefit.errors import BackendError, CompileError, DataError, FitError, ModelError, OptionError
@@ -28,6 +27,9 @@ from morefit.minimise.result import FitResult
 from morefit.minimise.trust_region import CONVERGED
 from morefit.minimise.whole import fit_at_once
 from morefit.validate import as_number
+
+if TYPE_CHECKING:
+    from iminuit import Minuit
 
 RETRIES = 2  # of Migrad, from where it stopped, if the exact Hessian says that it stopped too early
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
@@ -204,6 +206,8 @@ class Path:
 
     def make_minuit(self, start: Array, second: dict[str, Callable[[Array], Array]]) -> Minuit:
         """Set up Minuit for the floating parameters only; the Hessian at the start gives it its scales."""
+        from iminuit import Minuit
+
         problem = self.objective.problem
         if self.options.derivatives == "analytic":
             minuit = Minuit(

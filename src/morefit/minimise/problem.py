@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -132,22 +133,27 @@ def check_weights(data: Dataset) -> None:
 
 def make_problem(likelihood: Term, start: Any, fixed: Any, limits: Any) -> Problem:
     """Put together what the parameters say and what the call overrides."""
-    parameters, derived = likelihood.all_parameters, [p.name for p in likelihood.parameters]
-    values = {p.name: p.start for p in parameters}
-    ranges = {p.name: (p.low, p.high) for p in parameters}
-    floating = derived
+    problem = own_problem(likelihood.all_parameters, likelihood.parameters)
     if start is not None or limits is not None or not (isinstance(fixed, tuple) and not fixed):
+        values, ranges = dict(problem.values), dict(problem.limits)
         floating = override(likelihood, values, ranges, (start, fixed, limits))
-    if not floating:
+        rows = tuple(map(problem.floating.index, floating))
+        problem = replace(problem, values=values, limits=ranges, floating=tuple(floating), rows=rows)
+    if not problem.floating:
         raise FitError("fit: no floating parameter; free one, or use Likelihood.value for the value alone")
-    rows = range(len(derived)) if floating is derived else map(derived.index, floating)
+    return problem
+
+
+@lru_cache(maxsize=256)  # every fit of a model has the same
+def own_problem(parameters: tuple[Parameter, ...], floating: tuple[Parameter, ...]) -> Problem:
+    """Put together what the parameters of a likelihood say, some of which float."""
     return Problem(
         all_parameters=parameters,
-        values=values,
-        limits=ranges,
-        floating=tuple(floating),
-        rows=tuple(rows),
-        derivatives=len(derived),
+        values=MappingProxyType({p.name: p.start for p in parameters}),
+        limits=MappingProxyType({p.name: (p.low, p.high) for p in parameters}),
+        floating=tuple(p.name for p in floating),
+        rows=tuple(range(len(floating))),
+        derivatives=len(floating),
     )
 
 

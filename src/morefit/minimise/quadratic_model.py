@@ -9,7 +9,7 @@ from math import sqrt
 
 from morefit.kernel.fit_layout import Fit
 from morefit.kernel.program import Vector
-from morefit.minimise.dense import backward, cholesky, eigen, forward
+from morefit.minimise.dense import backward, cholesky, eigen, forward, invert_factor
 
 UNKNOWN = 1e300  # the value before the first evaluation
 SAFE_PIVOT = 1e-13  # of a Hessian with a unit diagonal: below, it does not count as positive definite
@@ -82,9 +82,12 @@ def minimise_model(fit: Fit, size: int, radius: float) -> None:
         backward(fit.lower, size, fit.along, fit.part)
         for a in range(size):
             fit.part[a] = -fit.part[a]
-        # the smallest eigenvalue is at least a pivot divided by their number
-        sure = SUSPECT * size * sqrt(2.0 * edm) < least
+        # the smallest eigenvalue is at least a pivot divided by their number, or one divided by the inverse's trace
+        suspect = SUSPECT * sqrt(2.0 * edm)
+        sure = suspect * size < least
         inside = square(fit.part, size) <= radius * radius
+        if least > WEAK_PIVOT and inside and not sure and edm <= fit.goal:
+            sure = suspect * invert_factor(fit.lower, size, fit.vectors) < 1.0
         if least > WEAK_PIVOT and inside and (sure or edm > fit.goal):
             judged(fit, edm, radius, True, not sure, 0)
             return

@@ -6,25 +6,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from math import inf, nan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import DataError, ModelError
 from morefit.expr import Operand
-from morefit.minimise.derived import Derived, propagate
-from morefit.minimise.text import ERRORS, as_html, as_latex, as_text, short
-from morefit.records.archive import opened
 from morefit.records.fields import Interval, counts, floats, matrix, pairs, texts, words
-from morefit.records.frame import data_frame
-from morefit.records.json import from_json, to_json
-from morefit.records.output import complete_file
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
+if TYPE_CHECKING:
+    from morefit.minimise.derived import Derived
+
 FORMAT = "morefit fit result"
 VERSION = 1
+# Where errors can come from, and the note on it below the tables.
+ERRORS = {
+    "naive": "",
+    "gradients": "gradients, the inverse of the sum of squared scores, as the density has a kink that moves",
+    "sumw2": "sumw2, H^-1 H2 H^-1 with the Hessian H2 of squared weights",
+    "sandwich": "sandwich, H^-1 C H^-1 with the sum C of squared weighted scores",
+    "bootstrap": "bootstrap, the spread of the fits of replicas",
+}
 # How each field is converted, whether it comes from a fit or from JSON text.
 CONVERT: dict[str, Callable[[Any], Any]] = {
     "names": words,
@@ -149,10 +154,14 @@ class FitResult:
 
         Parameters in the expressions are identified by name; fixed ones are exact.
         """
+        from morefit.minimise.derived import propagate
+
         return propagate(expressions, self.values, self.floating, self.covariance)
 
     def to_latex(self) -> str:
         """Return values and errors as a tabular of LaTeX, rounded as in print, with the labels of the parameters."""
+        from morefit.minimise.text import as_latex
+
         return as_latex(self)
 
     def to_pandas(self) -> Any:
@@ -160,6 +169,8 @@ class FitResult:
 
         ``lower`` and ``upper`` are the errors of MINOS, NaN where it was not run.
         """
+        from morefit.records.frame import data_frame
+
         minos = [self.minos.get(name, (nan, nan)) for name in self.names]
         limits = [self.limits.get(name, (-inf, inf)) for name in self.names]
         columns = {
@@ -179,6 +190,9 @@ class FitResult:
 
         Numbers keep every bit; those that JSON cannot represent are the strings "nan", "inf" and "-inf".
         """
+        from morefit.records.json import to_json
+        from morefit.records.output import complete_file
+
         content = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         text = to_json(content, format=FORMAT, version=VERSION)
         if path is not None:
@@ -189,6 +203,8 @@ class FitResult:
     @classmethod
     def from_json(cls, source: str | Path) -> FitResult:
         """Return the result that JSON text, or the file at a path, contains."""
+        from morefit.records.archive import opened
+
         if isinstance(source, str) and source.lstrip().startswith("{"):
             return cls._from_text("fit result", source)
         with opened("fit result", source) as file:
@@ -197,6 +213,8 @@ class FitResult:
     @classmethod
     def _from_text(cls, what: str, text: str | bytes) -> FitResult:
         """Return the result in JSON text; ``what`` begins the message if there is none. Later fields may be absent."""
+        from morefit.records.json import from_json
+
         content = from_json(what, text, format=FORMAT, version=VERSION, writer="FitResult.to_json()")
         absent = [one.name for one in fields(cls) if one.name not in content and is_required(one)]
         if absent:
@@ -207,12 +225,18 @@ class FitResult:
             raise DataError(f"{what}: the JSON text is damaged, {error}") from error
 
     def __str__(self) -> str:
+        from morefit.minimise.text import as_text
+
         return as_text(self)
 
     def __repr__(self) -> str:
+        from morefit.minimise.text import short
+
         return short(self)
 
     def _repr_html_(self) -> str:
+        from morefit.minimise.text import as_html
+
         return as_html(self)
 
 

@@ -8,25 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from morefit.minimise.result import ERRORS, FitResult
 from morefit.text.html import html_page
 from morefit.text.latex import latex_measurement, latex_table, latex_text
 from morefit.text.rounding import duration, round_pdg
 from morefit.text.tables import Column, text_table
 
 if TYPE_CHECKING:
-    from morefit.minimise.result import FitResult
     from morefit.records.fields import Interval
 
 MAX_CORRELATED = 8  # floating parameters; a larger correlation matrix is not printed
 MAX_HEADING = 8  # characters of a name above a column of correlations
-# Where errors can come from, and the note on it below the tables.
-ERRORS = {
-    "naive": "",
-    "gradients": "gradients, the inverse of the sum of squared scores, as the density has a kink that moves",
-    "sumw2": "sumw2, H^-1 H2 H^-1 with the Hessian H2 of squared weights",
-    "sandwich": "sandwich, H^-1 C H^-1 with the sum C of squared weighted scores",
-    "bootstrap": "bootstrap, the spread of the fits of replicas",
-}
 
 
 def as_text(result: FitResult) -> str:

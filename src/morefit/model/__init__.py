@@ -1,14 +1,32 @@
 """What the user writes: observables, parameters and densities."""
 
-from morefit.model.compose import Product, Sum
-from morefit.model.density import Density
+from typing import TYPE_CHECKING
+
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf
-from morefit.model.shapes.crystal_ball import CrystalBall
-from morefit.model.shapes.exponential import Exponential
-from morefit.model.shapes.gaussian import Gaussian
-from morefit.model.shapes.polynomial import Polynomial, Uniform
+
+if TYPE_CHECKING:
+    from morefit.model.compose import Product, Sum
+    from morefit.model.density import Density
+    from morefit.model.shapes.crystal_ball import CrystalBall
+    from morefit.model.shapes.exponential import Exponential
+    from morefit.model.shapes.gaussian import Gaussian
+    from morefit.model.shapes.polynomial import Polynomial, Uniform
+else:
+    from morefit.lazy import import_when_used
+
+    __getattr__ = import_when_used(
+        __name__,
+        {
+            "morefit.model.compose": ["Product", "Sum"],
+            "morefit.model.density": ["Density"],
+            "morefit.model.shapes.crystal_ball": ["CrystalBall"],
+            "morefit.model.shapes.exponential": ["Exponential"],
+            "morefit.model.shapes.gaussian": ["Gaussian"],
+            "morefit.model.shapes.polynomial": ["Polynomial", "Uniform"],
+        },
+    )
 
 __all__ = [
     "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",

@@ -1,8 +1,9 @@
-"""The slot through which densities become numbers: the compiler lies above this room and fills it when it is imported."""
+"""How densities become numbers: by the compiler, which lies above this room and is imported when first used."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
@@ -41,14 +42,7 @@ class Evaluator(Protocol):
     ) -> float: ...
 
 
-_slot: list[Evaluator] = []
-
-
-def use_evaluator(evaluator: Evaluator) -> None:
-    """Let an evaluator compute the numbers of all densities."""
-    _slot[:] = [evaluator]
-
-
 def evaluator() -> Evaluator:
     """Return what computes the numbers of densities."""
-    return _slot[0]
+    computes: Evaluator = import_module("morefit.likelihood.evaluate").EVALUATOR
+    return computes

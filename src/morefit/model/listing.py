@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from importlib import import_module
-from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any
 
 from morefit.model.pdf import Pdf
 
 
-def densities_in(package: str, folders: list[str]) -> dict[str, type[Pdf]]:
+def listed_density(package: str, name: str) -> Any:
+    """Import all densities of a package into it, list them in its ``__all__``, and return what has a name there."""
+    module = sys.modules[package]
+    densities = densities_in(package, module.__path__)
+    vars(module).update(densities, __all__=list(densities))
+    if name not in vars(module):
+        kind = package.rpartition(".")[2]
+        raise AttributeError(f"{kind}: no density '{name}'; it has {', '.join(densities)}")
+    return vars(module)[name]
+
+
+def densities_in(package: str, folders: Iterable[str]) -> dict[str, type[Pdf]]:
     """Return the public densities that the modules of a package define, by name."""
+    from pkgutil import iter_modules
+
     modules = [import_module(f"{package}.{one.name}") for one in iter_modules(folders)]
     return dict(sorted((kind.__name__, kind) for module in modules for kind in defined_in(module)))
 

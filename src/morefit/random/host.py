@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,8 @@ def rotate(words: Words, by: int) -> Words:
     return (words << np.uint64(by)) | (words >> np.uint64(64 - by))
 
 
-Generator = str | np.random.BitGenerator | Xoshiro256PlusPlus
+Generator: TypeAlias = "str | np.random.BitGenerator | Xoshiro256PlusPlus"  # numpy imports its own when used
+OWN = (*COMPILED, "xoshiro256++")
 
 
 def numpy_generators() -> dict[str, type[np.random.BitGenerator]]:
@@ -93,8 +94,8 @@ def check_generator(generator: Generator, seed: int | None) -> None:
                 f"generator: a {type(generator).__name__} object has a state of its own; drop the seed, or give its name"
             )
         return
-    names = [*COMPILED, "xoshiro256++", *numpy_generators()]
-    if generator not in names:
+    if generator not in OWN and generator not in numpy_generators():
+        names = [*OWN, *numpy_generators()]
         raise OptionError(f"generator '{generator}': not known; {suggest(generator, names)}")
 
 

@@ -21,8 +21,9 @@ class ByName(Mapping[Any, V], Generic[V]):
 
     __slots__ = ("_items",)
 
-    def __init__(self, items: Mapping[str, V]) -> None:
-        self._items = {str(name): item for name, item in items.items()}
+    def __init__(self, items: dict[str, V]) -> None:
+        """Take a mapping by name that belongs to nobody else."""
+        self._items = items
 
     def __getitem__(self, key: Any) -> V:
         name = name_of(key)
@@ -45,32 +46,32 @@ class ByName(Mapping[Any, V], Generic[V]):
 
 def words(items: Iterable[str]) -> tuple[str, ...]:
     """Return a tuple of text."""
-    return tuple(str(item) for item in items)
+    return tuple(map(str, items))
 
 
 def texts(items: Mapping[str, str]) -> ByName[str]:
     """Return text by name."""
-    return ByName({name: str(text) for name, text in items.items()})
+    return ByName({str(name): str(text) for name, text in items.items()})
 
 
 def floats(items: Mapping[str, float]) -> ByName[float]:
     """Return numbers by name."""
-    return ByName({name: float(x) for name, x in items.items()})
+    return ByName({str(name): float(x) for name, x in items.items()})
 
 
 def counts(items: Mapping[str, int]) -> ByName[int]:
     """Return whole numbers by name."""
-    return ByName({name: int(n) for name, n in items.items()})
+    return ByName({str(name): int(n) for name, n in items.items()})
 
 
 def pairs(items: Mapping[str, Interval]) -> ByName[Interval]:
     """Return pairs of numbers by name, such as limits."""
-    return ByName({name: (float(low), float(high)) for name, (low, high) in items.items()})
+    return ByName({str(name): (float(low), float(high)) for name, (low, high) in items.items()})
 
 
 def arrays(items: Mapping[str, Any]) -> ByName[NDArray[Any]]:
     """Return read-only arrays by name."""
-    return ByName({name: frozen_copy(array) for name, array in items.items()})
+    return ByName({str(name): frozen_copy(array) for name, array in items.items()})
 
 
 def matrix(rows: Any) -> Array:

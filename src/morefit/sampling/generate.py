@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array
 from morefit.data import Dataset
-from morefit.data.dataset import build
+from morefit.data.dataset import build_drawn
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, evaluate, leaves, substitute
 from morefit.kernel import MAX_DRAWS
@@ -243,11 +243,12 @@ def generate_events(
         sizes = check_sizes(events)
     if not len(sizes):
         return []
-    check_room("generate", model, sizes.sum(dtype=np.float64))
-    place = choose_backend(backend, int(sizes.sum()))
+    total = sum(sizes.tolist())
+    check_room("generate", model, total)
+    place = choose_backend(backend, total)
     pieces = Sampler(model, known, place, generator=generator).draw_apart(sizes, seed)
     parts = [data for some, drawn in pieces for data in datasets(model, some, drawn)]
-    return parts[0] if events is None or np.ndim(events) == 0 else parts
+    return parts[0] if events is None or type(events) is int or np.ndim(events) == 0 else parts
 
 
 def datasets(model: Pdf, sizes: Sizes, drawn: Drawn) -> list[Dataset]:
@@ -255,9 +256,9 @@ def datasets(model: Pdf, sizes: Sizes, drawn: Drawn) -> list[Dataset]:
     # read once: what lies on a device is copied from there each time
     columns = {o.name: c.values for o, c in zip(model.observables, drawn.columns, strict=True)}
     if len(sizes) == 1:  # these columns are not shared, so they need no copy
-        return [Dataset(build(columns, None, None), model.observables)]
+        return [build_drawn(columns, model.observables)]
     return [
-        Dataset({n: c[stop - size : stop] for n, c in columns.items()}, model.observables)
+        build_drawn({n: c[stop - size : stop].copy() for n, c in columns.items()}, model.observables)
         for size, stop in zip(sizes, np.cumsum(sizes), strict=True)
     ]
 
@@ -269,6 +270,8 @@ def check_room(what: str, model: Pdf, events: float) -> None:
 
 def check_sizes(events: int | Sequence[int]) -> Sizes:
     """Return numbers of events, whole and not negative."""
+    if type(events) is int and 0 <= events <= MAX_EXPECTED:  # the usual case
+        return np.array([events], np.int64)
     sizes = np.atleast_1d(np.asarray(events))
     if sizes.ndim != 1 or (sizes.size and not np.issubdtype(sizes.dtype, np.integer)):
         raise OptionError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import NormalDist
 
 import numpy as np
 
@@ -56,5 +55,7 @@ def evaluate_plainly(expr: Expr, values: Mapping[str, Array]) -> Array:
 def normal_quantile(probability: float) -> float:
     """Invert the normal distribution; its ends are infinite."""
     if 0 < probability < 1:
+        from statistics import NormalDist
+
         return NormalDist().inv_cdf(probability)
     return {0.0: -np.inf, 1.0: np.inf}.get(probability, np.nan)

@@ -1,5 +1,7 @@
 """From a kernel to numbers, on one kind of device each."""
 
+from typing import TYPE_CHECKING
+
 from morefit.targets.base import (
     Backend,
     Buffer,
@@ -14,10 +16,24 @@ from morefit.targets.base import (
     WholePart,
 )  # fmt: skip
 from morefit.targets.choose import choose_backend
-from morefit.targets.cpu.run import Cpu
-from morefit.targets.opencl.discover import DeviceInfo, devices
-from morefit.targets.opencl.run import OpenCL
-from morefit.targets.reference.run import Reference
+
+if TYPE_CHECKING:
+    from morefit.targets.cpu.run import Cpu
+    from morefit.targets.opencl.discover import DeviceInfo, devices
+    from morefit.targets.opencl.run import OpenCL
+    from morefit.targets.reference.run import Reference
+else:
+    from morefit.lazy import import_when_used
+
+    __getattr__ = import_when_used(
+        __name__,
+        {
+            "morefit.targets.cpu.run": ["Cpu"],
+            "morefit.targets.opencl.discover": ["DeviceInfo", "devices"],
+            "morefit.targets.opencl.run": ["OpenCL"],
+            "morefit.targets.reference.run": ["Reference"],
+        },
+    )
 
 __all__ = [
     "Backend",

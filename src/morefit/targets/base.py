@@ -30,8 +30,9 @@ class Events:
     @classmethod
     def slices(cls, sizes: Sequence[int] | Integers) -> Events:
         """Give each set the next ``sizes[set]`` events."""
-        stops = np.cumsum(np.asarray(sizes, np.int64))
-        return cls(np.concatenate([[0], stops[:-1]]).astype(np.int64), stops, False)
+        counts = np.asarray(sizes, np.int64)
+        stops = counts.cumsum()
+        return cls(stops - counts, stops, False)
 
     @property
     def count(self) -> int:

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from morefit.errors import BackendError
 from morefit.targets.base import Backend
-from morefit.targets.cpu.run import Cpu
-from morefit.targets.opencl.device import picked_device
-from morefit.targets.opencl.run import OpenCL
-from morefit.targets.reference.run import Reference
 
 # Events, counted once for each fit: below, a CPU is done before a GPU has its kernels. Loading a driver and building
 # a fit takes about a second, in which two cores fit 20 million events in toys of any size.
 WORTH_A_GPU = 20_000_000
 
-NAMED: dict[str, type[Cpu] | type[OpenCL] | type[Reference]] = {
-    "cpu": Cpu,
-    "opencl": OpenCL,
-    "reference": Reference,
-}
+NAMES = ("auto", "cpu", "opencl", "reference")
 
 
 def choose_backend(backend: str | Backend, events: int = 0) -> Backend:
@@ -28,10 +20,20 @@ def choose_backend(backend: str | Backend, events: int = 0) -> Backend:
     """
     if not isinstance(backend, str) and hasattr(backend, "compile"):
         return backend
-    if backend == "auto":
-        picked = picked_device() if events >= WORTH_A_GPU else None
-        return Cpu() if picked is None else OpenCL(picked.platform, picked.device)
-    if backend not in NAMED:
-        known = ", ".join(map(repr, ("auto", *NAMED)))
-        raise BackendError(f"backend {backend!r}: not known; use one of {known}")
-    return NAMED[backend]()
+    if backend not in NAMES:
+        raise BackendError(f"backend {backend!r}: not known; use one of {', '.join(map(repr, NAMES))}")
+    if backend == "opencl" or (backend == "auto" and events >= WORTH_A_GPU):
+        from morefit.targets.opencl.device import picked_device
+        from morefit.targets.opencl.run import OpenCL
+
+        if backend == "opencl":
+            return OpenCL()
+        if (picked := picked_device()) is not None:
+            return OpenCL(picked.platform, picked.device)
+    if backend == "reference":
+        from morefit.targets.reference.run import Reference
+
+        return Reference()
+    from morefit.targets.cpu.run import Cpu
+
+    return Cpu()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 CUTOFF = 0.5  # similarity from 0 to 1 (difflib's ratio) below which names have nothing in common
@@ -10,6 +9,8 @@ CUTOFF = 0.5  # similarity from 0 to 1 (difflib's ratio) below which names have 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
     """Return the known name most similar to another, upper and lower case being the same; None if none is."""
+    import difflib  # 2 ms, and needed for wrong names only
+
     folded = {one.casefold(): one for one in known}
     matches = difflib.get_close_matches(str(name).casefold(), folded, 1, CUTOFF)
     return folded[matches[0]] if matches else None

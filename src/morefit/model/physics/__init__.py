@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from morefit.model.listing import densities_in
-
-DENSITIES = densities_in(__name__, __path__)
-__all__ = list(DENSITIES)
-globals().update(DENSITIES)
+from morefit.model.listing import listed_density
 
 
 def __getattr__(name: str) -> Any:
-    """Refuse a name that no file of the folder defines."""
-    raise AttributeError(f"physics: no density '{name}'; it has {', '.join(DENSITIES)}")
+    """Import all densities when one is first used; refuse a name that no file of the folder defines."""
+    return listed_density(__name__, name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    names: list[str] = __getattr__("__all__")
+    return names

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from morefit.arrays import Integers
+
 Function = Callable[[int], None]
 PADDING = 16  # numbers; the last vector of a column may read so far past its end
 
@@ -18,6 +20,28 @@ def aligned(count: int, kind: type[np.floating[Any]] = np.float64) -> np.ndarray
     raw = np.empty(count * size + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + count * size].view(kind)
+
+
+class Arena:
+    """A block of 64-bit words cut into named parts: one allocation, and addresses by arithmetic."""
+
+    def __init__(self, **sizes: int) -> None:
+        self.bounds: dict[str, tuple[int, int]] = {}
+        end = 0
+        for name, size in sizes.items():
+            self.bounds[name] = end, end + size
+            end += size
+        self.words = np.empty(end, np.int64)
+        self.start = int(self.words.ctypes.data)
+
+    def part(self, name: str) -> Integers:
+        """Return the words of a part."""
+        begin, end = self.bounds[name]
+        return self.words[begin:end]
+
+    def address(self, name: str) -> int:
+        """Return the address of a part."""
+        return self.start + 8 * self.bounds[name][0]
 
 
 @dataclass(frozen=True, eq=False)

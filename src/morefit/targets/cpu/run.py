@@ -19,10 +19,9 @@ from morefit.resources import available_cores
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
 from morefit.targets.cpu.abi import ARGUMENTS
 from morefit.targets.cpu.compile import find_code, host
-from morefit.targets.cpu.fit import run_whole_fits
 from morefit.targets.cpu.llvm import Target, render
 from morefit.targets.cpu.loop import Block
-from morefit.targets.cpu.memory import PADDING, Code, aligned
+from morefit.targets.cpu.memory import PADDING, Arena, Code, aligned
 from morefit.targets.cpu.threads import WORKERS
 from morefit.targets.cpu.writer import Vector
 from morefit.targets.show import show_source
@@ -42,11 +41,14 @@ class CpuColumn:
     @classmethod
     def of(cls, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
         """Copy numbers."""
-        kind = np.float64 if precision is Precision.DOUBLE else np.float32
         count = len(column)
-        numbers = aligned(count + PADDING, kind)
-        with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
+        if precision is Precision.DOUBLE:
+            numbers = aligned(count + PADDING)
             numbers[:count] = column
+        else:
+            numbers = aligned(count + PADDING, np.float32)
+            with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
+                numbers[:count] = column
         # events that are there, so nothing odd can happen to them
         numbers[count:] = column[-1] if count else 1.0
         return cls(numbers, count)
@@ -101,6 +103,8 @@ class Cpu:
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys, every thread on its own."""
+        from morefit.targets.cpu.fit import run_whole_fits
+
         return run_whole_fits(job, toys, width)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
@@ -152,7 +156,7 @@ class CpuLaunch:
         self.tables = [np.array(table.array) for table in program.kernel.tables]
         pairs = [(c.address, s) for c, s in zip(columns, steps, strict=True)]
         pairs += [(int(table.ctypes.data), 0) for table in self.tables]
-        self.table = np.array(pairs, np.int64).reshape(-1)
+        self.table = [word for pair in pairs for word in pair]
         self.free: dict[int, list[Workspace]] = {}
 
     def __call__(self, parameters: Array) -> Array:
@@ -180,67 +184,84 @@ class CpuLaunch:
 MAX_SPARE = 1 << 22  # numbers; larger workspaces are freed after each call
 
 
+def tasks_of(sizes: Integers, sets: int) -> tuple[Sequence[int] | Integers, int | Integers, int]:
+    """Return the first task of each set and their number after it, the set of each task, and the number of events."""
+    if sets == 1:  # the usual case: one fit at a time
+        total = int(sizes[0])
+        return (0, -(-total // BLOCK)), 0, total
+    blocks: Integers = -(-sizes // BLOCK)
+    first = np.zeros(sets + 1, np.int64)
+    np.cumsum(blocks, out=first[1:])
+    return first, np.repeat(np.arange(sets, dtype=np.int64), blocks), int(sizes.sum())
+
+
 class Workspace:
-    """Everything one launch needs besides the program and the columns."""
+    """Everything one launch needs besides the program and the columns: all small arrays in one block of memory."""
 
     def __init__(self, launch: CpuLaunch, sets: int) -> None:
         program, events = launch.program, launch.events
         kernel, width = program.kernel, program.target.width
         assert events.shared or len(events.starts) == sets
-        self.code, self.kernel, self.sets = program.code, kernel, sets
+        self.code, self.kernel, self.sets, self.count = program.code, kernel, sets, events.count
         self.summing = isinstance(kernel.frame, Sum)
         self.padded = padded = -(-sets // width) * width
-        sizes = events.sizes(sets)
-        blocks: Integers = -(-sizes // BLOCK)
-        self.first_task = np.zeros(sets + 1, np.int64)
-        np.cumsum(blocks, out=self.first_task[1:])
-        self.task_set = np.repeat(np.arange(sets, dtype=np.int64), blocks)
-        self.tasks = tasks = len(self.task_set)
-        self.parameters = np.ones((len(kernel.parameters), padded))
-        self.scalars = np.empty((max(len(kernel.per_call.results), 1), padded))
-        self.partials = np.empty(
-            0 if isinstance(kernel.frame, Store) else tasks * program.words + self.summing * PADDING
-        )
-        self.counter = np.zeros(1, np.int64)
-        self.count = events.count
-        self.keep = (launch.columns, launch.table, events)  # not launch, which refers to this workspace
-        self.step = -(-events.count // PADDING) * PADDING + PADDING
-        total = int(sizes.sum())
+        first_task, task_set, total = tasks_of(events.sizes(sets), sets)
+        self.tasks = tasks = int(first_task[-1])
+        partials = 0 if isinstance(kernel.frame, Store) else tasks * program.words + self.summing * PADDING
+        self.arena = arena = Arena(
+            counter=2 * PADDING,  # of one word, which all threads write: nothing else is near it
+            arguments=len(ARGUMENTS), columns=len(launch.table), starts=len(events.starts), stops=len(events.stops),
+            first_task=sets + 1, task_set=tasks, parameters=len(kernel.parameters) * padded,
+            scalars=max(len(kernel.per_call.results), 1) * padded, partials=partials,
+            sums=sets * (kernel.outputs + 1) if self.summing else 0,
+        )  # fmt: skip
+        arena.part("columns")[:] = launch.table
+        arena.part("starts")[:] = events.starts
+        arena.part("stops")[:] = events.stops
+        arena.part("first_task")[:] = first_task
+        arena.part("task_set")[:] = task_set
+        self.parameters = arena.part("parameters").view(np.float64).reshape(-1, padded)
+        self.partials = arena.part("partials").view(np.float64)
+        self.keep = (launch.columns, launch.tables)  # not launch, which refers to this workspace
+        self.step = -(-self.count // PADDING) * PADDING + PADDING
         factors = len(kernel.pairs.left) if kernel.pairs else 0
         effort = total * (8 + len(kernel.per_event.lines) + factors**2)
         self.threads = min(program.threads, tasks) if effort > WORTH_THREADS else 1
         self.grain = max(min(tasks // (self.threads * 16), tasks * BLOCK // max(total, 1)), 1)
-        shapes = {
-            Sum: (sets, kernel.outputs + 1),
-            Store: (sets, kernel.outputs, self.step),
-            Sample: (kernel.outputs, self.step),
-        }
-        shape = shapes[type(kernel.frame)]
-        self.out = aligned(math.prod(shape)).reshape(shape)
-        self.size = self.partials.size + self.out.size + self.scalars.size
-        words = self.arguments(launch)
-        self.args = np.array([words[name] for name in ARGUMENTS], np.int64)
-        self.address = int(self.args.ctypes.data)
+        self.out = self.make_output()
+        self.size = self.arena.words.size + self.out.size
+        self.args = arena.part("arguments")
+        words = self.arguments(events.shared)
+        self.args[:] = [words.get(name, 0) for name in ARGUMENTS]
+        self.address = arena.address("arguments")
 
-    def arguments(self, launch: CpuLaunch) -> dict[str, int]:
-        """Return the argument table of every function of the program."""
-        events = launch.events
-        return dict.fromkeys(ARGUMENTS, 0) | {
-            "parameters": self.parameters.ctypes.data,
-            "scalars": self.scalars.ctypes.data,
+    def make_output(self) -> Array:
+        """Make room for what comes out: sums are copied from it, events stay there, padded for whole vectors."""
+        if self.summing:
+            return self.arena.part("sums").view(np.float64).reshape(self.sets, -1)
+        rows = (self.kernel.outputs, self.step)
+        shape = rows if isinstance(self.kernel.frame, Sample) else (self.sets, *rows)
+        return aligned(math.prod(shape)).reshape(shape)
+
+    def arguments(self, shared: bool) -> dict[str, int]:
+        """Return the argument table of every function of the program; what is left out is zero."""
+        address = self.arena.address
+        return {
+            "parameters": address("parameters"),
+            "scalars": address("scalars"),
             "padded": self.padded,
             "sets": self.sets,
-            "columns": launch.table.ctypes.data,
-            "starts": events.starts.ctypes.data,
-            "stops": events.stops.ctypes.data,
-            "bounds_step": 0 if events.shared else 1,
-            "task_set": self.task_set.ctypes.data,
-            "first_task": self.first_task.ctypes.data,
+            "columns": address("columns"),
+            "starts": address("starts"),
+            "stops": address("stops"),
+            "bounds_step": 0 if shared else 1,
+            "task_set": address("task_set"),
+            "first_task": address("first_task"),
             "tasks": self.tasks,
-            "counter": self.counter.ctypes.data,
+            "counter": address("counter") + 8 * PADDING,
             "grain": self.grain,
-            "partials": self.partials.ctypes.data,
-            "out": self.out.ctypes.data,
+            "partials": address("partials"),
+            "out": address("sums") if self.summing else self.out.ctypes.data,
             "out_step": self.step,
         }
 
@@ -262,8 +283,8 @@ class Workspace:
         self.args[ARGUMENTS.index("seed")] = np.uint64(seed).astype(np.int64)
         self.args[ARGUMENTS.index("first_toy")] = first_toy
         self.run(parameters)
-        above, given_up = self.partials.reshape(-1, 2).sum(axis=0) if len(self.partials) else (0, 0)
-        return Drawn(self.columns(self.out), int(above), int(given_up))
+        failures = self.partials.reshape(-1, 2).sum(axis=0) if self.partials.any() else (0, 0)
+        return Drawn(self.columns(self.out), *map(int, failures))
 
     def columns(self, rows: Array) -> tuple[CpuColumn, ...]:
         rows[:, self.count :] = rows[:, self.count - 1 : self.count] if self.count else 1.0
@@ -275,7 +296,7 @@ class Workspace:
         else:
             self.parameters[:, : self.sets] = parameters.T
             self.parameters[:, self.sets :] = parameters[-1][:, None]
-        self.counter[0] = 0
+        self.arena.words[PADDING] = 0  # the counter
         if self.threads == 1:
             self.code.functions["run"](self.address)
         else:

@@ -45,7 +45,8 @@ def function_lines(function: Function, memory: str, others: Mapping[str, str] | 
     kind = TYPES[function.kind] if function.kind else "void"
     variables = [f"{declared(name, kind)};" for name, kind in function.variables.items()]
     body = indented([*variables, *lines(function.body)])
-    return [f"{kind} {PREFIX}{function.name}({arguments})", "{", *body, "}", ""]
+    # inlined, the rare parts of a driver cost registers everywhere: fewer groups run at a time, and compilers take long
+    return [f"__attribute__((noinline)) {kind} {PREFIX}{function.name}({arguments})", "{", *body, "}", ""]
 
 
 def named(name: str, kind: Kind) -> str:

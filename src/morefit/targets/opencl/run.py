@@ -12,7 +12,6 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import BackendError
 from morefit.kernel import Kernel, Precision, Sample
-from morefit.kernel.sums import TILES_FROM
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn
 from morefit.targets.opencl.device import Device, open_device
@@ -46,7 +45,7 @@ class OpenCL:
     device: int | str | None = None
     work_group: int | None = None
     events_per_item: int | None = None
-    tiles_from: int = TILES_FROM
+    tiles_from: int = 10
     memory: int | None = None
 
     def __post_init__(self) -> None:

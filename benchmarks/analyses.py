@@ -1,0 +1,268 @@
+"""Time toys of models of real analyses: ``python benchmarks/analyses.py`` writes JSON and a table.
+
+For each model: nanoseconds per event of one fused pass (value, gradient and Hessian summed over the events of a toy),
+microseconds per toy (draw, fit, errors), evaluations per toy, the same in passes, how much a toy costs beyond its draw
+and its evaluations, how many fits ended by which method, and the seconds to the first toy with a cold and with a warm
+cache. On one core (``--backend cpu``) or on a device (``--backend opencl``). Best of several; compare ratios, not runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import morefit as mf
+from hard_models import (
+    constant,
+    fourteen_parameters,
+    johnson_and_threshold,
+    thirty_fractions,
+    two_crystal_balls,
+)
+from models import kstar_model, mass_model
+from morefit.kernel.fit_layout import FitRows
+from morefit.likelihood import Term
+from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, UNDETERMINED
+from morefit.toys.ensemble import Ensemble
+
+P = mf.Parameter
+METHODS = {
+    "newton": NEWTON,
+    "another start": ANOTHER_START,
+    "minuit": MINUIT,
+    "failed": FAILED,
+    "undetermined": UNDETERMINED,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """A likelihood without events, and the events of a toy in each of its parts."""
+
+    likelihood: Term
+    events: tuple[int, ...]
+
+
+def of_model(model: mf.Pdf, events: int) -> Analysis:
+    return Analysis(empty(model), (events,))
+
+
+def empty(model: mf.Pdf, constraints: tuple[Any, ...] = ()) -> Term:
+    """Return the likelihood of a model without events."""
+    return mf.Likelihood(model, {o.name: np.empty(0) for o in model.observables}, constraints=constraints)
+
+
+def mass_and_lifetime() -> Analysis:
+    """Signal and background in mass and decay time, extended."""
+    m, t = mf.Observable("m", 5.0, 5.6), mf.Observable("t", 0.3, 12.0)
+    signal = mf.Product([
+        mf.Gaussian(m, P("mu", 5.28, 5.2, 5.36), P("sigma", 0.02, 0.005, 0.1)),
+        mf.Exponential(t, P("gamma", -0.66, -5.0, -0.05)),
+    ])  # fmt: skip
+    background = mf.Product([
+        mf.Exponential(m, P("c", -2.0, -20.0, 5.0)),
+        mf.Sum([mf.Exponential(t, P("short", -3.0, -20.0, -1.0)), mf.Exponential(t, P("long", -0.5, -1.0, -0.05))],
+               fractions=[P("f", 0.7, 0.0, 1.0)]),
+    ])  # fmt: skip
+    return of_model(
+        mf.Sum([signal, background], yields=[P("Ns", 400.0, 0, 1e6), P("Nb", 600.0, 0, 1e6)]), 1000
+    )
+
+
+def angles_and_mass() -> Analysis:
+    """B0 -> K*0 mu mu in three angles and the mass, with a background that is flat in the angles."""
+    m = mf.Observable("m", 5.17, 5.7)
+    angles = kstar_model()
+    flat = mf.Product([mf.Uniform(o) for o in angles.observables])
+    signal = mf.Product([angles, mf.CrystalBall(m, P("mu", 5.28, 5.25, 5.31), P("sigma", 0.018, 0.005, 0.05),
+                                                constant("alpha", 1.6), constant("n", 3.0))])  # fmt: skip
+    background = mf.Product([flat, mf.Exponential(m, P("c", -3.0, -20.0, 5.0))])
+    return of_model(mf.Sum([signal, background], fractions=[P("fsig", 0.6, 0.0, 1.0)]), 2000)
+
+
+def four_categories() -> Analysis:
+    """Four categories with a common signal and constrained efficiencies, each with a yield and a background."""
+    mu, sigma, total = P("mu", 5.28, 5.2, 5.36), P("sigma", 0.02, 0.005, 0.1), P("N", 1000.0, 0.0, 1e6)
+    terms = []
+    for k in range(4):
+        x = mf.Observable("x", 5.0, 5.6)
+        share = P(f"eff{k}", 0.2 + 0.05 * k, 0.01, 1.0)
+        model = mf.Sum(
+            [mf.Gaussian(x, mu, sigma), mf.Exponential(x, P(f"c{k}", -2.0, -20.0, 5.0))],
+            yields=[total * share, P(f"Nb{k}", 300.0, 0.0, 1e6)],
+        )
+        terms.append(empty(model, (mf.constraint(share, 0.2 + 0.05 * k, 0.01),)))
+    likelihood = terms[0] + terms[1] + terms[2] + terms[3]
+    return Analysis(likelihood, tuple(round(1000 * (0.2 + 0.05 * k)) + 300 for k in range(4)))
+
+
+def sixty_one_parameters() -> Analysis:
+    """Twenty peaks with floating means, widths and yields on an exponential."""
+    x = mf.Observable("x", 0.0, 21.0)
+    peaks = [
+        mf.Gaussian(x, P(f"m{k}", k + 1.0, k + 0.7, k + 1.3), P(f"s{k}", 0.15, 0.05, 0.4)) for k in range(20)
+    ]
+    yields = [P(f"N{k}", 400.0, 0.0, 1e5) for k in range(20)]
+    model = mf.Sum(
+        [*peaks, mf.Exponential(x, constant("c", -0.05))], yields=[*yields, P("Nb", 4000.0, 0.0, 1e6)]
+    )
+    return of_model(model, 12_000)
+
+
+ANALYSES: Mapping[str, Callable[[], Analysis]] = {
+    "the paper's mass model": lambda: of_model(mass_model(), 1000),
+    "two Crystal Balls + exponential": lambda: of_model(two_crystal_balls().model, 1000),
+    "Johnson + threshold, by quadrature": lambda: of_model(johnson_and_threshold().model, 1000),
+    "14 parameters": lambda: of_model(fourteen_parameters().model, 5400),
+    "30 fractions": lambda: of_model(thirty_fractions().model, 10_000),
+    "mass x lifetime": mass_and_lifetime,
+    "angles x mass, with background": angles_and_mass,
+    "four categories, constrained": four_categories,
+    "61 parameters": sixty_one_parameters,
+}
+
+
+def make_ensemble(name: str, backend: Any) -> tuple[Ensemble, np.ndarray[Any, Any]]:
+    analysis = ANALYSES[name]()
+    values = {p.name: p.start for p in analysis.likelihood.all_parameters}
+    ensemble = Ensemble(
+        drawn=analysis.likelihood,
+        fitted=analysis.likelihood,
+        truth=values,
+        start=values,
+        seed=1,
+        backend=backend,
+    )
+    return ensemble, np.array(analysis.events)
+
+
+def best(function: Callable[[], Any], repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def time_analysis(name: str, backend: Any, seconds: float, repeats: int) -> dict[str, Any]:
+    """Time toys of one model, and the parts of a toy."""
+    begin = time.perf_counter()
+    ensemble, events = make_ensemble(name, backend)
+    one = ensemble.draw(0, events[None])
+    one.fit()
+    first = time.perf_counter() - begin
+    job = ensemble.whole_fit()
+    assert job is not None
+
+    def whole(toys: int) -> Any:
+        batch = ensemble.draw(0, np.tile(events, (toys, 1))).whole_batch(ensemble)
+        rows = backend.fit_whole(job, batch, job.layout.width)
+        assert rows is not None
+        return rows
+
+    count = 64
+    while (spent := best(partial(whole, count), 1)) < seconds / 4 and count < 1 << 17:
+        count = min(4 * count, max(count + 1, int(count * seconds / max(spent, 1e-6))))
+    toy = best(lambda: whole(count), repeats) / count
+    rows = FitRows(job.layout, whole(count))
+    few = min(count, 2000)
+    toys = ensemble.draw(0, np.tile(events, (few, 1)))
+    draw = best(lambda: draw_all(ensemble, events, few), repeats) / few
+    batch = toys.batch(ensemble)
+    one_pass = best(lambda: batch.evaluate(np.arange(few), batch.start), repeats) / few
+    fits = ensemble.draw(0, np.tile(events, (few, 1))).fit()
+    steps = float(rows.steps.mean())
+    return {
+        "model": name, "parameters": len(ensemble.floating), "events": int(events.sum()), "toys": count,
+        "pass_ns_per_event": one_pass / events.sum() * 1e9, "draw_us": draw * 1e6, "toy_us": toy * 1e6,
+        "evaluations": steps, "passes": toy / one_pass, "over_ideal": toy / (draw + steps * one_pass),
+        "methods": {n: float(np.mean(fits.method == m)) for n, m in METHODS.items()},
+        "valid": float(fits.valid.mean()), "first_toy_s": first,
+    }  # fmt: skip
+
+
+def draw_all(ensemble: Ensemble, events: np.ndarray[Any, Any], count: int) -> None:
+    """Draw toys alone."""
+    toys = ensemble.draw(0, np.tile(events, (count, 1)))
+    for drawn in toys.drawn:
+        assert drawn.columns
+
+
+def first_toy_seconds(name: str, backend: str) -> dict[str, float]:
+    """Time a new process to its first toy, with an empty cache and with what that left there."""
+    code = (
+        "import time; begin = time.perf_counter()\n"
+        "import analyses, morefit as mf\n"
+        f"ensemble, events = analyses.make_ensemble({name!r}, analyses.backend_of({backend!r}))\n"
+        "ensemble.draw(0, events[None]).fit(); print(time.perf_counter() - begin)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "MOREFIT_CACHE_DIR": folder}
+        times = []
+        for _ in range(2):
+            done = subprocess.run(
+                [sys.executable, "-c", code], cwd=Path(__file__).parent, env=environment, check=True,
+                capture_output=True, text=True,
+            )  # fmt: skip
+            times.append(float(done.stdout.split()[-1]))
+    return {"cold_s": times[0], "warm_s": times[1]}
+
+
+def backend_of(name: str) -> Any:
+    return mf.Cpu(threads=1) if name == "cpu" else mf.OpenCL()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backend", choices=("cpu", "opencl"), default="cpu")
+    parser.add_argument("--seconds", type=float, default=2.0, help="about how long each measurement takes")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--models", nargs="*", default=list(ANALYSES))
+    parser.add_argument("--processes", action="store_true", help="time first toys in new processes as well")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/analyses.json"))
+    options = parser.parse_args()
+    backend = backend_of(options.backend)
+    console, results = Console(), []
+    for name in options.models:
+        result = time_analysis(name, backend, options.seconds, options.repeats)
+        if options.processes:
+            result |= first_toy_seconds(name, options.backend)
+        results.append(result)
+        console.print(f"{name}: {result['toy_us']:.3g} us", highlight=False)
+    table = Table("model", "par.", "events", "pass ns/event", "draw us", "toy us", "evaluations", "passes", "over ideal",
+                  "valid", "newton", "first s")  # fmt: skip
+    for r in results:
+        numbers = (
+            r["pass_ns_per_event"],
+            r["draw_us"],
+            r["toy_us"],
+            r["evaluations"],
+            r["passes"],
+            r["over_ideal"],
+        )
+        table.add_row(r["model"], str(r["parameters"]), str(r["events"]), *(f"{x:.3g}" for x in numbers),
+                      f"{r['valid']:.2%}", f"{r['methods']['newton']:.2%}", f"{r['first_toy_s']:.2f}")  # fmt: skip
+    console.print(table)
+    options.out.parent.mkdir(exist_ok=True)
+    options.out.write_text(
+        json.dumps({"backend": backend.label, "results": results}, indent=1), encoding="utf-8"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""What is imported when: by ``import morefit`` next to nothing, by a first fit what it needs."""
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import morefit as mf
+
+SOURCE = Path(mf.__file__).parent
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+LAZY = [
+    path
+    for path in sorted(SOURCE.rglob("__init__.py"))
+    if "import_when_used(" in path.read_text(encoding="utf-8")
+]
+FIRST_FIT = """
+import morefit as mf
+x, mu, sigma = mf.Observable("x", -5.0, 5.0), mf.Parameter("mu", 0.1, -1.0, 1.0), mf.Parameter("sigma", 1.0, 0.5, 2.0)
+model = mf.Gaussian(x, mu, sigma)
+result = mf.fit(model, mf.generate(model, 1_000, seed=1))
+assert result.valid and result.values["mu"] and result.errors["mu"]
+"""
+SELDOM_NEEDED = (
+    "iminuit",
+    "scipy", "rich", "pandas", "matplotlib", "mplhep", "mpmath", "pyopencl", "uproot", "pyarrow", "hist", "numba",
+    "distributed", "concurrent.futures", "multiprocessing", "importlib.metadata", "email", "json", "html", "difflib", "csv",
+    "numpy.ma", "numpy.random",
+    "morefit.cli", "morefit.inspect", "morefit.intervals", "morefit.jobs", "morefit.plots", "morefit.toys",
+    "morefit.targets.opencl", "morefit.targets.reference", "morefit.data.io", "morefit.data.reading",
+    "morefit.records.archive", "morefit.records.json", "morefit.minimise.text", "morefit.minimise.derived", "morefit.expr.show.dot",
+)  # fmt: skip
+
+
+def package_of(path):
+    return ".".join(["morefit", *path.parent.relative_to(SOURCE).parts])
+
+
+def modules_after(code):
+    """Return the names of all modules of a fresh process that ran some code."""
+    code += "\nimport sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=ENVIRONMENT
+    )
+    return set(done.stdout.split())
+
+
+def imports_for_type_checkers(block):
+    """Return what a branch imports, as a set of names by module."""
+    return {node.module: {name.name for name in node.names} for node in block.body}
+
+
+def imports_when_used(block):
+    """Return the table of a branch, as a set of names by module."""
+    call = block.orelse[-1].value
+    assert call.func.id == "import_when_used"
+    return {module: set(names) for module, names in ast.literal_eval(call.args[1]).items()}
+
+
+@pytest.mark.parametrize("path", LAZY, ids=package_of)
+def test_names_imported_when_used_are_those_that_type_checkers_see(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    assert imports_when_used(block) == imports_for_type_checkers(block)
+
+
+@pytest.mark.parametrize("path", LAZY, ids=package_of)
+def test_no_name_imported_when_used_is_that_of_another_module_of_the_package(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    table = imports_when_used(block)
+    names = set().union(*table.values()) - table.get(package_of(path), set())
+    modules = {one.stem for one in path.parent.iterdir()}
+    assert names.isdisjoint(modules)
+
+
+@pytest.mark.parametrize("path", LAZY, ids=package_of)
+def test_every_name_of_a_lazy_package_can_be_imported(path):
+    package = importlib.import_module(package_of(path))
+    assert all(getattr(package, name) is not None for name in package.__all__)
+
+
+def test_a_name_that_is_not_there_is_an_ordinary_error():
+    with pytest.raises(AttributeError, match=r"^module 'morefit' has no attribute 'genrate'$") as caught:
+        _ = mf.genrate
+    assert caught.value.name == "genrate" and caught.value.obj is mf
+    assert not hasattr(mf, "nothing")
+
+
+def test_importing_loads_nothing_but_the_errors():
+    loaded = modules_after("import morefit")
+    assert {m for m in loaded if m.startswith("morefit")} == {"morefit", "morefit.errors", "morefit.lazy"}
+    assert not loaded & {"numpy", "llvmlite", "iminuit", *SELDOM_NEEDED}
+
+
+def test_a_first_fit_loads_what_it_needs():
+    assert not modules_after(FIRST_FIT) & set(SELDOM_NEEDED)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "model.pdf([0.5])", "model.cdf(0.5)", "model.integrate({'x': (0.0, 1.0)})", "print(model)", "mf.shapes.Gaussian",
+        "mf.physics.KstarMuMu", "mf.explain(model)", "mf.devices()", "mf.fisher_information(model, 100)",
+        "sum(mf.Likelihood(model, {'x': [0.5]}) for _ in range(2))", "mf.intervals.feldman_cousins_poisson(3, 1.0)",
+        "mf.where(x > 0, 1, 2)", "mf.Dataset({'x': [0.5]}).to_hist", "mf.plots.project(model, {'x': [0.5]}, x)",
+    ],
+)  # fmt: skip
+def test_each_use_works_as_the_first_in_a_process(use):
+    """Nothing relies on a module that something else has imported; ``model.pdf`` used to."""
+    modules_after(f"{FIRST_FIT.partition('result =')[0]}{use}")
+
+
+def test_a_star_import_has_all_public_names():
+    names = {}
+    exec("from morefit import *", names)
+    assert set(mf.__all__) <= set(names)
