@@ -82,7 +82,7 @@ def recorded():
 
 @pytest.mark.parametrize(
     ("derivatives", "minimiser", "tolerance"),
-    [("analytic", "auto", 1e-5), ("analytic", "minuit", 0.01), ("numeric", "auto", 0.01)],
+    [("analytic", "auto", 0.01), ("analytic", "minuit", 0.01), ("numeric", "auto", 0.01)],
 )
 @pytest.mark.parametrize("which", ["ana", "num"])
 def test_recorded_fit_is_reproduced(recorded, derivatives, minimiser, tolerance, which):
@@ -92,6 +92,7 @@ def test_recorded_fit_is_reproduced(recorded, derivatives, minimiser, tolerance,
     names = ["mu" if n == "mb" else n for n in cpp["names"]]
     assert result.valid, result.reasons
     assert result.nll == pytest.approx(cpp["nll"], abs=RECORDED_NLL)
+    assert minimiser == "minuit" or derivatives == "numeric" or result.nll < cpp["nll"]
     for k, name in enumerate(names):
         assert result.values[name] == pytest.approx(cpp["values"][k], abs=RECORDED_VALUE * cpp["errors"][k])
         assert result.errors[name] == pytest.approx(cpp["errors"][k], rel=RECORDED_ERROR)
