@@ -36,7 +36,7 @@ from morefit.minimise.quadratic_model import (
 
 MOVING, CONVERGED, GIVEN_UP, FLAT = 0.0, 1.0, 2.0, 3.0  # the status of a fit
 ROUNDING = 1e-12  # of the value: so small a change is none
-MAX_DOUBTS = 8.0  # steps for an EDM that does not become small enough to resolve what is suspect
+MAX_DOUBTS = 25.0  # steps in doubt; a valley that hardly bends needs some, rounding alone never ends
 MIN_RADIUS = 1e-9  # steps so short change nothing
 FAR = 1e30  # a parameter without limits that goes so far has no minimum
 BAD_RATIO, SMOOTH_RATIO, GOOD_RATIO = 0.1, 0.5, 0.75  # of what came true to what the model promised
