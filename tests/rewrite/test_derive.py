@@ -29,7 +29,7 @@ from tolerances import NUMERIC_DERIVATIVE
 from zoo_expressions import kstarmumu, mass_model
 
 x, y, z = scalar("x"), scalar("y"), scalar("z")
-KINKS = COMPARISONS | {Op.ABS, Op.MIN, Op.MAX}
+KINKS = COMPARISONS | {Op.ABS, Op.MIN, Op.MAX, Op.SIGN}
 
 # where to differentiate each operation; the same two numbers for any other
 PLACES = {
@@ -42,7 +42,7 @@ PLACES = {
     Op.LOG1P: (0.3, -0.6),
 }
 PLACES |= {Op.LGAMMA: (0.3, 4.5), Op.DIGAMMA: (0.3, 4.5), Op.TRIGAMMA: (0.3, 4.5)}
-PLACES |= {Op.NDTRI: (0.3, 0.9)}
+PLACES |= {Op.NDTRI: (0.3, 0.9), Op.ACOSH: (1.3, 4.5), Op.ATANH: (0.3, -0.7)}
 PAIRS = {Op.POW: ((0.3, -1.2), (2.5, 0.7)), Op.ATAN2: ((0.3, -1.2), (-2.5, 0.7))}
 
 
@@ -115,7 +115,9 @@ def smooth(expr, values):
             return False
         if node.op is Op.NDTRI and not 0.01 < sizes[0] < 0.99:
             return False
-        if node.op in (Op.ASIN, Op.ACOS) and sizes[0] > 0.99:
+        if node.op is Op.ACOSH and sizes[0] < 1.01:
+            return False
+        if node.op in (Op.ASIN, Op.ACOS, Op.ATANH) and sizes[0] > 0.99:
             return False
         if node.op is Op.ATAN2 and min(sizes) < 0.01:
             return False
