@@ -1,8 +1,8 @@
 """Evaluate expressions with many digits: a judge that does not share numpy's roundings."""
 
 import mpmath
-import mp_functions as precise
 
+import mp_functions as precise
 from morefit.expr import Op, domain_of, leaves, toposort
 from morefit.expr.evaluate import adapted_to
 
@@ -59,6 +59,10 @@ MEANING = {
     Op.LOG_NDTR: precise.log_ndtr,
     Op.WOFZ_REAL: lambda x, y: precise.wofz(x, y).real,
     Op.WOFZ_IMAG: lambda x, y: precise.wofz(x, y).imag,
+    Op.KVE: precise.kve,
+    Op.KVE_BY_ORDER: lambda nu, x: precise.kve(nu, x, 1),
+    Op.KVE_BY_ORDER_TWICE: lambda nu, x: precise.kve(nu, x, 2),
+    Op.IVE: precise.ive,
     Op.NDTRI: lambda x: mpmath.sqrt(2) * mpmath.erfinv(2 * x - 1),
     Op.LGAMMA: lambda x: mpmath.log(abs(mpmath.gamma(x))),
     Op.DIGAMMA: lambda x: mpmath.psi(0, x),

@@ -40,3 +40,29 @@ def wofz(x: Any, y: Any) -> Any:
         term *= (2 * k + 1) / (2 * z**2)
     gaussian = mp.exp(-(z**2)) if y == 0 else 0
     return gaussian + 1j / (mp.sqrt(mp.pi) * z) * total
+
+
+def kve(nu: Any, x: Any, derivatives: int = 0) -> Any:
+    """Return exp(x) K_nu(x), or its derivatives by nu, by an integral."""
+    if derivatives == 0:
+        return mp.besselk(nu, x) * mp.exp(x)
+    size = mp.sinh if derivatives % 2 else mp.cosh
+    with mp.extradps(5):
+        end = mp.acosh(1 + (3 * mp.mp.dps + 10 * abs(nu)) / x)
+        step = end / (100 + 10 * int(abs(nu) + x**0.5))  # the trapezoidal rule, finely
+        nodes = (k * step for k in range(1, int(end / step) + 1))
+        terms = (t**derivatives * size(nu * t) * mp.exp(-2 * x * mp.sinh(t / 2) ** 2) for t in nodes)
+        return mp.fsum(terms) * step
+
+
+def ive(nu: Any, x: Any) -> Any:
+    """Return exp(-x) I_nu(x)."""
+    return mp.besseli(nu, x) * mp.exp(-x)
+
+
+def ndtri(p: Any) -> Any:
+    """Return the quantile of the standard normal distribution."""
+    return mp.findroot(
+        lambda z: log_ndtr(z) - mp.log(p),
+        mp.sqrt(2) * mp.erfinv(2 * p - 1) if p > 1e-3 else -mp.sqrt(-2 * mp.log(p)),
+    )

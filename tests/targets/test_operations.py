@@ -46,7 +46,14 @@ OF_TABLES = {Op.INTEGRAL, Op.LOOKUP}  # take more than numbers
 NUMERIC = [op for op in OPERATIONS if op not in OF_TABLES]
 GAMMAS = {Op.LGAMMA, Op.DIGAMMA, Op.TRIGAMMA, Op.TETRAGAMMA}  # mpmath judges them in tests/render
 # where scipy's functions are right to SCIPY_FUNCTION; mpmath judges them in test_vecmath and test_functions
-SCIPY_DOMAIN = {Op.WOFZ_REAL: lambda x, y: y >= 0, Op.WOFZ_IMAG: lambda x, y: y >= 0}
+SCIPY_DOMAIN = {
+    Op.WOFZ_REAL: lambda x, y: y >= 0,
+    Op.WOFZ_IMAG: lambda x, y: y >= 0,
+    Op.KVE: lambda x, y: (abs(x) < 10) & (1e-100 < y) & (y < 1e9),
+    Op.KVE_BY_ORDER: lambda x, y: (abs(x) < 10) & (1e-100 < y) & (y < 1e9),
+    Op.KVE_BY_ORDER_TWICE: lambda x, y: (abs(x) < 10) & (1e-100 < y) & (y < 1e9),
+    Op.IVE: lambda x, y: (x >= 0) & (x < 10) & (y > 1e-100) & (y < 1e9),
+}
 NAMES = ("x", "y", "z")
 FEW, MANY = 6, 60  # kernels of random expressions on each backend
 

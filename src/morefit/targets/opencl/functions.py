@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from morefit.kernel import Body
 from morefit.targets import coefficients
-from morefit.targets.opencl import error_functions
+from morefit.targets.opencl import bessel_functions, error_functions
 from morefit.targets.opencl.polynomial import horner
 
 
@@ -136,10 +136,15 @@ double tetragamma(const double x)
     "LOG_NDTR": error_functions.LOG_NDTR,
     "WOFZ_REAL": error_functions.WOFZ_REAL,
     "WOFZ_IMAG": error_functions.WOFZ_IMAG,
+    "KVE": bessel_functions.KVE,
+    "KVE_BY_ORDER": bessel_functions.KVE_BY_ORDER,
+    "KVE_BY_ORDER_TWICE": bessel_functions.KVE_BY_ORDER_TWICE,
+    "IVE": bessel_functions.IVE,
 }
 # What the texts of several operations call, and which.
 SHARED: Sequence[tuple[str, set[str]]] = (
     (error_functions.ERFCX_POSITIVE, {"ERFCX", "NDTR", "LOG_NDTR"}),
     (error_functions.NORMAL_TAIL, {"NDTR", "LOG_NDTR"}),
     (error_functions.FADDEEVA, {"WOFZ_REAL", "WOFZ_IMAG"}),
+    (bessel_functions.TRAPEZOID, {"KVE", "KVE_BY_ORDER", "KVE_BY_ORDER_TWICE"}),
 )
