@@ -80,6 +80,7 @@ class PerCall:
     terms: tuple[Expr, ...]
     per_set: tuple[Added, ...] = ()
     per_count: tuple[Added, ...] = ()
+    integrals: tuple[Expr, ...] = ()  # scalars that the terms read besides parameters
 
     @classmethod
     def of(

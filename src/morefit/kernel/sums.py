@@ -18,6 +18,7 @@ from morefit.expr import (
     leaves,
     make,
     multiply_all,
+    substitute,
     toposort,
     where,
 )
@@ -25,6 +26,7 @@ from morefit.kernel.build import PairTerms, SumLoop
 from morefit.kernel.ir import COUNT, Reduce, Result
 from morefit.kernel.symbols import WEIGHT
 from morefit.rewrite.derive import derivatives
+from morefit.rewrite.functions import Functions
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.share import share
 from morefit.rewrite.simplify import normalise, simplifier
@@ -67,28 +69,39 @@ def open_log(log_density: Expr) -> tuple[Expr, list[Expr]]:
     return add_all(*plain) if len(plain) > 1 else (plain[0] if plain else ZERO), inner
 
 
-def with_derivatives(root: Expr, request: Request, new: Rewriter) -> list[Expr]:
+def with_derivatives(root: Expr, request: Request, functions: Functions, new: Rewriter) -> list[Expr]:
     """Return an expression, its first and its second derivatives (lower triangle), as far as the request goes."""
-    first = derivatives(root, request.parameters, new) if request.order > 0 or request.fisher else []
+    wrt, known = request.parameters, functions.slopes
+    first = derivatives(root, wrt, new, known) if request.order > 0 or request.fisher else []
     second: list[Expr] = []
     if request.order > 1 and not request.fisher:
         for i, slope in enumerate(first):
-            second += derivatives(slope, request.parameters[: i + 1], new)
+            second += derivatives(slope, wrt[: i + 1], new, known)
     return [root, *first, *second]
 
 
-def event_terms(request: Request) -> tuple[Expr, ...]:
-    """Return everything the loop computes besides logarithms, quotients and products of quotients."""
-    new = simplifier()
-    plain, inner = open_log(request.log_density)
-    return tuple(t for part in (plain, *inner) for t in with_derivatives(part, request, new))
+def event_terms(request: Request) -> tuple[tuple[Expr, ...], dict[Expr, Expr]]:
+    """Return everything the loop computes besides logarithms, quotients and products of quotients.
+
+    Scalars stand in it for functions of parameters alone, which are returned as well.
+    """
+    new, functions = simplifier(), Functions(request.parameters)
+    (log_density,) = functions.hide((request.log_density,))
+    plain, inner = open_log(log_density)
+    parts = functions.hide((plain, *inner))
+    terms = [t for part in parts for t in with_derivatives(part, request, functions, new)]
+    return tuple(terms), functions.definitions()
 
 
 def set_terms(request: Request) -> list[Expr]:
     """Return what is added once for each set, output by output."""
     if request.per_set is ZERO or request.fisher:
         return []
-    return with_derivatives(normalise(request.per_set)[0], request, simplifier())
+    functions = Functions(request.parameters)
+    (hidden,) = functions.hide(normalise(*functions.hide((request.per_set,))))
+    terms = with_derivatives(hidden, request, functions, simplifier())
+    definitions = functions.definitions()
+    return [substitute(term, definitions) for term in terms]
 
 
 def is_zero(term: Expr) -> bool:

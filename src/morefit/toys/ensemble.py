@@ -147,7 +147,7 @@ class Ensemble:
             return None
         (part,) = self.fitted.parts
         step, compiled = make_step(len(self.floating)), self.compiled
-        derived = tuple(compiled.stages.per_dataset.values())
+        derived = tuple(compiled.per_dataset.values())
         plain = Settings(self.backend, precompute="none")
         return WholeFit(
             sampler=sampler,
@@ -155,7 +155,7 @@ class Ensemble:
             sums=compiled.program,
             step=compile_values(step.exprs, (), plain).program,
             observables=tuple(o.name for o in self.drawn.parts[0].model.observables),
-            derived=tuple(compiled.stages.per_dataset),
+            derived=tuple(compiled.per_dataset),
             layout=step.layout,
             start=self.first_rows(step.layout),
             parameters=part.with_measured(self.start_values[None])[0],
