@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import Expr, Op, OwnSymbol, column, domain_of, leaves, scalar, substitute, toposort
+from morefit.expr import Expr, Op, OwnSymbol, column, domain_of, leaves, scalar, substitute_all, toposort
 from morefit.expr.quadrature import Nodes
 from morefit.integrals import FollowedIntegral, Integral, SharedBoxes
 from morefit.kernel import Kernel, Precision
@@ -149,7 +149,7 @@ class Draft:
                 groups.setdefault(integral, []).append(node)
         nodes = [node for group in groups.values() for node in group]
         results = {node: scalar(OwnSymbol(f"integral {k}")) for k, node in enumerate(nodes)}
-        terms = tuple(substitute(term, results) for term in self.per_call.terms)
+        terms = substitute_all(self.per_call.terms, results) if nodes else self.per_call.terms
         self.per_call = replace(self.per_call, terms=terms, integrals=tuple(results.values()))
         self.compile_integrals((one, tuple(n.args[0] for n in group)) for one, group in groups.items())
 

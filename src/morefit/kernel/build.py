@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Table, leaves, scalar, substitute, toposort
+from morefit.expr import Expr, Op, Table, leaves, scalar, substitute_all, toposort
 from morefit.kernel.ir import Added, Body, Frame, Kernel, Pairs, Precision, Result, Sample, Store, Sum
 from morefit.kernel.lower import lower
 from morefit.kernel.symbols import random_number
@@ -22,6 +22,7 @@ class PairTerms:
     right: tuple[Expr, ...] = ()
     output: int = 0
     sign: float = 1.0
+    groups: int = 1
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ class PerCall:
         ``hoisted`` are scalars as functions of parameters, ``powers`` others as functions of parameters and those.
         """
         known = {scalar(name): expr for name, expr in hoisted.items()}
-        scalars = known | {scalar(name): substitute(expr, known) for name, expr in powers.items()}
+        shown = substitute_all(powers.values(), known)
+        scalars = known | {scalar(name): expr for name, expr in zip(powers, shown, strict=True)}
         terms = [scalars.get(leaf, leaf) for leaf in leaves(Op.SCALAR, *exprs)]
 
         def added(output: int, term: Expr) -> Added:
@@ -101,7 +103,9 @@ class PerCall:
         if not isinstance(loop, SumLoop):
             return cls(tuple(terms))
         per_set = tuple(added(output, term) for output, term in loop.per_set)
-        per_count = tuple(added(output, substitute(term, known)) for output, term in loop.counted)
+        counted = substitute_all((term for _, term in loop.counted), known)
+        outputs = [output for output, _ in loop.counted]
+        per_count = tuple(map(added, outputs, counted))
         return cls(tuple(terms), per_set, per_count)
 
 
@@ -148,5 +152,5 @@ def frame_of(loop: Loop, columns: Sequence[Expr], body: Body, per_call: PerCall)
     pairs, atoms = None, dict(zip(loop.exprs, body.results, strict=True))
     if terms := loop.pairs:
         left, right = (tuple(atoms[factor] for factor in side) for side in (terms.left, terms.right))
-        pairs = Pairs(left, right, terms.output, terms.sign)
+        pairs = Pairs(left, right, terms.output, terms.sign, terms.groups)
     return Sum(loop.reduce, pairs, per_call.per_set, per_call.per_count)

@@ -227,7 +227,7 @@ def frame_record(frame: Frame) -> Json:
     return [
         "SUM",
         [[r.output, r.reduce.name] for r in frame.results],
-        None if pairs is None else [pairs.left, pairs.right, pairs.output, pairs.sign],
+        None if pairs is None else [pairs.left, pairs.right, pairs.output, pairs.sign, pairs.groups],
         [[a.result, a.output] for a in frame.per_set],
         [[a.result, a.output] for a in frame.per_count],
     ]
@@ -242,7 +242,7 @@ def read_frame(record: Json) -> Frame:
     results, pairs, per_set, per_count = rest
     return Sum(
         tuple(Result(output, Reduce[reduce]) for output, reduce in results),
-        None if pairs is None else Pairs(tuple(pairs[0]), tuple(pairs[1]), pairs[2], pairs[3]),
+        None if pairs is None else Pairs(tuple(pairs[0]), tuple(pairs[1]), *pairs[2:]),
         tuple(Added(*added) for added in per_set),
         tuple(Added(*added) for added in per_count),
     )

@@ -66,7 +66,7 @@ class SumSpec:
         return request.order, request.weighted, request.careful, request.fisher, self.tiles_from
 
     def terms(self) -> Terms:
-        return event_terms(self.request)
+        return event_terms(self.request, self.tiles_from)
 
     def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
         return Assembler(self.request, per_event, self.tiles_from).assemble()

@@ -23,7 +23,7 @@ from morefit.expr import (
     rebuild,
     remake,
     scalar,
-    substitute,
+    substitute_all,
     toposort,
 )
 from morefit.rewrite.angles import use_double_angles
@@ -239,8 +239,7 @@ def regroup(roots: Sequence[Expr]) -> tuple[Expr, ...]:
     prefix = fresh_prefix("integral", *roots)
     hidden = {node: scalar(f"{prefix}{k}") for k, node in enumerate(integrals)}
     shown = {stand_in: node for node, stand_in in hidden.items()}
-    grouped = regroup_all([substitute(root, hidden) for root in roots])
-    return tuple(substitute(root, shown) for root in grouped)
+    return substitute_all(regroup_all(substitute_all(roots, hidden)), shown)
 
 
 def regroup_all(roots: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -277,9 +276,9 @@ def split(
     cut = {node: scalar(f"{b}{i}") for i, node in enumerate(hoisted)}
     cut |= {node: column(f"{c}{i}") for i, node in enumerate(columns)}
     return Stages(
-        {cut[n].name: substitute(n, functions) for n in hoisted},
+        dict(zip((cut[n].name for n in hoisted), substitute_all(hoisted, functions), strict=True)),
         {cut[n].name: n for n in columns},
-        tuple(substitute(o, cut) for o in outputs),
+        substitute_all(outputs, cut),
     )
 
 
