@@ -14,7 +14,7 @@ from morefit.expr import (
     rebuild,
     remake,
     scalar,
-    substitute,
+    substitute_all,
     toposort,
     where,
 )
@@ -34,6 +34,7 @@ class PairTerms:
     right: tuple[Expr, ...] = ()
     output: int = 0
     sign: float = 1.0
+    groups: int = 1
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class PerCall:
     terms: tuple[Expr, ...]
     per_set: tuple[Added, ...] = ()
     per_count: tuple[Added, ...] = ()
+    integrals: tuple[Expr, ...] = ()  # scalars that the terms read besides parameters
 
     @classmethod
     def of(
@@ -102,7 +104,8 @@ class PerCall:
         ``hoisted`` are scalars as functions of parameters, ``powers`` others as functions of parameters and those.
         """
         known = {scalar(name): expr for name, expr in hoisted.items()}
-        scalars = known | {scalar(name): substitute(expr, known) for name, expr in powers.items()}
+        shown = substitute_all(powers.values(), known)
+        scalars = known | {scalar(name): expr for name, expr in zip(powers, shown, strict=True)}
         terms = [scalars.get(leaf, leaf) for leaf in leaves(Op.SCALAR, *exprs)]
 
         def added(output: int, term: Expr) -> Added:
@@ -112,7 +115,9 @@ class PerCall:
         if not isinstance(loop, SumLoop):
             return cls(tuple(terms))
         per_set = tuple(added(output, term) for output, term in loop.per_set)
-        per_count = tuple(added(output, substitute(term, known)) for output, term in loop.counted)
+        counted = substitute_all((term for _, term in loop.counted), known)
+        outputs = [output for output, _ in loop.counted]
+        per_count = tuple(map(added, outputs, counted))
         return cls(tuple(terms), per_set, per_count)
 
 
@@ -177,5 +182,5 @@ def frame_of(loop: Loop, columns: Sequence[Expr], body: Body, per_call: PerCall)
     pairs, atoms = None, dict(zip(loop.exprs, body.results, strict=True))
     if terms := loop.pairs:
         left, right = (tuple(atoms[factor] for factor in side) for side in (terms.left, terms.right))
-        pairs = Pairs(left, right, terms.output, terms.sign)
+        pairs = Pairs(left, right, terms.output, terms.sign, terms.groups)
     return Sum(loop.reduce, pairs, per_call.per_set, per_call.per_count)

@@ -32,25 +32,35 @@ def singularity_of(op: Operation) -> Expr | None:
     return None if op.singular is None else op.singular(*ARGUMENTS[: op.arity])
 
 
-def derivatives(root: Expr, wrt: Sequence[Expr], rewriter: Rewriter | None = None) -> list[Expr]:
-    """Differentiate an expression with respect to each of some leaves."""
+def derivatives(
+    root: Expr,
+    wrt: Sequence[Expr],
+    rewriter: Rewriter | None = None,
+    known: Callable[[Expr], Sequence[Expr] | None] = lambda leaf: None,
+) -> list[Expr]:
+    """Differentiate an expression with respect to each of some leaves; ``known`` says which others depend on these, and how."""
     new = rewriter or simplifier()
     order = toposort(root)
     bit = {leaf: 1 << i for i, leaf in enumerate(wrt)}
+    first: list[dict[Expr, Expr]] = [{leaf: ONE} for leaf in wrt]
     reach: dict[Expr, int] = {}
     for node in order:
         mask = bit.get(node, 0)
         for arg in node.args:
             mask |= reach[arg]
+        if node.op is Op.SCALAR and (inner := known(node)) is not None:
+            for i, part in enumerate(inner[: len(wrt)]):
+                if part is not ZERO:
+                    mask |= 1 << i
+                    first[i][node] = part
         reach[node] = mask
-    return [slope(root, leaf, [n for n in order if reach[n] & bit[leaf]], new) for leaf in wrt]
+    return [slope(root, first[i], [n for n in order if reach[n] >> i & 1], new) for i in range(len(wrt))]
 
 
-def slope(root: Expr, leaf: Expr, order: Sequence[Expr], new: Rewriter) -> Expr:
-    """Apply the chain rule to the nodes that depend on the leaf, arguments first."""
-    slopes: dict[Expr, Expr] = {leaf: ONE}
+def slope(root: Expr, slopes: dict[Expr, Expr], order: Sequence[Expr], new: Rewriter) -> Expr:
+    """Apply the chain rule to the nodes that depend on a leaf, arguments first, from the slopes of the leaves on."""
     for node in order:
-        if node is not leaf:
+        if node not in slopes:
             slopes[node] = slope_of(node, slopes, new)
     return slopes.get(root, ZERO)
 
