@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from morefit.arrays import Integers
 from morefit.kernel.fit_layout import Fit, FitLayout
-from morefit.kernel.program import Program, Stage
-from morefit.kernel.read_program import read_program
+from morefit.kernel.program import Stage
+from morefit.kernel.read_program import Driver
 from morefit.minimise.fit_errors import finish
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import other_start, remember_end
@@ -84,6 +84,6 @@ def restart(fit: Fit) -> None:
 
 
 @lru_cache(maxsize=32)
-def fit_program(layout: FitLayout) -> Program:
-    """Read the program for a layout of its record."""
-    return read_program(fit_toy, {"Fit": layout.record})
+def fit_driver(layout: FitLayout) -> Driver:
+    """Return the driver of a fit for a layout of its record."""
+    return Driver(fit_toy, (("Fit", layout.record),))
