@@ -21,11 +21,9 @@ import morefit as mf
 from models import MODELS
 from morefit import OpenCL, devices
 from morefit.intervals import feldman_cousins
-from morefit.kernel.fit_layout import FitRows
 from morefit.minimise.trust_region import CONVERGED
 from morefit.sampling.generate import Sampler
-from morefit.toys.ensemble import Ensemble
-from toys import best
+from toys import best, make_ensemble, whole_job
 
 ROOT = Path(__file__).parents[1]
 
@@ -58,26 +56,17 @@ def time_draw(name: str, events: int, repeats: int) -> dict[str, Any]:
 
 def time_toys(name: str, events: int, toys: int, repeats: int) -> dict[str, Any]:
     """Time whole toys, in us each, and compare the first with the CPU's."""
-    model = MODELS[name][0]()
-    start = {p.name: p.start for p in model.parameters}
-    ours, judge = (Ensemble(model, model, start, start, 5, b) for b in (OpenCL(), mf.Cpu()))
+    ours, judge = (make_ensemble(name, b) for b in (OpenCL(), mf.Cpu()))
     sizes = np.full(toys, events)
     begin = time.perf_counter()
-    job = ours.whole_fit()
-    assert job is not None
-    ours.backend.fit_whole(job, sizes[:2], 5, 0)
+    whole_job(ours, sizes[:2])()
     first = time.perf_counter() - begin
-    rows = ours.backend.fit_whole(job, sizes, 5, 0)
-    assert rows is not None
-    found = FitRows(job.layout, rows)
-    seconds = best(lambda: ours.backend.fit_whole(job, sizes, 5, 0), repeats)
-    other = judge.whole_fit()
-    assert other is not None
-    expected = judge.backend.fit_whole(other, sizes[:32], 5, 0)
-    assert expected is not None
+    run = whole_job(ours, sizes)
+    fits, seconds = run(), best(run, repeats)
+    expected = whole_job(judge, sizes[:32])()
     return {"model": name, "what": "toys", "events": events, "toys": toys, "us_per_toy": seconds / toys * 1e6,
-            "first_s": first, "converged": float(np.mean(found.status == CONVERGED)),
-            "off": float(np.max(np.abs(found.x[:32] - FitRows(other.layout, expected).x)))}  # fmt: skip
+            "first_s": first, "converged": float(np.mean(fits.status == CONVERGED)),
+            "off": float(np.max(np.abs(fits.x[:32] - expected.x)))}  # fmt: skip
 
 
 def time_study(name: str, events: int, toys: int) -> dict[str, Any]:
@@ -97,10 +86,7 @@ def time_study(name: str, events: int, toys: int) -> dict[str, Any]:
 
 def time_one_toy(name: str, events: int, repeats: int) -> dict[str, Any]:
     """Time one toy at a time, generation and errors included, in us."""
-    model = MODELS[name][0]()
-    start = {p.name: p.start for p in model.parameters}
-    ensemble = Ensemble(model, model, start, start, 5, OpenCL())
-    sizes = np.array([events])
+    ensemble, sizes = make_ensemble(name, OpenCL()), np.array([events])
     fitted = ensemble.draw(0, sizes).fit()
     toys = iter(range(1, repeats + 1))
     seconds = best(lambda: ensemble.draw(next(toys), sizes).fit(), repeats)

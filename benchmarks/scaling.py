@@ -27,7 +27,7 @@ from cores import LENGTH, TURNS, loop_job
 from models import MODELS
 from morefit.resources import available_cores
 from morefit.targets.cpu.compile import host
-from toys import make_ensemble
+from toys import make_ensemble, whole_job
 
 SECONDS = 1.0  # for each time to be taken
 ROUNDS = 8  # of all numbers of threads
@@ -47,10 +47,7 @@ def likelihood_job(name: str, events: int, threads: int) -> Callable[[], Any]:
 
 def toys_job(name: str, events: int, threads: int, toys: int) -> Callable[[], Any]:
     """Make toys: drawn, fitted, with errors."""
-    ensemble = make_ensemble(name, threads)
-    sizes, job = np.full(toys, events), ensemble.whole_fit()
-    assert job is not None
-    return lambda: ensemble.backend.fit_whole(job, sizes, 1, 0)
+    return whole_job(make_ensemble(name, mf.Cpu(threads=threads)), np.full(toys, events))
 
 
 def times_of_each(jobs: list[Callable[[], Any]]) -> list[list[float]]:

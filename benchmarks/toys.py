@@ -21,10 +21,13 @@ from rich.table import Table
 
 import morefit as mf
 from models import MODELS
+from morefit.arrays import Integers
 from morefit.kernel.fit_layout import FitRows
 from morefit.minimise.trust_region import CONVERGED
 from morefit.resources import available_cores
+from morefit.targets import Backend
 from morefit.targets.cpu.compile import host
+from morefit.toys.arguments import template_of
 from morefit.toys.ensemble import Ensemble
 
 TARGETS = {  # microseconds a toy on one AVX-512 core
@@ -33,10 +36,25 @@ TARGETS = {  # microseconds a toy on one AVX-512 core
 }
 
 
-def make_ensemble(name: str, threads: int) -> Ensemble:
-    model = MODELS[name][0]()
-    start = {p.name: p.start for p in model.parameters}
-    return Ensemble(model, model, start, start, 1, mf.Cpu(threads=threads))
+def make_ensemble(name: str, backend: Backend) -> Ensemble:
+    """Return toys of a model, drawn and fitted at its start values."""
+    likelihood = template_of("toys", MODELS[name][0]())
+    start = {p.name: p.start for p in likelihood.all_parameters}
+    return Ensemble(drawn=likelihood, fitted=likelihood, truth=start, start=start, seed=1, backend=backend)
+
+
+def whole_job(ensemble: Ensemble, sizes: Integers) -> Callable[[], FitRows]:
+    """Return what draws and fits toys in compiled code alone."""
+    job = ensemble.whole_fit()
+    assert job is not None
+    toys = ensemble.draw(0, sizes).whole_batch(ensemble)
+
+    def run() -> FitRows:
+        rows = ensemble.backend.fit_whole(job, toys, job.layout.width)
+        assert rows is not None
+        return FitRows(job.layout, rows)
+
+    return run
 
 
 def best(function: Any, repeats: int) -> float:
@@ -50,17 +68,14 @@ def best(function: Any, repeats: int) -> float:
 
 def time_toys(name: str, events: int, threads: int, repeats: int) -> dict[str, Any]:
     """Time toys of one size: the whole, and its parts."""
-    ensemble = make_ensemble(name, threads)
+    ensemble = make_ensemble(name, mf.Cpu(threads=threads))
     count = max(20_000_000 // events // 10, 16)  # the same toys for any number of threads
     sizes = np.full(count, events)
-    job = ensemble.whole_fit()
-    assert job is not None
-    rows = ensemble.backend.fit_whole(job, sizes, 1, 0)
-    assert rows is not None
-    results = FitRows(job.layout, rows)
+    run = whole_job(ensemble, sizes)
+    results = run()
     converged = float(np.mean(results.status == CONVERGED))
-    whole = best(lambda: ensemble.backend.fit_whole(job, sizes, 1, 0), repeats) / count
-    draw = best(lambda: ensemble.sampler.draw(sizes, 1, 0), repeats) / count
+    whole = best(run, repeats) / count
+    draw = best(lambda: ensemble.sampler(0).draw(sizes, 1, 0), repeats) / count
     steps = float(results.steps.mean())
     hessian = best(one_pass(ensemble, sizes), repeats) / count
     return {
@@ -71,12 +86,10 @@ def time_toys(name: str, events: int, threads: int, repeats: int) -> dict[str, A
     }  # fmt: skip
 
 
-def one_pass(ensemble: Ensemble, sizes: Any) -> Callable[[], Any]:
+def one_pass(ensemble: Ensemble, sizes: Integers) -> Callable[[], Any]:
     """Return what sums value, gradient and Hessian over the events of each toy once."""
-    toys = ensemble.draw(0, sizes)
-    bound = ensemble.compiled.bind(toys.columns, toys.events)
-    points = np.tile(ensemble.start_values, (len(sizes), 1))
-    return lambda: bound(points)
+    batch = ensemble.draw(0, sizes).batch(ensemble)
+    return lambda: batch.evaluate(np.arange(len(sizes)), batch.start)
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 """Ensembles of toys of plain models, for tests of what is below a study."""
 
+import numpy as np
+
 from morefit.toys.arguments import template_of
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.task import Task
@@ -25,3 +27,10 @@ def task_of(model, truth, seed, backend, statistic=None):
     return Task(
         drawn=term, fitted=term, truth=truth, start=truth, seed=seed, backend=backend, statistic=statistic
     )
+
+
+def fit_rows(ensemble, sizes, first=0):
+    """Return what whole fits of some toys leave: the records as they are, with the covariance."""
+    job = ensemble.whole_fit()
+    toys = ensemble.draw(first, np.asarray(sizes)).whole_batch(ensemble)
+    return ensemble.backend.fit_whole(job, toys, job.layout.derivatives_width)

@@ -28,6 +28,7 @@ from morefit.intervals import (
 from morefit.intervals.contour import crossings, segments
 from morefit.minimise.conditional import LOWER
 from morefit.minimise.replicas import Replicas, poisson_weights
+from morefit.minimise.trust_region import GIVEN_UP
 from morefit.random.host import stream_key
 from morefit.text import progress
 from tolerances import (
@@ -187,9 +188,9 @@ def reporting(original, wrong):
     calls = []
 
     def pretend(evaluate, start, limits, goal):
-        found = original(evaluate, start, limits, goal)
+        minima = original(evaluate, start, limits, goal)
         calls.append(len(start))
-        return replace(found, valid=found.valid & ~wrong(len(calls), len(start)))
+        return replace(minima, status=np.where(wrong(len(calls), len(start)), GIVEN_UP, minima.status))
 
     return pretend
 

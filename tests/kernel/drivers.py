@@ -272,6 +272,26 @@ def calls(box: Box, i: int, j: int) -> None:
     box.out[4] = first_above(box.v, len(box.v), 1)
 
 
+def count_up(box: Box, by: float) -> bool:
+    box.out[0] += by
+    return by > 2
+
+
+def only_where_needed(box: Box, i: int, j: int) -> None:
+    if i > 0 and count_up(box, 1):
+        box.out[1] = 1
+    if i > 0 or count_up(box, 10):
+        box.out[2] = 1
+    box.out[3] = 1.0 if count_up(box, 100) else 0.0
+    box.out[4] = sign(box.a) if i > 3 and count_up(box, 1000) and j > 0 else box.b
+    zero = i - i
+    box.out[5] = 1.0 if zero != 0 and j // zero > 0 else 0.0
+    box.out[6] = j % zero if zero != 0 else j
+    for k in range(SIZE):
+        if box.v[k] > 0 and count_up(box, box.v[k]):
+            break
+
+
 def lengths(box: Box, i: int, j: int) -> None:
     n = len(box.v)
     box.out[0] = n + len(box.out)
@@ -311,5 +331,5 @@ def names_of_other_languages(box: Box, i: int, j: int) -> None:
 
 DRIVERS = (
     arithmetic, whole_numbers, comparisons, conditions, functions, choices, tuples, augmented, counted, moving_ends,
-    waiting, leaving_loops, early_return, calls, lengths, constants, aliases, names_of_other_languages,
+    waiting, leaving_loops, early_return, calls, only_where_needed, lengths, constants, aliases, names_of_other_languages,
 )  # fmt: skip

@@ -1,130 +1,172 @@
-"""The rules of a Newton step: the same for numbers and for expressions, and right where a Hessian is not."""
+"""A step compiled is a step as Python, whatever it meets; and many minimisations at once."""
 
 import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.expr import evaluate
+from backend_rows import there
+from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.read_program import read_program
 from morefit.likelihood import Evaluation
-from morefit.minimise.newton import NUMBERS, minimise
-from morefit.minimise.newton_kernel import make_step
-from morefit.minimise.newton_rules import (
-    CONVERGED,
-    DAMPING,
-    GIVEN_UP,
-    MAX_DAMPING,
-    NOT_YET,
-    UNKNOWN,
-    Scaled,
-    State,
-    advance,
-    cholesky,
-    factorise_free,
-    root_of_covariance,
-)
-from morefit.targets import Cpu
+from morefit.minimise.newton import minimise
+from morefit.minimise.newton_program import advance, begin_fit
+from morefit.minimise.quadratic_model import UNKNOWN
+from morefit.minimise.starts import STARTS
+from morefit.minimise.trust_region import CONVERGED, FLAT, GIVEN_UP, MOVING
+from morefit.targets import Cpu, OpenCL
+from running_drivers import PythonRecord, compile_driver
 from tolerances import EXACT_ERRORS, SAME_STEP
 
 GOAL = 1e-4
+SCRATCH = "unit"  # what follows is not needed after a step
 
 
 def random_matrices(rng, sets, count):
-    """Symmetric matrices, most of them positive definite, some with a zero on the diagonal."""
+    """Symmetric matrices: most of them positive definite, some with a zero on the diagonal or a flat direction."""
     a = rng.normal(size=(sets, count, count))
-    matrix = a @ a.transpose(0, 2, 1) + rng.choice([0.1, -0.5], (sets, 1, 1), p=[0.7, 0.3]) * np.eye(count)
+    a[rng.random(sets) < 0.1, :, 0] = 0.0
+    matrix = a @ a.transpose(0, 2, 1)
+    matrix += rng.choice([0.1, -0.5, 0.0], (sets, 1, 1), p=[0.6, 0.2, 0.2]) * np.eye(count)
     matrix[rng.random(sets) < 0.1, 0, 0] = 0.0
+    flat = rng.random(sets) < 0.1
+    matrix[flat, 0, :] = matrix[flat, :, 0] = 0.0
     return matrix
 
 
-def random_steps(count, sets=400):
-    """What steps may meet: limits, refused trial points, no value yet, nan, bad events."""
+def random_records(count, sets=300):
+    """Fits on their way: at limits, at refused points, without a value yet, with nan and bad events."""
     rng = np.random.default_rng(count)
-    low, high = np.full((sets, count), -1.0), np.full((sets, count), 1.0)
-    x = np.clip(rng.normal(size=(sets, count)), low, high)
-    trial = np.clip(rng.normal(size=(sets, count)), low, high)
-    value = np.where(rng.random(sets) < 0.2, UNKNOWN, rng.normal(size=sets))
-    damping = rng.choice([0.0, DAMPING, 0.3, 5e11], sets)
-    flat = np.full(sets, UNKNOWN)
-    size = rng.choice([1.0, 1e-3], (sets, 1))
-    state = State(
-        trial, np.zeros(sets), x, value, flat, size * rng.normal(size=(sets, count)),
-        random_matrices(rng, sets, count), damping,
-    )  # fmt: skip
-    hessian = random_matrices(rng, sets, count)
+    layout = FitLayout(count)
+    limits = np.array([[-1.0, 1.0]] * count)
+    if count > 2:
+        limits[-1] = -np.inf, np.inf
+    start = rng.uniform(-1, 1, (sets, count))
+    records = layout.first_records(start, limits, GOAL, STARTS)
+
+    def write(name, values):
+        records[:, layout.record.slice(name)] = np.reshape(values, (sets, -1))
+
+    size = rng.choice([1.0, 1e-3, 0.0], (sets, 1), p=[0.4, 0.3, 0.3])
+    write("x", np.clip(1.5 * rng.normal(size=(sets, count)), -1, 1))
+    write("trial", np.clip(1.5 * rng.normal(size=(sets, count)), -1, 1))
+    write("value", np.where(rng.random(sets) < 0.2, UNKNOWN, rng.normal(size=sets)))
+    write("gradient", size * rng.normal(size=(sets, count)))
+    write("hessian", random_matrices(rng, sets, count))
+    write("radius", rng.choice([UNKNOWN, 1.0, 0.1, 1e-10], sets))
+    write("length", rng.choice([0.0, 0.5, 2.0], sets))
+    write("doubts", rng.choice([0.0, 7.0], sets))
+    write("troubles", rng.choice([0.0, 1.0], sets))
+    write("starts", rng.choice([0.0, 1.0, 3.0, STARTS], sets))
+    write("tries", rng.choice([1.0, 99.0], sets))
+    write("best", rng.uniform(-1, 1, (sets, count)))
+    write("end", rng.uniform(-1, 1, (sets, count)))
+    write("best_rank", rng.choice([-1.0, 0.0, 2.0], sets))
+    write("best_value", rng.normal(size=sets))
+    write("running", np.ones(sets))
+    hessian = np.tril(random_matrices(rng, sets, count))
     hessian[rng.random(sets) < 0.1, -1, -1] = np.nan
-    found = Evaluation(
-        np.where(rng.random(sets) < 0.1, np.nan, rng.normal(size=sets)),
-        size * rng.normal(size=(sets, count)),
-        hessian,
-        (rng.random(sets) < 0.1).astype(np.int64),
-    )
-    return state, found, low, high
-
-
-def rows_of(state, found, low, high, count):
-    """Return what the compiled step reads; sums are those of the logarithm, so their signs are turned."""
-    rows = {"status": state.status, "value": state.value, "edm": state.edm, "damping": state.damping}
-    rows |= {"new_value": -found.value, "bad": found.bad.astype(float), "goal": np.full(len(low), GOAL)}
-    for i in range(count):
-        rows |= {f"trial{i}": state.trial[:, i], f"x{i}": state.x[:, i], f"g{i}": state.gradient[:, i]}
-        rows |= {f"low{i}": low[:, i], f"high{i}": high[:, i], f"new_g{i}": -found.gradient[:, i]}
-        for j in range(i + 1):
-            rows |= {f"h{i}_{j}": state.hessian[:, i, j], f"new_h{i}_{j}": -found.hessian[:, i, j]}
-    return rows
+    flat = np.diag([0.0] + [1.0] * (count - 1))
+    hessian[:5] = flat  # five that end at once, with a flat direction
+    size[:5] = 0.0
+    write("new_value", np.where(rng.random(sets) < 0.1, np.nan, rng.normal(size=sets) - 1))
+    write("new_gradient", size * rng.normal(size=(sets, count)))
+    write("new_hessian", hessian)
+    write("bad", rng.random(sets) < 0.1)
+    last = {"new_value": -9.0, "bad": 0.0, "starts": STARTS, "best_rank": -1.0}
+    records[:5, [layout.record.first(name) for name in last]] = list(last.values())
+    return layout, records
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_a_step_is_the_same_for_numbers_and_for_expressions(count):
-    state, found, low, high = random_steps(count)
-    step = make_step(count)
-    rows = rows_of(state, found, low, high, count)
-    with np.errstate(all="ignore"):
-        after = advance(NUMBERS, state, found, low, high, GOAL)
-        root, known = root_of_covariance(NUMBERS, after, low, high)
-        errors = np.where(known[:, None], np.sqrt((root**2).sum(axis=1)), -1.0)
-        written = dict(zip(step.layout.state, (evaluate(e, rows) for e in step.exprs), strict=True))
-    wanted = {"status": after.status, "value": after.value, "edm": after.edm, "damping": after.damping}
-    for i in range(count):
-        wanted |= {f"trial{i}": after.trial[:, i], f"x{i}": after.x[:, i], f"error{i}": errors[:, i]}
-    for name, numbers in wanted.items():
-        np.testing.assert_allclose(np.broadcast_to(written[name], numbers.shape), numbers, SAME_STEP, 1e-12)
-    assert set(after.status) == {NOT_YET, CONVERGED, GIVEN_UP}
+def test_a_compiled_step_is_the_step_of_python_bit_by_bit(count):
+    layout, records = random_records(count)
+    compiled, seen = compile_driver(advance, {"Fit": layout.record}), set()
+    state = slice(0, layout.record.first(SCRATCH))
+    for record in records:
+        mine, theirs = record.copy(), record.copy()
+        with np.errstate(all="ignore"):
+            advance(PythonRecord(layout.record, mine))
+        compiled(theirs)
+        np.testing.assert_array_equal(theirs[state], mine[state])
+        after = PythonRecord(layout.record, mine)
+        seen.add((after.status, after.running > 0))
+    assert {status for status, _ in seen} == {MOVING, CONVERGED, GIVEN_UP, FLAT}
+    assert {running for _, running in seen} == {True, False}
+
+
+@pytest.mark.parametrize("count", [1, 3, 14, 30])
+def test_whole_ways_are_the_same_compiled_and_as_python(count):
+    """Random quartics within limits, from begin to end, with all other starts."""
+    rng = np.random.default_rng(count)
+    layout = FitLayout(count)
+    matrix = random_matrices(rng, 1, count)[0] - 0.3 * np.eye(count)
+    (record,) = layout.first_records(rng.uniform(-1, 1, (1, count)), np.array([[-2.0, 1.5]] * count), GOAL, 2)
+    ends = []
+    for begin, go_on in (
+        (begin_fit, advance),
+        [compile_driver(f, {"Fit": layout.record}) for f in (begin_fit, advance)],
+    ):
+        numbers = record.copy()
+        fit = PythonRecord(layout.record, numbers)
+        taken = fit if begin is begin_fit else numbers
+        with np.errstate(all="ignore"):
+            begin(taken)
+            while fit.running > 0:
+                x = fit.trial.copy()
+                fit.new_value = 0.5 * x @ matrix @ x + 0.25 * np.sum(x**4) + x.sum()
+                fit.new_gradient[:] = matrix @ x + x**3 + 1
+                fit.new_hessian[:] = np.tril(matrix + np.diag(3 * x**2)).ravel()
+                fit.bad = 0.0
+                go_on(taken)
+        ends.append(numbers[: layout.record.first(SCRATCH)])
+    np.testing.assert_array_equal(*ends)
+    assert fit.status == CONVERGED
+    assert np.all(fit.error >= 0)
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_a_step_on_a_device_is_that_of_the_processor(count):
+    """But for roundings: devices may fuse a product and a sum."""
+    there(OpenCL())
+    from morefit.targets.opencl.device import open_device, set_arguments
+    from morefit.targets.opencl.program import PREFIX, function_lines
+
+    layout, records = random_records(count, sets=64)
+    lines = [
+        line
+        for f in read_program(advance, {"Fit": layout.record}).functions
+        for line in function_lines(f, "__global ")
+    ]
+    text = "\n".join([
+        "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#pragma OPENCL FP_CONTRACT OFF", *lines,
+        f"__kernel void run(__global double *records) {{ {PREFIX}advance(records + get_global_id(0) * {layout.size}); }}",
+    ])  # fmt: skip
+    device = open_device(None, None)
+    kernel, out = device.kernels(records, text, ["run"])["run"], records.copy()
+    arguments = set_arguments(kernel, device.send(records))
+    device.run(kernel, len(records), 1)
+    device.read(arguments[0], out)
+    compiled = compile_driver(advance, {"Fit": layout.record})
+    for record in records:
+        compiled(record)
+    state = slice(0, layout.record.first(SCRATCH))
+    np.testing.assert_allclose(out[:, state], records[:, state], rtol=SAME_STEP, atol=1e-12)
 
 
 def test_where_the_hessian_is_not_finite_no_point_is_taken():
-    state, found, low, high = random_steps(3)
-    broken = ~np.isfinite(found.hessian).all(axis=(1, 2))
-    with np.errstate(all="ignore"):
-        after = advance(NUMBERS, state, found, low, high, GOAL)
-    assert broken.sum() > 10
-    np.testing.assert_array_equal(after.x[broken], state.x[broken])
-    assert np.isfinite(after.hessian).all()
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 8, 30])
-def test_the_shift_makes_any_hessian_positive_definite(count):
-    matrix = np.random.default_rng(1).normal(size=(200, count, count))
-    matrix = matrix + matrix.transpose(0, 2, 1)
-    matrix /= np.sqrt(np.abs(np.einsum("bi,bj->bij", *2 * [np.diagonal(matrix, axis1=1, axis2=2)])))
-    factor = factorise_free(NUMBERS, Scaled(matrix, matrix, matrix, matrix, matrix))
-    lowest = np.linalg.eigvalsh(matrix)[:, 0]
-    np.testing.assert_array_equal(factor.definite, lowest > 0)
-    assert np.all(factor.change + DAMPING > -lowest)
-
-
-def test_a_hessian_that_is_almost_positive_definite_is_shifted_by_little():
-    """This used to be Gershgorin's bound, about one, and steps became a crawl."""
-    rng = np.random.default_rng(2)
-    rotation = np.linalg.qr(rng.normal(size=(6, 6)))[0]
-    matrix = rotation @ np.diag([-0.005, 0.3, 0.8, 1.0, 1.2, 2.5]) @ rotation.T
-    scale = 1 / np.sqrt(np.diag(matrix))
-    one = (matrix * np.outer(scale, scale))[None]
-    factor = factorise_free(NUMBERS, Scaled(one, one, one, one, one))
-    lowest = np.linalg.eigvalsh(one[0])[0]
-    assert lowest < 0
-    assert not factor.definite[0]
-    assert -lowest < factor.change[0] < 0.1
-    assert cholesky(NUMBERS, one + (factor.change[0] + DAMPING) * np.eye(6)).definite[0]
+    layout, records = random_records(3)
+    compiled, broken = compile_driver(advance, {"Fit": layout.record}), 0
+    for record in records:
+        fit, x = PythonRecord(layout.record, record), record[layout.record.slice("x")].copy()
+        missing, value = not np.isfinite(fit.new_hessian).all(), fit.value
+        fit.starts, fit.max_starts, fit.best_rank, fit.tries = 0.0, 0.0, -1.0, 0.0
+        compiled(record)
+        if missing:
+            broken += 1
+            np.testing.assert_array_equal(fit.x, x)
+            assert fit.value == value
+        assert np.isfinite(fit.hessian).all()
+    assert broken > 10
 
 
 def bent_at_zero(sets, x):
@@ -139,30 +181,17 @@ def bent_at_zero(sets, x):
 
 def test_a_minimum_at_a_limit_is_valid_where_the_hessian_is_positive_definite_for_the_rest():
     limits = np.array([[0.0, 9.0], [-np.inf, np.inf]])
-    found = minimise(bent_at_zero, np.array([[0.1, 0.0], [0.0, 5.0]]), limits, 1e-20)
-    assert found.valid.all()
-    np.testing.assert_allclose(found.x, [[0.0, 2.0]] * 2, atol=1e-12)
+    minima = minimise(bent_at_zero, np.array([[0.1, 0.0], [0.0, 5.0]]), limits, 1e-20)
+    assert minima.valid.all()
+    np.testing.assert_allclose(minima.x, [[0.0, 2.0]] * 2, atol=1e-12)
     # the slope is 5, so nll is one half higher at 0.1: the error of Minuit; b alone has unit curvature
-    np.testing.assert_allclose(found.covariance, [[[0.01, 0.0], [0.0, 1.0]]] * 2)
+    np.testing.assert_allclose(minima.covariance, [[[0.01, 0.0], [0.0, 1.0]]] * 2)
 
 
 def test_the_error_at_a_limit_ends_at_the_other_limit():
     limits = np.array([[0.0, 0.05], [-np.inf, np.inf]])
-    found = minimise(bent_at_zero, np.array([[0.02, 0.0]]), limits, 1e-20)
-    np.testing.assert_allclose(found.errors, [[0.05, 1.0]])
-
-
-def test_a_fit_that_only_goes_upwards_is_given_up_early():
-    """Without the most damping it would go on until the last step, with steps that move nothing."""
-
-    def upwards(sets, x):
-        """A slope that leads nowhere: every other point is higher."""
-        one = np.ones((len(x), 1))
-        return Evaluation(1.0 * (x[:, 0] != 0), one, one[:, :, None], np.zeros(len(x), np.int64))
-
-    found = minimise(upwards, np.zeros((1, 1)), np.array([[-np.inf, np.inf]]), 1e-20)
-    assert not found.valid[0]
-    assert found.steps[0] == 1 + np.ceil(np.log10(MAX_DAMPING / DAMPING)) + 2
+    minima = minimise(bent_at_zero, np.array([[0.02, 0.0]]), limits, 1e-20)
+    np.testing.assert_allclose(minima.errors, [[0.05, 1.0]])
 
 
 def test_sets_that_are_done_are_not_evaluated_again():
@@ -173,10 +202,10 @@ def test_sets_that_are_done_are_not_evaluated_again():
         return bent_at_zero(sets, x)
 
     limits = np.array([[0.0, 9.0], [-np.inf, np.inf]])
-    found = minimise(evaluate_some, np.array([[0.0, 2.0], [0.4, 9.0], [0.0, 2.0]]), limits, 1e-20)
+    minima = minimise(evaluate_some, np.array([[0.0, 2.0], [0.4, 9.0], [0.0, 2.0]]), limits, 1e-20)
     assert seen[0] == [0, 1, 2]
     assert all(sets == [1] for sets in seen[1:])
-    assert list(found.steps) == [1, len(seen), 1]
+    assert list(minima.steps) == [1, len(seen), 1]
 
 
 def tail_at_its_limit():
@@ -222,13 +251,14 @@ def test_a_parameter_without_limits_and_without_effect_is_no_parameter_at_a_limi
     assert result.undetermined == ("mu",)
 
 
-def test_without_effect_and_without_slope_a_parameter_at_its_limit_does_not_count_as_held():
+def test_without_effect_and_without_slope_a_parameter_at_its_limit_does_not_count_as_fixed():
     def flat(sets, x):
         zero = np.zeros(len(x))
         hessian = np.zeros((len(x), 2, 2))
         hessian[:, 1, 1] = 1.0
         return Evaluation(x[:, 1] ** 2 / 2, np.stack([zero, x[:, 1]], axis=1), hessian, zero.astype(np.int64))
 
-    found = minimise(flat, np.array([[0.0, 1.0]]), np.array([[0.0, 1.0], [-9.0, 9.0]]), GOAL)
-    assert not found.valid[0]
-    assert np.isnan(found.errors).all()
+    minima = minimise(flat, np.array([[0.0, 1.0]]), np.array([[0.0, 1.0], [-9.0, 9.0]]), GOAL)
+    assert not minima.valid[0]
+    np.testing.assert_array_equal(minima.errors, [[np.nan, 1.0]])  # what is determined is so all the same
+    assert (minima.status[0], minima.fixed[0]) == (FLAT, 0)

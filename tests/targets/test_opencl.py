@@ -18,7 +18,7 @@ from launching import Layout, bind, model_of, sums_of, values_of
 
 import morefit as mf
 from backend_rows import there
-from ensembles import ensemble_of
+from ensembles import ensemble_of, fit_rows
 from morefit.errors import BackendError, CompileError
 from morefit.expr import ONE, OPERATIONS, ZERO
 from morefit.kernel import Precision
@@ -557,11 +557,11 @@ def test_events_of_small_toys_are_in_shared_memory(device, monkeypatch):
     def homes(name, *sizes):
         model, found = model_of(name)[0], []
         start = all_values(model, None)
-        job = ensemble_of(model, start, start, 5, OpenCL()).whole_fit()
+        ensemble = ensemble_of(model, start, start, 5, OpenCL())
         real = opencl_fit.take_runner
         with monkeypatch.context() as patch:
             patch.setattr(opencl_fit, "take_runner", lambda *a: found.append(a[-1]) or real(*a))
-            OpenCL().fit_whole(job, np.array(sizes), 5, 0)
+            fit_rows(ensemble, sizes)
         return found
 
     assert homes("mass", 1000) == [Home.LOCAL]
@@ -585,14 +585,14 @@ def test_a_toy_has_the_same_bits_in_any_company(device):
 def test_toys_have_the_same_bits_in_any_number_of_launches(device, monkeypatch):
     model = model_of("mass")[0]
     start = all_values(model, None)
-    job = ensemble_of(model, start, start, 5, OpenCL()).whole_fit()
+    ensemble = ensemble_of(model, start, start, 5, OpenCL())
     sizes = np.array([700, 3000, 450, 40_000, 1900, 600, 700, 1, 33_000, 800, 2500, 900])
-    together = OpenCL().fit_whole(job, sizes, 5, 3)
+    together = fit_rows(ensemble, sizes, first=3)
     monkeypatch.setattr(opencl_fit, "MAX_TOYS", 2)
-    np.testing.assert_array_equal(OpenCL().fit_whole(job, sizes, 5, 3), together)
+    np.testing.assert_array_equal(fit_rows(ensemble, sizes, first=3), together)
     monkeypatch.setattr(opencl_fit, "MAX_TOYS", 100)
     monkeypatch.setattr(opencl_fit, "MAX_BYTES", 30_000)
-    np.testing.assert_array_equal(OpenCL().fit_whole(job, sizes, 5, 3), together)
+    np.testing.assert_array_equal(fit_rows(ensemble, sizes, first=3), together)
 
 
 def test_one_text_serves_many_true_values(device):

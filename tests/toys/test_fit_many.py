@@ -43,12 +43,24 @@ def test_large_datasets_and_other_backends_agree():
     np.testing.assert_allclose(same.values, judged.values, rtol=1e-7)
 
 
-def test_fits_that_fail_are_kept_and_marked():
-    # events beyond the reach of the peak: without any signal its mean and width are undetermined
+def test_without_any_signal_its_mean_and_width_are_undetermined_and_the_fit_is_valid():
+    # events beyond the reach of the peak; this used to fail
     few = [{"m": np.array([6.5, 6.6, 6.9])}, datasets([1000])[0]]
-    found = mf.fit_many(mass_model(), few)
-    assert len(found) == 2
-    assert found.valid.tolist() == [False, True]
+    fits = mf.fit_many(mass_model(), few)
+    assert len(fits) == 2
+    assert fits.valid.tolist() == [True, True]
+    known = dict(zip(fits.names, np.isfinite(fits.errors[0]), strict=True))
+    assert known == {"mu": False, "sigma": False, "alpha": True, "fsig": True}
+    assert np.isfinite(fits.errors[1]).all()
+
+
+def test_fits_that_fail_are_kept_and_marked():
+    # where its integral goes to zero, the density at one event grows for ever
+    x = mf.Observable("x", -5.0, 5.0)
+    model = mf.Polynomial(x, [mf.Parameter("c1", 0.1, -1.0, 1.0), mf.Parameter("c2", 0.1, -1.0, 1.0)])
+    fits = mf.fit_many(model, [{"x": np.array([0.3])}, mf.generate(model, 1000, seed=1)])
+    assert len(fits) == 2
+    assert fits.valid.tolist() == [False, True]
 
 
 def test_bad_input_is_named():

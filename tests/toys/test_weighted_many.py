@@ -9,6 +9,7 @@ import morefit as mf
 from morefit.cli import mass_model
 from morefit.minimise import batch
 from morefit.minimise.batch import FAILED, MINUIT, NEWTON
+from morefit.minimise.trust_region import GIVEN_UP
 from tolerances import EXACT_ERRORS, RECORDED_ERROR, SAME_MINIMUM
 
 
@@ -78,8 +79,9 @@ def test_fits_that_do_not_converge_go_to_minuit(monkeypatch):
     honest = batch.minimise
 
     def pretend(*arguments):
-        found = honest(*arguments)
-        return replace(found, valid=np.array([False, True])[-len(found.valid) :] & (len(found.valid) > 1))
+        minima = honest(*arguments)
+        converges = np.array([False, True])[-len(minima.x) :] & (len(minima.x) > 1)
+        return replace(minima, status=np.where(converges, minima.status, GIVEN_UP))
 
     monkeypatch.setattr(batch, "minimise", pretend)
     found = mf.fit_many(mass_model(), given)

@@ -233,7 +233,7 @@ class Batch:
         limits = {n: (low, high) for n, (low, high) in zip(self.floating, self.limits.tolist(), strict=True)}
         try:
             check_data(term)
-            options = Options(strategy=self.strategy, tolerance=self.tolerance)
+            options = Options(minimiser="minuit", strategy=self.strategy, tolerance=self.tolerance)
             return minimise_likelihood(term, make_problem(term, start, fixed, limits), options)
         except REFUSED:
             return None

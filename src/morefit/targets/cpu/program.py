@@ -62,6 +62,7 @@ class FunctionText:
     body: list[str] = field(default_factory=list)
     count: int = 0
     loops: list[tuple[str, str]] = field(default_factory=list)  # labels of the next turn and of the end
+    slots: list[str] = field(default_factory=list)  # memory for the values of branches
 
     def lines(self) -> list[str]:
         f = self.function
@@ -72,7 +73,7 @@ class FunctionText:
         self.statements(f.body)
         end = "  unreachable" if f.kind else "  ret void"
         head = f"define {self.linkage} {kind} @{f.name}({arguments}) {{".replace("  ", " ")
-        return [head, "entry:", *rooms, *copies, *self.body, end, "}"]
+        return [head, "entry:", *rooms, *self.slots, *copies, *self.body, end, "}"]
 
     def let(self, text: str) -> str:
         self.count += 1
@@ -178,7 +179,24 @@ class FunctionText:
             return ""
         return self.let(f"call {TYPES[call.returns]} {text}")
 
+    def branch(self, value: Operate) -> str:
+        """Compute the second operand, or one of two values, only where it is needed."""
+        test, *args = value.args
+        truth = Number(value.op == "or", Kind.BOOL)
+        yes, no = {"and": (*args, truth), "or": (truth, *args), "choose": tuple(args)}[value.op]
+        kind, slot = TYPES[value.kind], f"%s.{len(self.slots)}"
+        self.slots.append(f"  {slot} = alloca {kind}")
+        labels = [self.label(name) for name in ("yes", "no", "both")]
+        self.body.append(f"  br i1 {self.value(test)}, label %{labels[0]}, label %{labels[1]}")
+        for label, one in zip(labels, (yes, no), strict=False):
+            self.body.append(f"{label}:")
+            self.body += [f"  store {kind} {self.value(one)}, ptr {slot}", f"  br label %{labels[2]}"]
+        self.body.append(f"{labels[2]}:")
+        return self.let(f"load {kind}, ptr {slot}")
+
     def operate(self, value: Operate) -> str:
+        if value.op in ("and", "or", "choose") and any(must_wait(a) for a in value.args[1:]):
+            return self.branch(value)
         args = [self.value(a) for a in value.args]
         kind = value.args[0].kind
         if value.op == "choose":
@@ -224,6 +242,15 @@ class FunctionText:
             ("abs", Kind.FLOAT): f"call double @llvm.fabs.f64(double {a})",
         }
         return self.let(texts[op, kind])
+
+
+def must_wait(value: Value) -> bool:
+    """Return whether a value must not be computed where it is not needed: it calls a function, or divides by zero."""
+    if isinstance(value, Operate):
+        return value.op in ("//", "%") or any(map(must_wait, value.args))
+    if isinstance(value, Element):
+        return must_wait(value.array) or must_wait(value.index)
+    return isinstance(value, Call)
 
 
 def literal(value: Number) -> str:

@@ -1,0 +1,392 @@
+"""The trust-region method as Python: limits, saddles, flat directions, holes, scales, errors, and other starts."""
+
+from math import inf, isnan, nan, sqrt
+
+import numpy as np
+import pytest
+
+from morefit.kernel.fit_layout import FitLayout
+from morefit.minimise.newton_program import advance, begin_fit, fit_toy
+from morefit.minimise.newton_program import draw as draw_stage
+from morefit.minimise.newton_program import sums as sums_stage
+from morefit.minimise.quadratic_model import UNKNOWN
+from morefit.minimise.starts import BACK, DOWN, ERRORS, MIDDLE, MIRROR, STARTS, UP, other_start, remember_end
+from morefit.minimise.trust_region import CONVERGED, FLAT, GIVEN_UP, MAX_DOUBTS, MOVING
+from running_drivers import PythonRecord
+
+GOAL = 1e-4
+EVERYWHERE = (-inf, inf)
+
+
+def new_fit(start, limits=None, goal=GOAL, starts=0, max_steps=300):
+    """Return the record of a fit that begins."""
+    layout = FitLayout(len(start))
+    limits = np.array(limits or [EVERYWHERE] * len(start), float)
+    (record,) = layout.first_records(np.array([start], float), limits, goal, starts)
+    fit = PythonRecord(layout.record, record)
+    fit.max_steps = max_steps
+    return fit
+
+
+def evaluate(fit, function):
+    """Write value, gradient and Hessian at the trial point."""
+    value, gradient, hessian = function(fit.trial.copy())
+    fit.new_value, fit.bad = value, 0.0
+    fit.new_gradient[:] = gradient
+    fit.new_hessian[:] = np.tril(np.asarray(hessian, float)).ravel()
+
+
+@np.errstate(all="ignore")
+def minimise(function, start, limits=None, goal=GOAL, starts=0, max_steps=300):
+    """Minimise a function; return the record of the fit and the points where it was evaluated."""
+    fit, points = new_fit(start, limits, goal, starts, max_steps), []
+    begin_fit(fit)
+    while fit.running > 0:
+        points.append(fit.trial.copy())
+        evaluate(fit, function)
+        advance(fit)
+    return fit, points
+
+
+def covariance_of(fit):
+    count = len(fit.x)
+    return fit.covariance.reshape(count, count)
+
+
+def quadratic(matrix, at):
+    matrix, at = np.asarray(matrix, float), np.asarray(at, float)
+    return lambda x: (0.5 * (x - at) @ matrix @ (x - at), matrix @ (x - at), matrix)
+
+
+def positive_matrix(rng, size):
+    a = rng.normal(size=(size, size))
+    return a @ a.T + 0.1 * np.eye(size)
+
+
+# ------------------------------------------------------------------------------------------- limits
+
+
+def test_a_quadratic_takes_one_step():
+    matrix = np.array([[2.0, 0.6], [0.6, 1.0]])
+    fit, points = minimise(quadratic(matrix, [3.0, -4.0]), [0.0, 0.0])
+    assert (fit.status, len(points), fit.steps, fit.troubles) == (CONVERGED, 2, 2, 0)
+    np.testing.assert_allclose(fit.x, [3.0, -4.0], rtol=1e-12)
+    np.testing.assert_allclose(covariance_of(fit), np.linalg.inv(matrix), rtol=1e-12)
+    np.testing.assert_allclose(fit.error**2, np.diag(np.linalg.inv(matrix)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_quadratic_within_limits_ends_where_no_slope_leads_inwards(seed):
+    rng = np.random.default_rng(seed)
+    function = quadratic(positive_matrix(rng, 6), 3 * rng.normal(size=6))
+    fit, points = minimise(function, rng.uniform(-1, 1, 6), [(-1.0, 1.0)] * 6, 1e-20)
+    assert fit.status == CONVERGED
+    assert len(points) <= 6
+    assert all(np.all(np.abs(x) <= 1) for x in points)
+    inside = np.abs(fit.x) < 1
+    np.testing.assert_allclose(fit.gradient[inside], 0, atol=1e-8)
+    assert np.all(fit.gradient[~inside] * fit.x[~inside] < 0)
+    assert fit.fixed == np.sum(~inside)
+
+
+def test_a_step_that_meets_a_limit_minimises_the_rest_there():
+    """This used to be cut at the limit for one parameter alone, and crawled along a narrow valley."""
+    limits = [(-9.0, 1.0), (-9.0, 9.0)]
+    fit, points = minimise(quadratic([[1.0, 0.999], [0.999, 1.0]], [5.0, -5.0]), [0.0, 0.0], limits)
+    assert (fit.status, len(points)) == (CONVERGED, 2)
+    np.testing.assert_allclose(fit.x, [1.0, -5.0 + 0.999 * 4.0], rtol=1e-9)
+
+
+def test_a_parameter_leaves_its_limit_when_the_slope_turns():
+    fit, _ = minimise(quadratic([[1.0, 0.5], [0.5, 1.0]], [0.3, 3.0]), [0.0, 9.0], [(0.0, 1.0), (-9.0, 9.0)])
+    assert (fit.status, fit.fixed) == (CONVERGED, 0)
+    np.testing.assert_allclose(fit.x, [0.3, 3.0], rtol=1e-9)
+
+
+def bent(x):
+    """A function whose Hessian is indefinite at a = 0, where it has a slope of 5."""
+    a, b = x
+    gradient = [3 - 10 * a + 40 * a**3 + b, b - 2 + a]
+    value = 3 * a - 5 * a**2 + 10 * a**4 + (b - 2) ** 2 / 2 + a * b
+    return value, gradient, [[-10 + 120 * a**2, 1], [1, 1]]
+
+
+@pytest.mark.parametrize("start", [[0.1, 0.0], [0.0, 5.0]])
+def test_a_parameter_at_a_limit_has_an_error_of_its_own(start):
+    fit, _ = minimise(bent, start, [(0.0, 9.0), EVERYWHERE], 1e-20)
+    assert (fit.status, fit.fixed) == (CONVERGED, 1)
+    np.testing.assert_allclose(fit.x, [0.0, 2.0], atol=1e-12)
+    np.testing.assert_allclose(covariance_of(fit), [[0.01, 0.0], [0.0, 1.0]])  # one half higher at 0.1
+
+
+def test_the_error_at_a_limit_ends_at_the_other_limit():
+    fit, _ = minimise(bent, [0.02, 0.0], [(0.0, 0.05), EVERYWHERE], 1e-20)
+    np.testing.assert_allclose(fit.error, [0.05, 1.0])
+
+
+def test_where_the_hessian_is_positive_definite_the_limit_does_not_change_the_covariance():
+    matrix = np.array([[1.0, 0.5], [0.5, 1.0]])
+    fit, _ = minimise(quadratic(matrix, [-1.0, 0.0]), [0.5, 0.0], [(0.0, 1.0), EVERYWHERE])
+    assert (fit.status, fit.fixed, fit.x[0]) == (CONVERGED, 1, 0.0)
+    np.testing.assert_allclose(covariance_of(fit), np.linalg.inv(matrix), rtol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------- hard ways
+
+
+def rosenbrock(x):
+    a, b = x
+    gradient = [-400 * a * (b - a * a) - 2 * (1 - a), 200 * (b - a * a)]
+    return (
+        100 * (b - a * a) ** 2 + (1 - a) ** 2,
+        gradient,
+        [[1200 * a * a - 400 * b + 2, -400 * a], [-400 * a, 200]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "limit"), [([-1.2, 1.0], 40), ([0.0, 0.0], 40), ([5.0, -5.0], 80), ([-30.0, 40.0], 200)]
+)
+def test_the_bent_valley_of_rosenbrock_is_followed_to_its_end(start, limit):
+    fit, points = minimise(rosenbrock, start, goal=1e-12)
+    assert fit.status == CONVERGED
+    assert len(points) < limit
+    np.testing.assert_allclose(fit.x, 1.0, rtol=1e-5)
+
+
+def two_wells(x):
+    a, b = x
+    return a**4 - 2 * a**2 + b * b, [4 * a**3 - 4 * a, 2 * b], [[12 * a * a - 4, 0], [0, 2]]
+
+
+@pytest.mark.parametrize("start", [[0.0, 0.0], [0.0, 0.7]])
+def test_a_saddle_is_left_although_it_has_no_slope(start):
+    fit, _ = minimise(two_wells, start)
+    assert fit.status == CONVERGED
+    assert fit.troubles > 0
+    np.testing.assert_allclose(np.abs(fit.x), [1.0, 0.0], atol=0.01)
+
+
+@pytest.mark.parametrize("hole", [nan, inf, -inf])
+def test_points_without_a_value_are_rejected_and_steps_become_shorter(hole):
+    def logarithm(x):  # x - log x, which is not defined for x <= 0
+        if x[0] <= 0:
+            return hole, [nan], [[nan]]
+        return x[0] - np.log(x[0]), [1 - 1 / x[0]], [[1 / x[0] ** 2]]
+
+    fit, points = minimise(logarithm, [8.0], goal=1e-10)
+    assert fit.status == CONVERGED
+    assert min(x[0] for x in points) < 0
+    assert fit.x[0] == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("where", ["new_value", "new_gradient", "new_hessian", "bad"])
+@np.errstate(all="ignore")
+def test_no_point_is_taken_where_something_is_missing(where):
+    fit = new_fit([2.0])
+    begin_fit(fit)
+    evaluate(fit, quadratic([[1.0]], [0.0]))
+    advance(fit)
+    before = fit.trial[0]
+    evaluate(fit, quadratic([[1.0]], [0.0]))
+    fit.numbers[fit.layout.slice(where)] = 3.0 if where == "bad" else nan
+    advance(fit)
+    assert (fit.x[0], fit.status) == (2.0, MOVING)
+    assert abs(fit.trial[0] - 2) == pytest.approx(0.25 * abs(before - 2))
+
+
+def test_a_start_without_a_value_is_given_up():
+    fit, points = minimise(lambda x: (nan, [nan], [[nan]]), [1.0])
+    assert (fit.status, fit.value, len(points)) == (GIVEN_UP, UNKNOWN, 1)
+
+
+def test_a_fit_that_only_goes_upwards_is_given_up_early():
+    fit, points = minimise(lambda x: (float(x[0] != 0), [1.0], [[1.0]]), [0.0])
+    assert fit.status == GIVEN_UP
+    assert len(points) < 35
+
+
+def test_a_slope_that_nothing_ends_leads_to_the_limit_or_on_and_on():
+    def slope(x):
+        return -x[0], [-1.0], [[0.0]]
+
+    fit, _ = minimise(slope, [0.0], [(-5.0, 5.0)])
+    assert (fit.status, fit.x[0]) == (CONVERGED, 5.0)
+    fit, _ = minimise(slope, [0.0], max_steps=30)
+    assert fit.status in (MOVING, GIVEN_UP)
+    assert fit.x[0] > 1e30
+    assert np.all(fit.error < 0)
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e-3, 1e3, 1e8])
+def test_units_do_not_matter(size):
+    """The bent valley in other units: the same points."""
+    scale, limits = np.array([size, 1 / size]), [(-9.0, 9.0), (-9.0, 9.0)]
+
+    def scaled(x):
+        value, gradient, hessian = rosenbrock(x / scale)
+        return value, np.array(gradient) / scale, np.array(hessian) / np.outer(scale, scale)
+
+    wide = [(low * s, high * s) for (low, high), s in zip(limits, scale, strict=True)]
+    plain, expected = minimise(rosenbrock, [-1.2, 1.0], limits)
+    fit, points = minimise(scaled, np.array([-1.2, 1.0]) * scale, wide)
+    assert fit.status == plain.status == CONVERGED
+    assert len(points) == len(expected)
+    np.testing.assert_allclose(fit.x / scale, plain.x, rtol=1e-6)
+    np.testing.assert_allclose(fit.error / scale, plain.error, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e8])
+def test_the_size_of_the_value_does_not_matter_where_its_rounding_does_not(size):
+    fit, _ = minimise(quadratic(size * np.eye(2), [3.0, -4.0]), [0.0, 0.0])
+    assert fit.status == CONVERGED
+    np.testing.assert_allclose(fit.error, 1 / sqrt(size), rtol=1e-9)
+
+
+# ------------------------------------------------------------------------------------------- flat directions
+
+
+def test_a_flat_direction_keeps_no_fit_from_converging():
+    limits = [(0.0, 10.0), (-9.0, 9.0)]
+    fit, points = minimise(lambda x: (x[1] ** 2 / 2, [0, x[1]], [[0, 0], [0, 1]]), [3.7, 1.0], limits)
+    assert (fit.status, len(points), fit.x[0]) == (FLAT, 2, 3.7)
+    assert fit.error[0] < 0
+    assert fit.error[1] == pytest.approx(1.0)
+
+
+def test_where_only_a_product_is_measured_no_curvature_is_believed():
+    def product(x):
+        a, b = x
+        off, cross = a * b - 1, 2 * a * b - 1
+        return 0.5e4 * off**2, 1e4 * off * np.array([b, a]), 1e4 * np.array([[b * b, cross], [cross, a * a]])
+
+    for start in np.random.default_rng(1).uniform(0.5, 2.0, (50, 2)):
+        fit, _ = minimise(product, start, [(0.01, 10.0)] * 2)
+        assert fit.status == FLAT
+        assert fit.x.prod() == pytest.approx(1.0)
+        assert np.all(fit.error < 0)
+
+
+def test_a_small_curvature_that_is_there_is_believed():
+    matrix = np.array([[1.0, 1.0 - 1e-6], [1.0 - 1e-6, 1.0]])
+    fit, _ = minimise(quadratic(matrix, [0.3, 0.1]), [0.0, 0.0], [(-1e4, 1e4)] * 2)
+    assert fit.status == CONVERGED
+    np.testing.assert_allclose(covariance_of(fit) @ matrix, np.eye(2), atol=1e-6)
+
+
+def test_doubts_end():
+    """Rounding may keep a fit from coming closer: then what is suspect is flat."""
+    matrix = np.array([[1.0, 1.0 - 1e-4], [1.0 - 1e-4, 1.0]])
+    fit, points = minimise(lambda x: (0.0, [1e-4, 0.0], matrix), [0.0, 0.0])
+    assert fit.status == FLAT
+    assert fit.doubts == len(points) == MAX_DOUBTS
+
+
+def test_the_width_of_an_empty_component_is_undetermined_and_the_rest_is_as_without_it():
+    """A fraction that wants to be negative, the width that belongs to it, and two parameters of the rest."""
+    rest = np.array([[2.0, 0.7], [0.7, 1.0]])
+
+    def mixture(x):
+        f, w, m, _ = x
+        y = x[2:] - [1.0, -2.0]
+        grow = 3.0 + (w - 0.4) ** 2 + 0.2 * m
+        value = f * grow + 0.5 * y @ rest @ y
+        gradient = [grow, 2 * f * (w - 0.4), *(rest @ y + [0.2 * f, 0.0])]
+        hessian = np.zeros((4, 4))
+        hessian[2:, 2:] = rest
+        hessian[0, 1] = hessian[1, 0] = 2 * (w - 0.4)
+        hessian[1, 1] = 2 * f
+        hessian[0, 2] = hessian[2, 0] = 0.2
+        return value, gradient, hessian
+
+    limits = [(0.0, 1.0), (0.01, 2.0), (-9.0, 9.0), (-9.0, 9.0)]
+    fit, _ = minimise(mixture, [0.3, 0.9, 0.0, 0.0], limits, starts=STARTS)
+    alone, _ = minimise(quadratic(rest, [1.0, -2.0]), [0.0, 0.0])
+    assert (fit.status, fit.fixed, fit.x[0]) == (FLAT, 1, 0.0)
+    assert fit.error[1] < 0
+    np.testing.assert_allclose(fit.x[2:], alone.x, atol=1e-9)
+    np.testing.assert_allclose(covariance_of(fit)[2:, 2:], covariance_of(alone), rtol=1e-9)
+    slope = 3.0 + (fit.x[1] - 0.4) ** 2 + 0.2 * fit.x[2]
+    assert fit.error[0] == pytest.approx(0.5 / slope)
+
+
+# ------------------------------------------------------------------------------------------- other starts
+
+
+def tilted_wells(x):
+    """Minima at about -1.04, the lower one, and 0.96."""
+    (a,) = x
+    return a**4 - 2 * a**2 + 0.3 * a, [4 * a**3 - 4 * a + 0.3], [[12 * a * a - 4]]
+
+
+def test_other_starts_find_the_lower_minimum_and_the_fit_returns_to_it():
+    one, _ = minimise(tilted_wells, [0.3], [(-3.0, 3.0)])
+    assert one.x[0] == pytest.approx(0.96, abs=0.01)
+    fit, points = minimise(tilted_wells, [0.3], [(-3.0, 3.0)], starts=STARTS)
+    assert (fit.status, fit.starts) == (CONVERGED, STARTS)
+    assert fit.x[0] == pytest.approx(-1.035, abs=0.01)
+    assert fit.value == pytest.approx(tilted_wells(fit.x)[0])
+    assert fit.steps == len(points)
+    assert fit.error[0] == pytest.approx(1 / sqrt(tilted_wells(fit.x)[2][0][0]))
+
+
+def test_the_last_way_leads_back_to_the_best_end():
+    """The first other start finds the lower minimum and the second does not."""
+    fit, points = minimise(tilted_wells, [0.3], [(-3.0, 3.0)], starts=2)
+    assert fit.returning == 1
+    assert fit.x[0] == pytest.approx(-1.035, abs=0.01)
+    best = min(points, key=lambda x: tilted_wells(x)[0])
+    assert fit.value <= tilted_wells(best)[0] + GOAL
+
+
+def test_a_fit_without_trouble_is_not_started_again():
+    fit, points = minimise(quadratic(np.eye(3), [1.0, 2.0, 3.0]), [0.0] * 3, starts=STARTS)
+    assert (fit.starts, len(points)) == (0, 2)
+
+
+def test_a_minimum_is_better_than_a_lower_end_that_is_none():
+    """At the start there is a minimum; on the other side the value falls for ever."""
+
+    def cubic(x):
+        (a,) = x
+        return 3 * a**2 - a**3, [6 * a - 3 * a**2], [[6 - 6 * a]]
+
+    fit, _ = minimise(cubic, [1.2], starts=STARTS, max_steps=30)
+    assert fit.status == CONVERGED
+    assert fit.x[0] == pytest.approx(0.0, abs=0.01)
+
+
+def test_other_starts_are_around_the_first_and_within_the_limits():
+    matrix, first = np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([0.5, 0.0])
+    fit, _ = minimise(quadratic(matrix, [1.0, -3.0]), first, [(-9.0, 9.0), (-1.0, 9.0)])
+    end = fit.x.copy()
+    assert end[1] == -1.0
+    remember_end(fit)
+
+    def start(kind):
+        other_start(fit, kind)
+        return fit.x.copy()
+
+    np.testing.assert_allclose(start(MIRROR), 2 * first - end)
+    np.testing.assert_allclose(start(MIDDLE), 0.5 * (first + end))
+    np.testing.assert_allclose(start(BACK), [end[0], first[1]])
+    error = sqrt(np.linalg.inv(matrix)[0, 0])
+    assert start(UP)[0] - end[0] == pytest.approx(ERRORS * error)
+    assert start(DOWN)[0] - end[0] == pytest.approx(-ERRORS * error)
+    assert start(UP)[1] == -1.0
+
+
+@np.errstate(all="ignore")
+def test_a_whole_fit_as_python_draws_once_and_sums_at_every_trial_point(monkeypatch):
+    calls = []
+    monkeypatch.setattr(draw_stage, "run", lambda job, fit: calls.append("draw"))
+    monkeypatch.setattr(
+        sums_stage,
+        "run",
+        lambda job, fit: (calls.append("sums"), evaluate(fit, quadratic(np.eye(2), [1.0, 2.0]))),
+    )
+    fit = new_fit([0.0, 0.0])
+    fit_toy(np.zeros(0, np.int64), fit)
+    assert calls == ["draw", "sums", "sums"]
+    np.testing.assert_allclose(fit.x, [1.0, 2.0])
+    assert not isnan(fit.edm)
