@@ -10,7 +10,7 @@ import numpy as np
 
 from morefit.kernel.program import Kind, Layout
 from morefit.kernel.read_program import read_program
-from morefit.targets.cpu.compile import find_code
+from morefit.targets.cpu.compile import build_object, find_by_key
 from morefit.targets.cpu.program import DECLARATIONS, program_text
 
 TYPES = {Kind.FLOAT: ctypes.c_double, Kind.INT: ctypes.c_int64, Kind.BOOL: ctypes.c_bool}
@@ -38,7 +38,8 @@ def compile_driver(
     """Compile a driver; it takes arrays for vectors and for records."""
     program = read_program(function, layouts or {})
     main = program.main
-    code = find_code("\n".join([*DECLARATIONS, *program_text(program)]), [main.name], loops=True)
+    text = "\n".join([*DECLARATIONS, *program_text(program)])
+    code = find_by_key((text,), lambda: build_object(text, driver=True), [main.name])
     returned = TYPES[main.kind] if main.kind else None
     kinds = [TYPES.get(kind, ctypes.c_void_p) for _, kind in main.arguments]
     compiled = ctypes.CFUNCTYPE(returned, *kinds)(code.addresses[main.name])

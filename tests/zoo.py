@@ -131,6 +131,26 @@ def many(n: int = 1000, seed: int = 8) -> Entry:
     return model, {"x": rng.uniform(0, 10, n)}, values
 
 
+def squares(n: int = 1000, seed: int = 9) -> Entry:
+    """A sum of two squares over a floor, fifteen parameters: the Hessian is three outer products and a few terms."""
+    rng = np.random.default_rng(seed)
+    x = mf.Observable("x", 0.0, 1.0)
+    size = mf.Parameter("size", 0.3, -1.0, 1.0)
+    real = [np.exp(size), *(mf.Parameter(f"re{k}", 0.2 * (-1) ** k, -2.0, 2.0) for k in range(1, 8))]
+    imaginary = [mf.Parameter(f"im{k}", 0.3 * (-1) ** (k // 2), -2.0, 2.0) for k in range(7)]
+    sums = [sum(c * x**k for k, c in enumerate(side)) for side in (real, imaginary)]
+    integrals = [
+        c * d / (j + k + 1)
+        for side in (real, imaginary)
+        for j, c in enumerate(side)
+        for k, d in enumerate(side)
+    ]
+    formula = 0.5 * (sums[0] * sums[0] + sums[1] ** 2) + 0.1
+    model = mf.Density(formula, x, integral=0.5 * sum(integrals) + 0.1)
+    values = np.array([p.start for p in model.parameters]) * rng.uniform(0.9, 1.1, 15)
+    return model, {"x": rng.uniform(0, 1, n)}, values
+
+
 ZOO: dict[str, Callable[..., Entry]] = {
     "mass": mass,
     "kstarmumu": kstarmumu,
@@ -140,4 +160,5 @@ ZOO: dict[str, Callable[..., Entry]] = {
     "product": product,
     "numerical": numerical,
     "many": many,
+    "squares": squares,
 }

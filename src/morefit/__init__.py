@@ -14,9 +14,45 @@ from morefit.errors import (
 )
 
 if TYPE_CHECKING:
-    from morefit import intervals, plots
+    from morefit import functions, intervals, plots
     from morefit.data import CutReport, Dataset, read
     from morefit.expr import where
+    from morefit.functions import (
+        arccosh,
+        arcsinh,
+        arctanh,
+        bernstein,
+        bernstein_series,
+        beta,
+        betainc,
+        betaln,
+        chebyshev,
+        chebyshev_series,
+        clip,
+        digamma,
+        erf,
+        erfc,
+        erfcx,
+        gammainc,
+        gammaincc,
+        gammaln,
+        hermite,
+        hermite_series,
+        interp,
+        iv,
+        ive,
+        kv,
+        kve,
+        legendre,
+        legendre_series,
+        log_ndtr,
+        ndtr,
+        ndtri,
+        sign,
+        spherical_harmonic,
+        wofz_imag,
+        wofz_real,
+    )
     from morefit.inspect.explain import Explanation, explain
     from morefit.inspect.graphs import Drawing, draw
     from morefit.intervals.information import FisherInformation, fisher_information
@@ -47,9 +83,16 @@ else:
     __getattr__ = import_when_used(
         __name__,
         {
-            "morefit": ["intervals", "plots"],
+            "morefit": ["functions", "intervals", "plots"],
             "morefit.data": ["CutReport", "Dataset", "read"],
             "morefit.expr": ["where"],
+            "morefit.functions": [
+                "arccosh", "arcsinh", "arctanh", "bernstein", "bernstein_series", "beta", "betainc",
+                "betaln", "chebyshev", "chebyshev_series", "clip", "digamma", "erf", "erfc",
+                "erfcx", "gammainc", "gammaincc", "gammaln", "hermite", "hermite_series", "interp",
+                "iv", "ive", "kv", "kve", "legendre", "legendre_series", "log_ndtr", "ndtr",
+                "ndtri", "sign", "spherical_harmonic", "wofz_imag", "wofz_real",
+            ],
             "morefit.inspect.explain": ["Explanation", "explain"],
             "morefit.inspect.graphs": ["Drawing", "draw"],
             "morefit.intervals.information": ["FisherInformation", "fisher_information"],
@@ -67,11 +110,15 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "BackendError", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density",
-    "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood",
-    "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot", "Polynomial", "Product", "Sum",
-    "ToyResults", "Uniform", "constraint", "devices", "draw", "explain", "fisher_information", "fit", "fit_many",
-    "generate", "intervals", "physics", "plot", "plots", "read", "shapes", "toy_study", "where",
+    "BackendError", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
+    "Density", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
+    "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
+    "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "arccosh", "arcsinh", "arctanh", "bernstein",
+    "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
+    "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",
+    "hermite", "hermite_series", "interp", "intervals", "iv", "ive", "kv", "kve", "legendre", "legendre_series", "log_ndtr",
+    "ndtr", "ndtri", "physics", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "toy_study", "where",
+    "wofz_imag", "wofz_real",
 ]  # fmt: skip
 __version__ = "0.2.0.dev0"
 

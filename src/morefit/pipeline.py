@@ -7,18 +7,20 @@ between sums, values, events to draw and integrals is in their ``Spec`` (``kerne
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import Expr, Op, OwnSymbol, column, domain_of, leaves, scalar, substitute, toposort
+from morefit.expr import Expr, Op, OwnSymbol, column, domain_of, leaves, scalar, substitute_all, toposort
 from morefit.expr.quadrature import Nodes
 from morefit.integrals import FollowedIntegral, Integral, SharedBoxes
 from morefit.kernel import Kernel, Precision
 from morefit.kernel.build import Loop, PerCall, build_kernel
+from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fingerprint
 from morefit.kernel.specs import IntegralSpec, SampleSpec, Spec, SumSpec, ValueSpec
 from morefit.kernel.sums import Request
 from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT, WEIGHT
@@ -26,6 +28,8 @@ from morefit.rewrite.base_two import use_base_two
 from morefit.rewrite.precompute import Precompute
 from morefit.rewrite.stages import Stages, regroup, split
 from morefit.targets import Backend, Buffer, Events, Launch, Program, WholeIntegral
+from morefit.targets.cache import KERNEL, key_of, load, source_version, store
+from morefit.text.progress import Bar
 
 
 @dataclass(frozen=True)
@@ -72,25 +76,52 @@ class Draft:
     parameters: tuple[Expr, ...]
     settings: Settings
     terms: tuple[Expr, ...] = field(init=False)
+    functions: Mapping[Expr, Expr] = field(init=False)  # of parameters, and the scalars that stand for them
     stages: Stages = field(init=False)
     loop: Loop = field(init=False)
     exprs: tuple[Expr, ...] = field(init=False)  # of the loop, as they are lowered
     per_call: PerCall = field(init=False)
     integrals: tuple[CompiledIntegral, ...] = field(init=False)
     kernel: Kernel = field(init=False)
+    columns: tuple[Expr, ...] = field(init=False)
+    per_dataset: Mapping[str, Expr] = field(init=False)
     program: Program = field(init=False)
 
     @property
-    def columns(self) -> tuple[Expr, ...]:
-        """What the loop reads: precomputed terms, columns of morefit's own, and data by name."""
-        terms = self.stages.per_dataset
-        used = leaves(Op.COLUMN, *self.exprs)
-        data = [leaf if isinstance(leaf.value, OwnSymbol) else column(leaf.name) for leaf in used]
-        return tuple(terms.get(leaf.name, leaf) for leaf in data)
+    def key(self) -> str:
+        """What its record is stored under: everything that a kernel depends on."""
+        settings = (self.settings.precision.name, self.settings.precompute)
+        options = (type(self.spec).__name__, *self.spec.options, *settings, len(self.parameters))
+        return key_of("kernel", source_version(), repr(options), fingerprint(self.roots))
+
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        return (*self.spec.roots, *self.parameters)
+
+    def recall(self, key: str) -> bool:
+        """Take the kernel from the record that this or another process stored, if there is one."""
+        payload = load(key, KERNEL)
+        if payload is None:
+            return False
+        record = Record.of(payload, Parts(self.roots))
+        self.kernel, self.columns, self.per_dataset = record.kernel, record.columns, record.per_dataset
+        self.compile_integrals(
+            (Integral(one.domain, one.subject, self.parameters), one.bodies) for one in record.integrals
+        )
+        return True
+
+    def remember(self, key: str) -> None:
+        """Store a record of the kernel; one of something that has none is made anew in every process."""
+        integrals = tuple(
+            IntegralRecord(one.integral.domain, one.integral.subject, one.bodies) for one in self.integrals
+        )
+        record = Record(self.kernel, self.columns, self.per_dataset, integrals)
+        with suppress(Unrecorded):
+            store(key, record.to_bytes(Parts(self.roots)), KERNEL)
 
     def derive(self) -> None:
         """Simplify and differentiate: everything that the loop needs, as expressions of parameters and columns."""
-        self.terms = self.spec.terms()
+        self.terms, self.functions = self.spec.terms()
 
     def regroup(self) -> None:
         """Put together what depends on the same things."""
@@ -98,7 +129,7 @@ class Draft:
 
     def split(self) -> None:
         """Cut the terms into what is computed per call, per dataset and per event."""
-        self.stages = split(self.terms, self.settings.precompute)
+        self.stages = split(self.terms, self.settings.precompute, self.functions)
 
     def assemble(self) -> None:
         """Make the loop: logarithms, quotients, sums of pairs, and where each result goes."""
@@ -118,30 +149,34 @@ class Draft:
                 groups.setdefault(integral, []).append(node)
         nodes = [node for group in groups.values() for node in group]
         results = {node: scalar(OwnSymbol(f"integral {k}")) for k, node in enumerate(nodes)}
-        terms = tuple(substitute(term, results) for term in self.per_call.terms)
-        self.per_call = replace(self.per_call, terms=terms)
-        self.parameters = (*self.parameters, *results.values())
-        self.integrals = tuple(
-            CompiledIntegral.of(integral, tuple(node.args[0] for node in group), self.settings)
-            for integral, group in groups.items()
-        )
+        terms = substitute_all(self.per_call.terms, results) if nodes else self.per_call.terms
+        self.per_call = replace(self.per_call, terms=terms, integrals=tuple(results.values()))
+        self.compile_integrals((one, tuple(n.args[0] for n in group)) for one, group in groups.items())
+
+    def compile_integrals(self, integrals: Iterable[tuple[Integral, tuple[Expr, ...]]]) -> None:
+        self.integrals = tuple(CompiledIntegral.of(one, bodies, self.settings) for one, bodies in integrals)
 
     def lower(self) -> None:
-        """Write both stages as lines."""
+        """Write both stages as lines; list the columns: precomputed terms, those of morefit's own, and data by name."""
         self.kernel = build_kernel(
             name=self.spec.name,
             loop=self.loop,
             exprs=self.exprs,
             per_call=self.per_call,
-            parameters=self.parameters,
+            parameters=(*self.parameters, *self.per_call.integrals),
             precision=self.settings.precision,
         )
+        self.per_dataset = self.stages.per_dataset
+        used = leaves(Op.COLUMN, *self.exprs)
+        data = [leaf if isinstance(leaf.value, OwnSymbol) else column(leaf.name) for leaf in used]
+        self.columns = tuple(self.per_dataset.get(leaf.name, leaf) for leaf in data)
 
     def compile(self) -> None:
         """Render the kernel and compile it; some backends wait until it is first used."""
         self.program = self.settings.backend.compile(self.kernel)
 
 
+CACHE = "cache"  # the time to look for a record, and to read it
 PASSES: dict[str, Callable[[Draft], None]] = {
     "derive": Draft.derive,
     "regroup": Draft.regroup,
@@ -155,14 +190,25 @@ PASSES: dict[str, Callable[[Draft], None]] = {
 
 
 def run_passes(draft: Draft) -> Compiled:
-    """Take a draft through all passes."""
-    seconds = {}
-    for name, run in PASSES.items():
-        begin = time.perf_counter()
-        run(draft)
-        seconds[name] = time.perf_counter() - begin
+    """Take a draft through all passes; those before the last only if no process has done so before."""
+    seconds = dict.fromkeys((CACHE, *PASSES), 0.0)
+    begin = time.perf_counter()
+    key = draft.key
+    known = draft.recall(key)
+    seconds[CACHE] = time.perf_counter() - begin
+    with Bar("compiling", len(PASSES), shown=True) as bar:
+        for k, (name, run) in enumerate(PASSES.items()):
+            if known and name != "compile":
+                continue
+            bar.done(k, f"compiling: {name}")
+            begin = time.perf_counter()
+            run(draft)
+            seconds[name] = time.perf_counter() - begin
+    if not known:
+        draft.remember(key)
     return Compiled(
-        stages=draft.stages,
+        spec=draft.spec,
+        per_dataset=draft.per_dataset,
         columns=draft.columns,
         program=draft.program,
         integrals=draft.integrals,
@@ -178,12 +224,21 @@ def run_passes(draft: Draft) -> Compiled:
 class Compiled:
     """A program, and what has to be there before it can run."""
 
-    stages: Stages
+    spec: Spec
+    per_dataset: Mapping[str, Expr]  # event-only terms to precompute, by the names of their columns
     columns: tuple[Expr, ...]  # of the program: observables, weights, precomputed terms
     program: Program
     integrals: tuple[CompiledIntegral, ...]
     pass_seconds: Mapping[str, float]
     settings: Settings
+
+    @cached_property
+    def stages(self) -> Stages:
+        """The terms of the loop, cut; made anew, since a program does not need them."""
+        draft = Draft(self.spec, (), self.settings)
+        for make in (Draft.derive, Draft.regroup, Draft.split):
+            make(draft)
+        return draft.stages
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -194,7 +249,7 @@ class Compiled:
         self, data: Columns, events: Events, weights: Array | None = None, boxes: SharedBoxes | None = None
     ) -> Bound:
         """Bind to data; weights are one for each event, or one row of them for each set."""
-        data.precompute(tuple(self.stages.per_dataset.values()), self.settings)
+        data.precompute(tuple(self.per_dataset.values()), self.settings)
         buffers: list[Buffer] = []
         steps: list[int] = []
         for wanted in self.columns:
@@ -244,7 +299,7 @@ class CompiledIntegral:
         """Return the integrals for a whole fit, by boxes made for some rows of parameters."""
         fixed = FollowedIntegral(self.integral, self.bodies, self.bind, boxes).fix(rows)
         data, compiled = node_columns(fixed.nodes), self.compiled
-        data.precompute(tuple(compiled.stages.per_dataset.values()), compiled.settings)
+        data.precompute(tuple(compiled.per_dataset.values()), compiled.settings)
         columns = tuple(data.buffer(wanted, compiled.settings).values for wanted in compiled.columns)
         return WholeIntegral(
             program=compiled.program,

@@ -33,7 +33,8 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     const double p21 = p16 - p19;
     const double p22 = p_sigma * p21;
     const double p23 = log(p22);
-    const double p25 = (-0.22579135264472733) - p23;
+    const double p24 = 0.22579135264472733 + p23;
+    const double p25 = -p24;
     scalars[set * 3 + 0] = p2;
     scalars[set * 3 + 1] = p_mu;
     scalars[set * 3 + 2] = p25;
@@ -68,7 +69,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
 {
     const block_of_events block = blocks[first_block + get_group_id(0)];
     const int item = get_local_id(0), set = block.set, count = block.count;
-    const real s_b0 = (real)scalars[set * 3 + 0];
+    const real s_b1 = (real)scalars[set * 3 + 0];
     const real s_mu = (real)scalars[set * 3 + 1];
     __local double scratch[2 * GROUP];
     __global double *partial = partials + (long)block.place * 2;
@@ -78,7 +79,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
         const real c_x = c_x_all[c_x_first + c_x_step * set + event];
         const real v1 = c_x - s_mu;
         const real v2 = v1 * v1;
-        const real v3 = s_b0 * v2;
+        const real v3 = s_b1 * v2;
         const double new0 = sum0 + v3, part0 = new0 - sum0;
         lost0 += (sum0 - (new0 - part0)) + (v3 - part0);
         sum0 = new0;
@@ -165,13 +166,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
         const double p21 = p16 - p19;
         const double p22 = p_sigma * p21;
         const double p23 = log(p22);
-        const double p25 = (-0.22579135264472733) - p23;
+        const double p24 = 0.22579135264472733 + p23;
+        const double p25 = -p24;
         scalars[0] = p2;
         scalars[1] = p_mu;
         scalars[2] = p25;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    const real s_b0 = (real)scalars[0];
+    const real s_b1 = (real)scalars[0];
     const real s_mu = (real)scalars[1];
     double sum0 = 0.0, lost0 = 0.0;
     for (int k = item; k < count; k += GROUP) {
@@ -179,7 +181,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
         const real c_x = c_x_all[c_x_first + c_x_step * set + event];
         const real v1 = c_x - s_mu;
         const real v2 = v1 * v1;
-        const real v3 = s_b0 * v2;
+        const real v3 = s_b1 * v2;
         const double new0 = sum0 + v3, part0 = new0 - sum0;
         lost0 += (sum0 - (new0 - part0)) + (v3 - part0);
         sum0 = new0;

@@ -224,7 +224,7 @@ def test_boxes_are_coloured_by_what_they_depend_on():
 def test_terms_are_numbered_as_the_kernel_names_them():
     model, _, _ = mass()
     request = Request(model.log_intensity(), (), 0)
-    stages = split(regroup(event_terms(request)))
+    stages = split(regroup(event_terms(request)[0]))
     framed = {b["label"].partition(" =")[0] for b in boxes_of(mf.draw(model, stage="after", limit=ALL)) if "peripheries" in b}  # fmt: skip
     assert framed == {*stages.per_call, *stages.per_dataset} == {"b0", "b1", "b2"}
 

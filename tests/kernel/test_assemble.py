@@ -2,9 +2,9 @@
 
 import pytest
 
-from morefit.expr import Op, apply, column, leaves, scalar, toposort
+from morefit.expr import Op, add_all, apply, column, leaves, scalar, toposort
 from morefit.kernel import COUNT
-from morefit.kernel.sums import Assembler, Request, event_terms
+from morefit.kernel.sums import MAX_SQUARES, TILES_FROM, Assembler, Request, event_terms
 from morefit.kernel.symbols import WEIGHT
 from morefit.pipeline import Settings, compile_sums
 from morefit.rewrite.stages import regroup, split
@@ -17,7 +17,7 @@ a, b = scalar("a"), scalar("b")
 
 def density_and_quotients(density, parameters):
     request = Request(apply(Op.LOG, density), tuple(parameters), 1)
-    terms = regroup(event_terms(request))
+    terms = regroup(event_terms(request)[0])
     (part,) = Assembler(request, split(terms, "none").per_event).inner
     return part.value, part.first
 
@@ -61,7 +61,7 @@ def norm_and_density(weighted):
 def test_the_norm_and_its_derivatives_are_not_added_event_by_event(weighted):
     """Value, gradient and Hessian by a and b: six outputs, the second derivative by a and a among them."""
     request = norm_and_density(weighted)
-    assembled = Assembler(request, split(regroup(event_terms(request))).per_event).assemble()
+    assembled = Assembler(request, split(regroup(event_terms(request)[0])).per_event).assemble()
     assert sorted(output for output, _ in assembled.counted) == list(range(6))
     assert all(leaves(Op.COLUMN, result) for result in assembled.results)
 
@@ -84,3 +84,42 @@ def test_what_is_added_alike_is_told_in_the_text_of_a_kernel():
     assert "output 5 <- number of events * " in plain
     assert f"sum of weights <- exact {WEIGHT.name}" in weighted
     assert "output 5 <- sum of weights * " in weighted
+
+
+# ---------------------------------------------------------------------------- squares
+
+
+COUPLINGS = tuple(scalar(f"c{k}") for k in range(14))
+
+
+def square_of(columns):
+    return add_all(*(c * column(f"{columns}{k}") for k, c in enumerate(COUPLINGS))) ** 2
+
+
+def hessian_kernel(density, weighted=False):
+    request = Request(apply(Op.LOG, density), COUPLINGS, 2, weighted)
+    return compile_sums(request, COUPLINGS, Settings(Reference())).program.kernel
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_the_hessian_of_squares_is_a_sum_of_outer_products(weighted):
+    kernel = hessian_kernel(x * (square_of("re") + 2 * square_of("im")) + y, weighted)
+    assert kernel.pairs.groups == 3
+    assert len(kernel.pairs.left) == len(kernel.pairs.right) == 3 * 14
+    assert max(result.output for result in kernel.sums.results) <= 14
+    assert (
+        len(kernel.per_event.lines) < 16 * 14
+    )  # some for each coupling; one for each pair of each square would be more
+
+
+def test_a_square_whose_factor_floats_is_no_outer_product():
+    assert hessian_kernel(COUPLINGS[0] * square_of("re") + y).pairs.groups == 1
+
+
+def test_more_squares_than_can_be_told_apart_are_differentiated():
+    kernel = hessian_kernel(add_all(*(square_of(f"re{k}_") for k in range(MAX_SQUARES + 2))))
+    assert kernel.pairs.groups == 1 + MAX_SQUARES
+
+
+def test_squares_take_fewer_terms_than_a_part():
+    assert all(n // 2 * (1 + n) < 1 + n + n * (n + 1) // 2 for n in range(1, TILES_FROM))

@@ -99,7 +99,9 @@ class Sizes(ReferenceLaunch):
             factors, first = results[len(frame.results) :], frame.pairs.output
             left = np.abs(factors[: len(frame.pairs.left)])
             right = np.abs(factors[len(left) :] or left)
-            lower = (left @ right.T)[np.tril_indices(len(left))]
+            n = frame.pairs.count
+            blocks = [left[g : g + n] @ right[g : g + n].T for g in range(0, len(left), n)]
+            lower = sum(blocks)[np.tril_indices(n)]
             out[first : first + len(lower)] += lower
         for added in frame.per_set:
             out[added.output] += abs(per_call[added.result])

@@ -69,3 +69,32 @@ def test_a_bar_and_a_message_need_no_terminal(no_terminal):
 def test_messages_go_to_standard_error(capsys):
     tell("something to know")
     assert capsys.readouterr() == ("", "something to know\n")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_one_bar_is_shown_at_a_time(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("morefit.text.progress.SECONDS_UNSHOWN", 0.0)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Bar("job", 3, shown=True) as job:
+        job.done(1)
+        with Bar("compiling", 2, shown=True) as inner:
+            inner.done(1)
+            assert job.progress is not None
+            assert inner.progress is None
+    with Bar("compiling", 2, shown=True) as later:
+        later.done(1)
+        assert later.progress is not None
+
+
+def test_a_long_compilation_shows_its_passes(monkeypatch):
+    shown = []
+    monkeypatch.setenv("MOREFIT_CACHE_DIR", "")
+    monkeypatch.setattr(Bar, "done", lambda bar, count, what=None: shown.append(what))
+    x, mu = mf.Observable("x", -5.0, 5.0), mf.Parameter("mean_of_this_test", 0.0, -3.0, 3.0)
+    mf.Likelihood(mf.Gaussian(x, mu, 1.0), {"x": [0.123]}).gradient([0.0])
+    assert [shown[0], shown[-1]] == ["compiling: derive", "compiling: compile"]

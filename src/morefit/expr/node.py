@@ -6,6 +6,7 @@ import math
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
@@ -132,6 +133,13 @@ class Quantity(ABC):
             )
         return UFUNCS[ufunc.__name__](*(to_expr(x) for x in inputs))
 
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        from morefit.expr.interpolate import NUMPY_FUNCTIONS  # made of expressions
+
+        return NUMPY_FUNCTIONS.get(function, function.__wrapped__)(*args, **options)
+
 
 Value = float | Symbol | Domain
 
@@ -185,15 +193,19 @@ def make(op: Operation, args: tuple[Expr, ...] = (), value: Value = 0.0) -> Expr
     node = _alive.get(key)
     if node is None:
         node = object.__new__(Expr)
-        for name, part in (("op", op), ("args", args), ("value", value)):
-            object.__setattr__(node, name, part)
-        object.__setattr__(node, "order", stable_order(op, args, value))
+        set_op(node, op)
+        set_args(node, args)
+        set_value(node, value)
+        set_order(node, stable_order(op, args, value))
         node = _alive.setdefault(key, node)
     return node
 
 
-def by_order(node: Expr) -> tuple[int, int]:
-    return node.order
+by_order = attrgetter("order")
+# the slots themselves: making nodes is most of the work of rewriting
+set_op, set_args, set_value, set_order = (
+    vars(Expr)[name].__set__ for name in ("op", "args", "value", "order")
+)
 
 
 def stable_order(op: Operation, args: tuple[Expr, ...], value: Value) -> tuple[int, int]:
@@ -346,6 +358,7 @@ UFUNCS: dict[str, Callable[..., Expr]] = {name: applied(op) for op in OPERATIONS
     "logical_and": lambda a, b: multiply(truth(a), truth(b)),
     "logical_or": lambda a, b: make(Op.MAX, (truth(a), truth(b))),
     "logical_not": negation,
+    "kv": lambda nu, x: multiply(make(Op.KVE, (nu, x)), make(Op.EXP, (negate(x),))),
 }
 
 Rows = tuple[tuple[Operation, tuple[int, ...], Value], ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from morefit.expr.build import same
 from morefit.expr.node import Expr, make
@@ -47,8 +47,14 @@ def remake(node: Expr, args: tuple[Expr, ...]) -> Expr:
 
 def substitute(root: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
     """Replace nodes, top down: a replaced node is not entered."""
+    return substitute_all((root,), replacements)[0]
+
+
+def substitute_all(roots: Iterable[Expr], replacements: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+    """Replace nodes in several expressions; what they share is walked once."""
+    roots = tuple(roots)
     done: dict[Expr, Expr] = dict(replacements)
-    stack = [root]
+    stack = list(roots)
     while stack:
         node = stack[-1]
         missing = [] if node in done else [a for a in node.args if a not in done]
@@ -57,8 +63,8 @@ def substitute(root: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
             continue
         stack.pop()
         if node not in done:
-            done[node] = remake(node, tuple(done[a] for a in node.args))
-    return done[root]
+            done[node] = remake(node, tuple([done[a] for a in node.args]))
+    return tuple(done[root] for root in roots)
 
 
 def leaves(op: Operation, *roots: Expr) -> list[Expr]:

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Table, leaves, scalar, substitute, toposort
+from morefit.expr import (
+    Expr,
+    Op,
+    Table,
+    const,
+    leaves,
+    rebuild,
+    remake,
+    scalar,
+    substitute_all,
+    toposort,
+    where,
+)
 from morefit.kernel.ir import Added, Body, Frame, Kernel, Pairs, Precision, Result, Sample, Store, Sum
 from morefit.kernel.lower import lower
 from morefit.kernel.symbols import random_number
@@ -22,6 +34,7 @@ class PairTerms:
     right: tuple[Expr, ...] = ()
     output: int = 0
     sign: float = 1.0
+    groups: int = 1
 
 
 @dataclass(frozen=True)
@@ -80,6 +93,7 @@ class PerCall:
     terms: tuple[Expr, ...]
     per_set: tuple[Added, ...] = ()
     per_count: tuple[Added, ...] = ()
+    integrals: tuple[Expr, ...] = ()  # scalars that the terms read besides parameters
 
     @classmethod
     def of(
@@ -90,7 +104,8 @@ class PerCall:
         ``hoisted`` are scalars as functions of parameters, ``powers`` others as functions of parameters and those.
         """
         known = {scalar(name): expr for name, expr in hoisted.items()}
-        scalars = known | {scalar(name): substitute(expr, known) for name, expr in powers.items()}
+        shown = substitute_all(powers.values(), known)
+        scalars = known | {scalar(name): expr for name, expr in zip(powers, shown, strict=True)}
         terms = [scalars.get(leaf, leaf) for leaf in leaves(Op.SCALAR, *exprs)]
 
         def added(output: int, term: Expr) -> Added:
@@ -100,7 +115,9 @@ class PerCall:
         if not isinstance(loop, SumLoop):
             return cls(tuple(terms))
         per_set = tuple(added(output, term) for output, term in loop.per_set)
-        per_count = tuple(added(output, substitute(term, known)) for output, term in loop.counted)
+        counted = substitute_all((term for _, term in loop.counted), known)
+        outputs = [output for output, _ in loop.counted]
+        per_count = tuple(map(added, outputs, counted))
         return cls(tuple(terms), per_set, per_count)
 
 
@@ -124,7 +141,7 @@ def build_kernel(
         name=name,
         frame=frame,
         parameters=tuple(names.values()),
-        per_call=lower(per_call.terms, names, "p"),
+        per_call=lower(rebuild(per_call.terms, spell_lookups), names, "p"),
         scalars=tuple(names_of(scalars).values()),
         columns=tuple(names_of(columns).values()),
         per_event=body,
@@ -132,6 +149,24 @@ def build_kernel(
         tables=(*tables.values(), *own),
         precision=precision,
     )
+
+
+def spell_lookups(node: Expr, args: tuple[Expr, ...]) -> Expr:
+    """Write a lookup as choices between numbers: tables are for loops over events, and this happens once per call."""
+    if node.op is not Op.LOOKUP:
+        return remake(node, args)
+    table, place = args
+    assert isinstance(table.value, Table)
+    choices = [const(number) for number in table.value.array]
+    size = 1
+    while len(choices) > 1:
+        pairs = zip(choices[0::2], choices[1::2], strict=False)
+        odd = choices[2 * (len(choices) // 2) :]
+        size *= 2
+        choices = [
+            where(place < k * size + size // 2, low, high) for k, (low, high) in enumerate(pairs)
+        ] + odd
+    return choices[0]
 
 
 def names_of(leaves: Iterable[Expr]) -> dict[Expr, str]:
@@ -147,5 +182,5 @@ def frame_of(loop: Loop, columns: Sequence[Expr], body: Body, per_call: PerCall)
     pairs, atoms = None, dict(zip(loop.exprs, body.results, strict=True))
     if terms := loop.pairs:
         left, right = (tuple(atoms[factor] for factor in side) for side in (terms.left, terms.right))
-        pairs = Pairs(left, right, terms.output, terms.sign)
+        pairs = Pairs(left, right, terms.output, terms.sign, terms.groups)
     return Sum(loop.reduce, pairs, per_call.per_set, per_call.per_count)

@@ -71,12 +71,21 @@ class Result:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Sums of products of every pair of factors: the lower triangle row by row, from an output on."""
+    """Sums of products of every pair of factors: the lower triangle row by row, from an output on.
+
+    With several groups of as many factors each, the products of all groups are added.
+    """
 
     left: tuple[Atom, ...]
     right: tuple[Atom, ...]  # empty: the same as left
     output: int  # of the first pair
     sign: float  # of all
+    groups: int = 1
+
+    @property
+    def count(self) -> int:
+        """How many factors a group has."""
+        return len(self.left) // self.groups
 
 
 @dataclass(frozen=True)
@@ -188,7 +197,8 @@ class Kernel:
             lines.append(f"    {where} <- {result.reduce.name.lower()} {atom}")
         if frame.pairs:
             left = ", ".join(map(str, frame.pairs.left))
-            lines.append(f"    outputs {frame.pairs.output} ... <- pairs of {left}")
+            many = f" in {frame.pairs.groups} groups" if frame.pairs.groups > 1 else ""
+            lines.append(f"    outputs {frame.pairs.output} ... <- pairs of {left}{many}")
         for times, added in (("", frame.per_set), (f"{count} * ", frame.per_count)):
             lines += [
                 f"  output {a.output} <- {times}{self.per_call.results[a.result]}" for a in added[:limit]

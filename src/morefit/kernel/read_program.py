@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
@@ -45,6 +45,18 @@ def read_program(main: Callable[..., Any], layouts: Mapping[str, Layout]) -> Pro
     assert isinstance(main, FunctionType)
     reader.read(main)
     return Program(tuple(reader.functions.values()), frozenset(reader.stages))
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A program that is read when a target needs its text: its main function, and the layouts of records by class."""
+
+    main: Callable[..., Any]
+    layouts: tuple[tuple[str, Layout], ...]
+
+    @cached_property
+    def program(self) -> Program:
+        return read_program(self.main, dict(self.layouts))
 
 
 @dataclass(eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,13 +17,26 @@ NEXT_TO_NOTHING = 1e-60  # of an integrand
 LARGEST = 1e300  # number that is one for sure
 
 
+Terms = tuple[tuple[Expr, ...], Mapping[Expr, Expr]]  # expressions, and what scalars in them stand for
+
+
 class Spec(Protocol):
     """What the passes of the pipeline need to know."""
 
     @property
     def name(self) -> str: ...
 
-    def terms(self) -> tuple[Expr, ...]:
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        """All expressions of the specification."""
+        ...
+
+    @property
+    def options(self) -> tuple[object, ...]:
+        """Everything else that it says, with the numbers of expressions of each kind."""
+        ...
+
+    def terms(self) -> Terms:
         """Return expressions of parameters and columns that the loop needs, simplified and differentiated."""
         ...
 
@@ -42,8 +56,17 @@ class SumSpec:
     def name(self) -> str:
         return "fisher" if self.request.fisher else ("value", "gradient", "hessian")[self.request.order]
 
-    def terms(self) -> tuple[Expr, ...]:
-        return event_terms(self.request)
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        return (self.request.log_density, self.request.per_set, *self.request.parameters)
+
+    @property
+    def options(self) -> tuple[object, ...]:
+        request = self.request
+        return request.order, request.weighted, request.careful, request.fisher, self.tiles_from
+
+    def terms(self) -> Terms:
+        return event_terms(self.request, self.tiles_from)
 
     def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
         return Assembler(self.request, per_event, self.tiles_from).assemble()
@@ -56,8 +79,16 @@ class ValueSpec:
     outputs: tuple[Expr, ...]
     name: str = "values"
 
-    def terms(self) -> tuple[Expr, ...]:
-        return normalise(*self.outputs)
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        return self.outputs
+
+    @property
+    def options(self) -> tuple[object, ...]:
+        return ()
+
+    def terms(self) -> Terms:
+        return normalise(*self.outputs), {}
 
     def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
         return StoreLoop(per_event)
@@ -72,8 +103,16 @@ class SampleSpec:
     above: Expr
     name: str = "sample"
 
-    def terms(self) -> tuple[Expr, ...]:
+    @property
+    def roots(self) -> tuple[Expr, ...]:
         return (*self.drawn, self.accept, self.above)
+
+    @property
+    def options(self) -> tuple[object, ...]:
+        return ()
+
+    def terms(self) -> Terms:
+        return self.roots, {}
 
     def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
         return SampleLoop(per_event)
@@ -92,10 +131,18 @@ class IntegralSpec:
     probes: tuple[Expr, ...]
     name: str = "integral"
 
-    def terms(self) -> tuple[Expr, ...]:
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        return (self.integrand, *self.bodies, *self.probes)
+
+    @property
+    def options(self) -> tuple[object, ...]:
+        return (len(self.bodies),)
+
+    def terms(self) -> Terms:
         bodies = [b if b is self.integrand else without_overflow(b, self.integrand) for b in self.bodies]
         products = [make(Op.MUL, (NODE_WEIGHT, body)) for body in (*bodies, self.integrand)]
-        return (*products, make(Op.MUL, (NODE_CONTRAST, self.integrand)))
+        return (*products, make(Op.MUL, (NODE_CONTRAST, self.integrand))), {}
 
     def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
         count = len(per_event)

@@ -15,9 +15,11 @@ from morefit.expr import (
     Op,
     add_all,
     apply,
+    const,
     leaves,
     make,
     multiply_all,
+    substitute_all,
     toposort,
     where,
 )
@@ -25,6 +27,7 @@ from morefit.kernel.build import PairTerms, SumLoop
 from morefit.kernel.ir import COUNT, Reduce, Result
 from morefit.kernel.symbols import WEIGHT
 from morefit.rewrite.derive import derivatives
+from morefit.rewrite.functions import Functions
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.share import share
 from morefit.rewrite.simplify import normalise, simplifier
@@ -34,6 +37,8 @@ SMALLEST = sys.float_info.min  # of the normal numbers
 TILES_FROM = (
     13  # parameters on: the products of first derivatives are summed in tiles, unless a backend knows better
 )
+
+MAX_SQUARES = 6  # in a density whose Hessian is summed in tiles; and half of the parameters
 
 Row = tuple[int, Reduce, Expr]  # an output, how it is reduced, and what comes from an event
 
@@ -67,28 +72,85 @@ def open_log(log_density: Expr) -> tuple[Expr, list[Expr]]:
     return add_all(*plain) if len(plain) > 1 else (plain[0] if plain else ZERO), inner
 
 
-def with_derivatives(root: Expr, request: Request, new: Rewriter) -> list[Expr]:
+def with_derivatives(root: Expr, request: Request, functions: Functions, new: Rewriter) -> list[Expr]:
     """Return an expression, its first and its second derivatives (lower triangle), as far as the request goes."""
-    first = derivatives(root, request.parameters, new) if request.order > 0 or request.fisher else []
+    wrt, known = request.parameters, functions.slopes
+    first = derivatives(root, wrt, new, known) if request.order > 0 or request.fisher else []
     second: list[Expr] = []
     if request.order > 1 and not request.fisher:
         for i, slope in enumerate(first):
-            second += derivatives(slope, request.parameters[: i + 1], new)
+            second += derivatives(slope, wrt[: i + 1], new, known)
     return [root, *first, *second]
 
 
-def event_terms(request: Request) -> tuple[Expr, ...]:
-    """Return everything the loop computes besides logarithms, quotients and products of quotients."""
-    new = simplifier()
-    plain, inner = open_log(request.log_density)
-    return tuple(t for part in (plain, *inner) for t in with_derivatives(part, request, new))
+def event_terms(request: Request, tiles_from: int = TILES_FROM) -> tuple[tuple[Expr, ...], dict[Expr, Expr]]:
+    """Return everything the loop computes besides logarithms, quotients and products of quotients.
+
+    Scalars stand in it for functions of parameters alone, which are returned as well. The squares of a density whose
+    Hessian is summed in tiles come last: of each its factor, and the first derivatives of what is squared.
+    """
+    new, functions = simplifier(), Functions(request.parameters)
+    (log_density,) = functions.hide((request.log_density,))
+    plain, inner = open_log(log_density)
+    parts = functions.hide((plain, *inner))
+    wrt = request.parameters
+    if not (request.order > 1 and len(inner) == 1 and len(wrt) >= tiles_from and not request.fisher):
+        terms = [t for part in parts for t in with_derivatives(part, request, functions, new)]
+        return tuple(terms), functions.definitions()
+    rest, squares = open_squares(parts[1], request, functions)
+    terms = with_derivatives(parts[0], request, functions, new)
+    terms += [parts[1], *derivatives(parts[1], wrt, new, functions.slopes)]
+    curved, tail = [with_derivatives(rest, request, functions, new)[1 + len(wrt) :]], list[Expr]()
+    for factor, inside in squares:
+        _, *slopes = with_derivatives(inside, request, functions, new)
+        first, second = slopes[: len(wrt)], slopes[len(wrt) :]
+        curved.append([d if d is ZERO else new(Op.MUL, (const(2), factor, inside, d)) for d in second])
+        tail += [factor, *first]
+    terms += [new(Op.ADD, each) for each in zip(*curved, strict=True)]
+    return tuple(terms + tail), functions.definitions()
+
+
+def open_squares(
+    density: Expr, request: Request, functions: Functions
+) -> tuple[Expr, list[tuple[Expr, Expr]]]:
+    """Split a density into a rest and squares, each a factor that no parameter changes and what is squared."""
+
+    def moves(node: Expr) -> bool:
+        leaf = leaves(Op.SCALAR, node)
+        return any(one in wrt or functions.slopes(one) is not None for one in leaf)
+
+    wrt, limit = set(request.parameters), min(MAX_SQUARES, len(request.parameters) // 2)
+    rest: list[Expr] = []
+    squares: list[tuple[Expr, Expr]] = []
+    stack = [(ONE, density)]
+    while stack:
+        factor, node = stack.pop()
+        if node.op is Op.ADD:
+            stack += [(factor, term) for term in reversed(node.args)]
+            continue
+        fixed = [f for f in factors_of(node) if not moves(f)]
+        moving = [f for f in factors_of(node) if moves(f)]
+        if len(moving) == 1 and moving[0].op is Op.ADD:
+            stack.append((product(factor, *fixed), moving[0]))
+        elif len(moving) == 1 and is_square(moving[0]) and len(squares) < limit:
+            squares.append((product(factor, *fixed), moving[0].args[0]))
+        else:
+            rest.append(product(factor, node))
+    return total(*rest), squares
+
+
+def is_square(node: Expr) -> bool:
+    return node.op is Op.POW and node.args[1].op is Op.CONST and node.args[1].number == 2.0
 
 
 def set_terms(request: Request) -> list[Expr]:
     """Return what is added once for each set, output by output."""
     if request.per_set is ZERO or request.fisher:
         return []
-    return with_derivatives(normalise(request.per_set)[0], request, simplifier())
+    functions = Functions(request.parameters)
+    (hidden,) = functions.hide(normalise(*functions.hide((request.per_set,))))
+    terms = with_derivatives(hidden, request, functions, simplifier())
+    return list(substitute_all(terms, functions.definitions()))
 
 
 def is_zero(term: Expr) -> bool:
@@ -110,11 +172,22 @@ def total(*terms: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class Part:
-    """One density under a logarithm, or the plain part: its value and derivatives, ready for the loop."""
+    """One density under a logarithm, or the plain part: its value and derivatives, ready for the loop.
+
+    The second derivatives of squares are without the products of first derivatives.
+    """
 
     value: Expr
     first: tuple[Expr, ...]
     second: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Square:
+    """A square in a density: its factor, and the first derivatives of what is squared."""
+
+    factor: Expr
+    first: tuple[Expr, ...]
 
 
 def divided(part: Part) -> Part:
@@ -160,18 +233,22 @@ class Assembler:
         self.count = len(request.parameters)
         self.counted: list[tuple[int, Expr]] = []
         self.known: dict[Expr, bool] = {}  # whether it depends on the event
-        length = len(terms) // self.parts(terms)
-        parts = [self.part(terms[k : k + length]) for k in range(0, len(terms), length)]
+        length = self.length
+        end = len(terms) // length * length
+        parts = [self.part(terms[k : k + length]) for k in range(0, end, length)]
+        squares = [terms[k : k + 1 + self.count] for k in range(end, len(terms), 1 + self.count)]
+        self.squares = [Square(factor, tuple(first)) for factor, *first in squares]
         self.good: Expr = ONE
         if request.careful:
             parts = self.only_good(parts)
         self.plain, self.inner = parts[0], [divided(q) for q in parts[1:]]
 
-    def parts(self, terms: Sequence[Expr]) -> int:
+    @property
+    def length(self) -> int:
+        """How many terms a part has; squares have fewer together."""
         n, request = self.count, self.request
-        each = 1 + n * (request.order > 0 or request.fisher)
-        each += n * (n + 1) // 2 * (request.order > 1 and not request.fisher)
-        return len(terms) // each
+        first = n * (request.order > 0 or request.fisher)
+        return 1 + first + n * (n + 1) // 2 * (request.order > 1 and not request.fisher)
 
     def part(self, terms: Sequence[Expr]) -> Part:
         return Part(terms[0], tuple(terms[1 : 1 + self.count]), tuple(terms[1 + self.count :]))
@@ -192,6 +269,10 @@ class Assembler:
             )
             return Part(value, first, second)
 
+        self.squares = [
+            Square(s.factor, tuple(d if d is ZERO else where(self.good, d, ZERO) for d in s.first))
+            for s in self.squares
+        ]
         return [keep(plain, ZERO), *(keep(q, ONE) for q in inner)]
 
     @property
@@ -212,9 +293,7 @@ class Assembler:
             in_tiles = self.count >= self.tiles_from and len(self.inner) == 1
             rows += self.hessian_rows(in_tiles)
             if in_tiles:
-                left = self.inner[0].first
-                right = tuple(product(self.weight, s) for s in left) if self.request.weighted else ()
-                pairs = PairTerms(left, right, output=1 + self.count, sign=-1.0)
+                pairs = self.pairs(self.inner[0])
         if self.request.careful:
             rows.append((self.request.outputs, Reduce.ADD, 1 - self.good))
         if self.counted and self.request.weighted:
@@ -229,6 +308,18 @@ class Assembler:
             counted=tuple(self.counted),
             per_set=tuple((k, term) for k, term in terms if not is_zero(term)),
         )
+
+    def pairs(self, part: Part) -> PairTerms:
+        """Return the products of first derivatives in the Hessian of a logarithm, and in those of squares."""
+        left, right = part.first, tuple(product(self.weight, s) for s in part.first)
+        if not self.request.weighted and not self.squares:
+            right = ()
+        inverse = make(Op.POW, (part.value, MINUS_ONE))
+        for square in self.squares:
+            factor = make(Op.MUL, (const(-2), *factors_of(product(self.weight, square.factor, inverse))))
+            left += square.first
+            right += tuple(product(factor, s) for s in square.first)
+        return PairTerms(left, right, output=1 + self.count, sign=-1.0, groups=1 + len(self.squares))
 
     def row(self, output: int, reduce: Reduce, *terms: Expr) -> Row:
         """Return what an event adds to an output; event-independent terms are counted instead, to be multiplied by the number of events."""

@@ -37,14 +37,14 @@ def whole_part(
     ``places`` are the parameters of the fit by name (others are fixed), ``columns`` what its events have, and ``rows``
     the parameters of the part at which its numerical integrals must be accurate.
     """
-    derived = tuple(compiled.stages.per_dataset.values())
+    derived = tuple(compiled.per_dataset.values())
     plain = Settings(part.backend, precompute="none")
     return WholePart(
         sampler=None,
         derive=compile_values(derived, (), plain).program if derived else None,
         sums=compiled.program,
         observables=tuple(columns),
-        derived=tuple(compiled.stages.per_dataset),
+        derived=tuple(compiled.per_dataset),
         parameters=len(part.all_parameters) + len(part.measured),
         floating=tuple(part.floating_columns),
         places=tuple(places.get(p.name, -1) for p in part.parameters),

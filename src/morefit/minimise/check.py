@@ -192,8 +192,10 @@ def failure_reasons(exhausted: bool, verdict: Verdict) -> Iterable[str]:
         yield "the Hessian is not positive definite, so there are no errors"
     elif not verdict.edm <= 10 * verdict.goal:  # Minuit's own margin for calling a minimum valid
         yield f"the estimated distance to the minimum, {verdict.edm:.3g}, is above the goal of {verdict.goal:.3g}"
-    elif verdict.flat:
-        yield from (undetermined(direction, verdict.at_limit) for direction in verdict.flat)
+    elif (
+        verdict.flat and not verdict.at_limit
+    ):  # a parameter at a limit leaves others without effect: no defect
+        yield from (undetermined(direction) for direction in verdict.flat)
     if not math.isfinite(verdict.last.value[0]):
         yield "the likelihood is not finite at the minimum"
 
@@ -204,10 +206,9 @@ def endless(direction: Direction) -> str:
     return f"the likelihood has no minimum: it grows without end along {along}; set limits"
 
 
-def undetermined(direction: Direction, at_limit: Sequence[str]) -> str:
+def undetermined(direction: Direction) -> str:
     """Describe which parameters the data do not determine."""
     *others, last = sorted(direction)
     names = f"{', '.join(others)} and {last}" if others else last
-    where = f" with {' and '.join(at_limit)} at the limit" if at_limit else ""
     how = f"along {in_words(direction)}; fix one of them" if others else "with it; fix it"
-    return f"the data do not determine {names}{where}: the likelihood does not change {how}"
+    return f"the data do not determine {names}: the likelihood does not change {how}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Flags, Integers
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Evaluation
-from morefit.minimise.newton_program import fit_program
+from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import CONVERGED, FLAT
@@ -72,7 +72,7 @@ def minimise(evaluate: Evaluate, start: Array, limits: Array, goal: float) -> Mi
     What is done is left out of the next evaluation.
     """
     layout = FitLayout(start.shape[1])
-    steps = Steps(fit_program(layout), layout, layout.first_records(start, np.asarray(limits), goal, STARTS))
+    steps = Steps(fit_driver(layout), layout, layout.first_records(start, np.asarray(limits), goal, STARTS))
     final = np.empty((len(start), layout.state_size))
     active = np.arange(len(start))
     while len(active):

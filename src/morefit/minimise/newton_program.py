@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from morefit.arrays import Integers
 from morefit.kernel.fit_layout import Fit, FitLayout
-from morefit.kernel.program import Program, Stage
-from morefit.kernel.read_program import read_program
+from morefit.kernel.program import Stage
+from morefit.kernel.read_program import Driver
 from morefit.minimise.fit_errors import finish
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import other_start, remember_end
@@ -51,7 +51,7 @@ def advance(fit: Fit) -> None:
 
 
 def end_of_way(fit: Fit) -> None:
-    """Compute the errors; go on from another start if the way was troubled, and at last go back to the best end."""
+    """Compute the errors; go on from another start if this is no minimum inside limits, at last back to the best end."""
     finish(fit)
     rank = 2.0 if fit.status == CONVERGED else 1.0 if fit.status == FLAT else 0.0
     best = rank > fit.best_rank or (rank == fit.best_rank and fit.value < fit.best_value - fit.goal)
@@ -60,7 +60,7 @@ def end_of_way(fit: Fit) -> None:
         fit.best_value = fit.value
         for i in range(len(fit.x)):
             fit.best[i] = fit.x[i]
-    if fit.starts == 0.0 and fit.troubles == 0.0 and rank == 2.0:
+    if fit.starts == 0.0 and rank == 2.0 and fit.fixed == 0.0:
         fit.running = 0.0
     elif fit.starts < fit.max_starts and fit.returning == 0.0:
         if fit.starts == 0.0:
@@ -84,6 +84,6 @@ def restart(fit: Fit) -> None:
 
 
 @lru_cache(maxsize=32)
-def fit_program(layout: FitLayout) -> Program:
-    """Read the program for a layout of its record."""
-    return read_program(fit_toy, {"Fit": layout.record})
+def fit_driver(layout: FitLayout) -> Driver:
+    """Return the driver of a fit for a layout of its record."""
+    return Driver(fit_toy, (("Fit", layout.record),))

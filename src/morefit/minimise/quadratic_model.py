@@ -16,7 +16,7 @@ SAFE_PIVOT = 1e-13  # of a Hessian with a unit diagonal: below, it does not coun
 WEAK_PIVOT = 1e-8  # below, eigenvalues decide whether a direction is flat
 NULL = 1e-11  # an eigenvalue that is zero but for rounding
 SUSPECT = 3.0  # times the distance to the minimum, in errors: that may make smaller eigenvalues
-RESOLVED = 1e-16  # an EDM so small that what is suspect is zero
+RESOLVED = 1e-22  # an EDM so small that what is suspect is zero
 STEEP = 1e-6  # per error: a slope at a limit below this is rounding, and does not stop a parameter there
 WIDEST = 1e3  # times the way between its limits: a parameter with a larger error has no curvature
 OPEN = 1e2  # times its value, or one: what stands for the way between limits where there are none
@@ -27,12 +27,15 @@ SECULAR_STEPS = 60  # bisections, of which Newton's rule needs about five
 
 def measure(fit: Fit) -> None:
     """Compute the unit of each parameter: its error if others were fixed, at most a part of the way between limits."""
-    n = len(fit.x)
-    for i in range(n):
-        span = min(fit.high[i] - fit.low[i], OPEN * max(abs(fit.x[i]), 1.0))
-        curvature = abs(fit.hessian[i * n + i])
-        longest = LARGEST_UNIT * span
-        fit.unit[i] = 1.0 / sqrt(curvature) if curvature * longest * longest > 1.0 else longest
+    for i in range(len(fit.x)):
+        fit.unit[i] = own_error(fit, i, LARGEST_UNIT)
+
+
+def own_error(fit: Fit, i: int, widest: float) -> float:
+    """Return the error of a parameter if others were fixed, at most so many times the way between its limits."""
+    longest = widest * min(fit.high[i] - fit.low[i], OPEN * max(abs(fit.x[i]), 1.0))
+    curvature = abs(fit.hessian[i * len(fit.x) + i])
+    return 1.0 / sqrt(curvature) if curvature * longest * longest > 1.0 else float(longest)
 
 
 def find_free(fit: Fit) -> int:
@@ -40,7 +43,7 @@ def find_free(fit: Fit) -> int:
     size = 0
     fit.steepness = UNKNOWN
     for i in range(len(fit.x)):
-        slope = fit.gradient[i] * fit.unit[i]
+        slope = fit.gradient[i] * own_error(fit, i, WIDEST)
         at_low = fit.x[i] <= fit.low[i] and slope > STEEP
         at_high = fit.x[i] >= fit.high[i] and slope < -STEEP
         if at_low or at_high:
@@ -85,7 +88,7 @@ def minimise_model(fit: Fit, size: int, radius: float) -> None:
         # the smallest eigenvalue is at least a pivot divided by their number, or one divided by the inverse's trace
         suspect = SUSPECT * sqrt(2.0 * edm)
         sure = suspect * size < least
-        inside = square(fit.part, size) <= radius * radius
+        inside = sqrt(square(fit.part, size)) <= radius
         if least > WEAK_PIVOT and inside and not sure and edm <= fit.goal:
             sure = suspect * invert_factor(fit.lower, size, fit.vectors) < 1.0
         if least > WEAK_PIVOT and inside and (sure or edm > fit.goal):
@@ -154,7 +157,7 @@ def minimise_inside(fit: Fit, size: int, radius: float) -> None:
             lowest = k
     bottom = fit.values[lowest] if size > 0 else 1.0
     low = 0.0 if bottom > NULL else 1e-6 - bottom
-    if shifted_square(fit.values, fit.along, size, low) > radius * radius:
+    if shifted_length(fit.values, fit.along, size, low) > radius:
         shift = find_shift(fit.values, fit.along, size, low, radius)
         for k in range(size):
             fit.along[k] = -fit.along[k] / (fit.values[k] + shift)
@@ -207,10 +210,10 @@ def square(vector: Vector, size: int) -> float:
     return total
 
 
-def shifted_square(values: Vector, slopes: Vector, size: int, shift: float) -> float:
-    """Return the square of the length of a step with shifted eigenvalues."""
+def shifted_length(values: Vector, slopes: Vector, size: int, shift: float) -> float:
+    """Return the length of a step with shifted eigenvalues."""
     total = 0.0
     for k in range(size):
         way = slopes[k] / (values[k] + shift)
         total += way * way
-    return total
+    return sqrt(total)

@@ -1,8 +1,7 @@
-"""Where a fit that had trouble on its way is started again: in other valleys than the first, but no farther away.
+"""Where a fit that ended at a limit, or at no minimum, is started again: in other valleys, but no farther away.
 
-A fit of a mixture may end in a minimum that is not the lowest. Nearly all that do took a step that brought less than
-half of what it promised, or met an eigenvalue that was not positive. Fits without trouble are not repeated. In the
-language of drivers (``kernel/program.py``).
+A fit of a mixture may end in a minimum that is not the lowest, such as one without one of its components. In the language
+of drivers (``kernel/program.py``).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from math import sqrt
 
 from morefit.kernel.fit_layout import Fit
 
-MIRROR, MIDDLE, BACK, UP, DOWN, STARTS = range(6)  # in the order in which they pay, and how many they are
+MIRROR, UP, DOWN, STARTS = range(4)  # in the order in which they pay, and how many they are
 ERRORS = 3.0  # along the parameter that the others widen most
 
 
@@ -35,18 +34,13 @@ def remember_end(fit: Fit) -> None:
 def other_start(fit: Fit, kind: int) -> None:
     """Choose another start.
 
-    MIRROR is as far from the first start as its end, on its other side, MIDDLE half-way, BACK the end with parameters at
-    limits where they started. UP and DOWN are some errors away along the valley.
+    MIRROR is as far from the first start as its end, on its other side. UP and DOWN are some errors away from the end,
+    along the valley.
     """
     for i in range(len(fit.x)):
         x = fit.end[i]
         if kind == MIRROR:
             x = 2.0 * fit.start[i] - fit.end[i]
-        elif kind == MIDDLE:
-            x = 0.5 * (fit.start[i] + fit.end[i])
-        elif kind == BACK:
-            if fit.end[i] <= fit.low[i] or fit.end[i] >= fit.high[i]:
-                x = fit.start[i]
         elif kind == UP:
             x = fit.end[i] + ERRORS * fit.valley[i]
         else:

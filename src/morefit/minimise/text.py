@@ -70,6 +70,8 @@ def short(result: FitResult) -> str:
 def headline(result: FitResult) -> str:
     """Return validity, minimum and numbers of calls in one line."""
     verdict = "fit valid" if result.valid else "fit NOT VALID"
+    if result.valid and result.undetermined:
+        verdict += f" but for {', '.join(result.undetermined)}, UNDETERMINED with {', '.join(result.at_limit)} at the limit"
     calls = ", ".join(f"{count} {kind}" for kind, count in result.calls.items())
     numbers = f"nll {likelihood_text(result.nll)}, edm {result.edm:.2g}, {result.events} events"
     return f"{verdict}: {numbers}{f', calls: {calls}' if calls else ''}"

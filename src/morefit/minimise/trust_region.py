@@ -36,8 +36,9 @@ from morefit.minimise.quadratic_model import (
 
 MOVING, CONVERGED, GIVEN_UP, FLAT = 0.0, 1.0, 2.0, 3.0  # the status of a fit
 ROUNDING = 1e-12  # of the value: so small a change is none
-MAX_DOUBTS = 8.0  # steps for an EDM that does not become small enough to resolve what is suspect
+MAX_DOUBTS = 25.0  # steps in doubt; a valley that hardly bends needs some, rounding alone never ends
 MIN_RADIUS = 1e-9  # steps so short change nothing
+FAR = 1e30  # a parameter without limits that goes so far has no minimum
 BAD_RATIO, SMOOTH_RATIO, GOOD_RATIO = 0.1, 0.5, 0.75  # of what came true to what the model promised
 GROWTH = 3.0  # of the radius after a good step
 SHRINK, MIN_SHRINK, MAX_SHRINK = 0.25, 0.1, 0.5  # of a step that failed: without a finite value, and with one
@@ -102,16 +103,33 @@ def move_on(fit: Fit, taken: bool) -> None:
     fit.radius = radius
     if fit.status == MOVING:
         move_within_limits(fit, size, radius)
-        length = 0.0
-        for i in range(n):
-            fit.trial[i] = min(max(fit.x[i] + fit.move[i], fit.low[i]), fit.high[i])
-            way = (fit.trial[i] - fit.x[i]) / fit.unit[i]
-            length += way * way
-        fit.length = sqrt(length)
-        if fit.length <= 0.0:
+        fit.length = place(fit)
+        stopped = fit.length <= 0.0 or fit.length >= UNKNOWN
+        if stopped or (fit.length < MIN_RADIUS and not bounded):  # limits are in the way
             fit.status = GIVEN_UP
     fit.bounded = 1.0 if bounded else 0.0  # of the whole model again, not of what limits left of it
     fit.flats = flats
+
+
+def place(fit: Fit) -> float:
+    """Put the trial point where the move leads; return how far that is, in units, or UNKNOWN if there is no end.
+
+    A limit that is missed by rounding is reached.
+    """
+    total = 0.0
+    for i in range(len(fit.x)):
+        there = fit.x[i] + fit.move[i]
+        near = ROUNDING * abs(fit.move[i])
+        if there < fit.low[i] + near:
+            there = fit.low[i]
+        elif there > fit.high[i] - near:
+            there = fit.high[i]
+        if not abs(there) < FAR:
+            return UNKNOWN
+        fit.trial[i] = there
+        way = (there - fit.x[i]) / fit.unit[i]
+        total += way * way
+    return sqrt(total)
 
 
 def is_finite(fit: Fit) -> bool:

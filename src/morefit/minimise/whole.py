@@ -10,7 +10,7 @@ from morefit.arrays import Array
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.whole import can_fit_whole, stored_columns, whole_part
-from morefit.minimise.newton_program import fit_program
+from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import Problem
 from morefit.minimise.starts import STARTS
 from morefit.pipeline import Compiled
@@ -83,4 +83,4 @@ def make_job(likelihood: Term, problem: Problem, compiled: tuple[Compiled, ...])
         )
         for part, own in zip(likelihood.parts, compiled, strict=True)
     )
-    return WholeFit(program=fit_program(layout), layout=layout, parts=parts)
+    return WholeFit(driver=fit_driver(layout), layout=layout, parts=parts)

@@ -10,16 +10,17 @@ from morefit.expr import ONE, ZERO, Expr, Op, Operation, Trait, domain_of, to_ex
 from morefit.rewrite.rules import Rewriter, fill
 from morefit.rewrite.simplify import simplifier
 
-ARGUMENTS = (wild("x"), wild("y"))
+ARGUMENTS = (wild("x"), wild("y"), wild("z"))
 NO_SLOPE = with_trait(Trait.NO_SLOPE)
 LONGEST_PRODUCT = 16  # a longer one is halved first: the product rule is quadratic in the length
 
 
 @cache
-def partials_of(op: Operation) -> tuple[Expr, ...]:
-    """Return the partials of an operation, as expressions of ``ARGUMENTS``."""
+def partials_of(op: Operation) -> tuple[Expr | None, ...]:
+    """Return the partials of an operation, as expressions of ``ARGUMENTS``; None for one that is not known."""
     assert op.partials is not None
-    return tuple(map(to_expr, op.partials(*ARGUMENTS[: op.arity])))
+    partials = op.partials(*ARGUMENTS[: op.arity])
+    return tuple(None if partial is None else to_expr(partial) for partial in partials)
 
 
 @cache
@@ -31,25 +32,35 @@ def singularity_of(op: Operation) -> Expr | None:
     return None if op.singular is None else op.singular(*ARGUMENTS[: op.arity])
 
 
-def derivatives(root: Expr, wrt: Sequence[Expr], rewriter: Rewriter | None = None) -> list[Expr]:
-    """Differentiate an expression with respect to each of some leaves."""
+def derivatives(
+    root: Expr,
+    wrt: Sequence[Expr],
+    rewriter: Rewriter | None = None,
+    known: Callable[[Expr], Sequence[Expr] | None] = lambda leaf: None,
+) -> list[Expr]:
+    """Differentiate an expression with respect to each of some leaves; ``known`` says which others depend on these, and how."""
     new = rewriter or simplifier()
     order = toposort(root)
     bit = {leaf: 1 << i for i, leaf in enumerate(wrt)}
+    first: list[dict[Expr, Expr]] = [{leaf: ONE} for leaf in wrt]
     reach: dict[Expr, int] = {}
     for node in order:
         mask = bit.get(node, 0)
         for arg in node.args:
             mask |= reach[arg]
+        if node.op is Op.SCALAR and (inner := known(node)) is not None:
+            for i, part in enumerate(inner[: len(wrt)]):
+                if part is not ZERO:
+                    mask |= 1 << i
+                    first[i][node] = part
         reach[node] = mask
-    return [slope(root, leaf, [n for n in order if reach[n] & bit[leaf]], new) for leaf in wrt]
+    return [slope(root, first[i], [n for n in order if reach[n] >> i & 1], new) for i in range(len(wrt))]
 
 
-def slope(root: Expr, leaf: Expr, order: Sequence[Expr], new: Rewriter) -> Expr:
-    """Apply the chain rule to the nodes that depend on the leaf, arguments first."""
-    slopes: dict[Expr, Expr] = {leaf: ONE}
+def slope(root: Expr, slopes: dict[Expr, Expr], order: Sequence[Expr], new: Rewriter) -> Expr:
+    """Apply the chain rule to the nodes that depend on a leaf, arguments first, from the slopes of the leaves on."""
     for node in order:
-        if node is not leaf:
+        if node not in slopes:
             slopes[node] = slope_of(node, slopes, new)
     return slopes.get(root, ZERO)
 
@@ -65,6 +76,11 @@ def slope_of(node: Expr, slopes: dict[Expr, Expr], new: Rewriter) -> Expr:
     terms = []
     for k, (partial, part) in enumerate(zip(partials_of(node.op), inner, strict=True)):
         if part is not ZERO:
+            if partial is None:
+                raise ModelError(
+                    f"operation '{node.op.name.lower()}': has no derivative by its argument number {k + 1}; fix what"
+                    " this depends on, or take numeric derivatives"
+                )
             term = new(Op.MUL, (fill(partial, match, new), part))
             still = standstill(node, k, part, match, new)
             terms.append(term if still is ZERO else new(Op.WHERE, (still, ZERO, term)))

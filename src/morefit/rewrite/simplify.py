@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from morefit.expr import (
     NARY,
@@ -95,15 +96,15 @@ def scaled(number: float, base: Expr) -> Expr:
     return make(Op.MUL, (const(number), *(base.args if base.op is Op.MUL else (base,))))
 
 
-def collect_terms(node: Expr, new: Make) -> Expr | None:
-    """Flatten a sum, add its numbers and gather its like terms."""
+def collect_terms(node: Expr, new: Make, longest: int = LONGEST) -> Expr | None:
+    """Flatten a sum, add its numbers and gather its like terms; a longer sum inside is not opened."""
     total, terms = 0.0, dict[Expr, float]()
     stack = [(1.0, arg) for arg in reversed(node.args)]
     while stack:
         sign, arg = stack.pop()
         number, base = coefficient(arg)
         number *= sign
-        if base.op is Op.ADD and abs(number) == 1.0 and len(base.args) <= LONGEST:
+        if base.op is Op.ADD and abs(number) == 1.0 and len(base.args) <= longest:
             stack += [(number, inner) for inner in reversed(base.args)]
         elif base.op is Op.CONST:
             total += number * base.number
@@ -310,10 +311,25 @@ ALGEBRA: list[Rule | Collector] = [
     Rule("equal branches", where(z, x, x), x),
 ]  # fmt: skip
 
+NESTED_ALGEBRA = [
+    Collector(
+        "gather terms",
+        Op.ADD,
+        partial(collect_terms, longest=0),
+        ((2 * x + 3 * x + 1 + 4, 5 * x + 5), (x - x, ZERO)),
+    ),
+    *(rule for rule in ALGEBRA if not (isinstance(rule, Collector) and rule.op is Op.ADD)),
+]
+
 
 def simplifier() -> Rewriter:
     """Return a fresh rewriter for this algebra."""
     return Rewriter(ALGEBRA)
+
+
+def nesting_simplifier() -> Rewriter:
+    """Return a fresh rewriter that leaves sums inside sums, so that what several share stays one node."""
+    return Rewriter(NESTED_ALGEBRA)
 
 
 def normalise(*roots: Expr) -> tuple[Expr, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 from functools import reduce
@@ -23,7 +23,7 @@ from morefit.expr import (
     rebuild,
     remake,
     scalar,
-    substitute,
+    substitute_all,
     toposort,
 )
 from morefit.rewrite.angles import use_double_angles
@@ -239,8 +239,7 @@ def regroup(roots: Sequence[Expr]) -> tuple[Expr, ...]:
     prefix = fresh_prefix("integral", *roots)
     hidden = {node: scalar(f"{prefix}{k}") for k, node in enumerate(integrals)}
     shown = {stand_in: node for node, stand_in in hidden.items()}
-    grouped = regroup_all([substitute(root, hidden) for root in roots])
-    return tuple(substitute(root, shown) for root in grouped)
+    return substitute_all(regroup_all(substitute_all(roots, hidden)), shown)
 
 
 def regroup_all(roots: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -250,8 +249,14 @@ def regroup_all(roots: Sequence[Expr]) -> tuple[Expr, ...]:
     return share(rebuild(use_double_angles(simple, regrouper.new), regrouper))
 
 
-def split(outputs: Sequence[Expr], precompute: Precompute = "auto") -> Stages:
-    """Move out of the loop what depends on parameters only, and what depends on the event only if that pays."""
+def split(
+    outputs: Sequence[Expr], precompute: Precompute = "auto", functions: Mapping[Expr, Expr] | None = None
+) -> Stages:
+    """Move out of the loop what depends on parameters only, and what depends on the event only if that pays.
+
+    ``functions`` are the functions of parameters that some scalars stand for.
+    """
+    functions = functions or {}
     depends = depends_on(*outputs)
     nodes = toposort(*outputs, enter_integrals=False)
     border = set(outputs)  # nodes used by something with other needs
@@ -259,19 +264,21 @@ def split(outputs: Sequence[Expr], precompute: Precompute = "auto") -> Stages:
         if user.op is not Op.INTEGRAL:
             border.update(arg for arg in user.args if depends[arg] != depends[user])
     for node in list(border):
-        if node.op is Op.MUL and node_price(node) == 0:  # a negation is free: what it negates is what counts
+        # a negation is free: what it negates is what counts
+        if node.op is Op.MUL and node_price(node) == 0 and functions.keys().isdisjoint(node.args):
             border.update(node.args)
 
-    hoisted = [n for n in nodes if n in border and depends[n] is Depends.PARAMETERS and is_worth_hoisting(n)]
+    inner = [n for n in nodes if n in border and depends[n] is Depends.PARAMETERS]
+    hoisted = [n for n in inner if is_worth_hoisting(n) or not functions.keys().isdisjoint((n, *n.args))]
     needed = [n for n in nodes if n in border and depends[n] is Depends.EVENT]
     columns = choose_columns(needed, precompute)
     b, c = fresh_prefix("b", *outputs), fresh_prefix("c", *outputs)
     cut = {node: scalar(f"{b}{i}") for i, node in enumerate(hoisted)}
     cut |= {node: column(f"{c}{i}") for i, node in enumerate(columns)}
     return Stages(
-        {cut[n].name: n for n in hoisted},
+        dict(zip((cut[n].name for n in hoisted), substitute_all(hoisted, functions), strict=True)),
         {cut[n].name: n for n in columns},
-        tuple(substitute(o, cut) for o in outputs),
+        substitute_all(outputs, cut),
     )
 
 

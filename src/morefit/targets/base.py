@@ -11,7 +11,7 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.kernel import Kernel, Precision
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.program import Program as Driver
+from morefit.kernel.read_program import Driver
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class WholePart:
 class WholeFit:
     """What a backend needs to draw and fit toys on its own."""
 
-    program: Driver
+    driver: Driver
     layout: FitLayout
     parts: tuple[WholePart, ...]
     spare: list[object] = field(default_factory=list)  # what the backend keeps from one call to the next

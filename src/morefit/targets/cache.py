@@ -10,13 +10,15 @@ import stat
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
 from morefit.errors import BackendError
 
 MAGIC = b"morefit object 1\n"
 DIGEST = 32  # bytes of a SHA-256
-ENTRY = re.compile(r"[0-9a-f]{64}\.o")
+OBJECT, KERNEL = ".o", ".kernel"  # endings of entries: machine code, and records of kernels
+ENTRY = re.compile(r"[0-9a-f]{64}\.(o|kernel)")
 SIZE = "MOREFIT_CACHE_MB"  # the environment variable of the size limit in megabytes
 DEFAULT_MEGABYTES = 500.0
 KEPT_SHARE = 0.75  # of the size allowed that stays when entries are removed
@@ -53,6 +55,18 @@ def user_folder() -> Path:
 def key_of(*parts: str) -> str:
     """Return a name for what these texts determine together."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@cache
+def source_version() -> str:
+    """Return what stands for the source of morefit: what another source made is made anew."""
+    package = Path(__file__).parents[1]
+    states = []
+    for folder, _, names in os.walk(package):
+        for name in sorted(n for n in names if n.endswith(".py")):
+            status = os.stat(os.path.join(folder, name))
+            states.append(f"{os.path.join(folder, name)} {status.st_size} {status.st_mtime_ns}")
+    return key_of(*sorted(states))
 
 
 # ------------------------------------------------------------------------------------ trust
@@ -115,11 +129,11 @@ def read_private(path: Path) -> bytes | None:
 # ------------------------------------------------------------------------------------ entries
 
 
-def load(key: str) -> bytes | None:
+def load(key: str, ending: str = OBJECT) -> bytes | None:
     """Return what was stored under a key, or None if there is nothing, or it is damaged or not to be trusted."""
     chosen = cache_folder()
     folder = None if chosen is None else private_folder(chosen)
-    data = None if folder is None else read_private(folder / f"{key}.o")
+    data = None if folder is None else read_private(folder / f"{key}{ending}")
     if data is None:
         return None
     head, digest, payload = (
@@ -132,8 +146,8 @@ def load(key: str) -> bytes | None:
     return payload
 
 
-def store(key: str, payload: bytes) -> None:
-    """Keep compiled code for the next process; a cache that cannot be written is not an error."""
+def store(key: str, payload: bytes, ending: str = OBJECT) -> None:
+    """Keep an entry for the next process; a cache that cannot be written is not an error."""
     chosen, limit = cache_folder(), max_bytes()
     if chosen is None or len(payload) > KEPT_SHARE * limit:
         return
@@ -142,7 +156,9 @@ def store(key: str, payload: bytes) -> None:
         folder = private_folder(chosen)
         if folder is None:
             return
-        write_entry(folder / f"{key}.o", MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload)
+        write_entry(
+            folder / f"{key}{ending}", MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload
+        )
         _unnoticed[folder] = _unnoticed.get(folder, limit) + len(payload)
         if _unnoticed[folder] > UNNOTICED_SHARE * limit:
             trim(folder, limit)

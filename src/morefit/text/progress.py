@@ -26,6 +26,9 @@ def has_terminal() -> bool:
         return False
 
 
+_visible: list[Bar] = []  # at most one: what a long job compiles has no bar of its own beside the job's
+
+
 class Bar:
     """A progress bar on a terminal's standard error: it appears after a second and vanishes at the end.
 
@@ -43,12 +46,16 @@ class Bar:
 
     def __exit__(self, *_: object) -> None:
         if self.progress is not None:
+            if self in _visible:
+                _visible.remove(self)
             with suppress(*NO_TERMINAL):  # the terminal may be gone
                 self.progress.stop()
 
     def done(self, count: int, what: str | None = None) -> None:
         """Show how many of all are done, and what is being done if that has changed."""
         if not self.shown or time.monotonic() - self.begin < SECONDS_UNSHOWN:
+            return
+        if _visible and _visible[0] is not self:
             return
         try:
             if self.progress is None:
@@ -67,3 +74,4 @@ class Bar:
         self.progress = Progress(*parts, console=Console(stderr=True), transient=True)
         self.progress.add_task(self.what, total=self.total)
         self.progress.start()
+        _visible.append(self)

@@ -19,7 +19,7 @@ from morefit.likelihood.datasets import PartData
 from morefit.likelihood.whole import can_fit_whole, whole_part
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
 from morefit.minimise.newton import is_valid
-from morefit.minimise.newton_program import fit_program
+from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import check_ranges
 from morefit.minimise.starts import STARTS
 from morefit.pipeline import Columns, Compiled, Settings
@@ -146,7 +146,7 @@ class Ensemble:
     def whole_fit_of(self, parts: Sequence[WholePart]) -> WholeFit:
         """Return a fit of parts whose events are drawn or stored."""
         layout = FitLayout(len(self.floating), len(parts))
-        return WholeFit(program=fit_program(layout), layout=layout, parts=tuple(parts))
+        return WholeFit(driver=fit_driver(layout), layout=layout, parts=tuple(parts))
 
     @cached_property
     def first_record(self) -> Array:

@@ -66,9 +66,12 @@ class ToyResults:
         return len(self.values)
 
     def pulls(self, name: Any, *, valid_only: bool = True) -> Array:
-        """Return (value - truth) / error of the valid toys, or of all, in the order of the toys."""
+        """Return (value - truth) / error of the valid toys, or of all, in the order of the toys.
+
+        Valid toys in which the parameter is undetermined, another one being at its limit, have no pull.
+        """
         k, truth = self._column(name)
-        chosen = self._chosen(valid_only)
+        chosen = self._chosen(valid_only) & ~(self.valid & np.isnan(self.errors[:, k]))
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray((self.values[chosen, k] - truth) / self.errors[chosen, k], np.float64)
 
@@ -277,9 +280,10 @@ def report(toys: ToyResults) -> Report:
 
 def row(toys: ToyResults, name: str) -> Row:
     """Return mean, bias, pulls and coverages of one parameter over the valid toys."""
-    mean, width, count = moments(toys.values[toys.valid, toys.names.index(name)])
-    truth = toys.truth.get(name, nan)
+    k = toys.names.index(name)
+    mean, width, count = moments(toys.values[toys.valid, k])
+    truth, lost = toys.truth.get(name, nan), int(np.isnan(toys.errors[toys.valid, k]).sum())
     if isnan(truth):
-        return Row(name, mean, width / sqrt(count) if count > 1 else nan)
+        return Row(name, mean, width / sqrt(count) if count > 1 else nan, None, lost)
     bias, coverages = toys.bias(name), tuple(toys.coverage(name, level) for level in LEVELS)
-    return Row(name, mean, bias.error, Compared(truth, bias, toys.pull_summary(name), coverages))
+    return Row(name, mean, bias.error, Compared(truth, bias, toys.pull_summary(name), coverages), lost)

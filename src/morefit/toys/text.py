@@ -34,6 +34,7 @@ class Row(NamedTuple):
     mean: float
     error: float  # of the mean
     compared: Compared | None = None  # None: it was not generated
+    undetermined: int = 0  # valid toys in which it is
 
 
 class Report(NamedTuple):
@@ -136,7 +137,7 @@ def remark(row: Row) -> str:
     if row.compared is None:
         return "not generated"
     mean, mean_error, width, width_error = row.compared.pulls
-    remarks = []
+    remarks = [f"UNDETERMINED IN {row.undetermined}"] if row.undetermined else []
     for what, off, error in (("PULL MEAN", mean, mean_error), ("PULL WIDTH", width - 1, width_error)):
         if not isfinite(off) or not isfinite(error):
             remarks.append(f"{what} UNKNOWN")

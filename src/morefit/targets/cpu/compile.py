@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -60,13 +60,20 @@ def host() -> Host:
     return Host(name, text, width, machine)
 
 
+SHARED_WORK = "@mf_wofz_imag"  # comes with the real part, and once inlined most of their lines are the same
+
 _programs: OrderedDict[str, Code] = OrderedDict()
 _unused: list[Any] = []  # engines of code that is no longer referenced
 
 
-def find_code(source: str, names: Sequence[str], *, loops: bool = False) -> Code:
-    """Return machine code for a text: from this process, from disk, or compiled now; ``loops``: it is a driver, whose variables are in memory."""
-    key = key_of(source, host().cpu, host().features, llvmlite.__version__)
+def find_code(source: str, names: Sequence[str]) -> Code:
+    """Return machine code for a text: from this process, from disk, or compiled now."""
+    return find_by_key((source,), lambda: build_object(source, driver=False), names)
+
+
+def find_by_key(identity: Sequence[str], build: Callable[[], bytes], names: Sequence[str]) -> Code:
+    """Return machine code for what has this identity: from this process, from disk, or built now."""
+    key = key_of(*identity, host().cpu, host().features, llvmlite.__version__)
     with _lock:
         _unused.clear()
         code = _programs.get(key)
@@ -74,7 +81,7 @@ def find_code(source: str, names: Sequence[str], *, loops: bool = False) -> Code
             obj = load(key)
             code = link(obj, names) if obj else None
             if code is None:
-                obj = build_object(source, loops)
+                obj = build()
                 store(key, obj)
                 code = link(obj, names)
                 assert code is not None
@@ -90,7 +97,7 @@ def target_machine() -> Any:
     return target.create_target_machine(cpu=host().cpu, features=host().features, opt=2, jit=True)
 
 
-def build_object(source: str, loops: bool) -> bytes:
+def build_object(source: str, *, driver: bool) -> bytes:
     """Optimise a text and compile it to an object file."""
     try:
         module = llvm.parse_assembly(source)
@@ -104,10 +111,12 @@ def build_object(source: str, loops: bool) -> bytes:
     # as long and make no kernel faster (docs/decisions/0006-llvm.md)
     passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
-    if loops:
+    if driver:  # has its variables in memory
         passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
+    if SHARED_WORK in source:
+        passes.add_new_gvn_pass()
     passes.run(module, builder)
     return bytes(machine.emit_object(module))
 

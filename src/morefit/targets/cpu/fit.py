@@ -44,7 +44,7 @@ def native(program: Program) -> Native:
 
 def run_whole_fits(job: WholeFit, toys: ToyBatch, width: int) -> Array:
     """Draw and fit toys; return the first numbers of the record of each."""
-    code = driver_code(job.program, job.layout)
+    code = driver_code(job.driver, job.layout)
     results = np.empty((len(toys), width))
     counter = np.zeros(1, np.int64)
     threads = max(min(native(job.parts[0].sums).threads, len(toys)), 1)

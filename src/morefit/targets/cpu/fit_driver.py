@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.program import Program
-from morefit.kernel.read_program import read_program
+from morefit.kernel.read_program import Driver, read_program
+from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import argument
-from morefit.targets.cpu.compile import find_code
+from morefit.targets.cpu.compile import build_object, find_by_key
 from morefit.targets.cpu.fit_stages import advance_all, begin_all, draw, drive, sums
 from morefit.targets.cpu.memory import Code
 from morefit.targets.cpu.program import DECLARATIONS, program_text
@@ -42,18 +42,20 @@ define internal void @copy_numbers(i64 %source, i64 %target, i64 %count) alwaysi
 }"""
 
 
-def drive_text(program: Program, layout: FitLayout) -> str:
+def drive_text(driver: Driver, layout: FitLayout) -> str:
     """Write the driver of one thread (``drive``), and steps of many fits (``begin_all``, ``advance_all``)."""
     record = {"Fit": layout.record}
     stages = [read_program(stage, record) for stage in (draw, sums, drive, begin_all, advance_all)]
-    texts = [line for one in (program, *stages) for line in program_text(one)]
+    texts = [line for one in (driver.program, *stages) for line in program_text(one)]
     return "\n".join([*DECLARATIONS, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", CALLS, *texts])
 
 
 @lru_cache(maxsize=32)
-def driver_code(program: Program, layout: FitLayout) -> Code:
-    """Return the machine code of a driver."""
-    return find_code(drive_text(program, layout), ("drive", "begin_all", "advance_all"), loops=True)
+def driver_code(driver: Driver, layout: FitLayout) -> Code:
+    """Return the machine code of a driver; it is known by where its text comes from, so that none need be written."""
+    identity = ("driver", source_version(), driver.main.__module__, driver.main.__name__, repr(layout))
+    names = ("drive", "begin_all", "advance_all")
+    return find_by_key(identity, lambda: build_object(drive_text(driver, layout), driver=True), names)
 
 
 @lru_cache(maxsize=16)

@@ -30,7 +30,7 @@ class Block:
         frame, pairs = self.kernel.frame, self.kernel.pairs
         results = frame.results if isinstance(frame, Sum) else ()
         self.sums = Sums(tuple(r.reduce for r in results), self.wide)
-        self.rank = Rank(len(pairs.left), self.wide, bool(pairs.right)) if pairs else None
+        self.rank = Rank(pairs.count, self.wide, bool(pairs.right), pairs.groups) if pairs else None
 
     @property
     def words(self) -> int:
@@ -155,7 +155,8 @@ class Block:
         if self.rank:
             head.lines += self.rank.head_lines()
             factors = [self.widen(loop, r) for r in registers[count:]]
-            self.rank.store_lines(loop, factors[: self.rank.count], factors[self.rank.count :])
+            left = self.rank.count * self.rank.groups
+            self.rank.store_lines(loop, factors[:left], factors[left:])
 
     def widen(self, loop: Writer, register: str) -> str:
         if self.vector.bits == 64:

@@ -17,12 +17,17 @@ class Rank:
     count: int
     vector: Vector
     weighted: bool  # whether right differs from left
-    rows: int = ROWS
+    groups: int = 1  # of numbers, each with a row for each vector of events
+
+    @property
+    def rows(self) -> int:
+        """Vectors of events in a tile."""
+        return ROWS // self.groups
 
     @property
     def stride(self) -> int:
         """Vectors from one number to the next in a tile; odd, so that numbers do not compete for the same cache lines."""
-        return self.rows + 1
+        return (self.rows * self.groups + 1) | 1
 
     @property
     def sides(self) -> int:
@@ -59,18 +64,22 @@ class Rank:
         v = self.vector
         row = loop.let("sub i64 %i, %from")
         row = loop.let(f"lshr i64 {row}, {v.width.bit_length() - 1}")
+        if self.groups > 1:
+            row = loop.let(f"mul i64 {row}, {self.groups}")
         for name, numbers in (("left", left), ("right", right)):
             for k, number in enumerate(numbers):
                 masked = loop.let(f"select {v.mask} %mask, {v.type} {number}, {v.type} zeroinitializer")
-                index = loop.let(f"add i64 {row}, {k * self.stride}")
+                index = loop.let(f"add i64 {row}, {k % self.count * self.stride + k // self.count}")
                 address = loop.let(f"getelementptr {v.type}, ptr %{name}, i64 {index}")
                 loop.lines.append(f"  store {v.type} {masked}, ptr {address}, align 64")
 
     def flush_lines(self) -> list[str]:
         right = "right" if self.weighted else "left"
+        times = f"  %rows = mul i64 %vectors, {self.groups}" if self.groups > 1 else ""
         return [
             "  %used = sub i64 %to, %from",
-            f"  %rows = lshr i64 %used, {self.vector.width.bit_length() - 1}",
+            f"  %{'vectors' if times else 'rows'} = lshr i64 %used, {self.vector.width.bit_length() - 1}",
+            *([times] if times else []),
             f"  call void @rank_update(ptr %left, ptr %{right}, ptr %sums, i64 %rows)",
         ]
 

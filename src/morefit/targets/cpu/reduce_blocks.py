@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from morefit.kernel import COUNT, Kernel, Reduce
+from collections.abc import Sequence
+
+from morefit.kernel import COUNT, Added, Kernel, Reduce
 from morefit.kernel.log_sums import BIAS, LN2_HIGH, LN2_LOW
 from morefit.targets.cpu.abi import argument
 from morefit.targets.cpu.loop import Block
 from morefit.targets.cpu.writer import Vector, Writer, number_text
+
+LOOPED = 128  # outputs, and terms added to them, from which on they are not written one by one
 
 
 def combine_text(kernel: Kernel, block: Block) -> tuple[str, list[Writer]]:
@@ -20,7 +24,7 @@ def combine_text(kernel: Kernel, block: Block) -> tuple[str, list[Writer]]:
     # the last vector reads on into the next block, where nothing is used
     room = max(-(-block.words // v.width), 1) * v.width
     text = "\n".join([
-        *outer_table(kernel, block),
+        *outer_table(kernel, block), *outputs.tables,
         "define void @combine(ptr noalias %args) {", "entry:", *head.lines,
         f"  %high = alloca [{room} x double], align 64",
         f"  %low = alloca [{room} x double], align 64",
@@ -87,6 +91,8 @@ class Outputs:
         row = self.w.let(f"mul i64 %set, {kernel.outputs + 1}")
         self.row = self.w.let(f"getelementptr double, ptr {out}, i64 {row}")
         self.events = self.count_events()
+        self.tables: list[str] = []  # of numbers that loops read
+        self.label = "finish"  # of the block that is being written
 
     def write(self) -> None:
         bad, count = "0.0", self.events
@@ -107,16 +113,26 @@ class Outputs:
                 count = term
                 continue
             totals[result.output] = self.add(totals[result.output], term) if result.output in totals else term
-        for added in self.kernel.sums.per_set:
-            term, output = self.scalar(added.result), added.output
-            totals[output] = self.add(totals[output], term) if output in totals else term
-        for added in self.kernel.sums.per_count:
-            term, output = self.w.let(f"fmul double {count}, {self.scalar(added.result)}"), added.output
-            totals[output] = self.add(totals[output], term) if output in totals else term
+        per_call = [(self.kernel.sums.per_set, ""), (self.kernel.sums.per_count, count)]
+        for added, factor in per_call:
+            for one in added if len(added) < LOOPED else ():
+                term = self.scalar(one.result)
+                term = self.w.let(f"fmul double {factor}, {term}") if factor else term
+                known = totals.get(one.output)
+                totals[one.output] = term if known is None else self.add(known, term)
+        if self.kernel.outputs >= LOOPED:
+            size = 8 * self.kernel.outputs
+            self.w.lines.append(
+                f"  call void @llvm.memset.p0.i64(ptr {self.row}, i8 0, i64 {size}, i1 false)"
+            )
         for output in range(self.kernel.outputs):
-            self.store(output, totals.get(output, "0.0"))
+            if output in totals or self.kernel.outputs < LOOPED:
+                self.store(output, totals.get(output, "0.0"))
         counted = totals.get(self.kernel.outputs)  # a careful kernel counts bad events itself
         self.store(self.kernel.outputs, self.add(bad, counted) if counted else bad)
+        for (added, factor), name in zip(per_call, ("per_set", "per_count"), strict=True):
+            if len(added) >= LOOPED:
+                self.add_scalars(added, factor, name)
         if self.block.rank:
             self.add_pairs()
 
@@ -159,6 +175,35 @@ class Outputs:
         lost = self.add(self.w.let(f"fsub double {big}, {rest}"), self.w.let(f"fsub double {logs}, {part}"))
         return self.add(total, self.add(self.add(lost, small), self.word("low", word)))
 
+    def add_scalars(self, added: Sequence[Added], factor: str, name: str) -> None:
+        """Add results of the per-call stage to outputs in a loop: LLVM takes long for thousands of lines."""
+        padded = argument(self.w, "padded")
+        scalars = argument(self.w, "scalars", "ptr")
+        for what, numbers in (("from", [a.result for a in added]), ("to", [a.output for a in added])):
+            cells = ", ".join(f"i64 {number}" for number in numbers)
+            self.tables.append(f"@{name}_{what} = internal constant [{len(added)} x i64] [{cells}]")
+        times = f"  %{name}_t = fmul double {factor}, %{name}_s" if factor else ""
+        self.w.lines += [
+            f"  br label %{name}",
+            f"{name}:",
+            f"  %{name}_k = phi i64 [ 0, %{self.label} ], [ %{name}_k1, %{name} ]",
+            f"  %{name}_pf = getelementptr i64, ptr @{name}_from, i64 %{name}_k",
+            f"  %{name}_f = load i64, ptr %{name}_pf",
+            f"  %{name}_m = mul i64 {padded}, %{name}_f", f"  %{name}_i = add i64 %{name}_m, %set",
+            f"  %{name}_ps = getelementptr double, ptr {scalars}, i64 %{name}_i",
+            f"  %{name}_s = load double, ptr %{name}_ps", *([times] if times else []),
+            f"  %{name}_pt = getelementptr i64, ptr @{name}_to, i64 %{name}_k",
+            f"  %{name}_to = load i64, ptr %{name}_pt",
+            f"  %{name}_po = getelementptr double, ptr {self.row}, i64 %{name}_to",
+            f"  %{name}_o = load double, ptr %{name}_po",
+            f"  %{name}_n = fadd double %{name}_o, %{name}_{'t' if times else 's'}",
+            f"  store double %{name}_n, ptr %{name}_po",
+            f"  %{name}_k1 = add i64 %{name}_k, 1", f"  %{name}_more = icmp slt i64 %{name}_k1, {len(added)}",
+            f"  br i1 %{name}_more, label %{name}, label %{name}_end",
+            f"{name}_end:",
+        ]  # fmt: skip
+        self.label = f"{name}_end"
+
     def add_pairs(self) -> None:
         """Add the pair sums to their outputs, with the sign the kernel asks for."""
         assert self.block.rank is not None and self.kernel.pairs is not None
@@ -166,7 +211,7 @@ class Outputs:
         self.w.lines += [
             "  br label %pairs",
             "pairs:",
-            "  %q = phi i64 [ 0, %finish ], [ %q1, %pair_done ]",
+            f"  %q = phi i64 [ 0, %{self.label} ], [ %q1, %pair_done ]",
             "  %pw = getelementptr i64, ptr @places, i64 %q", "  %place = load i64, ptr %pw",
             "  %wanted = icmp sge i64 %place, 0",
             "  br i1 %wanted, label %pair, label %pair_done",

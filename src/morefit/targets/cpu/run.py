@@ -224,8 +224,8 @@ class Workspace:
         self.partials = arena.part("partials").view(np.float64)
         self.keep = (launch.columns, launch.tables)  # not launch, which refers to this workspace
         self.step = -(-self.count // PADDING) * PADDING + PADDING
-        factors = len(kernel.pairs.left) if kernel.pairs else 0
-        effort = total * (8 + len(kernel.per_event.lines) + factors**2)
+        products = kernel.pairs.groups * kernel.pairs.count**2 if kernel.pairs else 0
+        effort = total * (8 + len(kernel.per_event.lines) + products)
         self.threads = min(program.threads, tasks) if effort > WORTH_THREADS else 1
         self.grain = max(min(tasks // (self.threads * 16), tasks * BLOCK // max(total, 1)), 1)
         self.out = self.make_output()

@@ -6,7 +6,7 @@ import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.program import Program
+from morefit.kernel.read_program import Driver
 from morefit.targets.cpu.fit_driver import driver_code
 from morefit.targets.cpu.memory import Code
 
@@ -14,9 +14,9 @@ from morefit.targets.cpu.memory import Code
 class Steps:
     """The states of fits, which a step changes in place."""
 
-    def __init__(self, program: Program, layout: FitLayout, records: Array) -> None:
+    def __init__(self, driver: Driver, layout: FitLayout, records: Array) -> None:
         self.layout = layout
-        self.code: Code = driver_code(program, layout)
+        self.code: Code = driver_code(driver, layout)
         self.states = np.ascontiguousarray(records[:, : layout.state_size])
         self.scratch = np.zeros(layout.size)
         self.run("begin_all")

@@ -122,10 +122,10 @@ _texts: OrderedDict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = OrderedDict(
 
 def find_text(job: WholeFit, shape: FitShape) -> str:
     """Return the text of a whole fit; it is cached, since writing it takes longer than fitting a thousand toys."""
-    key = (job.program, shape.group, shape.home, shape.layout, *(part_key(part) for part in shape.parts))
+    key = (job.driver, shape.group, shape.home, shape.layout, *(part_key(part) for part in shape.parts))
     if key not in _texts:
         # the kernels are stored with their text, so that no other can have their address
-        _texts[key] = FitSource(job.program, shape).text(), shape.parts
+        _texts[key] = FitSource(job.driver.program, shape).text(), shape.parts
         if len(_texts) > MAX_TEXTS:
             _texts.popitem(last=False)
     return _texts[key][0]

@@ -27,7 +27,7 @@ class PairSum:
     @property
     def squares(self) -> int:
         """How many squares there are along a side."""
-        return -(-len(self.pairs.left) // TILE)
+        return -(-self.pairs.count // TILE)
 
     @property
     def count(self) -> int:
@@ -46,7 +46,12 @@ class PairSum:
     @property
     def pitch(self) -> int:
         """Leave one place free, so that items write to different banks of shared memory."""
-        return TILE * self.squares * len(self.sides) + 1
+        return self.row * self.pairs.groups + 1
+
+    @property
+    def row(self) -> int:
+        """Places that one group of an event takes."""
+        return TILE * self.squares * len(self.sides)
 
     @property
     def events(self) -> int:
@@ -69,7 +74,13 @@ class PairSum:
     def loop(self, inside: Sequence[str], names: Names) -> list[str]:
         """Loop over the events, one per item; ``inside`` loads and computes one."""
         d = self.dialect
-        atoms = [names.atom(a) for side in self.sides.values() for a in self.padded(side)]
+        groups = [slice(g * self.pairs.count, (g + 1) * self.pairs.count) for g in range(self.pairs.groups)]
+        atoms = [
+            names.atom(a)
+            for group in groups
+            for side in self.sides.values()
+            for a in self.padded(side[group])
+        ]
         private = [f"f[{k}] = {atom};" for k, atom in enumerate(atoms)]
         keep = f"for (int k = 0; k < {len(atoms)}; k++) factors[(item % {self.events}) * {self.pitch} + k] = f[k];"
         return [
@@ -93,14 +104,21 @@ class PairSum:
 
     def add_squares(self) -> list[str]:
         right = TILE * self.squares if len(self.sides) > 1 else 0
+        place, rows = f"e * {self.pitch}", f"int e = 0; e < {self.events}; e++"
+        if self.pairs.groups > 1:
+            groups = self.pairs.groups
+            place, rows = (
+                f"(e / {groups}) * {self.pitch} + (e % {groups}) * {self.row}",
+                f"int e = 0; e < {self.events * groups}; e++",
+            )
         return [
             f"for (int s = 0; s < {self.each}; s++) {{",
             "    const int square = item + s * GROUP;",
             *indented(self.row_and_column()),
             f"    if (square < {self.count})",
-            f"        for (int e = 0; e < {self.events}; e++) {{",
-            f"            {self.dialect.shared}const double *a = factors + e * {self.pitch} + {TILE} * row;",
-            f"            {self.dialect.shared}const double *b = factors + e * {self.pitch} + {right} + {TILE} * column;",
+            f"        for ({rows}) {{",
+            f"            {self.dialect.shared}const double *a = factors + {place} + {TILE} * row;",
+            f"            {self.dialect.shared}const double *b = factors + {place} + {right} + {TILE} * column;",
             f"            for (int i = 0; i < {TILE}; i++)",
             f"                for (int j = 0; j < {TILE}; j++) squares[s][i * {TILE} + j] += a[i] * b[j];",
             "        }",
@@ -124,7 +142,7 @@ class PairSum:
             f"    if (square < {self.count})",
             f"        for (int k = 0; k < {TILE * TILE}; k++) {{",
             f"            const int i = {TILE} * row + k / {TILE}, j = {TILE} * column + k % {TILE};",
-            f"            if (i < {len(self.pairs.left)} && j <= i) ({target})[i * (i + 1) / 2 + j] = squares[s][k];",
+            f"            if (i < {self.pairs.count} && j <= i) ({target})[i * (i + 1) / 2 + j] = squares[s][k];",
             "        }",
             "}",
         ]

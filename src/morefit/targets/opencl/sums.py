@@ -24,7 +24,7 @@ def words_of(kernel: Kernel) -> int:
 
 
 def pairs_of(kernel: Kernel) -> int:
-    count = len(kernel.pairs.left) if kernel.pairs else 0
+    count = kernel.pairs.count if kernel.pairs else 0
     return count * (count + 1) // 2
 
 

@@ -171,9 +171,11 @@ class ReferenceLaunch:
             factors = results[len(frame.results) :]
             left = factors[: len(frame.pairs.left)]
             right = factors[len(left) :] or left
-            triangle = [(i, j) for i in range(len(left)) for j in range(i + 1)]
+            n = frame.pairs.count
+            triangle = [(i, j) for i in range(n) for j in range(i + 1)]
             for place, (i, j) in enumerate(triangle, frame.pairs.output):
-                out[place] += frame.pairs.sign * total(left[i] * right[j])
+                for g in range(0, len(left), n):
+                    out[place] += frame.pairs.sign * total(left[g + i] * right[g + j])
         for added in frame.per_set:
             out[added.output] += per_call[added.result]
         for added in frame.per_count:

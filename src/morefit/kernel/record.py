@@ -1,0 +1,248 @@
+"""Kernels and expressions as JSON: written for the next process, which then has nothing to derive or to lower."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from morefit.expr import Expr, OwnSymbol, Symbol, Table, make, toposort
+from morefit.expr.operations.record import Operation, operation_named
+from morefit.expr.quadrature import Domain
+from morefit.kernel.ir import (
+    Added,
+    Body,
+    Frame,
+    Kernel,
+    Line,
+    Pairs,
+    Precision,
+    Reduce,
+    Result,
+    Sample,
+    Store,
+    Sum,
+)
+
+Json = Any
+PLAIN = (Symbol, OwnSymbol)  # symbols that are their names and nothing else
+
+
+class Unrecorded(Exception):
+    """Something that has no record; what contains it is made anew in every process."""
+
+
+def fingerprint(roots: Iterable[Expr]) -> str:
+    """Return a digest of formulas that is the same in every process; of a symbol its kind and its name count."""
+    digest = hashlib.sha256()
+    index: dict[Expr, int] = {}
+    roots = tuple(roots)
+    for node in toposort(*roots):
+        index[node] = len(index)
+        digest.update(f"{node.op.name}{[index[a] for a in node.args]}{value_text(node.value)}\n".encode())
+    digest.update(str([index[root] for root in roots]).encode())
+    return digest.hexdigest()
+
+
+def value_text(value: object) -> str:
+    if isinstance(value, float):
+        return value.hex()
+    if isinstance(value, Table):
+        return f"Table {hashlib.sha256(value.numbers).hexdigest()} {value.name}"
+    if isinstance(value, Symbol):
+        return f"{type(value).__name__} {value.name!r}"
+    return repr(value)
+
+
+# ------------------------------------------------------------------------------------ expressions
+
+
+class Parts:
+    """What the formulas of a kernel are made of and a record refers to by number: symbols, and domains of integrals."""
+
+    def __init__(self, roots: Sequence[Expr]) -> None:
+        values = [n.value for n in toposort(*roots) if isinstance(n.value, (Symbol, Domain))]
+        self.ordered = list(dict.fromkeys(v for v in values if type(v) not in PLAIN))
+        self.numbers = {value: k for k, value in enumerate(self.ordered)}
+
+    def domain(self, number: int) -> Domain:
+        value = self.ordered[number]
+        assert isinstance(value, Domain)
+        return value
+
+
+class GraphWriter:
+    """Collects expressions as rows: the operation, the rows of the arguments, the value."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.rows: list[Json] = []
+        self.index: dict[Expr, int] = {}
+
+    def add(self, root: Expr) -> int:
+        """Return the row of an expression."""
+        for node in toposort(root):
+            if node not in self.index:
+                self.index[node] = len(self.rows)
+                self.rows.append([node.op.name, [self.index[a] for a in node.args], self.value(node.value)])
+        return self.index[root]
+
+    def value(self, value: object) -> Json:
+        if isinstance(value, float):
+            return value
+        if value in self.parts.numbers:
+            return [self.parts.numbers[value]]
+        if type(value) in PLAIN:
+            assert isinstance(value, Symbol)
+            return [type(value).__name__, value.name]
+        raise Unrecorded(type(value).__name__)
+
+
+def read_graph(rows: Json, parts: Parts) -> list[Expr]:
+    """Return the expressions of all rows."""
+    kinds = {kind.__name__: kind for kind in PLAIN}
+    nodes: list[Expr] = []
+    for op, args, value in rows:
+        if isinstance(value, list):
+            value = parts.ordered[value[0]] if len(value) == 1 else kinds[value[0]](value[1])
+        nodes.append(make(operation_named(op), tuple(nodes[a] for a in args), value))
+    return nodes
+
+
+# ------------------------------------------------------------------------------------ records
+
+
+@dataclass(frozen=True)
+class IntegralRecord:
+    """Integrals that a kernel needs first: the domain, what its boxes are made for, what is integrated."""
+
+    domain: Domain
+    subject: tuple[Expr, ...]
+    bodies: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A kernel, and the expressions of what it reads."""
+
+    kernel: Kernel
+    columns: tuple[Expr, ...]
+    per_dataset: Mapping[str, Expr]
+    integrals: tuple[IntegralRecord, ...]
+
+    def to_bytes(self, parts: Parts) -> bytes:
+        writer = GraphWriter(parts)
+        record = {
+            "kernel": kernel_record(self.kernel),
+            "columns": [writer.add(c) for c in self.columns],
+            "per_dataset": {name: writer.add(term) for name, term in self.per_dataset.items()},
+            "integrals": [
+                [
+                    writer.value(i.domain),
+                    [writer.add(e) for e in i.subject],
+                    [writer.add(e) for e in i.bodies],
+                ]
+                for i in self.integrals
+            ],
+            "nodes": writer.rows,
+        }
+        return json.dumps(record).encode()
+
+    @classmethod
+    def of(cls, payload: bytes, parts: Parts) -> Record:
+        record = json.loads(payload)
+        nodes = read_graph(record["nodes"], parts)
+
+        def read(rows: list[int]) -> tuple[Expr, ...]:
+            return tuple(nodes[k] for k in rows)
+
+        return cls(
+            read_kernel(record["kernel"]),
+            read(record["columns"]),
+            {name: nodes[k] for name, k in record["per_dataset"].items()},
+            tuple(
+                IntegralRecord(parts.domain(number), read(subject), read(bodies))
+                for (number,), subject, bodies in record["integrals"]
+            ),
+        )
+
+
+# ------------------------------------------------------------------------------------ kernels
+
+
+def kernel_record(kernel: Kernel) -> Json:
+    """Return a kernel as JSON."""
+    return {
+        "name": kernel.name,
+        "frame": frame_record(kernel.frame),
+        "parameters": kernel.parameters,
+        "per_call": body_record(kernel.per_call),
+        "scalars": kernel.scalars,
+        "columns": kernel.columns,
+        "per_event": body_record(kernel.per_event),
+        "outputs": kernel.outputs,
+        "tables": [[t.name, base64.b64encode(t.numbers).decode(), t.label] for t in kernel.tables],
+        "precision": kernel.precision.name,
+    }
+
+
+def read_kernel(record: Json) -> Kernel:
+    """Return the kernel of a record."""
+    return Kernel(
+        name=record["name"],
+        frame=read_frame(record["frame"]),
+        parameters=tuple(record["parameters"]),
+        per_call=read_body(record["per_call"]),
+        scalars=tuple(record["scalars"]),
+        columns=tuple(record["columns"]),
+        per_event=read_body(record["per_event"]),
+        outputs=record["outputs"],
+        tables=tuple(Table(name, base64.b64decode(text), label) for name, text, label in record["tables"]),
+        precision=Precision[record["precision"]],
+    )
+
+
+def body_record(body: Body) -> Json:
+    return [[[line.target, line.op.name, *line.args] for line in body.lines], body.results]
+
+
+def read_body(record: Json) -> Body:
+    lines, results = record
+    operations: dict[str, Operation] = {}
+    for line in lines:
+        if line[1] not in operations:
+            operations[line[1]] = operation_named(line[1])
+    return Body(tuple(Line(t, operations[op], tuple(args)) for t, op, *args in lines), tuple(results))
+
+
+def frame_record(frame: Frame) -> Json:
+    if isinstance(frame, Sample):
+        return ["SAMPLE", frame.numbers, frame.streams]
+    if isinstance(frame, Store):
+        return ["STORE"]
+    pairs = frame.pairs
+    return [
+        "SUM",
+        [[r.output, r.reduce.name] for r in frame.results],
+        None if pairs is None else [pairs.left, pairs.right, pairs.output, pairs.sign, pairs.groups],
+        [[a.result, a.output] for a in frame.per_set],
+        [[a.result, a.output] for a in frame.per_count],
+    ]
+
+
+def read_frame(record: Json) -> Frame:
+    kind, *rest = record
+    if kind == "SAMPLE":
+        return Sample(tuple(rest[0]), rest[1])
+    if kind == "STORE":
+        return Store()
+    results, pairs, per_set, per_count = rest
+    return Sum(
+        tuple(Result(output, Reduce[reduce]) for output, reduce in results),
+        None if pairs is None else Pairs(tuple(pairs[0]), tuple(pairs[1]), *pairs[2:]),
+        tuple(Added(*added) for added in per_set),
+        tuple(Added(*added) for added in per_count),
+    )
