@@ -144,10 +144,10 @@ import morefit as mf
 from morefit.targets.cpu import compile as machine
 from zoo import mass, gaussian
 real, started = machine.build_object, threading.Event()
-def slow(source):
+def slow(*arguments, **options):
     started.set()
     time.sleep(1.0)
-    return real(source)
+    return real(*arguments, **options)
 model, data, x = mass(100)
 machine.build_object = slow
 thread = threading.Thread(target=lambda: mf.Likelihood(model, data, backend=mf.Cpu(threads=2)).value(x))
