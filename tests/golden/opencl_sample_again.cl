@@ -35,9 +35,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sample(
     const block_of_events block = blocks[first_block + get_group_id(0)];
     const int item = get_local_id(0), set = block.set, count = block.count;
     const ulong toy = first_toy + set;
-    int overs = 0, fails = 0;
     __local ushort again[2][8 * GROUP];  // events to draw again, in this turn and in the next
     __local int counts[3];  // how many, in the last turn, in this one and in the next
+    int overs = 0, fails = 0;
     for (int n = item; n < 3; n += GROUP) counts[n] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int begin = 0, turn = 0; begin < count; begin += 8 * GROUP) {

@@ -26,7 +26,7 @@ def bell():
 @pytest.mark.parametrize("event", [4.9, -4.0, 0.5])
 def test_issue_a_hessian_that_is_not_positive_definite_at_the_start_is_no_exception(event, strategy):
     # this used to be TypeError: 'NoneType' object is not callable, from inside iminuit
-    found = mf.fit(mf.Polynomial(X, COEFFICIENTS), {"x": [event]}, strategy=strategy)
+    found = mf.fit(mf.Polynomial(X, COEFFICIENTS), {"x": [event]}, strategy=strategy, minimiser="minuit")
     assert not found.valid
     assert found.reasons
     assert all(np.isfinite(list(found.values.values())))
@@ -52,19 +52,23 @@ def test_whatever_is_raised_on_the_way_is_a_reason(error, monkeypatch):
         return plain(self, x)
 
     monkeypatch.setattr(Objective, "gradient", broken)
-    found = mf.fit(mf.Gaussian(X, MU, SIGMA), bell(), start={"mu": 3.0})
+    found = mf.fit(mf.Gaussian(X, MU, SIGMA), bell(), start={"mu": 3.0}, minimiser="minuit")
     assert not found.valid
     assert found.reasons[0] == f"Minuit failed with {error.__name__}: by a test"
     assert found.nll < mf.Likelihood(mf.Gaussian(X, MU, SIGMA), bell()).value([3.0, 1.0])
 
 
-def test_a_device_that_fails_is_not_a_fit_that_fails(monkeypatch):
-    def broken(self, x):
+@pytest.mark.parametrize(
+    ("minimiser", "owner", "name"),
+    [("minuit", Objective, "gradient"), ("newton", Cpu, "fit_whole"), ("auto", Cpu, "fit_whole")],
+)
+def test_a_device_that_fails_is_not_a_fit_that_fails(minimiser, owner, name, monkeypatch):
+    def broken(*_):
         raise BackendError("backend 'opencl': by a test")
 
-    monkeypatch.setattr(Objective, "gradient", broken)
+    monkeypatch.setattr(owner, name, broken)
     with pytest.raises(BackendError, match="by a test"):
-        mf.fit(mf.Gaussian(X, MU, SIGMA), bell())
+        mf.fit(mf.Gaussian(X, MU, SIGMA), bell(), minimiser=minimiser, backend=Cpu(threads=1))
 
 
 def test_what_minos_raises_is_a_reason(monkeypatch):
@@ -100,7 +104,11 @@ def hostile_models():
     }
 
 
-@pytest.mark.parametrize("how", [{}, {"strategy": 1}, {"minimiser": "newton"}], ids=str)
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"minimiser": "minuit"}, {"minimiser": "minuit", "strategy": 1}, {"minimiser": "newton"}],
+    ids=str,
+)
 @pytest.mark.parametrize("events", [1, 3, 200])
 @pytest.mark.parametrize("name", hostile_models())
 def test_hostile_fits_end_in_results_that_are_valid_with_errors_or_say_why_not(name, events, how):

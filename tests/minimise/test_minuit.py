@@ -80,15 +80,19 @@ def recorded():
     return found, {"m": np.loadtxt(REFERENCE / "mass_10k.csv", skiprows=1)}
 
 
-@pytest.mark.parametrize("derivatives", ["analytic", "numeric"])
+@pytest.mark.parametrize(
+    ("derivatives", "minimiser", "tolerance"),
+    [("analytic", "auto", 0.01), ("analytic", "minuit", 0.01), ("numeric", "auto", 0.01)],
+)
 @pytest.mark.parametrize("which", ["ana", "num"])
-def test_recorded_fit_is_reproduced(recorded, derivatives, which):
+def test_recorded_fit_is_reproduced(recorded, derivatives, minimiser, tolerance, which):
     found, data = recorded
     cpp = found[which]
-    result = mf.fit(mass(), data, derivatives=derivatives, tolerance=0.01)
+    result = mf.fit(mass(), data, derivatives=derivatives, minimiser=minimiser, tolerance=tolerance)
     names = ["mu" if n == "mb" else n for n in cpp["names"]]
     assert result.valid, result.reasons
     assert result.nll == pytest.approx(cpp["nll"], abs=RECORDED_NLL)
+    assert minimiser == "minuit" or derivatives == "numeric" or result.nll < cpp["nll"]
     for k, name in enumerate(names):
         assert result.values[name] == pytest.approx(cpp["values"][k], abs=RECORDED_VALUE * cpp["errors"][k])
         assert result.errors[name] == pytest.approx(cpp["errors"][k], rel=RECORDED_ERROR)
@@ -97,9 +101,10 @@ def test_recorded_fit_is_reproduced(recorded, derivatives, which):
     assert np.abs(difference / np.outer(errors, errors)).max() < RECORDED_ERROR
 
 
-def test_recorded_fit_takes_few_passes(recorded):
+@pytest.mark.parametrize(("minimiser", "passes"), [("auto", 5), ("minuit", 14)])
+def test_recorded_fit_takes_few_passes(recorded, minimiser, passes):
     _, data = recorded
-    assert sum(mf.fit(mass(), data).calls.values()) < 15
+    assert sum(mf.fit(mass(), data, minimiser=minimiser).calls.values()) <= passes
 
 
 # ------------------------------------------------------------------------- independent judges
@@ -684,16 +689,33 @@ def test_invalid_result_survives_json(data):
 
 def test_result_prints_what_matters(result):
     text = str(result)
-    for word in (*NAMES, "fit valid", "1000 events", "minuit on cpu", "compile", "minimise"):
+    for word in (*NAMES, "fit valid", "1000 events", "newton on cpu", "compile", "minimise"):
         assert word in text
 
 
 def test_result_knows_what_was_done(result):
     assert result.names == tuple(p.name for p in mass().parameters)
     assert result.events == 1000
-    assert result.minimiser == "minuit"
+    assert result.minimiser == "newton"
     assert set(result.seconds) == {"compile", "minimise", "hessian"}
     assert result.calls["hessian"] >= 2
+
+
+def test_minuit_is_named_where_it_was_wanted_or_its_options_were(data):
+    for options in ({"minimiser": "minuit"}, {"max_calls": 1000}, {"derivatives": "numeric"}):
+        assert mf.fit(mass(), data, **options).minimiser == "minuit"
+    assert "minuit on cpu" in str(mf.fit(mass(), data, minimiser="minuit"))
+
+
+def test_minuit_takes_over_where_newton_ends_without_a_minimum(data, result, monkeypatch):
+    monkeypatch.setattr("morefit.minimise.minuit.Path.newton", lambda path: None)
+    other = mf.fit(mass(), data)
+    assert (result.minimiser, other.minimiser) == ("newton", "minuit")
+    assert other.valid
+    for name in result.names:
+        assert other.values[name] == pytest.approx(
+            result.values[name], abs=SAME_MINIMUM * result.errors[name]
+        )
 
 
 def test_fit_leaves_model_and_likelihood_as_they_were(data):
@@ -745,19 +767,21 @@ def test_the_log_of_minuit_is_printed_on_request(data, capfd):
         mf.fit(mass(), data, print_level=9)
 
 
-def test_a_fit_keeps_no_data_when_it_is_done(data, monkeypatch):
+@pytest.mark.parametrize(("minimiser", "begin"), [("auto", "sums"), ("minuit", "prepare")])
+def test_a_fit_keeps_no_data_when_it_is_done(data, minimiser, begin, monkeypatch):
     """They used to stay until the next garbage collection, so that fits in a row needed new memory each."""
-    seen, prepare = [], mf.Likelihood.prepare
+    seen, plain = [], getattr(mf.Likelihood, begin)
 
-    def watched(self, order):
+    def watched(self, *args):
         seen.append(weakref.ref(self))
-        prepare(self, order)
+        return plain(self, *args)
 
-    monkeypatch.setattr(mf.Likelihood, "prepare", watched)
+    monkeypatch.setattr(mf.Likelihood, begin, watched)
     gc.collect()
     gc.disable()
     try:
-        mf.fit(mass(), data, minos=["mu"])
-        assert [ref() for ref in seen] == [None]
+        mf.fit(mass(), data, minos=["mu"], minimiser=minimiser)
+        assert seen
+        assert not any(ref() for ref in seen)
     finally:
         gc.enable()

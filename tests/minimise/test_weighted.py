@@ -9,7 +9,8 @@ import pytest
 import morefit as mf
 from morefit.minimise import covariance
 from morefit.minimise.batch import Fits
-from morefit.minimise.fit import REPLICAS, Replicas
+from morefit.minimise.fit import REPLICAS
+from morefit.minimise.replicas import Replicas
 from tolerances import EXACT_ERRORS, FEW_ROUNDINGS, NUMPY_SUM, PULL_SIGMAS, REPEATED, TOTAL_YIELD
 
 M = mf.Observable("m", 5.0, 7.0)

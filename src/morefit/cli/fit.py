@@ -69,9 +69,9 @@ def add_fitting(parser: ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--minimiser",
-        choices=("minuit", "newton"),
-        default="minuit",
-        help="what looks for the minimum (default: %(default)s)",
+        choices=("auto", "minuit", "newton"),
+        default="auto",
+        help="what looks for the minimum; auto is Newton's method, and Minuit where it fails (default: %(default)s)",
     )
     group.add_argument(
         "--strategy", type=int, choices=(0, 1, 2), default=0,

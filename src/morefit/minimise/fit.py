@@ -51,7 +51,8 @@ def fit(
     (arXiv:1911.01303). ``errors`` chooses: "naive" is H^-1, "sumw2" H^-1 H2 H^-1 with the Hessian H2 of squared
     weights, "bootstrap" the spread of the fits of replicas, "auto" the sandwich with weights and else naive.
     ``minimiser="auto"`` takes Newton steps with the exact Hessian in compiled code, and Minuit where they do not end at
-    a minimum; the result says which. "minuit" is Minuit alone; with ``print_level`` 1 to 3 it prints what it does.
+    a minimum; the result says which. "minuit" is Minuit alone, also for ``max_calls``, and for ``print_level`` 1 to 3,
+    with which it prints what it does.
     """
     options = Options(
         derivatives=derivatives,

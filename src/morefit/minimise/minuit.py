@@ -58,9 +58,9 @@ class Options:
 
     @property
     def uses_newton(self) -> bool:
-        """Whether Newton's method comes first: not if Minuit shall print what it does, nor without derivatives."""
-        minuit = self.minimiser == "minuit" or self.print_level > 0 or self.derivatives == "numeric"
-        return self.minimiser == "newton" or not minuit
+        """Whether Newton's method comes first: not for options that only Minuit has, nor without derivatives."""
+        only_minuit = self.print_level > 0 or self.max_calls is not None or self.derivatives == "numeric"
+        return self.minimiser == "newton" or (self.minimiser == "auto" and not only_minuit)
 
 
 def minimise_likelihood(
