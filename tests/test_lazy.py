@@ -28,7 +28,7 @@ assert result.valid and result.values["mu"] and result.errors["mu"]
 SELDOM_NEEDED = (
     "iminuit",
     "scipy", "rich", "pandas", "matplotlib", "mplhep", "mpmath", "pyopencl", "uproot", "pyarrow", "hist", "numba",
-    "distributed", "concurrent.futures", "multiprocessing", "importlib.metadata", "email", "json", "html", "difflib", "csv",
+    "distributed", "concurrent.futures", "multiprocessing", "importlib.metadata", "email", "html", "difflib", "csv",
     "numpy.ma", "numpy.random",
     "morefit.cli", "morefit.inspect", "morefit.intervals", "morefit.jobs", "morefit.plots", "morefit.toys",
     "morefit.targets.opencl", "morefit.targets.reference", "morefit.data.io", "morefit.data.reading",

@@ -119,7 +119,8 @@ def test_hostile_fits_end_in_results_that_are_valid_with_errors_or_say_why_not(n
     for n, (low, high) in found.limits.items():
         assert low <= found.values[n] <= high
     if found.valid:
-        assert all(np.isfinite(list(found.errors.values())))
+        assert all(np.isfinite(error) == (n not in found.undetermined) for n, error in found.errors.items())
+        assert not found.undetermined or found.at_limit
     assert str(found)
     assert found._repr_html_()
 
@@ -179,8 +180,9 @@ def test_issue_no_events_are_a_measurement_of_yields(minimiser):
 
 def test_no_events_do_not_determine_a_shape():
     found = mf.fit(counting(free_shape=True), {"x": []})
-    assert not found.valid
+    assert found.valid  # for the yields
     assert found.undetermined == ("mu", "sigma")
+    assert "fit valid but for mu, sigma, UNDETERMINED" in str(found)
 
 
 def test_no_events_may_be_a_part_of_a_sum_of_likelihoods():

@@ -10,7 +10,7 @@ from morefit.minimise.newton_program import advance, begin_fit, fit_toy
 from morefit.minimise.newton_program import draw as draw_stage
 from morefit.minimise.newton_program import sums as sums_stage
 from morefit.minimise.quadratic_model import UNKNOWN
-from morefit.minimise.starts import BACK, DOWN, ERRORS, MIDDLE, MIRROR, STARTS, UP, other_start, remember_end
+from morefit.minimise.starts import DOWN, ERRORS, MIRROR, STARTS, UP, other_start, remember_end
 from morefit.minimise.trust_region import CONVERGED, FLAT, GIVEN_UP, MAX_DOUBTS, MOVING
 from running_drivers import PythonRecord
 
@@ -368,8 +368,6 @@ def test_other_starts_are_around_the_first_and_within_the_limits():
         return fit.x.copy()
 
     np.testing.assert_allclose(start(MIRROR), 2 * first - end)
-    np.testing.assert_allclose(start(MIDDLE), 0.5 * (first + end))
-    np.testing.assert_allclose(start(BACK), [end[0], first[1]])
     error = sqrt(np.linalg.inv(matrix)[0, 0])
     assert start(UP)[0] - end[0] == pytest.approx(ERRORS * error)
     assert start(DOWN)[0] - end[0] == pytest.approx(-ERRORS * error)

@@ -19,6 +19,7 @@ from morefit.minimise.minuit import REFUSED, Options, minimise_likelihood
 from morefit.minimise.newton import minimise
 from morefit.minimise.problem import check_data, make_problem
 from morefit.minimise.result import FitResult
+from morefit.minimise.trust_region import DEGENERATE, FLAT
 
 NEWTON, ANOTHER_START, MINUIT, FAILED, UNDETERMINED = range(5)  # how a fit was obtained, or not
 SHIFTS = (0.5, -0.5, 1.5)  # in twentieths of the way between limits: other starts for fits that fail
@@ -64,7 +65,8 @@ class Fits:
 
     @property
     def failed(self) -> Integers:
-        return np.flatnonzero(~self.valid)
+        """Those without a result; where parameters are undetermined, other starts would not help."""
+        return np.flatnonzero(self.method == FAILED)
 
     def take(self, sets: Integers, fits: Fits, rows: Integers | Flags | slice, method: int) -> None:
         """Take some rows of other fits as those of some sets."""
@@ -73,6 +75,12 @@ class Fits:
         self.valid[sets], self.method[sets] = method < FAILED, method
         if self.covariance is not None and fits.covariance is not None:
             self.covariance[sets] = fits.covariance[rows]
+
+
+def methods(status: Array, valid: Flags) -> NDArray[np.uint8]:
+    """Return how fits were obtained by Newton's method, or why not."""
+    lost = np.isin(status, (FLAT, DEGENERATE))
+    return np.where(valid, NEWTON, np.where(lost, UNDETERMINED, FAILED)).astype(np.uint8)
 
 
 @dataclass(eq=False)
@@ -142,8 +150,10 @@ class Batch:
         minima = self.newton(sets, start)
         if method == NEWTON:
             fits.take(sets, minima, slice(None), FAILED)
+        lost = minima.method == UNDETERMINED
+        fits.take(sets[lost], minima, lost, UNDETERMINED)
         fits.take(sets[minima.valid], minima, minima.valid, method)
-        return np.asarray(sets[~minima.valid], np.int64)
+        return np.asarray(sets[minima.method == FAILED], np.int64)
 
     def lowest(self, fits: Fits, sets: Integers, shifts: Sequence[float]) -> Integers:
         """Minimise some sets from points around their starts and keep the lowest minimum of each."""
@@ -172,7 +182,7 @@ class Batch:
             nll=minima.nll,
             edm=minima.edm,
             valid=minima.valid,
-            method=np.where(minima.valid, NEWTON, FAILED).astype(np.uint8),
+            method=methods(minima.status, minima.valid),
             covariance=minima.covariance,
         )
 

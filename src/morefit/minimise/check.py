@@ -192,10 +192,9 @@ def failure_reasons(exhausted: bool, verdict: Verdict) -> Iterable[str]:
         yield "the Hessian is not positive definite, so there are no errors"
     elif not verdict.edm <= 10 * verdict.goal:  # Minuit's own margin for calling a minimum valid
         yield f"the estimated distance to the minimum, {verdict.edm:.3g}, is above the goal of {verdict.goal:.3g}"
-    elif (
-        verdict.flat and not verdict.at_limit
-    ):  # a parameter at a limit leaves others without effect: no defect
-        yield from (undetermined(direction) for direction in verdict.flat)
+    else:  # a parameter at a limit may leave others without effect, which is no defect of the rest
+        flat = [direction for direction in verdict.flat if len(direction) > 1 or not verdict.at_limit]
+        yield from map(undetermined, flat)
     if not math.isfinite(verdict.last.value[0]):
         yield "the likelihood is not finite at the minimum"
 

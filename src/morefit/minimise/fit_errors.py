@@ -7,7 +7,7 @@ from math import sqrt
 from morefit.kernel.fit_layout import Fit
 from morefit.minimise.dense import cholesky, eigen, invert_factor
 from morefit.minimise.quadratic_model import NULL, SAFE_PIVOT, SUSPECT, find_free, measure, restrict
-from morefit.minimise.trust_region import FLAT
+from morefit.minimise.trust_region import DEGENERATE, FLAT
 
 UNTOUCHED = 1e-6  # of the largest component: what is smaller in a direction is rounding
 
@@ -97,4 +97,6 @@ def pseudo_invert(fit: Fit, size: int) -> bool:
             i = int(fit.free[a])
             if fit.values[k] <= null and abs(fit.vectors[a * size + k]) > UNTOUCHED * largest:
                 fit.covariance[i * n + i] = -1.0
+                if fit.matrix[a * size + a] != 0.0:  # it has an effect, but others can undo it
+                    fit.status = DEGENERATE
     return True

@@ -61,7 +61,7 @@ class Minima:
 
 
 def is_valid(status: Array, fixed: Array) -> Flags:
-    """Return which fits have a minimum; where a parameter at a limit leaves others undetermined, it is one of the rest."""
+    """Return which fits have a minimum; where a parameter at a limit leaves others without effect, it is one of the rest."""
     return np.asarray((status == CONVERGED) | ((status == FLAT) & (fixed > 0)), np.bool_)
 
 

@@ -34,7 +34,7 @@ from morefit.minimise.quadratic_model import (
     square,
 )
 
-MOVING, CONVERGED, GIVEN_UP, FLAT = 0.0, 1.0, 2.0, 3.0  # the status of a fit
+MOVING, CONVERGED, GIVEN_UP, FLAT, DEGENERATE = 0.0, 1.0, 2.0, 3.0, 4.0  # the status of a fit
 ROUNDING = 1e-12  # of the value: so small a change is none
 MAX_DOUBTS = 25.0  # steps in doubt; a valley that hardly bends needs some, rounding alone never ends
 MIN_RADIUS = 1e-9  # steps so short change nothing

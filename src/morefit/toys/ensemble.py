@@ -17,7 +17,7 @@ from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.whole import can_fit_whole, whole_part
-from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
+from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits, methods
 from morefit.minimise.newton import is_valid
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import check_ranges
@@ -414,14 +414,15 @@ def check_pairs(drawn: Sequence[Likelihood], fitted: Sequence[Likelihood]) -> No
 
 def read_rows(rows: FitRows) -> Fits:
     """Read the results of whole fits."""
-    valid = is_valid(rows.status, rows.column("fixed")) & (rows.column("unresolved") == 0)
+    resolved = rows.column("unresolved") == 0
+    valid = is_valid(rows.status, rows.column("fixed")) & resolved
     return Fits(
         values=rows.x.copy(),
         errors=np.where(rows.errors >= 0, rows.errors, np.nan),
         nll=rows.value.copy(),
         edm=rows.edm.copy(),
         valid=valid,
-        method=np.where(valid, NEWTON, FAILED).astype(np.uint8),
+        method=np.where(resolved, methods(rows.status, valid), FAILED).astype(np.uint8),
     )
 
 
