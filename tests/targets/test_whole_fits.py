@@ -1,0 +1,232 @@
+"""Whole fits in compiled code: any likelihood ends where steps between evaluations end, with the same bits for any split."""
+
+import numpy as np
+import pytest
+
+import morefit as mf
+from backend_rows import there
+from morefit.minimise.newton import is_valid
+from morefit.targets import Cpu, OpenCL
+from morefit.toys.arguments import template_of
+from morefit.toys.ensemble import GOAL, Ensemble, StoredToys
+from tolerances import EXACT_ERRORS, SAME_MINIMUM, SAME_TOY
+
+BACKENDS = {
+    "one-thread": Cpu(threads=1),
+    "two-threads": Cpu(threads=2),
+    "width-1": Cpu(threads=1, width=1),
+    "opencl": OpenCL(),
+}
+X, Y = mf.Observable("x", -3.0, 3.0), mf.Observable("y", 0.0, 2.0)
+
+
+def peak(prefix="", sigma=0.5):
+    mu, width = mf.Parameter("mu", 0.1, -2.0, 2.0), mf.Parameter("sigma", sigma, 0.1, 2.0)
+    return mf.Sum(
+        [mf.Gaussian(X, mu, width), mf.Exponential(X, mf.Parameter(f"{prefix}slope", -0.3, -3.0, 3.0))],
+        fractions=[mf.Parameter(f"{prefix}f", 0.6, 0.0, 1.0)],
+    )
+
+
+def joint():
+    """Two samples with a common peak."""
+    return template_of("test", peak("a_")) + template_of("test", peak("b_"))
+
+
+def constrained():
+    """A width that is measured elsewhere; toys draw it anew."""
+    known = mf.constraint(mf.Parameter("sigma", 0.5, 0.1, 2.0), 0.5, 0.03)
+    return template_of("test", peak(), [known])
+
+
+def joint_constrained():
+    known = mf.constraint(mf.Parameter("sigma", 0.5, 0.1, 2.0), 0.5, 0.03)
+    return template_of("test", peak("a_"), [known]) + template_of("test", peak("b_"))
+
+
+def integral_of_one():
+    """A density whose integral is found numerically."""
+    a, b = mf.Parameter("a", 0.7, 0.1, 3.0), mf.Parameter("b", 0.4, -2.0, 2.0)
+    return template_of("test", mf.Density(np.exp(-a * X**2 + b * X) + 0.1, [X]))
+
+
+def integral_of_two():
+    a, b = mf.Parameter("a", 0.7, 0.1, 3.0), mf.Parameter("b", 0.4, -2.0, 2.0)
+    return template_of("test", mf.Density(np.exp(-a * X**2 + b * X * Y) + 0.2, [X, Y]))
+
+
+def mixture(components):
+    """Gaussians side by side, of which fractions float: sums of pairs in tiles."""
+    places = np.linspace(-2.8, 2.8, components)
+    fractions = [mf.Parameter(f"f{k}", 1 / components, 0.0, 1.0) for k in range(components - 1)]
+    width = 4.0 / components
+    return template_of("test", mf.Sum([mf.Gaussian(X, c, width) for c in places], fractions=fractions))
+
+
+# what is fitted, and how many events each part of a toy has
+LIKELIHOODS = {
+    "joint": (joint, [500, 300]),
+    "constrained": (constrained, [400]),
+    "joint_constrained": (joint_constrained, [300, 40]),
+    "integral_of_one": (integral_of_one, [300]),
+    "integral_of_two": (integral_of_two, [300]),
+    "fourteen": (lambda: mixture(15), [3000]),
+    "thirty": (lambda: mixture(31), [6000]),
+}
+
+
+def ensemble_of(name, backend):
+    term = LIKELIHOODS[name][0]()
+    start = {p.name: p.start for p in term.all_parameters}
+    return Ensemble(drawn=term, fitted=term, truth=start, start=start, seed=3, backend=backend)
+
+
+def sizes_of(name, toys=12):
+    """Return numbers of events that differ from toy to toy."""
+    return np.array(LIKELIHOODS[name][1]) + np.arange(toys)[:, None]
+
+
+def cases():
+    for name in LIKELIHOODS:
+        for place in BACKENDS:
+            slow = name == "thirty" or (place == "opencl" and name in ("fourteen", "integral_of_two"))
+            yield pytest.param(name, place, marks=pytest.mark.slow if slow else ())
+
+
+@pytest.mark.parametrize(("name", "place"), list(cases()))
+def test_a_whole_fit_ends_where_steps_between_evaluations_end(name, place):
+    ensemble = ensemble_of(name, there(BACKENDS[place]))
+    toys = ensemble.draw(5, sizes_of(name))
+    whole, batch = toys.fit_whole(ensemble), toys.batch(ensemble)
+    steps = batch.newton(np.arange(len(toys)), batch.start)
+    assert whole is not None
+    assert whole.valid.mean() > 0.9
+    assert_same_fits(whole, steps)
+
+
+def assert_same_fits(one, other):
+    """Compare fits of the same toys by the same steps, but for roundings."""
+    np.testing.assert_array_equal(one.valid, other.valid)
+    known = np.isfinite(other.errors)
+    np.testing.assert_array_equal(np.isfinite(one.errors), known)
+    away = np.abs(one.values - other.values)[known] / other.errors[known]
+    assert away.max() < SAME_TOY
+    np.testing.assert_allclose(one.errors[known], other.errors[known], rtol=EXACT_ERRORS)
+    np.testing.assert_allclose(one.nll, other.nll, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name", ["joint", "constrained", "joint_constrained", "integral_of_one", "integral_of_two"]
+)
+def test_minuit_ends_at_the_same_minimum(name):
+    ensemble = ensemble_of(name, Cpu(threads=1))
+    toys = ensemble.draw(5, sizes_of(name, 3))
+    whole = toys.fit_whole(ensemble)
+    for toy in range(3):
+        result = mf.fit(toys.likelihood(toy, ensemble.fitted), minimiser="minuit")
+        assert result.valid and whole.valid[toy]
+        assert result.nll == pytest.approx(whole.nll[toy], abs=2 * GOAL)
+        values, errors = (np.array([x[n] for n in ensemble.floating]) for x in (result.values, result.errors))
+        assert np.all(np.abs(values - whole.values[toy]) < SAME_MINIMUM * errors)
+        np.testing.assert_allclose(whole.errors[toy], errors, rtol=SAME_MINIMUM)
+
+
+@pytest.mark.parametrize(("name", "place"), [
+    ("joint", "one-thread"), ("joint", "two-threads"), ("joint", "opencl"), ("constrained", "two-threads"),
+    ("constrained", "opencl"), ("joint_constrained", "two-threads"), ("integral_of_one", "two-threads"),
+    ("integral_of_one", "opencl"), ("integral_of_two", "two-threads"), ("fourteen", "two-threads"),
+])  # fmt: skip
+def test_toys_have_the_same_bits_for_any_split_and_any_number_of_threads(name, place):
+    backend = there(BACKENDS[place])
+    together = ensemble_of(name, backend)
+    apart = ensemble_of(name, Cpu(threads=1) if isinstance(backend, Cpu) else backend)
+    sizes = sizes_of(name)
+    whole = together.draw(7, sizes).fit_whole(together)
+    parts = [apart.draw(7 + k, sizes[k : k + 5]).fit_whole(apart) for k in range(0, 12, 5)]
+    for field in ("values", "errors", "nll", "edm"):
+        joined = np.concatenate([getattr(p, field) for p in parts])
+        assert joined.tobytes() == getattr(whole, field).tobytes()
+
+
+@pytest.mark.parametrize("place", ["one-thread", "width-1", "opencl"])
+@pytest.mark.parametrize("name", ["joint", "constrained", "integral_of_one"])
+def test_stored_toys_have_the_bits_of_drawn_ones(name, place):
+    ensemble = ensemble_of(name, there(BACKENDS[place]))
+    toys = ensemble.draw(2, sizes_of(name, 4))
+    stored = StoredToys.of(ensemble, [toys.one(k) for k in range(4)])
+    drawn, again = toys.fit_whole(ensemble), stored.fit_whole(ensemble)
+    for field in ("values", "errors", "nll", "edm"):
+        np.testing.assert_array_equal(getattr(drawn, field), getattr(again, field))
+
+
+@pytest.mark.parametrize("place", ["one-thread", "width-1", "opencl"])
+@pytest.mark.parametrize(("name", "fixed"), [
+    ("joint", {"mu": 0.15}), ("joint", {"a_f": 0.6, "b_slope": -0.2}), ("constrained", {"sigma": 0.48}),
+    ("integral_of_one", {"a": 0.65}),
+])  # fmt: skip
+def test_fixed_parameters_stay_where_they_are(name, fixed, place):
+    full = ensemble_of(name, there(BACKENDS[place]))
+    ensemble = full.fixing(fixed)
+    toys = full.draw(5, sizes_of(name, 6))
+    whole, batch = toys.fit_whole(ensemble), toys.batch(ensemble)
+    assert_same_fits(whole, batch.newton(np.arange(6), batch.start))
+    assert not set(fixed) & set(ensemble.floating)
+    assert np.all(whole.nll >= toys.fit_whole(full).nll - 2 * GOAL)
+
+
+@pytest.mark.parametrize("place", ["one-thread", "opencl"])
+def test_a_part_of_a_toy_may_have_no_events(place):
+    """What only that part measures is undetermined."""
+    ensemble = ensemble_of("joint", there(BACKENDS[place]))
+    toys = ensemble.draw(1, np.array([[400, 0], [0, 400], [400, 400]]))
+    whole, batch = toys.fit_whole(ensemble), toys.batch(ensemble)
+    assert_same_fits(whole, batch.newton(np.arange(3), batch.start))
+    unknown = [
+        {n for n, e in zip(ensemble.floating, row, strict=True) if np.isnan(e)} for row in whole.errors
+    ]
+    assert unknown == [{"b_f", "b_slope"}, {"a_f", "a_slope"}, set()]
+
+
+# one fit at a time
+
+
+DATA = mf.generate(peak(), 900, seed=1)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"weights": np.linspace(0.2, 1.8, 900)}, {"fixed": {"mu": 0.25}}, {"fixed": ["slope"], "weights": np.full(900, 0.5)},
+], ids=["plain", "weighted", "fixed", "fixed and weighted"])  # fmt: skip
+@pytest.mark.parametrize("backend", [Cpu(threads=1), Cpu(threads=2), Cpu(threads=1, width=1)], ids=repr)
+def test_one_fit_in_one_call_ends_where_steps_and_minuit_end(options, backend, monkeypatch):
+    likelihood = mf.Likelihood(peak(), DATA, weights=options.get("weights"), backend=backend)
+    fixed = options.get("fixed", ())
+    once, minuit = mf.fit(likelihood, fixed=fixed), mf.fit(likelihood, fixed=fixed, minimiser="minuit")
+    monkeypatch.setattr("morefit.minimise.minuit.fit_at_once", lambda *_: None)
+    steps = mf.fit(likelihood, fixed=fixed, minimiser="newton")
+    assert once.valid and steps.valid and minuit.valid
+    assert (once.minimiser, minuit.minimiser) == ("newton", "minuit")
+    assert dict(once.calls) == {"value": 0, "gradient": 0, "hessian": once.calls["hessian"]}
+    for name in once.names:
+        error = steps.errors[name]
+        assert once.values[name] == pytest.approx(steps.values[name], abs=SAME_TOY * error)
+        assert once.errors[name] == pytest.approx(error, rel=EXACT_ERRORS)
+        assert minuit.values[name] == pytest.approx(once.values[name], abs=SAME_MINIMUM * error)
+        assert minuit.errors[name] == pytest.approx(error, rel=SAME_MINIMUM)
+
+
+def test_a_joint_fit_in_one_call_shares_its_parameters():
+    parts = [mf.Likelihood(peak(prefix), DATA, backend=Cpu(threads=1)) for prefix in ("a_", "b_")]
+    result, minuit = mf.fit(parts[0] + parts[1]), mf.fit(parts[0] + parts[1], minimiser="minuit")
+    assert result.minimiser == "newton"
+    assert result.valid
+    # the same data twice: the errors of what is common shrink, the others agree with each other
+    assert result.values["a_f"] == pytest.approx(result.values["b_f"], abs=SAME_TOY * result.errors["a_f"])
+    for name in result.names:
+        assert minuit.values[name] == pytest.approx(
+            result.values[name], abs=SAME_MINIMUM * result.errors[name]
+        )
+
+
+def test_a_fit_of_toys_says_what_is_not_valid():
+    status, fixed = np.array([1.0, 2.0, 3.0, 3.0, 0.0, 4.0]), np.array([0.0, 0.0, 0.0, 1.0, 0.0, 1.0])
+    assert is_valid(status, fixed).tolist() == [True, False, False, True, False, False]
