@@ -707,6 +707,12 @@ def test_minuit_is_named_where_it_was_wanted_or_its_options_were(data):
     assert "minuit on cpu" in str(mf.fit(mass(), data, minimiser="minuit"))
 
 
+def test_minos_does_not_change_what_found_the_minimum(data):
+    found = mf.fit(mass(), data, minos=["mu"])
+    assert found.minimiser == "newton"
+    assert set(found.minos) == {"mu"}
+
+
 def test_minuit_takes_over_where_newton_ends_without_a_minimum(data, result, monkeypatch):
     monkeypatch.setattr("morefit.minimise.minuit.Path.newton", lambda path: None)
     other = mf.fit(mass(), data)

@@ -79,6 +79,7 @@ def minimise_likelihood(
     ready = time.perf_counter()
     path = Path(objective, options)
     verdict = path.newton() if newton else None
+    path.name = "minuit" if verdict is None else "newton"
     verdict = verdict or path.minuit_with_retries()
     end = time.perf_counter()
     minos_errors = run_minos(path, verdict, minos)
@@ -117,16 +118,13 @@ class Path:
     minuit: Minuit | None = None
     failure: str = ""  # what Minuit raised, in words
     looking: float = 0.0  # seconds spent on Hessians at the end of it
+    name: str = "minuit"  # what found the minimum; MINOS is Minuit's in any case
 
     def look(self, values: Array) -> Verdict:
         begin = time.perf_counter()
         verdict = check_minimum(self.objective, values, self.options.tolerance)
         self.looking += time.perf_counter() - begin
         return verdict
-
-    @property
-    def name(self) -> str:
-        return "newton" if self.minuit is None else "minuit"
 
     @property
     def exhausted(self) -> bool:
