@@ -25,7 +25,7 @@ import morefit as mf
 from zoo import mass
 built = []
 real = machine.build_object
-machine.build_object = lambda *args: built.append(1) or real(*args)
+machine.build_object = lambda *args, **options: built.append(1) or real(*args, **options)
 model, data, x = mass(100)
 width = json.loads(sys.argv[2])
 value = mf.Likelihood(model, data, backend=mf.Cpu(threads=1, width=width)).value(x)
@@ -59,7 +59,9 @@ def counted(monkeypatch):
     """Count what is compiled in this process, with nothing kept from before."""
     built = []
     real = machine.build_object
-    monkeypatch.setattr(machine, "build_object", lambda *args: built.append(args) or real(*args))
+    monkeypatch.setattr(
+        machine, "build_object", lambda *args, **options: built.append(args) or real(*args, **options)
+    )
     monkeypatch.setattr(machine, "_programs", type(machine._programs)())
     return built
 

@@ -149,7 +149,7 @@ class Path:
         problem = objective.problem
         try:
             rows = None if objective.by_scores else fit_at_once(objective.likelihood, problem, goal)
-            if rows is None:
+            if rows is None or rows.column("unresolved")[0]:  # integrals by boxes that follow the parameters
                 limits = problem.floating_limits
                 minima = minimise(lambda _, x: objective.at(x[0], 2), problem.start[None, :], limits, goal)
                 return self.look(minima.x[0]) if minima.valid[0] else None
@@ -157,7 +157,7 @@ class Path:
             return None
         objective.calls["hessian"] += int(rows.steps[0])
         status, fixed = rows.status[0], rows.column("fixed")[0]
-        if status == CONVERGED and not fixed and not rows.column("unresolved")[0]:
+        if status == CONVERGED and not fixed:
             return verdict_of(rows, goal)
         return self.look(rows.x[0]) if is_valid(status, fixed) else None
 
