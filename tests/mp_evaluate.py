@@ -2,6 +2,7 @@
 
 import mpmath
 
+import mp_functions as precise
 from morefit.expr import Op, domain_of, leaves, toposort
 from morefit.expr.evaluate import adapted_to
 
@@ -48,7 +49,20 @@ MEANING = {
     Op.COSH: mpmath.cosh,
     Op.TANH: mpmath.tanh,
     Op.ERF: mpmath.erf,
+    Op.ASINH: mpmath.asinh,
+    Op.ACOSH: mpmath.acosh,
+    Op.ATANH: mpmath.atanh,
+    Op.SIGN: mpmath.sign,
     Op.ERFC: mpmath.erfc,
+    Op.ERFCX: precise.erfcx,
+    Op.NDTR: precise.ndtr,
+    Op.LOG_NDTR: precise.log_ndtr,
+    Op.WOFZ_REAL: lambda x, y: precise.wofz(x, y).real,
+    Op.WOFZ_IMAG: lambda x, y: precise.wofz(x, y).imag,
+    Op.KVE: precise.kve,
+    Op.KVE_BY_ORDER: lambda nu, x: precise.kve(nu, x, 1),
+    Op.KVE_BY_ORDER_TWICE: lambda nu, x: precise.kve(nu, x, 2),
+    Op.IVE: precise.ive,
     Op.NDTRI: lambda x: mpmath.sqrt(2) * mpmath.erfinv(2 * x - 1),
     Op.LGAMMA: lambda x: mpmath.log(abs(mpmath.gamma(x))),
     Op.DIGAMMA: lambda x: mpmath.psi(0, x),

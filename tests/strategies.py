@@ -49,10 +49,14 @@ DOMAIN = {
     Op.TRIGAMMA: POSITIVE,
     Op.TETRAGAMMA: POSITIVE,
     Op.ASIN: UNIT,
+    Op.ATANH: UNIT,
+    Op.ACOSH: (lambda x: 1.5 + abs(x), lambda x: apply(Op.COSH, apply(Op.SIN, x))),
+    Op.ERFCX: (lambda x: x, lambda x: abs(x) + 0.5),
     Op.ACOS: UNIT,
 }
 SPECIAL = {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL, Op.LOOKUP} | COMPARISONS
-PAIRS = (Op.ATAN2, Op.MIN, Op.MAX)
+SPECIAL |= {Op.KVE, Op.KVE_BY_ORDER, Op.KVE_BY_ORDER_TWICE, Op.IVE}  # slow in mpmath, with tests of their own
+PAIRS = (Op.ATAN2, Op.MIN, Op.MAX, Op.WOFZ_REAL, Op.WOFZ_IMAG)
 FUNCTIONS = [op for op in OPERATIONS if op not in SPECIAL and op not in PAIRS]
 
 

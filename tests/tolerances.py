@@ -53,6 +53,7 @@ FLUSHED = 1e-300  # absolute: denormals count as zero inside compiled loops
 TOTAL = 1e-15  # of a sum over millions of events, relative
 SINGLE = 1e-5  # of sums of single-precision terms, relative to their sizes
 SINGLE_MILLION = 1e-9  # of a sum of a million single-precision terms, whose roundings average out
+SCIPY_FUNCTION = 1e-13  # what scipy promises of its functions of two arguments, relative
 FEW_ULP = 4 * EPSILON  # an elementary function right to two units, against another one
 
 # toys and intervals

@@ -1,6 +1,6 @@
 """Maximum-likelihood fits with densities compiled just in time."""
 
-from morefit import intervals, plots
+from morefit import functions, intervals, plots
 from morefit.data import CutReport, Dataset, read
 from morefit.errors import (
     BackendError,
@@ -13,6 +13,39 @@ from morefit.errors import (
     OptionError,
 )
 from morefit.expr import where
+from morefit.functions import (
+    arccosh,
+    arcsinh,
+    arctanh,
+    bernstein,
+    bernstein_series,
+    beta,
+    betaln,
+    chebyshev,
+    chebyshev_series,
+    clip,
+    digamma,
+    erf,
+    erfc,
+    erfcx,
+    gammaln,
+    hermite,
+    hermite_series,
+    interp,
+    iv,
+    ive,
+    kv,
+    kve,
+    legendre,
+    legendre_series,
+    log_ndtr,
+    ndtr,
+    ndtri,
+    sign,
+    spherical_harmonic,
+    wofz_imag,
+    wofz_real,
+)
 from morefit.inspect.explain import Explanation, explain
 from morefit.inspect.graphs import Drawing, draw
 from morefit.intervals.information import FisherInformation, fisher_information
@@ -39,11 +72,15 @@ from morefit.targets import Cpu, OpenCL, devices
 from morefit.toys import ToyResults, fit_many, toy_study
 
 __all__ = [
-    "BackendError", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density",
-    "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood",
-    "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot", "Polynomial", "Product", "Sum",
-    "ToyResults", "Uniform", "constraint", "devices", "draw", "explain", "fisher_information", "fit", "fit_many",
-    "generate", "intervals", "physics", "plot", "plots", "read", "shapes", "toy_study", "where",
+    "BackendError", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
+    "Density", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
+    "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
+    "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "arccosh", "arcsinh", "arctanh", "bernstein",
+    "bernstein_series", "beta", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
+    "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammaln", "generate",
+    "hermite", "hermite_series", "interp", "intervals", "iv", "ive", "kv", "kve", "legendre", "legendre_series", "log_ndtr",
+    "ndtr", "ndtri", "physics", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "toy_study", "where",
+    "wofz_imag", "wofz_real",
 ]  # fmt: skip
 __version__ = "0.2.0.dev0"
 

@@ -12,12 +12,12 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.targets.cpu.vecmath import define
+from morefit.targets.cpu.vecmath import FUNCTIONS, define
 from morefit.targets.cpu.writer import Vector
 
 Array = NDArray[Any]
 TYPES: dict[int, type[np.floating[Any]]] = {64: np.float64, 32: np.float32}
-ARITY = {"pow": 2, "atan2": 2}
+ARITY = {name: f.arity for name, f in FUNCTIONS.items() if f.arity > 1}
 
 LOOP = """
 define void @loop(ptr noalias %y, {pointers}, i64 %n) {{

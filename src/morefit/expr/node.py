@@ -132,6 +132,13 @@ class Quantity(ABC):
             )
         return UFUNCS[ufunc.__name__](*(to_expr(x) for x in inputs))
 
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        from morefit.expr.interpolate import NUMPY_FUNCTIONS  # made of expressions
+
+        return NUMPY_FUNCTIONS.get(function, function.__wrapped__)(*args, **options)
+
 
 Value = float | Symbol | Domain
 
@@ -346,6 +353,8 @@ UFUNCS: dict[str, Callable[..., Expr]] = {name: applied(op) for op in OPERATIONS
     "logical_and": lambda a, b: multiply(truth(a), truth(b)),
     "logical_or": lambda a, b: make(Op.MAX, (truth(a), truth(b))),
     "logical_not": negation,
+    "kv": lambda nu, x: multiply(make(Op.KVE, (nu, x)), make(Op.EXP, (negate(x),))),
+    "iv": lambda nu, x: multiply(make(Op.IVE, (nu, x)), make(Op.EXP, (x,))),
 }
 
 Rows = tuple[tuple[Operation, tuple[int, ...], Value], ...]

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Table, leaves, scalar, substitute, toposort
+from morefit.expr import (
+    Expr,
+    Op,
+    Table,
+    const,
+    leaves,
+    rebuild,
+    remake,
+    scalar,
+    substitute,
+    toposort,
+    where,
+)
 from morefit.kernel.ir import Added, Body, Frame, Kernel, Pairs, Precision, Result, Sample, Store, Sum
 from morefit.kernel.lower import lower
 from morefit.kernel.symbols import random_number
@@ -124,7 +136,7 @@ def build_kernel(
         name=name,
         frame=frame,
         parameters=tuple(names.values()),
-        per_call=lower(per_call.terms, names, "p"),
+        per_call=lower(rebuild(per_call.terms, spell_lookups), names, "p"),
         scalars=tuple(names_of(scalars).values()),
         columns=tuple(names_of(columns).values()),
         per_event=body,
@@ -132,6 +144,24 @@ def build_kernel(
         tables=(*tables.values(), *own),
         precision=precision,
     )
+
+
+def spell_lookups(node: Expr, args: tuple[Expr, ...]) -> Expr:
+    """Write a lookup as choices between numbers: tables are for loops over events, and this happens once per call."""
+    if node.op is not Op.LOOKUP:
+        return remake(node, args)
+    table, place = args
+    assert isinstance(table.value, Table)
+    choices = [const(number) for number in table.value.array]
+    size = 1
+    while len(choices) > 1:
+        pairs = zip(choices[0::2], choices[1::2], strict=False)
+        odd = choices[2 * (len(choices) // 2) :]
+        size *= 2
+        choices = [
+            where(place < k * size + size // 2, low, high) for k, (low, high) in enumerate(pairs)
+        ] + odd
+    return choices[0]
 
 
 def names_of(leaves: Iterable[Expr]) -> dict[Expr, str]:

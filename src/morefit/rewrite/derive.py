@@ -10,16 +10,17 @@ from morefit.expr import ONE, ZERO, Expr, Op, Operation, Trait, domain_of, to_ex
 from morefit.rewrite.rules import Rewriter, fill
 from morefit.rewrite.simplify import simplifier
 
-ARGUMENTS = (wild("x"), wild("y"))
+ARGUMENTS = (wild("x"), wild("y"), wild("z"))
 NO_SLOPE = with_trait(Trait.NO_SLOPE)
 LONGEST_PRODUCT = 16  # a longer one is halved first: the product rule is quadratic in the length
 
 
 @cache
-def partials_of(op: Operation) -> tuple[Expr, ...]:
-    """Return the partials of an operation, as expressions of ``ARGUMENTS``."""
+def partials_of(op: Operation) -> tuple[Expr | None, ...]:
+    """Return the partials of an operation, as expressions of ``ARGUMENTS``; None for one that is not known."""
     assert op.partials is not None
-    return tuple(map(to_expr, op.partials(*ARGUMENTS[: op.arity])))
+    partials = op.partials(*ARGUMENTS[: op.arity])
+    return tuple(None if partial is None else to_expr(partial) for partial in partials)
 
 
 @cache
@@ -65,6 +66,11 @@ def slope_of(node: Expr, slopes: dict[Expr, Expr], new: Rewriter) -> Expr:
     terms = []
     for k, (partial, part) in enumerate(zip(partials_of(node.op), inner, strict=True)):
         if part is not ZERO:
+            if partial is None:
+                raise ModelError(
+                    f"operation '{node.op.name.lower()}': has no derivative by its argument number {k + 1}; fix what"
+                    " this depends on, or take numeric derivatives"
+                )
             term = new(Op.MUL, (fill(partial, match, new), part))
             still = standstill(node, k, part, match, new)
             terms.append(term if still is ZERO else new(Op.WHERE, (still, ZERO, term)))

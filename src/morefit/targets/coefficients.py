@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 to 60 digits (mpmath), rounded to float.
 # With s = f / (2 + f) and z = s^2, log(1 + f) = 2 s + s z P(z): (P(z) - 2/3) / z (2^-66.3 of the logarithm).
 LOG_TAIL = (
@@ -119,3 +121,56 @@ FAR_BOTTOM = (
 )
 CENTRE = 0.425
 TAIL_FROM, FAR_FROM = 1.6, 5.0
+
+# (x + 3.5) exp(x^2) erfc(x) in (x - 3.5) / (x + 3.5), for x >= 0: a Chebyshev series in 60 digits (2^-60.1).
+ERFCX = (
+    1.08705558926226,
+    -0.937799724567112,
+    0.6941136466346434,
+    -0.43525602671688385,
+    0.22573862164747685,
+    -0.09231870663872668,
+    0.026518619880091354,
+    -0.003177050338081695,
+    -0.0013053546720151845,
+    0.0007145316417608183,
+    -4.206231440598031e-05,
+    -7.477684972717765e-05,
+    1.8647914834658107e-05,
+    7.243377122513782e-06,
+    -3.394334457749112e-06,
+    -7.948756363893205e-07,
+    5.553555182031815e-07,
+    1.1472966626503535e-07,
+    -8.992022514235838e-08,
+    -2.1772592953338724e-08,
+    1.4013000419134449e-08,
+    4.467996331853376e-09,
+    -1.8359388002952127e-09,
+    -7.544094409351097e-10,
+    1.4309611518477094e-10,
+    7.050244974761354e-11,
+)
+ERFCX_POLE = 3.5
+
+INVERSE_ROOT_PI = 1 / math.sqrt(math.pi)
+# The Faddeeva function: a sum over nodes t with weights, at multiples of a step or between them; the thirteen largest weights.
+FADDEEVA_STEP = math.sqrt(math.pi / 12)
+FADDEEVA_ON, FADDEEVA_BETWEEN = (
+    tuple(
+        (t, (1 if t == 0 else 2) * FADDEEVA_STEP / math.pi * math.exp(-t * t))
+        for t in (FADDEEVA_STEP * (k + offset) for k in range(13))
+    )
+    for offset in (0.0, 0.5)
+)
+FADDEEVA_RATE = 2 * math.pi / FADDEEVA_STEP  # the pole of the integrand adds nothing from y = RATE / 2 on
+FADDEEVA_FAR = 1e4  # i z / (sqrt(pi) (z^2 - 1/2)) is right to 2^-54 from here on
+
+# Bessel functions: one over the square of the step of the trapezoidal rule is BESSEL_STEP[0] + BESSEL_STEP[1] sqrt(x^2 + nu^2).
+# Its error is exp(-2 pi d / step) K_nu(x cos(d)) for the best d < pi / 2, and this keeps it below 2^-54 of K_nu(x).
+BESSEL_STEP = (20.0, 2.05)
+BESSEL_STEPS_LIMIT, BESSEL_SERIES_LIMIT = 2000, 3000  # rounds, many more than any argument needs
+COSH_LESS_ONE = tuple(
+    2 / math.factorial(2 * k) for k in range(1, 8)
+)  # 2 (cosh(t) - 1) / t^2 in t^2, for t <= 1/4
+INVERSE_ROOT_TWO_PI = 1 / math.sqrt(2 * math.pi)

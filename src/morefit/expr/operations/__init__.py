@@ -3,6 +3,7 @@
 from collections.abc import KeysView
 
 from morefit.expr.operations.arithmetic import Arithmetic
+from morefit.expr.operations.bessel import Bessel
 from morefit.expr.operations.choices import Choices
 from morefit.expr.operations.exponential import Exponential
 from morefit.expr.operations.leaves import Leaves
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 
-class Op(Leaves, Arithmetic, Exponential, Trigonometric, Special, Choices, Tables):
+class Op(Leaves, Arithmetic, Exponential, Trigonometric, Special, Bessel, Choices, Tables):
     """All operations by name. Add a record to a family; ``tests/test_tables.py`` names what it lacks."""
 
 

@@ -20,6 +20,7 @@ from morefit.expr.operations.record import (
     Operation,
     Prefix,
     Trait,
+    call,
     intrinsic,
 )
 
@@ -54,6 +55,18 @@ class Choices:
         latex=Around(STANDS_ALONE, r"\lfloor ", r" \rfloor"),
         llvm=intrinsic("floor"),
         c="floor({0})",
+    )
+    SIGN = Operation(
+        rank=53,
+        arity=1,
+        price=2,
+        numpy=np.sign,
+        ufuncs=("sign",),
+        partials=lambda x: (0,),
+        latex=Prefix(r"\operatorname{sgn}"),
+        llvm=call("sign"),
+        c="({0} > 0) ? 1.0 : ({0} < 0) ? -1.0 : {0}",
+        traits=Trait.ODD,
     )
     MIN = Operation(  # a NaN wins, as in numpy
         rank=34,

@@ -136,3 +136,40 @@ class Exponential:
         c="tanh({0})",
         traits=Trait.ODD,
     )
+    ASINH = Operation(
+        rank=50,
+        arity=1,
+        price=70,
+        numpy=np.arcsinh,
+        ufuncs=("arcsinh",),
+        partials=lambda x: ((1 + x**2) ** -0.5,),
+        latex=Prefix(r"\operatorname{arsinh}"),
+        llvm=call("asinh"),
+        c="asinh({0})",
+        traits=Trait.ODD,
+    )
+    ACOSH = Operation(
+        rank=51,
+        arity=1,
+        price=70,
+        numpy=np.arccosh,
+        ufuncs=("arccosh",),
+        partials=lambda x: ((x - 1) ** -0.5 * (x + 1) ** -0.5,),
+        singular=lambda x: x == 1,
+        latex=Prefix(r"\operatorname{arcosh}"),
+        llvm=call("acosh"),
+        c="acosh({0})",
+        traits=Trait.NOT_NEGATIVE,
+    )
+    ATANH = Operation(
+        rank=52,
+        arity=1,
+        price=60,
+        numpy=np.arctanh,
+        ufuncs=("arctanh",),
+        partials=lambda x: (1 / ((1 - x) * (1 + x)),),
+        latex=Prefix(r"\operatorname{artanh}"),
+        llvm=call("atanh"),
+        c="atanh({0})",
+        traits=Trait.ODD,
+    )

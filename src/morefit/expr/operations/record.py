@@ -93,7 +93,7 @@ class Operation:
     )
     numpy: Callable[..., Any]  # the reference meaning
     ufuncs: tuple[str, ...] = ()  # functions of numpy and scipy.special that mean it
-    # d op(x, y) / dx, d op(x, y) / dy, and where a value is finite but a partial is not
+    # d op(x, y) / dx, d op(x, y) / dy, None for one that is not known, and where a value is finite but a partial is not
     partials: Callable[..., tuple[Any, ...]] | None = None
     singular: Callable[..., Expr] | None = None
     sign: str = ""  # between arguments in text

@@ -4,17 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from morefit.expr.operations.record import Operation, Prefix, Trait, call, scipy_special
+
+if TYPE_CHECKING:
+    from morefit.expr.node import Expr
 
 
 def plain_or(scalar: Callable[[float], float], name: str) -> Callable[[Any], Any]:
     """Use the math module for a lone number and scipy for arrays."""
     array = scipy_special(name)
     return lambda x: scalar(x) if isinstance(x, float) else array(x)
+
+
+def faddeeva(x: Any, y: Any) -> Any:
+    """Return scipy's w(x + i y)."""
+    z = np.empty(np.broadcast(x, y).shape, np.complex128)
+    z.real, z.imag = x, y
+    return scipy_special("wofz")(z)
+
+
+def faddeeva_slope_real(x: Expr, y: Expr) -> Expr:
+    """Return the real part of w'(z) = 2 i / sqrt(pi) - 2 z w(z)."""
+    return 2 * (y * Special.WOFZ_IMAG(x, y) - x * Special.WOFZ_REAL(x, y))
+
+
+def faddeeva_slope_imag(x: Expr, y: Expr) -> Expr:
+    """Return its imaginary part."""
+    return 2 / math.sqrt(math.pi) - 2 * (x * Special.WOFZ_IMAG(x, y) + y * Special.WOFZ_REAL(x, y))
 
 
 class Special:
@@ -43,6 +63,62 @@ class Special:
         llvm=call("erfc"),
         c="erfc({0})",
         traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
+    )
+    ERFCX: Operation = Operation(  # exp(x^2) erfc(x)
+        rank=54,
+        arity=1,
+        price=60,
+        numpy=scipy_special("erfcx"),
+        ufuncs=("erfcx",),
+        partials=lambda x: (2 * x * Special.ERFCX(x) - 2 / math.sqrt(math.pi),),
+        latex=Prefix(r"\operatorname{erfcx}"),
+        llvm=call("erfcx"),
+        c="erfcx({0})",
+        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
+    )
+    NDTR = Operation(  # the standard normal distribution
+        rank=55,
+        arity=1,
+        price=70,
+        numpy=scipy_special("ndtr"),
+        ufuncs=("ndtr",),
+        partials=lambda x: (1 / math.sqrt(2 * math.pi) * np.exp(-0.5 * x**2),),
+        latex=Prefix(r"\Phi"),
+        llvm=call("ndtr"),
+        c="ndtr({0})",
+        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
+    )
+    LOG_NDTR = Operation(
+        rank=56,
+        arity=1,
+        price=130,
+        numpy=scipy_special("log_ndtr"),
+        ufuncs=("log_ndtr",),
+        partials=lambda x: (math.sqrt(2 / math.pi) / Special.ERFCX(-math.sqrt(0.5) * x),),
+        latex=Prefix(r"\ln\Phi"),
+        llvm=call("log_ndtr"),
+        c="log_ndtr({0})",
+    )
+    # the Faddeeva function w(x + i y): its real part u and imaginary part v obey w' = 2 i / sqrt(pi) - 2 z w
+    WOFZ_REAL: Operation = Operation(
+        rank=57,
+        arity=2,
+        price=250,
+        numpy=lambda x, y: faddeeva(x, y).real,
+        partials=lambda x, y: (faddeeva_slope_real(x, y), -faddeeva_slope_imag(x, y)),
+        latex=Prefix(r"\operatorname{Re}w"),
+        llvm=call("wofz_real"),
+        c="wofz_real({0}, {1})",
+    )
+    WOFZ_IMAG: Operation = Operation(
+        rank=58,
+        arity=2,
+        price=250,
+        numpy=lambda x, y: faddeeva(x, y).imag,
+        partials=lambda x, y: (faddeeva_slope_imag(x, y), faddeeva_slope_real(x, y)),
+        latex=Prefix(r"\operatorname{Im}w"),
+        llvm=call("wofz_imag"),
+        c="wofz_imag({0}, {1})",
     )
     NDTRI: Operation = Operation(  # the inverse of the standard normal distribution
         rank=27,

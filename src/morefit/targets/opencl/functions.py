@@ -6,20 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from morefit.kernel import Body
 from morefit.targets import coefficients
+from morefit.targets.opencl import bessel_functions, error_functions
+from morefit.targets.opencl.polynomial import horner
 
 
 def helpers(bodies: Sequence[Body]) -> list[str]:
     """Return the functions that some lines call and C does not have."""
     used = {line.op.name for body in bodies for line in body.lines}
-    return [text for name, text in HELPERS.items() if name in used]
-
-
-def horner(coefficients: Sequence[float], x: str) -> str:
-    """Write a polynomial, lowest coefficient first."""
-    *rest, text = map(repr, coefficients)
-    for c in reversed(rest):
-        text = f"fma({x}, {text}, {c})"
-    return text
+    shared = [text for text, operations in SHARED if used & operations]
+    return shared + [text for name, text in HELPERS.items() if name in used]
 
 
 def logarithm(name: str, base: str, factor: tuple[float, float]) -> str:
@@ -136,4 +131,20 @@ double tetragamma(const double x)
     return tetragamma_positive(1.0 - x) - 2.0 * slope * slope * slope * cospi(off);
 }}
 """,
+    "ERFCX": error_functions.ERFCX,
+    "NDTR": error_functions.NDTR,
+    "LOG_NDTR": error_functions.LOG_NDTR,
+    "WOFZ_REAL": error_functions.WOFZ_REAL,
+    "WOFZ_IMAG": error_functions.WOFZ_IMAG,
+    "KVE": bessel_functions.KVE,
+    "KVE_BY_ORDER": bessel_functions.KVE_BY_ORDER,
+    "KVE_BY_ORDER_TWICE": bessel_functions.KVE_BY_ORDER_TWICE,
+    "IVE": bessel_functions.IVE,
 }
+# What the texts of several operations call, and which.
+SHARED: Sequence[tuple[str, set[str]]] = (
+    (error_functions.ERFCX_POSITIVE, {"ERFCX", "NDTR", "LOG_NDTR"}),
+    (error_functions.NORMAL_TAIL, {"NDTR", "LOG_NDTR"}),
+    (error_functions.FADDEEVA, {"WOFZ_REAL", "WOFZ_IMAG"}),
+    (bessel_functions.TRAPEZOID, {"KVE", "KVE_BY_ORDER", "KVE_BY_ORDER_TWICE"}),
+)

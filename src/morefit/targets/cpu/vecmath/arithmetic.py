@@ -148,8 +148,36 @@ def where_any(w: Writer, mask: str, usual: str, rare: Callable[[], str]) -> str:
     some = w.let(f"call i1 {name}({w.vector.mask} {mask})")
     w.lines += [f"  br i1 {some}, label %{far}, label %{end}", f"{far}:"]
     mended = w.select(mask, rare(), usual)
+    last = next(
+        line[:-1] for line in reversed(w.lines) if line.endswith(":")
+    )  # rare may have blocks of its own
     w.lines += [f"  br label %{end}", f"{end}:"]
-    return w.let(f"phi {w.vector.type} [ {usual}, %{start} ], [ {mended}, %{far} ]")
+    return w.let(f"phi {w.vector.type} [ {usual}, %{start} ], [ {mended}, %{last} ]")
+
+
+def repeat(
+    w: Writer, start: Sequence[str], step: Callable[..., tuple[Sequence[str], str]], limit: int
+) -> Sequence[str]:
+    """Replace vectors by those that ``step`` makes of them while a lane of its mask is set, ``limit`` times at most."""
+    label = f"{w.prefix}{len(w.lines)}"
+    some = f"@llvm.vector.reduce.or.v{w.vector.width}i1"
+    w.intrinsics[some] = f"declare i1 {some}({w.vector.mask})"
+    w.lines += [f"  br label %begin{label}", f"begin{label}:", f"  br label %loop{label}", f"loop{label}:"]
+    first = len(w.lines)
+    values = [w.let("") for _ in start]  # their texts name what comes last
+    count = w.let("")
+    results, mask = step(*values)
+    more = w.let(f"add i32 {count}, 1")
+    few = w.let(f"icmp ult i32 {more}, {limit}")
+    go_on = w.let(f"and i1 {few}, {w.let(f'call i1 {some}({w.vector.mask} {mask})')}")
+    w.lines += [f"  br label %again{label}", f"again{label}:"]
+    w.lines += [f"  br i1 {go_on}, label %loop{label}, label %done{label}", f"done{label}:"]
+    kinds = [w.vector.type] * len(values) + ["i32"]
+    before, after = [*start, "0"], [*results, more]
+    for k, (name, kind) in enumerate(zip([*values, count], kinds, strict=True)):
+        pairs = f"[ {before[k]}, %begin{label} ], [ {after[k]}, %again{label} ]"
+        w.lines[first + k] = f"  {name} = phi {kind} {pairs}"
+    return results
 
 
 def lane_by_lane(w: Writer, name: str, x: str) -> str:

@@ -140,6 +140,23 @@ def sine_and_cosine(w: Writer, r: str, low: str) -> tuple[Pair, Pair]:
     return fast_two_sum(w, r, cubic), fast_two_sum(w, shrunk, w.fma(w.neg(r), low, tail))
 
 
+def sine_and_cosine_of(w: Writer, x: str) -> Pair:
+    """Return both, in float64, of an angle of at most some hundred turns."""
+    shift = w.number(DOUBLE.shift)
+    rounded = w.fma(x, w.number(TWO_OVER_PI), shift)
+    n = w.sub(rounded, shift)
+    r = w.fma(n, w.number(-HALF_PI[1]), w.fma(n, w.number(-HALF_PI[0]), x))
+    z = w.mul(r, r)
+    sine = w.fma(w.mul(r, z), polynomial(w, SIN_QUARTER, z), r)
+    cosine = w.fma(w.mul(z, z), polynomial(w, COS_QUARTER, z), w.fma(z, w.number(-0.5), w.number(1.0)))
+    turns = w.to_bits(rounded)
+    odd = w.let(f"trunc {w.vector.integers} {turns} to {w.vector.mask}")
+    sine, cosine = w.select(odd, cosine, sine), w.select(odd, sine, cosine)
+    half = w.integer_op("lshr", turns, w.integer(1))
+    next_half = w.integer_op("lshr", w.integer_op("add", turns, w.integer(1)), w.integer(1))
+    return flip_sign(w, sine, half), flip_sign(w, cosine, next_half)
+
+
 @vector_function(out_of_line=True)
 @widened
 def tan(w: Writer, x: str) -> str:

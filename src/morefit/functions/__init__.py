@@ -1,0 +1,42 @@
+"""Functions for formulas, besides those of NumPy: special functions, polynomials, interpolation."""
+
+from morefit.expr.interpolate import clip, interp
+from morefit.functions.polynomials import (
+    bernstein,
+    bernstein_series,
+    chebyshev,
+    chebyshev_series,
+    hermite,
+    hermite_series,
+    legendre,
+    legendre_series,
+    spherical_harmonic,
+)
+from morefit.functions.special import (
+    arccosh,
+    arcsinh,
+    arctanh,
+    beta,
+    betaln,
+    digamma,
+    erf,
+    erfc,
+    erfcx,
+    gammaln,
+    iv,
+    ive,
+    kv,
+    kve,
+    log_ndtr,
+    ndtr,
+    ndtri,
+    sign,
+    wofz_imag,
+    wofz_real,
+)
+
+__all__ = [
+    "arccosh", "arcsinh", "arctanh", "bernstein", "bernstein_series", "beta", "betaln", "chebyshev", "chebyshev_series", "clip",
+    "digamma", "erf", "erfc", "erfcx", "gammaln", "hermite", "hermite_series", "interp", "iv", "ive", "kv", "kve", "legendre",
+    "legendre_series", "log_ndtr", "ndtr", "ndtri", "sign", "spherical_harmonic", "wofz_imag", "wofz_real",
+]  # fmt: skip

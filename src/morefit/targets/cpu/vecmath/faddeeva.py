@@ -1,0 +1,154 @@
+"""Write the Faddeeva function w(x + i y) = exp(-z^2) erfc(-i z): its real and its imaginary part.
+
+w(z) is an integral of a Gaussian over a pole: a sum over equally spaced nodes, and what the pole adds to it. Nodes lie at
+multiples of ``STEP`` or halfway between them, whichever are farther from x. Terms of the sum have one sign in the real part,
+so that it is right also where it is small (Chiarella and Reichel 1968; Al Azah and Chandler-Wilde 2021).
+"""
+
+from __future__ import annotations
+
+from morefit.targets.coefficients import (
+    FADDEEVA_BETWEEN,
+    FADDEEVA_FAR,
+    FADDEEVA_ON,
+    FADDEEVA_RATE,
+    FADDEEVA_STEP,
+    INVERSE_ROOT_PI,
+)
+from morefit.targets.cpu.vecmath.arithmetic import (
+    absolute,
+    choose,
+    clamp,
+    copy_sign,
+    either,
+    two_product,
+    two_sum,
+    where_any,
+    widened,
+)
+from morefit.targets.cpu.vecmath.exponential import exp_of_pair
+from morefit.targets.cpu.vecmath.function import vector_function
+from morefit.targets.cpu.vecmath.trigonometric import sine_and_cosine_of
+from morefit.targets.cpu.writer import Writer
+
+Complex = tuple[str, str]
+TWO_PI = 6.283185307179586
+GAUSSIAN_ZERO = 28.0  # exp(-x^2) is zero from here on
+LARGE = 1e150  # whose square does not overflow
+LARGEST = 1e307  # whose inverse does not underflow
+
+
+def _node_sums(w: Writer, x: str, y: str, between: str) -> tuple[str, str]:
+    """Return the sums of a (|z|^2 + t^2) / |z^2 - t^2|^2 and of a (|z|^2 - t^2) / |z^2 - t^2|^2 over the nodes.
+
+    Fractions are added two by two, so that there is one division in the end.
+    """
+    size = w.fma(x, x, w.mul(y, y))
+    square = w.mul(y, y)
+    cross = w.mul(w.add(x, x), y)
+    cross = w.mul(cross, cross)
+    terms = []
+    for (t, a), (t_on, a_on) in zip(FADDEEVA_BETWEEN, FADDEEVA_ON, strict=True):
+        node = w.select(between, w.number(t), w.number(t_on))
+        weight = w.select(between, w.number(a), w.number(a_on))
+        part = w.select(between, w.number(a * t * t), w.number(a_on * t_on * t_on))
+        distance = w.sub(w.mul(w.sub(x, node), w.add(x, node)), square)
+        real, imaginary = w.fma(weight, size, part), w.fma(weight, size, w.neg(part))
+        terms.append((real, imaginary, w.fma(distance, distance, cross)))
+    while len(terms) > 1:
+        pairs = zip(terms[0::2], terms[1::2], strict=False)
+        joined = [
+            (w.fma(r, d2, w.mul(r2, d)), w.fma(i, d2, w.mul(i2, d)), w.mul(d, d2))
+            for (r, i, d), (r2, i2, d2) in pairs
+        ]
+        terms = joined + terms[2 * len(joined) :]
+    real, imaginary, denominator = terms[0]
+    inverse = w.div(w.number(1.0), denominator)
+    return w.mul(real, inverse), w.mul(imaginary, inverse)
+
+
+def _pole(w: Writer, x: str, y: str, off: str) -> Complex:
+    """Return 2 exp(-z^2) / (1 + exp(-2 pi i z / STEP)), x / STEP being ``off`` from the middle between two nodes."""
+    height = clamp(w, y, 0.0, FADDEEVA_RATE / 2)
+    width = clamp(w, x, 0.0, GAUSSIAN_ZERO)
+    square, square_low = two_product(w, width, w.neg(width))
+    exponent, low = two_sum(w, square, w.mul(height, w.sub(height, w.number(FADDEEVA_RATE))))
+    size = exp_of_pair(w, (exponent, w.add(low, square_low)))
+    decay = w.call("exp", w.mul(height, w.number(-FADDEEVA_RATE)))
+    sine, cosine = sine_and_cosine_of(w, w.mul(off, w.number(TWO_PI)))
+    shifted = w.add(decay, cosine)
+    below = w.fma(decay, w.add(shifted, cosine), w.number(1.0))
+    scale = choose(w, "olt", y, FADDEEVA_RATE / 2, w.div(w.add(size, size), below), 0.0)
+    turn_sine, turn_cosine = sine_and_cosine_of(w, w.mul(w.add(width, width), height))
+    real = w.fma(turn_cosine, shifted, w.mul(turn_sine, sine))
+    imaginary = w.fma(turn_cosine, sine, w.neg(w.mul(turn_sine, shifted)))
+    return w.mul(scale, real), w.mul(scale, imaginary)
+
+
+def _first_quadrant(w: Writer, x: str, y: str) -> Complex:
+    """Return w for x >= 0 and y >= 0, neither of them large."""
+    ratio = w.mul(x, w.number(1.0 / FADDEEVA_STEP))
+    off = w.sub(ratio, w.intrinsic("roundeven", ratio))
+    between = w.compare("ole", absolute(w, off), w.number(0.25))
+    real, imaginary = _node_sums(w, x, y, between)
+    off = w.select(between, off, w.sub(off, copy_sign(w, w.number(0.5), off)))
+    pole_real, pole_imaginary = _pole(w, x, y, off)
+    return w.fma(y, real, pole_real), w.fma(x, imaginary, pole_imaginary)
+
+
+def _far(w: Writer, x: str, y: str) -> Complex:
+    """Return i z / (sqrt(pi) (z^2 - 1/2)), as good as exact for large z, for x >= 0 and y >= 0."""
+    scale = w.select(w.compare("ogt", x, y), x, y)
+    inverse = w.div(w.number(1.0), clamp(w, scale, 1.0, LARGEST))
+    x, y = (w.mul(clamp(w, v, 0.0, LARGEST), inverse) for v in (x, y))
+    half = w.mul(w.mul(inverse, w.number(0.5)), inverse)
+    distance = w.sub(w.mul(w.sub(x, y), w.add(x, y)), half)
+    cross = w.mul(w.add(x, x), y)
+    size = w.fma(x, x, w.mul(y, y))
+    factor = choose(w, "ogt", scale, LARGEST, 0.0, w.mul(inverse, w.number(INVERSE_ROOT_PI)))
+    factor = w.div(factor, w.fma(distance, distance, w.mul(cross, cross)))
+    return w.mul(w.mul(y, w.add(size, half)), factor), w.mul(w.mul(x, w.sub(size, half)), factor)
+
+
+def _reflected(w: Writer, x: str, y: str) -> Complex:
+    """Return the real part of 2 exp(-z^2), by which w(z) and -w(-z) differ, and minus its imaginary part."""
+    x, y = (clamp(w, v, -LARGE, LARGE) for v in (x, y))
+    square, square_low = two_product(w, y, y)
+    other, other_low = two_product(w, x, w.neg(x))
+    exponent, low = two_sum(w, square, other)
+    low = w.add(low, w.add(square_low, other_low))
+    modest = w.compare("olt", absolute(w, exponent), w.number(800.0))
+    size = exp_of_pair(w, (exponent, w.select(modest, low, w.number(0.0))))
+    turn, rest = two_product(w, w.add(x, x), y)
+    sine, cosine = w.call("sin", turn), w.call("cos", turn)
+    size = w.add(size, size)
+    real = w.mul(size, w.fma(w.neg(rest), sine, cosine))
+    return real, w.mul(size, w.fma(rest, cosine, sine))
+
+
+def _large(w: Writer, x: str, y: str) -> str:
+    limit = w.number(FADDEEVA_FAR)
+    return either(w, w.compare("ogt", x, limit), w.compare("ogt", y, limit))
+
+
+@vector_function()
+@widened
+def wofz_real(w: Writer, x: str, y: str) -> str:
+    """Return the real part of w(x + i y)."""
+    width, height = absolute(w, x), absolute(w, y)
+    near = _first_quadrant(w, width, height)[0]
+    result = where_any(w, _large(w, width, height), near, lambda: _far(w, width, height)[0])
+    negative = w.compare("olt", y, w.number(0.0))
+    return where_any(w, negative, result, lambda: w.sub(_reflected(w, x, y)[0], result))
+
+
+@vector_function()
+@widened
+def wofz_imag(w: Writer, x: str, y: str) -> str:
+    """Return the imaginary part of w(x + i y)."""
+    width, height = absolute(w, x), absolute(w, y)
+    near = _first_quadrant(w, width, height)[1]
+    result = where_any(w, _large(w, width, height), near, lambda: _far(w, width, height)[1])
+    result = copy_sign(w, result, x)
+    negative = w.compare("olt", y, w.number(0.0))
+    return where_any(w, negative, result, lambda: w.sub(result, _reflected(w, x, y)[1]))

@@ -1,0 +1,233 @@
+"""Every function for formulas: where it is tried, against what, and how right it must be. A new one is a new row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+
+import morefit as mf
+import mp_functions as precise
+
+Point = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One function; ``tolerance`` is relative, or of ``scale`` where a value or slope is smaller."""
+
+    name: str
+    function: Callable[..., Any]
+    exact: Callable[..., Any]
+    points: Sequence[Point]
+    tolerance: float = 1e-14
+    slope_tolerance: float = 1e-13
+    scale: float = 1e-300
+    fixed: tuple[int, ...] = field(default=())  # arguments without a derivative
+
+
+def line(*numbers: float) -> list[Point]:
+    return [(x,) for x in numbers]
+
+
+XS, YS = (0.0, 0.3, 1.0, 2.5), (1.0, -0.5, 2.0, 0.25)
+GRID, HEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0), (1.0, -0.5, 2.0, 0.25, 3.0)
+ON_LINES = line(-0.7, 0.1, 0.35, 0.9, 1.2, 1.9, 2.6, 1e5)
+PLANE = [
+    (0.3, 0.2),
+    (-2.5, 1.5),
+    (5.5, 1e-3),
+    (7.0, 1e-9),
+    (0.0, 3.0),
+    (40.0, 2.0),
+    (3.0, 70.0),
+    (2e4, 5.0),
+    (1.0, -0.8),
+]
+COEFFICIENTS = (0.5, -1.25, 0.75, 2.0, -0.1)
+
+
+def interpolated(xs: Sequence[float], ys: Sequence[float]) -> Callable[[Any], Any]:
+    def exact(x: Any) -> Any:
+        if not xs[0] <= x <= xs[-1]:
+            return mp.mpf(ys[0] if x < xs[0] else ys[-1])
+        k = min(int(np.searchsorted(xs, float(x), "right")) - 1, len(xs) - 2)
+        low, high = mp.mpf(xs[k]), mp.mpf(xs[k + 1])
+        return ys[k] + (x - low) * (mp.mpf(ys[k + 1]) - ys[k]) / (high - low)
+
+    return exact
+
+
+def harmonic(degree: int, order: int) -> Callable[[Any, Any], Any]:
+    def exact(c: Any, phi: Any) -> Any:
+        m = abs(order)
+        norm = mp.sqrt((2 * degree + 1) / (4 * mp.pi) * mp.factorial(degree - m) / mp.factorial(degree + m))
+        legendre = (-1) ** m * mp.legenp(degree, m, c, type=2).real
+        turn = 1 if m == 0 else mp.sqrt(2) * (mp.cos(m * phi) if order > 0 else mp.sin(m * phi))
+        return norm * legendre * turn
+
+    return exact
+
+
+def bernstein_sum(x: Any) -> Any:
+    n = len(COEFFICIENTS) - 1
+    return mp.fsum(c * mp.binomial(n, k) * x**k * (1 - x) ** (n - k) for k, c in enumerate(COEFFICIENTS))
+
+
+def sum_of(polynomial: Callable[[int, Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: mp.fsum(c * polynomial(k, x) for k, c in enumerate(COEFFICIENTS))
+
+
+ROWS = [
+    Row("arcsinh", mf.arcsinh, mp.asinh, line(-3.0, -1e-9, 0.2, 1.0, 50.0, 1e100)),
+    Row("arccosh", mf.arccosh, mp.acosh, line(1.0001, 1.5, 3.0, 1e9)),
+    Row("arctanh", mf.arctanh, mp.atanh, line(-0.999, -0.3, 1e-9, 0.5)),
+    Row("sign", mf.sign, mp.sign, line(-3.0, -1e-300, 2.0)),
+    Row(
+        "clip", lambda x: mf.clip(x, -1.0, 0.5), lambda x: min(max(x, -1.0), 0.5), line(-2.0, -0.9, 0.4, 0.6)
+    ),
+    Row("interp", lambda x: mf.interp(x, XS, YS), interpolated(XS, YS), ON_LINES),
+    Row("interp on a grid", lambda x: mf.interp(x, GRID, HEIGHTS), interpolated(GRID, HEIGHTS), ON_LINES),
+    Row("erf", mf.erf, mp.erf, line(-2.0, 1e-5, 0.7, 5.0)),
+    Row("erfc", mf.erfc, mp.erfc, line(-2.0, 1e-5, 0.7, 5.0, 20.0)),
+    Row("erfcx", mf.erfcx, precise.erfcx, line(-20.0, -1.0, 1e-5, 0.7, 5.0, 30.0), slope_tolerance=1e-12),
+    Row("ndtr", mf.ndtr, precise.ndtr, line(-30.0, -1.0, 0.0, 1e-5, 0.7, 5.0), slope_tolerance=1e-12),
+    Row(
+        "log_ndtr",
+        mf.log_ndtr,
+        precise.log_ndtr,
+        line(-1e5, -30.0, -1.0, 0.0, 0.7, 8.0),
+        slope_tolerance=1e-12,
+    ),
+    Row("ndtri", mf.ndtri, precise.ndtri, line(1e-20, 0.01, 0.3, 0.7, 0.999), slope_tolerance=1e-12),
+    # w' = 2 i / sqrt(pi) - 2 z w cancels far out: slopes are right to 1e-15 of the terms
+    Row(
+        "wofz_real",
+        mf.wofz_real,
+        lambda x, y: precise.wofz(x, y).real,
+        PLANE,
+        scale=0.1,
+        slope_tolerance=1e-12,
+    ),
+    Row(
+        "wofz_imag",
+        mf.wofz_imag,
+        lambda x, y: precise.wofz(x, y).imag,
+        PLANE,
+        scale=0.1,
+        slope_tolerance=1e-12,
+    ),
+    Row("gammaln", mf.gammaln, mp.loggamma, line(1e-5, 0.5, 1.5, 3.0, 100.0)),
+    Row("digamma", mf.digamma, mp.digamma, line(1e-5, 0.5, 1.5, 3.0, 100.0)),
+    Row("beta", mf.beta, mp.beta, [(0.5, 0.5), (3.0, 1e-3), (20.0, 30.0)], 1e-13, slope_tolerance=1e-12),
+    Row(
+        "betaln",
+        mf.betaln,
+        lambda a, b: mp.log(mp.beta(a, b)),
+        [(0.5, 0.5), (3.0, 1e-3), (20.0, 30.0)],
+        1e-13,
+    ),
+    Row(
+        "kv",
+        mf.kv,
+        mp.besselk,
+        [(0.0, 1.0), (-1.5, 0.01), (3.7, 20.0), (1.0, 200.0), (12.0, 3.0)],
+        1e-13,
+        1e-12,
+    ),
+    Row(
+        "kve",
+        mf.kve,
+        precise.kve,
+        [(0.5, 1.0), (-1.5, 1e-6), (3.7, 20.0), (1.0, 1e4), (50.0, 30.0)],
+        1e-13,
+        1e-11,
+    ),
+    Row(
+        "iv",
+        mf.iv,
+        mp.besseli,
+        [(0.0, 1.0), (1.5, 0.01), (3.7, 20.0), (1.0, 200.0), (12.0, 3.0)],
+        1e-13,
+        1e-12,
+        fixed=(0,),
+    ),
+    Row(
+        "ive",
+        mf.ive,
+        precise.ive,
+        [(0.5, 1.0), (1.5, 1e-6), (3.7, 20.0), (1.0, 1e4), (40.0, 800.0)],
+        1e-12,
+        1e-8,
+        fixed=(0,),
+    ),
+    Row(
+        "legendre",
+        lambda x: mf.legendre(9, x),
+        lambda x: mp.legendre(9, x),
+        line(-1.0, -0.3, 0.55, 1.0),
+        scale=0.1,
+    ),
+    Row(
+        "chebyshev",
+        lambda x: mf.chebyshev(9, x),
+        lambda x: mp.chebyt(9, x),
+        line(-1.0, -0.3, 0.55, 1.0),
+        scale=0.1,
+    ),
+    Row(
+        "hermite",
+        lambda x: mf.hermite(7, x),
+        lambda x: mp.hermite(7, x),
+        line(-2.0, -0.3, 0.55, 9.0),
+        scale=1e3,
+    ),
+    Row(
+        "bernstein",
+        lambda x: mf.bernstein(2, 7, x),
+        lambda x: 21 * x**2 * (1 - x) ** 5,
+        line(0.05, 0.3, 0.999, 1.0),
+        scale=1e-3,
+    ),
+    Row(
+        "legendre_series",
+        lambda x: mf.legendre_series(COEFFICIENTS, x),
+        sum_of(mp.legendre),
+        line(-0.9, 0.3),
+        scale=1.0,
+    ),
+    Row(
+        "chebyshev_series",
+        lambda x: mf.chebyshev_series(COEFFICIENTS, x),
+        sum_of(mp.chebyt),
+        line(-0.9, 0.3),
+        scale=1.0,
+    ),
+    Row(
+        "hermite_series",
+        lambda x: mf.hermite_series(COEFFICIENTS, x),
+        sum_of(mp.hermite),
+        line(-0.9, 3.0),
+        scale=10.0,
+    ),
+    Row(
+        "bernstein_series",
+        lambda x: mf.bernstein_series(COEFFICIENTS, x),
+        bernstein_sum,
+        line(0.1, 0.9),
+        scale=1.0,
+    ),
+    *(
+        Row(
+            f"spherical_harmonic {degree} {order}",
+            lambda c, phi, degree=degree, order=order: mf.spherical_harmonic(degree, order, c, phi),
+            harmonic(degree, order),
+            [(-0.8, 0.3), (0.1, -2.0), (0.95, 3.0)],
+            scale=0.1,
+        )
+        for degree, order in ((0, 0), (1, 1), (1, -1), (3, -2), (8, 5), (6, 0))
+    ),
+]

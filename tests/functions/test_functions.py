@@ -1,0 +1,174 @@
+"""Every function for formulas is right on every backend, and so are its derivatives."""
+
+from __future__ import annotations
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special
+from function_rows import ROWS, Row
+
+import morefit as mf
+from backend_rows import there
+from morefit.expr import column, evaluate
+from morefit.kernel import Precision
+from morefit.pipeline import Columns, Settings, compile_values
+from morefit.rewrite.derive import gradient
+from morefit.targets import Cpu, Events, OpenCL, Reference
+from tolerances import SCIPY_FUNCTION, SINGLE
+
+BACKENDS = {
+    "cpu": Cpu(threads=1),
+    "width-1": Cpu(threads=1, width=1),
+    "opencl": OpenCL(),
+    "reference": Reference(),
+}
+NAMES = "xy"
+x = column("x")
+
+
+@pytest.fixture(params=ROWS, ids=lambda row: row.name)
+def row(request) -> Row:
+    return request.param
+
+
+def values_and_slopes(row: Row, backend, precision=Precision.DOUBLE):
+    """Return the values of a function at its points and its derivatives there, those it has."""
+    leaves = [column(name) for name in NAMES[: len(row.points[0])]]
+    root = row.function(*leaves)
+    moving = [leaf for k, leaf in enumerate(leaves) if k not in row.fixed]
+    compiled = compile_values(
+        (root, *gradient(root, moving)), (), Settings(backend, precision, precompute="none")
+    )
+    columns = {
+        leaf.name: np.array(numbers)
+        for leaf, numbers in zip(leaves, zip(*row.points, strict=True), strict=True)
+    }
+    with np.errstate(over="ignore"):  # a number beyond the range of single precision
+        return compiled.bind(Columns(columns), Events.all_sets(len(row.points)))(np.empty((1, 0)))[0]
+
+
+def exact_slope(row: Row, argument: int, point: tuple[float, ...]):
+    """Differentiate with many digits, away from kinks."""
+
+    def along(value):
+        return row.exact(*(value if k == argument else mp.mpf(number) for k, number in enumerate(point)))
+
+    at = mp.mpf(point[argument])
+    return mp.diff(along, at, h=mp.mpf(10) ** -18 * (abs(at) or 1))
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_function_is_right(row, name):
+    values = values_and_slopes(row, there(BACKENDS[name]))[0]
+    with mp.workdps(40):
+        exact = [row.exact(*map(mp.mpf, point)) for point in row.points]
+    tolerance = max(row.tolerance, SCIPY_FUNCTION) if name == "reference" else row.tolerance
+    for point, value, truth in zip(row.points, values, exact, strict=True):
+        assert abs(value - truth) <= tolerance * max(abs(truth), row.scale), point
+
+
+@pytest.mark.parametrize("name", ["cpu", "opencl"])
+def test_derivative_is_right(row, name):
+    slopes = values_and_slopes(row, there(BACKENDS[name]))[1:]
+    moving = [k for k in range(len(row.points[0])) if k not in row.fixed]
+    with mp.workdps(60):
+        for argument, numbers in zip(moving, slopes, strict=True):
+            for point, slope in zip(row.points, numbers, strict=True):
+                truth = exact_slope(row, argument, point)
+                size = max(abs(truth), row.scale)
+                assert abs(slope - truth) <= row.slope_tolerance * size, (argument, point, slope, truth)
+
+
+def test_function_in_single_precision_is_right_for_its_arguments(row):
+    values = values_and_slopes(row, BACKENDS["cpu"], Precision.SINGLE)[0]
+    for point, value in zip(row.points, values, strict=True):
+        if all(abs(number) < 1e30 for number in point):
+            with mp.workdps(40):
+                truth = row.exact(*(mp.mpf(float(np.float32(number))) for number in point))
+            if 1e-30 < abs(truth) < 1e30:
+                assert abs(value - truth) <= SINGLE * max(abs(truth), row.scale, 1e-3), point
+
+
+def test_every_public_function_has_a_row():
+    assert {row.name.split()[0] for row in ROWS} == set(mf.functions.__all__)
+
+
+UFUNCS = [np.arcsinh, np.arccosh, np.arctanh, np.sign]
+UFUNCS += [
+    getattr(scipy.special, name) for name in ("erfcx", "ndtr", "log_ndtr", "ndtri", "erf", "psi", "gammaln")
+]
+
+
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda u: u.__name__)
+def test_ufuncs_of_numpy_and_scipy_take_expressions(ufunc):
+    at = 1.25 if ufunc is np.arccosh else 0.5
+    assert evaluate(ufunc(x), {"x": at}) == pytest.approx(ufunc(at), rel=1e-15)
+
+
+@pytest.mark.parametrize("name", ["kv", "kve", "iv", "ive"])
+def test_bessel_functions_of_scipy_take_expressions(name):
+    function = getattr(scipy.special, name)
+    assert evaluate(function(1.5, x), {"x": 0.5}) == pytest.approx(function(1.5, 0.5), rel=1e-14)
+
+
+def test_clip_and_interp_of_numpy_take_expressions():
+    at = np.linspace(-1, 3, 50)
+    assert np.clip(x, 0, 1) is mf.clip(x, 0, 1)
+    np.testing.assert_allclose(
+        evaluate(np.interp(x, [0, 1, 2.5], [1, 3, 2]), {"x": at}),
+        np.interp(at, [0, 1, 2.5], [1, 3, 2]),
+        rtol=1e-15,
+    )
+
+
+@pytest.mark.parametrize("knots", [2, 3, 4, 5, 8, 9, 33, 100])
+def test_interpolation_finds_every_cell(knots):
+    rng = np.random.default_rng(knots)
+    xs, ys = np.sort(rng.uniform(0, 1, knots)), rng.uniform(0, 1, knots)
+    at = np.concatenate([xs, np.linspace(-0.1, 1.1, 200)])
+    np.testing.assert_allclose(evaluate(mf.interp(x, xs, ys), {"x": at}), np.interp(at, xs, ys), rtol=1e-12)
+
+
+def test_what_is_not_a_number_stays_so_in_an_interpolation():
+    assert np.isnan(evaluate(mf.interp(x, [0, 1, 2], [1, 2, 3]), {"x": np.nan}))
+    assert np.isnan(evaluate(mf.interp(x, [0, 1, 3], [1, 2, 3]), {"x": np.nan}))
+
+
+def test_a_table_may_be_looked_up_at_a_parameter():
+    """This used to be an internal error: tables were for loops over events only."""
+    m, p = mf.Observable("m", 0.0, 1.0), mf.Parameter("p", 0.7, 0.1, 2.0)
+    density = mf.Density(np.exp(-m * mf.interp(p, [0.0, 1.0, 3.0], [1.0, 2.0, 2.5])), observables=[m])
+    plain = mf.Density(np.exp(-1.7 * m), observables=[m])
+    np.testing.assert_allclose(density.pdf([0.1, 0.9]), plain.pdf([0.1, 0.9]), rtol=1e-12)
+
+
+def test_points_of_an_interpolation_are_checked():
+    with pytest.raises(
+        mf.ModelError, match=r"interp: xs and ys must be two or more numbers each, got shapes \(1,\)"
+    ):
+        mf.interp(x, [1.0], [2.0])
+    with pytest.raises(
+        mf.ModelError, match="interp: xs must rise, and all numbers be finite; sort the points"
+    ):
+        mf.interp(x, [1.0, 0.0], [2.0, 3.0])
+
+
+def test_degrees_and_orders_are_checked():
+    with pytest.raises(
+        mf.ModelError, match=r"polynomial: the degree must be a whole number in \[0, 200\], got -1"
+    ):
+        mf.legendre(-1, x)
+    with pytest.raises(mf.ModelError, match=r"polynomial 'bernstein': the index must lie in \[0, 3\], got 4"):
+        mf.bernstein(4, 3, x)
+    with pytest.raises(mf.ModelError, match=r"'spherical_harmonic': the order must lie in \[-1, 1\], got 2"):
+        mf.spherical_harmonic(1, 2, x, x)
+    with pytest.raises(
+        mf.ModelError, match="polynomial: the number of coefficients less one must be a whole number"
+    ):
+        mf.chebyshev_series([], x)
+
+
+def test_coefficients_of_a_series_may_be_parameters():
+    c = mf.Parameter("c", 0.5)
+    assert evaluate(mf.legendre_series([1.0, c], x), {"x": 0.5, "c": 0.5}) == 1.25
