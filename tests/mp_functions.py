@@ -66,3 +66,21 @@ def ndtri(p: Any) -> Any:
         lambda z: log_ndtr(z) - mp.log(p),
         mp.sqrt(2) * mp.erfinv(2 * p - 1) if p > 1e-3 else -mp.sqrt(-2 * mp.log(p)),
     )
+
+
+def gammainc(a: Any, x: Any, derivatives: int = 0) -> Any:
+    """Return P(a, x), or its derivatives by a."""
+    if derivatives == 0:
+        return mp.gammainc(a, 0, x, regularized=True)
+    with mp.extradps(80):
+        return mp.diff(lambda s: mp.gammainc(s, 0, x, regularized=True), a, derivatives)
+
+
+def gammaincc(a: Any, x: Any) -> Any:
+    """Return Q(a, x)."""
+    return mp.gammainc(a, x, mp.inf, regularized=True)
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """Return the regularised incomplete beta function."""
+    return mp.betainc(a, b, 0, x, regularized=True)

@@ -47,6 +47,8 @@ PLANE = [
     (2e4, 5.0),
     (1.0, -0.8),
 ]
+SHAPES = [(0.1, 0.05), (0.5, 3.0), (2.5, 1.0), (2.5, 9.0), (60.0, 55.0), (1e3, 1.05e3)]
+TWO_SHAPES = [(0.5, 0.5, 0.1), (2.0, 3.5, 0.7), (20.0, 1.5, 0.99), (100.0, 200.0, 0.3)]
 COEFFICIENTS = (0.5, -1.25, 0.75, 2.0, -0.1)
 
 
@@ -164,6 +166,9 @@ ROWS = [
         1e-8,
         fixed=(0,),
     ),
+    Row("gammainc", mf.gammainc, precise.gammainc, SHAPES, 1e-13, 1e-12, 1e-3),
+    Row("gammaincc", mf.gammaincc, precise.gammaincc, SHAPES, 1e-13, 1e-12, 1e-3),
+    Row("betainc", mf.betainc, precise.betainc, TWO_SHAPES, 1e-12, 1e-11, fixed=(0, 1)),
     Row(
         "legendre",
         lambda x: mf.legendre(9, x),

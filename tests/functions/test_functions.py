@@ -23,7 +23,7 @@ BACKENDS = {
     "opencl": OpenCL(),
     "reference": Reference(),
 }
-NAMES = "xy"
+NAMES = "xyz"
 x = column("x")
 
 
@@ -110,6 +110,21 @@ def test_ufuncs_of_numpy_and_scipy_take_expressions(ufunc):
 def test_bessel_functions_of_scipy_take_expressions(name):
     function = getattr(scipy.special, name)
     assert evaluate(function(1.5, x), {"x": 0.5}) == pytest.approx(function(1.5, 0.5), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"), [("gammainc", [2.5]), ("gammaincc", [2.5]), ("betainc", [2.5, 0.5])]
+)
+def test_incomplete_functions_of_scipy_take_expressions(name, shapes):
+    function = getattr(scipy.special, name)
+    assert evaluate(function(*shapes, x), {"x": 0.5}) == function(*shapes, 0.5)
+
+
+def test_an_incomplete_beta_function_has_no_derivative_by_its_shapes():
+    with pytest.raises(
+        mf.ModelError, match="operation 'betainc': has no derivative by its argument number 2; fix what"
+    ):
+        gradient(mf.betainc(2.0, x, 0.5), [x])
 
 
 def test_clip_and_interp_of_numpy_take_expressions():

@@ -45,6 +45,7 @@ PLACES |= {Op.LGAMMA: (0.3, 4.5), Op.DIGAMMA: (0.3, 4.5), Op.TRIGAMMA: (0.3, 4.5
 PLACES |= {Op.NDTRI: (0.3, 0.9), Op.ACOSH: (1.3, 4.5), Op.ATANH: (0.3, -0.7)}
 PAIRS = {Op.POW: ((0.3, -1.2), (2.5, 0.7)), Op.ATAN2: ((0.3, -1.2), (-2.5, 0.7))}
 PAIRS |= dict.fromkeys((Op.KVE, Op.KVE_BY_ORDER), ((0.3, 1.2), (2.5, 0.7)))
+PAIRS |= dict.fromkeys((Op.GAMMAINC, Op.GAMMAINCC, Op.GAMMAINC_BY_SHAPE), ((0.3, 1.2), (2.5, 0.7)))
 NOT_BY_ALL = {op for op in OPERATIONS if op.partials and any(p is None for p in partials_of(op))}
 
 
@@ -76,7 +77,7 @@ def cases():
                 yield op, dict(zip("xy", pair, strict=True))
 
 
-ENDS = {Op.TRIGAMMA, Op.KVE_BY_ORDER}  # what has a first derivative only
+ENDS = {Op.TRIGAMMA, Op.KVE_BY_ORDER, Op.GAMMAINC_BY_SHAPE}  # what has a first derivative only
 CASES = [pytest.param(op, v, id=f"{op.name.lower()} at {list(v.values())}") for op, v in cases()]
 
 
@@ -269,7 +270,9 @@ def test_the_hessian_is_a_lower_triangle():
 
 
 @pytest.mark.parametrize(
-    ("op", "place"), [(Op.IVE, (2.5, 0.7)), (Op.KVE_BY_ORDER_TWICE, (0.3, 1.2))], ids=str
+    ("op", "place"),
+    [(Op.IVE, (2.5, 0.7)), (Op.KVE_BY_ORDER_TWICE, (0.3, 1.2)), (Op.GAMMAINC_BY_SHAPE_TWICE, (0.3, 1.2))],
+    ids=str,
 )
 def test_a_function_without_a_derivative_by_its_order_has_one_by_its_argument(op, place):
     values = dict(zip("xy", place, strict=True))

@@ -53,6 +53,11 @@ SCIPY_DOMAIN = {
     Op.KVE_BY_ORDER: lambda x, y: (abs(x) < 10) & (1e-100 < y) & (y < 1e9),
     Op.KVE_BY_ORDER_TWICE: lambda x, y: (abs(x) < 10) & (1e-100 < y) & (y < 1e9),
     Op.IVE: lambda x, y: (x >= 0) & (x < 10) & (y > 1e-100) & (y < 1e9),
+    **dict.fromkeys(
+        (Op.GAMMAINC, Op.GAMMAINCC, Op.GAMMAINC_BY_SHAPE, Op.GAMMAINC_BY_SHAPE_TWICE),
+        lambda x, y: (x > 1e-100) & (x < 10) & (y >= 0) & ((y == 0) | (y > 1e-100)),
+    ),
+    Op.BETAINC: lambda x, y, z: (x > 1e-100) & (x < 10) & (y > 1e-100) & (y < 10) & (z >= 0) & (z <= 1),
 }
 NAMES = ("x", "y", "z")
 FEW, MANY = 6, 60  # kernels of random expressions on each backend

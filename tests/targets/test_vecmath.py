@@ -33,6 +33,12 @@ OTHER_ULP = {
     "kve_by_order": 100.0,
     "kve_by_order_twice": 100.0,
     "ive": 1200.0,
+    # so are those of incomplete gamma and beta functions
+    "gammainc": 100.0,
+    "gammaincc": 400.0,
+    "gammainc_by_shape": 400.0,
+    "gammainc_by_shape_twice": 400.0,
+    "betainc": 1200.0,
 }
 DIGITS = 40
 MAIN_WIDTH = 8
@@ -85,6 +91,7 @@ class Spec:
     signs: tuple[int, ...] = (1, -1)
     points: tuple[float, ...] = ()
     second: tuple[tuple[float, float], ...] = ()  # ranges of the second argument, one a range of the first
+    third: tuple[tuple[float, float], ...] = ()
     few: bool = False  # points, where mpmath is slow
 
 
@@ -149,6 +156,25 @@ SPECS = {
     "ive": Spec(
         precise.ive, ((0, 3), (0, 10), (0, 50), (0, 1)), second=((0, 3), (0, 100), (0, 900), (0, 1e-6))
     ),
+    "gammainc": Spec(
+        precise.gammainc, ((0.1, 3), (0.1, 20), (90, 110)), second=((0, 5), (0, 30), (60, 140)), few=True
+    ),
+    "gammaincc": Spec(
+        precise.gammaincc, ((0.1, 3), (0.1, 20), (90, 110)), second=((0, 5), (0, 30), (60, 140)), few=True
+    ),
+    "gammainc_by_shape": Spec(
+        lambda a, x: precise.gammainc(a, x, 1), ((0.1, 3), (0.1, 20)), second=((0, 5), (0, 30)), few=True
+    ),
+    "gammainc_by_shape_twice": Spec(
+        lambda a, x: precise.gammainc(a, x, 2), ((0.1, 3), (0.1, 20)), second=((0, 5), (0, 30)), few=True
+    ),
+    "betainc": Spec(
+        precise.betainc,
+        ((0.1, 3), (0.1, 20), (50, 100)),
+        second=((0.1, 3), (0.1, 20), (50, 100)),
+        third=((0, 1), (0, 1), (0.4, 0.6)),
+        few=True,
+    ),
     "log2": Spec(_log2, ((0.5, 2), (0.99, 1.01), (0, 100)), (-323, 308), (1,)),
     "log10": Spec(mp.log10, ((0.5, 2), (0.99, 1.01), (0, 100)), (-323, 308), (1,)),
     "log1p": Spec(mp.log1p, ((-1, 2), (-0.35, 0.5), (-1, -0.99), (0, 1e3)), (-307, 308), (1,)),
@@ -191,11 +217,16 @@ def _wofz_scale(x: Any, y: Any) -> Any:
     return 0 if y >= 0 else 2 * mp.exp(y**2 - x**2)
 
 
+def _shape_scale(a: Any, x: Any) -> Any:
+    return min(precise.gammainc(a, x), precise.gammaincc(a, x)) / a
+
+
 # The size of the largest term of a sum that may cancel: the error is measured in its ulp where it is larger
 # than the value. For positive arguments only digamma, near its zero at 1.46, needs this.
 SCALES: dict[str, Callable[..., Any]] = {
     "wofz_real": _wofz_scale,
     "wofz_imag": _wofz_scale,
+    "gammainc_by_shape_twice": _shape_scale,
     "lgamma": _lgamma_scale,
     "digamma": _digamma_scale,
     "trigamma": _trigamma_scale,
@@ -214,8 +245,12 @@ def arguments(name: str, bits: int) -> tuple[Array, ...]:
     count = count // 10 if spec.few else count
     if spec.second:
         firsts = [_spread(rng, low, high, count) for low, high in spec.ranges]
-        seconds = [rng.permutation(_spread(rng, low, high, count)) for low, high in spec.second]
-        return _representable(name, bits, np.concatenate(firsts), np.concatenate(seconds))
+        others = [
+            np.concatenate([rng.permutation(_spread(rng, low, high, count)) for low, high in ranges])
+            for ranges in (spec.second, spec.third)
+            if ranges
+        ]
+        return _representable(name, bits, np.concatenate(firsts), *others)
     parts = [_spread(rng, low, high, count) for low, high in spec.ranges]
     if spec.decades is not None:
         parts += [sign * 10.0 ** _spread(rng, *spec.decades, count) for sign in spec.signs]

@@ -32,6 +32,7 @@ def interp(x: Operand, xs: Sequence[float] | Array, ys: Sequence[float] | Array)
     cells = len(knots) - 1
     step = (knots[-1] - knots[0]) / cells
     regular = bool(np.allclose(np.diff(knots), step, rtol=EQUAL_STEPS, atol=0))
+    left: Expr
     if regular:
         place = (inside - knots[0]) / step
         cell = where(place >= 0, apply(Op.MIN, np.floor(place), cells - 1), 0)  # not where it is not a number

@@ -17,11 +17,14 @@ from morefit.functions.special import (
     arcsinh,
     arctanh,
     beta,
+    betainc,
     betaln,
     digamma,
     erf,
     erfc,
     erfcx,
+    gammainc,
+    gammaincc,
     gammaln,
     iv,
     ive,
@@ -36,7 +39,7 @@ from morefit.functions.special import (
 )
 
 __all__ = [
-    "arccosh", "arcsinh", "arctanh", "bernstein", "bernstein_series", "beta", "betaln", "chebyshev", "chebyshev_series", "clip",
-    "digamma", "erf", "erfc", "erfcx", "gammaln", "hermite", "hermite_series", "interp", "iv", "ive", "kv", "kve", "legendre",
+    "arccosh", "arcsinh", "arctanh", "bernstein", "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip",
+    "digamma", "erf", "erfc", "erfcx", "gammainc", "gammaincc", "gammaln", "hermite", "hermite_series", "interp", "iv", "ive", "kv", "kve", "legendre",
     "legendre_series", "log_ndtr", "ndtr", "ndtri", "sign", "spherical_harmonic", "wofz_imag", "wofz_real",
 ]  # fmt: skip

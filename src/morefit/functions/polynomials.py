@@ -8,10 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from morefit.errors import ModelError
-from morefit.expr import Expr, Operand, add_all, to_expr
+from morefit.expr import Expr, Op, Operand, add_all, to_expr
 
 MAX_DEGREE = 200  # whose derivatives are still right to 1e-10
 
@@ -36,8 +34,8 @@ def bernstein(index: int, degree: int, x: Operand) -> Expr:
     check_degree("degree", degree)
     if not 0 <= index <= degree:
         raise ModelError(f"polynomial 'bernstein': the index must lie in [0, {degree}], got {index}")
-    x = to_expr(x)
-    return float(math.comb(degree, index)) * x**index * (1 - x) ** (degree - index)
+    place = to_expr(x)
+    return float(math.comb(degree, index)) * place**index * (1 - place) ** (degree - index)
 
 
 def legendre_series(coefficients: Sequence[Operand], x: Operand) -> Expr:
@@ -82,7 +80,7 @@ def spherical_harmonic(degree: int, order: int, cos_theta: Operand, phi: Operand
         before, here = here, forward * c * here - forward * back * before
     if order == 0:
         return here
-    return math.sqrt(2) * here * (np.cos(m * angle) if order > 0 else np.sin(m * angle))
+    return math.sqrt(2) * here * (Op.COS if order > 0 else Op.SIN)(m * angle)
 
 
 # ------------------------------------------------------------------------------------- recurrences
@@ -123,5 +121,5 @@ def series(coefficients: Sequence[Operand], x: Operand, basis: Basis) -> Expr:
 
 
 def check_degree(what: str, degree: int) -> None:
-    if not (isinstance(degree, int | np.integer) and 0 <= degree <= MAX_DEGREE):
+    if degree not in range(MAX_DEGREE + 1):
         raise ModelError(f"polynomial: the {what} must be a whole number in [0, {MAX_DEGREE}], got {degree}")

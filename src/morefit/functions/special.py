@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from morefit.expr import Expr, Op, Operand, to_expr
 
 
@@ -82,18 +80,17 @@ def digamma(x: Operand) -> Expr:
 
 def beta(a: Operand, b: Operand) -> Expr:
     """Return Gamma(a) Gamma(b) / Gamma(a + b), for positive a and b."""
-    return np.exp(betaln(a, b))
+    return Op.EXP(betaln(a, b))
 
 
 def betaln(a: Operand, b: Operand) -> Expr:
     """Return log(beta(a, b)); what the logarithms of the three gamma functions round away, it lacks."""
-    a, b = to_expr(a), to_expr(b)
-    return Op.LGAMMA(a) + Op.LGAMMA(b) - Op.LGAMMA(a + b)
+    return Op.LGAMMA(a) + Op.LGAMMA(b) - Op.LGAMMA(to_expr(a) + b)
 
 
 def kv(nu: Operand, x: Operand) -> Expr:
     """Return the modified Bessel function of the second kind K_nu(x), of any real order, for x > 0."""
-    return Op.KVE(nu, x) * np.exp(-to_expr(x))
+    return Op.KVE(nu, x) * Op.EXP(-to_expr(x))
 
 
 def kve(nu: Operand, x: Operand) -> Expr:
@@ -103,9 +100,27 @@ def kve(nu: Operand, x: Operand) -> Expr:
 
 def iv(nu: Operand, x: Operand) -> Expr:
     """Return the modified Bessel function of the first kind I_nu(x), for nu >= 0 and x >= 0."""
-    return Op.IVE(nu, x) * np.exp(to_expr(x))
+    return Op.IVE(nu, x) * Op.EXP(x)
 
 
 def ive(nu: Operand, x: Operand) -> Expr:
     """Return exp(-x) I_nu(x), which does not overflow."""
     return Op.IVE(nu, x)
+
+
+def gammainc(a: Operand, x: Operand) -> Expr:
+    """Return the regularised incomplete gamma function P(a, x), the distribution function of a gamma distribution."""
+    return Op.GAMMAINC(a, x)
+
+
+def gammaincc(a: Operand, x: Operand) -> Expr:
+    """Return Q(a, x) = 1 - P(a, x), without loss for large x."""
+    return Op.GAMMAINCC(a, x)
+
+
+def betainc(a: Operand, b: Operand, x: Operand) -> Expr:
+    """Return the regularised incomplete beta function, the distribution function of a beta distribution.
+
+    It has a derivative by x only: with parameters as shapes, a density needs a numerical integral.
+    """
+    return Op.BETAINC(a, b, x)

@@ -174,3 +174,8 @@ COSH_LESS_ONE = tuple(
     2 / math.factorial(2 * k) for k in range(1, 8)
 )  # 2 (cosh(t) - 1) / t^2 in t^2, for t <= 1/4
 INVERSE_ROOT_TWO_PI = 1 / math.sqrt(2 * math.pi)
+
+# The incomplete gamma function: lgamma(a) is Stirling's formula and, in 1 / a^2, this over a, from LARGE_SHAPE on.
+STIRLING_TAIL = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+LARGE_SHAPE = 10.0
+INCOMPLETE_LIMIT = 20_000  # terms; about 8 sqrt(a) are needed where x is about a

@@ -6,6 +6,7 @@ from morefit.expr.operations.arithmetic import Arithmetic
 from morefit.expr.operations.bessel import Bessel
 from morefit.expr.operations.choices import Choices
 from morefit.expr.operations.exponential import Exponential
+from morefit.expr.operations.incomplete import Incomplete
 from morefit.expr.operations.leaves import Leaves
 from morefit.expr.operations.record import Llvm, LlvmKind, Operation, Trait
 from morefit.expr.operations.special import Special
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 
-class Op(Leaves, Arithmetic, Exponential, Trigonometric, Special, Bessel, Choices, Tables):
+class Op(Leaves, Arithmetic, Exponential, Trigonometric, Special, Bessel, Incomplete, Choices, Tables):
     """All operations by name. Add a record to a family; ``tests/test_tables.py`` names what it lacks."""
 
 

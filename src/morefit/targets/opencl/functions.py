@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from morefit.kernel import Body
 from morefit.targets import coefficients
-from morefit.targets.opencl import bessel_functions, error_functions
+from morefit.targets.opencl import bessel_functions, error_functions, incomplete_functions
 from morefit.targets.opencl.polynomial import horner
 
 
 def helpers(bodies: Sequence[Body]) -> list[str]:
     """Return the functions that some lines call and C does not have."""
     used = {line.op.name for body in bodies for line in body.lines}
+    used |= {name for op in used for name in CALLED.get(op, ())}
     shared = [text for text, operations in SHARED if used & operations]
     return shared + [text for name, text in HELPERS.items() if name in used]
 
@@ -140,6 +141,11 @@ double tetragamma(const double x)
     "KVE_BY_ORDER": bessel_functions.KVE_BY_ORDER,
     "KVE_BY_ORDER_TWICE": bessel_functions.KVE_BY_ORDER_TWICE,
     "IVE": bessel_functions.IVE,
+    "GAMMAINC": incomplete_functions.GAMMAINC,
+    "GAMMAINCC": incomplete_functions.GAMMAINCC,
+    "GAMMAINC_BY_SHAPE": incomplete_functions.GAMMAINC_BY_SHAPE,
+    "GAMMAINC_BY_SHAPE_TWICE": incomplete_functions.GAMMAINC_BY_SHAPE_TWICE,
+    "BETAINC": incomplete_functions.BETAINC,
 }
 # What the texts of several operations call, and which.
 SHARED: Sequence[tuple[str, set[str]]] = (
@@ -147,4 +153,13 @@ SHARED: Sequence[tuple[str, set[str]]] = (
     (error_functions.NORMAL_TAIL, {"NDTR", "LOG_NDTR"}),
     (error_functions.FADDEEVA, {"WOFZ_REAL", "WOFZ_IMAG"}),
     (bessel_functions.TRAPEZOID, {"KVE", "KVE_BY_ORDER", "KVE_BY_ORDER_TWICE"}),
+    (
+        incomplete_functions.GAMMA_PARTS,
+        {"GAMMAINC", "GAMMAINCC", "GAMMAINC_BY_SHAPE", "GAMMAINC_BY_SHAPE_TWICE"},
+    ),
 )
+# Operations whose functions others call.
+CALLED: Mapping[str, tuple[str, ...]] = {
+    "GAMMAINC_BY_SHAPE": ("DIGAMMA",),
+    "GAMMAINC_BY_SHAPE_TWICE": ("DIGAMMA", "TRIGAMMA"),
+}

@@ -158,23 +158,29 @@ def where_any(w: Writer, mask: str, usual: str, rare: Callable[[], str]) -> str:
 def repeat(
     w: Writer, start: Sequence[str], step: Callable[..., tuple[Sequence[str], str]], limit: int
 ) -> Sequence[str]:
-    """Replace vectors by those that ``step`` makes of them while a lane of its mask is set, ``limit`` times at most."""
-    label = f"{w.prefix}{len(w.lines)}"
+    """Replace vectors by those that ``step`` makes of them, in each lane while its mask is set, ``limit`` times at most.
+
+    A lane that is done does not change any more, so that it does not depend on the others.
+    """
+    label, mask_type = f"{w.prefix}{len(w.lines)}", w.vector.mask
     some = f"@llvm.vector.reduce.or.v{w.vector.width}i1"
-    w.intrinsics[some] = f"declare i1 {some}({w.vector.mask})"
+    w.intrinsics[some] = f"declare i1 {some}({mask_type})"
     w.lines += [f"  br label %begin{label}", f"begin{label}:", f"  br label %loop{label}", f"loop{label}:"]
     first = len(w.lines)
     values = [w.let("") for _ in start]  # their texts name what comes last
-    count = w.let("")
-    results, mask = step(*values)
+    going, count = w.let(""), w.let("")
+    new, mask = step(*values)
+    results = [w.select(going, *pair) for pair in zip(new, values, strict=True)]
+    still = both(w, going, mask)
     more = w.let(f"add i32 {count}, 1")
     few = w.let(f"icmp ult i32 {more}, {limit}")
-    go_on = w.let(f"and i1 {few}, {w.let(f'call i1 {some}({w.vector.mask} {mask})')}")
+    go_on = w.let(f"and i1 {few}, {w.let(f'call i1 {some}({mask_type} {still})')}")
     w.lines += [f"  br label %again{label}", f"again{label}:"]
     w.lines += [f"  br i1 {go_on}, label %loop{label}, label %done{label}", f"done{label}:"]
-    kinds = [w.vector.type] * len(values) + ["i32"]
-    before, after = [*start, "0"], [*results, more]
-    for k, (name, kind) in enumerate(zip([*values, count], kinds, strict=True)):
+    every = "<" + ", ".join(["i1 true"] * w.vector.width) + ">"
+    kinds = [*[w.vector.type] * len(values), mask_type, "i32"]
+    before, after = [*start, every, "0"], [*results, still, more]
+    for k, (name, kind) in enumerate(zip([*values, going, count], kinds, strict=True)):
         pairs = f"[ {before[k]}, %begin{label} ], [ {after[k]}, %again{label} ]"
         w.lines[first + k] = f"  {name} = phi {kind} {pairs}"
     return results

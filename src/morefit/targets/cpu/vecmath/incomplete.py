@@ -1,0 +1,219 @@
+"""Write the incomplete gamma and beta functions: a series or a continued fraction, with derivatives by the shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from morefit.targets.coefficients import (
+    INCOMPLETE_LIMIT,
+    INVERSE_ROOT_TWO_PI,
+    LARGE_SHAPE,
+    STIRLING_TAIL,
+)
+from morefit.targets.cpu.vecmath.arithmetic import (
+    INFINITY,
+    NAN,
+    absolute,
+    both,
+    choose,
+    either,
+    polynomial,
+    repeat,
+    widened,
+)
+from morefit.targets.cpu.vecmath.function import vector_function
+from morefit.targets.cpu.writer import Writer
+
+NEGLIGIBLE = 2.0**-56
+TINY = 1e-300
+
+
+def _series(w: Writer, a: str, x: str) -> Sequence[str]:
+    """Return the sum of x^k / ((a + 1) ... (a + k)) over k, and its first two derivatives by a."""
+    zero, one = w.number(0.0), w.number(1.0)
+
+    def go(*state: str) -> tuple[list[str], str]:
+        total, slope, bend, term, k, first, second = state
+        k = w.add(k, one)
+        inverse = w.div(one, w.add(a, k))
+        term = w.mul(term, w.mul(x, inverse))
+        first, second = w.add(first, inverse), w.fma(inverse, inverse, second)
+        total = w.add(total, term)
+        slope = w.fma(w.neg(term), first, slope)
+        bend = w.fma(term, w.fma(first, first, second), bend)
+        going = w.compare("ogt", term, w.mul(total, w.number(NEGLIGIBLE)))
+        return [total, slope, bend, term, k, first, second], going
+
+    return repeat(w, [one, zero, zero, one, zero, zero, zero], go, INCOMPLETE_LIMIT)[:3]
+
+
+def _fraction(w: Writer, a: str, x: str) -> Sequence[str]:
+    """Return Gamma(a, x) e^x / x^a as a continued fraction (Lentz), and two derivatives of its logarithm by a."""
+    zero, one = w.number(0.0), w.number(1.0)
+    b = w.add(w.sub(x, a), one)
+    d = w.div(one, b)
+    square = w.mul(d, d)
+    start = [d, d, square, zero, b, d, square, w.mul(w.add(square, square), d), w.number(TINY), zero, zero]
+
+    def go(*state: str) -> tuple[list[str], str]:
+        h, log_slope, log_bend, k, b, d, d1, d2, e, e1, e2 = state
+        k = w.add(k, one)
+        n = w.mul(w.neg(k), w.sub(k, a))  # its slope is k, that of b is -1
+        b = w.add(b, w.number(2.0))
+        below = w.fma(n, d, b)
+        below1 = w.fma(n, d1, w.fma(k, d, w.number(-1.0)))
+        below2 = w.fma(n, d2, w.mul(w.add(k, k), d1))
+        above = w.fma(n, e, b)
+        above1 = w.fma(n, e1, w.fma(k, e, w.number(-1.0)))
+        above2 = w.fma(n, e2, w.mul(w.add(k, k), e1))
+        d, d1, d2, below_slope, below_bend = _inverse(w, below, below1, below2)
+        e, e1, e2, above_slope, above_bend = _inverse(w, above, above1, above2)
+        change = w.mul(d, above)
+        slope, bend = w.sub(above_slope, below_slope), w.sub(above_bend, below_bend)
+        # all three: the fraction of a whole shape ends, that of its neighbours does not
+        off = [absolute(w, v) for v in (w.sub(change, one), slope, bend)]
+        going = w.compare("ogt", w.add(off[0], w.add(off[1], off[2])), w.number(NEGLIGIBLE))
+        slope, bend = w.add(log_slope, slope), w.add(log_bend, bend)
+        return [w.mul(h, change), slope, bend, k, b, d, d1, d2, e, e1, e2], going
+
+    return repeat(w, start, go, INCOMPLETE_LIMIT)[:3]
+
+
+def _inverse(w: Writer, y: str, y1: str, y2: str) -> tuple[str, str, str, str, str]:
+    """Return 1 / y and its two derivatives, and two derivatives of log(y)."""
+    inverse = w.div(w.number(1.0), y)
+    slope = w.mul(y1, inverse)
+    square = w.mul(slope, slope)
+    curve = w.mul(y2, inverse)
+    second = w.mul(inverse, w.sub(w.add(square, square), curve))
+    return inverse, w.mul(w.neg(slope), inverse), second, slope, w.sub(curve, square)
+
+
+def _density(w: Writer, a: str, x: str) -> str:
+    """Return x^a e^-x / Gamma(a); of large shapes by Stirling's formula about x = a, where little cancels."""
+    large = w.compare("oge", a, w.number(LARGE_SHAPE))
+    inverse = w.div(w.number(1.0), a)
+    distance = w.mul(w.sub(x, a), inverse)
+    tail = w.mul(inverse, polynomial(w, STIRLING_TAIL, w.mul(inverse, inverse)))
+    logarithm = w.call("log", w.select(large, w.mul(x, inverse), x))
+    close = w.compare("ogt", distance, w.number(-0.5))
+    ratio = w.select(close, w.call("log1p", distance), logarithm)
+    about = w.sub(w.mul(a, w.sub(ratio, distance)), tail)
+    plain = w.sub(w.fma(a, logarithm, w.neg(x)), w.call("lgamma", a))
+    size = w.mul(w.intrinsic("sqrt", a), w.number(INVERSE_ROOT_TWO_PI))
+    factor = w.select(large, size, w.number(1.0))
+    return w.mul(factor, w.call("exp", w.select(large, about, plain)))
+
+
+def _parts(w: Writer, a: str, x: str) -> tuple[str, str, Sequence[str], Sequence[str]]:
+    """Return where the series is used, x^a e^-x / Gamma(a), the series and the fraction."""
+    low = w.compare("olt", x, w.add(a, w.number(1.0)))
+    series = _series(w, a, w.select(low, x, w.number(0.0)))
+    fraction = _fraction(w, a, w.select(low, w.add(a, w.number(100.0)), x))
+    return low, _density(w, a, x), series, fraction
+
+
+def _ends(w: Writer, a: str, x: str, result: str, at_zero: float, at_infinity: float) -> str:
+    """Put in the values at zero and infinity, and NaN outside a >= 0, x >= 0."""
+    result = choose(w, "oeq", x, 0.0, at_zero, choose(w, "oeq", x, INFINITY, at_infinity, result))
+    inside = both(w, w.compare("ogt", a, w.number(0.0)), w.compare("oge", x, w.number(0.0)))
+    inside = both(w, inside, w.compare("olt", a, w.number(INFINITY)))
+    limit = choose(w, "ogt", x, 0.0, at_infinity, NAN)
+    return w.select(inside, result, choose(w, "oeq", a, 0.0, limit, NAN))
+
+
+def _gammainc(w: Writer, a: str, x: str) -> tuple[str, str, str]:
+    """Return where P is computed, P there, and Q elsewhere."""
+    low, density, series, fraction = _parts(w, a, x)
+    return low, w.mul(w.div(density, a), series[0]), w.mul(density, fraction[0])
+
+
+@vector_function(out_of_line=True)
+@widened
+def gammainc(w: Writer, a: str, x: str) -> str:
+    """Return P(a, x), the distribution function of a gamma distribution of shape a."""
+    low, below, above = _gammainc(w, a, x)
+    return _ends(w, a, x, w.select(low, below, w.sub(w.number(1.0), above)), 0.0, 1.0)
+
+
+@vector_function(out_of_line=True)
+@widened
+def gammaincc(w: Writer, a: str, x: str) -> str:
+    """Return Q(a, x) = 1 - P(a, x), without loss for large x."""
+    low, below, above = _gammainc(w, a, x)
+    return _ends(w, a, x, w.select(low, w.sub(w.number(1.0), below), above), 1.0, 0.0)
+
+
+@vector_function(out_of_line=True)
+@widened
+def gammainc_by_shape(w: Writer, a: str, x: str) -> str:
+    """Return the derivative of P(a, x) by a."""
+    low, density, series, fraction = _parts(w, a, x)
+    logarithm = w.call("log", x)
+    below = w.sub(logarithm, w.call("digamma", w.add(a, w.number(1.0))))
+    above = w.add(w.sub(logarithm, w.call("digamma", a)), fraction[1])
+    result = w.mul(w.div(density, a), w.fma(below, series[0], series[1]))
+    result = w.select(low, result, w.neg(w.mul(w.mul(density, fraction[0]), above)))
+    return _ends(w, a, x, result, 0.0, 0.0)
+
+
+@vector_function(out_of_line=True)
+@widened
+def gammainc_by_shape_twice(w: Writer, a: str, x: str) -> str:
+    """Return the second derivative of P(a, x) by a."""
+    low, density, series, fraction = _parts(w, a, x)
+    logarithm, up = w.call("log", x), w.add(a, w.number(1.0))
+    below = w.sub(logarithm, w.call("digamma", up))
+    bend = w.fma(below, below, w.neg(w.call("trigamma", up)))
+    result = w.fma(bend, series[0], w.fma(w.add(below, below), series[1], series[2]))
+    above = w.add(w.sub(logarithm, w.call("digamma", a)), fraction[1])
+    bend = w.fma(above, above, w.sub(fraction[2], w.call("trigamma", a)))
+    tail = w.neg(w.mul(w.mul(density, fraction[0]), bend))
+    result = w.select(low, w.mul(w.div(density, a), result), tail)
+    return _ends(w, a, x, result, 0.0, 0.0)
+
+
+def _beta_fraction(w: Writer, a: str, b: str, x: str) -> str:
+    """Return the continued fraction of the incomplete beta function (Lentz), for x < (a + 1) / (a + b + 2)."""
+    zero, one, two = w.number(0.0), w.number(1.0), w.number(2.0)
+    total, up, down = w.add(a, b), w.add(a, one), w.sub(a, one)
+    d = w.div(one, w.fma(w.div(w.neg(total), up), x, one))
+
+    def go(h: str, c: str, d: str, k: str) -> tuple[list[str], str]:
+        k = w.add(k, one)
+        twice = w.add(a, w.add(k, k))
+        even = w.div(w.mul(w.mul(k, w.sub(b, k)), x), w.mul(w.add(twice, w.number(-1.0)), twice))
+        d = w.div(one, w.fma(even, d, one))
+        c = w.add(one, w.div(even, c))
+        h = w.mul(h, w.mul(c, d))
+        odd = w.mul(w.mul(w.neg(w.add(a, k)), w.add(total, k)), x)
+        odd = w.div(odd, w.mul(twice, w.add(twice, one)))
+        d = w.div(one, w.fma(odd, d, one))
+        c = w.add(one, w.div(odd, c))
+        change = w.mul(c, d)
+        going = w.compare("ogt", absolute(w, w.sub(change, one)), w.number(4 * NEGLIGIBLE))
+        return [w.mul(h, change), c, d, k], going
+
+    return repeat(w, [d, one, d, zero], go, INCOMPLETE_LIMIT)[0]
+
+
+@vector_function(out_of_line=True)
+@widened
+def betainc(w: Writer, a: str, b: str, x: str) -> str:
+    """Return the regularised incomplete beta function, the distribution function of a beta distribution."""
+    one = w.number(1.0)
+    total = w.add(a, b)
+    turned = w.compare("ogt", w.mul(x, w.add(total, w.number(2.0))), w.add(a, one))
+    logarithm, other = w.call("log", x), w.call("log1p", w.neg(x))
+    lgammas = w.sub(w.call("lgamma", total), w.add(w.call("lgamma", a), w.call("lgamma", b)))
+    density = w.call("exp", w.fma(a, logarithm, w.fma(b, other, lgammas)))
+    first, second = w.select(turned, b, a), w.select(turned, a, b)
+    place = w.select(turned, w.sub(one, x), x)
+    outside = either(w, w.compare("ule", place, w.number(0.0)), w.compare("ogt", place, one))
+    tail = w.mul(w.div(density, first), _beta_fraction(w, first, second, w.select(outside, one, place)))
+    tail = choose(w, "oeq", place, 0.0, 0.0, tail)
+    result = w.select(turned, w.sub(one, tail), tail)
+    result = choose(w, "oeq", b, 0.0, 0.0, choose(w, "oeq", a, 0.0, 1.0, result))
+    shapes = both(w, w.compare("oge", a, w.number(0.0)), w.compare("oge", b, w.number(0.0)))
+    inside = both(w, w.compare("oge", x, w.number(0.0)), w.compare("ole", x, one))
+    return w.select(both(w, shapes, inside), result, w.number(NAN))
