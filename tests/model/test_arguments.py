@@ -45,6 +45,12 @@ WRONG = [
     (lambda: mf.Exponential(MU, X), "'Exponential': argument 'x' must be an observable, got parameter 'mu'"),
     (lambda: mf.Polynomial(X, [MU, Y]), r"'Polynomial': argument 'coefficients\[1\]' must be a number, .*, got observable 'y'"),
     (lambda: mf.Polynomial(X, "abc"), "argument 'coefficients' must be a list, got 'abc'"),
+    (lambda: mf.shapes.PowerLaw(X, MU), r"density 'PowerLaw': observable 'x' must lie in \[1e-300, inf\], got the range \[0, 2\]; choose"),
+    (lambda: mf.shapes.LogNormal(Y, MU, SIGMA), r"'LogNormal': observable 'y' must lie in \[0, inf\], got the range \[-1, 1\]; choose"),
+    (lambda: mf.shapes.Gamma(Y, MU, SIGMA), r"'Gamma': observable 'y' must lie in \[0, inf\]"),
+    (lambda: mf.shapes.ChiSquare(Y, MU), r"'ChiSquare': observable 'y' must lie in \[0, inf\]"),
+    (lambda: mf.shapes.Weibull(Y, MU, SIGMA), r"'Weibull': observable 'y' must lie in \[0, inf\]"),
+    (lambda: mf.shapes.Beta(X, MU, SIGMA), r"'Beta': observable 'x' must lie in \[0, 1\], got the range \[0, 2\]; choose"),
     (lambda: mf.Uniform(MU), "'Uniform': argument 'x' must be an observable, got parameter 'mu'"),
     (lambda: mf.physics.KstarMuMu(X, Y, mf.Observable("z", 0, 1), 1.2, *[0.0] * 7), "argument 'FL' must be between 0 and 1, got 1.2"),
 ]  # fmt: skip

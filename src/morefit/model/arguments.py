@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from math import isfinite
+from math import inf, isfinite
 from typing import Annotated, Any, get_args, get_type_hints
 
 from morefit.errors import ModelError
@@ -108,6 +108,16 @@ def check_start(what: str, expr: Expr, domain: Allowed) -> None:
         raise ModelError(
             f"{what} must be {domain.rule}, got '{to_text(expr, LINE)}', which is {value:g} at {where};"
             " choose another start"
+        )
+
+
+def check_domain(density: Any, low: float, high: float = inf) -> None:
+    """Refuse an observable ``x`` whose range reaches beyond that on which a density is defined."""
+    x: Observable = density.x
+    if x.low < low or x.high > high:
+        raise ModelError(
+            f"density '{type(density).__name__}': observable '{x.name}' must lie in [{low:g}, {high:g}],"
+            f" got the range [{x.low:g}, {x.high:g}]; choose another range, or shift it"
         )
 
 

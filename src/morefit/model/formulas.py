@@ -13,6 +13,7 @@ SERIES = 19  # terms: below |z| = 1 the next one is under 1e-18 of the sum, also
 LOG_SERIES = 16  # terms, in squares of s = z/(2 + z): the same below |z| = 1/2
 WIDE = 0.25  # a Gaussian over a range of less than half a sigma is wide
 WIDE_POINTS = 8  # Gauss-Legendre: exact to 1e-19 for wide ones
+TINY = 1e-300  # instead of an area or a density that is nothing
 
 
 def exprel(z: Expr) -> Expr:

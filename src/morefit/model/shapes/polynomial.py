@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, add_all, apply, const
 from morefit.model.arguments import Numbers
+from morefit.model.formulas import TINY
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
 LARGEST_LOGARITHM = 700.0  # of a double, and a little to spare
-TINY = 1e-300  # instead of a density that is nothing
 
 
 @dataclass(frozen=True, eq=False)
