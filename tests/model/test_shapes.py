@@ -151,7 +151,7 @@ def test_compiled_likelihood_of_one_event_is_exact_against_mpmath(name, points):
             )
 
 
-@pytest.mark.parametrize(("row", "point"), [c for c in CASES if c.values[0].digits == EXACT_DIGITS])
+@pytest.mark.parametrize(("row", "point"), [c for c in CASES if not c.values[0].integrated])
 def test_density_integrates_to_one(row, point):
     density = pdf_of(row, point).normalised()
     sigma = point.values.get("sigma", point.high - point.low)
@@ -192,7 +192,7 @@ def test_density_agrees_with_scipy(row, point):
     )
 
 
-@pytest.mark.parametrize(("row", "point"), CASES)
+@pytest.mark.parametrize(("row", "point"), [c for c in CASES if c.values[0].part])
 def test_probability_of_a_part_of_the_range_is_exact(row, point):
     low, high = point.low + 0.3 * (point.high - point.low), point.low + 0.55 * (point.high - point.low)
     with mp.workdps(row.digits):

@@ -41,10 +41,12 @@ class Row:
     points: list[Point]
     scipy: Callable[..., object] | None = None
     digits: int = EXACT_DIGITS
+    integrated: bool = False  # whether the reference is an integral itself
     lengths: tuple[str, ...] | None = (
         None  # parameters in units of x, if the shape does not depend on the unit
     )
     tolerance: float = SHAPE  # of log P and its derivatives
+    part: bool = True  # whether the reference works for any part of the range
     fit: bool = True  # whether the first point is one at which all parameters can be fitted
     smooth: bool = True  # whether second derivatives at events tell the errors of a fit
 
@@ -62,9 +64,11 @@ def by_quadrature(
     return judge
 
 
-def quadrature_row(make, log_density, points, breaks=lambda *_: (), **options) -> Row:
+def quadrature_row(
+    make, log_density, points, breaks=lambda *_: (), digits=QUADRATURE_DIGITS, **options
+) -> Row:
     """Return a row whose reference is a density that mpmath integrates."""
-    return Row(make, by_quadrature(log_density, breaks), points, digits=QUADRATURE_DIGITS, **options)
+    return Row(make, by_quadrature(log_density, breaks), points, digits=digits, integrated=True, **options)
 
 
 def around(mu, *widths):
@@ -77,6 +81,8 @@ def truncated(distribution: Callable[..., object]) -> Callable[..., object]:
 
     def density(x, low, high, *values):
         frozen = distribution(*values)
+        if frozen is None:
+            return None
         below = frozen.cdf(high) - frozen.cdf(low)
         inside = below if frozen.cdf(low) < 0.5 else frozen.sf(low) - frozen.sf(high)
         with np.errstate(divide="ignore"):  # some are infinite at zero

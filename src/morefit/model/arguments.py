@@ -33,6 +33,7 @@ SHARE = Allowed("between 0 and 1", lambda v: 0 <= v <= 1)
 # what a field of a density is declared to be; all but Observable take numbers, parameters and their expressions
 Number = Annotated[Operand, ANY]
 Positive = Annotated[Operand, POSITIVE]
+NotNegative = Annotated[Operand, NOT_NEGATIVE]
 NonZero = Annotated[Operand, Allowed("different from zero", lambda v: v != 0 and isfinite(v))]
 Share = Annotated[Operand, SHARE]
 Numbers = Annotated[tuple[Expr, ...], Allowed(ANY.rule, ANY.holds, many=True)]
