@@ -18,7 +18,7 @@ class Argus(Pdf):
     The end point may be a parameter, also inside the range; events beyond it have no density.
     (ARGUS, Phys. Lett. B 241 (1990) 278; RooArgusBG of RooFit)
 
-    Example: ``Argus(x, end_point=7.5, c=-10.0, power=0.5)``
+    Example: ``Argus(m, end_point=7.5, c=-10.0, power=0.5)``
     """
 
     x: Observable

@@ -16,7 +16,7 @@ class Beta(Pdf):
 
     (scipy.stats.beta)
 
-    Example: ``Beta(x, a=2.0, b=3.5)``
+    Example: ``Beta(u, a=2.0, b=3.5)``
     """
 
     x: Observable

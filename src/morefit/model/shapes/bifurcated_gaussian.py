@@ -17,7 +17,7 @@ class BifurcatedGaussian(SegmentedPeak):
 
     Also called split or two-piece normal distribution. (G. T. Fechner, Kollektivmasslehre, 1897)
 
-    Example: ``BifurcatedGaussian(x, mu=5.3, sigma_left=0.1, sigma_right=0.2)``
+    Example: ``BifurcatedGaussian(m, mu=5.3, sigma_left=0.1, sigma_right=0.2)``
     """
 
     x: Observable

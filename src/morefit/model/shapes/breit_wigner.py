@@ -16,7 +16,7 @@ class BreitWigner(Pdf):
 
     Also called Cauchy or Lorentz density. (G. Breit and E. Wigner, Phys. Rev. 49 (1936) 519; scipy.stats.cauchy)
 
-    Example: ``BreitWigner(x, mu=5.8, gamma=0.1)``
+    Example: ``BreitWigner(m, mu=5.8, gamma=0.1)``
     """
 
     x: Observable
@@ -47,7 +47,7 @@ class RelativisticBreitWigner(Pdf):
 
     (PDG, review of resonances; scipy.stats.rel_breitwigner)
 
-    Example: ``RelativisticBreitWigner(x, mass=5.8, width=0.2)``
+    Example: ``RelativisticBreitWigner(m, mass=5.8, width=0.2)``
     """
 
     x: Observable

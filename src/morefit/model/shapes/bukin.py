@@ -26,7 +26,7 @@ class Bukin(Pdf):
     peak from $x_h$, and $\rho$ that of the side: negative for a tail that falls faster.
     (A. D. Bukin, arXiv:0711.4449; RooBukinPdf of RooFit)
 
-    Example: ``Bukin(x, mu=5.8, sigma=0.1, xi=0.2, rho_left=-0.1, rho_right=-0.2)``
+    Example: ``Bukin(m, mu=5.8, sigma=0.1, xi=0.2, rho_left=-0.1, rho_right=-0.2)``
     """
 
     x: Observable

@@ -16,7 +16,7 @@ class Cruijff(Pdf):
 
     (BaBar, arXiv:1005.4087)
 
-    Example: ``Cruijff(x, mu=5.8, sigma_left=0.1, sigma_right=0.15, alpha_left=0.15, alpha_right=0.1)``
+    Example: ``Cruijff(m, mu=5.8, sigma_left=0.1, sigma_right=0.15, alpha_left=0.15, alpha_right=0.1)``
     """
 
     x: Observable

@@ -16,6 +16,8 @@ class CrystalBall(Pdf):
     r"""With $t=(x-\mu)/\sigma$ and $a=|\alpha|$: $e^{-t^2/2}$ for $t>-a$, else $e^{-a^2/2}(1-\frac{a}{n}(a+t))^{-n}$.
 
     A negative $\alpha$ puts the tail on the right. (J. E. Gaiser, SLAC-R-255, 1982)
+
+    Example: ``CrystalBall(m, mu=5.8, sigma=0.1, alpha=1.3, n=2.5)``
     """
 
     x: Observable

@@ -17,7 +17,7 @@ class DoubleCrystalBall(SegmentedPeak):
 
     Outside, $\alpha$ and $n$ are those of the side. (J. E. Gaiser, SLAC-R-255, 1982, with a second tail)
 
-    Example: ``DoubleCrystalBall(x, mu=5.8, sigma=0.1, alpha_left=1.3, n_left=2.5, alpha_right=1.8, n_right=4.0)``
+    Example: ``DoubleCrystalBall(m, mu=5.8, sigma=0.1, alpha_left=1.3, n_left=2.5, alpha_right=1.8, n_right=4.0)``
     """
 
     x: Observable
@@ -46,7 +46,7 @@ class GeneralisedCrystalBall(SegmentedPeak):
 
     (the generalised Crystal Ball of zfit, RooCrystalBall of RooFit)
 
-    Example: ``GeneralisedCrystalBall(x, mu=5.8, sigma_left=0.1, sigma_right=0.15, alpha_left=1.3, n_left=2.5, alpha_right=1.8, n_right=4.0)``
+    Example: ``GeneralisedCrystalBall(m, mu=5.8, sigma_left=0.1, sigma_right=0.15, alpha_left=1.3, n_left=2.5, alpha_right=1.8, n_right=4.0)``
     """
 
     x: Observable

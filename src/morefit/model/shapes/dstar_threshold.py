@@ -16,7 +16,7 @@ class DstarThreshold(Pdf):
 
     For mass differences such as m(D*) - m(D0). (RooDstD0BG of RooFit)
 
-    Example: ``DstarThreshold(x, threshold=4.5, a=-2.0, b=0.1, c=0.7)``
+    Example: ``DstarThreshold(m, threshold=4.5, a=-2.0, b=0.1, c=0.7)``
     """
 
     x: Observable

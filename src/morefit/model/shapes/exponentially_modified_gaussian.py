@@ -17,7 +17,7 @@ class ExponentiallyModifiedGaussian(Pdf):
 
     A negative $\tau$ puts the tail on the left. (E. Grushka, Anal. Chem. 44 (1972) 1733; scipy.stats.exponnorm)
 
-    Example: ``ExponentiallyModifiedGaussian(x, mu=5.6, sigma=0.1, tau=0.2)``
+    Example: ``ExponentiallyModifiedGaussian(m, mu=5.6, sigma=0.1, tau=0.2)``
     """
 
     x: Observable

@@ -16,7 +16,7 @@ class Fermi(Pdf):
 
     (the Fermi-Dirac distribution; one half of a logistic curve)
 
-    Example: ``Fermi(x, mu=5.8, width=0.2)``
+    Example: ``Fermi(m, mu=5.8, width=0.2)``
     """
 
     x: Observable

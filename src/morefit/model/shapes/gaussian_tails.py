@@ -17,7 +17,7 @@ class GaussianExponentialTail(SegmentedPeak):
 
     Known as GaussExp. (S. Das, arXiv:1603.08591)
 
-    Example: ``GaussianExponentialTail(x, mu=5.8, sigma=0.1, k=1.2)``
+    Example: ``GaussianExponentialTail(m, mu=5.8, sigma=0.1, k=1.2)``
     """
 
     x: Observable
@@ -40,7 +40,7 @@ class GaussianExponentialTails(SegmentedPeak):
 
     Known as ExpGaussExp. (S. Das, arXiv:1603.08591)
 
-    Example: ``GaussianExponentialTails(x, mu=5.8, sigma=0.1, k_left=1.2, k_right=2.0)``
+    Example: ``GaussianExponentialTails(m, mu=5.8, sigma=0.1, k_left=1.2, k_right=2.0)``
     """
 
     x: Observable

@@ -19,7 +19,7 @@ class GeneralisedNormal(Pdf):
     A Gaussian of width $\alpha/\sqrt2$ for $\beta=2$, a Laplace density for $\beta=1$, flatter at the top beyond.
     (M. T. Subbotin, Mat. Sb. 31 (1923) 296; scipy.stats.gennorm)
 
-    Example: ``GeneralisedNormal(x, mu=5.8, alpha=0.3, beta=3.0)``
+    Example: ``GeneralisedNormal(m, mu=5.8, alpha=0.3, beta=3.0)``
     """
 
     x: Observable

@@ -20,7 +20,7 @@ class Hypatia(Pdf):
     slope. It describes a mass whose resolution differs from event to event.
     (D. Martinez Santos and F. Dupertuis, Nucl. Instrum. Meth. A 764 (2014) 150, arXiv:1312.5000; RooHypatia2 of RooFit)
 
-    Example: ``Hypatia(x, mu=5.8, sigma=0.1, order=-2.0, zeta=0.8, beta=0.1, a_left=2.0, n_left=3.0, a_right=2.5, n_right=4.0)``
+    Example: ``Hypatia(m, mu=5.8, sigma=0.1, order=-2.0, zeta=0.8, beta=0.1, a_left=2.0, n_left=3.0, a_right=2.5, n_right=4.0)``
     """
 
     x: Observable

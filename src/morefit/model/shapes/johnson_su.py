@@ -17,7 +17,7 @@ class JohnsonSU(Pdf):
 
     A positive $\gamma$ puts the longer tail on the left. (N. L. Johnson, Biometrika 36 (1949) 149; scipy.stats.johnsonsu)
 
-    Example: ``JohnsonSU(x, mu=5.8, scale=0.1, gamma=0.3, delta=1.5)``
+    Example: ``JohnsonSU(m, mu=5.8, scale=0.1, gamma=0.3, delta=1.5)``
     """
 
     x: Observable

@@ -17,7 +17,7 @@ class Laplace(SegmentedPeak):
 
     Its slope jumps at the peak. (P.-S. Laplace, 1774; scipy.stats.laplace)
 
-    Example: ``Laplace(x, mu=5.8, scale=0.2)``
+    Example: ``Laplace(m, mu=5.8, scale=0.2)``
     """
 
     x: Observable

@@ -17,7 +17,7 @@ class Moyal(Pdf):
 
     (J. E. Moyal, Phil. Mag. 46 (1955) 263; scipy.stats.moyal)
 
-    Example: ``Moyal(x, mu=5.5, sigma=0.1)``
+    Example: ``Moyal(m, mu=5.5, sigma=0.1)``
     """
 
     x: Observable

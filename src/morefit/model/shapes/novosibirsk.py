@@ -23,7 +23,7 @@ class Novosibirsk(Pdf):
     $\sigma$ is the full width at half maximum over 2.36; a positive tail parameter $\tau$ puts the tail on the right.
     (H. Ikeda et al., Nucl. Instrum. Meth. A 441 (2000) 401; RooNovosibirsk of RooFit with the other sign)
 
-    Example: ``Novosibirsk(x, mu=5.8, sigma=0.2, tail=0.3)``
+    Example: ``Novosibirsk(m, mu=5.8, sigma=0.2, tail=0.3)``
     """
 
     x: Observable

@@ -17,7 +17,10 @@ LARGEST_LOGARITHM = 700.0  # of a double, and a little to spare
 
 @dataclass(frozen=True, eq=False)
 class Polynomial(Pdf):
-    r"""$1 + \sum_{k\ge1} c_k\,x^k$ on the range of $x$."""
+    r"""$1 + \sum_{k\ge1} c_k\,x^k$ on the range of $x$.
+
+    Example: ``Polynomial(m, coefficients=[-0.1, 0.005])``
+    """
 
     x: Observable
     coefficients: Numbers
@@ -59,7 +62,10 @@ class Polynomial(Pdf):
 
 @dataclass(frozen=True, eq=False)
 class Uniform(Pdf):
-    r"""$1$ on the range of $x$."""
+    r"""$1$ on the range of $x$.
+
+    Example: ``Uniform(m)``
+    """
 
     x: Observable
 

@@ -22,7 +22,7 @@ class Chebyshev(Pdf):
 
     (RooChebychev of RooFit)
 
-    Example: ``Chebyshev(x, coefficients=[-0.3, 0.1])``
+    Example: ``Chebyshev(m, coefficients=[-0.3, 0.1])``
     """
 
     x: Observable
@@ -49,7 +49,7 @@ class Legendre(Pdf):
 
     Its integral over the range does not depend on the coefficients, which are hardly correlated.
 
-    Example: ``Legendre(x, coefficients=[-0.3, 0.1])``
+    Example: ``Legendre(m, coefficients=[-0.3, 0.1])``
     """
 
     x: Observable
@@ -77,7 +77,7 @@ class Bernstein(Pdf):
     Positive everywhere if all coefficients are; ``positive=True`` takes their squares instead of them, so that they
     may be any numbers. Only ratios of coefficients matter: make one of them a number. (RooBernstein of RooFit)
 
-    Example: ``Bernstein(x, coefficients=[1.0, 0.6, 0.4], positive=False)``
+    Example: ``Bernstein(m, coefficients=[1.0, 0.6, 0.4], positive=False)``
     """
 
     x: Observable
@@ -112,7 +112,7 @@ class ExponentialOfPolynomial(Pdf):
 
     (RooExpPoly of RooFit, in other units)
 
-    Example: ``ExponentialOfPolynomial(x, coefficients=[-1.0, 0.4])``
+    Example: ``ExponentialOfPolynomial(m, coefficients=[-1.0, 0.4])``
     """
 
     x: Observable

@@ -16,7 +16,7 @@ class StudentT(Pdf):
 
     A Breit-Wigner for $\nu=1$, a Gaussian for large $\nu$. (Student, Biometrika 6 (1908) 1; scipy.stats.t)
 
-    Example: ``StudentT(x, mu=5.8, sigma=0.1, nu=3.0)``
+    Example: ``StudentT(m, mu=5.8, sigma=0.1, nu=3.0)``
     """
 
     x: Observable

@@ -18,7 +18,7 @@ class Triangle(SegmentedPeak):
     The widths reach from the peak to the ends. Events beyond an end have no density, so keep ends outside the data.
     (scipy.stats.triang)
 
-    Example: ``Triangle(x, mu=5.8, width_left=1.5, width_right=2.5)``
+    Example: ``Triangle(m, mu=5.8, width_left=1.5, width_right=2.5)``
     """
 
     x: Observable

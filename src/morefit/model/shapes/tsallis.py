@@ -17,7 +17,7 @@ class QGaussian(Pdf):
 
     For $q<1$ it ends where the bracket is zero. (C. Tsallis, J. Stat. Phys. 52 (1988) 479; numba_stats.qgaussian)
 
-    Example: ``QGaussian(x, mu=5.8, sigma=0.1, q=1.5)``
+    Example: ``QGaussian(m, mu=5.8, sigma=0.1, q=1.5)``
     """
 
     x: Observable

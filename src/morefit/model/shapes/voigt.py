@@ -18,7 +18,7 @@ class Voigt(Pdf):
     A ``BreitWigner`` of full width $\Gamma$ convolved with a Gaussian of width $\sigma$. (RooVoigtian of RooFit;
     scipy.special.voigt_profile with gamma/2)
 
-    Example: ``Voigt(x, mu=5.8, sigma=0.1, gamma=0.1)``
+    Example: ``Voigt(m, mu=5.8, sigma=0.1, gamma=0.1)``
     """
 
     x: Observable
