@@ -74,12 +74,15 @@ class GeneralisedCrystalBall(SegmentedPeak):
 
 
 def two_tailed(t: Expr, shape: DoubleCrystalBall | GeneralisedCrystalBall) -> Expr:
-    """Return a Gaussian with a tail on each side; one logarithm and one exponential serve all three parts."""
-    left, size = t < 0, abs(t)
-    a, n = where(left, shape.alpha_left, shape.alpha_right), where(left, shape.n_left, shape.n_right)
-    core = size < a
-    ratio = where(core, 1, tail_ratio(-size, a, n))
-    return Op.EXP(where(core, -0.5 * t**2, -0.5 * a**2 - n * Op.LOG(ratio)))
+    """Return a Gaussian with a tail on each side; one logarithm and one exponential serve all three parts.
+
+    Sides are chosen between lines in t, not between their parameters, so that events cost no division.
+    """
+    a, b = to_expr(shape.alpha_left), to_expr(shape.alpha_right)
+    n, k = to_expr(shape.n_left), to_expr(shape.n_right)
+    left, right = t < -a, t > b
+    line = Op.LOG(where(left, tail_ratio(t, a, n), where(right, tail_ratio(-t, b, k), 1)))
+    return Op.EXP(where(left, -0.5 * a**2 - n * line, where(right, -0.5 * b**2 - k * line, -0.5 * t**2)))
 
 
 def left_tail(sigma: Expr, a: Expr, n: Operand, low: Expr, high: Expr) -> Tail:
