@@ -62,6 +62,8 @@ WRONG = [
     (lambda: mf.shapes.Decay(X, 1, [0.1, 0.2]), "density 'Decay': 2 widths need 1 fraction, got 0; give a fraction for each but the last"),
     (lambda: mf.shapes.Decay(X, 1, 0.1, fractions=0.5), "'Decay': 1 width needs 0 fractions, got 1; give a fraction for each but"),
     (lambda: mf.shapes.BDecay(X, 1, sigma=0.1, mean=[0, 1]), "'BDecay': 1 width needs 0 or 1 means, got 2; give one for all, or one for each"),
+    (lambda: mf.shapes.PhaseSpace(X, 1, 2, 2.5, 4), "'PhaseSpace': argument 'particles' must be a whole number from 2 on, got 2.5"),
+    (lambda: mf.shapes.PhaseSpace(X, 1, 2, 3, 3), "density 'PhaseSpace': particles must be numbers, fewer than in total, got 3 of 3; use a"),
     (lambda: mf.Uniform(MU), "'Uniform': argument 'x' must be an observable, got parameter 'mu'"),
     (lambda: mf.physics.KstarMuMu(X, Y, mf.Observable("z", 0, 1), 1.2, *[0.0] * 7), "argument 'FL' must be between 0 and 1, got 1.2"),
 ]  # fmt: skip

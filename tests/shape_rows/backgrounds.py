@@ -16,6 +16,10 @@ def argus(x, end, c, power):
     return mp.log(x) + power * mp.log(u) + c * u if u > 0 else -mp.inf
 
 
+def phase_space(x, lower, upper):
+    return mp.log(x - lower) / 2 + 2 * mp.log(upper - x) if lower < x < upper else -mp.inf
+
+
 def threshold(x, start, a, b, c):
     if x <= start:
         return -mp.inf
@@ -64,6 +68,18 @@ ROWS = {
         ],
         lambda end, c, power: (end,),
         lengths=("end_point",),
+        tolerance=NUMERICAL,
+        fit=False,
+    ),
+    "PhaseSpace": quadrature_row(
+        lambda x, lower, upper: mf.shapes.PhaseSpace(x, lower, upper, 2, 4),
+        phase_space,
+        [
+            named("ends outside", 5.0, 7.0, 6.0, (1.0, 1.0), 10.0, lower=4.5, upper=7.5),
+            named("ends inside", 5.0, 7.0, 6.0, (1.0, 1.0), 10.0, lower=5.2, upper=6.9),
+        ],
+        lambda lower, upper: (lower, upper),
+        lengths=("lower", "upper"),
         tolerance=NUMERICAL,
         fit=False,
     ),
