@@ -86,7 +86,7 @@ def test_every_density_has_a_row():
 
 
 def test_every_physics_density_is_tested_here():
-    assert mf.physics.__all__ == ["KstarMuMu"]
+    assert mf.physics.__all__ == ["KstarMuMu", "KstarMuMuSWave"]
 
 
 @pytest.mark.parametrize(("row", "point"), CASES)
@@ -393,6 +393,39 @@ def test_kstarmumu_integrates_to_one_on_any_range(ranges):
         return evaluate(density, {**KSTAR, "ctl": ctl, "ctk": ctk, "phi": phi})
 
     assert angular_integral(function, **ranges) == pytest.approx(1, abs=UNIT_INTEGRAL)
+
+
+SCALAR = {"FS": 0.1, "AS": 0.05, "AS4": -0.04, "AS5": 0.03, "AS7": 0.02, "AS8": -0.01}
+
+
+def angular_with_scalar(ctl, ctk, phi, FS, AS, AS4, AS5, AS7, AS8, **p_wave):
+    """The density with an S-wave as LHCb writes it, in angles."""
+    k, l = np.arccos(ctk), np.arccos(ctl)  # noqa: E741
+    return (1 - FS) * angular(ctl, ctk, phi, **p_wave) + 3 / 16 / np.pi * (
+        FS * np.sin(l) ** 2
+        + AS * np.sin(l) ** 2 * np.cos(k)
+        + AS4 * np.sin(2 * l) * np.sin(k) * np.cos(phi)
+        + AS5 * np.sin(l) * np.sin(k) * np.cos(phi)
+        + AS7 * np.sin(l) * np.sin(k) * np.sin(phi)
+        + AS8 * np.sin(2 * l) * np.sin(k) * np.sin(phi)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ranges", [{}, {"ctk": (-0.5, 1.0), "phi": (-PHI / 2, PHI)}])
+def test_kstarmumu_with_an_s_wave_is_normalised_and_agrees_with_the_formula_in_angles(ranges):
+    edges = {"ctl": (-1.0, 1.0), "ctk": (-1.0, 1.0), "phi": (-PHI, PHI)} | ranges
+    values = {**KSTAR, **SCALAR}
+    observables = [mf.Observable(name, *ends) for name, ends in edges.items()]
+    pdf = mf.physics.KstarMuMuSWave(*observables, *(mf.Parameter(n, v, -1, 1) for n, v in values.items()))
+    rng = np.random.default_rng(1)
+    events = {name: rng.uniform(*ends, 500) for name, ends in edges.items()}
+    area = angular_integral(lambda *angles: angular_with_scalar(*angles, **values), **ranges)
+    if not ranges:
+        assert area == pytest.approx(1, rel=SCIPY_DENSITY)
+    found = evaluate(pdf.normalised(), {**values, **events})
+    np.testing.assert_allclose(
+        found, angular_with_scalar(*events.values(), **values) / area, rtol=SCIPY_DENSITY
+    )
 
 
 @pytest.mark.parametrize("ranges", [{}, {"ctl": (-0.8, 0.9), "phi": (-1.0, 2.0)}])
