@@ -10,12 +10,12 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
-from scipy import special
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "render"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "targets"))
 
-from vecmath_harness import ARITY, TYPES, compiled
+from vecmath_harness import TYPES, compiled
 
+from morefit.expr import OPERATIONS
 from morefit.targets.cpu.vecmath import FUNCTIONS
 from morefit.targets.cpu.writer import Vector
 
@@ -28,18 +28,12 @@ RANGES = {
     "cos": (-10.0, 10.0),
     "asin": (-1.0, 1.0),
     "acos": (-1.0, 1.0),
+    "atanh": (-1.0, 1.0),
+    "acosh": (1.0, 4.0),
+    "betainc": (0.1, 1.0),
 }
 OTHERS: dict[str, Callable[..., Any]] = {
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "pow": np.power,
-    "erf": special.erf,
-    "erfc": special.erfc,
-    "lgamma": special.gammaln,
-    "digamma": special.digamma,
-    "trigamma": lambda x: special.zeta(2.0, x),
+    op.llvm.name: op.numpy for op in OPERATIONS if op.llvm is not None and op.ufuncs
 }
 
 
@@ -62,12 +56,12 @@ def nanoseconds(function: Callable[[], Any], calls: int) -> float:
 
 def compare(name: str, width: int) -> list[float]:
     """Return the times of one function: float64, numpy's float64, float32."""
-    x, y = np.random.default_rng(1).uniform(*RANGES.get(name, (0.1, 4.0)), (2, EVENTS))
-    arguments = (x, y) if name in ARITY else (x,)
-    other = OTHERS.get(name) or getattr(np, name)
+    shape = (FUNCTIONS[name].arity, EVENTS)
+    arguments = tuple(np.random.default_rng(1).uniform(*RANGES.get(name, (0.1, 4.0)), shape))
+    other = OTHERS.get(name)
     return [
         time_loop(name, Vector(width, 64), arguments),
-        nanoseconds(lambda: other(*arguments), REPEATS // 10),
+        nanoseconds(lambda: other(*arguments), REPEATS // 10) if other else float("nan"),
         time_loop(name, Vector(2 * width, 32), arguments),
     ]
 
@@ -84,9 +78,9 @@ def time_loop(name: str, vector: Vector, arguments: tuple[Any, ...]) -> float:
 def main(names: list[str]) -> None:
     """Print a table of nanoseconds an element."""
     width = best_width()
-    print(f"{'':10} {'float64':>9} {'numpy':>9} {'float32':>9}   nanoseconds an element, width {width}")
+    print(f"{'':24} {'float64':>9} {'numpy':>9} {'float32':>9}   nanoseconds an element, width {width}")
     for name in names or FUNCTIONS:
-        print(f"{name:10} " + " ".join(f"{t:9.3f}" for t in compare(name, width)))
+        print(f"{name:24} " + " ".join(f"{t:9.3f}" for t in compare(name, width)))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from morefit.expr.node import UFUNCS, _alive
 from strategies import expressions
 from tolerances import FEW_ROUNDINGS
 
-x, y = scalar("x"), scalar("y")
+x, y, z = scalar("x"), scalar("y"), scalar("z")
 
 
 def deep(levels):
@@ -144,10 +144,10 @@ def ufunc(name):
     "numbers", [(0.7, 0.3), (-0.6, 0.3), (-1.0, 0.0), (0.0, -2.0), (0.5, 0.5), (2.0, -1.5)]
 )
 def test_numpy_functions_mean_what_they_mean_for_numbers(name, numbers):
-    function = ufunc(name)
+    function, numbers = ufunc(name), (*numbers, 0.4)
     with np.errstate(all="ignore"):
         expected = float(function(*numbers[: function.nin]))
-    found = evaluate(function(*(x, y)[: function.nin]), dict(zip("xy", numbers, strict=True)))
+    found = evaluate(function(*(x, y, z)[: function.nin]), dict(zip("xyz", numbers, strict=True)))
     assert float(found) == pytest.approx(expected, rel=FEW_ROUNDINGS, nan_ok=True)
 
 

@@ -354,7 +354,6 @@ UFUNCS: dict[str, Callable[..., Expr]] = {name: applied(op) for op in OPERATIONS
     "logical_or": lambda a, b: make(Op.MAX, (truth(a), truth(b))),
     "logical_not": negation,
     "kv": lambda nu, x: multiply(make(Op.KVE, (nu, x)), make(Op.EXP, (negate(x),))),
-    "iv": lambda nu, x: multiply(make(Op.IVE, (nu, x)), make(Op.EXP, (x,))),
 }
 
 Rows = tuple[tuple[Operation, tuple[int, ...], Value], ...]

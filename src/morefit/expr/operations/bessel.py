@@ -81,14 +81,13 @@ class Bessel:
         c="kve_by_order_twice({0}, {1})",
         traits=Trait.NOT_NEGATIVE,
     )
-    IVE: Operation = Operation(
+    IVE: Operation = Operation(  # not negative orders, as scipy's: hence no ufunc
         rank=63,
         arity=2,
         price=600,
         numpy=lambda nu, x: np.where(
             np.logical_or(np.less(nu, 0), np.less(x, 0)), np.nan, scipy_special("ive")(nu, x)
         ),
-        ufuncs=("ive",),
         partials=lambda nu, x: (None, (nu / x - 1) * Bessel.IVE(nu, x) + Bessel.IVE(nu + 1, x)),
         latex=Prefix(r"\operatorname{Ie}"),
         llvm=call("ive"),

@@ -60,6 +60,8 @@ def host() -> Host:
     return Host(name, text, width, machine)
 
 
+SHARED_WORK = "@mf_wofz_imag"  # comes with the real part, and once inlined most of their lines are the same
+
 _programs: OrderedDict[str, Code] = OrderedDict()
 _unused: list[Any] = []  # engines of code that is no longer referenced
 
@@ -108,6 +110,8 @@ def build_object(source: str, loops: bool) -> bytes:
         passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
+    if SHARED_WORK in source:
+        passes.add_new_gvn_pass()
     passes.run(module, builder)
     return bytes(machine.emit_object(module))
 

@@ -7,6 +7,8 @@ so that it is right also where it is small (Chiarella and Reichel 1968; Al Azah 
 
 from __future__ import annotations
 
+import math
+
 from morefit.targets.coefficients import (
     FADDEEVA_BETWEEN,
     FADDEEVA_FAR,
@@ -26,25 +28,24 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     where_any,
     widened,
 )
-from morefit.targets.cpu.vecmath.exponential import exp_of_pair
+from morefit.targets.cpu.vecmath.exponential import exp_modest, exp_of_pair
 from morefit.targets.cpu.vecmath.function import vector_function
-from morefit.targets.cpu.vecmath.trigonometric import sine_and_cosine_of
+from morefit.targets.cpu.vecmath.trigonometric import double_angle, sine_and_cosine_of
 from morefit.targets.cpu.writer import Writer
 
 Complex = tuple[str, str]
-TWO_PI = 6.283185307179586
 GAUSSIAN_ZERO = 28.0  # exp(-x^2) is zero from here on
 LARGE = 1e150  # whose square does not overflow
 LARGEST = 1e307  # whose inverse does not underflow
 
 
-def _node_sums(w: Writer, x: str, y: str, between: str) -> tuple[str, str]:
-    """Return the sums of a (|z|^2 + t^2) / |z^2 - t^2|^2 and of a (|z|^2 - t^2) / |z^2 - t^2|^2 over the nodes.
+def _node_sums(w: Writer, x: str, y: str, between: str) -> tuple[str, str, str]:
+    """Return the sums of a (|z|^2 + t^2) / |z^2 - t^2|^2 and of a (|z|^2 - t^2) / |z^2 - t^2|^2, and their denominator.
 
     Fractions are added two by two, so that there is one division in the end.
     """
     size = w.fma(x, x, w.mul(y, y))
-    square = w.mul(y, y)
+    square = w.neg(w.mul(y, y))
     cross = w.mul(w.add(x, x), y)
     cross = w.mul(cross, cross)
     terms = []
@@ -52,7 +53,7 @@ def _node_sums(w: Writer, x: str, y: str, between: str) -> tuple[str, str]:
         node = w.select(between, w.number(t), w.number(t_on))
         weight = w.select(between, w.number(a), w.number(a_on))
         part = w.select(between, w.number(a * t * t), w.number(a_on * t_on * t_on))
-        distance = w.sub(w.mul(w.sub(x, node), w.add(x, node)), square)
+        distance = w.fma(w.sub(x, node), w.add(x, node), square)
         real, imaginary = w.fma(weight, size, part), w.fma(weight, size, w.neg(part))
         terms.append((real, imaginary, w.fma(distance, distance, cross)))
     while len(terms) > 1:
@@ -62,27 +63,28 @@ def _node_sums(w: Writer, x: str, y: str, between: str) -> tuple[str, str]:
             for (r, i, d), (r2, i2, d2) in pairs
         ]
         terms = joined + terms[2 * len(joined) :]
-    real, imaginary, denominator = terms[0]
-    inverse = w.div(w.number(1.0), denominator)
-    return w.mul(real, inverse), w.mul(imaginary, inverse)
+    return terms[0]
 
 
-def _pole(w: Writer, x: str, y: str, off: str) -> Complex:
-    """Return 2 exp(-z^2) / (1 + exp(-2 pi i z / STEP)), x / STEP being ``off`` from the middle between two nodes."""
+def _pole(w: Writer, x: str, y: str, off: str) -> tuple[str, str, str]:
+    """Return 2 exp(-z^2) / (1 + exp(-2 pi i z / STEP)), x / STEP being ``off`` from the middle between two nodes.
+
+    It comes as a real and an imaginary part and what both are to be divided by.
+    """
     height = clamp(w, y, 0.0, FADDEEVA_RATE / 2)
     width = clamp(w, x, 0.0, GAUSSIAN_ZERO)
     square, square_low = two_product(w, width, w.neg(width))
     exponent, low = two_sum(w, square, w.mul(height, w.sub(height, w.number(FADDEEVA_RATE))))
     size = exp_of_pair(w, (exponent, w.add(low, square_low)))
-    decay = w.call("exp", w.mul(height, w.number(-FADDEEVA_RATE)))
-    sine, cosine = sine_and_cosine_of(w, w.mul(off, w.number(TWO_PI)))
+    size = choose(w, "olt", y, FADDEEVA_RATE / 2, w.add(size, size), 0.0)
+    decay = exp_modest(w, w.mul(height, w.number(-FADDEEVA_RATE)))
+    sine, cosine = double_angle(w, w.mul(off, w.number(math.pi)))
     shifted = w.add(decay, cosine)
     below = w.fma(decay, w.add(shifted, cosine), w.number(1.0))
-    scale = choose(w, "olt", y, FADDEEVA_RATE / 2, w.div(w.add(size, size), below), 0.0)
     turn_sine, turn_cosine = sine_and_cosine_of(w, w.mul(w.add(width, width), height))
     real = w.fma(turn_cosine, shifted, w.mul(turn_sine, sine))
     imaginary = w.fma(turn_cosine, sine, w.neg(w.mul(turn_sine, shifted)))
-    return w.mul(scale, real), w.mul(scale, imaginary)
+    return w.mul(size, real), w.mul(size, imaginary), below
 
 
 def _first_quadrant(w: Writer, x: str, y: str) -> Complex:
@@ -90,10 +92,13 @@ def _first_quadrant(w: Writer, x: str, y: str) -> Complex:
     ratio = w.mul(x, w.number(1.0 / FADDEEVA_STEP))
     off = w.sub(ratio, w.intrinsic("roundeven", ratio))
     between = w.compare("ole", absolute(w, off), w.number(0.25))
-    real, imaginary = _node_sums(w, x, y, between)
+    real, imaginary, denominator = _node_sums(w, x, y, between)
     off = w.select(between, off, w.sub(off, copy_sign(w, w.number(0.5), off)))
-    pole_real, pole_imaginary = _pole(w, x, y, off)
-    return w.fma(y, real, pole_real), w.fma(x, imaginary, pole_imaginary)
+    pole_real, pole_imaginary, below = _pole(w, x, y, off)
+    inverse = w.div(w.number(1.0), w.mul(denominator, below))
+    sums, pole = w.mul(inverse, below), w.mul(inverse, denominator)
+    real, imaginary = w.mul(w.mul(y, real), sums), w.mul(w.mul(x, imaginary), sums)
+    return w.fma(pole_real, pole, real), w.fma(pole_imaginary, pole, imaginary)
 
 
 def _far(w: Writer, x: str, y: str) -> Complex:

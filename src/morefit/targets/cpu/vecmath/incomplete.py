@@ -175,8 +175,8 @@ def gammainc_by_shape_twice(w: Writer, a: str, x: str) -> str:
 
 def _beta_fraction(w: Writer, a: str, b: str, x: str) -> str:
     """Return the continued fraction of the incomplete beta function (Lentz), for x < (a + 1) / (a + b + 2)."""
-    zero, one, two = w.number(0.0), w.number(1.0), w.number(2.0)
-    total, up, down = w.add(a, b), w.add(a, one), w.sub(a, one)
+    zero, one = w.number(0.0), w.number(1.0)
+    total, up = w.add(a, b), w.add(a, one)
     d = w.div(one, w.fma(w.div(w.neg(total), up), x, one))
 
     def go(h: str, c: str, d: str, k: str) -> tuple[list[str], str]:

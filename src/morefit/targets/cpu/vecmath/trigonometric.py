@@ -140,15 +140,27 @@ def sine_and_cosine(w: Writer, r: str, low: str) -> tuple[Pair, Pair]:
     return fast_two_sum(w, r, cubic), fast_two_sum(w, shrunk, w.fma(w.neg(r), low, tail))
 
 
+def _near_zero(w: Writer, r: str) -> Pair:
+    """Return both for |r| <= pi / 4."""
+    z = w.mul(r, r)
+    sine = w.fma(w.mul(r, z), polynomial(w, SIN_QUARTER, z), r)
+    return sine, w.fma(w.mul(z, z), polynomial(w, COS_QUARTER, z), w.fma(z, w.number(-0.5), w.number(1.0)))
+
+
+def double_angle(w: Writer, half: str) -> Pair:
+    """Return the sine and cosine of twice an angle of at most pi / 4, in float64."""
+    sine, cosine = _near_zero(w, half)
+    twice = w.add(sine, sine)
+    return w.mul(twice, cosine), w.fma(w.neg(twice), sine, w.number(1.0))
+
+
 def sine_and_cosine_of(w: Writer, x: str) -> Pair:
     """Return both, in float64, of an angle of at most some hundred turns."""
     shift = w.number(DOUBLE.shift)
     rounded = w.fma(x, w.number(TWO_OVER_PI), shift)
     n = w.sub(rounded, shift)
     r = w.fma(n, w.number(-HALF_PI[1]), w.fma(n, w.number(-HALF_PI[0]), x))
-    z = w.mul(r, r)
-    sine = w.fma(w.mul(r, z), polynomial(w, SIN_QUARTER, z), r)
-    cosine = w.fma(w.mul(z, z), polynomial(w, COS_QUARTER, z), w.fma(z, w.number(-0.5), w.number(1.0)))
+    sine, cosine = _near_zero(w, r)
     turns = w.to_bits(rounded)
     odd = w.let(f"trunc {w.vector.integers} {turns} to {w.vector.mask}")
     sine, cosine = w.select(odd, cosine, sine), w.select(odd, sine, cosine)
