@@ -55,8 +55,9 @@ def review(session: nox.Session) -> None:
 
 @nox.session(name="map", default=False)
 def write_map(session: nox.Session) -> None:
-    """Write docs/map.md, and print how large the rooms are."""
+    """Write docs/map.md and docs/shapes.md, and print how large the rooms are."""
     session.run("python", "docs/make_map.py")
+    session.run("python", "docs/make_shapes.py", env={"PYTHONPATH": "src"})
     session.run("python", "docs/budget.py")
 
 

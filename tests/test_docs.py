@@ -161,12 +161,13 @@ def test_there_are_examples():
     assert len(EXAMPLES) >= 4
 
 
-def test_the_map_is_current():
-    spec = importlib.util.spec_from_file_location("make_map", DOCS / "make_map.py")
-    make_map = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(make_map)
-    current = (DOCS / "map.md").read_text(encoding="utf-8")
-    assert current == make_map.make_map(), "run python docs/make_map.py"
+@pytest.mark.parametrize("name", ["map", "shapes"])
+def test_a_page_that_is_made_from_docstrings_is_current(name):
+    spec = importlib.util.spec_from_file_location(f"make_{name}", DOCS / f"make_{name}.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    current = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    assert current == getattr(script, f"make_{name}")(), f"run python docs/make_{name}.py"
 
 
 def prose(page):

@@ -18,6 +18,13 @@ FINITE_DIFFERENCE = 1e-7  # central differences over a thousandth of a parameter
 
 # densities, likelihoods and fits
 SHAPE = 1e-13  # a shape and its derivatives against mpmath, in units of what its terms are before they cancel
+NUMERICAL = (
+    1e-9  # a shape that is integrated by quadrature, and its derivatives in natural units, against mpmath
+)
+EXACT_FIT_ERRORS = 1e-3  # relative, errors of a fit against the inverse of the exact Hessian
+PART = (
+    1e-10  # relative, the probability of a part of a range against mpmath; some are differences of integrals
+)
 SCIPY_DENSITY = 1e-11  # scipy.stats, which is not exact itself, against our densities
 UNIT_INTEGRAL = 1e-10  # scipy's adaptive quadrature of a normalised density
 INTEGRAL_PROMISE = 1e-10  # what the library promises of numerical integrals

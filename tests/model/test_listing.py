@@ -54,7 +54,7 @@ def test_densities_of_a_first_fit_are_those_of_the_namespace():
 
 
 def test_a_density_that_no_file_defines_is_an_error():
-    with pytest.raises(AttributeError, match="shapes: no density 'Gausian'; it has CrystalBall, Exponential"):
+    with pytest.raises(AttributeError, match="shapes: no density 'Gausian'; did you mean 'Gaussian'"):
         _ = mf.shapes.Gausian
-    with pytest.raises(AttributeError, match="physics: no density 'Kstar'; it has KstarMuMu"):
+    with pytest.raises(AttributeError, match="physics: no density 'Kstar'; did you mean 'KstarMuMu'"):
         _ = mf.physics.Kstar

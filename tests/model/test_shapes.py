@@ -8,20 +8,20 @@ import mpmath as mp
 import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
-from scipy import integrate
+from scipy import integrate, stats
 
 import morefit as mf
 from morefit.expr import evaluate
 from morefit.model import formulas, shapes
 from morefit.rewrite.derive import gradient, hessian
 from morefit.rewrite.simplify import normalise
-from shape_rows import Point, Row, all_rows
+from shape_rows import EXACT_DIGITS, Point, Row, all_rows
 from shape_rows.exponential import exponential_point
-from tolerances import FEW_ROUNDINGS, SCIPY_DENSITY, SHAPE, UNIT_INTEGRAL
+from tolerances import EXACT_FIT_ERRORS, FEW_ROUNDINGS, FLUSHED, PART, SCIPY_DENSITY, SHAPE, UNIT_INTEGRAL
 
-DIGITS = 60
 PHI = np.pi
 ROWS = all_rows()
+JUDGED: dict[tuple[int, int], tuple[float, list[float], list[list[float]]]] = {}
 CASES = [
     pytest.param(row, point, id=f"{name}-{point.label}") for name, row in ROWS.items() for point in row.points
 ]
@@ -46,25 +46,36 @@ def derivatives_of(pdf):
 
 def judged(row: Row, point: Point):
     """Return log P and its derivatives in natural units, with many digits."""
-    names = tuple(point.values)
+    key = (id(row), id(point))
+    if key not in JUDGED:
+        JUDGED[key] = judge_derivatives(row, point)
+    return JUDGED[key]
+
+
+def judge_derivatives(row: Row, point: Point):
+    names, count = tuple(point.values), len(point.values)
     low, high, at = mp.mpf(point.low), mp.mpf(point.high), mp.mpf(point.at)
+    with mp.workdps(row.digits):
+        step = mp.mpf(10) ** (-row.digits // 4)  # central differences are then right to half of the digits
 
-    def log(*steps):
-        moved = [point.values[n] + s * u for n, s, u in zip(names, steps, point.units, strict=True)]
-        return row.judge(at, low, high, *moved)
+        @cache
+        def log(*along):
+            """Return log P some steps away along parameters: +1 is the first, -2 the second backwards."""
+            moves = {abs(k) - 1: (1 if k > 0 else -1) * step for k in along}
+            moved = [
+                mp.mpf(point.values[n]) + moves.get(k, 0) * u
+                for k, (n, u) in enumerate(zip(names, point.units, strict=True))
+            ]
+            return row.judge(at, low, high, *moved)
 
-    origin = (mp.mpf(0),) * len(names)
-    with mp.workdps(DIGITS):
+        def second(i, j):
+            if i == j:
+                return (log(i) - 2 * log() + log(-i)) / step**2
+            return (log(i, j) + log(-i, -j) + 2 * log() - log(i) - log(-i) - log(j) - log(-j)) / (2 * step**2)
 
-        def diff(*along):
-            if not along:
-                return log(*origin)
-            orders = tuple(along.count(k) for k in range(len(names)))
-            return mp.diff(log, origin, orders) if len(names) > 1 else mp.diff(log, origin[0], orders[0])
-
-        first = [float(diff(k)) for k in range(len(names))]
-        second = [[float(diff(i, j)) for j in range(i + 1)] for i in range(len(names))]
-        return float(diff()), first, second
+        along = range(1, count + 1)
+        first = [float((log(k) - log(-k)) / (2 * step)) for k in along]
+        return float(log()), first, [[float(second(i, j)) for j in range(1, i + 1)] for i in along]
 
 
 # ------------------------------------------------------------------------- what holds for all
@@ -75,14 +86,14 @@ def test_every_density_has_a_row():
 
 
 def test_every_physics_density_is_tested_here():
-    assert mf.physics.__all__ == ["KstarMuMu"]
+    assert mf.physics.__all__ == ["KstarMuMu", "KstarMuMuSWave"]
 
 
 @pytest.mark.parametrize(("row", "point"), CASES)
 def test_density_is_exact_against_mpmath(row, point):
     found = float(evaluate(derivatives_of(pdf_of(row, point))[0], {**point.values, "x": point.at}))
     value, _, _ = judged(row, point)
-    assert found == pytest.approx(value, rel=SHAPE, abs=SHAPE * max(1.0, point.scale**0.5))
+    assert found == pytest.approx(value, rel=row.tolerance, abs=row.tolerance * max(1.0, point.scale**0.5))
 
 
 @pytest.mark.parametrize(("row", "point"), CASES)
@@ -90,7 +101,9 @@ def test_gradient_is_exact_against_mpmath(row, point):
     _, first, _ = derivatives_of(pdf_of(row, point))
     found = [float(evaluate(d, {**point.values, "x": point.at})) for d in first]
     _, expected, _ = judged(row, point)
-    np.testing.assert_allclose(np.array(found) * point.units, expected, SHAPE, SHAPE * point.scale)
+    np.testing.assert_allclose(
+        np.array(found) * point.units, expected, row.tolerance, row.tolerance * point.scale
+    )
 
 
 @pytest.mark.parametrize(("row", "point"), [c for c in CASES if c.values[1].second])
@@ -100,7 +113,7 @@ def test_hessian_is_exact_against_mpmath(row, point):
     for i, line in enumerate(second):
         for j, entry in enumerate(line):
             found = float(evaluate(entry, {**point.values, "x": point.at})) * point.units[i] * point.units[j]
-            assert found == pytest.approx(expected[i][j], rel=SHAPE, abs=SHAPE * point.scale)
+            assert found == pytest.approx(expected[i][j], rel=row.tolerance, abs=row.tolerance * point.scale)
 
 
 @pytest.mark.parametrize(
@@ -117,20 +130,28 @@ def test_compiled_likelihood_of_one_event_is_exact_against_mpmath(name, points):
         x = [point.values[p.name] for p in likelihood.parameters]
         value, first, second = judged(row, point)
         units = np.array(point.units)
-        assert likelihood.value(x) == pytest.approx(-value, rel=SHAPE, abs=SHAPE * max(1.0, point.scale**0.5))
+        assert likelihood.value(x) == pytest.approx(
+            -value, rel=row.tolerance, abs=row.tolerance * max(1.0, point.scale**0.5)
+        )
         if not units.size:
             continue
         np.testing.assert_allclose(
-            -likelihood.gradient(x) * units, first, SHAPE, SHAPE * point.scale, err_msg=point.label
+            -likelihood.gradient(x) * units,
+            first,
+            row.tolerance,
+            row.tolerance * point.scale,
+            err_msg=point.label,
         )
         if point.second:
             found = -likelihood.hessian(x) * np.outer(units, units)
             lower = [found[i, j] for i in range(len(units)) for j in range(i + 1)]
             flat = [h for line in second for h in line]
-            np.testing.assert_allclose(lower, flat, SHAPE, SHAPE * point.scale, err_msg=point.label)
+            np.testing.assert_allclose(
+                lower, flat, row.tolerance, row.tolerance * point.scale, err_msg=point.label
+            )
 
 
-@pytest.mark.parametrize(("row", "point"), CASES)
+@pytest.mark.parametrize(("row", "point"), [c for c in CASES if not c.values[0].integrated])
 def test_density_integrates_to_one(row, point):
     density = pdf_of(row, point).normalised()
     sigma = point.values.get("sigma", point.high - point.low)
@@ -156,19 +177,71 @@ def test_density_integrates_to_one(row, point):
     assert total == pytest.approx(1, abs=UNIT_INTEGRAL)
 
 
-@pytest.mark.parametrize(("row", "point"), CASES)
+@pytest.mark.parametrize(("row", "point"), [c for c in CASES if c.values[0].scipy is not None])
 def test_density_agrees_with_scipy(row, point):
     x = np.linspace(point.low, point.high, 41)
     expected = row.scipy(x, point.low, point.high, *point.values.values())
     if expected is None:
-        # scipy's Crystal Ball stops at n = 1 and loses its digits far out, its Gaussian where it is wide
-        assert "sigma" in point.values
-        return
+        return  # scipy loses its digits there, or its Crystal Ball stops at n = 1
     found = np.broadcast_to(evaluate(pdf_of(row, point).normalised(), {**point.values, "x": x}), x.shape)
-    seen = expected > 1e-90  # our densities are not scaled: far below, they underflow before they are divided
+    seen = (expected > 1e-90) & np.isfinite(
+        expected
+    )  # our densities are not scaled: far below, they underflow before they are divided
     np.testing.assert_allclose(
         found[seen], np.asarray(expected)[seen], SCIPY_DENSITY * max(1, point.scale**0.5)
     )
+
+
+@pytest.mark.parametrize(("row", "point"), [c for c in CASES if c.values[0].part])
+def test_probability_of_a_part_of_the_range_is_exact(row, point):
+    low, high = point.low + 0.3 * (point.high - point.low), point.low + 0.55 * (point.high - point.low)
+    with mp.workdps(row.digits):
+        at, ends, values = mp.mpf(point.at), (mp.mpf(point.low), mp.mpf(point.high)), point.values.values()
+        inside = row.judge(at, *ends, *values) - row.judge(at, mp.mpf(low), mp.mpf(high), *values)
+        expected = float(mp.exp(inside))
+    probability = pdf_of(row, point).integrate({"x": (low, high)}, point.values)
+    assert probability == pytest.approx(expected, rel=PART * point.scale, abs=FLUSHED)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.lengths is not None])
+def test_the_unit_of_the_observable_does_not_matter(name, factor):
+    row = ROWS[name]
+    point = row.points[0]
+    values = {n: v * factor if n in row.lengths else v for n, v in point.values.items()}
+    log, first, _ = derivatives_of(built(row.make, point.low * factor, point.high * factor, tuple(values)))
+    units = [u * factor if n in row.lengths else u for n, u in zip(values, point.units, strict=True)]
+    value, expected, _ = judged(row, point)
+    at = {**values, "x": point.at * factor}
+    assert float(evaluate(log, at)) == pytest.approx(value - np.log(factor), rel=10 * row.tolerance)
+    slopes = [float(evaluate(d, at)) * unit for d, unit in zip(first, units, strict=True)]
+    np.testing.assert_allclose(slopes, expected, 100 * row.tolerance, 100 * row.tolerance * point.scale)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_samples_follow_the_distribution(name):
+    point = ROWS[name].points[0]
+    pdf = pdf_of(ROWS[name], point)
+    drawn = mf.generate(pdf, 5_000, seed=1, truth=point.values)["x"]
+    assert stats.kstest(drawn, lambda x: pdf.cdf(x, point.values)).pvalue > 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.fit and row.points[0].values])
+def test_a_fit_finds_the_truth_with_the_right_errors(name):
+    point = ROWS[name].points[0]
+    x = mf.Observable("x", point.low, point.high)
+    parameters = [mf.Parameter(n, v) for n, v in point.values.items()]
+    pdf = ROWS[name].make(x, *parameters)
+    data = mf.generate(pdf, 4_000, seed=2)
+    result = mf.fit(pdf, data)
+    assert result.valid
+    assert all(abs(result.values[p] - p.start) < 4 * result.errors[p] for p in parameters)
+    if ROWS[name].smooth:
+        nll = mf.Likelihood(pdf, data)
+        exact = np.linalg.inv(nll.hessian([result.values[p.name] for p in nll.parameters]))
+        errors = [result.errors[p] for p in nll.parameters]
+        np.testing.assert_allclose(errors, np.sqrt(np.diag(exact)), EXACT_FIT_ERRORS)
 
 
 # ------------------------------------------------------------------------- where naive forms fail
@@ -181,7 +254,7 @@ def test_exprel_and_its_derivatives_are_exact(z):
     leaf = mf.Parameter("z", 0.0)
     root = formulas.exprel(leaf.expr)
     chain = [root, *gradient(root, [leaf.expr]), hessian(root, [leaf.expr])[0][0]]
-    with mp.workdps(DIGITS):
+    with mp.workdps(EXACT_DIGITS):
         # the integral of t**k exp(z t) over [0, 1], the k-th derivative
         expected = [float(mp.quad(lambda t, k=k: t**k * mp.exp(z * t), [0, 1])) for k in range(3)]
     for expr, wanted in zip(chain, expected, strict=True):
@@ -320,6 +393,39 @@ def test_kstarmumu_integrates_to_one_on_any_range(ranges):
         return evaluate(density, {**KSTAR, "ctl": ctl, "ctk": ctk, "phi": phi})
 
     assert angular_integral(function, **ranges) == pytest.approx(1, abs=UNIT_INTEGRAL)
+
+
+SCALAR = {"FS": 0.1, "AS": 0.05, "AS4": -0.04, "AS5": 0.03, "AS7": 0.02, "AS8": -0.01}
+
+
+def angular_with_scalar(ctl, ctk, phi, FS, AS, AS4, AS5, AS7, AS8, **p_wave):
+    """The density with an S-wave as LHCb writes it, in angles."""
+    k, l = np.arccos(ctk), np.arccos(ctl)  # noqa: E741
+    return (1 - FS) * angular(ctl, ctk, phi, **p_wave) + 3 / 16 / np.pi * (
+        FS * np.sin(l) ** 2
+        + AS * np.sin(l) ** 2 * np.cos(k)
+        + AS4 * np.sin(2 * l) * np.sin(k) * np.cos(phi)
+        + AS5 * np.sin(l) * np.sin(k) * np.cos(phi)
+        + AS7 * np.sin(l) * np.sin(k) * np.sin(phi)
+        + AS8 * np.sin(2 * l) * np.sin(k) * np.sin(phi)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ranges", [{}, {"ctk": (-0.5, 1.0), "phi": (-PHI / 2, PHI)}])
+def test_kstarmumu_with_an_s_wave_is_normalised_and_agrees_with_the_formula_in_angles(ranges):
+    edges = {"ctl": (-1.0, 1.0), "ctk": (-1.0, 1.0), "phi": (-PHI, PHI)} | ranges
+    values = {**KSTAR, **SCALAR}
+    observables = [mf.Observable(name, *ends) for name, ends in edges.items()]
+    pdf = mf.physics.KstarMuMuSWave(*observables, *(mf.Parameter(n, v, -1, 1) for n, v in values.items()))
+    rng = np.random.default_rng(1)
+    events = {name: rng.uniform(*ends, 500) for name, ends in edges.items()}
+    area = angular_integral(lambda *angles: angular_with_scalar(*angles, **values), **ranges)
+    if not ranges:
+        assert area == pytest.approx(1, rel=SCIPY_DENSITY)
+    found = evaluate(pdf.normalised(), {**values, **events})
+    np.testing.assert_allclose(
+        found, angular_with_scalar(*events.values(), **values) / area, rtol=SCIPY_DENSITY
+    )
 
 
 @pytest.mark.parametrize("ranges", [{}, {"ctl": (-0.8, 0.9), "phi": (-1.0, 2.0)}])

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 
+import mpmath as mp
+import numpy as np
+
 import morefit as mf
+from tolerances import SHAPE
+
+EXACT_DIGITS = 60
+QUADRATURE_DIGITS = 34
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,56 @@ class Row:
     make: Callable[..., mf.Pdf]
     judge: Callable[..., object]
     points: list[Point]
-    scipy: Callable[..., object] = field(default=lambda *_: None)
+    scipy: Callable[..., object] | None = None
+    digits: int = EXACT_DIGITS
+    integrated: bool = False  # whether the reference is an integral itself
+    lengths: tuple[str, ...] | None = (
+        None  # parameters in units of x, if the shape does not depend on the unit
+    )
+    tolerance: float = SHAPE  # of log P and its derivatives
+    part: bool = True  # whether the reference works for any part of the range
+    fit: bool = True  # whether the first point is one at which all parameters can be fitted
+    smooth: bool = True  # whether second derivatives at events tell the errors of a fit
+
+
+def by_quadrature(
+    log_density: Callable[..., object], breaks: Callable[..., tuple[object, ...]] = lambda *_: ()
+) -> Callable[..., object]:
+    """Return a reference that integrates exp(log_density(x, *parameters)) by mpmath, in pieces between ``breaks(*parameters)``."""
+
+    def judge(x, low, high, *values):
+        inside = sorted(mp.mpf(b) for b in breaks(*values) if low < b < high)
+        area = mp.quad(lambda u: mp.exp(log_density(u, *values)), [low, *inside, high])
+        return log_density(x, *values) - mp.log(area)
+
+    return judge
+
+
+def quadrature_row(
+    make, log_density, points, breaks=lambda *_: (), digits=QUADRATURE_DIGITS, **options
+) -> Row:
+    """Return a row whose reference is a density that mpmath integrates."""
+    return Row(make, by_quadrature(log_density, breaks), points, digits=digits, integrated=True, **options)
+
+
+def around(mu, *widths):
+    """Return points at which a quadrature of a peak should be cut."""
+    return (mu, *(mu + k * w for w in widths for k in (-8, -3, 3, 8)))
+
+
+def truncated(distribution: Callable[..., object]) -> Callable[..., object]:
+    """Return the density of one of scipy's distributions on a range; None where scipy loses its digits."""
+
+    def density(x, low, high, *values):
+        frozen = distribution(*values)
+        if frozen is None:
+            return None
+        below = frozen.cdf(high) - frozen.cdf(low)
+        inside = below if frozen.cdf(low) < 0.5 else frozen.sf(low) - frozen.sf(high)
+        with np.errstate(divide="ignore"):  # some are infinite at zero
+            return frozen.pdf(x) / inside if inside > 1e-3 else None
+
+    return density
 
 
 def all_rows() -> dict[str, Row]:

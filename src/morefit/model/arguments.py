@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from math import isfinite
+from math import inf, isfinite
 from typing import Annotated, Any, get_args, get_type_hints
 
 from morefit.errors import ModelError
@@ -33,8 +33,11 @@ SHARE = Allowed("between 0 and 1", lambda v: 0 <= v <= 1)
 # what a field of a density is declared to be; all but Observable take numbers, parameters and their expressions
 Number = Annotated[Operand, ANY]
 Positive = Annotated[Operand, POSITIVE]
+NotNegative = Annotated[Operand, NOT_NEGATIVE]
 NonZero = Annotated[Operand, Allowed("different from zero", lambda v: v != 0 and isfinite(v))]
 Share = Annotated[Operand, SHARE]
+Positives = Annotated[tuple[Expr, ...], Allowed(POSITIVE.rule, POSITIVE.holds, many=True)]
+Shares = Annotated[tuple[Expr, ...], Allowed(SHARE.rule, SHARE.holds, many=True)]
 Numbers = Annotated[tuple[Expr, ...], Allowed(ANY.rule, ANY.holds, many=True)]
 
 
@@ -44,7 +47,10 @@ def check_arguments(density: Any) -> None:
     whose = f"density '{kind.__name__}'"
     for name, wanted in declared_arguments(kind).items():
         value = getattr(density, name)
-        if wanted is Observable:
+        if wanted is bool:
+            if not isinstance(value, bool):
+                raise ModelError(f"{whose}: argument '{name}' must be True or False, got {described(value)}")
+        elif wanted is Observable:
             if not isinstance(value, Observable):
                 raise ModelError(
                     f"{whose}: argument '{name}' must be an observable, got {described(value)}; {order(kind)}"
@@ -61,12 +67,12 @@ def check_arguments(density: Any) -> None:
 
 @lru_cache(maxsize=256)
 def declared_arguments(kind: type) -> dict[str, Any]:
-    """Return ``Observable`` or the domain of each field whose type declares it; types that cannot be resolved declare nothing."""
+    """Return ``Observable``, ``bool`` or the domain of each field whose type declares it; types that cannot be resolved declare nothing."""
     try:
         hints = get_type_hints(kind, include_extras=True)
     except NameError:
         return {}
-    wanted = {}
+    wanted: dict[str, Any] = {}
     for field in fields(kind):
         hint = hints[field.name]
         domains = [a for a in get_args(hint)[1:] if isinstance(a, Allowed)]
@@ -74,6 +80,8 @@ def declared_arguments(kind: type) -> dict[str, Any]:
             wanted[field.name] = domains[0] if domains else Observable
         elif hint is Parameter:
             wanted[field.name] = ANY
+        elif hint is bool:
+            wanted[field.name] = bool
     return wanted
 
 
@@ -108,6 +116,16 @@ def check_start(what: str, expr: Expr, domain: Allowed) -> None:
         raise ModelError(
             f"{what} must be {domain.rule}, got '{to_text(expr, LINE)}', which is {value:g} at {where};"
             " choose another start"
+        )
+
+
+def check_domain(density: Any, low: float, high: float = inf) -> None:
+    """Refuse an observable ``x`` whose range reaches beyond that on which a density is defined."""
+    x: Observable = density.x
+    if x.low < low or x.high > high:
+        raise ModelError(
+            f"density '{type(density).__name__}': observable '{x.name}' must lie in [{low:g}, {high:g}],"
+            f" got the range [{x.low:g}, {x.high:g}]; choose another range, or shift it"
         )
 
 

@@ -11,8 +11,10 @@ from morefit.model.parameter import Parameter
 
 SERIES = 19  # terms: below |z| = 1 the next one is under 1e-18 of the sum, also in the second derivative
 LOG_SERIES = 16  # terms, in squares of s = z/(2 + z): the same below |z| = 1/2
+ASINH_SERIES = 13  # terms, in squares of z: the same below |z| = 1/4
 WIDE = 0.25  # a Gaussian over a range of less than half a sigma is wide
 WIDE_POINTS = 8  # Gauss-Legendre: exact to 1e-19 for wide ones
+TINY = 1e-300  # instead of an area or a density that is nothing
 
 
 def exprel(z: Expr) -> Expr:
@@ -29,6 +31,19 @@ def log1prel(z: Expr) -> Expr:
     for k in range(LOG_SERIES - 1, -1, -1):
         series = series * square + 1 / (2 * k + 1)
     return where(abs(z) < 0.5, 2 / (2 + z) * series, apply(Op.LOG1P, z) / z)
+
+
+def sinhrel(z: Expr) -> Expr:
+    r"""Return $\sinh(z)/z$, with its limit 1 at z = 0; exact with its first two derivatives for all z."""
+    return 0.5 * (exprel(z) + exprel(-z))
+
+
+def asinhrel(z: Expr) -> Expr:
+    r"""Return $\mathrm{arsinh}(z)/z$, with its limit 1 at z = 0; exact with its first two derivatives for all z."""
+    series = const(0)
+    for k in range(ASINH_SERIES, -1, -1):
+        series = series * -(z**2) + math.comb(2 * k, k) / (4**k * (2 * k + 1))
+    return where(abs(z) < 0.25, series, Op.ASINH(z) / z)
 
 
 def normal_integral(low: Expr, high: Expr) -> Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 from morefit.expr import ONE, Expr, Op, add_all, apply
 from morefit.model.arguments import Number, Share
@@ -50,6 +51,21 @@ class KstarMuMu(Pdf):
         )  # fmt: skip
 
     def integral(self) -> Expr:
-        turn = math.isclose(self.phi.high - self.phi.low, 2 * math.pi, rel_tol=1e-15)
-        whole = all((x.low, x.high) == (-1.0, 1.0) for x in (self.ctl, self.ctk))
-        return ONE if turn and whole else super().integral()
+        return ONE if covers_all_angles(self) else super().integral()
+
+
+class HasAngles(Protocol):
+    """What has the three angles of a decay to a K*0 and two muons."""
+
+    @property
+    def ctl(self) -> Observable: ...
+    @property
+    def ctk(self) -> Observable: ...
+    @property
+    def phi(self) -> Observable: ...
+
+
+def covers_all_angles(density: HasAngles) -> bool:
+    """Return whether the observables range over all angles, so that the integral is one."""
+    turn = math.isclose(density.phi.high - density.phi.low, 2 * math.pi, rel_tol=1e-15)
+    return turn and all((x.low, x.high) == (-1.0, 1.0) for x in (density.ctl, density.ctk))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from morefit.expr import Expr, Op, apply, const, to_expr, where
 from morefit.model.arguments import NonZero, Number, Positive
-from morefit.model.formulas import exprel, log1prel, normal_area
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
-
-TINY = 1e-300  # instead of an area that is nothing
+from morefit.model.segments import Core, Tail, tail_ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +16,8 @@ class CrystalBall(Pdf):
     r"""With $t=(x-\mu)/\sigma$ and $a=|\alpha|$: $e^{-t^2/2}$ for $t>-a$, else $e^{-a^2/2}(1-\frac{a}{n}(a+t))^{-n}$.
 
     A negative $\alpha$ puts the tail on the right. (J. E. Gaiser, SLAC-R-255, 1982)
+
+    Example: ``CrystalBall(m, mu=5.8, sigma=0.1, alpha=1.3, n=2.5)``
     """
 
     x: Observable
@@ -61,71 +60,3 @@ class CrystalBall(Pdf):
         """Return the side of the tail (1 left, -1 right), the size of alpha, and n."""
         alpha = to_expr(self.alpha)
         return where(alpha < 0, -1, 1), abs(alpha), to_expr(self.n)
-
-
-def tail_ratio(t: Expr, a: Expr, n: Expr) -> Expr:
-    """Return what the tail raises to the power -n: 1 where it meets the core, growing outwards."""
-    return 1 - a / n * (a + t)
-
-
-@dataclass(frozen=True, eq=False)
-class Core:
-    """A normal density between two distances from its mean."""
-
-    sigma: Expr
-    low: Expr
-    high: Expr
-
-    @property
-    def area(self) -> Expr:
-        return normal_area(self.low, self.high, self.sigma)
-
-    def point(self, target: Expr) -> Expr:
-        """Return where the area from the lower end on reaches a target."""
-        side = where(self.low + self.high > 0, -1, 1)  # from the end where a tail keeps its digits
-        ends = (-side * end / (math.sqrt(2) * self.sigma) for end in (self.low, self.high))
-        below, above = (0.5 * apply(Op.ERFC, end) for end in ends)
-        share = target / apply(Op.MAX, self.area, const(TINY))
-        return side * self.sigma * apply(Op.NDTRI, below + share * (above - below))
-
-
-@dataclass(frozen=True, eq=False)
-class Tail:
-    """A power law between two distances from the mean.
-
-    It is counted from the end near the core, where it has the density ``near``: at a distance u from there it is
-    ``near * (1 + growth * u)**-n``. No formula divides by alpha or by n - 1.
-    """
-
-    sigma: Expr
-    a: Expr
-    n: Expr
-    low: Expr
-    high: Expr
-
-    @property
-    def ratio(self) -> Expr:
-        return tail_ratio(self.high / self.sigma, self.a, self.n)
-
-    @property
-    def near(self) -> Expr:
-        return apply(Op.EXP, -0.5 * self.a**2 - self.n * apply(Op.LOG, self.ratio))
-
-    @property
-    def growth(self) -> Expr:
-        return self.a / (self.n * self.sigma * self.ratio)
-
-    @property
-    def area(self) -> Expr:
-        width = self.high - self.low
-        grown = self.growth * width
-        return self.near * width * log1prel(grown) * exprel((1 - self.n) * apply(Op.LOG1P, grown))
-
-    def point(self, target: Expr) -> Expr:
-        """Return where the area from the far end on reaches a target."""
-        plain = (self.area - target) / apply(
-            Op.MAX, self.near, const(TINY)
-        )  # the distance if it did not fall
-        grown = self.growth * plain
-        bent = log1prel((1 - self.n) * grown)
-        return self.high - plain * bent * exprel(grown * bent)

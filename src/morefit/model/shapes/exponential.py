@@ -16,7 +16,10 @@ SAFE = 200.0  # e to this power, cubed as in a second derivative, is far from ov
 
 @dataclass(frozen=True, eq=False)
 class Exponential(Pdf):
-    r"""$e^{\alpha x}$ on the range of $x$; uniform for $\alpha = 0$."""
+    r"""$e^{\alpha x}$ on the range of $x$; uniform for $\alpha = 0$.
+
+    Example: ``Exponential(m, slope=-1.5)``
+    """
 
     x: Observable
     slope: Number

@@ -14,7 +14,10 @@ from morefit.model.pdf import Pdf
 
 @dataclass(frozen=True, eq=False)
 class Gaussian(Pdf):
-    r"""$e^{-(x-\mu)^2/2\sigma^2}$ on the range of $x$."""
+    r"""$e^{-(x-\mu)^2/2\sigma^2}$ on the range of $x$.
+
+    Example: ``Gaussian(m, mu=5.8, sigma=0.1)``
+    """
 
     x: Observable
     mu: Number

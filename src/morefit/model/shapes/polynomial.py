@@ -8,16 +8,19 @@ from dataclasses import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, add_all, apply, const
 from morefit.model.arguments import Numbers
+from morefit.model.formulas import TINY
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
 LARGEST_LOGARITHM = 700.0  # of a double, and a little to spare
-TINY = 1e-300  # instead of a density that is nothing
 
 
 @dataclass(frozen=True, eq=False)
 class Polynomial(Pdf):
-    r"""$1 + \sum_{k\ge1} c_k\,x^k$ on the range of $x$."""
+    r"""$1 + \sum_{k\ge1} c_k\,x^k$ on the range of $x$.
+
+    Example: ``Polynomial(m, coefficients=[-0.1, 0.005])``
+    """
 
     x: Observable
     coefficients: Numbers
@@ -59,7 +62,10 @@ class Polynomial(Pdf):
 
 @dataclass(frozen=True, eq=False)
 class Uniform(Pdf):
-    r"""$1$ on the range of $x$."""
+    r"""$1$ on the range of $x$.
+
+    Example: ``Uniform(m)``
+    """
 
     x: Observable
 

@@ -1,0 +1,63 @@
+"""The angular density of B0 -> K+ pi- mu+ mu- with the K*0 and a scalar contribution below it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from morefit.expr import ONE, Expr, Op, add_all, apply, to_expr
+from morefit.model.arguments import Number, Share
+from morefit.model.observable import Observable
+from morefit.model.pdf import Pdf
+from morefit.model.physics.kstarmumu import KstarMuMu, covers_all_angles
+
+
+@dataclass(frozen=True, eq=False)
+class KstarMuMuSWave(Pdf):
+    r"""$(1-F_S)\,P+\frac{3}{16\pi}[F_S s_l^2+A_Ss_l^2c_K+A_{S4}s_{2l}s_Kc_\phi+A_{S5}s_ls_Kc_\phi+A_{S7}s_ls_Ks_\phi+A_{S8}s_{2l}s_Ks_\phi]$.
+
+    $P$ is the density ``KstarMuMu`` of the same angles, $F_S$ the fraction of the S-wave, and the $A$ are its
+    interference with the P-wave; $s_l=\sin\theta_l$, $s_{2l}=\sin2\theta_l$, $c_K=\cos\theta_K$ and so on.
+    (LHCb, arXiv:1304.6325; T. Blake, U. Egede and A. Shires, arXiv:1210.5279)
+    """
+
+    ctl: Observable
+    ctk: Observable
+    phi: Observable
+    FL: Share
+    S3: Number
+    S4: Number
+    S5: Number
+    AFB: Number
+    S7: Number
+    S8: Number
+    S9: Number
+    FS: Share
+    AS: Number
+    AS4: Number
+    AS5: Number
+    AS7: Number
+    AS8: Number
+
+    def p_wave(self) -> KstarMuMu:
+        """Return the density of the K*0 alone."""
+        angles = (self.ctl, self.ctk, self.phi)
+        return KstarMuMu(*angles, self.FL, self.S3, self.S4, self.S5, self.AFB, self.S7, self.S8, self.S9)
+
+    def density(self) -> Expr:
+        ctl, ctk, phi = self.ctl.expr, self.ctk.expr, self.phi.expr
+        sin2_l = 1 - ctl**2
+        sin_l, sin_k = apply(Op.SQRT, sin2_l), apply(Op.SQRT, 1 - ctk**2)
+        sin_2l, cos, sin = 2 * ctl * sin_l, apply(Op.COS, phi), apply(Op.SIN, phi)
+        scalar = add_all(
+            to_expr(self.FS) * sin2_l,
+            self.AS * (sin2_l * ctk),
+            self.AS4 * (sin_2l * sin_k * cos),
+            self.AS5 * (sin_l * sin_k * cos),
+            self.AS7 * (sin_l * sin_k * sin),
+            self.AS8 * (sin_2l * sin_k * sin),
+        )
+        return (1 - to_expr(self.FS)) * self.p_wave().density() + 3 / (16 * math.pi) * scalar
+
+    def integral(self) -> Expr:
+        return ONE if covers_all_angles(self) else super().integral()

@@ -1,0 +1,158 @@
+"""Exponential decays, also with oscillations, seen with a Gaussian resolution: values and integrals in closed form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from morefit.errors import ModelError
+from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, multiply_all, to_expr, where
+from morefit.model.formulas import exprel, normal_area
+
+Complex = tuple[Expr, Expr]
+
+
+def smeared_decay(t: Expr, rate: Expr, sigma: Expr) -> Expr:
+    r"""Return $e^{-\Gamma t}$ for positive times, convolved with a Gaussian of mean zero.
+
+    $\frac12 e^{-t^2/2\sigma^2}\operatorname{erfcx}(u)$ with $u=(\sigma\Gamma-t/\sigma)/\sqrt2$; for negative u, where erfcx
+    overflows, by erfcx(-u) = 2 exp(u^2) - erfcx(u). No two large numbers are subtracted.
+    """
+    u = (sigma * rate - t / sigma) / math.sqrt(2)
+    near = 0.5 * Op.EXP(-0.5 * (t / sigma) ** 2) * Op.ERFCX(abs(u))
+    return where(u < 0, Op.EXP(rate * (0.5 * rate * sigma**2 - t)) - near, near)
+
+
+def smeared_decay_area(low: Expr, high: Expr, rate: Expr, sigma: Expr) -> Expr:
+    """Return the integral of ``smeared_decay`` over t, from its own differential equation f' = gauss - rate f."""
+    return (
+        gauss_area(low, high, sigma) + smeared_decay(low, rate, sigma) - smeared_decay(high, rate, sigma)
+    ) / rate
+
+
+def smeared_wave(t: Expr, rate: Expr, frequency: Expr, sigma: Expr) -> Complex:
+    r"""Return $e^{-\Gamma t}\cos\omega t$ and $e^{-\Gamma t}\sin\omega t$ for positive times, convolved with a Gaussian.
+
+    They are the real and imaginary part of $\frac12 e^{-t^2/2\sigma^2}w(z)$ with $z=(\sigma\omega+i(\sigma\Gamma-t/\sigma))/\sqrt2$,
+    in the lower half plane by w(z) = 2 exp(-z^2) - w(-z).
+    """
+    x, y = sigma * frequency / math.sqrt(2), (sigma * rate - t / sigma) / math.sqrt(2)
+    gauss, size = 0.5 * Op.EXP(-0.5 * (t / sigma) ** 2), abs(y)
+    near = gauss * Op.WOFZ_REAL(x, size), gauss * Op.WOFZ_IMAG(x, size)
+    far = Op.EXP(rate * (0.5 * rate * sigma**2 - t) - 0.5 * (sigma * frequency) ** 2)
+    phase = frequency * (t - rate * sigma**2)
+    return (
+        where(y < 0, far * Op.COS(phase) - near[0], near[0]),
+        where(y < 0, far * Op.SIN(phase) + near[1], near[1]),
+    )
+
+
+def wave_area(first: Complex, last: Complex, gauss: Expr, rate: Expr, frequency: Expr) -> Complex:
+    """Return the integrals of both waves between two times from their values there: f' = gauss - (rate - i frequency) f."""
+    real, imaginary = gauss + first[0] - last[0], first[1] - last[1]
+    square = rate**2 + frequency**2
+    return (
+        (real * rate - imaginary * frequency) / square,
+        (real * frequency + imaginary * rate) / square,
+    )
+
+
+def gauss_area(low: Expr, high: Expr, sigma: Expr) -> Expr:
+    """Return the integral of a normalised Gaussian of mean zero."""
+    return normal_area(low, high, sigma) / (sigma * math.sqrt(2 * math.pi))
+
+
+# ------------------------------------------------------------------------- one resolution or another
+
+
+class Resolution(Protocol):
+    """How decay times are measured: decays and waves as they are seen, and their integrals."""
+
+    def decay(self, t: Expr, rate: Expr) -> Expr:
+        """Return an exponential decay."""
+
+    def decay_area(self, low: Expr, high: Expr, rate: Expr) -> Expr:
+        """Return its integral."""
+
+    def wave(self, t: Expr, rate: Expr, frequency: Expr) -> Complex:
+        """Return an exponential decay times a cosine, and times a sine."""
+
+    def wave_area(self, low: Expr, high: Expr, rate: Expr, frequency: Expr) -> Complex:
+        """Return their integrals."""
+
+
+class Perfect:
+    """Times are exact, and positive."""
+
+    def decay(self, t: Expr, rate: Expr) -> Expr:
+        return where(t < 0, ZERO, Op.EXP(-rate * t))
+
+    def decay_area(self, low: Expr, high: Expr, rate: Expr) -> Expr:
+        first, width = Op.MAX(low, ZERO), Op.MAX(high, ZERO) - Op.MAX(low, ZERO)
+        return Op.EXP(-rate * first) * width * exprel(-rate * width)
+
+    def wave(self, t: Expr, rate: Expr, frequency: Expr) -> Complex:
+        decay = self.decay(t, rate)
+        return decay * Op.COS(frequency * t), decay * Op.SIN(frequency * t)
+
+    def wave_area(self, low: Expr, high: Expr, rate: Expr, frequency: Expr) -> Complex:
+        first, last = (self.wave(Op.MAX(end, ZERO), rate, frequency) for end in (low, high))
+        return wave_area(first, last, ZERO, rate, frequency)
+
+
+@dataclass(frozen=True, eq=False)
+class Smeared:
+    """Times are smeared by Gaussians, each with its share, its mean and its width."""
+
+    gaussians: Sequence[tuple[Expr, Expr, Expr]]
+
+    def decay(self, t: Expr, rate: Expr) -> Expr:
+        return add_all(*(f * smeared_decay(t - mean, rate, sigma) for f, mean, sigma in self.gaussians))
+
+    def decay_area(self, low: Expr, high: Expr, rate: Expr) -> Expr:
+        return add_all(*(f * smeared_decay_area(low - mu, high - mu, rate, s) for f, mu, s in self.gaussians))
+
+    def wave(self, t: Expr, rate: Expr, frequency: Expr) -> Complex:
+        return self.total([smeared_wave(t - mu, rate, frequency, s) for _, mu, s in self.gaussians])
+
+    def wave_area(self, low: Expr, high: Expr, rate: Expr, frequency: Expr) -> Complex:
+        areas = []
+        for _, mean, sigma in self.gaussians:
+            first, last = (smeared_wave(end - mean, rate, frequency, sigma) for end in (low, high))
+            gauss = gauss_area(low - mean, high - mean, sigma)
+            areas.append(wave_area(first, last, gauss, rate, frequency))
+        return self.total(areas)
+
+    def total(self, parts: Sequence[Complex]) -> Complex:
+        """Add up what the Gaussians make of both waves."""
+        shares = [share for share, _, _ in self.gaussians]
+        real, imaginary = (
+            add_all(*(multiply_all(f, part[k]) for f, part in zip(shares, parts, strict=True)))
+            for k in (0, 1)
+        )
+        return real, imaginary
+
+
+def resolution_of(
+    name: str, widths: Sequence[Expr], means: Sequence[Expr], fractions: Sequence[Expr]
+) -> Resolution:
+    """Return the resolution that some Gaussians make, with a fraction for each but the last; none is perfect."""
+    count = len(widths)
+    if len(fractions) != max(count - 1, 0):
+        raise ModelError(
+            f"density '{name}': {count} {'width needs' if count == 1 else 'widths need'} {max(count - 1, 0)}"
+            f" fraction{'s' * (count != 2)}, got {len(fractions)}; give a fraction for each but the last"
+        )
+    if len(means) not in {0, min(count, 1), count}:
+        raise ModelError(
+            f"density '{name}': {count} {'width needs' if count == 1 else 'widths need'} 0 or {count} means"
+            f", got {len(means)}; give one for all, or one for each"
+        )
+    if not count:
+        return Perfect()
+    centres = [to_expr(mean) for mean in means] or [const(0)]
+    centres = centres if len(centres) == count else centres * count
+    shares = [*fractions, ONE - add_all(*fractions) if fractions else ONE]
+    return Smeared(list(zip(shares, centres, widths, strict=True)))

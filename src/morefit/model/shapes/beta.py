@@ -1,0 +1,36 @@
+"""The beta density."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from morefit.expr import ONE, Expr, Op, to_expr
+from morefit.model.arguments import Positive, check_domain
+from morefit.model.observable import Observable
+from morefit.model.pdf import Pdf
+
+
+@dataclass(frozen=True, eq=False)
+class Beta(Pdf):
+    r"""$x^{a-1}(1-x)^{b-1}/B(a,b)$ for $x$ between 0 and 1.
+
+    (scipy.stats.beta)
+
+    Example: ``Beta(u, a=2.0, b=3.5)``
+    """
+
+    x: Observable
+    a: Positive
+    b: Positive
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_domain(self, 0, 1)
+
+    def density(self) -> Expr:
+        a, b = to_expr(self.a), to_expr(self.b)
+        factor = Op.LGAMMA(a + b) - Op.LGAMMA(a) - Op.LGAMMA(b)
+        return Op.EXP((a - 1) * Op.LOG(self.x) + (b - 1) * Op.LOG(1 - self.x) + factor)
+
+    def integral(self) -> Expr:
+        return ONE if (self.x.low, self.x.high) == (0, 1) else super().integral()

@@ -1,0 +1,77 @@
+"""Breit-Wigner resonances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from morefit.expr import Expr, Op, const, to_expr
+from morefit.model.arguments import Number, Positive
+from morefit.model.observable import Observable
+from morefit.model.pdf import Pdf
+
+
+@dataclass(frozen=True, eq=False)
+class BreitWigner(Pdf):
+    r"""$1/(1+t^2)$ with $t=2(x-\mu)/\Gamma$ and the full width $\Gamma$ at half maximum.
+
+    Also called Cauchy or Lorentz density. (G. Breit and E. Wigner, Phys. Rev. 49 (1936) 519; scipy.stats.cauchy)
+
+    Example: ``BreitWigner(m, mu=5.8, gamma=0.1)``
+    """
+
+    x: Observable
+    mu: Number
+    gamma: Positive
+
+    def density(self) -> Expr:
+        return 1 / (1 + ((self.x - to_expr(self.mu)) / (0.5 * to_expr(self.gamma))) ** 2)
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
+        half = 0.5 * to_expr(self.gamma)
+        return half * angle_between((low - self.mu) / half, (high - self.mu) / half)
+
+    def quantile(self, probability: Expr) -> Expr:
+        half = 0.5 * to_expr(self.gamma)
+        low, high = ((const(end) - to_expr(self.mu)) / half for end in (self.x.low, self.x.high))
+        # from the lower end by the tangent of a sum, so that a far range keeps its digits
+        step = Op.TAN(
+            0.5 * probability * angle_between(low, high)
+        )  # of half of the angle, below a quarter turn
+        grown = 2 * step / ((1 - step) * (1 + step) - 2 * low * step)
+        return to_expr(self.mu) + half * (low + grown * (1 + low**2))
+
+
+@dataclass(frozen=True, eq=False)
+class RelativisticBreitWigner(Pdf):
+    r"""$M^2\Gamma^2/((x^2-M^2)^2+M^2\Gamma^2)$ with the mass $M$ and the constant width $\Gamma$.
+
+    (PDG, review of resonances; scipy.stats.rel_breitwigner)
+
+    Example: ``RelativisticBreitWigner(m, mass=5.8, width=0.2)``
+    """
+
+    x: Observable
+    mass: Positive
+    width: Positive
+
+    def density(self) -> Expr:
+        mass, width = to_expr(self.mass), to_expr(self.width)
+        return 1 / (1 + ((self.x - mass) * (self.x + mass) / (mass * width)) ** 2)
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
+        # with c = a + i b, c**2 = M**2 + i M Gamma: the imaginary part of log((x - c) / (x + c)) / (2 c)
+        mass, width = to_expr(self.mass), to_expr(self.width)
+        square = mass * Op.SQRT(mass**2 + width**2)  # of the size of c
+        a = Op.SQRT(0.5 * (square + mass**2))
+        b = 0.5 * mass * width / a
+        angles = sum((angle_between((low + s * a) / b, (high + s * a) / b) for s in (-1, 1)), const(0))
+        near, far = (
+            0.5 * Op.LOG1P((high - low) * (high + low + 2 * s * a) / ((low + s * a) ** 2 + b**2))
+            for s in (-1, 1)
+        )
+        return 0.5 * mass * width / square * (a * angles - b * (near - far))
+
+
+def angle_between(low: Expr, high: Expr) -> Expr:
+    """Return the difference of two inverse tangents, exact also where they are almost equal."""
+    return Op.ATAN2(high - low, 1 + low * high)

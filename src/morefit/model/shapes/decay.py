@@ -1,0 +1,109 @@
+"""Densities of decay times: exponential decays, with oscillations, with a Gaussian resolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from morefit.expr import ONE, ZERO, Expr, add_all, to_expr
+from morefit.model.arguments import Number, Numbers, Positive, Positives, Shares
+from morefit.model.formulas import exprel, log1prel
+from morefit.model.observable import Observable
+from morefit.model.pdf import Pdf
+from morefit.model.resolution import Resolution, resolution_of
+
+
+@dataclass(frozen=True, eq=False)
+class Decay(Pdf):
+    r"""$e^{-t/\tau}$ for positive times, seen with a Gaussian resolution of width ``sigma``, if there is one.
+
+    Two or more widths make a resolution of as many Gaussians, with a fraction for each but the last; ``mean`` is a bias
+    of measured times, one for all or one for each. (RooDecay and RooGaussModel of RooFit)
+
+    Example: ``Decay(t, tau=1.5, sigma=[0.05, 0.2], mean=[0.0], fractions=[0.7])``
+    """
+
+    t: Observable
+    tau: Positive
+    sigma: Positives = ()
+    mean: Numbers = ()
+    fractions: Shares = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.resolution()
+
+    def resolution(self) -> Resolution:
+        """Return how times are measured."""
+        return resolution_of(type(self).__name__, self.sigma, self.mean, self.fractions)
+
+    def density(self) -> Expr:
+        return self.resolution().decay(self.t.expr, 1 / to_expr(self.tau))
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
+        return self.resolution().decay_area(low, high, 1 / to_expr(self.tau))
+
+    def quantile(self, probability: Expr) -> Expr | None:
+        if self.sigma:
+            return None
+        rate, start = 1 / to_expr(self.tau), max(self.t.low, 0.0)
+        width = self.t.high - start
+        # the root u of (1 - exp(-rate u)) / rate = p (1 - exp(-rate width)) / rate
+        part = probability * width * exprel(-rate * width)
+        return start + part * log1prel(-rate * part)
+
+
+@dataclass(frozen=True, eq=False)
+class BDecay(Pdf):
+    r"""$e^{-t/\tau}(c_0\cosh\frac{\Delta\Gamma t}2+c_1\sinh\frac{\Delta\Gamma t}2+c_2\cos\Delta m\,t+c_3\sin\Delta m\,t)$ for positive times.
+
+    Decay times of neutral mesons that mix: $c_2=\pm(1-2w)$ for unmixed and mixed decays with a mistag probability $w$;
+    with a tag $q=\pm1$ for decays to CP eigenstates $c_2=-q(1-2w)C$ and $c_3=q(1-2w)S$. Fit tags together as parts of
+    one likelihood. The resolution is that of ``Decay``. (RooBDecay of RooFit; Y. Nir, hep-ph/0109090)
+
+    Example: ``BDecay(t, tau=1.5, delta_m=0.5, delta_gamma=0.1, cosh=1.0, sinh=0.2, cos=0.4, sin=-0.3, sigma=[0.1])``
+    """
+
+    t: Observable
+    tau: Positive
+    delta_m: Number = 0.0
+    delta_gamma: Number = 0.0
+    cosh: Number = 1.0
+    sinh: Number = 0.0
+    cos: Number = 0.0
+    sin: Number = 0.0
+    sigma: Positives = ()
+    mean: Numbers = ()
+    fractions: Shares = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.resolution()
+
+    def resolution(self) -> Resolution:
+        """Return how times are measured."""
+        return resolution_of(type(self).__name__, self.sigma, self.mean, self.fractions)
+
+    def density(self) -> Expr:
+        seen, rate, t = self.resolution(), 1 / to_expr(self.tau), self.t.expr
+        decays = [(factor, seen.decay(t, rate + shift)) for factor, shift in self.decays()]
+        waves = zip((self.cos, self.sin), seen.wave(t, rate, to_expr(self.delta_m)), strict=True)
+        return weighted([*decays, *((to_expr(factor), wave) for factor, wave in waves)])
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
+        seen, rate = self.resolution(), 1 / to_expr(self.tau)
+        decays = [(factor, seen.decay_area(low, high, rate + shift)) for factor, shift in self.decays()]
+        waves = zip((self.cos, self.sin), seen.wave_area(low, high, rate, to_expr(self.delta_m)), strict=True)
+        return weighted([*decays, *((to_expr(factor), wave) for factor, wave in waves)])
+
+    def decays(self) -> list[tuple[Expr, Expr]]:
+        """Return the exponentials that cosh and sinh are made of: factors, and what is added to the rate."""
+        half, cosh, sinh = 0.5 * to_expr(self.delta_gamma), to_expr(self.cosh), to_expr(self.sinh)
+        if to_expr(self.delta_gamma) is ZERO:
+            return [(cosh, ZERO)]
+        return [(0.5 * (cosh + sinh), -half), (0.5 * (cosh - sinh), half)]
+
+
+def weighted(terms: list[tuple[Expr, Expr]]) -> Expr:
+    """Add terms with their factors, without those whose factor is the number zero."""
+    present = [value if factor is ONE else factor * value for factor, value in terms if factor is not ZERO]
+    return add_all(*present)
