@@ -17,8 +17,9 @@ def listed_density(package: str, name: str) -> Any:
     densities = densities_in(package, module.__path__)
     vars(module).update(densities, __all__=list(densities))
     if name not in vars(module):
-        kind = package.rpartition(".")[2]
-        raise AttributeError(f"{kind}: no density '{name}'; it has {', '.join(densities)}")
+        from morefit.text.suggest import suggest
+
+        raise AttributeError(f"{package.rpartition('.')[2]}: no density '{name}'; {suggest(name, densities)}")
     return vars(module)[name]
 
 
