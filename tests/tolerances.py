@@ -22,6 +22,7 @@ NUMERICAL = (
     1e-9  # a shape that is integrated by quadrature, and its derivatives in natural units, against mpmath
 )
 EXACT_FIT_ERRORS = 1e-3  # relative, errors of a fit against the inverse of the exact Hessian
+UNSCALED = 1e-90  # absolute: densities are not scaled, far tails underflow before they are divided
 PART = (
     1e-10  # relative, the probability of a part of a range against mpmath; some are differences of integrals
 )
