@@ -69,7 +69,7 @@ def positive_matrix(rng, size):
 def test_a_quadratic_takes_one_step():
     matrix = np.array([[2.0, 0.6], [0.6, 1.0]])
     fit, points = minimise(quadratic(matrix, [3.0, -4.0]), [0.0, 0.0])
-    assert (fit.status, len(points), fit.steps, fit.troubles) == (CONVERGED, 2, 2, 0)
+    assert (fit.status, len(points), fit.steps) == (CONVERGED, 2, 2)
     np.testing.assert_allclose(fit.x, [3.0, -4.0], rtol=1e-12)
     np.testing.assert_allclose(covariance_of(fit), np.linalg.inv(matrix), rtol=1e-12)
     np.testing.assert_allclose(fit.error**2, np.diag(np.linalg.inv(matrix)), rtol=1e-12)
@@ -163,7 +163,6 @@ def two_wells(x):
 def test_a_saddle_is_left_although_it_has_no_slope(start):
     fit, _ = minimise(two_wells, start)
     assert fit.status == CONVERGED
-    assert fit.troubles > 0
     np.testing.assert_allclose(np.abs(fit.x), [1.0, 0.0], atol=0.01)
 
 

@@ -34,7 +34,6 @@ class Fit(Record):
     radius: float  # no step is longer, in errors; large: Newton's step has not failed yet
     length: float  # of the step to the trial point, in errors
     doubts: float  # how often the EDM was below the goal, but the curvature not to be believed
-    troubles: float  # how often a step brought less than half of what it promised, or an eigenvalue was not positive
     tries: float  # steps from the present start
     starts: float  # other starts that were tried
     returning: float  # 1 on the way back to the best end

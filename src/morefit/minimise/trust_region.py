@@ -39,7 +39,7 @@ ROUNDING = 1e-12  # of the value: so small a change is none
 MAX_DOUBTS = 25.0  # steps in doubt; a valley that hardly bends needs some, rounding alone never ends
 MIN_RADIUS = 1e-9  # steps so short change nothing
 FAR = 1e30  # a parameter without limits that goes so far has no minimum
-BAD_RATIO, SMOOTH_RATIO, GOOD_RATIO = 0.1, 0.5, 0.75  # of what came true to what the model promised
+BAD_RATIO, GOOD_RATIO = 0.1, 0.75  # of what came true to what the model promised
 GROWTH = 3.0  # of the radius after a good step
 SHRINK, MIN_SHRINK, MAX_SHRINK = 0.25, 0.1, 0.5  # of a step that failed: without a finite value, and with one
 
@@ -53,7 +53,6 @@ def begin(fit: Fit) -> None:
     fit.radius = UNKNOWN
     fit.length = 0.0
     fit.doubts = 0.0
-    fit.troubles = 0.0
     for i in range(n):
         fit.trial[i] = fit.x[i]
         fit.gradient[i] = 0.0
@@ -71,8 +70,6 @@ def step(fit: Fit) -> None:
         accept(fit)
     if fit.value < UNKNOWN:
         move_on(fit, taken)
-        if not taken or ratio <= SMOOTH_RATIO or fit.bounded <= 0.0 or fit.flats > 0.0:
-            fit.troubles += 1.0
     else:
         fit.status = GIVEN_UP
 
@@ -107,8 +104,6 @@ def move_on(fit: Fit, taken: bool) -> None:
         stopped = fit.length <= 0.0 or fit.length >= UNKNOWN
         if stopped or (fit.length < MIN_RADIUS and not bounded):  # limits are in the way
             fit.status = GIVEN_UP
-    fit.bounded = 1.0 if bounded else 0.0  # of the whole model again, not of what limits left of it
-    fit.flats = flats
 
 
 def place(fit: Fit) -> float:
