@@ -1,5 +1,7 @@
 """Whole fits in compiled code: any likelihood ends where steps between evaluations end, with the same bits for any split."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,8 @@ import morefit as mf
 from backend_rows import there
 from morefit.minimise.newton import is_valid
 from morefit.targets import Cpu, OpenCL
+from morefit.targets.cpu import compile as machine
+from morefit.targets.cpu.fit_driver import copy_text
 from morefit.toys.arguments import template_of
 from morefit.toys.ensemble import GOAL, Ensemble, StoredToys
 from tolerances import EXACT_ERRORS, SAME_MINIMUM, SAME_TOY
@@ -230,3 +234,15 @@ def test_a_joint_fit_in_one_call_shares_its_parameters():
 def test_a_fit_of_toys_says_what_is_not_valid():
     status, fixed = np.array([1.0, 2.0, 3.0, 3.0, 0.0, 4.0]), np.array([0.0, 0.0, 0.0, 1.0, 0.0, 1.0])
     assert is_valid(status, fixed).tolist() == [True, False, False, True, False, False]
+
+
+def test_issue_the_code_that_copies_events_lives_as_long_as_what_calls_it():
+    """This used to be freed when 256 other programs had been used since, and the next fit of the model crashed."""
+    x = mf.Observable("x", -5.0, 5.0)
+    model = mf.Gaussian(x, mf.Parameter("mu", 0.1, -1.0, 1.0), mf.Parameter("sigma", 1.1, 0.1, 3.0))
+    assert mf.fit(model, mf.generate(model, 200, seed=1), backend=Cpu(threads=1)).minimiser == "newton"
+    code = weakref.ref(machine.find_code(copy_text(1), ["block"]))
+    with machine._lock:
+        machine._programs.clear()
+    machine.find_code("define void @another(ptr %x) { ret void }", ["another"])
+    assert code() is not None

@@ -208,7 +208,8 @@ class PartContext:
         goal = {"out": address(self.events), "partials": address(self.report), "out_step": self.step}
         if part.sampler is not None:
             return memory.table(part.sampler, [], self.lanes, goal), function(part.sampler, "block")
-        code = find_code(copy_text(len(part.observables)), ["block"])
+        # kept, since the table has its address only
+        self.code = code = find_code(copy_text(len(part.observables)), ["block"])
         self.stored = memory.words([0] * (2 * len(part.observables)))
         words = {"columns": address(self.stored), **goal}
         return memory.words([words.get(name, 0) for name in ARGUMENTS]), code.addresses["block"]
