@@ -111,6 +111,8 @@ def run_page(page, module):
     return missing
 
 
+# what Dask leaves to the garbage collector, in the page on clusters or in a test before, is no failure of a page
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_python_blocks_run_and_print_what_the_page_says(page, tmp_path, monkeypatch):
     module = types.ModuleType(f"page_{page.stem}")
