@@ -9,6 +9,7 @@ import pytest
 import refused_drivers
 from drivers import DRIVERS, LAYOUT
 
+import morefit as mf
 from backend_rows import there
 from morefit.errors import CompileError
 from morefit.kernel.program import Kind, Program, Stage, integers_at, vector_at
@@ -201,5 +202,5 @@ def test_a_stage_is_what_it_runs():
 
 @pytest.mark.parametrize("view", [vector_at, integers_at])
 def test_python_has_no_addresses(view):
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(mf.CompileError, match="addresses exist in compiled code only"):
         view(0)

@@ -41,7 +41,7 @@ def test_what_a_piece_reads_an_earlier_one_keeps(monkeypatch):
     kept: dict[str, int] = {}
     for piece in pieces:
         assert piece.read.items() <= kept.items()
-        kept |= piece.kept
+        kept |= piece.carried
     assert sorted(row for piece in pieces for row, _ in piece.results) == list(range(len(body.results)))
 
 

@@ -54,7 +54,7 @@ class Fit(Record):
     high: Vector  # (n,)
     goal: float  # of the edm
     max_steps: float  # from each start
-    max_starts: float  # other starts of a fit that had trouble
+    max_starts: float  # other starts of a fit that ends at a limit, or at no minimum
     # scratch: the quadratic model of the free parameters, in their units, and what it says
     unit: Vector  # (n,)
     free: Vector  # (n,) which parameters no limit stops

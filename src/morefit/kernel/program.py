@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from morefit.arrays import Array, Integers
+from morefit.errors import CompileError
 
 Vector = Array  # how functions of a driver annotate an array of numbers
 
@@ -232,14 +233,17 @@ class Program:
 # ------------------------------------------------------------------------------------------ what targets provide
 
 
+NO_ADDRESSES = "driver: addresses exist in compiled code only; this function cannot run as Python"
+
+
 def vector_at(address: int) -> Vector:
-    """Return the numbers at an address; only targets that have addresses can."""
-    raise NotImplementedError
+    """Return the numbers at an address: a word of the language, for compiled code alone."""
+    raise CompileError(NO_ADDRESSES)
 
 
 def integers_at(address: int) -> Integers:
-    """Return the whole numbers at an address; only targets that have addresses can."""
-    raise NotImplementedError
+    """Return the whole numbers at an address: a word of the language, for compiled code alone."""
+    raise CompileError(NO_ADDRESSES)
 
 
 class Stage:

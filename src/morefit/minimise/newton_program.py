@@ -47,10 +47,10 @@ def advance(fit: Fit) -> None:
     fit.steps += 1.0
     fit.tries += 1.0
     if fit.status != MOVING or fit.tries >= fit.max_steps:
-        end_of_way(fit)
+        end_attempt(fit)
 
 
-def end_of_way(fit: Fit) -> None:
+def end_attempt(fit: Fit) -> None:
     """Compute the errors; go on from another start if this is no minimum inside limits, at last back to the best end."""
     finish(fit)
     rank = 2.0 if fit.status == CONVERGED else 1.0 if fit.status == FLAT else 0.0

@@ -60,12 +60,13 @@ def find_job(likelihood: Term, problem: Problem, compiled: tuple[Compiled, ...])
     if any(own.integrals for own in compiled):
         return make_job(likelihood, problem, compiled)
     key = (*map(id, compiled), problem.floating)
-    if key not in _jobs:
+    known = _jobs.get(key)
+    if known is None:
         # what was compiled is stored with it, so that nothing else can have its address
-        _jobs[key] = make_job(likelihood, problem, compiled), compiled
+        known = _jobs[key] = make_job(likelihood, problem, compiled), compiled
         if len(_jobs) > MAX_JOBS:
             _jobs.popitem(last=False)
-    return _jobs[key][0]
+    return known[0]
 
 
 def make_job(likelihood: Term, problem: Problem, compiled: tuple[Compiled, ...]) -> WholeFit:

@@ -33,14 +33,16 @@ class Chebyshev(Pdf):
         check_coefficients(self, 1)
 
     def density(self) -> Expr:
-        return chebyshev_series([ONE, *self.coefficients], along(self.x, self.x.expr, -1))
+        return self.series(along(self.x, self.x.expr, -1))
+
+    def series(self, t: Expr) -> Expr:
+        """Return the density as a function of t."""
+        return chebyshev_series([ONE, *self.coefficients], t)
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         ends = along(self.x, low, -1), along(self.x, high, -1)
-        area = area_of_polynomial(
-            lambda t: chebyshev_series([ONE, *self.coefficients], t), len(self.coefficients), *ends
-        )
-        return 0.5 * (self.x.high - self.x.low) * area
+        half = 0.5 * (self.x.high - self.x.low)
+        return half * area_of_polynomial(self.series, len(self.coefficients), *ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +62,16 @@ class Legendre(Pdf):
         check_coefficients(self, 1)
 
     def density(self) -> Expr:
-        return legendre_series([ONE, *self.coefficients], along(self.x, self.x.expr, -1))
+        return self.series(along(self.x, self.x.expr, -1))
+
+    def series(self, t: Expr) -> Expr:
+        """Return the density as a function of t."""
+        return legendre_series([ONE, *self.coefficients], t)
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         ends = along(self.x, low, -1), along(self.x, high, -1)
-        area = area_of_polynomial(
-            lambda t: legendre_series([ONE, *self.coefficients], t), len(self.coefficients), *ends
-        )
-        return 0.5 * (self.x.high - self.x.low) * area
+        half = 0.5 * (self.x.high - self.x.low)
+        return half * area_of_polynomial(self.series, len(self.coefficients), *ends)
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,17 +68,17 @@ def prepare_text(body: Body, kernel: Kernel, vector: Vector) -> tuple[str, list[
     texts, writers = zip(*(piece.text(kernel, vector) for piece in pieces), strict=True)
     head = Writer(vector, "h")
     padded = argument(head, "padded")
-    rooms = sum(len(piece.kept) for piece in pieces)
+    rooms = sum(len(piece.carried) for piece in pieces)
     lines = [
         *texts,
         "define void @prepare(ptr noalias %args) {",
         "entry:",
-        f"  %kept = alloca [{max(rooms, 1)} x {vector.type}], align 64",
+        f"  %carried = alloca [{max(rooms, 1)} x {vector.type}], align 64",
         *head.lines,
         "  br label %loop",
         "loop:",
         "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
-        *(f"  call void @prepare_{piece.number}(ptr %args, ptr %kept, i64 %i)" for piece in pieces),
+        *(f"  call void @prepare_{piece.number}(ptr %args, ptr %carried, i64 %i)" for piece in pieces),
         f"  %next = add i64 %i, {vector.width}",
         f"  %more = icmp slt i64 %next, {padded}",
         "  br i1 %more, label %loop, label %done",
@@ -96,7 +96,7 @@ class Piece:
     number: int
     lines: tuple[Line, ...]
     read: dict[str, int]  # names to their places
-    kept: dict[str, int]
+    carried: dict[str, int]
     results: tuple[tuple[int, Atom], ...]  # rows of the scalars, and what goes there
 
     def text(self, kernel: Kernel, vector: Vector) -> tuple[str, Writer]:
@@ -110,7 +110,7 @@ class Piece:
             return w.let(f"getelementptr double, ptr {base}, i64 {index}")
 
         def room(place: int) -> str:
-            return w.let(f"getelementptr {vector.type}, ptr %kept, i64 {place}")
+            return w.let(f"getelementptr {vector.type}, ptr %carried, i64 {place}")
 
         used = {a for line in self.lines for a in line.args} | {atom for _, atom in self.results}
         names = {
@@ -119,16 +119,14 @@ class Piece:
             if name in used
         }
         names |= {n: w.let(f"load {vector.type}, ptr {room(k)}, align 64") for n, k in self.read.items()}
-        wanted = (*self.kept, *(atom for _, atom in self.results))
+        wanted = (*self.carried, *(atom for _, atom in self.results))
         registers = emit_body(w, Body(self.lines, wanted), names)
-        addresses = [room(k) for k in self.kept.values()] + [cell(scalars, row) for row, _ in self.results]
+        addresses = [room(k) for k in self.carried.values()] + [cell(scalars, row) for row, _ in self.results]
         for k, (register, address) in enumerate(zip(registers, addresses, strict=True)):
-            align = 64 if k < len(self.kept) else 8
+            align = 64 if k < len(self.carried) else 8
             w.lines.append(f"  store {vector.type} {register}, ptr {address}, align {align}")
-        inline = "noinline" if self.kept or self.read else "alwaysinline"
-        head = (
-            f"define internal void @prepare_{self.number}(ptr %args, ptr noalias %kept, i64 %i) {inline} {{"
-        )
+        inline = "noinline" if self.carried or self.read else "alwaysinline"
+        head = f"define internal void @prepare_{self.number}(ptr %args, ptr noalias %carried, i64 %i) {inline} {{"
         return "\n".join([head, *w.lines, "  ret void", "}"]), w
 
 
