@@ -44,9 +44,9 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
 void add_items(__local double *scratch, const int words, const int item)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int half_way = GROUP / 2; half_way > 0; half_way /= 2) {
+    for (int half_way = GROUP / 2, bits = 30 - clz(GROUP); half_way > 0; half_way /= 2, bits--) {
         for (int k = item; k < words * half_way; k += GROUP) {
-            __local double *row = scratch + k / half_way * GROUP + k % half_way;
+            __local double *row = scratch + (k >> bits) * GROUP + (k & (half_way - 1));
             row[0] += row[half_way];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -71,8 +71,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     const int item = get_local_id(0), set = block.set, count = block.count;
     const real s_b1 = (real)scalars[set * 3 + 0];
     const real s_mu = (real)scalars[set * 3 + 1];
-    __local double scratch[2 * GROUP];
     __global double *partial = partials + (long)block.place * 2;
+    __local double scratch[2 * GROUP];
     double sum0 = 0.0, lost0 = 0.0;
     for (int k = item; k < count; k += GROUP) {
         const long event = block.begin + k;

@@ -385,9 +385,9 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
 void add_items(__local double *scratch, const int words, const int item)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int half_way = GROUP / 2; half_way > 0; half_way /= 2) {
+    for (int half_way = GROUP / 2, bits = 30 - clz(GROUP); half_way > 0; half_way /= 2, bits--) {
         for (int k = item; k < words * half_way; k += GROUP) {
-            __local double *row = scratch + k / half_way * GROUP + k % half_way;
+            __local double *row = scratch + (k >> bits) * GROUP + (k & (half_way - 1));
             row[0] += row[half_way];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -447,8 +447,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     const real s_b7 = (real)scalars[set * 29 + 26];
     const real s_b25 = (real)scalars[set * 29 + 27];
     const real s_b26 = (real)scalars[set * 29 + 28];
-    __local double scratch[16 * GROUP];
     __global double *partial = partials + (long)block.place * 17;
+    __local double scratch[16 * GROUP];
     double product0 = 1.0;
     int exponent0 = 0;
     ulong worst0 = 0;

@@ -2,7 +2,7 @@
 
 from math import inf, isfinite, nan, sqrt
 
-from morefit.kernel.program import Layout, Record, Vector
+from morefit.kernel.program import Layout, Record, Vector, parallel
 
 SIZE = 6
 OUTPUTS = 16
@@ -329,7 +329,24 @@ def names_of_other_languages(box: Box, i: int, j: int) -> None:
     box.out[1] = half
 
 
+def parallel_turns(box: Box, i: int, j: int) -> None:
+    n = len(box.v)
+    for k in parallel(n):
+        total = box.a
+        for m in range(k + 1):
+            total += sign(box.v[m])
+        box.out[k] = total
+    box.a += 1.0
+    for k in parallel(1, n):
+        if box.v[k] > 0.0:
+            continue
+        box.v[k] -= box.out[k - 1] * box.a
+    for k in range(n):
+        box.b += box.v[k]
+
+
 DRIVERS = (
     arithmetic, whole_numbers, comparisons, conditions, functions, choices, tuples, augmented, counted, moving_ends,
     waiting, leaving_loops, early_return, calls, only_where_needed, lengths, constants, aliases, names_of_other_languages,
+    parallel_turns,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from math import sin
 import refused_elsewhere
 from refused_elsewhere import helper as other_helper
 
-from morefit.kernel.program import Layout, Record, Vector, vector_at
+from morefit.kernel.program import Layout, Record, Vector, parallel, vector_at
 
 
 class Box(Record):
@@ -312,6 +312,40 @@ def argument_with_default(box: Box, x: float = 1.0) -> None:
 
 def arguments_by_name(box: Box, *, x: float) -> None:
     box.a = x
+
+
+def stores(box: Box) -> float:
+    box.a = 1.0
+    return 2.0
+
+
+def parallel_end(box: Box) -> None:
+    for i in parallel(3):
+        if box.v[i] > 0.0:
+            break
+
+
+def parallel_in_parallel(box: Box) -> None:
+    for i in parallel(3):
+        for j in parallel(3):
+            box.v[i] = j
+
+
+def parallel_store(box: Box) -> None:
+    for i in parallel(3):
+        box.v[i] = stores(box)
+
+
+def parallel_variable(box: Box) -> None:
+    for i in parallel(3):
+        total = box.v[i]
+        box.v[i] = 2.0 * total
+    box.a = total
+
+
+def parallel_step(box: Box) -> None:
+    for i in parallel(0, 3, 2):
+        box.v[i] = 1.0
 
 
 def one_that_calls_itself(box: Box) -> None:

@@ -62,10 +62,10 @@ def on_device():
     """All drivers built together, which takes a second: a function of the name of a driver."""
     there(OpenCL())
     from morefit.targets.opencl.device import open_device, set_arguments
-    from morefit.targets.opencl.program import PREFIX, function_lines
+    from morefit.targets.opencl.program import PREFIX, Writer, function_lines
 
     functions = {f.name: f for name in NAMES for f in program_of(name).functions}
-    lines = [line for f in functions.values() for line in function_lines(f, "__global ")]
+    lines = [line for f in functions.values() for line in function_lines(f, "__global ", Writer())]
     cases = [f"if (which == {k}) {PREFIX}{name}(box, i, j);" for k, name in enumerate(NAMES)]
     head = "__kernel void run(__global double *records, __global const int *ints, const int which) {"
     own = f"__global double *box = records + get_global_id(0) * {LAYOUT.size};"
@@ -89,7 +89,34 @@ def test_compiled_as_opencl_c_a_driver_computes_what_python_does(on_device, name
     np.testing.assert_array_equal(on_device(name), as_python(name))
 
 
+@pytest.mark.parametrize("name", ["parallel_turns", "augmented", "leaving_loops"])
+def test_items_of_a_group_compute_together_what_python_does(name):
+    there(OpenCL())
+    from morefit.targets.opencl.device import open_device, set_arguments
+    from morefit.targets.opencl.program import PREFIX, GroupWriter, function_lines
+
+    items, functions = 8, program_of(name).functions
+    text = "\n".join([
+        HEAD,
+        *(line for f in functions for line in function_lines(f, "__global ", GroupWriter())),
+        "__kernel void run(__global double *records, __global const int *ints) {",
+        f"__global double *box = records + get_group_id(0) * {LAYOUT.size};",
+        f"{PREFIX}{name}(box, ints[2 * get_group_id(0)], ints[2 * get_group_id(0) + 1]); }}",
+    ])  # fmt: skip
+    device, (records, ints) = open_device(None, None), inputs()
+    kernel = device.kernels(records, text, ["run"])["run"]
+    arguments = set_arguments(kernel, device.send(records), device.send(ints))
+    device.run(kernel, SETS * items, items)
+    device.read(arguments[0], records)
+    np.testing.assert_array_equal(records, as_python(name))
+
+
 REFUSALS = {
+    "parallel_end": "a turn of a parallel loop must not end it, nor have such loops inside",
+    "parallel_in_parallel": "a turn of a parallel loop must not end it, nor have such loops inside",
+    "parallel_store": "a turn of a parallel loop must not call 'stores', which stores numbers",
+    "parallel_variable": "a variable that a parallel loop assigns is read only there, got total",
+    "parallel_step": "loops run over a range, or a parallel one without a step",
     "a_list": "len([1, 2])",
     "a_string": "constants must be numbers, got 'text'",
     "a_text_of_the_module": "constants must be numbers, got TEXT",
@@ -134,8 +161,8 @@ REFUSALS = {
     "condition_as_number": "bool cannot be stored as float, got box.v[0]",
     "array_as_number": "numbers are stored in variables, elements and fields, got box.v",
     "store_nowhere": "an element needs an array and a whole number, got helper(1.0)[0]",
-    "loop_over_an_array": "loops run over a range, got for x in box.v:",
-    "loop_over_two": "loops run over a range, got for",
+    "loop_over_an_array": "loops run over a range, or a parallel one without a step, got for x in box.v:",
+    "loop_over_two": "loops run over a range, or a parallel one without a step, got for",
     "loop_with_else": "a loop has no else, got for i in range(3):",
     "while_with_else": "a loop has no else, got while box.a > 0:",
     "loop_to_a_number": "a whole number is needed, got box.a",
@@ -178,7 +205,7 @@ def test_the_message_names_the_line():
 
 def test_every_function_that_shall_be_refused_is_in_the_table():
     own = {n for n, f in inspect.getmembers(refused_drivers, inspect.isfunction) if f.__name__ == n}
-    assert own - {"helper", "nothing", "make_inside", "vector_at"} == set(REFUSALS)
+    assert own - {"helper", "nothing", "make_inside", "vector_at", "parallel", "stores"} == set(REFUSALS)
 
 
 def test_every_driver_is_in_the_list():

@@ -128,13 +128,13 @@ def test_a_step_on_a_device_is_that_of_the_processor(count):
     """But for roundings: devices may fuse a product and a sum."""
     there(OpenCL())
     from morefit.targets.opencl.device import open_device, set_arguments
-    from morefit.targets.opencl.program import PREFIX, function_lines
+    from morefit.targets.opencl.program import PREFIX, Writer, function_lines
 
     layout, records = random_records(count, sets=64)
     lines = [
         line
         for f in read_program(advance, {"Fit": layout.record}).functions
-        for line in function_lines(f, "__global ")
+        for line in function_lines(f, "__global ", Writer())
     ]
     text = "\n".join([
         "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#pragma OPENCL FP_CONTRACT OFF", *lines,

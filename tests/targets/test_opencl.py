@@ -33,7 +33,6 @@ from morefit.targets.opencl import fit as opencl_fit
 from morefit.targets.opencl import launch as opencl_launch
 from morefit.targets.opencl import run as opencl
 from morefit.targets.opencl.dialect import Names, number_text
-from morefit.targets.opencl.fit_shape import Home
 from morefit.targets.opencl.functions import HELPERS
 from morefit.targets.opencl.lift import PLAIN, lift_numbers
 from morefit.targets.opencl.source import render
@@ -534,40 +533,31 @@ def test_one_launch_or_three_give_the_same_sums(device, monkeypatch, kind):
 # whole fits
 
 
-@pytest.mark.parametrize(
-    ("home", "sizes"),
-    [(Home.LOCAL, [200, 0, 45, 130]), (Home.SPREAD, [900, 3000, 0, 450, 2048, 2047])],
-)
 @pytest.mark.parametrize("name", ["mass", "kstarmumu"])
-def test_toys_are_fitted_alike_wherever_their_events_are(device, monkeypatch, name, home, sizes):
-    model = model_of(name)[0]
+def test_toys_are_fitted_alike_in_one_block_and_in_many(device, monkeypatch, name):
+    model, sizes = model_of(name)[0], [900, 3000, 0, 450, 2048, 2047]
 
-    def study(home, items):
-        monkeypatch.setattr(opencl_fit, "kinds_of", lambda *_: (opencl_fit.Kind(1 << 62, items, home),))
+    def study(few):
+        monkeypatch.setattr(opencl_fit, "FEW_EVENTS", few)
         return mf.toy_study(model, toys=len(sizes), events=sizes, seed=4, backend=OpenCL(), progress=False)
 
-    usual, other = study(Home.GLOBAL, 64), study(home, 32 if home is Home.LOCAL else 128)
+    usual, other = study(4000), study(100)
     np.testing.assert_array_equal(usual.valid, other.valid)
     good = usual.valid
     assert good.any()
     assert (np.abs(other.values - usual.values) <= REPEATED * usual.errors)[good].all()
 
 
-def test_events_of_small_toys_are_in_shared_memory(device, monkeypatch):
-    def homes(name, *sizes):
-        model, found = model_of(name)[0], []
-        start = all_values(model, None)
-        ensemble = ensemble_of(model, start, start, 5, OpenCL())
-        real = opencl_fit.take_runner
-        with monkeypatch.context() as patch:
-            patch.setattr(opencl_fit, "take_runner", lambda *a: found.append(a[-1]) or real(*a))
-            fit_rows(ensemble, sizes)
-        return found
-
-    assert homes("mass", 1000) == [Home.LOCAL]
-    assert homes("mass", 1537) == [Home.GLOBAL]  # 12 KB and a number
-    assert homes("kstarmumu", 1000, 100) == [Home.LOCAL, Home.GLOBAL]
-    assert homes("mass", 40_000) == [Home.SPREAD]
+def test_toys_that_need_more_steps_go_on_without_the_others(device, monkeypatch):
+    model = model_of("mass")[0]
+    start = all_values(model, None)
+    ensemble = ensemble_of(model, start, start, 5, OpenCL())
+    sizes = np.array([900, 3000, 450, 40_000, 30, 2047])
+    together = fit_rows(ensemble, sizes)
+    monkeypatch.setattr(opencl_fit, "FIRST_STEPS", 1)
+    monkeypatch.setattr(opencl_fit, "MORE_STEPS", 1)
+    monkeypatch.setattr(opencl_fit, "MAX_STEPS", 1)
+    np.testing.assert_array_equal(fit_rows(ensemble, sizes), together)
 
 
 def test_a_toy_has_the_same_bits_in_any_company(device):

@@ -3,7 +3,7 @@
 A driver (such as a step of the minimiser) is a Python function that runs as it is, and whose text is read into this
 form, which targets render. The language is small: numbers, ``float``, ``int`` and ``bool``, arrays of numbers
 (``Vector``) and of whole ones (``Integers``), records of named arrays and numbers (``Record``), arithmetic,
-comparisons, ``if``, ``while``, ``for i in range(...)``, calls of other such functions, and of ``sqrt``, ``abs``,
+comparisons, ``if``, ``while``, ``for i in range(...)`` or ``parallel(...)``, calls of other such functions, and of ``sqrt``, ``abs``,
 ``min``, ``max``, ``isfinite``. What Python does not evaluate is not evaluated, but for elements of arrays, which are
 read on both sides of ``and``, ``or`` and ``else``. A function returns one number or nothing. What a target does itself,
 such as the sums over events, is a ``Stage``. ``Integers`` and addresses are for targets that have addresses.
@@ -11,8 +11,8 @@ such as the sums over events, is a ``Stage``. ``Integers`` and addresses are for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -180,6 +180,7 @@ class For:
     end: Value
     step: int
     body: tuple[Statement, ...]
+    parallel: bool = False  # its turns may run at the same time
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,26 @@ class Program:
             if self.needs_stages(inner):
                 return True
         return False
+
+
+def parallel(*bounds: int) -> range:
+    """Return a range of turns that may run at the same time.
+
+    Each turn stores only into elements that no other turn reads or stores into. What it assigns to variables is its own,
+    and functions that it calls store nothing.
+    """
+    return range(*bounds)
+
+
+def nodes_in(tree: object) -> Iterator[object]:
+    """Go through statements and values, and all that they are made of."""
+    if isinstance(tree, tuple):
+        for one in tree:
+            yield from nodes_in(one)
+    elif is_dataclass(tree):
+        yield tree
+        for one in fields(tree):
+            yield from nodes_in(getattr(tree, one.name))
 
 
 # ------------------------------------------------------------------------------------------ what targets provide

@@ -32,11 +32,13 @@ from morefit.kernel.program import (
     Value,
     While,
     as_float,
+    nodes_in,
 )
 from morefit.kernel.read_values import ValueReader
 
 ANNOTATIONS = {kind.value: kind for kind in Kind if kind is not Kind.RECORD}
 RETURNS = {"None": None, **{kind.value: kind for kind in (Kind.FLOAT, Kind.INT, Kind.BOOL)}}
+RANGES = {"range": 3, "parallel": 2}  # what loops run over, and how many bounds at most
 
 
 def read_program(main: Callable[..., Any], layouts: Mapping[str, Layout]) -> Program:
@@ -86,6 +88,13 @@ class Reader:
             raise CompileError(f"driver '{name}': no function may call itself; write a loop")
         return self.read(function)
 
+    def stores(self, name: str) -> bool:
+        """Return whether a function stores numbers, itself or by those it calls; stages do."""
+        return name not in self.functions or any(
+            isinstance(node, Put) or (isinstance(node, Call) and self.stores(node.function))
+            for node in nodes_in(self.functions[name].body)
+        )
+
 
 @lru_cache(maxsize=16)
 def definitions(module: str) -> dict[str, ast.FunctionDef]:
@@ -100,7 +109,7 @@ class FunctionReader:
     """Reads one function, statement by statement."""
 
     def __init__(self, reader: Reader, function: FunctionType) -> None:
-        self.layouts = reader.layouts
+        self.reader, self.layouts = reader, reader.layouts
         node = definitions(function.__module__).get(function.__name__)
         if node is None:
             raise CompileError(
@@ -119,6 +128,7 @@ class FunctionReader:
         arguments = tuple((argument.arg, self.annotated(argument)) for argument in takes.args)
         self.variables.update(arguments)
         statements = tuple(self.statements(node.body))
+        self.refuse_shared_variables()
         if kind is not None and not returns(statements):
             raise self.refused(node, f"every way through it must return {kind.value}")
         names = dict(arguments)
@@ -236,11 +246,11 @@ class FunctionReader:
     def loop(self, node: ast.For) -> For:
         call = node.iter
         if (
-            not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range")
+            not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in RANGES)
             or not isinstance(node.target, ast.Name)
-            or not 1 <= len(call.args) <= 3
+            or not 1 <= len(call.args) <= RANGES[call.func.id]
         ):
-            raise self.refused(node, "loops run over a range")
+            raise self.refused(node, "loops run over a range, or a parallel one without a step")
         step = self.step(call.args[2]) if len(call.args) == 3 else 1
         bounds = [self.values.whole(a) for a in call.args[:2]]
         begin, end = bounds if len(bounds) == 2 else (Number(0, Kind.INT), bounds[0])
@@ -252,13 +262,49 @@ class FunctionReader:
         body = tuple(self.statements(node.body))
         self.loops.pop()
         self.values.ended.add(name)
-        return For(name, begin, end, step, body)
+        return For(name, begin, end, step, body, self.is_parallel(node, body))
+
+    def is_parallel(self, node: ast.For, body: tuple[Statement, ...]) -> bool:
+        """Return whether the turns of a loop may run at the same time; refuse what they must not do."""
+        if not is_parallel_loop(node):
+            return False
+        for one in nodes_in(body):
+            if isinstance(one, Call) and self.reader.stores(one.function):
+                raise self.refused(
+                    node, f"a turn of a parallel loop must not call '{one.function}', which stores numbers"
+                )
+            if (isinstance(one, Leave) and one.how != "continue") or (isinstance(one, For) and one.parallel):
+                raise self.refused(
+                    node, "a turn of a parallel loop must not end it, nor have such loops inside"
+                )
+        return True
+
+    def refuse_shared_variables(self) -> None:
+        """Refuse a variable that a parallel loop assigns and that is read elsewhere: every turn has its own."""
+        inside: set[ast.AST] = set()
+        own: set[str] = set()
+        loops = [node for node in ast.walk(self.node) if isinstance(node, ast.For)]
+        counters = {ast.unparse(loop.target) for loop in loops}  # which no loop leaves behind
+        for loop in filter(is_parallel_loop, loops):
+            nodes = set(ast.walk(loop)) - set(ast.walk(loop.iter))
+            inside |= nodes
+            own |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        own -= counters
+        for node in ast.walk(self.node):
+            shared = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in own
+            if shared and node not in inside:
+                raise self.refused(node, "a variable that a parallel loop assigns is read only there")
 
     def step(self, node: ast.expr) -> int:
         value = self.values.value(node)
         if not isinstance(value, Number) or value.kind is not Kind.INT or value.value == 0:
             raise self.refused(node, "the step of a range is a constant other than zero")
         return int(value.value)
+
+
+def is_parallel_loop(node: ast.For) -> bool:
+    call = node.iter
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "parallel"
 
 
 def returns(statements: Sequence[Statement]) -> bool:

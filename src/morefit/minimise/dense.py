@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import inf, sqrt
 
-from morefit.kernel.program import Vector
+from morefit.kernel.program import Vector, parallel
 
 EPSILON = 2.0**-52  # the relative distance of neighbouring doubles
 MAX_ROTATIONS = 60  # of QL for one eigenvalue; about two are needed
@@ -25,7 +25,7 @@ def cholesky(matrix: Vector, size: int, safe: float, lower: Vector) -> float:
         least = min(least, pivot)
         root = sqrt(pivot)
         lower[j * size + j] = root
-        for i in range(j + 1, size):
+        for i in parallel(j + 1, size):
             rest = matrix[i * size + j]
             for k in range(j):
                 rest -= lower[i * size + k] * lower[j * size + k]
@@ -35,35 +35,38 @@ def cholesky(matrix: Vector, size: int, safe: float, lower: Vector) -> float:
 
 def forward(lower: Vector, size: int, right: Vector, out: Vector) -> None:
     """Solve L y = right."""
-    for i in range(size):
-        rest = right[i]
-        for k in range(i):
-            rest -= lower[i * size + k] * out[k]
-        out[i] = rest / lower[i * size + i]
+    for i in parallel(size):
+        out[i] = right[i]
+    for k in range(size):
+        out[k] /= lower[k * size + k]
+        for i in parallel(k + 1, size):
+            out[i] -= lower[i * size + k] * out[k]
 
 
 def backward(lower: Vector, size: int, right: Vector, out: Vector) -> None:
     """Solve L^T x = right; ``out`` may be ``right`` itself."""
-    for i in range(size - 1, -1, -1):
-        rest = right[i]
-        for k in range(i + 1, size):
-            rest -= lower[k * size + i] * out[k]
-        out[i] = rest / lower[i * size + i]
+    for i in parallel(size):
+        out[i] = right[i]
+    for k in range(size - 1, -1, -1):
+        out[k] /= lower[k * size + k]
+        for i in parallel(k):
+            out[i] -= lower[k * size + i] * out[k]
 
 
 def invert_factor(lower: Vector, size: int, out: Vector) -> float:
     """Compute the inverse of L; return the sum of its squares, the trace of the inverse of L L^T."""
-    trace = 0.0
-    for k in range(size):
+    for k in parallel(size):
         for i in range(k):
             out[i * size + k] = 0.0
         out[k * size + k] = 1.0 / lower[k * size + k]
-        trace += out[k * size + k] * out[k * size + k]
         for i in range(k + 1, size):
             rest = 0.0
             for j in range(k, i):
                 rest -= lower[i * size + j] * out[j * size + k]
             out[i * size + k] = rest / lower[i * size + i]
+    trace = 0.0
+    for k in range(size):
+        for i in range(k, size):
             trace += out[i * size + k] * out[i * size + k]
     return trace
 
@@ -74,7 +77,7 @@ def eigen(matrix: Vector, size: int, beside: Vector, values: Vector, vectors: Ve
     Householder's tridiagonal form and implicit QL (EISPACK's tred2 and tql2; Numerische Mathematik 11, 181 and 293).
     ``beside`` is space for the elements beside the diagonal.
     """
-    for i in range(size):
+    for i in parallel(size):
         for j in range(size):
             vectors[i * size + j] = matrix[i * size + j]
     tridiagonalise(vectors, size, values, beside)
@@ -100,8 +103,7 @@ def tridiagonalise(vectors: Vector, size: int, values: Vector, beside: Vector) -
         beside[i] = scale * root
         square -= last * root
         vectors[i * size + i - 1] = last - root
-        along = 0.0
-        for j in range(i):
+        for j in parallel(i):
             vectors[j * size + i] = vectors[i * size + j] / square
             total = 0.0
             for k in range(j + 1):
@@ -109,20 +111,21 @@ def tridiagonalise(vectors: Vector, size: int, values: Vector, beside: Vector) -
             for k in range(j + 1, i):
                 total += vectors[k * size + j] * vectors[i * size + k]
             beside[j] = total / square
+        along = 0.0
+        for j in range(i):
             along += beside[j] * vectors[i * size + j]
         half = along / (square + square)
-        for j in range(i):
-            this = vectors[i * size + j]
-            other = beside[j] - half * this
-            beside[j] = other
+        for j in parallel(i):
+            beside[j] -= half * vectors[i * size + j]
+        for j in parallel(i):
             for k in range(j + 1):
-                vectors[j * size + k] -= this * beside[k] + other * vectors[i * size + k]
+                vectors[j * size + k] -= vectors[i * size + j] * beside[k] + beside[j] * vectors[i * size + k]
         values[i] = square
     values[0] = 0.0
     beside[0] = 0.0
     for i in range(size):
         if values[i] != 0.0:
-            for j in range(i):
+            for j in parallel(i):
                 total = 0.0
                 for k in range(i):
                     total += vectors[i * size + k] * vectors[k * size + j]
@@ -130,7 +133,7 @@ def tridiagonalise(vectors: Vector, size: int, values: Vector, beside: Vector) -
                     vectors[k * size + j] -= total * vectors[k * size + i]
         values[i] = vectors[i * size + i]
         vectors[i * size + i] = 1.0
-        for j in range(i):
+        for j in parallel(i):
             vectors[j * size + i] = 0.0
             vectors[i * size + j] = 0.0
 
@@ -179,10 +182,10 @@ def ql_step(vectors: Vector, size: int, values: Vector, beside: Vector, first: i
         shift = sine * r
         values[i + 1] = g + shift
         g = cosine * r - b
-        for k in range(size):
-            f = vectors[k * size + i + 1]
-            vectors[k * size + i + 1] = sine * vectors[k * size + i] + cosine * f
-            vectors[k * size + i] = cosine * vectors[k * size + i] - sine * f
+        for k in parallel(size):
+            last_one = vectors[k * size + i + 1]
+            vectors[k * size + i + 1] = sine * vectors[k * size + i] + cosine * last_one
+            vectors[k * size + i] = cosine * vectors[k * size + i] - sine * last_one
     values[first] -= shift
     beside[first] = g
     beside[last] = 0.0

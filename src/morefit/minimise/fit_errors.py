@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from morefit.kernel.fit_layout import Fit
+from morefit.kernel.program import parallel
 from morefit.minimise.dense import cholesky, eigen, invert_factor
 from morefit.minimise.quadratic_model import NULL, SAFE_PIVOT, SUSPECT, find_free, measure, restrict
 from morefit.minimise.trust_region import DEGENERATE, FLAT
@@ -21,13 +22,13 @@ def finish(fit: Fit) -> None:
     """
     n = len(fit.x)
     measure(fit)
-    for i in range(n):
+    for i in parallel(n):
         fit.move[i] = 0.0
         for j in range(n):
             fit.covariance[i * n + j] = 0.0
     fit.fixed = n - find_free(fit)
     size = n
-    for i in range(n):
+    for i in parallel(n):
         fit.free[i] = i
     restrict(fit, n)
     definite = cholesky(fit.matrix, n, SAFE_PIVOT, fit.lower) > SAFE_PIVOT
@@ -39,10 +40,10 @@ def finish(fit: Fit) -> None:
     if definite and fit.status != FLAT:
         invert(fit, size)
     elif not (fit.status == FLAT and pseudo_invert(fit, size)):
-        for i in range(n):
+        for i in parallel(n):
             fit.error[i] = -1.0
         return
-    for i in range(n):
+    for i in parallel(n):
         fit.error[i] = sqrt(fit.covariance[i * n + i]) if fit.covariance[i * n + i] >= 0.0 else -1.0
 
 
@@ -62,7 +63,7 @@ def invert(fit: Fit, size: int) -> None:
     """Write the inverse of the Hessian of the free parameters, from Cholesky's factor."""
     n = len(fit.x)
     invert_factor(fit.lower, size, fit.vectors)
-    for a in range(size):
+    for a in parallel(size):
         i = int(fit.free[a])
         for b in range(a + 1):
             j = int(fit.free[b])
@@ -79,7 +80,7 @@ def pseudo_invert(fit: Fit, size: int) -> bool:
     if not eigen(fit.matrix, size, fit.along, fit.values, fit.vectors):
         return False
     null = max(NULL, SUSPECT * sqrt(2.0 * fit.edm))
-    for a in range(size):
+    for a in parallel(size):
         i = int(fit.free[a])
         for b in range(a + 1):
             j = int(fit.free[b])
@@ -94,9 +95,9 @@ def pseudo_invert(fit: Fit, size: int) -> bool:
         for a in range(size):
             largest = max(largest, abs(fit.vectors[a * size + k]))
         for a in range(size):
-            i = int(fit.free[a])
+            place = int(fit.free[a])
             if fit.values[k] <= null and abs(fit.vectors[a * size + k]) > UNTOUCHED * largest:
-                fit.covariance[i * n + i] = -1.0
+                fit.covariance[place * n + place] = -1.0
                 if fit.matrix[a * size + a] != 0.0:  # it has an effect, but others can undo it
                     fit.status = DEGENERATE
     return True

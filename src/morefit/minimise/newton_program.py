@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from morefit.arrays import Integers
 from morefit.kernel.fit_layout import Fit, FitLayout
-from morefit.kernel.program import Stage
+from morefit.kernel.program import Stage, parallel
 from morefit.kernel.read_program import Driver
 from morefit.minimise.fit_errors import finish
 from morefit.minimise.quadratic_model import UNKNOWN
@@ -28,7 +28,7 @@ def fit_toy(job: Integers, fit: Fit) -> None:
 
 def begin_fit(fit: Fit) -> None:
     """Begin at the start."""
-    for i in range(len(fit.x)):
+    for i in parallel(len(fit.x)):
         fit.x[i] = fit.start[i]
         fit.best[i] = fit.start[i]
     begin(fit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import sqrt
 
 from morefit.kernel.fit_layout import Fit
-from morefit.kernel.program import Vector
+from morefit.kernel.program import Vector, parallel
 from morefit.minimise.dense import backward, cholesky, eigen, forward, invert_factor
 
 UNKNOWN = 1e300  # the value before the first evaluation
@@ -27,7 +27,7 @@ SECULAR_STEPS = 60  # bisections, of which Newton's rule needs about five
 
 def measure(fit: Fit) -> None:
     """Compute the unit of each parameter: its error if others were fixed, at most a part of the way between limits."""
-    for i in range(len(fit.x)):
+    for i in parallel(len(fit.x)):
         fit.unit[i] = own_error(fit, i, LARGEST_UNIT)
 
 
@@ -60,7 +60,7 @@ def restrict(fit: Fit, size: int) -> None:
     The diagonal is zero for a parameter without curvature: what there is of it comes from rounding.
     """
     n = len(fit.x)
-    for a in range(size):
+    for a in parallel(size):
         i = int(fit.free[a])
         slope = fit.gradient[i]
         for j in range(n):
@@ -83,7 +83,7 @@ def minimise_model(fit: Fit, size: int, radius: float) -> None:
         forward(fit.lower, size, fit.slopes, fit.along)
         edm = 0.5 * square(fit.along, size)
         backward(fit.lower, size, fit.along, fit.part)
-        for a in range(size):
+        for a in parallel(size):
             fit.part[a] = -fit.part[a]
         # the smallest eigenvalue is at least a pivot divided by their number, or one divided by the inverse's trace
         suspect = SUSPECT * sqrt(2.0 * edm)
@@ -96,18 +96,18 @@ def minimise_model(fit: Fit, size: int, radius: float) -> None:
             return
     if not eigen(fit.matrix, size, fit.along, fit.values, fit.vectors):
         shorter = min(1.0, FIRST_RADIUS / sqrt(square(fit.slopes, size)))
-        for a in range(size):
+        for a in parallel(size):
             fit.part[a] = -fit.slopes[a] * shorter
         judged(fit, UNKNOWN, min(radius, FIRST_RADIUS), False, True, 0)
         return
-    for k in range(size):
+    for k in parallel(size):
         total = 0.0
         for a in range(size):
             total += fit.vectors[a * size + k] * fit.slopes[a]
         fit.along[k] = total
     judge(fit, size, radius)
     minimise_inside(fit, size, fit.model_radius)
-    for a in range(size):
+    for a in parallel(size):
         total = 0.0
         for k in range(size):
             total += fit.vectors[a * size + k] * fit.along[k]

@@ -24,6 +24,7 @@ from __future__ import annotations
 from math import sqrt
 
 from morefit.kernel.fit_layout import Fit
+from morefit.kernel.program import parallel
 from morefit.minimise.quadratic_model import (
     SUSPECT,
     UNKNOWN,
@@ -53,7 +54,7 @@ def begin(fit: Fit) -> None:
     fit.radius = UNKNOWN
     fit.length = 0.0
     fit.doubts = 0.0
-    for i in range(n):
+    for i in parallel(n):
         fit.trial[i] = fit.x[i]
         fit.gradient[i] = 0.0
         for j in range(n):
@@ -79,7 +80,7 @@ def move_on(fit: Fit, taken: bool) -> None:
     n = len(fit.x)
     measure(fit)
     size = find_free(fit)
-    for i in range(n):
+    for i in parallel(n):
         fit.move[i] = 0.0
     restrict(fit, size)
     minimise_model(fit, size, fit.radius)
@@ -130,24 +131,28 @@ def place(fit: Fit) -> float:
 def is_finite(fit: Fit) -> bool:
     """Return whether the trial point has a value and all derivatives, and no bad events."""
     n = len(fit.x)
-    good = bool(fit.bad <= 0.0 and abs(fit.new_value) < UNKNOWN)  # false for nan
-    for i in range(n):
-        good = good and abs(fit.new_gradient[i]) < UNKNOWN
+    for i in parallel(n):
+        fit.along[i] = abs(fit.new_gradient[i])
         for j in range(i + 1):
-            good = good and abs(fit.new_hessian[i * n + j]) < UNKNOWN
+            if not abs(fit.new_hessian[i * n + j]) < UNKNOWN:  # nor nan
+                fit.along[i] = UNKNOWN
+    good = bool(fit.bad <= 0.0 and abs(fit.new_value) < UNKNOWN)
+    for i in range(n):
+        good = good and fit.along[i] < UNKNOWN
     return good
 
 
 def came_true(fit: Fit) -> float:
     """Return how much of what the model promised for the last step came true; one where this is all rounding."""
     n = len(fit.x)
-    expected = 0.0
-    for i in range(n):
-        towards = fit.trial[i] - fit.x[i]
+    for i in parallel(n):
         bend = 0.0
         for j in range(n):
             bend += fit.hessian[i * n + j] * (fit.trial[j] - fit.x[j])
-        expected -= towards * (fit.gradient[i] + 0.5 * bend)
+        fit.along[i] = (fit.trial[i] - fit.x[i]) * (fit.gradient[i] + 0.5 * bend)
+    expected = 0.0
+    for i in range(n):
+        expected -= fit.along[i]
     if fit.value == UNKNOWN or abs(expected) <= ROUNDING * (1.0 + abs(fit.value)):
         return 1.0
     return float((fit.value - fit.new_value) / expected)
@@ -178,7 +183,7 @@ def accept(fit: Fit) -> None:
     n = len(fit.x)
     fit.value = fit.new_value
     fit.unresolved = fit.new_unresolved
-    for i in range(n):
+    for i in parallel(n):
         fit.x[i] = fit.trial[i]
         fit.gradient[i] = fit.new_gradient[i]
         for j in range(i + 1):

@@ -17,7 +17,7 @@ from morefit.errors import BackendError, CompileError
 from morefit.targets.cache import key_of, load, store
 from morefit.targets.opencl.discover import DeviceInfo, choose_device, devices, pick, pyopencl
 
-MAX_SENT = 1 << 20  # bytes that are sent without waiting
+MAX_SENT = 1 << 26  # bytes that are sent without waiting
 MAX_PROGRAMS = 256  # cached in this process
 # Drivers with a cache on disk of their own. PoCL builds a kernel when it is first started, but all of a text when its
 # binary is read: a first fit took 5.1 s with it and 1.6 s without, one of another process 0.12 s and 0.24 s.

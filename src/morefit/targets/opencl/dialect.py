@@ -23,6 +23,7 @@ class Dialect:
     memory: str  # says that a pointer is into the memory of the device ...
     shared: str  # ... or into that of a work-group
     item: str  # the number of a work item in its group
+    items: str  # how many there are in a group
     group: str
     place: str  # the number of a work item among all
     wait: str  # until all of the group are here and see each other's shared memory ...
@@ -42,6 +43,7 @@ OPENCL = Dialect(
     memory="__global ",
     shared="__local ",
     item="get_local_id(0)",
+    items="get_local_size(0)",
     group="get_group_id(0)",
     place="get_global_id(0)",
     wait="barrier(CLK_LOCAL_MEM_FENCE);",

@@ -1,68 +1,42 @@
-"""Run whole fits on a device that speaks OpenCL: one work-group per toy, or many for the events of a large one."""
+"""Run whole fits on a device that speaks OpenCL: many toys go through the phases of each step together."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.kernel.fit_layout import FitRows
-from morefit.targets.base import ToyBatch, WholeFit, WholeIntegral, WholePart
+from morefit.targets.base import PartBatch, ToyBatch, WholeFit, WholePart
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
 from morefit.targets.opencl.fit_driver import FitSource
-from morefit.targets.opencl.fit_shape import (
-    FitShape,
-    Home,
-    fit_functions,
-    part_key,
-    record_is_local,
-    shape_of,
-)
-from morefit.targets.opencl.lift import Lifted
+from morefit.targets.opencl.fit_part import PartText
+from morefit.targets.opencl.fit_phase import TILE, Phase, Runs, name_of
+from morefit.targets.opencl.fit_shape import FitShape, shape_of
 from morefit.targets.opencl.source import block_multiple
 from morefit.targets.opencl.sums import MAX_EVENTS, words_of
 from morefit.targets.show import show_source
 
 MAX_TOYS = 1 << 17  # in a launch: short enough for Ctrl-C and for displays that watch the device
-MAX_SHARED = (
-    12 << 10
-)  # bytes of events in the shared memory of a group; with more, fewer groups run at a time
-MAX_BYTES = 1 << 32  # of the events of a launch, if that is not more than a share of the memory
+MAX_BYTES = 1 << 33  # of the events and records of a launch, if that is not more than a share of the memory
 SHARE = 1 / 16
 EACH, GROUPS = 16, 2048  # minimum of events per item, and maximum of groups per toy
 MAX_TEXTS = 64  # cached in this process
 MAX_SENT = 8  # arrays that stay on the device for the next call
-FIRST_STEPS, MORE_STEPS = 4, 2  # taken before looking whether toys have converged
-
-
-class Kind(NamedTuple):
-    """How toys of at most ``events`` events are fitted."""
-
-    events: int
-    items: int  # of a work-group: a small one wastes less while one of its items steps
-    home: Home  # of the events
-
-
-MIDDLE = (Kind(2047, 32, Home.GLOBAL), Kind((1 << 15) - 1, 64, Home.GLOBAL))
-LARGEST = {True: Kind(1 << 62, 128, Home.SPREAD), False: Kind(1 << 62, 256, Home.GLOBAL)}
-
-
-def kinds_of(device: Device, job: WholeFit) -> tuple[Kind, ...]:
-    """Return how toys are fitted; the events of the smallest fit into the shared memory of a group.
-
-    The events of a large toy are spread over many groups if the likelihood has one part without numerical integrals.
-    """
-    smallest = MIDDLE[0]
-    columns = max(columns_of(part) for part in job.parts)
-    fit = min(MAX_SHARED, int(device.device.local_mem_size) // 4) // (8 * columns)
-    spread = len(job.parts) == 1 and not job.parts[0].integrals
-    local = smallest._replace(events=min(fit, smallest.events), home=Home.LOCAL)
-    return (local, *MIDDLE, LARGEST[spread])
+MAX_SPACES = 4  # buffers that stay on the device for the next call
+FIRST_STEPS, MORE_STEPS, MAX_STEPS = (
+    6,
+    3,
+    8,
+)  # taken before looking which toys have converged; more when few are left
+FEW = 1 / 16  # of all toys
+WIDE_FROM = 13  # parameters: work items take a step together; with fewer, one per toy wastes less
+FEW_EVENTS = 2048  # a toy with fewer has one block of them
+SMALL_GROUP, LARGE_GROUP = 64, 128  # work items that sum over a block of a toy with few events, and with more
 
 
 def columns_of(part: WholePart) -> int:
@@ -78,17 +52,14 @@ def run_whole_fits(
         return None
     results = np.empty((len(toys), width))
     # a toy's size alone decides how it is fitted: bitwise independent of which toys are in the batch
-    kinds = kinds_of(device, job)
-    numbers = np.searchsorted([kind.events for kind in kinds], toys.sizes.sum(axis=1))
-    for number, kind in enumerate(kinds):
-        some = np.flatnonzero(numbers == number)
+    small = toys.sizes.sum(axis=1) < FEW_EVENTS
+    for items, some in ((SMALL_GROUP, np.flatnonzero(small)), (LARGE_GROUP, np.flatnonzero(~small))):
         if len(some):
-            runner = take_runner(device, group or min(device.group, kind.items), job, kind.home)
-            ahead = 0 if kind.home is Home.SPREAD else 1  # started while the results of others are copied
+            runner = take_runner(device, group or min(device.group, items), job)
             started: deque[tuple[Integers, FitSpace]] = deque()
-            for part in runner.parts(some, toys.sizes):
+            for part in runner.parts(some, toys.sizes):  # the next ones begin while these are looked at
                 started.append((part, runner.start(part, toys, results.shape[1])))
-                if len(started) > ahead:
+                if len(started) > 1:
                     finish(*started.popleft(), results)
             for part, space in started:
                 finish(part, space, results)
@@ -107,28 +78,27 @@ def finish(part: Integers, space: FitSpace, results: Array) -> None:
     results[part] = rows
 
 
-def take_runner(device: Device, items: int, job: WholeFit, home: Home) -> FitRunner:
+def take_runner(device: Device, items: int, job: WholeFit) -> FitRunner:
     """Take what was built for a job before and is not in use, or build it."""
     for place, known in enumerate(job.spare):
-        wanted = (device, items, home)
-        if isinstance(known, FitRunner) and (known.device, known.group, known.home) == wanted:
+        if isinstance(known, FitRunner) and (known.device, known.group) == (device, items):
             del job.spare[place]
             return known
-    return FitRunner(device, items, home, job)
+    return FitRunner(device, items, job)
 
 
-_texts: OrderedDict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = OrderedDict()
+_sources: OrderedDict[tuple[Any, ...], FitSource] = OrderedDict()
 
 
-def find_text(job: WholeFit, shape: FitShape) -> str:
-    """Return the text of a whole fit; it is cached, since writing it takes longer than fitting a thousand toys."""
-    key = (job.driver, shape.group, shape.home, shape.layout, *(part_key(part) for part in shape.parts))
-    if key not in _texts:
-        # the kernels are stored with their text, so that no other can have their address
-        _texts[key] = FitSource(job.driver.program, shape).text(), shape.parts
-        if len(_texts) > MAX_TEXTS:
-            _texts.popitem(last=False)
-    return _texts[key][0]
+def find_source(job: WholeFit, shape: FitShape) -> FitSource:
+    """Return the text of whole fits; it is cached, since writing it takes longer than fitting a thousand toys."""
+    key = (job.driver, shape.group, shape.wide, shape.layout, *(part.key for part in shape.parts))
+    if key not in _sources:
+        # it has the kernels, so that no others can have their addresses
+        _sources[key] = FitSource(job.driver.program, shape)
+        if len(_sources) > MAX_TEXTS:
+            _sources.popitem(last=False)
+    return _sources[key]
 
 
 @dataclass(eq=False)
@@ -137,50 +107,47 @@ class FitRunner:
 
     device: Device
     group: int
-    home: Home
     job: WholeFit
-    kernels: dict[str, Any] = field(init=False)
+    source: FitSource = field(init=False)
+    constants: dict[str, Any] = field(init=False)  # arguments that are the same for all toys, by name
     sent: dict[int, tuple[Array, Any]] = field(init=False)  # arrays on the device, by identity
-    draw_with: list[list[Any]] = field(init=False)  # numbers and tables, of each part
-    sum_with: list[list[Any]] = field(init=False)  # tables and nodes, of each part
-    space: tuple[tuple[object, ...], FitSpace] | None = field(init=False, default=None)
+    spaces: list[FitSpace] = field(init=False, default_factory=list)  # the last ones first
 
     def __post_init__(self) -> None:
         self.job = replace(self.job, spare=[])  # the job refers to this runner, which must not refer to it
-        job = self.job
-        shapes = tuple(shape_of(part, part.fluctuating, self.device.max_numbers) for part in job.parts)
-        shape = FitShape(group=self.group, home=self.home, layout=job.layout, parts=shapes)
-        source = find_text(job, shape)
-        show_source(source)
-        self.kernels = self.device.kernels(self, source, fit_functions(self.home))
+        parts = tuple(shape_of(part, self.device.max_numbers) for part in self.job.parts)
+        layout = self.job.layout
+        wide = layout.count >= WIDE_FROM and self.device.info.kind != "CPU"
+        self.source = find_source(self.job, FitShape(group=self.group, wide=wide, layout=layout, parts=parts))
+        show_source(self.source.text)
         self.sent = {}
-        self.sum_with = [self.sum_constants(part) for part in job.parts]
-        self.draw_with = [self.draw_constants(part.sampler) for part in shapes]
+        self.constants = {}
+        for text, part in zip(self.source.parts, parts, strict=True):
+            if part.sampler and text.sampling:
+                if part.sampler.numbers:
+                    self.constants[f"numbers_{text.number}"] = np.array(part.sampler.numbers)
+                self.send_tables(text.sampling.table_arguments(), part.sampler.tables)
+            self.send_tables(text.source.table_arguments(), part.sums.tables)
+            self.send_integrals(text)
 
-    def draw_constants(self, sampler: Lifted | None) -> list[Any]:
-        """Return the numbers and tables that events are drawn with."""
-        if sampler is None:
-            return []
-        numbers = [np.array(sampler.numbers)] if sampler.numbers else []
-        return [*numbers, *(self.device.send(np.array(t.array)) for t in sampler.tables)]
+    def send_tables(self, declarations: Sequence[str], tables: Sequence[Any]) -> None:
+        for declaration, table in zip(declarations, tables, strict=True):
+            self.constants[name_of(declaration)] = self.device.send(np.array(table.array))
 
-    def sum_constants(self, part: WholePart) -> list[Any]:
-        """Return the tables of the sums, and the nodes of the integrals."""
-        tables = [self.device.send(np.array(t.array)) for t in part.sums.kernel.tables]
-        return tables + [word for one in part.integrals for word in self.integral_constants(one)]
-
-    def integral_constants(self, one: WholeIntegral) -> list[Any]:
+    def send_integrals(self, text: PartText) -> None:
+        """Send the nodes of integrals, and what tells whether they are accurate."""
         send = self.device.send
-        return [
-            np.int32(len(one.nodes[0])), send(one.limits), send(one.edges), np.int32(len(one.edges)),
-            *(send(np.asarray(column, np.float64)) for column in one.nodes),
-        ]  # fmt: skip
-
-    def sum_arguments(self, k: int, part: Integers, toys: ToyBatch) -> list[Any]:
-        """Return the arguments of the sums of one part for some toys."""
-        measured = toys.parts[k].measured
-        own = np.zeros(1) if measured is None else np.ascontiguousarray(measured[part])
-        return [self.send_once(toys.parts[k].parameters), self.device.send(own), *self.sum_with[k]]
+        for i, one in enumerate(self.job.parts[text.number].integrals):
+            label = f"{text.number}_{i}"
+            self.send_tables(text.integral_sources[i].table_arguments(), one.program.kernel.tables)
+            self.constants |= {
+                f"nodes{label}": np.int32(len(one.nodes[0])),
+                f"limits{label}": send(one.limits),
+                f"edges{label}": send(one.edges),
+                f"boxes{label}": np.int32(len(one.edges)),
+            }
+            for k, column in enumerate(one.nodes):
+                self.constants[f"node{label}_{k}"] = send(np.asarray(column, np.float64))
 
     def send_once(self, array: Array) -> Any:
         """Copy an array to the device, unless the same one is there."""
@@ -189,152 +156,202 @@ class FitRunner:
             self.sent[id(array)] = array, self.device.send(np.asarray(array, np.float64))
         return self.sent[id(array)][1]
 
-    def draw_arguments(self, k: int, part: Integers, toys: ToyBatch) -> list[Any]:
-        """Return the arguments of what draws one part; the first two are the seed and the first toy."""
-        own = toys.parts[k]
-        if self.job.parts[k].sampler is None:
-            assert own.starts is not None
-            starts = self.device.send(np.ascontiguousarray(own.starts[part], np.int64))
-            return [starts, *(c.buffer for c in own.events if isinstance(c, DeviceColumn))]
-        return [np.uint64(0), np.uint64(0), *self.draw_with[k]]
-
-    def room_of(self, sizes: Integers) -> Integers:
-        """Return how many numbers the events of each of some toys take, as in memory that all toys have alike."""
-        columns = np.array([columns_of(part) for part in self.job.parts])
-        if self.home is Home.SPREAD:
-            return np.asarray(np.maximum(sizes, 1) @ columns, np.int64)
-        return np.full(len(sizes), int(np.maximum(sizes.max(axis=0, initial=1), 1) @ columns))
-
     def parts(self, some: Integers, sizes: Integers) -> list[Integers]:
         """Cut toys into parts for which there is memory."""
-        part = np.arange(len(some)) // MAX_TOYS
-        if self.home is not Home.LOCAL:
-            limit = min(MAX_BYTES, int(SHARE * self.device.info.memory))
-            part += np.cumsum(8 * self.room_of(sizes[some])) // limit
+        columns = np.array([columns_of(part) for part in self.job.parts])
+        own = self.job.layout.size + sum(
+            len(p.sums.kernel.per_call.results) + 2 * words_of(p.sums.kernel) for p in self.job.parts
+        )
+        each = min(MAX_BYTES, int(SHARE * self.device.info.memory)) // 8
+        if len(some) <= MAX_TOYS and len(some) * (sizes.max(axis=0) @ columns + own) <= each:
+            return [some]
+        part = np.arange(len(some)) // MAX_TOYS + np.cumsum(sizes[some] @ columns + own) // each
         return np.split(some, np.flatnonzero(np.diff(part)) + 1)
 
     def start(self, part: Integers, toys: ToyBatch, width: int) -> FitSpace:
-        """Start to fit some toys; the buffers of the last ones are used again where all is the same but the seed."""
-        measured = [b"" if p.measured is None else p.measured[part].tobytes() for p in toys.parts]
-        others = [id(array) for p in toys.parts for array in (p.parameters, p.starts, *p.events)]
-        key = (part.tobytes(), toys.sizes[part].tobytes(), width, id(toys.record), *measured, *others)
-        if self.space is None or self.space[0] != key:
-            self.space = None  # lets go of its memory first
-            kind = LargeSpace if self.home is Home.SPREAD else SmallSpace
-            self.space = key, kind(self, part, toys, width)
-        space = self.space[1]
+        """Start to fit some toys, in buffers of earlier ones where all is the same but the seed."""
+        space = next((space for space in self.spaces if space.serves(part, toys, width)), None)
+        if space is None:
+            del self.spaces[MAX_SPACES - 1 :]  # lets go of its memory first
+            space = FitSpace(self, part, toys, width)
+        else:
+            self.spaces.remove(space)
+        self.spaces.insert(0, space)
         space.start(toys)
         return space
 
 
-class FitSpace(ABC):
-    """Buffers for some toys, and functions with their arguments set. It does not refer to its runner, which refers to it."""
+@dataclass(eq=False)
+class Blocks:
+    """The blocks of the events of a part: of all toys, and whether a toy may have several."""
+
+    blocks: np.ndarray[Any, Any]
+    first: Integers
+    many: bool
+
+    @classmethod
+    def cut(cls, counts: Integers, group: int, multiple: int) -> Blocks:
+        """Cut the events of each toy into blocks, in a way that depends on its own size alone."""
+        items = np.where(
+            counts < FEW_EVENTS, MAX_EVENTS, np.clip(counts // (group * GROUPS), EACH, MAX_EVENTS)
+        )
+        each = -(-group * items // multiple) * multiple
+        blocks, first = cut_blocks(counts, each, np.cumsum(counts) - counts, empty=True)
+        many = len(blocks) > len(counts)
+        if (
+            not many
+        ):  # the words of the only block are those of the toy: their corrections, zero, come after them
+            blocks["place"] = 2 * blocks["set"]
+        return cls(blocks, first, many)
+
+    def of(self, toys: Integers) -> np.ndarray[Any, Any]:
+        """Return the blocks of some toys."""
+        counts = self.first[toys + 1] - self.first[toys]
+        begin = np.repeat(self.first[toys] - (np.cumsum(counts) - counts), counts)
+        return np.asarray(self.blocks[begin + np.arange(counts.sum())])
+
+
+class Lists(NamedTuple):
+    """The toys that go through the next phases, and their blocks: on the device, and how many they are."""
+
+    values: dict[str, Any]
+    toys: int
+    blocks: list[int]
+
+
+class FitSpace:
+    """Buffers for some toys, and kernels with their arguments set. It does not refer to its runner, which refers to it."""
 
     def __init__(self, runner: FitRunner, part: Integers, toys: ToyBatch, width: int) -> None:
         self.device, self.group, self.count = runner.device, runner.group, len(part)
-        self.layout, self.width = runner.job.layout, width
-        self.batch = toys  # what it was made of is told by identity, and must stay alive
-        self.toys = self.device.send(part.astype(np.int32))
-        self.out = self.device.allocate(8 * self.count * width)
-        self.seeds: list[tuple[int, int]] = []  # the place of the seed of a part among the arguments
+        self.begin, self.steps = runner.source.begin, runner.source.steps
+        self.batch, self.part, self.width = toys, part, width
+        device, job, sizes = self.device, runner.job, toys.sizes[part]
+        self.out = device.allocate(8 * self.count * width)
+        self.running = device.allocate(4 * self.count)
+        self.values: dict[str, Any] = runner.constants | {
+            "toys": device.send(part.astype(np.int32)),
+            "sizes": device.send(np.ascontiguousarray(sizes, np.int32)),
+            "records": device.allocate(8 * -(-self.count // TILE) * TILE * job.layout.size),
+            "first_record": runner.send_once(toys.record),
+            "results": self.out,
+            "width": np.int32(width),
+            "running": self.running,
+        }
+        self.blocks = [
+            self.add_part(k, job.parts[k], toys.parts[k], sizes[:, k]) for k in range(len(job.parts))
+        ]
+        for k, own in enumerate(job.parts):
+            given = toys.parts[k]
+            measured = np.zeros(1) if given.measured is None else np.ascontiguousarray(given.measured[part])
+            self.values |= {
+                f"parameters{k}": runner.send_once(given.parameters),
+                f"measured{k}": device.send(measured),
+            }
+            if own.sampler is None:
+                assert given.starts is not None
+                self.values[f"starts{k}"] = device.send(np.ascontiguousarray(given.starts[part], np.int64))
+        self.lists = self.everything = self.make_lists(np.arange(self.count))
+        names = [phase.name for phase in (*self.begin, *self.steps)]
+        self.kernels = device.kernels(self, runner.source.text, names)
+        seeds = {f"{name}{k}": np.uint64(0) for k in range(len(job.parts)) for name in ("seed", "first_toy")}
+        for phase in (*self.begin, *self.steps):
+            values = seeds | self.values | self.lists.values
+            set_arguments(self.kernels[phase.name], *(values[name] for name in phase.names))
 
-    def set_seeds(self, kernel: Any, toys: ToyBatch) -> None:
-        """Set which toys a function draws, if it draws."""
-        for place, k in self.seeds:
-            kernel.set_arg(place, np.uint64(toys.parts[k].seed))
-            kernel.set_arg(place + 1, np.uint64(toys.first))
+    def serves(self, part: Integers, toys: ToyBatch, width: int) -> bool:
+        """Return whether other toys differ from these in their seeds alone."""
 
-    @abstractmethod
+        def arrays(batch: ToyBatch) -> list[object]:
+            own = [array for p in batch.parts for array in (p.parameters, p.starts, *p.events)]
+            return [batch.record, *own]
+
+        def measured(batch: ToyBatch, some: Integers) -> list[Array]:
+            return [p.measured[some] for p in batch.parts if p.measured is not None]
+
+        same = width == self.width and np.array_equal(part, self.part)
+        same = same and all(a is b for a, b in zip(arrays(toys), arrays(self.batch), strict=True))
+        same = same and np.array_equal(toys.sizes, self.batch.sizes)
+        return same and all(map(np.array_equal, measured(toys, part), measured(self.batch, part)))
+
+    def add_part(self, k: int, part: WholePart, given: PartBatch, counts: Integers) -> Blocks:
+        """Make room for the events of a part, its scalars, integrals and sums."""
+        device, kernel, count = self.device, part.sums.kernel, self.count
+        multiple = 1 if part.sampler is None else block_multiple(part.sampler.kernel, self.group)
+        cut = Blocks.cut(np.ascontiguousarray(counts), self.group, multiple)
+        words, room = max(words_of(kernel), 1), int(counts.sum())
+        totals = device.send(np.zeros((count, 2 * words)))
+        self.values |= {
+            f"events{k}": device.allocate(8 * columns_of(part) * room),
+            f"room{k}": np.int64(room),
+            f"report{k}": device.send(np.zeros((count, 2), np.int32)),
+            f"scalars{k}": device.allocate(8 * count * len(kernel.per_call.results)),
+            f"totals{k}": totals,
+            f"partials{k}": device.allocate(8 * len(cut.blocks) * words) if cut.many else totals,
+            f"first_block{k}": device.send(cut.first.astype(np.int32)),
+        }
+        for i, one in enumerate(part.integrals):
+            own = one.program.kernel
+            self.values[f"scalars{k}_{i}"] = device.allocate(8 * count * len(own.per_call.results))
+            self.values[f"integrals{k}_{i}"] = device.allocate(8 * count * own.outputs)
+        for i, column in enumerate(given.events):
+            assert isinstance(column, DeviceColumn)
+            self.values[f"given{k}_{i}"] = column.buffer
+        return cut
+
+    def make_lists(self, active: Integers) -> Lists:
+        """Return lists of some toys and their blocks."""
+        own = [cut.blocks if len(active) == self.count else cut.of(active) for cut in self.blocks]
+        values = {f"blocks{k}": self.device.send(blocks) for k, blocks in enumerate(own)}
+        values |= {"active": self.device.send(active.astype(np.int32)), "active_toys": np.int32(len(active))}
+        return Lists(values, len(active), [len(blocks) for blocks in own])
+
+    def set(self, phases: Sequence[Phase], values: Mapping[str, Any]) -> None:
+        """Set some arguments of kernels, by name."""
+        for phase in phases:
+            for place, name in enumerate(phase.names):
+                if name in values:
+                    self.kernels[phase.name].set_arg(place, values[name])
+
     def start(self, toys: ToyBatch) -> None:
         """Start to draw and fit the toys."""
-
-    @abstractmethod
-    def finish(self, results: Array) -> None:
-        """Wait for them, and copy their results."""
-
-
-class SmallSpace(FitSpace):
-    """Toys with one work-group each."""
-
-    def __init__(self, runner: FitRunner, part: Integers, toys: ToyBatch, width: int) -> None:
-        super().__init__(runner, part, toys, width)
-        device, job, sizes = self.device, runner.job, toys.sizes[part]
-        self.kernel = runner.kernels["fit"]
-        rooms = np.maximum(sizes.max(axis=0, initial=1), 1)
-        columns = np.array([columns_of(own) for own in job.parts])
-        ends = np.cumsum(rooms * columns)
-        size = 8 * int(ends[-1])
-        local = runner.home is Home.LOCAL
-        memory = device.cl.LocalMemory(size) if local else device.allocate(size * self.count)
-        places = np.stack([rooms, ends - rooms * columns], axis=1).astype(np.int64)
-        record = [] if record_is_local(job.layout) else [device.allocate(8 * self.count * self.layout.size)]
-        arguments = [
-            self.toys, device.send(np.ascontiguousarray(sizes, np.int32)), memory, np.int64(ends[-1]),
-            device.send(places), runner.send_once(toys.record), self.out, np.int32(width), *record,
-        ]  # fmt: skip
-        for k, own in enumerate(job.parts):
-            if own.sampler is not None:
-                self.seeds.append((len(arguments), k))
-            arguments += [*runner.draw_arguments(k, part, toys), *runner.sum_arguments(k, part, toys)]
-        self.arguments = set_arguments(self.kernel, *arguments)
-
-    def start(self, toys: ToyBatch) -> None:
-        self.set_seeds(self.kernel, toys)
-        self.done = self.device.run(self.kernel, self.count * self.group, self.group)
-
-    def finish(self, results: Array) -> None:
-        self.device.read_done(self.out, results, self.done)
-
-
-class LargeSpace(FitSpace):
-    """Toys of one part whose events are shared by many groups."""
-
-    def __init__(self, runner: FitRunner, part: Integers, toys: ToyBatch, width: int) -> None:
-        super().__init__(runner, part, toys, width)
-        device, job, group = self.device, runner.job, self.group
-        (own,) = job.parts
-        counts = np.ascontiguousarray(toys.sizes[part, 0])
-        multiple = 1 if own.sampler is None else block_multiple(own.sampler.kernel, group)
-        each = -(-group * np.clip(counts // (group * GROUPS), EACH, MAX_EVENTS) // multiple) * multiple
-        blocks, first = cut_blocks(counts, each, np.cumsum(counts) - counts, empty=True)
-        self.blocks, room = len(blocks), int(counts.sum())
-        records = device.allocate(8 * self.count * job.layout.size)
-        words = max(words_of(own.sums.kernel), 1)
-        partials = device.allocate(8 * self.blocks * words)
-        totals = device.allocate(16 * self.count * words)
-        self.report = device.send(np.zeros((self.count, 2), np.int32))
-        memory = device.allocate(8 * columns_of(own) * room)
-        common = (self.toys, device.send(blocks), memory, np.int64(room), records)
-        arguments = (*common, self.report, runner.send_once(toys.record))
-        if own.sampler is not None:
-            self.seeds.append((len(arguments), 0))
-        sums = runner.sum_arguments(0, part, toys)
-        last = (
-            device.send(first.astype(np.int32)), device.send(counts.astype(np.int32)), records, self.out, np.int32(width),
-            self.report, partials, totals,
-        )  # fmt: skip
-        self.draw, self.sums, self.advance = (runner.kernels[name] for name in ("draw", "sums", "advance"))
-        self.arguments = (
-            set_arguments(self.draw, *arguments, *runner.draw_arguments(0, part, toys)),
-            set_arguments(self.sums, *common, partials, *sums),
-            set_arguments(self.advance, *last, *sums),
-        )
-
-    def start(self, toys: ToyBatch) -> None:
-        self.set_seeds(self.draw, toys)
-        self.device.run(self.draw, self.blocks * self.group, self.group)
+        if self.lists is not self.everything:
+            self.go_on_with(self.everything)
+        numbers = range(len(toys.parts))
+        self.set(self.begin, {f"seed{k}": np.uint64(toys.parts[k].seed) for k in numbers})
+        self.set(self.begin, {f"first_toy{k}": np.uint64(toys.first) for k in numbers})
+        for phase in self.begin:
+            self.run(phase)
         self.take_steps(FIRST_STEPS)
+
+    def go_on_with(self, lists: Lists) -> None:
+        """Let only the toys of some lists go through the next phases."""
+        self.lists = lists
+        self.set((*self.begin, *self.steps), lists.values)
+
+    def run(self, phase: Phase) -> Any:
+        kernel, group = self.kernels[phase.name], self.group
+        if phase.runs is Runs.ITEMS:
+            return self.device.run(kernel, -(-self.lists.toys // TILE) * TILE, TILE)
+        if phase.runs is Runs.TILES:
+            return self.device.run(kernel, self.lists.toys * TILE, TILE)
+        groups = self.lists.toys if phase.runs is Runs.GROUPS else self.lists.blocks[phase.part]
+        return self.device.run(kernel, groups * group, group)
 
     def take_steps(self, count: int) -> None:
         for _ in range(count):
-            self.device.run(self.sums, self.blocks * self.group, self.group)
-            self.done = self.device.run(self.advance, self.count * self.group, self.group)
+            for phase in self.steps:
+                if self.blocks[phase.part].many or not phase.many_blocks:
+                    self.done = self.run(phase)
 
     def finish(self, results: Array) -> None:
+        """Wait for the toys, and copy their results."""
+        running = np.empty(self.count, np.int32)
+        results.fill(np.nan)  # fetches its pages while the device works
+        self.device.read_done(self.running, running, self.done)
+        while running.any():
+            left = np.flatnonzero(running)
+            self.go_on_with(self.make_lists(left))
+            self.take_steps(MORE_STEPS if len(left) > FEW * self.count else MAX_STEPS)
+            self.device.read_done(self.running, running, self.done)
         self.device.read_done(self.out, results, self.done)
-        while FitRows(self.layout, results).running.any():
-            self.take_steps(MORE_STEPS)
-            self.device.read_done(self.out, results, self.done)
-        report = FitRows(self.layout, results)
-        if any(report.above) or any(report.given_up):  # the next toys begin with a clean report
-            self.device.write(self.report, np.zeros((self.count, 2), np.int32))

@@ -1,32 +1,41 @@
-"""What one part of a likelihood adds to the text of a whole fit: its events, its integrals and its sums."""
+"""What one part of a likelihood adds to the text of whole fits: phases that draw its events, integrate and sum."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from functools import cached_property
 
 from morefit.kernel import Kernel
 from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented, number_text
+from morefit.targets.opencl.fit_phase import TILE, Phase, Runs
 from morefit.targets.opencl.fit_shape import FitShape
 from morefit.targets.opencl.pairs import PairSum
 from morefit.targets.opencl.program import PREFIX
+from morefit.targets.opencl.sample import STREAMS_BEFORE
 from morefit.targets.opencl.source import KernelSource
 from morefit.targets.opencl.sums import (
-    GroupSum,
-    max_words,
+    Combine,
     outputs_of,
     pairs_of,
     plain_loop,
+    scalar_lines,
     words_of,
 )
 
+RECORDS = "{m}double *records"
+
+
+def record_line(shape: FitShape, d: Dialect) -> str:
+    """Find the record of a toy."""
+    return f"{d.memory}double *fit = {shape.record};"
+
 
 class PartText:
-    """Writes what one part of a likelihood adds to a whole fit."""
+    """Writes what one part of a likelihood adds to whole fits."""
 
     def __init__(self, shape: FitShape, number: int, d: Dialect) -> None:
         self.shape, self.number, self.d = shape, number, d
         self.part = part = shape.parts[number]
-        self.group_sum = GroupSum(part.sums, shape.group, d)
         self.pairs = PairSum(part.sums.pairs, shape.group, d) if part.sums.pairs else None
         self.source = KernelSource(part.sums, shape.group, d, f"u{number}_")
         self.sampling: KernelSource | None = None
@@ -36,83 +45,55 @@ class PartText:
                 part.sampler.kernel, shape.group, d, f"t{number}_", numbers, f"_{number}"
             )
 
+        self.integral_sources = [
+            KernelSource(one.kernel, shape.group, d, f"v{number}_{i}_")
+            for i, one in enumerate(part.integrals)
+        ]
+
     @property
     def kernels(self) -> list[Kernel]:
         part = self.part
         drawn = [part.sampler.kernel] if part.sampler else []
-        return [
-            *drawn,
-            *([part.derive] if part.derive else []),
-            part.sums,
-            *(i.kernel for i in part.integrals),
-        ]
-
-    @property
-    def words(self) -> int:
-        """How many numbers ``high`` must hold."""
-        return max(self.group_sum.words, *(words_of(i.kernel) for i in self.part.integrals), 1)
-
-    @property
-    def scalars(self) -> int:
-        return max(
-            len(k.per_call.results) for k in (self.part.sums, *(i.kernel for i in self.part.integrals))
-        )
-
-    @property
-    def scratch(self) -> int:
-        """How many numbers the sums over items and the products of pairs share."""
-        limit = max_words(self.shape.group) * self.shape.group
-        trees = min(limit, self.words * self.shape.group)
-        return max(trees, self.pairs.room if self.pairs else 0)
-
-    # arguments
-
-    def draw_arguments(self) -> list[str]:
-        m, d, n = self.d.memory, self.d, self.number
-        if self.sampling is None:
-            columns = [f"{m}const double *given{n}_{k}" for k in range(len(self.part.observables))]
-            return [f"{m}const long *starts{n}", *columns]
-        others = (*self.sampling.drawing.number_arguments(), *self.sampling.table_arguments())
-        return [f"const {d.word} seed{n}, const {d.word} first_toy{n}", *others]
-
-    def sum_arguments(self) -> list[str]:
-        m, n = self.d.memory, self.number
-        integrals = [
-            argument
-            for i, integral in enumerate(self.part.integrals)
-            for argument in (
-                f"const int nodes{n}_{i}, {m}double *limits{n}_{i}, {m}double *edges{n}_{i}, const int boxes{n}_{i}",
-                *(f"{m}const double *node{n}_{i}_{k}" for k in range(len(integral.kernel.columns))),
-            )
-        ]
-        return [
-            f"{m}const double *parameters{n}, {m}const double *measured{n}",
-            *self.source.table_arguments(),
-            *integrals,
-        ]
+        derive = [part.derive] if part.derive else []
+        return [*drawn, *derive, part.sums, *(i.kernel for i in part.integrals)]
 
     # drawing
 
     @property
     def load(self) -> Mapping[str, str]:
-        """Return where each column of event k of a group is."""
-        return {name: f"events[{place} * room + k]" for place, name in enumerate(self.part.columns)}
+        """Return where each column of event k of a block is."""
+        n = self.number
+        return {
+            name: f"events{n}[block.begin + {place} * room{n} + k]"
+            for place, name in enumerate(self.part.columns)
+        }
 
-    def draw_lines(self, event: str, report: tuple[str, str], streams_before: str = "0") -> list[str]:
-        """Draw the events or copy those there are, compute what depends on them alone, and report failures."""
-        observables, n = self.part.observables, self.number
+    def draw(self) -> Phase:
+        """Draw the events or copy those there are, compute what depends on them alone, and count failures."""
+        observables, n, m = self.part.observables, self.number, "{m}"
         stores = [f"{self.load[name]} = x{k};" for k, name in enumerate(observables)]
+        memory = [f"{m}double *events{n}", f"const long room{n}"]
         if self.sampling is None:
+            given = [f"{m}const double *given{n}_{k}" for k in range(len(observables))]
             taken = [
-                f"const double x{k} = given{n}_{k}[starts{n}[index] + {event}];"
+                f"const double x{k} = given{n}_{k}[starts{n}[index] + block.event + k];"
                 for k in range(len(observables))
             ]
-            return plain_loop([*taken, *stores, *self.derive_lines()])
-        head = [f"const {self.d.word} seed = seed{n}, toy = first_toy{n} + toys[index];"]
-        return [
-            *head,
-            *self.sampling.drawing.lines(event, [*stores, *self.derive_lines()], report, streams_before),
-        ]
+            arguments = [*memory, f"{m}const long *starts{n}", *given]
+            lines = plain_loop([*taken, *stores, *self.derive_lines()])
+        else:
+            drawing, word = self.sampling.drawing, self.d.word
+            report = (f"report{n} + 2 * index", f"report{n} + 2 * index + 1")
+            arguments = [
+                *memory, f"{m}const int *toys", f"const {word} seed{n}", f"const {word} first_toy{n}", f"{m}int *report{n}",
+                *drawing.number_arguments(), *self.sampling.table_arguments(),
+            ]  # fmt: skip
+            lines = [
+                *(drawing.room() if drawing.rounds else []),
+                f"const {word} seed = seed{n}, toy = first_toy{n} + toys[index];",
+                *drawing.lines("block.event + k", [*stores, *self.derive_lines()], report, STREAMS_BEFORE),
+            ]
+        return Phase(name=f"draw{n}", runs=Runs.BLOCKS, arguments=arguments, lines=lines, part=n, begins=True)
 
     def derive_lines(self) -> list[str]:
         """Compute the event-only columns of an event."""
@@ -126,96 +107,174 @@ class PartText:
         stores = [f"{self.load[name]} = {names.atom(a)};" for name, a in pairs]
         return ["{", *indented([*reads, *lines, *stores]), "}"]
 
-    # sums
+    # what depends on parameters alone
+
+    @cached_property
+    def integral_places(self) -> list[str]:
+        """Where each integral of a toy is."""
+        n = self.number
+        return [
+            f"integrals{n}_{i}[index * {one.kernel.outputs} + {k}]"
+            for i, one in enumerate(self.part.integrals)
+            for k in range(one.bodies)
+        ]
 
     def parameter(self, k: int) -> str:
         """Return where the value of a parameter is: in the trial point, measured, an integral, or fixed."""
         part, n = self.part, self.number
         place = dict(zip(part.floating, part.places, strict=True)).get(k)
         if place is not None:
-            return f"fit[{self.shape.layout.record.first('trial')} + {place}]"
+            return self.shape.number(self.shape.layout.record.first("trial") + place)
         first, last = part.measured
         if first <= k < last:
             return f"measured{n}[index * {last - first} + {k - first}]"
-        return f"parameters{n}[{k}]" if k < part.parameters else f"integrals[{k - part.parameters}]"
+        return f"parameters{n}[{k}]" if k < part.parameters else self.integral_places[k - part.parameters]
 
-    def load_lines(self) -> list[str]:
-        known = self.source.names.known
-        return [f"const double {known[n]} = {self.load[n]};" for n in self.part.sums.columns]
+    def prepare(self, kernel: Kernel, label: str, known_integrals: int) -> Phase:
+        """Compute the scalars of a kernel at the trial point, one work item per toy."""
+        m, n, count = "{m}", self.number, len(kernel.per_call.results)
+        store = f"scalars{label}[index * {count} + {{}}]"
+        return Phase(
+            name=f"prepare{label}",
+            runs=Runs.ITEMS,
+            arguments=[
+                RECORDS, f"{m}const double *parameters{n}", f"{m}const double *measured{n}",
+                *(f"{m}const double *integrals{n}_{i}" for i in range(known_integrals)),
+                f"{m}double *scalars{label}",
+            ],
+            lines=[
+                record_line(self.shape, self.d), *scalar_lines(kernel, self.parameter, store),
+            ],
+        )  # fmt: skip
 
-    def integral_lines(self, wait: str) -> list[str]:
-        """Compute the numerical integrals at the trial point, and check how well their boxes resolve the integrand."""
-        lines, first, n = [], 0, self.number
-        record = self.shape.layout.record
-        for i, integral in enumerate(self.part.integrals):
-            kernel, bodies = integral.kernel, integral.bodies
-            group, source = (
-                GroupSum(kernel, self.shape.group, self.d),
-                KernelSource(kernel, self.shape.group, self.d),
-            )
-            known = source.names.known
-            columns = [f"const double {known[c]} = node{n}_{i}_{k}[k];" for k, c in enumerate(kernel.columns)]
-            outputs = outputs_of(kernel, "scalars[{}]", "count", low=False)
-            check = f"check, limits{n}_{i}, edges{n}_{i}, {integral.peaks}, {integral.axes}, boxes{n}_{i}"
-            outs = [
-                f"{f'integrals[{first + k}]' if k < bodies else f'check[{k - bodies}]'} = {' + '.join(terms) or '0.0'};"
-                for k, terms in outputs.terms.items()
-                if k < kernel.outputs
-            ]
-            lines += [
-                "{",
-                *indented([
-                    f"const int count = nodes{n}_{i};",
-                    *group.prepare(self.parameter),
-                    *group.sum_up(source.names, columns),
-                    "if (item == 0) {",
-                    *indented([
-                        *outputs.before,
-                        *outs,
-                        f"if ({PREFIX}is_unresolved({check})) fit[{record.first('new_unresolved')}] += 1.0;",
-                    ]),
-                    "}",
-                    wait,
-                ]),
-                "}",
-            ]  # fmt: skip
-            first += bodies
-        return lines
-
-    @property
-    def checks(self) -> int:
-        """How many numbers tell how accurate the integrals are."""
-        return max((i.kernel.outputs - i.bodies for i in self.part.integrals), default=1)
-
-    @property
-    def bodies(self) -> int:
-        return max(sum(i.bodies for i in self.part.integrals), 1)
-
-    def sum_lines(self, wait: str) -> list[str]:
-        """Sum over the events at the trial point, and add the sums to those of the fit."""
-        pairs, names = self.pairs, self.source.names
-        loop: Callable[[Sequence[str]], list[str]] | None = None
-        if pairs is not None:
-            products = pairs
-
-            def loop(inside: Sequence[str]) -> list[str]:
-                return products.loop(inside, names)
-
-        begin = [f"{self.d.shared}double *factors = scratch;", *pairs.begin()] if pairs else []
-        first = words_of(self.part.sums) - pairs_of(self.part.sums)
-        leave = [*pairs.leave(f"high + {first}"), self.d.wait] if pairs else []
+    def scalar_reads(self, kernel: Kernel, source: KernelSource, label: str) -> list[str]:
+        """Read the scalars that the loop over events or nodes needs."""
+        count, known = len(kernel.per_call.results), source.names.known
         return [
-            *self.integral_lines(wait),
-            *self.group_sum.prepare(self.parameter),
-            *begin,
-            *self.group_sum.sum_up(names, self.load_lines(), loop),
-            *leave,
-            "if (item == 0) {",
-            *indented(self.add_lines(low=False)),
-            "}",
-            wait,
-            *self.pair_lines("high[{0}]", wait),
+            f"const real {known[name]} = scalars{label}[index * {count} + {k}];"
+            for k, name in enumerate(kernel.scalars)
         ]
+
+    def integrate(self, i: int) -> Phase:
+        """Compute numerical integrals of a toy at the trial point, and what tells how accurate they are."""
+        n, m, kernel = self.number, "{m}", self.part.integrals[i].kernel
+        label, source = f"{n}_{i}", self.integral_sources[i]
+        known = source.names.known
+        columns = [f"const double {known[c]} = node{label}_{k}[k];" for k, c in enumerate(kernel.columns)]
+        scalar = f"scalars{label}[index * {len(kernel.per_call.results)} + {{}}]"
+        outputs = outputs_of(kernel, scalar, "count", low=False)
+        stores = [
+            f"integrals{label}[index * {kernel.outputs} + {k}] = {' + '.join(terms) or '0.0'};"
+            for k, terms in outputs.terms.items()
+            if k < kernel.outputs
+        ]
+        return Phase(
+            name=f"integrate{label}",
+            runs=Runs.GROUPS,
+            arguments=[
+                f"{m}const double *scalars{label}", f"{m}double *integrals{label}", f"const int nodes{label}",
+                *(f"{m}const double *node{label}_{k}" for k in range(len(kernel.columns))),
+                *source.table_arguments(),
+            ],
+            lines=[
+                f"{self.d.shared}double high[{max(words_of(kernel), 1)}];",
+                f"const int count = nodes{label};",
+                *self.scalar_reads(kernel, source, label),
+                *source.block_sums(columns, "high"),
+                "if (item == 0) {", *indented([*outputs.before, *stores]), "}",
+            ],
+        )  # fmt: skip
+
+    def check_arguments(self) -> list[str]:
+        """Declare what tells how accurate the integrals are."""
+        n, m = self.number, "{m}"
+        return [
+            argument
+            for i in range(len(self.part.integrals))
+            for argument in (
+                f"{m}double *integrals{n}_{i}", f"{m}double *limits{n}_{i}", f"{m}double *edges{n}_{i}",
+                f"const int boxes{n}_{i}",
+            )
+        ]  # fmt: skip
+
+    def check_lines(self) -> list[str]:
+        """Count the integrals whose boxes do not resolve the integrand."""
+        n, place = self.number, self.shape.number(self.shape.layout.record.first("new_unresolved"))
+        return [
+            f"if ({PREFIX}is_unresolved(integrals{n}_{i} + index * {one.kernel.outputs} + {one.bodies}, limits{n}_{i},"
+            f" edges{n}_{i}, {one.peaks}, {one.axes}, boxes{n}_{i})) {place} += 1.0;"
+            for i, one in enumerate(self.part.integrals)
+        ]
+
+    # sums
+
+    def sums(self) -> Phase:
+        """Sum over the events of a block at the trial point."""
+        n, m, kernel, known = self.number, "{m}", self.part.sums, self.source.names.known
+        columns = [f"const double {known[c]} = {self.load[c]};" for c in kernel.columns]
+        return Phase(
+            name=f"sums{n}",
+            runs=Runs.BLOCKS,
+            part=n,
+            arguments=[
+                f"{m}const double *events{n}", f"const long room{n}", f"{m}const double *scalars{n}", f"{m}double *partials{n}",
+                *self.source.table_arguments(),
+            ],
+            lines=[
+                f"{self.d.memory}double *partial = partials{n} + (long)block.place * {words_of(kernel)};",
+                *self.scalar_reads(kernel, self.source, f"{n}"),
+                *self.source.block_sums(columns, "partial"),
+            ],
+        )  # fmt: skip
+
+    def combine(self) -> Phase:
+        """Add the blocks of a toy in their order, with compensation; only for toys of more than one block."""
+        n, m, words = self.number, "{m}", max(words_of(self.part.sums), 1)
+        return Phase(
+            name=f"combine{n}",
+            runs=Runs.GROUPS,
+            part=n,
+            many_blocks=True,
+            arguments=[
+                f"{m}const int *first_block{n}",
+                f"{m}const double *partials{n}",
+                f"{m}double *totals{n}",
+            ],
+            lines=[
+                f"{self.d.memory}double *high = totals{n} + (long)index * {2 * words}, *low = high + {words};",
+                f"const int first = first_block{n}[index], last = first_block{n}[index + 1];",
+                *Combine(self.part.sums, self.shape.group, self.d).add_blocks(
+                    words, f"partials{n}", "first", "last"
+                ),
+            ],
+        )
+
+    def add_arguments(self) -> list[str]:
+        n = self.number
+        return [f"{{m}}const double *totals{n}", f"{{m}}const double *scalars{n}", *self.check_arguments()]
+
+    def add_lines(self) -> list[str]:
+        """Add the outputs to the sums of the fit; log likelihoods come in, their negative is minimised."""
+        kernel, n, d = self.part.sums, self.number, self.d
+        words, scalar = max(words_of(kernel), 1), f"scalars{n}[index * {len(kernel.per_call.results)} + {{}}]"
+        outputs = outputs_of(kernel, scalar, "count")
+        places, bad = self.output_places(), kernel.outputs
+        lines = [
+            *outputs.before,
+            *(
+                f"{self.shape.number(places[k])} {'+' if k == bad else '-'}= {' + '.join(terms)};"
+                for k, terms in outputs.terms.items()
+                if terms
+            ),
+            *self.check_lines(),
+        ]
+        head = [
+            f"const int count = sizes[index * {len(self.shape.parts)} + {n}];",
+            f"{d.memory}const double *high = totals{n} + (long)index * {2 * words}, *low = high + {words};",
+        ]
+        if self.shape.wide:
+            lines = ["if (item == 0) {", *indented(lines), "}", d.wait_memory]
+        return ["{", *indented([*head, *lines, *self.pair_lines()]), "}"]
 
     def output_places(self) -> list[int]:
         """Return where each output is added in the record of the fit."""
@@ -229,16 +288,6 @@ class PartText:
         slopes = [record.first("new_gradient") + place for place in places]
         return [record.first("new_value"), *slopes, *rows, record.first("bad")]
 
-    def add_lines(self, *, low: bool) -> list[str]:
-        """Add the outputs to the sums of the fit; log likelihoods come in, their negative is minimised."""
-        outputs = outputs_of(self.part.sums, "scalars[{}]", "count", low=low)
-        places, bad = self.output_places(), self.part.sums.outputs
-        return outputs.before + [
-            f"fit[{places[k]}] {'+' if k == bad else '-'}= {' + '.join(terms)};"
-            for k, terms in outputs.terms.items()
-            if terms
-        ]
-
     def place_table(self) -> list[str]:
         """Return where the sums of pairs are added, as a table of the text."""
         if self.pairs is None:
@@ -247,14 +296,16 @@ class PartText:
         places = ", ".join(str(p) for p in self.output_places()[first : first + pairs_of(self.part.sums)])
         return [f"__constant int pair_places{self.number}[] = {{{places}}};"]
 
-    def pair_lines(self, word: str, wait: str) -> list[str]:
+    def pair_lines(self) -> list[str]:
         """Add the sums of pairs, with the sign the kernel asks for."""
         if self.pairs is None:
             return []
         count = pairs_of(self.part.sums)
         first = words_of(self.part.sums) - count
-        value = f"{number_text(self.pairs.pairs.sign)} * {word.format(f'{first} + k')}"
+        value = f"{number_text(self.pairs.pairs.sign)} * (high[{first} + k] + low[{first} + k])"
+        first_pair, step, wait = ("item", TILE, [self.d.wait_memory]) if self.shape.wide else ("0", 1, [])
         return [
-            f"for (int k = item; k < {count}; k += GROUP) fit[pair_places{self.number}[k]] -= {value};",
-            wait,
+            f"for (int k = {first_pair}; k < {count}; k += {step})",
+            f"    fit[pair_places{self.number}[k] * {self.shape.pitch}] -= {value};",
+            *wait,
         ]

@@ -1,25 +1,15 @@
-"""What the text of a whole fit in OpenCL C depends on."""
+"""What the text of whole fits in OpenCL C depends on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from morefit.kernel import Kernel
 from morefit.kernel.fit_layout import FitLayout
 from morefit.targets.base import WholePart
+from morefit.targets.opencl.fit_phase import TILE
 from morefit.targets.opencl.lift import Lifted, lift_numbers
-
-MAX_LOCAL_RECORD = 1024  # numbers: a larger record of a fit is in the memory of the device
-
-
-class Home(Enum):
-    """Where the events of a toy are, which decides the work-groups that process them."""
-
-    LOCAL = "in the shared memory of its group"
-    GLOBAL = "in the memory of the device, for one group"
-    SPREAD = "in the memory of the device, for many groups"
 
 
 @dataclass(frozen=True)
@@ -51,35 +41,42 @@ class PartShape:
     def columns(self) -> tuple[str, ...]:
         return (*self.observables, *self.derived)
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells the text of one part from another."""
+        sampler = self.sampler and (self.sampler.kernel, len(self.sampler.numbers))
+        integrals = tuple((id(i.kernel), i.bodies, i.peaks, i.axes) for i in self.integrals)
+        return (sampler, id(self.derive), id(self.sums), self.places, self.floating, self.measured, integrals)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FitShape:
-    """What the text of a whole fit depends on."""
+    """What the text of whole fits depends on."""
 
     group: int
-    home: Home
+    wide: bool  # whether the items of a group take the step of a toy together
     layout: FitLayout
     parts: tuple[PartShape, ...]
 
+    @property
+    def pitch(self) -> int:
+        """How far the numbers of a record are apart."""
+        return 1 if self.wide else TILE
 
-def fit_functions(home: Home) -> tuple[str, ...]:
-    """Return the names of the functions in a text."""
-    return ("draw", "sums", "advance") if home is Home.SPREAD else ("fit",)
+    @property
+    def record(self) -> str:
+        """Where the record of a toy begins."""
+        size = self.layout.size
+        if self.wide:
+            return f"records + (long)index * {size}"
+        return f"records + (long)(index / {TILE}) * {size * TILE} + index % {TILE}"
+
+    def number(self, place: int) -> str:
+        """Return a number of the record of a toy."""
+        return f"fit[{place * self.pitch}]"
 
 
-def record_is_local(layout: FitLayout) -> bool:
-    """Return whether the record of a fit is in the shared memory of its group."""
-    return layout.size <= MAX_LOCAL_RECORD
-
-
-def part_key(part: PartShape) -> tuple[Any, ...]:
-    """Return what tells the text of one part from another."""
-    sampler = part.sampler and (part.sampler.kernel, len(part.sampler.numbers))
-    integrals = tuple((id(i.kernel), i.bodies, i.peaks, i.axes) for i in part.integrals)
-    return (sampler, id(part.derive), id(part.sums), part.places, part.floating, part.measured, integrals)
-
-
-def shape_of(part: WholePart, measured: int, max_numbers: int) -> PartShape:
+def shape_of(part: WholePart, max_numbers: int) -> PartShape:
     """Return what the text of a part depends on."""
     return PartShape(
         sampler=lift_numbers(part.sampler.kernel, max_numbers) if part.sampler else None,
@@ -90,7 +87,7 @@ def shape_of(part: WholePart, measured: int, max_numbers: int) -> PartShape:
         parameters=part.parameters,
         floating=part.floating,
         places=part.places,
-        measured=(part.measured, part.measured + measured),
+        measured=(part.measured, part.measured + part.fluctuating),
         integrals=tuple(
             IntegralShape(one.program.kernel, one.bodies, len(one.limits) - 1, one.edges.shape[1])
             for one in part.integrals

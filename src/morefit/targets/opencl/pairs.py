@@ -9,7 +9,8 @@ from morefit.kernel import Pairs
 from morefit.targets.opencl.dialect import Dialect, Names, indented
 from morefit.targets.opencl.sums import SCRATCH
 
-TILE = 4  # products of pairs are added in squares of this many factors
+SMALL_TILE, LARGE_TILE = 4, 8  # products of pairs are added in squares of this many factors:
+SMALL = 16  # up to so many factors, there are more squares than with large ones, for the items to share
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class PairSum:
     """Writes the sums of products of all pairs out of many factors.
 
     The factors of some events at a time go to shared memory; each item adds squares of products of its own, in
-    registers, so that nothing has to be added over items in the end.
+    registers. Where there are fewer squares than items, several items share a square and take every so many-th event.
     """
 
     pairs: Pairs
@@ -25,9 +26,13 @@ class PairSum:
     dialect: Dialect
 
     @property
+    def tile(self) -> int:
+        return SMALL_TILE if self.pairs.count <= SMALL else LARGE_TILE
+
+    @property
     def squares(self) -> int:
         """How many squares there are along a side."""
-        return -(-self.pairs.count // TILE)
+        return -(-self.pairs.count // self.tile)
 
     @property
     def count(self) -> int:
@@ -37,6 +42,11 @@ class PairSum:
     def each(self) -> int:
         """How many squares an item adds."""
         return -(-self.count // self.group)
+
+    @property
+    def slices(self) -> int:
+        """How many items share a square."""
+        return max(self.group // self.count, 1)
 
     @property
     def sides(self) -> dict[str, tuple[str | float, ...]]:
@@ -51,7 +61,7 @@ class PairSum:
     @property
     def row(self) -> int:
         """Places that one group of an event takes."""
-        return TILE * self.squares * len(self.sides)
+        return self.tile * self.squares * len(self.sides)
 
     @property
     def events(self) -> int:
@@ -61,14 +71,16 @@ class PairSum:
     @property
     def room(self) -> int:
         """How many numbers are in shared memory."""
-        return self.events * self.pitch
+        shared = self.count * self.tile**2 if self.slices > 1 else 0
+        return max(self.events * self.pitch, shared)
 
     def begin(self) -> list[str]:
         """Begin the sums of an item."""
+        area = self.tile**2
         return [
-            f"double squares[{self.each}][{TILE * TILE}];",
+            f"double squares[{self.each}][{area}];",
             f"for (int s = 0; s < {self.each}; s++)",
-            f"    for (int k = 0; k < {TILE * TILE}; k++) squares[s][k] = 0.0;",
+            f"    for (int k = 0; k < {area}; k++) squares[s][k] = 0.0;",
         ]
 
     def loop(self, inside: Sequence[str], names: Names) -> list[str]:
@@ -100,49 +112,68 @@ class PairSum:
         ]  # fmt: skip
 
     def padded(self, side: Sequence[str | float]) -> list[str | float]:
-        return [*side, *[0.0] * (TILE * self.squares - len(side))]
+        return [*side, *[0.0] * (self.tile * self.squares - len(side))]
 
     def add_squares(self) -> list[str]:
-        right = TILE * self.squares if len(self.sides) > 1 else 0
-        place, rows = f"e * {self.pitch}", f"int e = 0; e < {self.events}; e++"
-        if self.pairs.groups > 1:
-            groups = self.pairs.groups
-            place, rows = (
-                f"(e / {groups}) * {self.pitch} + (e % {groups}) * {self.row}",
-                f"int e = 0; e < {self.events * groups}; e++",
-            )
+        tile, slices, groups = self.tile, self.slices, self.pairs.groups
+        right = tile * self.squares if len(self.sides) > 1 else 0
+        place = f"e * {self.pitch}"
+        if groups > 1:
+            place = f"(e / {groups}) * {self.pitch} + (e % {groups}) * {self.row}"
+        first = "0" if slices == 1 else f"item / {self.count}"
+        inside = [
+            f"for (int e = {first}; e < {self.events * groups}; e += {slices}) {{",
+            f"    {self.dialect.shared}const double *a = factors + {place} + {tile} * row;",
+            f"    {self.dialect.shared}const double *b = factors + {place} + {right} + {tile} * column;",
+            f"    for (int i = 0; i < {tile}; i++)",
+            f"        for (int j = 0; j < {tile}; j++) squares[s][i * {tile} + j] += a[i] * b[j];",
+            "}",
+        ]
+        return self.each_square(inside)
+
+    def each_square(self, inside: Sequence[str]) -> list[str]:
+        """Let an item go through its squares in the lower triangle, and find the row and column of each."""
+        if self.slices > 1:
+            which, mine = f"item % {self.count}", f"item < {self.count * self.slices}"
+        else:
+            which, mine = "item + s * GROUP", f"square < {self.count}"
         return [
             f"for (int s = 0; s < {self.each}; s++) {{",
-            "    const int square = item + s * GROUP;",
-            *indented(self.row_and_column()),
-            f"    if (square < {self.count})",
-            f"        for ({rows}) {{",
-            f"            {self.dialect.shared}const double *a = factors + {place} + {TILE} * row;",
-            f"            {self.dialect.shared}const double *b = factors + {place} + {right} + {TILE} * column;",
-            f"            for (int i = 0; i < {TILE}; i++)",
-            f"                for (int j = 0; j < {TILE}; j++) squares[s][i * {TILE} + j] += a[i] * b[j];",
-            "        }",
+            f"    const int square = {which};",
+            "    int row = (int)((sqrt(8.0 * square + 1.0) - 1.0) / 2.0);",
+            "    row += (row + 1) * (row + 2) / 2 <= square;",
+            "    const int column = square - row * (row + 1) / 2;",
+            f"    if ({mine}) {{",
+            *indented(inside, 2),
+            "    }",
             "}",
         ]
 
-    def row_and_column(self) -> list[str]:
-        """Find the row and column of a square in the lower triangle."""
+    def join_slices(self) -> list[str]:
+        """Add the squares that several items share, in their order."""
+        if self.slices == 1:
+            return []
+        area, wait = self.tile**2, self.dialect.wait
+        place = f"factors[item % {self.count} * {area} + k]"
         return [
-            "int row = (int)((sqrt(8.0 * square + 1.0) - 1.0) / 2.0);",
-            "row += (row + 1) * (row + 2) / 2 <= square;",
-            "const int column = square - row * (row + 1) / 2;",
+            f"for (int slice = 1; slice < {self.slices}; slice++) {{",
+            f"    if (item / {self.count} == slice)",
+            f"        for (int k = 0; k < {area}; k++) {place} = squares[0][k];",
+            f"    {wait}",
+            f"    if (item < {self.count})",
+            f"        for (int k = 0; k < {area}; k++) squares[0][k] += {place};",
+            f"    {wait}",
+            "}",
         ]
 
     def leave(self, target: str) -> list[str]:
         """Write the products that are in the lower triangle."""
-        return [
-            f"for (int s = 0; s < {self.each}; s++) {{",
-            "    const int square = item + s * GROUP;",
-            *indented(self.row_and_column()),
-            f"    if (square < {self.count})",
-            f"        for (int k = 0; k < {TILE * TILE}; k++) {{",
-            f"            const int i = {TILE} * row + k / {TILE}, j = {TILE} * column + k % {TILE};",
-            f"            if (i < {self.pairs.count} && j <= i) ({target})[i * (i + 1) / 2 + j] = squares[s][k];",
-            "        }",
+        tile = self.tile
+        first = f"if (item < {self.count}) " if self.slices > 1 else ""
+        inside = [
+            f"{first}for (int k = 0; k < {tile * tile}; k++) {{",
+            f"    const int i = {tile} * row + k / {tile}, j = {tile} * column + k % {tile};",
+            f"    if (i < {self.pairs.count} && j <= i) ({target})[i * (i + 1) / 2 + j] = squares[s][k];",
             "}",
         ]
+        return [*self.join_slices(), *self.each_square(inside)]

@@ -1,8 +1,9 @@
-"""Drivers as OpenCL C: one item of a work-group runs what has no stages, and all wait for it."""
+"""Drivers as OpenCL C: functions that one work item runs, or all items of a work-group together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from morefit.kernel.program import (
     Assign,
@@ -18,13 +19,12 @@ from morefit.kernel.program import (
     Number,
     Operate,
     Part,
-    Program,
     Put,
     Statement,
     Value,
     While,
 )
-from morefit.targets.opencl.dialect import indented, number_text
+from morefit.targets.opencl.dialect import OPENCL, Dialect, indented, number_text
 
 TYPES = {Kind.FLOAT: "double", Kind.INT: "int", Kind.BOOL: "int"}
 CALLS = {"sqrt": "sqrt({0})", "isfinite": "isfinite({0})", "float": "(double)({0})", "int": "(int)({0})"}
@@ -33,19 +33,18 @@ SYMBOLS = {"and": "&&", "or": "||"}
 REMAINDER = "(({0} % {1} + {1}) % {1})"  # as Python has it: of a division that rounds down
 
 
-def function_lines(function: Function, memory: str, others: Mapping[str, str] | None = None) -> list[str]:
-    """Write one function; arrays and records are in one kind of memory, but for ``others`` by name."""
+def function_lines(function: Function, memory: str, writer: Writer) -> list[str]:
+    """Write one function; its arrays and records are in one kind of memory."""
 
     def declared(name: str, kind: Kind) -> str:
-        own = (others or {}).get(name, memory)
         pointer = kind in (Kind.VECTOR, Kind.RECORD)
-        return f"{own}double *{named(name, kind)}" if pointer else f"{TYPES[kind]} {named(name, kind)}"
+        return f"{memory}double *{named(name, kind)}" if pointer else f"{TYPES[kind]} {named(name, kind)}"
 
     arguments = ", ".join(declared(name, kind) for name, kind in function.arguments)
     kind = TYPES[function.kind] if function.kind else "void"
     variables = [f"{declared(name, kind)};" for name, kind in function.variables.items()]
-    body = indented([*variables, *lines(function.body)])
-    # inlined, the rare parts of a driver cost registers everywhere: fewer groups run at a time, and compilers take long
+    body = indented([*variables, *writer.lines(function.body)])
+    # inlined, the rare parts of a driver cost registers everywhere, and compilers take long
     return [f"__attribute__((noinline)) {kind} {PREFIX}{function.name}({arguments})", "{", *body, "}", ""]
 
 
@@ -54,94 +53,107 @@ def named(name: str, kind: Kind) -> str:
     return name if kind is Kind.RECORD else f"{name}_"
 
 
-def group_lines(
-    program: Program, body: Sequence[Statement], stages: Mapping[str, Sequence[str]], wait: str
-) -> list[str]:
-    """Write what all items of a work-group run: stages together, everything else one of them."""
-    written: list[str] = []
-    for statement in body:
-        if isinstance(statement, Do) and statement.call.function in stages:
-            written += stages[statement.call.function]
-        elif isinstance(statement, While) and program.needs_stages(statement.body):
-            inside = group_lines(program, statement.body, stages, wait)
-            written += [f"while ({bare(statement.condition)}) {{", *indented(inside), "}"]
-        else:
-            assert not program.needs_stages([statement])
-            written += ["if (item == 0) {", *indented(lines([statement])), "}", wait]
-    return written
+@dataclass(frozen=True)
+class Writer:
+    """Writes what one work item runs; the numbers of arrays and records are ``pitch`` apart in memory."""
+
+    pitch: int = 1
+
+    def lines(self, statements: Sequence[Statement]) -> list[str]:
+        return [line for s in statements for line in self.statement_lines(s)]
+
+    def statement_lines(self, s: Statement) -> list[str]:
+        text = self.text
+        if isinstance(s, Assign):
+            return [f"{named(s.name, s.value.kind)} = {text(s.value)};"]
+        if isinstance(s, Put):
+            return self.store_lines(text(s.place), text(s.value))
+        if isinstance(s, Do):
+            return [f"{text(s.call)};"]
+        if isinstance(s, If):
+            otherwise = ["} else {", *indented(self.lines(s.otherwise))] if s.otherwise else []
+            return [f"if ({self.bare(s.condition)}) {{", *indented(self.lines(s.body)), *otherwise, "}"]
+        if isinstance(s, While):
+            return [f"while ({self.bare(s.condition)}) {{", *indented(self.lines(s.body)), "}"]
+        if isinstance(s, Leave):
+            return [f"{s.how};" if s.value is None else f"{s.how} {text(s.value)};"]
+        return self.loop_lines(s)
+
+    def store_lines(self, place: str, value: str) -> list[str]:
+        return [f"{place} = {value};"]
+
+    def loop_lines(self, s: For) -> list[str]:
+        """Write a loop; what the body assigns does not change its end."""
+        test, name = "<" if s.step > 0 else ">", named(s.name, Kind.INT)
+        fixed = isinstance(s.end, Number)
+        end = self.text(s.end) if fixed else f"{name}end"
+        head = f"for ({name} = {self.text(s.begin)}; {name} {test} {end}; {name} += {s.step}) {{"
+        loop = [head, *indented(self.lines(s.body)), "}"]
+        return loop if fixed else ["{", *indented([f"const int {end} = {self.text(s.end)};", *loop]), "}"]
+
+    def text(self, value: Value) -> str:
+        """Write an expression."""
+        if isinstance(value, Number):
+            return number_text(float(value.value)) if value.kind is Kind.FLOAT else str(int(value.value))
+        if isinstance(value, Name):
+            return named(value.name, value.kind)
+        if isinstance(value, Part):
+            first = value.first * self.pitch
+            return f"({value.record} + {first})" if value.kind is Kind.VECTOR else f"{value.record}[{first}]"
+        if isinstance(value, Element):
+            index = self.text(value.index)
+            return f"{self.text(value.array)}[{index if self.pitch == 1 else f'{index} * {self.pitch}'}]"
+        if isinstance(value, Call):
+            return f"{PREFIX}{value.function}({', '.join(self.text(a) for a in value.args)})"
+        return operation(value.op, value.kind, [self.text(a) for a in value.args])
+
+    def bare(self, condition: Value) -> str:
+        """Write a condition that has brackets around it already."""
+        written = self.text(condition)
+        operated = isinstance(condition, Operate) and condition.op not in CALLS
+        return written[1:-1] if operated else written
 
 
-def lines(statements: Sequence[Statement]) -> list[str]:
-    return [line for s in statements for line in statement_lines(s)]
+@dataclass(frozen=True)
+class GroupWriter(Writer):
+    """Writes what all items of a work-group run together.
 
+    Each computes the same; one stores the numbers, after all have read what was there before, and all wait for it. The
+    turns of a parallel loop are shared among them.
+    """
 
-def statement_lines(s: Statement) -> list[str]:
-    if isinstance(s, Assign):
-        return [f"{named(s.name, s.value.kind)} = {text(s.value)};"]
-    if isinstance(s, Put):
-        return [f"{text(s.place)} = {text(s.value)};"]
-    if isinstance(s, Do):
-        return [f"{text(s.call)};"]
-    if isinstance(s, If):
-        otherwise = ["} else {", *indented(lines(s.otherwise))] if s.otherwise else []
-        return [f"if ({bare(s.condition)}) {{", *indented(lines(s.body)), *otherwise, "}"]
-    if isinstance(s, While):
-        return [f"while ({bare(s.condition)}) {{", *indented(lines(s.body)), "}"]
-    if isinstance(s, Leave):
-        return [f"{s.how};" if s.value is None else f"{s.how} {text(s.value)};"]
-    return loop_lines(s)
+    dialect: Dialect = OPENCL
 
+    def store_lines(self, place: str, value: str) -> list[str]:
+        d = self.dialect
+        lines = [f"const double stored = {value};", d.wait_memory, f"if ({d.item} == 0) {place} = stored;"]
+        return ["{", *indented([*lines, d.wait_memory]), "}"]
 
-def loop_lines(s: For) -> list[str]:
-    """Write a loop; what the body assigns does not change its end."""
-    test, name = "<" if s.step > 0 else ">", named(s.name, Kind.INT)
-    fixed = isinstance(s.end, Number)
-    end = text(s.end) if fixed else f"{name}end"
-    head = f"for ({name} = {text(s.begin)}; {name} {test} {end}; {name} += {s.step}) {{"
-    loop = [head, *indented(lines(s.body)), "}"]
-    return loop if fixed else ["{", *indented([f"const int {end} = {text(s.end)};", *loop]), "}"]
-
-
-def text(value: Value) -> str:
-    """Write an expression."""
-    if isinstance(value, Number):
-        return number_text(float(value.value)) if value.kind is Kind.FLOAT else str(int(value.value))
-    if isinstance(value, Name):
-        return named(value.name, value.kind)
-    if isinstance(value, Part):
-        return (
-            f"({value.record} + {value.first})"
-            if value.kind is Kind.VECTOR
-            else f"{value.record}[{value.first}]"
+    def loop_lines(self, s: For) -> list[str]:
+        if not s.parallel:
+            return super().loop_lines(s)
+        name, wait, turn = named(s.name, Kind.INT), self.dialect.wait_memory, Writer(self.pitch)
+        begin, end = turn.text(s.begin), turn.text(s.end)
+        head = (
+            f"for ({name} = {begin} + {self.dialect.item}; {name} < {end}; {name} += {self.dialect.items}) {{"
         )
-    if isinstance(value, Element):
-        return f"{text(value.array)}[{text(value.index)}]"
-    if isinstance(value, Call):
-        return f"{PREFIX}{value.function}({', '.join(text(a) for a in value.args)})"
-    return operation(value)
+        return [wait, head, *indented(turn.lines(s.body)), "}", wait]
 
 
-def bare(condition: Value) -> str:
-    """Write a condition that has brackets around it already."""
-    written = text(condition)
-    operated = isinstance(condition, Operate) and condition.op not in CALLS
-    return written[1:-1] if operated else written
-
-
-def operation(value: Operate) -> str:
-    args = [text(a) for a in value.args]
-    if value.op == "choose":
+def operation(op: str, kind: Kind, args: Sequence[str]) -> str:
+    """Write an operation in brackets."""
+    if op == "choose":
         return f"({args[0]} ? {args[1]} : {args[2]})"
-    if value.op in ("min", "max"):
-        test = "<" if value.op == "min" else ">"
+    if op in ("min", "max"):
+        test = "<" if op == "min" else ">"
         return f"({args[1]} {test} {args[0]} ? {args[1]} : {args[0]})"
-    if value.op == "abs":
-        return f"fabs({args[0]})" if value.kind is Kind.FLOAT else f"abs({args[0]})"
-    if value.op in ("neg", "not"):
-        return f"({'-' if value.op == 'neg' else '!'}{args[0]})"
-    if value.op in ("//", "%"):
+    if op == "abs":
+        return f"fabs({args[0]})" if kind is Kind.FLOAT else f"abs({args[0]})"
+    if op in ("neg", "not"):
+        return f"({'-' if op == 'neg' else '!'}{args[0]})"
+    if op in ("//", "%"):
         rest = REMAINDER.format(*args)
-        return rest if value.op == "%" else f"(({args[0]} - {rest}) / {args[1]})"
-    if value.op in CALLS:
-        return CALLS[value.op].format(*args)
-    return f"({args[0]} {SYMBOLS.get(value.op, value.op)} {args[1]})"
+        return rest if op == "%" else f"(({args[0]} - {rest}) / {args[1]})"
+    if op in CALLS:
+        return CALLS[op].format(*args)
+    return f"({args[0]} {SYMBOLS.get(op, op)} {args[1]})"

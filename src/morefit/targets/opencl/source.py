@@ -23,6 +23,7 @@ from morefit.targets.opencl.sums import (
     GroupSum,
     outputs_of,
     plain_loop,
+    scalar_lines,
     scratch_line,
     state_lines,
     sum_functions,
@@ -99,24 +100,16 @@ class KernelSource:
 
     def prepare(self) -> list[str]:
         """Compute the scalars of each set."""
-        kernel, d, names = self.kernel, self.dialect, Names()
-        used, count = used_names(kernel.per_call), len(kernel.per_call.results)
-        parameters = [
-            f"const double {names.add(name, 'p')} = parameters[set * {len(kernel.parameters)} + {k}];"
-            for k, name in enumerate(kernel.parameters)
-            if name in used
-        ]
-        lines = body_lines(kernel.per_call, names, "double")
-        stores = [
-            f"scalars[set * {count} + {k}] = {names.atom(atom)};"
-            for k, atom in enumerate(kernel.per_call.results)
-        ]
+        kernel, d = self.kernel, self.dialect
+        lines = scalar_lines(
+            kernel,
+            lambda k: f"parameters[set * {len(kernel.parameters)} + {k}]",
+            f"scalars[set * {len(kernel.per_call.results)} + {{}}]",
+        )
         return [
             f"{d.free_kernel} prepare(const int sets, {d.memory}const double *parameters, {d.memory}double *scalars)",
             "{",
-            *indented(
-                [f"const int set = {d.place};", "if (set >= sets) return;", *parameters, *lines, *stores]
-            ),
+            *indented([f"const int set = {d.place};", "if (set >= sets) return;", *lines]),
             "}",
             "",
         ]
@@ -200,25 +193,30 @@ class KernelSource:
 
     def sums(self) -> list[str]:
         """Reduce the results over the events of each block, then over blocks."""
-        kernel, d, names, group = self.kernel, self.dialect, self.names, self.group
-        pairs = PairSum(kernel.pairs, group, d) if kernel.pairs else None
-        inside = [
-            *self.load_columns(), *body_lines(kernel.per_event, names, "real"), *update_lines(kernel, names, d),
-        ]  # fmt: skip
-        words = [w for k, r in enumerate(kernel.sums.results) for w in FINISHED[r.reduce](k)]
+        kernel, d = self.kernel, self.dialect
         text = [
             *self.head(),
-            scratch_line(len(words), group, d),
-            *([f"{d.shared}double factors[{pairs.room}];", *pairs.begin()] if pairs else []),
             f"{d.memory}double *partial = partials + (long)block.place * {words_of(kernel)};",
-            *state_lines(kernel),
-            *(pairs.loop(inside, names) if pairs else plain_loop(inside)),
-            *tree_lines(words, group, "partial[{place}] = scratch[k * GROUP];", d),
-            *(pairs.leave(f"partial + {len(words)}") if pairs else []),
+            *self.block_sums(self.load_columns(), "partial"),
         ]
         frame = self.frame("sums", self.arguments(f"{d.memory}double *partials"), text)
         more = self.evaluate() if can_evaluate(kernel) else []
-        return [*sum_functions(kernel, d), *frame, *Combine(kernel, group, d).lines(), *more]
+        return [*sum_functions(kernel, d), *frame, *Combine(kernel, self.group, d).lines(), *more]
+
+    def block_sums(self, columns: Sequence[str], target: str) -> list[str]:
+        """Sum over the events of a block, at most MAX_EVENTS per item; ``columns`` loads one. Leave words at ``target``."""
+        kernel, d, names, group = self.kernel, self.dialect, self.names, self.group
+        pairs = PairSum(kernel.pairs, group, d) if kernel.pairs else None
+        inside = [*columns, *body_lines(kernel.per_event, names, "real"), *update_lines(kernel, names, d)]
+        words = [w for k, r in enumerate(kernel.sums.results) for w in FINISHED[r.reduce](k)]
+        return [
+            scratch_line(len(words), group, d),
+            *([f"{d.shared}double factors[{pairs.room}];", *pairs.begin()] if pairs else []),
+            *state_lines(kernel),
+            *(pairs.loop(inside, names) if pairs else plain_loop(inside)),
+            *tree_lines(words, group, f"{target}[{{place}}] = scratch[k * GROUP];", d),
+            *(pairs.leave(f"{target} + {len(words)}") if pairs else []),
+        ]
 
     def evaluate(self) -> list[str]:
         """Evaluate a set in one group: scalars, sums, outputs."""

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 from morefit.kernel import COUNT, Kernel, Reduce
 from morefit.kernel.log_sums import BIAS, EXPONENT_ONE, LN2_HIGH, LN2_LOW, MANTISSA, RANGE, SMALLEST, WORDS
-from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented, number_text
+from morefit.targets.opencl.dialect import (
+    Dialect,
+    Names,
+    body_lines,
+    indented,
+    number_text,
+    used_names,
+)
 
 SCRATCH = 2048  # doubles of shared memory: every device has 16 KB
 MAX_EVENTS = 512  # of an item: a product of that many mantissas stays below 2**512
@@ -103,9 +110,9 @@ TREE = """\
 void add_items({shared}double *scratch, const int words, const int item)
 {{
     {wait}
-    for (int half_way = GROUP / 2; half_way > 0; half_way /= 2) {{
+    for (int half_way = GROUP / 2, bits = 30 - clz(GROUP); half_way > 0; half_way /= 2, bits--) {{
         for (int k = item; k < words * half_way; k += GROUP) {{
-            {shared}double *row = scratch + k / half_way * GROUP + k % half_way;
+            {shared}double *row = scratch + (k >> bits) * GROUP + (k & (half_way - 1));
             row[0] += row[half_way];
         }}
         {wait}
@@ -189,7 +196,17 @@ def outputs_of(kernel: Kernel, scalar: str, events: str, *, low: bool = True) ->
     return Outputs(lines, terms)
 
 
-EventLoop = Callable[[Sequence[str]], list[str]]
+def scalar_lines(kernel: Kernel, parameter: Callable[[int], str], store: str) -> list[str]:
+    """Compute the scalars of a kernel from its parameters; ``store`` says where number {} of them goes."""
+    names, used = Names(), used_names(kernel.per_call)
+    parameters = [
+        f"const double {names.add(name, 'p')} = {parameter(k)};"
+        for k, name in enumerate(kernel.parameters)
+        if name in used
+    ]
+    lines = body_lines(kernel.per_call, names, "double")
+    stores = [f"{store.format(k)} = {names.atom(a)};" for k, a in enumerate(kernel.per_call.results)]
+    return [*parameters, *lines, *stores]
 
 
 def plain_loop(inside: Sequence[str]) -> list[str]:
@@ -222,22 +239,13 @@ class GroupSum:
 
     def prepare(self, parameter: Callable[[int], str]) -> list[str]:
         """Let one item compute the per-call scalars."""
-        kernel, names = self.kernel, Names()
-        if not kernel.per_call.results:
+        if not self.kernel.per_call.results:
             return []
-        parameters = [
-            f"const double {names.add(name, 'p')} = {parameter(k)};"
-            for k, name in enumerate(kernel.parameters)
-        ]
-        lines = body_lines(kernel.per_call, names, "double")
-        stores = [f"scalars[{k}] = {names.atom(a)};" for k, a in enumerate(kernel.per_call.results)]
-        return ["if (item == 0) {", *indented([*parameters, *lines, *stores]), "}", self.dialect.wait]
+        lines = scalar_lines(self.kernel, parameter, "scalars[{}]")
+        return ["if (item == 0) {", *indented(lines), "}", self.dialect.wait]
 
-    def sum_up(self, names: Names, columns: Sequence[str], loop: EventLoop | None = None) -> list[str]:
-        """Sum over the events of the set, then over the items; ``high`` has the words afterwards.
-
-        ``loop`` writes the loop over events around some lines, if it is not a plain one.
-        """
+    def sum_up(self, names: Names, columns: Sequence[str]) -> list[str]:
+        """Sum over the events of the set, then over the items; ``high`` has the words afterwards."""
         kernel, d = self.kernel, self.dialect
         scalars = [f"const real {names.known[n]} = (real)scalars[{k}];" for k, n in enumerate(kernel.scalars)]
         lines = body_lines(kernel.per_event, names, "real")
@@ -252,7 +260,7 @@ class GroupSum:
         ]
         return [
             *scalars, *state_lines(kernel), *carried,
-            *(loop or plain_loop)([*columns, *lines, *update_lines(kernel, names, d), *often]),
+            *plain_loop([*columns, *lines, *update_lines(kernel, names, d), *often]),
             *tree_lines(words, self.group, "high[{place}] = scratch[k * GROUP];", d),
         ]  # fmt: skip
 
@@ -279,7 +287,7 @@ class Combine:
             f"const int set = {d.group}, item = {d.item};",
             f"{m}double *high = totals + (long)set * {2 * words}, *low = high + {words};",
             f"{m}double *row = out + (long)set * {kernel.outputs + 1};",
-            *self.add_blocks(words),
+            *self.add_blocks(words, "partials", "first_task[set]", "first_task[set + 1]"),
             "if (item == 0) {",
             *indented(outputs_of(kernel, scalar, "sizes[set * sizes_step]").lines("row[{}]")),
             "}",
@@ -288,7 +296,7 @@ class Combine:
         joined = ",\n".join(indented(arguments))
         return [f"{d.kernel} combine(", f"{joined})", "{", *indented(body), "}", ""]
 
-    def add_blocks(self, words: int) -> list[str]:
+    def add_blocks(self, words: int, partials: str, first: str, last: str) -> list[str]:
         """Let neighbouring items take neighbouring words; with items to spare, several share the blocks of a word."""
         if not words:
             return []
@@ -303,8 +311,8 @@ class Combine:
             f"    const int mine = lane < {lanes} && word < {words};",
             "    double sum = 0.0, correction = 0.0;",
             "    if (mine)",
-            f"        for (int task = first_task[set] + lane; task < first_task[set + 1]; task += {lanes})",
-            f"            add(&sum, &correction, partials[(long)task * {words} + word]);",
+            f"        for (int task = {first} + lane; task < {last}; task += {lanes})",
+            f"            add(&sum, &correction, {partials}[(long)task * {words} + word]);",
             "    sums[item] = sum;",
             "    corrections[item] = correction;",
             f"    {d.wait}",
