@@ -121,6 +121,13 @@ class Device:
             self.write(buffer, np.ascontiguousarray(numbers))
         return buffer
 
+    def zeros(self, size: int) -> Any:
+        """Allocate ``size`` bytes, and clear them."""
+        buffer = self.allocate(size)
+        with self.watched("clearing its memory"):
+            self.cl.enqueue_fill_buffer(self.queue, buffer, np.zeros(1, np.int32), 0, max(size, 4))
+        return buffer
+
     def write(self, buffer: Any, numbers: np.ndarray[Any, Any], *, wait: bool = True) -> Any:
         """Copy a contiguous array; without waiting, it and what is returned must stay alive until a later read."""
         with self.watched("copying to it"):

@@ -280,11 +280,11 @@ class FitSpace:
         multiple = 1 if part.sampler is None else block_multiple(part.sampler.kernel, self.group)
         cut = Blocks.cut(np.ascontiguousarray(counts), self.group, multiple)
         words, room = max(words_of(kernel), 1), int(counts.sum())
-        totals = device.send(np.zeros((count, 2 * words)))
+        totals = device.zeros(16 * count * words)
         self.values |= {
             f"events{k}": device.allocate(8 * columns_of(part) * room),
             f"room{k}": np.int64(room),
-            f"report{k}": device.send(np.zeros((count, 2), np.int32)),
+            f"report{k}": device.zeros(8 * count),
             f"scalars{k}": device.allocate(8 * count * len(kernel.per_call.results)),
             f"totals{k}": totals,
             f"partials{k}": device.allocate(8 * len(cut.blocks) * words) if cut.many else totals,

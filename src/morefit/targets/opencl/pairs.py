@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from morefit.kernel import Pairs
 from morefit.targets.opencl.dialect import Dialect, Names, indented
-from morefit.targets.opencl.sums import SCRATCH
 
 SMALL_TILE, LARGE_TILE = 4, 8  # products of pairs are added in squares of this many factors:
+FACTORS = 2560  # doubles of shared memory
 SMALL = 16  # up to so many factors, there are more squares than with large ones, for the items to share
 
 
@@ -66,7 +66,7 @@ class PairSum:
     @property
     def events(self) -> int:
         """How many events are in shared memory at a time."""
-        return min(self.group, max(1 << ((SCRATCH // self.pitch).bit_length() - 1), 1))
+        return min(self.group, max(1 << ((FACTORS // self.pitch).bit_length() - 1), 1))
 
     @property
     def room(self) -> int:
