@@ -16,13 +16,14 @@ from morefit.expr import evaluate
 from morefit.model import formulas, shapes
 from morefit.rewrite.derive import gradient, hessian
 from morefit.rewrite.simplify import normalise
-from shape_rows import EXACT_DIGITS, Point, Row, all_rows
+from recorded import recorded
+from shape_rows import EXACT_DIGITS, Point, Row, all_rows, families
 from shape_rows.exponential import exponential_point
 from tolerances import EXACT_FIT_ERRORS, FEW_ROUNDINGS, PART, SCIPY_DENSITY, SHAPE, UNIT_INTEGRAL, UNSCALED
 
 PHI = np.pi
 ROWS = all_rows()
-JUDGED: dict[tuple[Callable[..., object], str], tuple[float, list[float], list[list[float]]]] = {}
+OWNERS = {id(row): (family, name) for family, rows in families().items() for name, row in rows.items()}
 CASES = [
     pytest.param(row, point, id=f"{name}-{point.label}") for name, row in ROWS.items() for point in row.points
 ]
@@ -45,12 +46,15 @@ def derivatives_of(pdf):
     return log, gradient(log, leaves), hessian(log, leaves)
 
 
+def reference(row: Row, point: Point, what: str, compute: Callable[[], object]):
+    """Return a number of the reference of a row, recorded by the file of its family: mpmath takes minutes for all."""
+    family, name = OWNERS[id(row)]
+    return recorded(family.split(".")[-1], ("shape_rows", family), f"{what} of {name} at {point!r}", compute)
+
+
 def judged(row: Row, point: Point):
     """Return log P and its derivatives in natural units, with many digits."""
-    key = (row.judge, repr(point))
-    if key not in JUDGED:
-        JUDGED[key] = judge_derivatives(row, point)
-    return JUDGED[key]
+    return reference(row, point, "derivatives", lambda: judge_derivatives(row, point))
 
 
 def judge_derivatives(row: Row, point: Point):
@@ -196,10 +200,18 @@ def test_density_agrees_with_scipy(row, point):
 @pytest.mark.parametrize(("row", "point"), [c for c in CASES if c.values[0].part])
 def test_probability_of_a_part_of_the_range_is_exact(row, point):
     low, high = point.low + 0.3 * (point.high - point.low), point.low + 0.55 * (point.high - point.low)
-    with mp.workdps(row.digits):
-        at, ends, values = mp.mpf(point.at), (mp.mpf(point.low), mp.mpf(point.high)), point.values.values()
-        inside = row.judge(at, *ends, *values) - row.judge(at, mp.mpf(low), mp.mpf(high), *values)
-        expected = float(mp.exp(inside))
+
+    def part():
+        with mp.workdps(row.digits):
+            at, ends, values = (
+                mp.mpf(point.at),
+                (mp.mpf(point.low), mp.mpf(point.high)),
+                point.values.values(),
+            )
+            inside = row.judge(at, *ends, *values) - row.judge(at, mp.mpf(low), mp.mpf(high), *values)
+            return float(mp.exp(inside))
+
+    expected = reference(row, point, "part", part)
     probability = pdf_of(row, point).integrate({"x": (low, high)}, point.values)
     assert probability == pytest.approx(expected, rel=PART * point.scale, abs=UNSCALED)
 

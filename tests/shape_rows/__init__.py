@@ -91,7 +91,12 @@ def truncated(distribution: Callable[..., object]) -> Callable[..., object]:
     return density
 
 
+def families() -> dict[str, dict[str, Row]]:
+    """Return the rows of each file of this folder, by the name of its module and of the density."""
+    names = [f"{__name__}.{found.name}" for found in iter_modules(__path__)]
+    return {name: import_module(name).ROWS for name in names}
+
+
 def all_rows() -> dict[str, Row]:
     """Return the rows of all files of this folder, by the name of the density."""
-    modules = [import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__)]
-    return {name: row for module in modules for name, row in module.ROWS.items()}
+    return {name: row for rows in families().values() for name, row in rows.items()}
