@@ -457,7 +457,7 @@ def test_distance_above_the_goal_is_a_complaint():
 
     def said(edm):
         one = np.ones((1, 1))
-        return list(failure_reasons(False, Verdict(np.zeros(1), last, one, 0 * one, (), edm, 1e-4)))
+        return list(failure_reasons(Verdict(np.zeros(1), last, one, 0 * one, (), edm, 1e-4)))
 
     assert said(1e-5) == []
     assert said(0.02) == ["the estimated distance to the minimum, 0.02, is above the goal of 0.0001"]
@@ -714,7 +714,7 @@ def test_minos_does_not_change_what_found_the_minimum(data):
 
 
 def test_minuit_takes_over_where_newton_ends_without_a_minimum(data, result, monkeypatch):
-    monkeypatch.setattr("morefit.minimise.minuit.Path.newton", lambda path: None)
+    monkeypatch.setattr("morefit.minimise.path.newton_steps", lambda *_: None)
     other = mf.fit(mass(), data)
     assert (result.minimiser, other.minimiser) == ("newton", "minuit")
     assert other.valid

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Flags, Integers
 from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.datasets import PartData
-from morefit.minimise.minuit import REFUSED, Options, minimise_likelihood
 from morefit.minimise.newton import minimise
+from morefit.minimise.options import Options
+from morefit.minimise.path import REFUSED, minimise_likelihood
 from morefit.minimise.problem import check_data, make_problem
 from morefit.minimise.result import FitResult
 from morefit.minimise.trust_region import DEGENERATE, FLAT

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.likelihood import Term
 from morefit.minimise.covariance import Errors
-from morefit.minimise.minuit import Derivatives, Minimiser, Options, minimise_likelihood
+from morefit.minimise.options import Derivatives, Minimiser, Options
+from morefit.minimise.path import minimise_likelihood
 from morefit.minimise.problem import as_likelihood, check_data, make_problem
 from morefit.minimise.result import FitResult
 from morefit.model import Pdf
@@ -32,7 +33,7 @@ def fit(
     fixed: Any = (),
     limits: Mapping[Any, tuple[float | None, float | None]] | None = None,
     derivatives: Derivatives = "analytic",
-    strategy: int = 0,
+    strategy: int | None = None,
     tolerance: float = 0.1,
     max_calls: int | None = None,
     minos: bool | Iterable[str] = False,
@@ -67,7 +68,12 @@ def fit(
     likelihood = as_likelihood("fit", model, data, weights=weights, constraints=constraints, backend=backend)
     check_data(likelihood)
     problem = make_problem(likelihood, start, fixed, limits)
-    return minimise_likelihood(likelihood, problem, options, replica_covariance)
+    result = minimise_likelihood(likelihood, problem, options, replica_covariance)
+    if minos is False:
+        return result
+    from morefit.minimise.minos import with_minos
+
+    return with_minos(likelihood, problem, options, result)
 
 
 def replica_covariance(likelihood: Term, result: FitResult, reasons: list[str]) -> Array:
