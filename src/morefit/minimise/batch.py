@@ -101,6 +101,7 @@ class Batch:
     alone: Callable[[int], Term]
     strategy: int = 1  # of Minuit
     tolerance: float = 0.1  # of Minuit
+    thorough: bool = False  # every fit is started again elsewhere
     done: Callable[[int], None] = lambda _: None
 
     @cached_property
@@ -176,7 +177,9 @@ class Batch:
 
     def newton(self, sets: Integers, start: Array) -> Fits:
         """Take Newton steps for some sets together."""
-        minima = minimise(lambda k, x: self.evaluate(sets[k], x), start, self.limits, self.goal)
+        minima = minimise(
+            lambda k, x: self.evaluate(sets[k], x), start, self.limits, self.goal, thorough=self.thorough
+        )
         return Fits(
             values=minima.x,
             errors=minima.errors,
