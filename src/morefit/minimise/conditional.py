@@ -14,7 +14,7 @@ from morefit.errors import FitError, OptionError
 from morefit.expr import Op, symbols
 from morefit.likelihood import Term
 from morefit.minimise import FitResult, fit
-from morefit.minimise.batch import ANOTHER_START, NEWTON, Batch, Fits
+from morefit.minimise.batch import ANOTHER_START, NEWTON, UNDETERMINED, Batch, Fits
 from morefit.minimise.replicas import GOAL, TOLERANCE
 from morefit.resources import check_memory
 from morefit.text.progress import Bar
@@ -171,6 +171,31 @@ class Conditional:
                 self.batch.base[failed[:, None], self.batch.columns] = near
                 break
         self.batch.rescue(fits)
+        fits.valid[fits.method == UNDETERMINED] = (
+            True  # the nll is known, also where it does not depend on all
+        )
+        self.follow_neighbours()
+
+    def follow_neighbours(self) -> None:
+        """Minimise again from the minima of neighbours wherever the nll is lower there: a profile does not jump up.
+
+        Where a mixture has several minima, some points may have ended in a higher one than those next to them.
+        """
+        fits, order = self.fits, np.lexsort(self.points.T)
+        changed = fits.valid.copy()
+        while changed.any():
+            before, changed = changed, np.zeros_like(changed)
+            for near, own in ((order[:-1], order[1:]), (order[1:], order[:-1])):
+                near, own = near[before[near]], own[before[near]]
+                there = self.batch.evaluate(own, fits.values[near], order=0)
+                lower = (there.bad == 0) & ~(there.value >= fits.nll[own] - LOWER)
+                near, own = near[lower], own[lower]
+                if not len(own):
+                    continue
+                minima = self.batch.newton(own, fits.values[near])
+                better = minima.valid & ~(minima.nll >= fits.nll[own] - LOWER)
+                fits.take(own[better], minima, better, ANOTHER_START)
+                changed[own[better]] = True
 
     @property
     def full(self) -> Array:
