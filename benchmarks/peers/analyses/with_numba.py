@@ -86,12 +86,19 @@ def fourteen_parameters(parts: Sequence[Part], v: Values) -> float:
     return minus_log(density, v["Nb"] + sum(v[f"N{k}"] for k in range(3)))
 
 
-def thirty_fractions(parts: Sequence[Part], v: Values) -> float:
-    x, rest, density = parts[0]["x"], 1.0, 0.0
-    for k in range(29):
-        rest -= v[f"f{k}"]
-        density = density + v[f"f{k}"] * truncnorm.pdf(x, 0.0, 31.0, 1.0 + k, 0.6)
-    return minus_log(density + rest * truncnorm.pdf(x, 0.0, 31.0, 30.0, 0.6))
+def thirty_fractions(floating: Sequence[Floating], strategy: int) -> Fit:
+    """The densities have no parameters, so they are computed once for each toy."""
+
+    def fit(parts: Sequence[Part]) -> Found:
+        densities = np.stack([truncnorm.pdf(parts[0]["x"], 0.0, 31.0, 1.0 + k, 0.6) for k in range(30)])
+
+        def nll(_: Sequence[Part], v: Values) -> float:
+            fractions = np.array([v[f"f{k}"] for k in range(29)])
+            return minus_log(np.append(fractions, 1 - fractions.sum()) @ densities)
+
+        return fit_with(nll)(floating, strategy)(parts)
+
+    return fit
 
 
 def mass_and_lifetime(parts: Sequence[Part], v: Values) -> float:
@@ -147,7 +154,7 @@ MODELS = {
     "the paper's mass model": fit_with(mass),
     "two Crystal Balls + exponential": fit_with(two_crystal_balls),
     "14 parameters": fit_with(fourteen_parameters),
-    "30 fractions": fit_with(thirty_fractions),
+    "30 fractions": thirty_fractions,
     "mass x lifetime": fit_with(mass_and_lifetime),
     "angles x mass, with background": angles_and_mass,
     "four categories, constrained": fit_with(four_categories),
