@@ -4,6 +4,9 @@ For each model: nanoseconds per event of one fused pass (value, gradient and Hes
 microseconds per toy (draw, fit, errors), evaluations per toy, the same in passes, how much a toy costs beyond its draw
 and its evaluations, how many fits ended by which method, and the seconds to the first toy with a cold and with a warm
 cache. On one core (``--backend cpu``) or on a device (``--backend opencl``). Best of several; compare ratios, not runs.
+``--peers roofit numba`` fits some of the same toys with RooFit and with iminuit + numba-stats, from the truth and on one core,
+each in an environment of its own; what cannot be installed is left out. *Agree* is the share of toys in which all parameters
+are within a tenth of an error of ours.
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from rich.console import Console
@@ -36,8 +40,12 @@ from hard_models import (
 from models import kstar_model, mass_model
 from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Term
-from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, UNDETERMINED
+from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, UNDETERMINED, Batch, Fits
 from morefit.toys.ensemble import Ensemble
+from morefit.toys.many import fit_weighted, with_data
+from peers.analyses.worker import WEIGHT
+from peers.environments import ROOT, SetupError, prepare, variables
+from peers.systems import ENVIRONMENTS
 
 P = mf.Parameter
 METHODS = {
@@ -55,6 +63,7 @@ class Analysis:
 
     likelihood: Term
     events: tuple[int, ...]
+    weighted: bool = False  # events have weights, and are given, not drawn
 
 
 def of_model(model: mf.Pdf, events: int) -> Analysis:
@@ -133,7 +142,10 @@ ANALYSES: Mapping[str, Callable[[], Analysis]] = {
     "angles x mass, with background": angles_and_mass,
     "four categories, constrained": four_categories,
     "61 parameters": sixty_one_parameters,
+    "weighted mass fit": lambda: Analysis(empty(mass_model()), (1000,), weighted=True),
 }
+AGREE = 0.1  # errors: fits of peers that are closer agree with ours
+PATIENCE = 10.0  # times the seconds for a peer's toys of one model: two of them may take longer than that
 
 
 def make_ensemble(name: str, backend: Any) -> tuple[Ensemble, np.ndarray[Any, Any]]:
@@ -159,8 +171,44 @@ def best(function: Callable[[], Any], repeats: int) -> float:
     return min(times)
 
 
+def datasets(name: str, ensemble: Ensemble, count: int) -> list[tuple[mf.Dataset, ...]]:
+    """Return the data of the first toys of a model, part by part, with weights where it has some."""
+    analysis, rng = ANALYSES[name](), np.random.default_rng(1)
+    toys = ensemble.draw(0, np.tile(analysis.events, (count, 1)))
+    drawn = [toys.datasets(k) for k in range(count)]
+    if not analysis.weighted:
+        return drawn
+    return [tuple(d.with_weights(rng.uniform(0.2, 1.8, len(d))) for d in toy) for toy in drawn]
+
+
+def time_weighted(name: str, backend: Any, repeats: int) -> dict[str, Any]:
+    """Time fits of weighted datasets, with sandwich errors; they run step by step, all datasets together."""
+    begin = time.perf_counter()
+    ensemble, events = make_ensemble(name, backend)
+    fit_weighted(ensemble, datasets(name, ensemble, 1))
+    first, count = time.perf_counter() - begin, 1000
+    data = datasets(name, ensemble, count)
+    evaluated: list[tuple[Batch, int]] = []
+    plain = Batch.evaluate
+
+    def counted(batch: Batch, sets: Any, x: Any, order: int = 2) -> Any:
+        evaluated.append((batch, len(sets)))
+        return plain(batch, sets, x, order)
+
+    with mock.patch.object(Batch, "evaluate", counted):
+        fits = fit_weighted(ensemble, data)
+    batch, steps = evaluated[0][0], sum(sets for _, sets in evaluated) / count
+    toy = best(lambda: fit_weighted(ensemble, data), repeats) / count
+    one_pass = best(lambda: batch.evaluate(np.arange(count), batch.start), repeats) / count
+    return summary(
+        name, ensemble, events, fits, one_pass=one_pass, draw=0.0, toy=toy, steps=steps, toys=count
+    ) | {"first_toy_s": first}
+
+
 def time_analysis(name: str, backend: Any, seconds: float, repeats: int) -> dict[str, Any]:
     """Time toys of one model, and the parts of a toy."""
+    if ANALYSES[name]().weighted:
+        return time_weighted(name, backend, repeats)
     begin = time.perf_counter()
     ensemble, events = make_ensemble(name, backend)
     one = ensemble.draw(0, events[None])
@@ -186,14 +234,88 @@ def time_analysis(name: str, backend: Any, seconds: float, repeats: int) -> dict
     batch = toys.batch(ensemble)
     one_pass = best(lambda: batch.evaluate(np.arange(few), batch.start), repeats) / few
     fits = ensemble.draw(0, np.tile(events, (few, 1))).fit()
-    steps = float(rows.steps.mean())
+    return summary(
+        name, ensemble, events, fits, one_pass=one_pass, draw=draw, toy=toy, steps=float(rows.steps.mean()), toys=count
+    ) | {"first_toy_s": first}  # fmt: skip
+
+
+def summary(
+    name: str, ensemble: Ensemble, events: Any, fits: Fits, *,
+    one_pass: float, draw: float, toy: float, steps: float, toys: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the numbers of one model by name; times are seconds per toy."""
     return {
-        "model": name, "parameters": len(ensemble.floating), "events": int(events.sum()), "toys": count,
+        "model": name, "parameters": len(ensemble.floating), "events": int(events.sum()), "toys": toys,
         "pass_ns_per_event": one_pass / events.sum() * 1e9, "draw_us": draw * 1e6, "toy_us": toy * 1e6,
         "evaluations": steps, "passes": toy / one_pass, "over_ideal": toy / (draw + steps * one_pass),
         "methods": {n: float(np.mean(fits.method == m)) for n, m in METHODS.items()},
-        "valid": float(fits.valid.mean()), "first_toy_s": first,
+        "valid": float(fits.valid.mean()),
     }  # fmt: skip
+
+
+def time_peers(name: str, pythons: Mapping[str, Path], options: argparse.Namespace) -> dict[str, Any]:
+    """Let peers fit toys of one model, each in its own environment; what fails there is said."""
+    ensemble, _ = make_ensemble(name, mf.Cpu(threads=1))
+    data, parameters = datasets(name, ensemble, options.peer_toys), ensemble.fitted.parameters
+    ours = [mf.fit(with_data(ensemble.fitted, toy), errors="naive") for toy in data]
+    values = np.array([[r.values[p.name] for p in parameters] for r in ours])
+    errors = np.array([[r.errors[p.name] for p in parameters] for r in ours])
+    steps = np.nanmedian(errors, axis=0).tolist()
+    floating = [(p.name, p.start, p.low, p.high, step) for p, step in zip(parameters, steps, strict=True)]
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "toys.npz"
+        save_toys(path, data)
+        order = {
+            "model": name, "floating": floating, "toys": str(path), "strategy": options.strategy,
+            "seconds": options.peer_seconds,
+        }  # fmt: skip
+        for peer, python in pythons.items():
+            found[peer] = said = run_peer(peer, python, order, folder)
+            if "values" in said:
+                there = np.array(said.pop("values"))
+                away = (
+                    np.abs(there - values[: len(there)]) / np.where(errors > 0, errors, np.inf)[: len(there)]
+                )
+                said["agree"] = float(np.mean(np.all(away < AGREE, axis=1)))
+    return found
+
+
+def save_toys(path: Path, data: Sequence[Sequence[mf.Dataset]]) -> None:
+    """Write the columns of toys for peers; names are toy, part and observable."""
+    columns = {}
+    for toy, parts in enumerate(data):
+        for k, part in enumerate(parts):
+            columns |= {f"{toy} {k} {name}": part[name] for name in part.names}
+            if part.weights is not None:
+                columns[f"{toy} {k} {WEIGHT}"] = part.weights
+    np.savez(path, **columns)
+
+
+def run_peer(peer: str, python: Path, order: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """Run the worker of a peer; it is ended where even two toys take very long."""
+    command = [str(python), "-W", "ignore", "-m", "peers.analyses.worker", f"with_{peer}", json.dumps(order)]
+    environment = variables(python, ENVIRONMENTS[peer], 1, folder)
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=PATIENCE * order["seconds"]
+        )
+    except subprocess.TimeoutExpired:
+        return {"failed": f"no answer after {PATIENCE * order['seconds']:.0f} s"}
+    if done.returncode:
+        return {"failed": (done.stderr.strip().splitlines() or ["no message"])[-1]}
+    return dict(json.loads(done.stdout))
+
+
+def peer_pythons(names: Sequence[str], folder: Path) -> dict[str, Path]:
+    """Return the interpreters of peers, installed if they are not; what cannot be installed is said and left out."""
+    pythons = {}
+    for name in names:
+        try:
+            pythons[name] = prepare(name, ENVIRONMENTS[name], folder)
+        except SetupError as error:
+            print(f"environment {name}: cannot be installed here: {error}", file=sys.stderr)
+    return pythons
 
 
 def draw_all(ensemble: Ensemble, events: np.ndarray[Any, Any], count: int) -> None:
@@ -227,6 +349,13 @@ def backend_of(name: str) -> Any:
     return mf.Cpu(threads=1) if name == "cpu" else mf.OpenCL()
 
 
+def peer_text(found: Mapping[str, Any]) -> str:
+    """Return what a peer achieved in a cell of the table."""
+    if "toy_us" not in found:
+        return "-" if "skipped" in found else "failed"
+    return f"{found['toy_us']:.4g} ({found['valid']:.0%}, {found['agree']:.0%})"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", choices=("cpu", "opencl"), default="cpu")
@@ -234,18 +363,28 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--models", nargs="*", default=list(ANALYSES))
     parser.add_argument("--processes", action="store_true", help="time first toys in new processes as well")
+    parser.add_argument("--peers", nargs="*", choices=("roofit", "numba"), default=())
+    parser.add_argument("--peer-toys", type=int, default=30, help="toys of each model that peers fit")
+    parser.add_argument(
+        "--peer-seconds", type=float, default=30.0, help="about how long they may take for it"
+    )
+    parser.add_argument("--strategy", type=int, choices=(0, 1, 2), default=1, help="of the Minuit of peers")
+    parser.add_argument("--envs", type=Path, default=ROOT / ".peers", help="folder of their environments")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/analyses.json"))
     options = parser.parse_args()
     backend = backend_of(options.backend)
     console, results = Console(), []
+    pythons = peer_pythons(options.peers, options.envs.resolve())
     for name in options.models:
         result = time_analysis(name, backend, options.seconds, options.repeats)
         if options.processes:
             result |= first_toy_seconds(name, options.backend)
+        if pythons:
+            result["peers"] = time_peers(name, pythons, options)
         results.append(result)
         console.print(f"{name}: {result['toy_us']:.3g} us", highlight=False)
     table = Table("model", "par.", "events", "pass ns/event", "draw us", "toy us", "evaluations", "passes", "over ideal",
-                  "valid", "newton", "first s")  # fmt: skip
+                  "valid", "newton", "first s", *(f"{peer} us (valid, agree)" for peer in pythons))  # fmt: skip
     for r in results:
         numbers = (
             r["pass_ns_per_event"],
@@ -256,7 +395,7 @@ def main() -> None:
             r["over_ideal"],
         )
         table.add_row(r["model"], str(r["parameters"]), str(r["events"]), *(f"{x:.3g}" for x in numbers),
-                      f"{r['valid']:.2%}", f"{r['methods']['newton']:.2%}", f"{r['first_toy_s']:.2f}")  # fmt: skip
+                      f"{r['valid']:.2%}", f"{r['methods']['newton']:.2%}", f"{r['first_toy_s']:.2f}", *(peer_text(r["peers"][peer]) for peer in pythons))  # fmt: skip
     console.print(table)
     options.out.parent.mkdir(exist_ok=True)
     options.out.write_text(

@@ -1,8 +1,9 @@
 """Compare minimisers on models that are hard to fit: ``python benchmarks/minimisers.py`` writes JSON and a table.
 
-Toys are drawn and fitted in compiled code from the start values of the model, with as many other starts as the library
-allows and with none. Some are fitted by Minuit with strategies 0, 1 and 2 as well, of which the lowest minimum counts:
-*above* and *below* are the shares of fits that end higher or lower than that by more than the EDM goal.
+Toys are drawn and fitted in compiled code from the start values of the model: with no other starts, with those that the
+library tries by default, and thoroughly, as in ``toy_study(thorough=True)``. Some are fitted by Minuit with strategies
+0, 1 and 2 as well, of which the lowest minimum counts: *above* and *below* are the shares of fits that end higher or lower
+than that by more than the EDM goal.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from hard_models import MODELS, HardModel
 from models import MODELS as PAPER
 from morefit.kernel.fit_layout import FitRows
 from morefit.minimise.newton import is_valid
-from morefit.minimise.starts import STARTS
+from morefit.minimise.starts import STARTS, THOROUGH
 from morefit.minimise.trust_region import DEGENERATE, FLAT
 from morefit.toys.ensemble import GOAL, Ensemble, Toys
 
+WAYS = {"one start": (0, False), "default": (STARTS, False), "thorough": (THOROUGH, True)}
 ALL = {name: (lambda make=make: HardModel(make(), 1000)) for name, (make, _) in PAPER.items()} | dict(MODELS)
 
 
@@ -52,8 +54,8 @@ def compare(name: str, toys: int, minuit: int, seed: int) -> dict[str, Any]:
     drawn = ensemble.draw(0, sizes)
     best = best_of_minuit(drawn, min(minuit, toys))
     result: dict[str, Any] = {"model": name, "parameters": len(ensemble.floating), "toys": toys}
-    for label, starts in (("one start", 0), ("default", STARTS)):
-        rows = fit(drawn, starts)
+    for label, (starts, thorough) in WAYS.items():
+        rows = fit(drawn, starts, thorough)
         lost = np.isin(rows.status, (FLAT, DEGENERATE))
         off = rows.value[: len(best)] - best
         known = np.isfinite(best)
@@ -68,14 +70,15 @@ def compare(name: str, toys: int, minuit: int, seed: int) -> dict[str, Any]:
     return result
 
 
-def fit(toys: Toys, starts: int) -> FitRows:
-    """Fit toys in compiled code, with a number of other starts."""
+def fit(toys: Toys, starts: int, thorough: bool) -> FitRows:
+    """Fit toys in compiled code, with a number of other starts; of all fits, if it is thorough."""
     ensemble = toys.ensemble
     job = ensemble.whole_fit()
     assert job is not None
     batch = toys.whole_batch(ensemble)
     record = batch.record.copy()
     record[job.layout.record.first("max_starts")] = starts
+    record[job.layout.record.first("thorough")] = thorough
     rows = ensemble.backend.fit_whole(job, replace(batch, record=record), job.layout.width)
     assert rows is not None
     return FitRows(job.layout, rows)
@@ -109,7 +112,7 @@ def main() -> None:
         "model", "par.", "starts", "valid or flagged", "undetermined", "evaluations", "99 %", "above", "below"
     )
     for result in results:
-        for label in ("one start", "default"):
+        for label in WAYS:
             r = result[label]
             share = ["-" if r[k] is None else f"{r[k]:.1%}" for k in ("above", "below")]
             table.add_row(result["model"], str(result["parameters"]), label, f"{r['valid or flagged']:.2%}",

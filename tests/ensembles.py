@@ -7,7 +7,7 @@ from morefit.toys.ensemble import Ensemble
 from morefit.toys.task import Task
 
 
-def ensemble_of(model, truth=None, start=None, seed=1, backend=None):
+def ensemble_of(model, truth=None, start=None, seed=1, backend=None, thorough=False):
     """Return toys of a model, drawn at its start values and fitted from there unless other values are given."""
     known = {p.name: p.start for p in model.parameters}
     term = template_of("test", model)
@@ -18,6 +18,7 @@ def ensemble_of(model, truth=None, start=None, seed=1, backend=None):
         start={**known, **(start or {})},
         seed=seed,
         backend=backend,
+        thorough=thorough,
     )
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from tolerances import NUMPY_SUM
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
+import analyses
 import morefit as mf
 from models import MODELS
+from peers.analyses.worker import read_toys
 from peers.by_hand import PEERS as BY_HAND
 from peers.problem import PROBLEMS
 from peers.results import kept, problems
@@ -159,3 +162,36 @@ def test_what_was_not_run_is_said():
     assert "1 thread, 10^3 events: over budget: about 45 s a toy." in tables(data)
     data["environments"]["zfit"] = {"cannot be installed": "ERROR: no such thing"}
     assert "zfit cannot be installed here: ERROR: no such thing" in tables(data)
+
+
+# ------------------------------------------------------------------------- models of real analyses
+
+
+def test_peers_read_the_toys_that_we_write(tmp_path):
+    toys = [
+        (mf.Dataset({"m": [5.1 + k, 6.0]}), mf.Dataset({"x": [k], "y": [2.0]}).with_weights([0.5]))
+        for k in range(2)
+    ]
+    analyses.save_toys(tmp_path / "toys.npz", toys)
+    read = read_toys(str(tmp_path / "toys.npz"))
+    assert [[sorted(part) for part in toy] for toy in read] == [[["m"], ["w", "x", "y"]]] * 2
+    assert read[1][0]["m"].tolist() == [6.1, 6.0] and read[1][1]["w"].tolist() == [0.5]
+
+
+@pytest.mark.skipif(find_spec("ROOT") is not None, reason="RooFit is installed here")
+def test_a_peer_that_fails_is_said_to(tmp_path):
+    order = {"model": "none", "floating": [], "toys": "", "strategy": 1, "seconds": 9.0}
+    said = analyses.run_peer("roofit", Path(sys.executable), order, str(tmp_path))
+    assert said["failed"].startswith("ModuleNotFoundError")
+    assert analyses.peer_text(said) == "failed"
+
+
+def test_cells_of_peers_have_time_and_shares():
+    assert analyses.peer_text({"toy_us": 2359.1, "valid": 1.0, "agree": 0.5}) == "2359 (100%, 50%)"
+    assert analyses.peer_text({"skipped": "not written"}) == "-"
+
+
+def test_the_weighted_analysis_is_timed():
+    found = analyses.time_analysis("weighted mass fit", mf.Cpu(threads=1), 0.01, 1)
+    assert found["valid"] > 0.99 and 3 < found["evaluations"] < 8
+    assert found["toy_us"] > found["pass_ns_per_event"] > 0

@@ -187,8 +187,8 @@ def reporting(original, wrong):
     """Return a minimiser that calls some of its sets invalid; ``wrong(call, sets)`` says which."""
     calls = []
 
-    def pretend(evaluate, start, limits, goal):
-        minima = original(evaluate, start, limits, goal)
+    def pretend(evaluate, start, limits, goal, **options):
+        minima = original(evaluate, start, limits, goal, **options)
         calls.append(len(start))
         return replace(minima, status=np.where(wrong(len(calls), len(start)), GIVEN_UP, minima.status))
 
@@ -820,3 +820,25 @@ def test_an_interrupt_ends_a_job_and_its_bar(likelihood, best, monkeypatch):
         profile(likelihood, "mu", best=best)
     assert bars
     assert not bars[0].live.is_started
+
+
+def test_issue_a_profile_of_a_mixture_does_not_jump_to_higher_minima():
+    # this used to be higher by one in a stretch of points, where other widths fit better
+    x = mf.Observable("x", -5.0, 5.0)
+    mu, widths = (
+        mf.Parameter("mu", 0.0, -2.0, 2.0),
+        (mf.Parameter("s1", 0.5, 0.1, 1.0), mf.Parameter("s2", 1.5, 1.0, 4.0)),
+    )
+    fractions = [mf.Parameter("f1", 0.7, 0.0, 1.0), mf.Parameter("f2", 0.05, 0.0, 1.0)]
+    parts = [*(mf.Gaussian(x, mu, s) for s in widths), mf.Uniform(x)]
+    data = mf.generate(mf.Sum(parts, fractions=fractions), 1000, truth={"f2": 0.0}, seed=3)
+    term = mf.Likelihood(mf.Sum(parts, fractions=fractions), data)
+    found = profile(term, "f2", np.linspace(0.0, 0.2, 21), progress=False)
+    assert found.valid.all()
+    index = {p.name: k for k, p in enumerate(term.parameters)}
+    for k, value in enumerate(found.values):
+        for near in {max(k - 1, 0), min(k + 1, 20)}:
+            point = np.empty(len(index))
+            point[[index[n] for n in found.names]] = found.others[near]
+            point[index["f2"]] = value
+            assert found.nll[k] <= term.value(point) + LOWER

@@ -78,7 +78,7 @@ def test_what_minos_raises_is_a_reason(monkeypatch):
         raise RuntimeError("by a test")
 
     monkeypatch.setattr(iminuit.Minuit, "minos", broken)
-    found = mf.fit(mf.Gaussian(X, MU, SIGMA), bell(), minos=True)
+    found = mf.fit(mf.Gaussian(X, MU, SIGMA), bell(), minos=True, minimiser="minuit")
     assert not found.valid
     assert found.minos == {}
     assert found.reasons == ("Minuit failed with RuntimeError: by a test",)

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from iminuit import Minuit
-from scipy.optimize import brentq
 
 import morefit as mf
 from morefit.likelihood import Evaluation
@@ -20,7 +19,6 @@ from morefit.minimise.problem import make_problem
 from tolerances import (
     FEW_ROUNDINGS,
     HESSE,
-    PROFILE,
     RECORDED_ERROR,
     RECORDED_NLL,
     RECORDED_VALUE,
@@ -457,7 +455,7 @@ def test_distance_above_the_goal_is_a_complaint():
 
     def said(edm):
         one = np.ones((1, 1))
-        return list(failure_reasons(False, Verdict(np.zeros(1), last, one, 0 * one, (), edm, 1e-4)))
+        return list(failure_reasons(Verdict(np.zeros(1), last, one, 0 * one, (), edm, 1e-4)))
 
     assert said(1e-5) == []
     assert said(0.02) == ["the estimated distance to the minimum, 0.02, is above the goal of 0.0001"]
@@ -475,54 +473,6 @@ def test_hessian_of_very_different_scales_is_inverted():
     determinant = 1e20 * 1e-8 - 1e10
     expected = np.array([[1e-8, -1e5], [-1e5, 1e20]]) / determinant
     np.testing.assert_allclose(invert(matrix), expected, rtol=FEW_ROUNDINGS)
-
-
-# ------------------------------------------------------------------------- MINOS
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_minos_agrees_with_a_profile_scan(name):
-    data = {"m": events(300, 5)}
-    found = mf.fit(mass(), data, minos=[name], tolerance=1e-3)
-    assert list(found.minos) == [name]
-
-    def rise(value):
-        return (
-            mf.fit(
-                mass(), data, fixed={name: value}, start={n: found.values[n] for n in NAMES}, tolerance=1e-3
-            ).nll
-            - found.nll
-            - 0.5
-        )
-
-    best, error = found.values[name], found.errors[name]
-    lower = brentq(rise, best - 2 * error, best - 0.4 * error, xtol=1e-3 * error) - best
-    upper = brentq(rise, best + 0.4 * error, best + 2 * error, xtol=1e-3 * error) - best
-    assert found.minos[name][0] == pytest.approx(lower, rel=PROFILE)
-    assert found.minos[name][1] == pytest.approx(upper, rel=PROFILE)
-
-
-def test_minos_for_all_parameters(data):
-    found = mf.fit(mass(), data, minos=True)
-    assert set(found.minos) == set(NAMES)
-    for name, (lower, upper) in found.minos.items():
-        assert lower < 0 < upper
-        assert upper - lower == pytest.approx(2 * found.errors[name], rel=0.1)
-
-
-def test_minos_does_not_move_the_minimum(data, result):
-    found = mf.fit(mass(), data, minos=True)
-    assert_same_fit(result, found)
-    assert found.valid
-
-
-def test_minos_takes_one_name_as_text(data):
-    assert list(mf.fit(mass(), data, minos="mu").minos) == ["mu"]
-
-
-def test_minos_of_a_held_parameter_is_refused(data):
-    with pytest.raises(mf.FitError, match="fit: minos needs floating parameters, got 'mu'"):
-        mf.fit(mass(), data, minos=["mu"], fixed=["mu"])
 
 
 # ------------------------------------------------------------------------- messages
@@ -702,19 +652,28 @@ def test_result_knows_what_was_done(result):
 
 
 def test_minuit_is_named_where_it_was_wanted_or_its_options_were(data):
-    for options in ({"minimiser": "minuit"}, {"max_calls": 1000}, {"derivatives": "numeric"}):
+    # strategy= used to be ignored where Newton's method found the minimum
+    for options in (
+        {"minimiser": "minuit"},
+        {"max_calls": 1000},
+        {"derivatives": "numeric"},
+        {"strategy": 0},
+    ):
         assert mf.fit(mass(), data, **options).minimiser == "minuit"
     assert "minuit on cpu" in str(mf.fit(mass(), data, minimiser="minuit"))
 
 
-def test_minos_does_not_change_what_found_the_minimum(data):
-    found = mf.fit(mass(), data, minos=["mu"])
-    assert found.minimiser == "newton"
-    assert set(found.minos) == {"mu"}
+@pytest.mark.parametrize(
+    ("name", "value"), [("strategy", 0), ("max_calls", 9), ("print_level", 1), ("derivatives", "numeric")]
+)
+def test_newton_refuses_options_of_minuit(data, name, value):
+    message = f"fit: {name} is an option of Minuit, got minimiser='newton'; drop one of them"
+    with pytest.raises(mf.OptionError, match=message):
+        mf.fit(mass(), data, minimiser="newton", **{name: value})
 
 
 def test_minuit_takes_over_where_newton_ends_without_a_minimum(data, result, monkeypatch):
-    monkeypatch.setattr("morefit.minimise.minuit.Path.newton", lambda path: None)
+    monkeypatch.setattr("morefit.minimise.path.newton_steps", lambda *_: None)
     other = mf.fit(mass(), data)
     assert (result.minimiser, other.minimiser) == ("newton", "minuit")
     assert other.valid

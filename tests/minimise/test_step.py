@@ -11,7 +11,7 @@ from morefit.likelihood import Evaluation
 from morefit.minimise.newton import minimise
 from morefit.minimise.newton_program import advance, begin_fit
 from morefit.minimise.quadratic_model import UNKNOWN
-from morefit.minimise.starts import STARTS
+from morefit.minimise.starts import THOROUGH
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT, GIVEN_UP, MOVING
 from morefit.targets import Cpu, OpenCL
 from running_drivers import PythonRecord, compile_driver
@@ -41,7 +41,7 @@ def random_records(count, sets=300):
     if count > 2:
         limits[-1] = -np.inf, np.inf
     start = rng.uniform(-1, 1, (sets, count))
-    records = layout.first_records(start, limits, GOAL, STARTS)
+    records = layout.first_records(start, limits, GOAL, THOROUGH)
 
     def write(name, values):
         records[:, layout.record.slice(name)] = np.reshape(values, (sets, -1))
@@ -55,7 +55,8 @@ def random_records(count, sets=300):
     write("radius", rng.choice([UNKNOWN, 1.0, 0.1, 1e-10], sets))
     write("length", rng.choice([0.0, 0.5, 2.0], sets))
     write("doubts", rng.choice([0.0, 7.0], sets))
-    write("starts", rng.choice([0.0, 1.0, 3.0, STARTS], sets))
+    write("starts", rng.choice([0.0, 1.0, 3.0, THOROUGH], sets))
+    write("thorough", rng.choice([0.0, 1.0], sets))
     write("tries", rng.choice([1.0, 99.0], sets))
     write("best", rng.uniform(-1, 1, (sets, count)))
     write("end", rng.uniform(-1, 1, (sets, count)))
@@ -71,7 +72,7 @@ def random_records(count, sets=300):
     write("new_gradient", size * rng.normal(size=(sets, count)))
     write("new_hessian", hessian)
     write("bad", rng.random(sets) < 0.1)
-    last = {"new_value": -9.0, "bad": 0.0, "starts": STARTS, "best_rank": -1.0}
+    last = {"new_value": -9.0, "bad": 0.0, "starts": THOROUGH, "best_rank": -1.0}
     records[:5, [layout.record.first(name) for name in last]] = list(last.values())
     return layout, records
 
@@ -95,11 +96,13 @@ def test_a_compiled_step_is_the_step_of_python_bit_by_bit(count):
 
 @pytest.mark.parametrize("count", [1, 3, 14, 30])
 def test_whole_ways_are_the_same_compiled_and_as_python(count):
-    """Random quartics within limits, from begin to end, with all other starts."""
+    """Random quartics within limits, from begin to end, thoroughly, with all other starts."""
     rng = np.random.default_rng(count)
     layout = FitLayout(count)
     matrix = random_matrices(rng, 1, count)[0] - 0.3 * np.eye(count)
-    (record,) = layout.first_records(rng.uniform(-1, 1, (1, count)), np.array([[-2.0, 1.5]] * count), GOAL, 2)
+    (record,) = layout.first_records(
+        rng.uniform(-1, 1, (1, count)), np.array([[-2.0, 1.5]] * count), GOAL, 4, True
+    )
     ends = []
     for begin, go_on in (
         (begin_fit, advance),

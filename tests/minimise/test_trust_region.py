@@ -10,7 +10,17 @@ from morefit.minimise.newton_program import advance, begin_fit, fit_toy
 from morefit.minimise.newton_program import draw as draw_stage
 from morefit.minimise.newton_program import sums as sums_stage
 from morefit.minimise.quadratic_model import UNKNOWN
-from morefit.minimise.starts import DOWN, ERRORS, MIRROR, STARTS, UP, other_start, remember_end
+from morefit.minimise.starts import (
+    DOWN,
+    ERRORS,
+    MIRROR,
+    STARTS,
+    SWAP,
+    THOROUGH,
+    UP,
+    other_start,
+    remember_end,
+)
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FAR, FLAT, GIVEN_UP, MAX_DOUBTS, MOVING
 from running_drivers import PythonRecord
 
@@ -342,6 +352,28 @@ def test_a_minimum_inside_all_limits_is_not_left_again():
     for function, start in ((quadratic(np.eye(3), [1.0, 2.0, 3.0]), [0.0] * 3), (tilted_wells, [0.3])):
         fit, _ = minimise(function, start, starts=STARTS)
         assert (fit.status, fit.starts) == (CONVERGED, 0)
+
+
+def test_a_thorough_fit_leaves_every_minimum_and_takes_the_lowest():
+    layout = FitLayout(1)
+    (record,) = layout.first_records(np.array([[0.9]]), np.array([[-3.0, 3.0]]), GOAL, THOROUGH, True)
+    fit, points = PythonRecord(layout.record, record), 0
+    begin_fit(fit)
+    while fit.running > 0:
+        evaluate(fit, tilted_wells)
+        advance(fit)
+        points += 1
+    assert (fit.status, fit.starts, fit.steps) == (CONVERGED, THOROUGH, points)
+    assert fit.x[0] == pytest.approx(-1.035, abs=0.01)
+
+
+def test_parameters_with_the_same_limits_exchange_their_values():
+    one, two = (0.0, 1.0), (-1.0, 2.0)
+    limits = [one, two, one, EVERYWHERE, one, two, EVERYWHERE, (0.0, 2.0)]
+    fit = new_fit([0.0] * len(limits), limits)
+    fit.end[:] = [0.1, -0.5, 0.2, 7.0, 0.3, 1.5, 9.0, 1.1]
+    other_start(fit, SWAP)
+    np.testing.assert_array_equal(fit.x, [0.3, 1.5, 0.2, 7.0, 0.1, -0.5, 9.0, 1.1])
 
 
 def test_a_minimum_is_better_than_a_lower_end_that_is_none():

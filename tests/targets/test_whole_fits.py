@@ -205,7 +205,7 @@ def test_one_fit_in_one_call_ends_where_steps_and_minuit_end(options, backend, m
     likelihood = mf.Likelihood(peak(), DATA, weights=options.get("weights"), backend=backend)
     fixed = options.get("fixed", ())
     once, minuit = mf.fit(likelihood, fixed=fixed), mf.fit(likelihood, fixed=fixed, minimiser="minuit")
-    monkeypatch.setattr("morefit.minimise.minuit.fit_at_once", lambda *_: None)
+    monkeypatch.setattr("morefit.minimise.path.fit_at_once", lambda *_: None)
     steps = mf.fit(likelihood, fixed=fixed, minimiser="newton")
     assert once.valid and steps.valid and minuit.valid
     assert (once.minimiser, minuit.minimiser) == ("newton", "minuit")

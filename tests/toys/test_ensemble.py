@@ -146,3 +146,37 @@ def test_what_fails_from_all_starts_is_left_to_minuit(monkeypatch):
     assert fits.valid.all()
     np.testing.assert_allclose(fits.values, expected.values, atol=SAME_MINIMUM * expected.errors.max())
     np.testing.assert_allclose(fits.nll, expected.nll, atol=2 * GOAL)
+
+
+def two_widths():
+    """Two Gaussians of one mean: their widths may change places, and either may vanish."""
+    x, mu = mf.Observable("x", -5.0, 5.0), mf.Parameter("mu", 0.0, -1.0, 1.0)
+    peaks = [mf.Gaussian(x, mu, mf.Parameter(f"s{k}", 0.9 + 0.2 * k, 0.2, 3.0)) for k in (0, 1)]
+    return mf.Sum(peaks, fractions=[mf.Parameter("f", 0.5, 0.0, 1.0)])
+
+
+def test_thorough_fits_end_no_higher_and_some_of_them_lower():
+    options = {"toys": 60, "events": 200, "seed": 3, "progress": False, "backend": Cpu(threads=1)}
+    plain = mf.toy_study(two_widths(), **options)
+    thorough = mf.toy_study(two_widths(), **options, thorough=True)
+    known = np.isfinite(plain.nll) & np.isfinite(thorough.nll)
+    away = (thorough.nll - plain.nll)[known]
+    assert away.max() < 2 * GOAL
+    assert np.sum(away < -0.01) >= 3
+    assert thorough.valid.sum() >= plain.valid.sum()
+
+
+def test_thorough_fits_are_the_same_step_by_step(monkeypatch):
+    options = {"start": {"s0": 0.5}, "seed": 5, "backend": Cpu(threads=1), "thorough": True}
+    sizes = np.full(20, 200)
+    whole = ensemble_of(two_widths(), **options).draw(0, sizes).fit()
+    monkeypatch.setattr(Toys, "fit_whole", lambda toys, ensemble: None)
+    steps = ensemble_of(two_widths(), **options).draw(0, sizes).fit()
+    np.testing.assert_allclose(steps.nll, whole.nll, atol=2 * GOAL)
+
+
+def test_a_thorough_study_is_another_study(tmp_path):
+    options = {"toys": 2, "events": 50, "seed": 3, "progress": False, "save": tmp_path / "toys.npz"}
+    mf.toy_study(two_widths(), **options)
+    with pytest.raises(mf.MorefitError, match="thorough is False in the file, True requested"):
+        mf.toy_study(two_widths(), **options, thorough=True)

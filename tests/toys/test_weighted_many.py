@@ -78,8 +78,8 @@ def test_fits_that_do_not_converge_go_to_minuit(monkeypatch):
     given = datasets([1000, 1000])
     honest = batch.minimise
 
-    def pretend(*arguments):
-        minima = honest(*arguments)
+    def pretend(*arguments, **options):
+        minima = honest(*arguments, **options)
         converges = np.array([False, True])[-len(minima.x) :] & (len(minima.x) > 1)
         return replace(minima, status=np.where(converges, minima.status, GIVEN_UP))
 

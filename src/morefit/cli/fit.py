@@ -74,8 +74,8 @@ def add_fitting(parser: ArgumentParser) -> None:
         help="what looks for the minimum; auto is Newton's method, and Minuit where it fails (default: %(default)s)",
     )
     group.add_argument(
-        "--strategy", type=int, choices=(0, 1, 2), default=0,
-        help="of Minuit; the exact Hessian checks the minimum anyway (default: %(default)s)",
+        "--strategy", type=int, choices=(0, 1, 2),
+        help="fit with Minuit, and this strategy; the exact Hessian checks the minimum anyway",
     )  # fmt: skip
     group.add_argument(
         "--tolerance", type=positive, default=0.1, metavar="X",

@@ -55,6 +55,7 @@ class Fit(Record):
     goal: float  # of the edm
     max_steps: float  # from each start
     max_starts: float  # other starts of a fit that ends at a limit, or at no minimum
+    thorough: float  # 1: other starts of every fit
     # scratch: the quadratic model of the free parameters, in their units, and what it says
     unit: Vector  # (n,)
     free: Vector  # (n,) which parameters no limit stops
@@ -117,7 +118,9 @@ class FitLayout:
         """How many numbers a fit returns; the covariance follows them."""
         return self.record.first("covariance")
 
-    def first_records(self, start: Array, limits: Array, goal: float, max_starts: int) -> Array:
+    def first_records(
+        self, start: Array, limits: Array, goal: float, max_starts: int, thorough: bool = False
+    ) -> Array:
         """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros."""
         low, high = limits[..., 0], limits[..., 1]
         rows = np.zeros((len(start), self.size))
@@ -126,6 +129,7 @@ class FitLayout:
         rows[:, self.record.first("goal")] = goal
         rows[:, self.record.first("max_steps")] = MAX_STEPS
         rows[:, self.record.first("max_starts")] = max_starts
+        rows[:, self.record.first("thorough")] = thorough
         return rows
 
 

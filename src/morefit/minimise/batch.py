@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Flags, Integers
 from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.datasets import PartData
-from morefit.minimise.minuit import REFUSED, Options, minimise_likelihood
 from morefit.minimise.newton import minimise
+from morefit.minimise.options import Options
+from morefit.minimise.path import REFUSED, minimise_likelihood
 from morefit.minimise.problem import check_data, make_problem
 from morefit.minimise.result import FitResult
 from morefit.minimise.trust_region import DEGENERATE, FLAT
@@ -100,6 +101,7 @@ class Batch:
     alone: Callable[[int], Term]
     strategy: int = 1  # of Minuit
     tolerance: float = 0.1  # of Minuit
+    thorough: bool = False  # every fit is started again elsewhere
     done: Callable[[int], None] = lambda _: None
 
     @cached_property
@@ -175,7 +177,9 @@ class Batch:
 
     def newton(self, sets: Integers, start: Array) -> Fits:
         """Take Newton steps for some sets together."""
-        minima = minimise(lambda k, x: self.evaluate(sets[k], x), start, self.limits, self.goal)
+        minima = minimise(
+            lambda k, x: self.evaluate(sets[k], x), start, self.limits, self.goal, thorough=self.thorough
+        )
         return Fits(
             values=minima.x,
             errors=minima.errors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -52,6 +53,7 @@ def check_minimum(objective: Objective, values: Array, tolerance: float) -> Verd
     Next to a minimum a direction without curvature seems to have some, of either sign, as much as the minimum is
     away. Where that may be so, Newton steps lead on until the eigenvalues no longer change.
     """
+    begin = time.perf_counter()
     verdict, spectrum = at_the_limits(objective, *evaluate_point(objective, values, edm_goal(tolerance)))
     for _ in range(MAX_EXTRA_STEPS):
         if spectrum is None or not spectrum.suspicious:
@@ -64,6 +66,7 @@ def check_minimum(objective: Objective, values: Array, tolerance: float) -> Verd
         verdict, spectrum = closer, there
         if settled:
             break
+    objective.checking += time.perf_counter() - begin
     return verdict
 
 
@@ -182,10 +185,8 @@ def touching(values: Array, errors: Array, slopes: Array, limits: Array) -> Flag
     return np.asarray((at_low & (slopes > STEEP)) | (at_high & (slopes < -STEEP)), np.bool_)
 
 
-def failure_reasons(exhausted: bool, verdict: Verdict) -> Iterable[str]:
-    """Yield the reasons why a fit is not valid."""
-    if exhausted:
-        yield "the call limit was reached before the minimum"
+def failure_reasons(verdict: Verdict) -> Iterable[str]:
+    """Yield the reasons why a point is no valid minimum."""
     if verdict.falling:
         yield from map(endless, verdict.falling)
     elif not np.all(np.isfinite(verdict.inverse)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf, isfinite
 from typing import Any
@@ -14,7 +14,7 @@ from morefit.errors import FitError, OptionError
 from morefit.expr import Op, symbols
 from morefit.likelihood import Term
 from morefit.minimise import FitResult, fit
-from morefit.minimise.batch import ANOTHER_START, NEWTON, Batch, Fits
+from morefit.minimise.batch import ANOTHER_START, NEWTON, UNDETERMINED, Batch, Fits
 from morefit.minimise.replicas import GOAL, TOLERANCE
 from morefit.resources import check_memory
 from morefit.text.progress import Bar
@@ -114,6 +114,28 @@ def spaced(what: str, bounds: Any, size: int) -> Array:
     raise OptionError(f"{what}: bounds must be two numbers, (low, high), got {bounds!r}")
 
 
+def batch_of(
+    likelihood: Term,
+    best: FitResult,
+    floating: tuple[str, ...],
+    base: Array,
+    done: Callable[[int], None] = lambda _: None,
+) -> Batch:
+    """Return the minimiser of the data of a likelihood from rows of all parameters, some of which float."""
+    return Batch(
+        likelihood=likelihood,
+        data=likelihood.own_data(),
+        base=base,
+        floating=floating,
+        limits=np.array([best.limits[n] for n in floating]).reshape(-1, 2),
+        goal=GOAL,
+        alone=lambda _: likelihood,
+        strategy=0,
+        tolerance=TOLERANCE,
+        done=done,
+    )
+
+
 class Conditional:
     """A likelihood with some parameters fixed at B points, minimised over the floating rest at all points together."""
 
@@ -123,24 +145,12 @@ class Conditional:
         columns = {p.name: k for k, p in enumerate(likelihood.all_parameters)}
         self.best, self.names, self.points = best, names, points
         self.rest = tuple(n for n in best.floating if n not in names)
-        self.limits = np.array([best.limits[n] for n in self.rest]).reshape(-1, 2)
         base = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(points), 1))
         base[:, [columns[n] for n in names]] = points
         self.begin = np.clip([p.start for p in likelihood.all_parameters], -inf, inf)[
             [columns[n] for n in self.rest]
         ]
-        self.batch = Batch(
-            likelihood=likelihood,
-            data=likelihood.own_data(),
-            base=base,
-            floating=self.rest,
-            limits=self.limits,
-            goal=GOAL,
-            alone=lambda _: likelihood,
-            strategy=0,
-            tolerance=TOLERANCE,
-            done=bar.done,
-        )
+        self.batch = batch_of(likelihood, best, self.rest, base, bar.done)
         self.fits = Fits.none(self.batch.start)
 
     def minimise(self) -> None:
@@ -152,7 +162,7 @@ class Conditional:
         best = self.batch.start
         self.batch.attempt(fits, everywhere, self.predicted(), NEWTON)
         # a yield that is zero in the best fit may have to make up for one that is fixed at zero
-        begin = np.tile(np.clip(self.begin, *self.limits.T), (len(best), 1))
+        begin = np.tile(np.clip(self.begin, *self.batch.limits.T), (len(best), 1))
         for start in (best, begin):
             self.batch.attempt(fits, fits.failed, start[fits.failed], ANOTHER_START)
         while len(failed := fits.failed) and fits.valid.any():
@@ -161,6 +171,31 @@ class Conditional:
                 self.batch.base[failed[:, None], self.batch.columns] = near
                 break
         self.batch.rescue(fits)
+        fits.valid[fits.method == UNDETERMINED] = (
+            True  # the nll is known, also where it does not depend on all
+        )
+        self.follow_neighbours()
+
+    def follow_neighbours(self) -> None:
+        """Minimise again from the minima of neighbours wherever the nll is lower there: a profile does not jump up.
+
+        Where a mixture has several minima, some points may have ended in a higher one than those next to them.
+        """
+        fits, order = self.fits, np.lexsort(self.points.T)
+        changed = fits.valid.copy()
+        while changed.any():
+            before, changed = changed, np.zeros_like(changed)
+            for near, own in ((order[:-1], order[1:]), (order[1:], order[:-1])):
+                near, own = near[before[near]], own[before[near]]
+                there = self.batch.evaluate(own, fits.values[near], order=0)
+                lower = (there.bad == 0) & ~(there.value >= fits.nll[own] - LOWER)
+                near, own = near[lower], own[lower]
+                if not len(own):
+                    continue
+                minima = self.batch.newton(own, fits.values[near])
+                better = minima.valid & ~(minima.nll >= fits.nll[own] - LOWER)
+                fits.take(own[better], minima, better, ANOTHER_START)
+                changed[own[better]] = True
 
     @property
     def full(self) -> Array:
@@ -185,7 +220,7 @@ class Conditional:
             count = len(self.names)
             away = self.points - [self.best.values[n] for n in self.names]
             start += away @ np.linalg.solve(both[:count, :count], both[:count, count:])
-        return np.asarray(np.clip(start, self.limits[:, 0], self.limits[:, 1]), np.float64)
+        return np.asarray(np.clip(start, *self.batch.limits.T), np.float64)
 
     def nearest(self, sets: Integers) -> Integers:
         """Return the valid point nearest to each of some points."""

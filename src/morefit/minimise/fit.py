@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.likelihood import Term
 from morefit.minimise.covariance import Errors
-from morefit.minimise.minuit import Derivatives, Minimiser, Options, minimise_likelihood
+from morefit.minimise.options import Derivatives, Minimiser, Options
+from morefit.minimise.path import minimise_likelihood
 from morefit.minimise.problem import as_likelihood, check_data, make_problem
 from morefit.minimise.result import FitResult
 from morefit.model import Pdf
@@ -32,13 +33,14 @@ def fit(
     fixed: Any = (),
     limits: Mapping[Any, tuple[float | None, float | None]] | None = None,
     derivatives: Derivatives = "analytic",
-    strategy: int = 0,
+    strategy: int | None = None,
     tolerance: float = 0.1,
     max_calls: int | None = None,
     minos: bool | Iterable[str] = False,
     errors: Errors = "auto",
     minimiser: Minimiser = "auto",
     print_level: int = 0,
+    starts: int = 1,
     backend: str | Backend = "auto",
 ) -> FitResult:
     """Fit a model to data, or minimise a likelihood.
@@ -51,8 +53,11 @@ def fit(
     (arXiv:1911.01303). ``errors`` chooses: "naive" is H^-1, "sumw2" H^-1 H2 H^-1 with the Hessian H2 of squared
     weights, "bootstrap" the spread of the fits of replicas, "auto" the sandwich with weights and else naive.
     ``minimiser="auto"`` takes Newton steps with the exact Hessian in compiled code, and Minuit where they do not end at
-    a minimum; the result says which. "minuit" is Minuit alone, also for ``max_calls``, and for ``print_level`` 1 to 3,
-    with which it prints what it does.
+    a minimum; the result says which. "minuit" is Minuit alone, and so are ``strategy``, ``max_calls``, and ``print_level``
+    1 to 3, with which it prints what it does. ``minos`` asks for asymmetric errors, of all parameters or of some: where the
+    nll, minimised over the others, has risen by a half. They come from conditional fits of all of them together, or with
+    "minuit" from its MINOS. ``starts`` is from how many points to look for the lowest minimum, all together: the start
+    values first, then between the limits and around what was found; ``result.minima`` lists the minima.
     """
     options = Options(
         derivatives=derivatives,
@@ -67,7 +72,17 @@ def fit(
     likelihood = as_likelihood("fit", model, data, weights=weights, constraints=constraints, backend=backend)
     check_data(likelihood)
     problem = make_problem(likelihood, start, fixed, limits)
-    return minimise_likelihood(likelihood, problem, options, replica_covariance)
+    if type(starts) is int and starts == 1:
+        result = minimise_likelihood(likelihood, problem, options, replica_covariance)
+    else:
+        from morefit.minimise.search import search_minima
+
+        result = search_minima(likelihood, problem, options, replica_covariance, starts)
+    if minos is False:
+        return result
+    from morefit.minimise.minos import with_minos
+
+    return with_minos(likelihood, problem, options, result)
 
 
 def replica_covariance(likelihood: Term, result: FitResult, reasons: list[str]) -> Array:

@@ -13,7 +13,7 @@ from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Evaluation
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.quadratic_model import UNKNOWN
-from morefit.minimise.starts import STARTS
+from morefit.minimise.starts import STARTS, THOROUGH
 from morefit.minimise.trust_region import CONVERGED, FLAT
 from morefit.targets.cpu.steps import Steps
 
@@ -66,13 +66,16 @@ def is_valid(status: Array, fixed: Array) -> Flags:
 
 
 @np.errstate(all="ignore")
-def minimise(evaluate: Evaluate, start: Array, limits: Array, goal: float) -> Minima:
+def minimise(
+    evaluate: Evaluate, start: Array, limits: Array, goal: float, *, thorough: bool = False
+) -> Minima:
     """Minimise B functions of P parameters from ``start`` (B, P) within ``limits`` (P, 2) or (B, P, 2).
 
-    What is done is left out of the next evaluation.
+    What is done is left out of the next evaluation. Where it is ``thorough``, every minimisation is started again elsewhere.
     """
-    layout = FitLayout(start.shape[1])
-    steps = Steps(fit_driver(layout), layout, layout.first_records(start, np.asarray(limits), goal, STARTS))
+    layout, starts = FitLayout(start.shape[1]), THOROUGH if thorough else STARTS
+    records = layout.first_records(start, np.asarray(limits), goal, starts, thorough)
+    steps = Steps(fit_driver(layout), layout, records)
     final = np.empty((len(start), layout.state_size))
     active = np.arange(len(start))
     while len(active):

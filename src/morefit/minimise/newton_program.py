@@ -51,7 +51,10 @@ def advance(fit: Fit) -> None:
 
 
 def end_attempt(fit: Fit) -> None:
-    """Compute the errors; go on from another start if this is no minimum inside limits, at last back to the best end."""
+    """Compute the errors; go on from another start if this is no minimum inside limits, at last back to the best end.
+
+    A thorough fit goes on in any case.
+    """
     finish(fit)
     rank = 2.0 if fit.status == CONVERGED else 1.0 if fit.status == FLAT else 0.0
     best = rank > fit.best_rank or (rank == fit.best_rank and fit.value < fit.best_value - fit.goal)
@@ -60,7 +63,7 @@ def end_attempt(fit: Fit) -> None:
         fit.best_value = fit.value
         for i in range(len(fit.x)):
             fit.best[i] = fit.x[i]
-    if fit.starts == 0.0 and rank == 2.0 and fit.fixed == 0.0:
+    if fit.starts == 0.0 and rank == 2.0 and fit.fixed == 0.0 and fit.thorough == 0.0:
         fit.running = 0.0
     elif fit.starts < fit.max_starts and fit.returning == 0.0:
         if fit.starts == 0.0:

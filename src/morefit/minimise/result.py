@@ -53,6 +53,8 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "flat_directions": lambda items: tuple(map(floats, items)),
     "integral_errors": floats,
     "labels": texts,
+    "notes": words,
+    "minima": lambda items: tuple((float(nll), floats(values)) for nll, values in items),
 }
 
 
@@ -68,6 +70,8 @@ class FitResult:
     the likelihood does not change, each as changes of parameters by name; such parameters are ``undetermined`` and
     have no errors, those of the others are right. ``integral_errors`` estimates the errors that numerical integrals
     of the model cause: absolute in "nll", relative in "errors". ``labels`` are those of the parameters that have one.
+    ``notes`` says what else is worth knowing, such as a side on which MINOS finds no error. ``minima`` are those of
+    a fit from several starts, the lowest first: the nll of each, and where its floating parameters are.
     """
 
     names: tuple[str, ...]
@@ -91,6 +95,8 @@ class FitResult:
     flat_directions: tuple[Mapping[Any, float], ...] = ()
     integral_errors: Mapping[Any, float] = field(default_factory=dict)
     labels: Mapping[Any, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    minima: tuple[tuple[float, Mapping[Any, float]], ...] = ()
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)

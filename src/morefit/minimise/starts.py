@@ -6,11 +6,12 @@ of drivers (``kernel/program.py``).
 
 from __future__ import annotations
 
-from math import sqrt
+from math import isfinite, sqrt
 
 from morefit.kernel.fit_layout import Fit
 
-MIRROR, UP, DOWN, STARTS = range(4)  # in the order in which they pay, and how many they are
+MIRROR, UP, DOWN, SWAP = range(4)  # in the order in which they pay where a fit ended at a limit
+STARTS, THOROUGH = 3, 4  # how many of them are tried by default, and where every fit is started again
 ERRORS = 3.0  # along the parameter that the others widen most
 
 
@@ -35,7 +36,8 @@ def other_start(fit: Fit, kind: int) -> None:
     """Choose another start.
 
     MIRROR is as far from the first start as its end, on its other side. UP and DOWN are some errors away from the end,
-    along the valley.
+    along the valley. SWAP is the end, where parameters with the same limits exchange their values, as widths of two
+    components: the first with the last of them, and so on.
     """
     for i in range(len(fit.x)):
         x = fit.end[i]
@@ -43,6 +45,28 @@ def other_start(fit: Fit, kind: int) -> None:
             x = 2.0 * fit.start[i] - fit.end[i]
         elif kind == UP:
             x = fit.end[i] + ERRORS * fit.valley[i]
-        else:
+        elif kind == DOWN:
             x = fit.end[i] - ERRORS * fit.valley[i]
+        else:
+            x = fit.end[partner(fit, i)]
         fit.x[i] = min(max(x, fit.low[i]), fit.high[i])
+
+
+def partner(fit: Fit, k: int) -> int:
+    """Return the parameter with the same finite limits that is as far from the last of them as this one is from the first."""
+    width = fit.high[k] - fit.low[k]
+    before = 0
+    total = 0
+    for i in range(len(fit.x)):
+        if fit.low[i] == fit.low[k] and fit.high[i] == fit.high[k]:
+            total += 1
+            if i < k:
+                before += 1
+    other = k
+    seen = 0
+    for i in range(len(fit.x)):
+        if fit.low[i] == fit.low[k] and fit.high[i] == fit.high[k]:
+            if seen == total - 1 - before and isfinite(width):
+                other = i
+            seen += 1
+    return other

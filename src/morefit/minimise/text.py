@@ -83,11 +83,11 @@ def likelihood_text(number: float) -> str:
 
 
 def footlines(result: FitResult) -> list[str]:
-    """Return where errors come from if they are not naive, the minimiser, the backend and the times of all stages."""
+    """Return the notes, where errors come from if they are not naive, the minimiser, the backend and all times."""
     times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in result.seconds.items())
     work = f"{result.minimiser} on {result.backend}{f': {times}' if times else ''}"
     errors = ERRORS[result.errors_from]
-    return [f"errors: {errors}", work] if errors else [work]
+    return [*result.notes, *([f"errors: {errors}"] if errors else []), work]
 
 
 def tables(result: FitResult, label: Callable[[str], str] = str) -> list[list[Column]]:

@@ -21,7 +21,7 @@ from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits, methods
 from morefit.minimise.newton import is_valid
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import check_ranges
-from morefit.minimise.starts import STARTS
+from morefit.minimise.starts import STARTS, THOROUGH
 from morefit.pipeline import Columns, Compiled, Settings
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import REPAIRS, Sampler, Sizes
@@ -43,6 +43,7 @@ class Ensemble:
     seed: int
     backend: Backend
     fluctuate: bool = True  # toys draw what constraints measured anew
+    thorough: bool = False  # every fit is started again elsewhere
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[Sampler, ...] | None = field(default=None, repr=False)
     made: tuple[tuple[Compiled, ...], WholeFit] | None = field(init=False, default=None, repr=False)
@@ -118,6 +119,7 @@ class Ensemble:
             seed=self.seed,
             backend=self.backend,
             fluctuate=self.fluctuate,
+            thorough=self.thorough,
             samplers=self.samplers,
         )
 
@@ -153,7 +155,8 @@ class Ensemble:
         """The record with which each whole fit begins."""
         layout = FitLayout(len(self.floating), len(self.fitted.parts))
         start = self.start_values[self.fitted.floating_columns]
-        return np.asarray(layout.first_records(start[None], self.limits, GOAL, STARTS)[0])
+        starts = THOROUGH if self.thorough else STARTS
+        return np.asarray(layout.first_records(start[None], self.limits, GOAL, starts, self.thorough)[0])
 
     @cached_property
     def whole_parts(self) -> tuple[WholePart, ...]:
@@ -295,6 +298,7 @@ class Toys:
             limits=ensemble.limits,
             goal=GOAL,
             alone=lambda toy: self.likelihood(toy, ensemble.fitted),
+            thorough=ensemble.thorough,
         )
 
     def likelihood(self, toy: int, fitted: Term) -> Term:

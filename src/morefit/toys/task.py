@@ -42,6 +42,7 @@ class Task:
     backend: Backend
     statistic: Statistic | None
     fluctuate: bool = True  # toys draw what constraints measured anew
+    thorough: bool = False  # every fit is started again elsewhere
     key: str = field(default_factory=lambda: secrets.token_hex(8))  # of this study in this process's memory
 
     def ensemble(self) -> Ensemble:
@@ -53,6 +54,7 @@ class Task:
             seed=stream_key(self.seed, STREAM),
             backend=self.backend,
             fluctuate=self.fluctuate,
+            thorough=self.thorough,
         )
 
 
@@ -170,6 +172,7 @@ def facts_of(task: Task) -> Facts:
         "model": likelihood_facts(task.drawn),
         "fitted model": likelihood_facts(task.fitted),
         "fluctuate": task.fluctuate,
+        "thorough": task.thorough,
         "truth": dict(task.truth),
         "start": dict(task.start),
         "seed": task.seed,

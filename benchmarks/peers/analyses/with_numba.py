@@ -1,0 +1,163 @@
+"""iminuit and the truncated densities of numba-stats, derivatives by differences, as their documents have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numba_stats import crystalball, norm, truncexpon, truncnorm
+
+from peers.analyses.worker import WEIGHT, Floating, Found, Part
+from peers.by_hand import angular_terms, minuit_fit
+
+Values = Mapping[str, float]
+Fit = Callable[[Sequence[Part]], Found]
+Array = np.ndarray[Any, Any]
+Nll = Callable[[Sequence[Part], Values], float]
+
+
+def fit_with(nll: Nll) -> Callable[[Sequence[Floating], int], Fit]:
+    """Return what makes fits of a function of datasets and values by name."""
+
+    def make(floating: Sequence[Floating], strategy: int) -> Fit:
+        names = [p.name for p in floating]
+
+        def fit(parts: Sequence[Part]) -> Found:
+            minuit = minuit_fit(
+                lambda x: nll(parts, dict(zip(names, x, strict=True))),
+                [p.start for p in floating],
+                [(p.low, p.high) for p in floating],
+                steps=[p.step for p in floating],
+                strategy=strategy,
+            )
+            return Found(dict(zip(names, minuit.values, strict=True)), bool(minuit.valid))
+
+        return fit
+
+    return make
+
+
+def exponential(x: Array, low: float, high: float, slope: float) -> Array:
+    return np.asarray(truncexpon.pdf(x, low, high, 0.0, -1 / slope if slope else 1e12))
+
+
+def crystal_ball(x: Array, low: float, high: float, shape: tuple[float, float, float, float]) -> Array:
+    """A Crystal Ball (mu, sigma, alpha, n) in a range; with a negative alpha its tail is on the right."""
+    mu, sigma, alpha, power = shape
+    if alpha < 0:
+        return crystal_ball(-x, -high, -low, (-mu, sigma, -alpha, power))
+    inside = np.diff(crystalball.cdf(np.array([low, high]), alpha, power, mu, sigma))[0]
+    return np.asarray(crystalball.pdf(x, alpha, power, mu, sigma) / inside)
+
+
+def minus_log(density: Array, expected: float = 0.0) -> float:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return expected - float(np.sum(np.log(density)))
+
+
+def mass_density(m: Array, v: Values) -> Array:
+    signal, background = truncnorm.pdf(m, 5.0, 7.0, v["mu"], v["sigma"]), exponential(m, 5.0, 7.0, v["alpha"])
+    return np.asarray(v["fsig"] * signal + (1 - v["fsig"]) * background)
+
+
+def mass(parts: Sequence[Part], v: Values) -> float:
+    return minus_log(mass_density(parts[0]["m"], v))
+
+
+def weighted_mass(parts: Sequence[Part], v: Values) -> float:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return -float(np.sum(parts[0][WEIGHT] * np.log(mass_density(parts[0]["m"], v))))
+
+
+def two_crystal_balls(parts: Sequence[Part], v: Values) -> float:
+    x = parts[0]["x"]
+    left = crystal_ball(x, 5.0, 5.6, (v["mu"], v["s1"], 1.5, 3.0))
+    right = crystal_ball(x, 5.0, 5.6, (v["mu"], v["s2"], -1.8, 4.0))
+    signal = v["f"] * left + (1 - v["f"]) * right
+    return minus_log(v["Ns"] * signal + v["Nb"] * exponential(x, 5.0, 5.6, v["c"]), v["Ns"] + v["Nb"])
+
+
+def fourteen_parameters(parts: Sequence[Part], v: Values) -> float:
+    x = parts[0]["x"]
+    density = v["Nb"] * exponential(x, 5.0, 6.0, v["c"])
+    for k in range(3):
+        density += v[f"N{k}"] * crystal_ball(x, 5.0, 6.0, (v[f"m{k}"], v[f"s{k}"], v[f"a{k}"], 3.0))
+    return minus_log(density, v["Nb"] + sum(v[f"N{k}"] for k in range(3)))
+
+
+def thirty_fractions(floating: Sequence[Floating], strategy: int) -> Fit:
+    """The densities have no parameters, so they are computed once for each toy."""
+
+    def fit(parts: Sequence[Part]) -> Found:
+        densities = np.stack([truncnorm.pdf(parts[0]["x"], 0.0, 31.0, 1.0 + k, 0.6) for k in range(30)])
+
+        def nll(_: Sequence[Part], v: Values) -> float:
+            fractions = np.array([v[f"f{k}"] for k in range(29)])
+            return minus_log(np.append(fractions, 1 - fractions.sum()) @ densities)
+
+        return fit_with(nll)(floating, strategy)(parts)
+
+    return fit
+
+
+def mass_and_lifetime(parts: Sequence[Part], v: Values) -> float:
+    m, t = parts[0]["m"], parts[0]["t"]
+    signal = truncnorm.pdf(m, 5.0, 5.6, v["mu"], v["sigma"]) * exponential(t, 0.3, 12.0, v["gamma"])
+    times = v["f"] * exponential(t, 0.3, 12.0, v["short"]) + (1 - v["f"]) * exponential(
+        t, 0.3, 12.0, v["long"]
+    )
+    background = exponential(m, 5.0, 5.6, v["c"]) * times
+    return minus_log(v["Ns"] * signal + v["Nb"] * background, v["Ns"] + v["Nb"])
+
+
+def angles_and_mass(floating: Sequence[Floating], strategy: int) -> Fit:
+    """Terms of the angles that do not change are precomputed for each toy."""
+    names = ("FL", "S3", "S4", "S5", "AFB", "S7", "S8", "S9")
+
+    def fit(parts: Sequence[Part]) -> Found:
+        (rest, terms), m = angular_terms(parts[0]), parts[0]["m"]
+
+        def nll(_: Sequence[Part], v: Values) -> float:
+            angles = rest + np.array([v[n] for n in names]) @ terms
+            signal = angles * crystal_ball(m, 5.17, 5.7, (v["mu"], v["sigma"], 1.6, 3.0))
+            background = exponential(m, 5.17, 5.7, v["c"]) / (8 * np.pi)
+            return minus_log(v["fsig"] * signal + (1 - v["fsig"]) * background)
+
+        return fit_with(nll)(floating, strategy)(parts)
+
+    return fit
+
+
+def four_categories(parts: Sequence[Part], v: Values) -> float:
+    total = 0.0
+    for k, part in enumerate(parts):
+        x, share = part["x"], v[f"eff{k}"]
+        signal = truncnorm.pdf(x, 5.0, 5.6, v["mu"], v["sigma"])
+        yields = v["N"] * share, v[f"Nb{k}"]
+        density = yields[0] * signal + yields[1] * exponential(x, 5.0, 5.6, v[f"c{k}"])
+        total += minus_log(density, sum(yields)) + 0.5 * ((share - 0.2 - 0.05 * k) / 0.01) ** 2
+    return total
+
+
+def sixty_one_parameters(parts: Sequence[Part], v: Values) -> float:
+    x = parts[0]["x"]
+    density, expected = v["Nb"] * exponential(x, 0.0, 21.0, -0.05), v["Nb"]
+    for k in range(20):
+        inside = np.diff(norm.cdf(np.array([0.0, 21.0]), v[f"m{k}"], v[f"s{k}"]))[0]
+        density += v[f"N{k}"] / inside * norm.pdf(x, v[f"m{k}"], v[f"s{k}"])
+        expected += v[f"N{k}"]
+    return minus_log(density, expected)
+
+
+MODELS = {
+    "the paper's mass model": fit_with(mass),
+    "two Crystal Balls + exponential": fit_with(two_crystal_balls),
+    "14 parameters": fit_with(fourteen_parameters),
+    "30 fractions": thirty_fractions,
+    "mass x lifetime": fit_with(mass_and_lifetime),
+    "angles x mass, with background": angles_and_mass,
+    "four categories, constrained": fit_with(four_categories),
+    "61 parameters": fit_with(sixty_one_parameters),
+    "weighted mass fit": fit_with(weighted_mass),
+}

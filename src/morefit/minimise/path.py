@@ -1,0 +1,160 @@
+"""The path of a fit: Newton's method first, Minuit where it ends without a minimum, and the result."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.errors import DataError, FitError, ModelError
+from morefit.kernel.fit_layout import FitRows
+from morefit.likelihood import Evaluation, Term
+from morefit.minimise.check import Verdict, check_minimum, edm_goal, failure_reasons
+from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors
+from morefit.minimise.diagnosis import missing_derivatives
+from morefit.minimise.minuit import Migrad
+from morefit.minimise.newton import is_valid, minimise
+from morefit.minimise.objective import Objective
+from morefit.minimise.options import Options
+from morefit.minimise.problem import Problem
+from morefit.minimise.result import FitResult
+from morefit.minimise.trust_region import CONVERGED
+from morefit.minimise.whole import fit_at_once
+
+WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
+REFUSED = (DataError, FitError, ModelError)  # what a fit raises where it cannot start
+
+
+def minimise_likelihood(
+    likelihood: Term, problem: Problem, options: Options, spread: Spread = no_spread
+) -> FitResult:
+    """Minimise a likelihood; ``spread`` computes the covariance of replicas where errors shall come from these."""
+    begin = time.perf_counter()
+    newton = options.uses_newton
+    chosen = choose_errors(options.errors, likelihood, problem.floating, options.minos is not False)
+    objective = Objective(likelihood, problem, chosen == "gradients")
+    if newton:
+        for part in likelihood.parts:
+            part.sums(2)
+    else:
+        likelihood.prepare(1 if options.derivatives == "analytic" else 0)
+    ready = time.perf_counter()
+    verdict = newton_steps(objective, options.tolerance) if newton else None
+    name, problems = "newton", []
+    if verdict is None:
+        migrad = Migrad(objective, options)
+        verdict = migrad.minimise()
+        name, problems = "minuit", migrad.problems
+    spent = time.perf_counter() - ready - objective.checking
+    seconds = {"compile": ready - begin, "minimise": spent, "hessian": objective.checking}
+    result = make_result(objective, verdict, name, problems, seconds)
+    objective.release()
+    if chosen in ("naive", "gradients"):
+        return result
+    return with_errors(result, chosen, likelihood, problem, verdict, spread)
+
+
+def newton_steps(objective: Objective, tolerance: float) -> Verdict | None:
+    """Take Newton steps, all in one call if that can be done; None if they do not end at a minimum."""
+    problem, goal = objective.problem, edm_goal(tolerance)
+    try:
+        rows = None if objective.by_scores else fit_at_once(objective.likelihood, problem, goal)
+        if rows is None or rows.column("unresolved")[0]:  # integrals by boxes that follow the parameters
+            limits = problem.floating_limits
+            minima = minimise(lambda _, x: objective.at(x[0], 2), problem.start[None, :], limits, goal)
+            return check_minimum(objective, minima.x[0], tolerance) if minima.valid[0] else None
+    except ModelError:
+        return None
+    objective.calls["hessian"] += int(rows.steps[0])
+    status, fixed = rows.status[0], rows.column("fixed")[0]
+    if status == CONVERGED and not fixed:
+        return verdict_of(rows, goal)
+    return check_minimum(objective, rows.x[0], tolerance) if is_valid(status, fixed) else None
+
+
+def verdict_of(rows: FitRows, goal: float) -> Verdict:
+    """Return the verdict on a minimum inside all limits, whose derivatives are known."""
+    count = rows.layout.count
+    hessian, inverse = (rows.columns(name).reshape(1, count, count) for name in ("hessian", "covariance"))
+    last = Evaluation(rows.value, rows.columns("gradient"), hessian, np.zeros(1, np.int64))
+    return Verdict(rows.x[0], last, inverse[0], np.zeros((count, count)), (), float(rows.edm[0]), goal)
+
+
+def make_result(
+    objective: Objective, verdict: Verdict, minimiser: str, problems: Sequence[str], seconds: dict[str, float]
+) -> FitResult:
+    """Put together a result; ``problems`` are those of the minimiser."""
+    likelihood, problem = objective.likelihood, objective.problem
+    x = floating_values(likelihood, problem, verdict.values)
+    reasons = [*problems, *failure_reasons(verdict)]
+    if not verdict.last.bad[0] and not math.isfinite(verdict.edm):
+        reasons += missing_at_minimum(likelihood, problem, verdict, x)
+    if verdict.last.bad[0]:
+        reasons.append(f"at the minimum {likelihood.bad_events(x)}")
+    try:
+        integral_errors = check_integrals(likelihood, problem, verdict, x)
+    except ModelError as error:
+        integral_errors = {}
+        reasons.append(f"at the minimum: {error}")
+    for what, off in integral_errors.items():
+        if not off <= WORST[what]:
+            reasons.append(
+                f"numerical integrals may be wrong at the minimum: {what} by {off:.2g}, more than {WORST[what]:g};"
+                " give an integral"
+            )
+    covariance = verdict.covariance(problem.floating)
+    errors = np.sqrt(np.diag(covariance))
+    fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
+    uncertain = dict(zip(problem.floating, errors.tolist(), strict=True))
+    names = tuple(p.name for p in problem.all_parameters)
+    return FitResult(
+        names=names,
+        values={n: fitted.get(n, problem.values[n]) for n in names},
+        errors={n: uncertain.get(n, 0.0) for n in names},
+        floating=problem.floating,
+        covariance=covariance,
+        nll=float(verdict.last.value[0]),
+        edm=verdict.edm,
+        valid=not reasons,
+        reasons=tuple(reasons),
+        at_limit=verdict.at_limit,
+        limits=dict(problem.limits),
+        calls=dict(objective.calls),
+        seconds=seconds,
+        minos={},
+        events=likelihood.events,
+        backend=likelihood.backend.label,
+        minimiser=minimiser,
+        flat_directions=verdict.flat,
+        integral_errors=integral_errors,
+        errors_from="gradients" if objective.by_scores else "naive",
+        labels={p.name: p.label for p in problem.all_parameters if p.label},
+    )
+
+
+def check_integrals(likelihood: Term, problem: Problem, verdict: Verdict, x: Array) -> dict[str, float]:
+    """Return how far numerical integrals may be off, for the nll and relatively for the errors; empty without any."""
+    if not likelihood.has_integrals:
+        return {}
+    full, rows = problem.full(verdict.values), np.ix_(problem.rows, problem.rows)
+    here, other = likelihood.evaluate_full(full, 2), likelihood.evaluate_again(full)
+    nll = max(likelihood.events * likelihood.integral_error(x), abs(float(other.value[0] - here.value[0])))
+    sizes = np.sqrt(np.abs(np.diag(verdict.inverse)))
+    change = np.abs(other.hessian[0] - here.hessian[0])[rows] * np.outer(sizes, sizes)
+    return {"nll": float(nll), "errors": float(np.nan_to_num(change, nan=0.0).max(initial=0.0)) / 2}
+
+
+def missing_at_minimum(likelihood: Term, problem: Problem, verdict: Verdict, x: Array) -> Iterator[str]:
+    """Describe which derivatives are missing at a minimum that has a value."""
+    for order, numbers in ((1, verdict.last.gradient), (2, verdict.last.hessian)):
+        if math.isfinite(verdict.last.value[0]) and not np.isfinite(numbers).all():
+            yield f"at the minimum {missing_derivatives(likelihood, x, problem.floating, order)}"
+            return
+
+
+def floating_values(likelihood: Term, problem: Problem, values: Array) -> Array:
+    known = dict(problem.values) | dict(zip(problem.floating, values, strict=True))
+    return np.array([known[p.name] for p in likelihood.parameters])
