@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from morefit.model import (
         CrystalBall,
         Density,
+        Derived,
         Exponential,
         Gaussian,
         Observable,
@@ -99,7 +100,7 @@ else:
             "morefit.likelihood": ["Constraint", "Likelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
             "morefit.model": [
-                "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
+                "CrystalBall", "Density", "Derived", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
                 "Product", "Sum", "Uniform", "physics", "shapes",
             ],
             "morefit.plots.canvas": ["Plot"],
@@ -111,7 +112,7 @@ else:
 
 __all__ = [
     "BackendError", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
-    "Density", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
+    "Density", "Derived", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
     "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "arccosh", "arcsinh", "arctanh", "bernstein",
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",

@@ -185,7 +185,7 @@ class Integrand:
         self.shared = SharedBoxes()
         middle = {o.name: [0.5 * (o.low + o.high)] for o in self.observables}
         likelihood = Likelihood(model, middle, weights=[1.0], backend=backend, precompute="none")
-        leaves = tuple(p.expr for p in likelihood.all_parameters)
+        leaves = tuple(p.symbol for p in likelihood.all_parameters)
         self.density = compile_values((model.normalised(),), leaves, likelihood.settings)
         self.squares = likelihood.compile_request(likelihood.request(0, fisher=True))
 

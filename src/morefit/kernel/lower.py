@@ -29,6 +29,8 @@ class Lowering:
 
     def node(self, node: Expr, args: Sequence[Atom]) -> Atom:
         """Lower one node whose arguments have names."""
+        if node.op is Op.NAMED:
+            return args[0]
         if node.op is Op.ADD:
             return self.add(node.args, args)
         if node.op is Op.MUL:

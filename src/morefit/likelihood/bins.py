@@ -105,7 +105,7 @@ def by_formula(
     data = Columns({LOW.name: edges[:-1].copy(), HIGH.name: edges[1:].copy()})
     point = np.array([[values[p.name] for p in parameters]])
     compiled = compile_values(
-        outputs, tuple(p.expr for p in parameters), Settings(backend, precompute="none")
+        outputs, tuple(p.symbol for p in parameters), Settings(backend, precompute="none")
     )
     return np.asarray(compiled.bind(data, Events.all_sets(data.count))(point)[0], np.float64)
 

@@ -36,7 +36,7 @@ class CompiledEvaluator:
             inside &= (columns[o.name] >= o.low) & (columns[o.name] <= o.high)
         clipped = Columns({o.name: np.clip(columns[o.name], o.low, o.high) for o in model.observables})
         settings = Settings(choose_backend(backend, clipped.count), precompute="none")
-        leaves = tuple(p.expr for p in model.parameters)
+        leaves = tuple(p.symbol for p in model.parameters)
         bound = compile_values((model.normalised(),), leaves, settings).bind(
             clipped, Events.all_sets(clipped.count)
         )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.data.dataset import dataset_of
-from morefit.errors import OptionError
+from morefit.errors import ModelError, OptionError
 from morefit.expr import ZERO, Expr, Op, evaluate, scalar, symbols
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
@@ -23,6 +23,8 @@ from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.sums import request_of, triangle, unpack
 from morefit.model import Parameter, Pdf
+from morefit.model.arguments import listing
+from morefit.model.parameter import blinded_in
 from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.rewrite.precompute import Precompute
@@ -246,7 +248,7 @@ class Likelihood(Term):
         """Return the second derivatives of terms without events, by the floating parameters."""
         count = len(self.parameters)
         total = np.zeros((len(full), count, count))
-        floating = tuple(p.expr for p in self.parameters)
+        floating = tuple(p.symbol for p in self.parameters)
         names = [symbol.name for symbol in (*self.all_symbols, *self.measured_symbols)]
         for term in terms:
             seconds = set_terms(Request(ZERO, floating, 2, per_set=term))[1 + count :]
@@ -320,5 +322,9 @@ def terms_of(constraints: Sequence[Constraint], measured: Sequence[Expr]) -> Ite
 
 def with_constrained(parameters: Sequence[Parameter], terms: Sequence[Expr]) -> tuple[Parameter, ...]:
     """Add the parameters that stand only in constraints."""
+    if blinded := [p for term in terms for p in blinded_in(term)]:
+        raise ModelError(
+            f"constraint: would show the true value of the blinded {listing(blinded)}; leave it out, or fit without blind="
+        )
     extra = [s for term in terms for s in symbols(Op.SCALAR, term) if isinstance(s, Parameter)]
     return one_of_each([*parameters, *extra])

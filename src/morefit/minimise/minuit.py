@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Literal
@@ -26,6 +26,9 @@ from morefit.minimise.quadratic_model import OPEN
 from morefit.minimise.result import FitResult
 from morefit.minimise.trust_region import CONVERGED
 from morefit.minimise.whole import fit_at_once
+from morefit.model.blind import phrase_digest
+from morefit.model.derived import derived_in
+from morefit.model.parameter import blinded_in
 from morefit.validate import as_number
 
 if TYPE_CHECKING:
@@ -88,9 +91,9 @@ def minimise_likelihood(
         seconds["minos"] = time.perf_counter() - end
     result = make_result(likelihood, objective, path, verdict, minos_errors, seconds)
     objective.release()
-    if chosen in ("naive", "gradients"):
-        return result
-    return with_errors(result, chosen, likelihood, problem, verdict, spread)
+    if chosen not in ("naive", "gradients"):
+        result = with_errors(result, chosen, likelihood, problem, verdict, spread)
+    return with_quantities(result, likelihood)
 
 
 def check_choices(
@@ -329,7 +332,25 @@ def make_result(
         integral_errors=integral_errors,
         errors_from="gradients" if objective.by_scores else "naive",
         labels={p.name: p.label for p in problem.all_parameters if p.label},
+        blinded={
+            p.name: (phrase_digest(p.blind), p.start, p.low, p.high)
+            for p in problem.all_parameters
+            if p.blind
+        },
     )
+
+
+def with_quantities(result: FitResult, likelihood: Term) -> FitResult:
+    """Return a result with the derived quantities of the models, if they have some."""
+    named = derived_in(tuple(part.model for part in likelihood.parts))
+    visible = [one for one in named.values() if not blinded_in(one.formula)]
+    if not visible:
+        return result
+    values = result.derived(*visible)
+    numbers = zip(values.values.tolist(), values.errors.tolist(), strict=True)
+    labels = dict(result.labels) | {one.name: one.label for one in visible if one.label}
+    names = [one.name for one in visible]
+    return replace(result, quantities=dict(zip(names, numbers, strict=True)), labels=labels)
 
 
 def check_integrals(likelihood: Term, problem: Problem, verdict: Verdict, x: Array) -> dict[str, float]:

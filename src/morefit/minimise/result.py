@@ -13,7 +13,7 @@ import numpy as np
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import DataError, ModelError
 from morefit.expr import Operand
-from morefit.records.fields import Interval, counts, floats, matrix, pairs, texts, words
+from morefit.records.fields import ByName, Interval, counts, floats, matrix, pairs, texts, words
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
@@ -53,6 +53,10 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "flat_directions": lambda items: tuple(map(floats, items)),
     "integral_errors": floats,
     "labels": texts,
+    "quantities": pairs,
+    "blinded": lambda items: ByName(
+        {str(n): (str(d), *map(float, numbers)) for n, (d, *numbers) in items.items()}
+    ),
 }
 
 
@@ -67,7 +71,10 @@ class FitResult:
     and covariance: "naive", "gradients", "sumw2", "sandwich" or "bootstrap". ``flat_directions`` are those along which
     the likelihood does not change, each as changes of parameters by name; such parameters are ``undetermined`` and
     have no errors, those of the others are right. ``integral_errors`` estimates the errors that numerical integrals
-    of the model cause: absolute in "nll", relative in "errors". ``labels`` are those of the parameters that have one.
+    of the model cause: absolute in "nll", relative in "errors". ``labels`` are those of the parameters that have one. ``quantities`` are the
+    value and the error of each ``mf.Derived`` of the model that no blinded parameter enters. ``blinded`` says for each
+    blinded parameter, of which all numbers are those of the shown value, what its offset is computed from, but for the
+    phrase.
     """
 
     names: tuple[str, ...]
@@ -91,6 +98,8 @@ class FitResult:
     flat_directions: tuple[Mapping[Any, float], ...] = ()
     integral_errors: Mapping[Any, float] = field(default_factory=dict)
     labels: Mapping[Any, str] = field(default_factory=dict)
+    quantities: Mapping[Any, Interval] = field(default_factory=dict)
+    blinded: Mapping[Any, tuple[Any, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)
@@ -149,14 +158,21 @@ class FitResult:
             return "was fixed and has no covariance"
         return f"not in the model; {suggest(name, self.floating)}"
 
-    def derived(self, *expressions: Operand) -> Derived:
+    def derived(self, *expressions: Operand, unblind: str = "") -> Derived:
         """Compute expressions of the parameters at the minimum, with errors propagated by the whole covariance.
 
-        Parameters in the expressions are identified by name; fixed ones are exact.
+        Parameters in the expressions are identified by name; fixed ones are exact. Those of blinded parameters need
+        their phrase.
         """
         from morefit.minimise.derived import propagate
 
-        return propagate(expressions, self.values, self.floating, self.covariance)
+        return propagate(expressions, self.values, self.floating, self.covariance, unblind)
+
+    def unblind(self, phrase: str) -> Derived:
+        """Return the true values of the parameters that are blinded with a phrase, and their covariance."""
+        from morefit.minimise.derived import unblinded
+
+        return unblinded(self, phrase)
 
     def to_latex(self) -> str:
         """Return values and errors as a tabular of LaTeX, rounded as in print, with the labels of the parameters."""

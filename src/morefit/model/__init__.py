@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from morefit.model.derived import Derived
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf
@@ -29,6 +30,6 @@ else:
     )
 
 __all__ = [
-    "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
+    "CrystalBall", "Density", "Derived", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
     "Product", "Sum", "Uniform",
 ]  # fmt: skip

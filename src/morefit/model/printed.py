@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from morefit.expr import Expr, Op, Quantity, as_double, evaluate, symbols, to_expr, to_latex, to_text
 from morefit.model.in_use import CACHED
 from morefit.model.observable import Observable
-from morefit.model.parameter import Parameter
+from morefit.model.parameter import Parameter, blinded_in
 
 if TYPE_CHECKING:
     from morefit.model.pdf import Pdf
@@ -134,9 +134,12 @@ def with_value(expr: Expr) -> str:
     parameters = [s for s in symbols(Op.SCALAR, expr) if isinstance(s, Parameter)]
     if not parameters or symbols(Op.COLUMN, expr):
         return text
-    value = float(evaluate(expr, {p.name: p.start for p in parameters}))
+    blinded = blinded_in(expr)
+    if blinded and expr is not blinded[0].expr:
+        return f"{text} (blinded)"
+    value = blinded[0].start if blinded else float(evaluate(expr, {p.name: p.start for p in parameters}))
     fixed = " fixed" if all(p.fixed for p in parameters) else ""
-    return f"{text} = {value:.6g}{fixed}"
+    return f"{text} = {value:.6g}{fixed}{' (blinded)' * bool(blinded)}"
 
 
 # ------------------------------------------------------------------------------------ a notebook
