@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -24,6 +25,7 @@ from morefit.model.printed import latex_text, short_text, tree_text
 Leaf = TypeVar("Leaf", Observable, Parameter)
 Recipe = TypeVar("Recipe")
 Recipe_co = TypeVar("Recipe_co", covariant=True)
+Change = Callable[[Any], Any]  # of an attribute of a density
 Branches: TypeAlias = "tuple[tuple[str, Expr | None, Pdf], ...]"
 Shares: TypeAlias = "tuple[tuple[Expr, Pdf], ...]"  # densities, each with the factor before it
 
@@ -140,6 +142,29 @@ class Pdf(ABC):
     def log_intensity(self) -> Expr:
         """Return the logarithm of what a likelihood sums: for an extended model the density of events."""
         return self.log_normalised()
+
+    def replace(self, replacements: Mapping[Any, Any]) -> Pdf:
+        """Return this model with new things in the places of old ones, such as ``{mu: other, "x": y, signal: shape}``.
+
+        Keys are parameters, observables, derived quantities and densities of the model, or their names; those of
+        densities are the labels of sums. A parameter may become a number or a formula. What is shared stays shared.
+        """
+        from morefit.model.replace import replace_parts
+
+        return replace_parts(self, replacements)
+
+    def replaced(self, change: Change) -> Pdf:
+        """Return this density with every attribute changed by a function."""
+        own: Any = self
+        if is_dataclass(own) and own.__dataclass_params__.init:
+            return replace(
+                own, **{one.name: change(getattr(own, one.name)) for one in fields(own) if one.init}
+            )
+        other = object.__new__(type(self))
+        for name, value in vars(self).items():
+            if name not in CACHED:
+                object.__setattr__(other, name, change(value))
+        return other
 
     def pdf(self, data: object, values: Values = None, *, backend: Any = "auto") -> Array:
         """Return the normalised density of each event, computed by a compiled kernel; zero outside the ranges.
