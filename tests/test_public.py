@@ -14,7 +14,7 @@ import pytest
 import morefit as mf
 
 EXPECTED = [
-    "BackendError", "BrokenJob", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Derived", "Drawing", "Explanation",
+    "BackendError", "BrokenJob", "Choice", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Derived", "Drawing", "Explanation",
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter",
     "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
     *mf.functions.__all__, "functions",

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from morefit.likelihood import Constraint, Likelihood, constraint, generate
     from morefit.minimise import FitResult, fit
     from morefit.model import (
+        Choice,
         CrystalBall,
         Density,
         Derived,
@@ -100,7 +101,7 @@ else:
             "morefit.likelihood": ["Constraint", "Likelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
             "morefit.model": [
-                "CrystalBall", "Density", "Derived", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
+                "Choice", "CrystalBall", "Density", "Derived", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
                 "Product", "Sum", "Uniform", "physics", "shapes",
             ],
             "morefit.plots.canvas": ["Plot"],
@@ -111,7 +112,7 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "BackendError", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
+    "BackendError", "BrokenJob", "Choice", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
     "Density", "Derived", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
     "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "arccosh", "arcsinh", "arctanh", "bernstein",

@@ -54,6 +54,8 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "integral_errors": floats,
     "labels": texts,
     "quantities": pairs,
+    "choices": texts,
+    "alternatives": floats,
     "blinded": lambda items: ByName(
         {str(n): (str(d), *map(float, numbers)) for n, (d, *numbers) in items.items()}
     ),
@@ -74,7 +76,8 @@ class FitResult:
     of the model cause: absolute in "nll", relative in "errors". ``labels`` are those of the parameters that have one. ``quantities`` are the
     value and the error of each ``mf.Derived`` of the model that no blinded parameter enters. ``blinded`` says for each
     blinded parameter, of which all numbers are those of the shown value, what its offset is computed from, but for the
-    phrase.
+    phrase. ``choices`` are the labels that a fit of a model with choices decided for, ``alternatives`` the nll with
+    penalties of each way to decide.
     """
 
     names: tuple[str, ...]
@@ -100,6 +103,8 @@ class FitResult:
     labels: Mapping[Any, str] = field(default_factory=dict)
     quantities: Mapping[Any, Interval] = field(default_factory=dict)
     blinded: Mapping[Any, tuple[Any, ...]] = field(default_factory=dict)
+    choices: Mapping[Any, str] = field(default_factory=dict)
+    alternatives: Mapping[Any, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)

@@ -87,11 +87,15 @@ def likelihood_text(number: float) -> str:
 
 
 def footlines(result: FitResult) -> list[str]:
-    """Return where errors come from if they are not naive, the minimiser, the backend and the times of all stages."""
+    """Return what was chosen, where errors come from if they are not naive, the minimiser, the backend and the times of all stages."""
     times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in result.seconds.items())
     work = f"{result.minimiser} on {result.backend}{f': {times}' if times else ''}"
     errors = ERRORS[result.errors_from]
-    return [f"errors: {errors}", work] if errors else [work]
+    lines = [f"choice '{name}': {label}" for name, label in result.choices.items()]
+    if result.alternatives:
+        each = [f"{label} {likelihood_text(nll)}" for label, nll in result.alternatives.items()]
+        lines.append(f"nll with penalties: {', '.join(each)}")
+    return [*lines, *[f"errors: {errors}"] * bool(errors), work]
 
 
 def tables(result: FitResult, label: Callable[[str], str] = str) -> list[list[Column]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -153,13 +153,18 @@ class Pdf(ABC):
 
         return replace_parts(self, replacements)
 
+    def choose(self, labels: Mapping[str, str]) -> Pdf:
+        """Return this model with choices decided, such as ``{"background": "linear"}``, or ``result.choices``."""
+        from morefit.model.compose.choice import choose
+
+        return choose(self, labels)
+
     def replaced(self, change: Change) -> Pdf:
         """Return this density with every attribute changed by a function."""
-        own: Any = self
-        if is_dataclass(own) and own.__dataclass_params__.init:
-            return replace(
-                own, **{one.name: change(getattr(own, one.name)) for one in fields(own) if one.init}
-            )
+        kind: Any = type(self)
+        made = getattr(kind, "__dataclass_params__", None)
+        if made is not None and made.init:
+            return kind(**{one.name: change(getattr(self, one.name)) for one in fields(kind) if one.init})  # type: ignore[no-any-return]
         other = object.__new__(type(self))
         for name, value in vars(self).items():
             if name not in CACHED:

@@ -8,6 +8,7 @@ from typing import Any
 from morefit.errors import ModelError
 from morefit.expr import Expr, Quantity, substitute, to_expr, toposort
 from morefit.model.arguments import described
+from morefit.model.compose.choice import choices_in, decisions
 from morefit.model.derived import Derived, derived_in
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf, parts_of
@@ -28,8 +29,11 @@ def replace_parts(model: Pdf, replacements: Mapping[Any, Any]) -> Pdf:
 
 def parts_in(model: Pdf) -> Iterator[tuple[str, Any]]:
     """Go through what can be replaced, with names: quantities have their own, densities the labels of sums."""
-    for one in (*model.parameters, *model.observables, *derived_in((model,)).values()):
-        yield one.name, one
+    for choice in choices_in(model).values():
+        yield choice.name, choice
+    for decided in (one.model for one in decisions(model)):
+        for quantity in (*decided.parameters, *decided.observables, *derived_in((decided,)).values()):
+            yield quantity.name, quantity
     for pdf in parts_of(model):
         yield "", pdf
         yield from ((title, part) for title, _, part in pdf.branches() if title)
