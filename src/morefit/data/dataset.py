@@ -279,6 +279,17 @@ def build_drawn(columns: Mapping[str, Array], observables: tuple[Ranged, ...]) -
     return Dataset(build(columns, None, None), observables)  # an error that lists what is wrong
 
 
+def check_whole_numbers(dataset: Dataset, names: Iterable[str]) -> None:
+    """Refuse columns of counts that have other numbers."""
+    for name in names:
+        numbers = dataset[name]
+        if len(wrong := numbers[numbers != np.floor(numbers)]):
+            raise DataError(
+                f"dataset: observable '{name}': {len(wrong)} of {len(numbers)} events are not whole numbers, such as"
+                f" {wrong[0]:g}; the model counts"
+            )
+
+
 def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:
     """Return a dataset of observables: the source itself if it is one and has been checked for the same ones."""
     if type(source) is Dataset and weights is None and source._checked:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
-from morefit.data.dataset import dataset_of
+from morefit.data.dataset import check_whole_numbers, dataset_of
 from morefit.errors import ModelError, OptionError
 from morefit.expr import ZERO, Expr, Op, evaluate, scalar, symbols
 from morefit.integrals import MORE_POINTS, SharedBoxes
@@ -24,6 +24,7 @@ from morefit.likelihood.datasets import PartData
 from morefit.likelihood.sums import request_of, triangle, unpack
 from morefit.model import Parameter, Pdf
 from morefit.model.arguments import listing
+from morefit.model.counts import counted_in
 from morefit.model.parameter import blinded_in
 from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
@@ -55,6 +56,7 @@ class Likelihood(Term):
     ) -> None:
         check_model(model)
         dataset = dataset_of(data, model.observables, weights)
+        check_whole_numbers(dataset, counted_in(model))
         settings = Settings(choose_backend(backend, len(dataset)), choose_precision(precision), precompute)
         self.set_up(model, dataset, as_constraints(constraints), settings)
 

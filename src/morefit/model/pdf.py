@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -49,6 +49,8 @@ class Pdf(ABC):
     Subclass it, keep what the formula needs as attributes, and write ``density`` with observables, parameters
     and NumPy functions. Without an ``integral`` it is integrated term by term or by quadrature.
     """
+
+    whole_numbers: ClassVar[bool] = False  # whether its events are whole numbers
 
     def __post_init__(self) -> None:
         """Check the arguments of a density that is a dataclass, as the types of its fields declare them."""

@@ -38,7 +38,8 @@ class CandidateRecipes:
         if quantile is None:
             return density_recipe(density, pdf, self.values, self.numbers)
         (x,) = pdf.observables
-        return quantile_recipe(bind_values(quantile, pdf, self.values), density, x, self.numbers)
+        rises = not pdf.whole_numbers
+        return quantile_recipe(bind_values(quantile, pdf, self.values), density, x, self.numbers, rises)
 
     def mixture(self, weights: Sequence[Expr], pdfs: Sequence[Pdf]) -> Recipe:
         """Choose a component by one number, then draw from it; all components use the same numbers after that."""
