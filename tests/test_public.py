@@ -18,7 +18,7 @@ EXPECTED = [
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter",
     "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
     *mf.functions.__all__, "functions",
-    "intervals", "physics", "Plot", "plot", "plots", "read", "shapes", "toy_study", "where",
+    "intervals", "opaque", "physics", "Plot", "plot", "plots", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 ROOT = Path(__file__).parent.parent

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         physics,
         shapes,
     )
+    from morefit.model.opaque import opaque
     from morefit.plots.canvas import Plot
     from morefit.plots.fitted import plot
     from morefit.targets import Cpu, OpenCL, devices
@@ -104,6 +105,7 @@ else:
                 "Choice", "CrystalBall", "Density", "Derived", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
                 "Product", "Sum", "Uniform", "physics", "shapes",
             ],
+            "morefit.model.opaque": ["opaque"],
             "morefit.plots.canvas": ["Plot"],
             "morefit.plots.fitted": ["plot"],
             "morefit.targets": ["Cpu", "OpenCL", "devices"],
@@ -119,7 +121,7 @@ __all__ = [
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",
     "hermite", "hermite_series", "interp", "intervals", "iv", "ive", "kv", "kve", "legendre", "legendre_series", "log_ndtr",
-    "ndtr", "ndtri", "physics", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "toy_study", "where",
+    "ndtr", "ndtri", "opaque", "physics", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "toy_study", "where",
     "wofz_imag", "wofz_real",
 ]  # fmt: skip
 __version__ = "0.2.0.dev0"

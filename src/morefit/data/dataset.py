@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import is_
 from os import PathLike
@@ -193,6 +193,18 @@ class Dataset:
         draft.check_lengths()
         raise_if(draft.problems + bad_weights(draft))
         return build(draft.columns, draft.weights, self._report)
+
+    def with_column(self, name: str, function: Callable[..., ArrayLike]) -> Dataset:
+        """Return the same events with one more column, computed once by a function whose arguments are named as columns.
+
+        For example ``data.with_column("pt", lambda px, py: np.hypot(px, py))``; an existing column is replaced.
+        """
+        from morefit.data.cut import arguments_of
+
+        label = getattr(function, "__name__", type(function).__name__)
+        numbers = function(*(self[argument] for argument in arguments_of(function, label, "column")))
+        with_it = Dataset({**self.columns, name: np.asarray(numbers)}, weights=self._weights)
+        return build(with_it.columns, with_it.weights, self._report)
 
     @classmethod
     def concatenate(cls, datasets: Iterable[Dataset]) -> Dataset:

@@ -25,9 +25,10 @@ from morefit.likelihood.sums import request_of, triangle, unpack
 from morefit.model import Parameter, Pdf
 from morefit.model.arguments import listing
 from morefit.model.counts import counted_in
+from morefit.model.opaque import opaque_names
 from morefit.model.parameter import blinded_in
 from morefit.model.pdf import check_model
-from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
+from morefit.pipeline import Bound, Columns, Compiled, Settings, able_backend, compile_sums, compile_values
 from morefit.rewrite.precompute import Precompute
 from morefit.targets import Backend, Events, choose_backend
 
@@ -57,7 +58,8 @@ class Likelihood(Term):
         check_model(model)
         dataset = dataset_of(data, model.observables, weights)
         check_whole_numbers(dataset, counted_in(model))
-        settings = Settings(choose_backend(backend, len(dataset)), choose_precision(precision), precompute)
+        place = able_backend(model, choose_backend(backend, 0 if opaque_names(model) else len(dataset)))
+        settings = Settings(place, choose_precision(precision), precompute)
         self.set_up(model, dataset, as_constraints(constraints), settings)
 
     def set_up(
@@ -92,7 +94,7 @@ class Likelihood(Term):
         """Return the same likelihood with something else in the place of its data, constraints or backend."""
         settings = self.settings
         if backend is not None:
-            settings = Settings(backend, settings.precision, settings.precompute)
+            settings = Settings(able_backend(self.model, backend), settings.precision, settings.precompute)
         other = object.__new__(Likelihood)
         other.set_up(
             self.model,
