@@ -167,6 +167,8 @@ def test_scans_and_toys_show_nothing(tmp_path):
     toys.save(tmp_path / "toys.npz")
     assert toys.truth["mass"] == result.values["mass"]
     assert abs(toys.pull_summary("mass").mean) < 1.5
+    with pytest.raises(mf.ModelError, match="depends on the blinded 'mass'"):
+        toys.derived(BLIND)
     for text in (str(scan), str(contour), str(toys), repr(toys), toys._repr_html_()):
         assert_hidden(text)
     for path in tmp_path.rglob("*"):

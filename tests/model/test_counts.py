@@ -94,7 +94,7 @@ def test_data_that_are_not_whole_numbers_are_refused():
 
 def test_every_way_to_fit_refuses_other_numbers():
     for use in (mf.Likelihood, lambda model, data: mf.fit_many(model, [data])):
-        with pytest.raises(mf.DataError, match="1 of 2 events are not whole numbers, such as 2.5"):
+        with pytest.raises(mf.DataError, match=r"1 of 2 events are not whole numbers, such as 2\.5"):
             use(MODELS["Poisson"][0], {"n": [1.0, 2.5]})
 
 

@@ -81,6 +81,9 @@ def test_models_with_names_travel_and_have_a_fingerprint():
 def test_toys_and_plots_take_them():
     toys = mf.toy_study(MODEL, toys=4, events=500, seed=1, progress=False)
     assert toys.valid.all()
+    np.testing.assert_allclose(toys.derived(WIDTH), toys.values[:, 0] * toys.values[:, 1])
+    with pytest.raises(mf.ModelError, match="parameter 'other' is not in the fit"):
+        toys.derived(mf.Parameter("other", 1.0))
     assert len(mf.intervals.profile(MODEL, "mass", data=DATA, size=3, progress=False).nll) == 3
     assert "per call" in str(mf.explain(MODEL, DATA))
 

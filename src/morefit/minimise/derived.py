@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from morefit.minimise.result import FitResult
+    from morefit.model.derived import Derived as Quantity
 
 MAX_TEXT = 60  # characters of an expression
 
@@ -98,7 +99,7 @@ def propagate(
     )
 
 
-def check_symbols(root: Expr, values: Mapping[str, float], unblind: str) -> None:
+def check_symbols(root: Expr, values: Mapping[str, Any], unblind: str) -> None:
     """Refuse observables, parameters that are not in the fit, and those that are blinded with another phrase."""
     what = f"derived: expression '{to_text(root, MAX_TEXT)}'"
     if observables := [one.name for one in symbols(Op.COLUMN, root)]:
@@ -113,6 +114,18 @@ def check_symbols(root: Expr, values: Mapping[str, float], unblind: str) -> None
     if unknown := [one.name for one in symbols(Op.SCALAR, root) if one.name not in values]:
         each = [f"parameter '{name}' is not in the fit, {suggest(name, values)}" for name in unknown]
         raise ModelError(f"{what}: {'; '.join(each)}")
+
+
+def with_quantities(result: FitResult, named: Iterable[Quantity]) -> FitResult:
+    """Return a result with the derived quantities of its models, but for those that blinded parameters enter."""
+    visible = [one for one in named if not blinded_in(one.formula)]
+    if not visible:
+        return result
+    values = result.derived(*visible)
+    numbers = zip(values.values.tolist(), values.errors.tolist(), strict=True)
+    labels = dict(result.labels) | {one.name: one.label for one in visible if one.label}
+    names = [one.name for one in visible]
+    return replace(result, quantities=dict(zip(names, numbers, strict=True)), labels=labels)
 
 
 def unblinded(result: FitResult, phrase: str) -> Derived:

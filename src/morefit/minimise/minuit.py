@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Literal
@@ -28,7 +28,6 @@ from morefit.minimise.trust_region import CONVERGED
 from morefit.minimise.whole import fit_at_once
 from morefit.model.blind import phrase_digest
 from morefit.model.derived import derived_in
-from morefit.model.parameter import blinded_in
 from morefit.validate import as_number
 
 if TYPE_CHECKING:
@@ -93,7 +92,11 @@ def minimise_likelihood(
     objective.release()
     if chosen not in ("naive", "gradients"):
         result = with_errors(result, chosen, likelihood, problem, verdict, spread)
-    return with_quantities(result, likelihood)
+    if not (named := derived_in(tuple(part.model for part in likelihood.parts))):
+        return result
+    from morefit.minimise.derived import with_quantities
+
+    return with_quantities(result, named.values())
 
 
 def check_choices(
@@ -338,19 +341,6 @@ def make_result(
             if p.blind
         },
     )
-
-
-def with_quantities(result: FitResult, likelihood: Term) -> FitResult:
-    """Return a result with the derived quantities of the models, if they have some."""
-    named = derived_in(tuple(part.model for part in likelihood.parts))
-    visible = [one for one in named.values() if not blinded_in(one.formula)]
-    if not visible:
-        return result
-    values = result.derived(*visible)
-    numbers = zip(values.values.tolist(), values.errors.tolist(), strict=True)
-    labels = dict(result.labels) | {one.name: one.label for one in visible if one.label}
-    names = [one.name for one in visible]
-    return replace(result, quantities=dict(zip(names, numbers, strict=True)), labels=labels)
 
 
 def check_integrals(likelihood: Term, problem: Problem, verdict: Verdict, x: Array) -> dict[str, float]:
