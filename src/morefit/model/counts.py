@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
 from math import floor
 from typing import ClassVar
 
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, add_all, const, where
+from morefit.model.in_use import once_per_model
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf, parts_of
 
@@ -78,7 +78,7 @@ class Counts(Pdf):
         return add_all(const(first), *passed) if passed else const(first)
 
 
-@lru_cache(maxsize=256)  # every likelihood of a model asks
+@once_per_model("its counts")
 def counted_in(model: Pdf) -> frozenset[str]:
     """Return the names of the observables of a model that are whole numbers."""
     return frozenset(o.name for part in parts_of(model) if part.whole_numbers for o in part.observables)

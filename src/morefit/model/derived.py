@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from morefit.errors import ModelError
 from morefit.expr import Expr, NamedQuantity, Op, Operand, symbols, to_expr, to_text, toposort, with_name
 from morefit.model.arguments import LINE, listing
+from morefit.model.in_use import once_per_model
 from morefit.model.naming import check_name
 
 if TYPE_CHECKING:
@@ -43,17 +44,24 @@ class Derived(NamedQuantity):
         return f"Derived({self.name!r}, {to_text(self.formula, LINE)}{label})"
 
 
-@lru_cache(maxsize=256)  # every fit of a model asks
-def derived_in(models: tuple[Pdf, ...]) -> dict[str, Derived]:
+def derived_in(models: Sequence[Pdf]) -> dict[str, Derived]:
     """Return the derived quantities of models by name, in the order of the formulas."""
     quantities: dict[str, Derived] = {}
-    for model in models:
-        expected = model.expected_events()
-        roots = (model.density(), *([] if expected is None else [expected]))
-        taken = {one.name for one in (*model.parameters, *model.observables)}
-        for one in [node.value for node in toposort(*roots) if isinstance(node.value, Derived)]:
-            if one.name in taken or quantities.setdefault(one.name, one) is not one:
-                raise ModelError(
-                    f"derived '{one.name}': something else has this name in the model; rename one of them"
-                )
+    each = [one for model in models for one in own_derived(model)]
+    taken = (
+        {one.name for model in models for one in (*model.parameters, *model.observables)} if each else set()
+    )
+    for one in each:
+        if one.name in taken or quantities.setdefault(one.name, one) is not one:
+            raise ModelError(
+                f"derived '{one.name}': something else has this name in the model; rename one of them"
+            )
     return quantities
+
+
+@once_per_model("its derived quantities")
+def own_derived(model: Pdf) -> tuple[Derived, ...]:
+    """Return the derived quantities in the formulas of a model."""
+    expected = model.expected_events()
+    roots = (model.density(), *([] if expected is None else [expected]))
+    return tuple(node.value for node in toposort(*roots) if isinstance(node.value, Derived))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -13,6 +12,7 @@ from morefit.expr import Expr, Op, Operand, evaluate, make, symbols
 from morefit.expr.opaque import opaque_in, opaque_operation
 from morefit.model.arguments import ANY, check_operand, described, listed
 from morefit.model.density import check_observables
+from morefit.model.in_use import once_per_model
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf
@@ -56,7 +56,7 @@ def natural_size(operand: Expr) -> float:
     return abs(float(evaluate(operand, {p.name: p.start for p in parameters}))) or 1.0
 
 
-@lru_cache(maxsize=256)  # every likelihood of a model asks
+@once_per_model("its functions of python")
 def opaque_names(model: Pdf) -> tuple[str, ...]:
     """Return the names of the functions of Python in a model."""
     expected = model.expected_events()

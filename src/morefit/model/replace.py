@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from morefit.errors import ModelError
@@ -23,7 +23,7 @@ def replace_parts(model: Pdf, replacements: Mapping[Any, Any]) -> Pdf:
     chosen = [(old_part(old, parts), new) for old, new in replacements.items()]
     for old, new in chosen:
         check_kind(old, new)
-    changed: Pdf = Replacement(dict(chosen))(model)
+    changed: Pdf = Replacement(chosen)(model)
     return changed
 
 
@@ -65,26 +65,29 @@ def check_kind(old: Any, new: Any) -> None:
 class Replacement:
     """Changes whatever a model is made of; what several parts share stays shared."""
 
-    def __init__(self, chosen: Mapping[Any, Any]) -> None:
-        self.known: dict[Any, Any] = dict(chosen)  # what has been changed already, by what it was
-        self.exprs = {old.expr: to_expr(new) for old, new in chosen.items() if isinstance(old, Quantity)}
+    def __init__(self, chosen: Sequence[tuple[Any, Any]]) -> None:
+        self.known = {
+            id(old): (old, new) for old, new in chosen
+        }  # with the old, lest another get its address
+        self.exprs = {old.expr: to_expr(new) for old, new in chosen if isinstance(old, Quantity)}
 
     def __call__(self, value: Any) -> Any:
         """Return a value with the parts replaced; a value without any is itself."""
         if isinstance(value, Expr):
             return self.expression(value)
         if isinstance(value, (list, tuple)):
-            return type(value)(map(self, value)) if type(value) in (list, tuple) else [*map(self, value)]
+            return tuple(map(self, value)) if isinstance(value, tuple) else [*map(self, value)]
         if isinstance(value, dict):
             return {key: self(one) for key, one in value.items()}
-        if not isinstance(value, (Pdf, Derived)):
-            return self.known.get(value, value) if isinstance(value, Quantity) else value
-        if value not in self.known:
-            self.known[value] = self.derived(value) if isinstance(value, Derived) else value.replaced(self)
-        return self.known[value]
+        if isinstance(value, (Pdf, Derived)) and id(value) not in self.known:
+            self.known[id(value)] = value, self.changed(value)
+        return self.known[id(value)][1] if id(value) in self.known else value
 
-    def derived(self, one: Derived) -> Derived:
-        return Derived(one.name, self.expression(one.formula), one.label)
+    def changed(self, part: Pdf | Derived) -> Pdf | Derived:
+        """Return a density or a derived quantity made of changed parts."""
+        if isinstance(part, Pdf):
+            return part.replaced(self)
+        return Derived(part.name, self.expression(part.formula), part.label)
 
     def expression(self, expr: Expr) -> Expr:
         names = [

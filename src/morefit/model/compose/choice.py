@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from typing import Any, NoReturn
 
 from morefit.errors import ModelError
 from morefit.model.compose.checks import check_parts
+from morefit.model.in_use import once_per_model
 from morefit.model.naming import check_name, check_number
 from morefit.model.observable import Observable
 from morefit.model.pdf import Change, Pdf, parts_of
@@ -93,7 +94,7 @@ class Decision:
         return ", ".join(self.labels.values())
 
 
-@lru_cache(maxsize=256)  # every fit of a model asks
+@once_per_model("its choices")
 def choices_in(model: Pdf) -> dict[str, Choice]:
     """Return the choices of a model by name."""
     choices: dict[str, Choice] = {}
@@ -110,7 +111,9 @@ def choose(model: Pdf, labels: Mapping[str, str]) -> Pdf:
     choices = choices_in(model)
     if unknown := [name for name in labels if name not in choices]:
         raise ModelError(f"choice {unknown[0]!r}: not in the model; {suggest(unknown[0], choices)}")
-    chosen: Pdf = Replacement({choices[n]: choices[n].labelled(label) for n, label in labels.items()})(model)
+    chosen: Pdf = Replacement([(choices[n], choices[n].labelled(label)) for n, label in labels.items()])(
+        model
+    )
     return chosen
 
 
