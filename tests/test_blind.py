@@ -154,6 +154,8 @@ def test_models_and_results_show_nothing(capfd):
         str(fingerprint(MODEL)),
         *capfd.readouterr(),
     ]
+    stages = [{"stage": "before"}, {"stage": "after"}, {"derivative": "mass"}, {"generation": True}]
+    texts += [str(mf.draw(MODEL, limit=2000, **options)) for options in stages]
     assert all("blinded" in text for text in (str(MODEL), str(result), result.to_latex()))
     for text in texts:
         assert_hidden(text)
@@ -217,3 +219,9 @@ def test_messages_show_nothing():
     with pytest.raises(mf.FitError) as failure:
         mf.fit(mf.Density(mf.where(abs(X - far) < 0.1, 1.0, 0.0), X, integral=0.2), DATA)
     assert_hidden(str(failure.value))
+    share = mf.Parameter("share", 0.5, blind="a phrase")
+    model = mf.Sum([mf.Uniform(X), mf.Gaussian(X, 5, 1)], fractions=[share])
+    with pytest.raises(
+        mf.ModelError, match="sum: cannot draw with the fractions of blinded parameters; all must be"
+    ):
+        mf.generate(model, 10, seed=1, truth={"share": -5.0})

@@ -7,7 +7,7 @@ between sums, values, events to draw and integrals is in their ``Spec`` (``kerne
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -50,12 +50,18 @@ def able_backend(model: Pdf, backend: Backend) -> Backend:
     if not (names := opaque_names(model)) or backend.name == "reference":
         return backend
     if backend.name != "cpu":
-        raise BackendError(
-            f"backend '{backend.name}': cannot call functions of Python, got {', '.join(names)}; use backend='cpu'"
-        )
+        raise cannot_call(backend, names)
     from morefit.targets.reference.run import Reference
 
     return Reference()
+
+
+def cannot_call(backend: Backend, names: Sequence[str]) -> BackendError:
+    """Return the error for functions of Python in the wrong place."""
+    advice = "use backend='reference' for these formulas" if backend.name == "cpu" else "use backend='cpu'"
+    return BackendError(
+        f"backend '{backend.name}': cannot call functions of Python, got {', '.join(names)}; {advice}"
+    )
 
 
 @lru_cache(maxsize=128)
@@ -106,8 +112,11 @@ class Draft:
 
     @property
     def recorded(self) -> bool:
-        """Whether it can be stored: a function of Python may change between processes."""
-        return not opaque_in(self.roots)
+        """Whether it can be stored: a function of Python, which only NumPy can call, may change between processes."""
+        functions = opaque_in(self.roots)
+        if functions and self.settings.backend.name != "reference":
+            raise cannot_call(self.settings.backend, [one.name for one in functions])
+        return not functions
 
     @property
     def key(self) -> str:

@@ -138,6 +138,18 @@ def test_other_backends_refuse_it():
             use()
 
 
+def test_constraints_by_functions_need_the_reference():
+    limit = mf.constraint(quiet(lambda mu: 2 * mu, (), MU), 10.0, 0.1)
+    with pytest.raises(
+        mf.BackendError,
+        match=r"backend 'cpu': cannot call functions of Python, got opaque_<lambda>; use backend='reference'",
+    ):
+        mf.fit(TRUE, DATA, constraints=[limit])
+    plain = mf.fit(TRUE, DATA, constraints=[mf.constraint(2 * MU, 10.0, 0.1)])
+    result = mf.fit(TRUE, DATA, constraints=[limit], backend="reference")
+    assert result.values["mu"] == pytest.approx(plain.values["mu"], abs=1e-2 * plain.errors["mu"])
+
+
 def test_wrong_functions_are_refused():
     with pytest.raises(mf.ModelError, match="opaque: takes a function, got 3"):
         mf.opaque(3, X)
