@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from morefit.expr import evaluate
 from morefit.model.density import Density
+from shape_rows import all_rows
 
 X, Y = mf.Observable("x", 0, 10), mf.Observable("y", 0, 10)
 MU, SIGMA, SLOPE, F = (
@@ -179,3 +181,15 @@ def test_wrong_replacements_are_refused():
         MODEL.replace({PEAK: mf.Gaussian(Y, MU, SIGMA)})
     with pytest.raises(mf.ModelError, match=r"must not depend on observables"):
         MODEL.replace({MU: X * 2})
+
+
+@pytest.mark.parametrize("name", [name for name, row in all_rows().items() if row.points[0].values])
+def test_parameters_of_every_shape_are_replaced(name):
+    row, point = all_rows()[name], all_rows()[name].points[0]
+    x = mf.Observable("x", point.low, point.high)
+    old = [mf.Parameter(f"old_{n}", v) for n, v in point.values.items()]
+    new = [mf.Parameter(n, v) for n, v in point.values.items()]
+    changed, expected = row.make(x, *old).replace(dict(zip(old, new, strict=True))), row.make(x, *new)
+    assert [p.name for p in changed.parameters] == [p.name for p in expected.parameters]
+    at = {"x": point.at, **point.values}
+    assert evaluate(changed.density(), at) == evaluate(expected.density(), at)
