@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import floor
-from typing import ClassVar
 
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, add_all, const, where
@@ -21,7 +20,7 @@ class Counts(Pdf):
     """The probability of each whole number; the range of ``x`` ends halfway between numbers, as in ``Observable("n", -0.5, 9.5)``."""
 
     x: Observable
-    whole_numbers: ClassVar[bool] = True
+    whole_numbers = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
