@@ -14,8 +14,7 @@ from morefit.model.compose.checks import check_parts
 from morefit.model.in_use import once_per_model
 from morefit.model.naming import check_name, check_number
 from morefit.model.observable import Observable
-from morefit.model.pdf import Change, Pdf, parts_of
-from morefit.model.printed import call_latex
+from morefit.model.pdf import Branches, Change, Pdf, parts_of
 from morefit.text.suggest import suggest
 
 PENALTY = 0.5  # of the nll, for each floating parameter
@@ -58,6 +57,11 @@ class Choice(Pdf):
     def observables(self) -> tuple[Observable, ...]:
         return self.pdfs[0].observables
 
+    def branches(self) -> Branches:
+        return tuple(
+            (f"{self.name} = {label}", None, p) for label, p in zip(self.labels, self.pdfs, strict=True)
+        )
+
     def density(self) -> NoReturn:
         """Refuse: which density it is has to be decided first."""
         raise ModelError(
@@ -73,9 +77,6 @@ class Choice(Pdf):
         if label not in self.labels:
             raise ModelError(f"choice '{self.name}': has no density {label!r}; {suggest(label, self.labels)}")
         return self.pdfs[self.labels.index(label)]
-
-    def _repr_latex_(self) -> str:
-        return f"${call_latex(self)}$"
 
 
 @dataclass(frozen=True, eq=False)
