@@ -9,6 +9,7 @@ import morefit as mf
 
 X = mf.Observable("x", 0, 10)
 MU, F = mf.Parameter("mu", 5.0, 3, 7), mf.Parameter("f", 0.3, 0, 1)
+G = mf.Parameter("g", 0.5, 0.1, 1)
 SLOPE = mf.Parameter("slope", -0.3, -2, 1)
 LINEAR, EXPONENTIAL = mf.Polynomial(X, [mf.Parameter("a", -0.05, -0.1, 1)]), mf.Exponential(X, SLOPE)
 PEAK = mf.Gaussian(X, MU, 0.5)
@@ -60,6 +61,20 @@ def test_profiles_are_envelopes():
     assert scan.names == ("mu", "a", "slope")
     low, high = mf.intervals.profile(MODEL, F, data=DATA, progress=False).interval()
     assert low < mf.fit(MODEL, DATA).values["f"] < high
+
+
+def test_profiles_keep_what_the_best_fit_had_fixed():
+    best = mf.fit(MODEL, DATA, fixed={"mu": 5.1})
+    scan = mf.intervals.profile(MODEL, "f", [0.3, 0.35], data=DATA, best=best, progress=False)
+    assert scan.names == ("a", "slope")
+
+
+def test_profiles_need_a_valid_fit():
+    hopeless = mf.Choice("shape", {"one": mf.Density(F + G, X), "two": mf.Density(F * G, X)})
+    with pytest.raises(
+        mf.FitError, match="profile: no density of the choices has a valid fit; change start values"
+    ):
+        mf.intervals.profile(hopeless, "f", [0.4], data=DATA, progress=False)
 
 
 def test_a_choice_is_decided_by_hand():

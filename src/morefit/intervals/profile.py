@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Flags, freeze, rebuilt
-from morefit.errors import OptionError
+from morefit.errors import FitError, OptionError
 from morefit.intervals.interval import End, Interval
 from morefit.intervals.levels import bisect, two_sided
 from morefit.likelihood import Term
@@ -158,8 +158,16 @@ def envelope(
     """Return the lowest of the profiles of all ways to decide the choices of a model."""
     best = fit(model, data) if best is None else best
     points = chosen_points(best, name, points, bounds, size)
-    ways = list(decisions(model))
-    profiles = [profile(way.model, name, points, data=data, progress=progress) for way in ways]
+    fixed = {n: best.values[n] for n in best.names if n not in best.floating}
+    ways, profiles = [], []
+    for way in decisions(model):
+        own = {p.name: fixed[p.name] for p in way.model.parameters if p.name in fixed}
+        start = fit(way.model, data, fixed=own)
+        if start.valid:
+            ways.append(way)
+            profiles.append(profile(way.model, name, points, data=data, best=start, progress=progress))
+    if not ways:
+        raise FitError("profile: no density of the choices has a valid fit; change start values or limits")
     penalties = [way.penalty((one.name, *one.names)) for way, one in zip(ways, profiles, strict=True)]
     nll = np.array([one.nll + p for one, p in zip(profiles, penalties, strict=True)])
     lowest = np.argmin(np.where([one.valid for one in profiles], nll, np.inf), axis=0)
