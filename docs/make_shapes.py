@@ -27,6 +27,7 @@ m = mf.Observable("m", 5.0, 7.0)
 x = mf.Observable("x", 0.1, 10.0)
 u = mf.Observable("u", 0.0, 1.0)
 t = mf.Observable("t", -1.0, 10.0)
+n = mf.Observable("n", -0.5, 20.5)
 ```
 """
 EXAMPLE = re.compile(r"\n*Example: ``(.*?)``\s*$", re.DOTALL)

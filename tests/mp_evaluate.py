@@ -82,6 +82,7 @@ MEANING = {
     Op.EQUAL: lambda x, y: mpmath.mpf(x == y),
     Op.NOT_EQUAL: lambda x, y: mpmath.mpf(x != y),
     Op.WHERE: lambda c, x, y: x if c != 0 else y,
+    Op.NAMED: lambda x: x,
 }
 
 

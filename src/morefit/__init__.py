@@ -59,8 +59,10 @@ if TYPE_CHECKING:
     from morefit.likelihood import Constraint, Likelihood, constraint, generate
     from morefit.minimise import FitResult, fit
     from morefit.model import (
+        Choice,
         CrystalBall,
         Density,
+        Derived,
         Exponential,
         Gaussian,
         Observable,
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
         physics,
         shapes,
     )
+    from morefit.model.opaque import opaque
     from morefit.plots.canvas import Plot
     from morefit.plots.fitted import plot
     from morefit.targets import Cpu, OpenCL, devices
@@ -99,9 +102,10 @@ else:
             "morefit.likelihood": ["Constraint", "Likelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
             "morefit.model": [
-                "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
+                "Choice", "CrystalBall", "Density", "Derived", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
                 "Product", "Sum", "Uniform", "physics", "shapes",
             ],
+            "morefit.model.opaque": ["opaque"],
             "morefit.plots.canvas": ["Plot"],
             "morefit.plots.fitted": ["plot"],
             "morefit.targets": ["Cpu", "OpenCL", "devices"],
@@ -110,14 +114,14 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "BackendError", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
-    "Density", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
+    "BackendError", "BrokenJob", "Choice", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
+    "Density", "Derived", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
     "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "arccosh", "arcsinh", "arctanh", "bernstein",
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",
     "hermite", "hermite_series", "interp", "intervals", "iv", "ive", "kv", "kve", "legendre", "legendre_series", "log_ndtr",
-    "ndtr", "ndtri", "physics", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "toy_study", "where",
+    "ndtr", "ndtri", "opaque", "physics", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "toy_study", "where",
     "wofz_imag", "wofz_real",
 ]  # fmt: skip
 __version__ = "0.2.0.dev0"

@@ -7,7 +7,7 @@ between sums, values, events to draw and integrals is in their ``Spec`` (``kerne
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -15,7 +15,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.errors import BackendError
 from morefit.expr import Expr, Op, OwnSymbol, column, domain_of, leaves, scalar, substitute_all, toposort
+from morefit.expr.opaque import opaque_in
 from morefit.expr.quadrature import Nodes
 from morefit.integrals import FollowedIntegral, Integral, SharedBoxes
 from morefit.kernel import Kernel, Precision
@@ -24,6 +26,8 @@ from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fin
 from morefit.kernel.specs import IntegralSpec, SampleSpec, Spec, SumSpec, ValueSpec
 from morefit.kernel.sums import Request
 from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT, WEIGHT
+from morefit.model import Pdf
+from morefit.model.opaque import opaque_names
 from morefit.rewrite.base_two import use_base_two
 from morefit.rewrite.precompute import Precompute
 from morefit.rewrite.stages import Stages, regroup, split
@@ -39,6 +43,25 @@ class Settings:
     backend: Backend
     precision: Precision = Precision.DOUBLE
     precompute: Precompute = "auto"
+
+
+def able_backend(model: Pdf, backend: Backend) -> Backend:
+    """Return a backend that can evaluate a model: NumPy in the place of the CPU if it has functions of Python."""
+    if not (names := opaque_names(model)) or backend.name == "reference":
+        return backend
+    if backend.name != "cpu":
+        raise cannot_call(backend, names)
+    from morefit.targets.reference.run import Reference
+
+    return Reference()
+
+
+def cannot_call(backend: Backend, names: Sequence[str]) -> BackendError:
+    """Return the error for functions of Python in the wrong place."""
+    advice = "use backend='reference' for these formulas" if backend.name == "cpu" else "use backend='cpu'"
+    return BackendError(
+        f"backend '{backend.name}': cannot call functions of Python, got {', '.join(names)}; {advice}"
+    )
 
 
 @lru_cache(maxsize=128)
@@ -86,6 +109,14 @@ class Draft:
     columns: tuple[Expr, ...] = field(init=False)
     per_dataset: Mapping[str, Expr] = field(init=False)
     program: Program = field(init=False)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it can be stored: a function of Python, which only NumPy can call, may change between processes."""
+        functions = opaque_in(self.roots)
+        if functions and self.settings.backend.name != "reference":
+            raise cannot_call(self.settings.backend, [one.name for one in functions])
+        return not functions
 
     @property
     def key(self) -> str:
@@ -193,8 +224,8 @@ def run_passes(draft: Draft) -> Compiled:
     """Take a draft through all passes; those before the last only if no process has done so before."""
     seconds = dict.fromkeys((CACHE, *PASSES), 0.0)
     begin = time.perf_counter()
-    key = draft.key
-    known = draft.recall(key)
+    recorded, key = draft.recorded, draft.key
+    known = recorded and draft.recall(key)
     seconds[CACHE] = time.perf_counter() - begin
     with Bar("compiling", len(PASSES), shown=True) as bar:
         for k, (name, run) in enumerate(PASSES.items()):
@@ -204,7 +235,7 @@ def run_passes(draft: Draft) -> Compiled:
             begin = time.perf_counter()
             run(draft)
             seconds[name] = time.perf_counter() - begin
-    if not known:
+    if recorded and not known:
         draft.remember(key)
     return Compiled(
         spec=draft.spec,

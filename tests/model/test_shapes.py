@@ -231,7 +231,7 @@ def test_the_unit_of_the_observable_does_not_matter(name, factor):
     np.testing.assert_allclose(slopes, expected, 100 * row.tolerance, 100 * row.tolerance * point.scale)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if not row.whole])
 def test_samples_follow_the_distribution(name):
     point = ROWS[name].points[0]
     pdf = pdf_of(ROWS[name], point)

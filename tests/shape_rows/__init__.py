@@ -48,6 +48,7 @@ class Row:
     tolerance: float = SHAPE  # of log P and its derivatives
     part: bool = True  # whether the reference works for any part of the range
     fit: bool = True  # whether the first point is one at which all parameters can be fitted
+    whole: bool = False  # whether events are whole numbers
     smooth: bool = True  # whether second derivatives at events tell the errors of a fit
 
 

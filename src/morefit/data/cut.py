@@ -106,9 +106,9 @@ def condition(cut: str | Callable[..., Any]) -> Condition:
     return Condition(name, arguments_of(cut, name), lambda columns: cut(*in_doubles(name, columns)))
 
 
-def arguments_of(function: Callable[..., Any], name: str) -> tuple[str, ...]:
+def arguments_of(function: Callable[..., Any], name: str, kind: str = "cut") -> tuple[str, ...]:
     """Return the names of the columns that a function takes."""
-    rule = f"cut '{name}': the arguments of a function must be named as columns"
+    rule = f"{kind} '{name}': the arguments of a function must be named as columns"
     try:
         arguments = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import is_
 from os import PathLike
@@ -194,6 +194,18 @@ class Dataset:
         raise_if(draft.problems + bad_weights(draft))
         return build(draft.columns, draft.weights, self._report)
 
+    def with_column(self, name: str, function: Callable[..., ArrayLike]) -> Dataset:
+        """Return the same events with one more column, computed once by a function whose arguments are named as columns.
+
+        For example ``data.with_column("pt", lambda px, py: np.hypot(px, py))``; an existing column is replaced.
+        """
+        from morefit.data.cut import arguments_of
+
+        label = getattr(function, "__name__", type(function).__name__)
+        numbers = function(*(self[argument] for argument in arguments_of(function, label, "column")))
+        with_it = Dataset({**self.columns, name: np.asarray(numbers)}, weights=self._weights)
+        return build(with_it.columns, with_it.weights, self._report)
+
     @classmethod
     def concatenate(cls, datasets: Iterable[Dataset]) -> Dataset:
         """Return the events of several datasets with the same columns, one dataset after the other.
@@ -277,6 +289,17 @@ def build_drawn(columns: Mapping[str, Array], observables: tuple[Ranged, ...]) -
     if all(all_between(columns[o.name], o.low, o.high) for o in observables):
         return fill(object.__new__(Dataset), columns, None, None, checked=observables)
     return Dataset(build(columns, None, None), observables)  # an error that lists what is wrong
+
+
+def check_whole_numbers(dataset: Dataset, names: Iterable[str]) -> None:
+    """Refuse columns of counts that have other numbers."""
+    for name in names:
+        numbers = dataset[name]
+        if len(wrong := numbers[numbers != np.floor(numbers)]):
+            raise DataError(
+                f"dataset: observable '{name}': {len(wrong)} of {len(numbers)} events are not whole numbers, such as"
+                f" {wrong[0]:g}; the model counts"
+            )
 
 
 def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:

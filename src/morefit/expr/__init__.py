@@ -13,6 +13,7 @@ from morefit.expr.build import (
     scalar,
     where,
     wild,
+    with_name,
 )
 from morefit.expr.evaluate import evaluate
 from morefit.expr.named import NamedQuantity
@@ -102,5 +103,6 @@ __all__ = [
     "uses",
     "where",
     "wild",
+    "with_name",
     "with_trait",
 ]  # fmt: skip

@@ -27,6 +27,11 @@ def lookup(table: Table, place: Operand) -> Expr:
     return make(Op.LOOKUP, (make(Op.TABLE, value=table), to_expr(place)))
 
 
+def with_name(symbol: Symbol, body: Expr) -> Expr:
+    """Return an expression that has a name in print."""
+    return make(Op.NAMED, (body,), symbol)
+
+
 def same(some: tuple[Expr, ...], others: tuple[Expr, ...]) -> bool:
     """Return whether two tuples have the same expressions."""
     return len(some) == len(others) and all(map(is_, some, others))

@@ -20,6 +20,7 @@ from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.sums import triangle
 from morefit.minimise.check import invert
 from morefit.model import Observable, Pdf
+from morefit.model.counts import counted_in
 from morefit.pipeline import Columns, compile_values
 from morefit.records.fields import floats, words
 from morefit.targets import Backend, Events, choose_backend
@@ -183,9 +184,12 @@ class Integrand:
         self.cube, self.weights, _ = gauss_grid(len(self.observables), POINTS)  # (dimensions, nodes)
         self.spent = 0
         self.shared = SharedBoxes()
-        middle = {o.name: [0.5 * (o.low + o.high)] for o in self.observables}
-        likelihood = Likelihood(model, middle, weights=[1.0], backend=backend, precompute="none")
-        leaves = tuple(p.expr for p in likelihood.all_parameters)
+        whole = counted_in(model)
+        event = {
+            o.name: [o.low + 0.5 if o.name in whole else 0.5 * (o.low + o.high)] for o in self.observables
+        }
+        likelihood = Likelihood(model, event, weights=[1.0], backend=backend, precompute="none")
+        leaves = tuple(p.symbol for p in likelihood.all_parameters)
         self.density = compile_values((model.normalised(),), leaves, likelihood.settings)
         self.squares = likelihood.compile_request(likelihood.request(0, fisher=True))
 

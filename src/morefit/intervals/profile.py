@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Flags, freeze, rebuilt
-from morefit.errors import OptionError
+from morefit.errors import FitError, OptionError
 from morefit.intervals.interval import End, Interval
 from morefit.intervals.levels import bisect, two_sided
 from morefit.likelihood import Term
-from morefit.minimise import FitResult
+from morefit.minimise import FitResult, fit
 from morefit.minimise.conditional import Conditional, best_fit, check_floating, check_points, spaced, span
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
+from morefit.model.compose.choice import choices_in, decisions
 from morefit.text.progress import Bar
 from morefit.validate import check_level, name_of, number_list
 
@@ -43,6 +44,7 @@ class Profile:
     best: float
     minimum: float
     limits: tuple[float, float]
+    choices: tuple[str, ...] = ()  # (B,), what each point has the lowest nll with, where a model has choices
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -122,8 +124,11 @@ def profile(
     """Minimise a likelihood, or that of a model and data, over all other floating parameters at values of one.
 
     The points are ``points``, or ``size`` from ``bounds[0]`` to ``bounds[1]``, or as many within three errors of
-    the best fit. ``best`` is that fit, if it is known already; parameters that were fixed in it stay fixed.
+    the best fit. ``best`` is that fit, if it is known already; parameters that were fixed in it stay fixed. For a model
+    with choices it is the lowest of the profiles of all ways to decide them, each with its penalty.
     """
+    if isinstance(likelihood, Pdf) and choices_in(likelihood):
+        return envelope(likelihood, name_of(parameter), points, data, bounds, size, best, progress)
     likelihood, name = as_likelihood("profile", likelihood, data), name_of(parameter)
     best = best_fit("profile", likelihood, best)
     check_floating("profile", best, name)
@@ -143,6 +148,45 @@ def profile(
         best=float(centre),
         minimum=minimum,
         limits=best.limits[name],
+    )
+
+
+def envelope(
+    model: Pdf, name: str, points: ArrayLike | None, data: Any, bounds: tuple[float, float] | None, size: int,
+    best: FitResult | None, progress: bool,
+) -> Profile:  # fmt: skip
+    """Return the lowest of the profiles of all ways to decide the choices of a model."""
+    best = fit(model, data) if best is None else best
+    points = chosen_points(best, name, points, bounds, size)
+    fixed = {n: best.values[n] for n in best.names if n not in best.floating}
+    ways, profiles = [], []
+    for way in decisions(model):
+        own = {p.name: fixed[p.name] for p in way.model.parameters if p.name in fixed}
+        start = fit(way.model, data, fixed=own)
+        if start.valid:
+            ways.append(way)
+            profiles.append(profile(way.model, name, points, data=data, best=start, progress=progress))
+    if not ways:
+        raise FitError("profile: no density of the choices has a valid fit; change start values or limits")
+    penalties = [way.penalty((one.name, *one.names)) for way, one in zip(ways, profiles, strict=True)]
+    nll = np.array([one.nll + p for one, p in zip(profiles, penalties, strict=True)])
+    lowest = np.argmin(np.where([one.valid for one in profiles], nll, np.inf), axis=0)
+    at, names = np.arange(len(lowest)), tuple(dict.fromkeys(n for one in profiles for n in one.names))
+    others = np.full((len(ways), len(lowest), len(names)), nan)
+    for k, one in enumerate(profiles):
+        others[k][:, [names.index(n) for n in one.names]] = one.others
+    centre = int(np.argmin([one.minimum + p for one, p in zip(profiles, penalties, strict=True)]))
+    return Profile(
+        name=name,
+        values=profiles[0].values,
+        nll=nll[lowest, at],
+        names=names,
+        others=others[lowest, at],
+        valid=np.array([one.valid for one in profiles])[lowest, at],
+        best=profiles[centre].best,
+        minimum=profiles[centre].minimum + penalties[centre],
+        limits=profiles[centre].limits,
+        choices=tuple(ways[k].label for k in lowest),
     )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
-from morefit.expr import Expr, Symbol, Table, to_text, toposort
+from morefit.expr import Expr, Operation, Symbol, Table, to_text, toposort
+from morefit.expr.opaque import Opaque
 from morefit.model import Pdf
 from morefit.sampling.inversion import PROBABILITY
 
@@ -38,8 +39,17 @@ def graph_lines(roots: Sequence[Expr]) -> Iterator[str]:
     number: dict[Expr, int] = {}
     for node in toposort(*roots):
         number[node] = len(number)
-        yield f"{node.op.name} {leaf_text(node.value)} {[number[a] for a in node.args]}"
+        yield f"{operation_text(node.op)} {leaf_text(node.value)} {[number[a] for a in node.args]}"
     yield str([number[root] for root in roots])
+
+
+def operation_text(op: Operation) -> str:
+    """Write an operation by its name, a function of Python by all that its results depend on."""
+    if not isinstance(op, Opaque):
+        return op.name
+    from morefit.jobs.digest import function_digest  # which takes fingerprints of models
+
+    return f"{op.name} {function_digest(op.name, op.function)} {op.steps}"
 
 
 def leaf_text(value: object) -> str:

@@ -29,6 +29,8 @@ class Lowering:
 
     def node(self, node: Expr, args: Sequence[Atom]) -> Atom:
         """Lower one node whose arguments have names."""
+        if node.op is Op.NAMED:
+            return args[0]
         if node.op is Op.ADD:
             return self.add(node.args, args)
         if node.op is Op.MUL:
@@ -106,7 +108,7 @@ def lower(roots: Sequence[Expr], names: Mapping[Expr, str], prefix: str = "v") -
         elif node.op is Op.INTEGRAL or not node.args:
             continue  # bound inside an integral that has a name itself
         elif all(a in atoms for a in node.args):
-            assert node.op in NARY or len(node.args) <= 3
+            assert node.op in NARY or len(node.args) == node.op.arity
             atoms[node] = lowering.node(node, [atoms[a] for a in node.args])
     results = tuple(atoms[root] for root in roots)
     return Body(live(lowering.lines, results), results)

@@ -294,7 +294,7 @@ def floating_among(
 @lru_cache(maxsize=256)
 def symbols_of(parameters: tuple[Parameter, ...]) -> tuple[Expr, ...]:
     """Return parameters as expressions."""
-    return tuple(p.expr for p in parameters)
+    return tuple(p.symbol for p in parameters)
 
 
 def one_of_each(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:

@@ -28,7 +28,7 @@ from morefit.expr.quadrature import WORST_ERROR, Boxes
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.integrate import by_terms, integral_over_bins, integral_over_box, singular_ends
 from morefit.model.observable import Box
-from morefit.pipeline import Columns, Settings, compile_values
+from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.targets import Backend, Events
 
 # a bin is an event with these two columns
@@ -72,6 +72,8 @@ def bin_probabilities(
 
     Formulas of all densities go into one kernel, which sees each bin as an event.
     """
+    for pdf in pdfs:
+        backend = able_backend(pdf, backend)
     formulas: list[list[Expr]] = [[] for _ in pdfs]
     totals = np.zeros((len(pdfs), len(bins.edges) - 1))
     for pdf, terms, total in zip(pdfs, formulas, totals, strict=True):
@@ -105,7 +107,7 @@ def by_formula(
     data = Columns({LOW.name: edges[:-1].copy(), HIGH.name: edges[1:].copy()})
     point = np.array([[values[p.name] for p in parameters]])
     compiled = compile_values(
-        outputs, tuple(p.expr for p in parameters), Settings(backend, precompute="none")
+        outputs, tuple(p.symbol for p in parameters), Settings(backend, precompute="none")
     )
     return np.asarray(compiled.bind(data, Events.all_sets(data.count))(point)[0], np.float64)
 

@@ -15,8 +15,9 @@ from morefit.likelihood.bins import Bins, bin_probabilities
 from morefit.model import Observable, Pdf
 from morefit.model.evaluation import HasValues, Values
 from morefit.model.observable import Box, Ranges
+from morefit.model.opaque import opaque_names
 from morefit.model.pdf import check_model
-from morefit.pipeline import Columns, Settings, compile_values
+from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.sampling.generate import all_values
 from morefit.targets import Backend, Events, choose_backend
 from morefit.text.suggest import suggest
@@ -35,8 +36,9 @@ class CompiledEvaluator:
         for o in model.observables:
             inside &= (columns[o.name] >= o.low) & (columns[o.name] <= o.high)
         clipped = Columns({o.name: np.clip(columns[o.name], o.low, o.high) for o in model.observables})
-        settings = Settings(choose_backend(backend, clipped.count), precompute="none")
-        leaves = tuple(p.expr for p in model.parameters)
+        place = able_backend(model, choose_backend(backend, 0 if opaque_names(model) else clipped.count))
+        settings = Settings(place, precompute="none")
+        leaves = tuple(p.symbol for p in model.parameters)
         bound = compile_values((model.normalised(),), leaves, settings).bind(
             clipped, Events.all_sets(clipped.count)
         )

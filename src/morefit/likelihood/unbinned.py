@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
-from morefit.data.dataset import dataset_of
-from morefit.errors import OptionError
+from morefit.data.dataset import check_whole_numbers, dataset_of
+from morefit.errors import ModelError, OptionError
 from morefit.expr import ZERO, Expr, Op, evaluate, scalar, symbols
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
@@ -23,8 +23,12 @@ from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.sums import request_of, triangle, unpack
 from morefit.model import Parameter, Pdf
+from morefit.model.arguments import listing
+from morefit.model.counts import counted_in
+from morefit.model.opaque import opaque_names
+from morefit.model.parameter import blinded_in
 from morefit.model.pdf import check_model
-from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
+from morefit.pipeline import Bound, Columns, Compiled, Settings, able_backend, compile_sums, compile_values
 from morefit.rewrite.precompute import Precompute
 from morefit.targets import Backend, Events, choose_backend
 
@@ -53,7 +57,9 @@ class Likelihood(Term):
     ) -> None:
         check_model(model)
         dataset = dataset_of(data, model.observables, weights)
-        settings = Settings(choose_backend(backend, len(dataset)), choose_precision(precision), precompute)
+        check_whole_numbers(dataset, counted_in(model))
+        place = able_backend(model, choose_backend(backend, 0 if opaque_names(model) else len(dataset)))
+        settings = Settings(place, choose_precision(precision), precompute)
         self.set_up(model, dataset, as_constraints(constraints), settings)
 
     def set_up(
@@ -88,7 +94,7 @@ class Likelihood(Term):
         """Return the same likelihood with something else in the place of its data, constraints or backend."""
         settings = self.settings
         if backend is not None:
-            settings = Settings(backend, settings.precision, settings.precompute)
+            settings = Settings(able_backend(self.model, backend), settings.precision, settings.precompute)
         other = object.__new__(Likelihood)
         other.set_up(
             self.model,
@@ -246,7 +252,7 @@ class Likelihood(Term):
         """Return the second derivatives of terms without events, by the floating parameters."""
         count = len(self.parameters)
         total = np.zeros((len(full), count, count))
-        floating = tuple(p.expr for p in self.parameters)
+        floating = tuple(p.symbol for p in self.parameters)
         names = [symbol.name for symbol in (*self.all_symbols, *self.measured_symbols)]
         for term in terms:
             seconds = set_terms(Request(ZERO, floating, 2, per_set=term))[1 + count :]
@@ -320,5 +326,9 @@ def terms_of(constraints: Sequence[Constraint], measured: Sequence[Expr]) -> Ite
 
 def with_constrained(parameters: Sequence[Parameter], terms: Sequence[Expr]) -> tuple[Parameter, ...]:
     """Add the parameters that stand only in constraints."""
+    if blinded := [p for term in terms for p in blinded_in(term)]:
+        raise ModelError(
+            f"constraint: would show the true value of the blinded {listing(blinded)}; leave it out, or fit without blind="
+        )
     extra = [s for term in terms for s in symbols(Op.SCALAR, term) if isinstance(s, Parameter)]
     return one_of_each([*parameters, *extra])

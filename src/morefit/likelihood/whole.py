@@ -17,9 +17,10 @@ from morefit.targets import WholePart
 
 
 def can_fit_whole(parts: Sequence[Likelihood], compiled: Sequence[Compiled]) -> bool:
-    """Return whether a fit can run without Python: not with integrals inside integrals, nor in single precision."""
+    """Return whether a fit can run without Python: not with integrals inside integrals, in several places, or in single precision."""
     nested = any(one.compiled.integrals for own in compiled for one in own.integrals)
-    return not nested and all(part.settings.precision is Precision.DOUBLE for part in parts)
+    one_place = len({part.backend.name for part in parts}) == 1
+    return one_place and not nested and all(part.settings.precision is Precision.DOUBLE for part in parts)
 
 
 def whole_part(

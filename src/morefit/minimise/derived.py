@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, evaluate, leaves, symbols, to_expr, to_text
+from morefit.model.arguments import listing
+from morefit.model.blind import offset_of, phrase_digest
+from morefit.model.parameter import blinded_in
 from morefit.records.fields import matrix, words
 from morefit.rewrite.derive import derivatives
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest
+
+if TYPE_CHECKING:
+    from morefit.minimise.result import FitResult
+    from morefit.model.derived import Derived as Quantity
 
 MAX_TEXT = 60  # characters of an expression
 
@@ -70,14 +78,18 @@ class Derived:
 
 
 def propagate(
-    expressions: Sequence[Operand], values: Mapping[str, float], floating: Sequence[str], covariance: Array
+    expressions: Sequence[Operand],
+    values: Mapping[str, float],
+    floating: Sequence[str],
+    covariance: Array,
+    unblind: str = "",
 ) -> Derived:
     """Compute expressions of parameters, which are identified by name, and the covariance J C J^T of the expressions."""
     if not expressions:
         raise ModelError("derived: needs at least one expression, got none")
     roots = [to_expr(one) for one in expressions]
     for root in roots:
-        check_symbols(root, values)
+        check_symbols(root, values, unblind)
     gradients = [gradient(root, values, floating) for root in roots]
     result = np.array([[sandwich(a, covariance, b) for b in gradients] for a in gradients])
     return Derived(
@@ -87,17 +99,53 @@ def propagate(
     )
 
 
-def check_symbols(root: Expr, values: Mapping[str, float]) -> None:
-    """Refuse observables and parameters that are not in the fit."""
+def check_symbols(root: Expr, values: Mapping[str, Any], unblind: str) -> None:
+    """Refuse observables, parameters that are not in the fit, and those that are blinded with another phrase."""
     what = f"derived: expression '{to_text(root, MAX_TEXT)}'"
     if observables := [one.name for one in symbols(Op.COLUMN, root)]:
         raise ModelError(
             f"{what}: must not depend on observables, got {', '.join(map(repr, observables))};"
             " integrate over them or put numbers in their places"
         )
+    if blinded := [one for one in blinded_in(root) if one.blind != unblind]:
+        raise ModelError(
+            f"{what}: depends on the blinded {listing(blinded)}; give unblind= its phrase, or fit without blind="
+        )
     if unknown := [one.name for one in symbols(Op.SCALAR, root) if one.name not in values]:
         each = [f"parameter '{name}' is not in the fit, {suggest(name, values)}" for name in unknown]
         raise ModelError(f"{what}: {'; '.join(each)}")
+
+
+def with_quantities(result: FitResult, named: Iterable[Quantity]) -> FitResult:
+    """Return a result with the derived quantities of its models, but for those that blinded parameters enter."""
+    visible = [one for one in named if not blinded_in(one.formula)]
+    if not visible:
+        return result
+    values = result.derived(*visible)
+    numbers = zip(values.values.tolist(), values.errors.tolist(), strict=True)
+    labels = dict(result.labels) | {one.name: one.label for one in visible if one.label}
+    names = [one.name for one in visible]
+    return replace(result, quantities=dict(zip(names, numbers, strict=True)), labels=labels)
+
+
+def unblinded(result: FitResult, phrase: str) -> Derived:
+    """Compute the true values of the parameters of a fit that are blinded with a phrase."""
+    known = {
+        name: numbers
+        for name, (digest, *numbers) in result.blinded.items()
+        if digest == phrase_digest(phrase)
+    }
+    if not known:
+        raise ModelError(
+            f"unblind: no parameter of this fit is blinded with this phrase; blinded are {[*result.blinded]}"
+        )
+    rows = [result.floating.index(name) if name in result.floating else None for name in known]
+    covariance = [[0.0 if i is None or j is None else result.covariance[i, j] for j in rows] for i in rows]
+    values = [
+        result.values[name] + offset_of(phrase, (start, low, high))
+        for name, (start, low, high) in known.items()
+    ]
+    return Derived(tuple(known), np.array(values), np.array(covariance))
 
 
 def gradient(root: Expr, values: Mapping[str, float], floating: Sequence[str]) -> dict[int, float]:

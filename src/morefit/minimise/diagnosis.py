@@ -30,7 +30,7 @@ def missing_derivatives(likelihood: Term, x: Array, names: Sequence[str], order:
 def missing(part: Likelihood, x: Array, names: Sequence[str], order: int) -> Iterator[tuple[str, str]]:
     """Go through the parameters without a derivative, each with the first event that lacks it."""
     full, _ = part.points(x)
-    symbols = [p.expr for p in part.parameters if p.name in names]
+    symbols = [p.symbol for p in part.parameters if p.name in names]
     wanted = [derivative(part.log_intensity, symbol, order) for symbol in symbols]
     if not part.events or not wanted:
         return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,22 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.likelihood import Term
+from morefit.likelihood.base import one_of_each
 from morefit.minimise.covariance import Errors
 from morefit.minimise.options import Derivatives, Minimiser, Options
 from morefit.minimise.path import minimise_likelihood
-from morefit.minimise.problem import as_likelihood, check_data, make_problem
+from morefit.minimise.problem import (
+    Problem,
+    as_likelihood,
+    check_data,
+    check_names,
+    fixed_values,
+    make_problem,
+    mapping,
+)
 from morefit.minimise.result import FitResult
 from morefit.model import Pdf
+from morefit.model.compose.choice import choices_in, decisions
 from morefit.targets import Backend
 
 REPLICAS = 500  # of a bootstrap: its errors are then known to 3 %
@@ -69,20 +80,57 @@ def fit(
         minimiser=minimiser,
         print_level=print_level,
     )
-    likelihood = as_likelihood("fit", model, data, weights=weights, constraints=constraints, backend=backend)
-    check_data(likelihood)
-    problem = make_problem(likelihood, start, fixed, limits)
+
+    def decided(model: Pdf | Term, start: Any, fixed: Any, limits: Any, options: Options) -> FitResult:
+        likelihood = as_likelihood(
+            "fit", model, data, weights=weights, constraints=constraints, backend=backend
+        )
+        check_data(likelihood)
+        problem = make_problem(likelihood, start, fixed, limits)
+        return minimise_problem(likelihood, problem, options, starts)
+
+    if isinstance(model, Pdf) and choices_in(model):
+        return fit_choices(model, decided, (start, fixed, limits), options)
+    return decided(model, start, fixed, limits, options)
+
+
+def minimise_problem(likelihood: Term, problem: Problem, options: Options, starts: int) -> FitResult:
+    """Minimise from one start or several, and find the errors of MINOS if they are wanted."""
     if type(starts) is int and starts == 1:
         result = minimise_likelihood(likelihood, problem, options, replica_covariance)
     else:
         from morefit.minimise.search import search_minima
 
         result = search_minima(likelihood, problem, options, replica_covariance, starts)
-    if minos is False:
+    if options.minos is False:
         return result
     from morefit.minimise.minos import with_minos
 
     return with_minos(likelihood, problem, options, result)
+
+
+def fit_choices(
+    model: Pdf, decided: Callable[..., FitResult], overrides: tuple[Any, Any, Any], options: Options
+) -> FitResult:
+    """Fit a model once for each way to decide its choices, and return the fit with the lowest nll and penalties."""
+    ways = list(decisions(model))
+    start, fixed, limits = (
+        mapping("start", overrides[0]),
+        fixed_values(overrides[1]),
+        mapping("limits", overrides[2]),
+    )
+    check_names(one_of_each([p for way in ways for p in way.model.parameters]), [*start, *fixed, *limits])
+    results = []
+    for way in ways:
+        names = {p.name for p in way.model.parameters}
+        own = [{n: v for n, v in given.items() if n in names} for given in (start, fixed, limits)]
+        minos = options.minos
+        wanted = minos if isinstance(minos, (bool, str)) else [n for n in minos if n in names]
+        results.append(decided(way.model, *own, replace(options, minos=wanted)))
+    scores = [r.nll + way.penalty(r.floating) for way, r in zip(ways, results, strict=True)]
+    best = min(range(len(ways)), key=lambda k: (not results[k].valid, scores[k]))
+    alternatives = {way.label: score for way, score in zip(ways, scores, strict=True)}
+    return replace(results[best], choices=ways[best].labels, alternatives=alternatives)
 
 
 def replica_covariance(likelihood: Term, result: FitResult, reasons: list[str]) -> Array:

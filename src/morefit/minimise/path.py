@@ -23,6 +23,8 @@ from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
 from morefit.minimise.trust_region import CONVERGED
 from morefit.minimise.whole import fit_at_once
+from morefit.model.blind import phrase_digest
+from morefit.model.derived import derived_in
 
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
 REFUSED = (DataError, FitError, ModelError)  # what a fit raises where it cannot start
@@ -52,9 +54,13 @@ def minimise_likelihood(
     seconds = {"compile": ready - begin, "minimise": spent, "hessian": objective.checking}
     result = make_result(objective, verdict, name, problems, seconds)
     objective.release()
-    if chosen in ("naive", "gradients"):
+    if chosen not in ("naive", "gradients"):
+        result = with_errors(result, chosen, likelihood, problem, verdict, spread)
+    if not (named := derived_in(tuple(part.model for part in likelihood.parts))):
         return result
-    return with_errors(result, chosen, likelihood, problem, verdict, spread)
+    from morefit.minimise.derived import with_quantities
+
+    return with_quantities(result, named.values())
 
 
 def newton_steps(objective: Objective, tolerance: float) -> Verdict | None:
@@ -132,6 +138,11 @@ def make_result(
         integral_errors=integral_errors,
         errors_from="gradients" if objective.by_scores else "naive",
         labels={p.name: p.label for p in problem.all_parameters if p.label},
+        blinded={
+            p.name: (phrase_digest(p.blind), p.start, p.low, p.high)
+            for p in problem.all_parameters
+            if p.blind
+        },
     )
 
 

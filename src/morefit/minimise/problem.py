@@ -14,11 +14,13 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.data import Dataset
+from morefit.data.dataset import check_whole_numbers
 from morefit.errors import DataError, FitError, OptionError
 from morefit.likelihood import Evaluation, Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
+from morefit.model.counts import counted_in
 from morefit.model.naming import check_limits, check_number
 from morefit.targets import Backend
 from morefit.text.suggest import suggest
@@ -95,6 +97,7 @@ def check_data(likelihood: Term) -> None:
     check_not_empty(likelihood.events, *(part.model for part in likelihood.parts))
     for part in likelihood.parts:
         check_weights(part.data)
+        check_whole_numbers(part.data, counted_in(part.model))
 
 
 def check_not_empty(events: int, *models: Pdf) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import DataError, ModelError
 from morefit.expr import Operand
-from morefit.records.fields import Interval, counts, floats, matrix, pairs, texts, words
+from morefit.records.fields import ByName, Interval, counts, floats, matrix, pairs, texts, words
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
@@ -55,6 +55,12 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "labels": texts,
     "notes": words,
     "minima": lambda items: tuple((float(nll), floats(values)) for nll, values in items),
+    "quantities": pairs,
+    "choices": texts,
+    "alternatives": floats,
+    "blinded": lambda items: ByName(
+        {str(n): (str(d), *map(float, numbers)) for n, (d, *numbers) in items.items()}
+    ),
 }
 
 
@@ -72,6 +78,10 @@ class FitResult:
     of the model cause: absolute in "nll", relative in "errors". ``labels`` are those of the parameters that have one.
     ``notes`` says what else is worth knowing, such as a side on which MINOS finds no error. ``minima`` are those of
     a fit from several starts, the lowest first: the nll of each, and where its floating parameters are.
+    ``quantities`` are the value and the error of each ``mf.Derived`` of the model that no blinded parameter enters. ``blinded`` says for each
+    blinded parameter, of which all numbers are those of the shown value, what its offset is computed from, but for the
+    phrase. ``choices`` are the labels that a fit of a model with choices decided for, ``alternatives`` the nll with
+    penalties of each way to decide.
     """
 
     names: tuple[str, ...]
@@ -97,6 +107,10 @@ class FitResult:
     labels: Mapping[Any, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     minima: tuple[tuple[float, Mapping[Any, float]], ...] = ()
+    quantities: Mapping[Any, Interval] = field(default_factory=dict)
+    blinded: Mapping[Any, tuple[Any, ...]] = field(default_factory=dict)
+    choices: Mapping[Any, str] = field(default_factory=dict)
+    alternatives: Mapping[Any, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)
@@ -155,14 +169,21 @@ class FitResult:
             return "was fixed and has no covariance"
         return f"not in the model; {suggest(name, self.floating)}"
 
-    def derived(self, *expressions: Operand) -> Derived:
+    def derived(self, *expressions: Operand, unblind: str = "") -> Derived:
         """Compute expressions of the parameters at the minimum, with errors propagated by the whole covariance.
 
-        Parameters in the expressions are identified by name; fixed ones are exact.
+        Parameters in the expressions are identified by name; fixed ones are exact. Those of blinded parameters need
+        their phrase.
         """
         from morefit.minimise.derived import propagate
 
-        return propagate(expressions, self.values, self.floating, self.covariance)
+        return propagate(expressions, self.values, self.floating, self.covariance, unblind)
+
+    def unblind(self, phrase: str) -> Derived:
+        """Return the true values of the parameters that are blinded with a phrase, and their covariance."""
+        from morefit.minimise.derived import unblinded
+
+        return unblinded(self, phrase)
 
     def to_latex(self) -> str:
         """Return values and errors as a tabular of LaTeX, rounded as in print, with the labels of the parameters."""

@@ -40,8 +40,12 @@ def as_html(result: FitResult) -> str:
 
 def as_latex(result: FitResult) -> str:
     """Return values and errors as a tabular, with the labels of the parameters; why a fit is not valid as comments."""
-    labels = [result.labels.get(name) or latex_text(name) for name in result.names]
+    labels = [result.labels.get(name) or latex_text(name) for name in (*result.names, *result.quantities)]
     cells = [latex_cell(result, name) for name in result.names]
+    cells += [
+        latex_measurement(shown, error, None)
+        for shown, error in (round_pdg(*pair) for pair in result.quantities.values())
+    ]
     table = latex_table([Column("parameter", labels, numeric=False), Column("value", cells, numeric=False)])
     problems = [headline(result), *result.reasons] if not result.valid else []
     return "\n".join([*(f"% {' '.join(line.split())}" for line in problems), table])
@@ -83,11 +87,15 @@ def likelihood_text(number: float) -> str:
 
 
 def footlines(result: FitResult) -> list[str]:
-    """Return the notes, where errors come from if they are not naive, the minimiser, the backend and all times."""
+    """Return the notes, what was chosen, where errors come from if they are not naive, the minimiser, the backend and the times of all stages."""
     times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in result.seconds.items())
     work = f"{result.minimiser} on {result.backend}{f': {times}' if times else ''}"
     errors = ERRORS[result.errors_from]
-    return [*result.notes, *([f"errors: {errors}"] if errors else []), work]
+    lines = [f"choice '{name}': {label}" for name, label in result.choices.items()]
+    if result.alternatives:
+        each = [f"{label} {likelihood_text(nll)}" for label, nll in result.alternatives.items()]
+        lines.append(f"nll with penalties: {', '.join(each)}")
+    return [*result.notes, *lines, *[f"errors: {errors}"] * bool(errors), work]
 
 
 def tables(result: FitResult, label: Callable[[str], str] = str) -> list[list[Column]]:
@@ -98,14 +106,18 @@ def tables(result: FitResult, label: Callable[[str], str] = str) -> list[list[Co
 
 
 def parameter_table(result: FitResult, label: Callable[[str], str]) -> list[Column]:
-    """Return one row per parameter: value, errors, limits, and a remark if it is fixed or at a limit."""
-    numbers = zip(*(rounded(result, name) for name in result.names), strict=True)
+    """Return one row per parameter and derived quantity: value, errors, limits, and a remark."""
+    rows = [rounded(result, name) for name in result.names]
+    rows += [
+        (shown, error, "", "") for shown, error in (round_pdg(*pair) for pair in result.quantities.values())
+    ]
+    names, numbers = (*result.names, *result.quantities), zip(*rows, strict=True)
     headings = ("value", "error", "minos -", "minos +")
     columns = [Column(heading, cells) for heading, cells in zip(headings, numbers, strict=False)]
-    columns.append(Column("limits", [limits(result, name) for name in result.names], numeric=False))
-    columns.append(Column("", [flag(result, name) for name in result.names], numeric=False))
+    columns.append(Column("limits", [limits(result, name) for name in names], numeric=False))
+    columns.append(Column("", [flag(result, name) for name in names], numeric=False))
     return [
-        Column("parameter", [*map(label, result.names)], numeric=False),
+        Column("parameter", [*map(label, names)], numeric=False),
         *(c for c in columns if any(c.cells)),
     ]
 
@@ -138,10 +150,11 @@ def limits(result: FitResult, name: str) -> str:
 
 
 def flag(result: FitResult, name: str) -> str:
-    """Return whether a parameter was fixed or is at a limit, as a word; empty if neither."""
-    if name not in result.floating:
-        return "fixed"
-    return "AT LIMIT" if name in result.at_limit else ""
+    """Return whether something is derived, or a parameter that is blinded, fixed or at a limit; empty if nothing of that."""
+    if name in result.quantities:
+        return "derived"
+    words = ["blinded"] * (name in result.blinded) + ["fixed"] * (name not in result.floating)
+    return ", ".join([*words, *["AT LIMIT"] * (name in result.at_limit)])
 
 
 def correlation_table(result: FitResult, label: Callable[[str], str]) -> list[Column]:

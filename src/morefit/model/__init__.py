@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from morefit.model.derived import Derived
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf
 
 if TYPE_CHECKING:
-    from morefit.model.compose import Product, Sum
+    from morefit.model.compose import Choice, Product, Sum
     from morefit.model.density import Density
     from morefit.model.shapes.crystal_ball import CrystalBall
     from morefit.model.shapes.exponential import Exponential
@@ -19,7 +20,7 @@ else:
     __getattr__ = import_when_used(
         __name__,
         {
-            "morefit.model.compose": ["Product", "Sum"],
+            "morefit.model.compose": ["Choice", "Product", "Sum"],
             "morefit.model.density": ["Density"],
             "morefit.model.shapes.crystal_ball": ["CrystalBall"],
             "morefit.model.shapes.exponential": ["Exponential"],
@@ -29,6 +30,6 @@ else:
     )
 
 __all__ = [
-    "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
+    "Choice", "CrystalBall", "Density", "Derived", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
     "Product", "Sum", "Uniform",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, Quantity, as_double, evaluate, symbols, to_expr, to_text
 from morefit.model.observable import Observable
-from morefit.model.parameter import Parameter
+from morefit.model.parameter import Parameter, blinded_in
 
 LINE = 100  # characters of an expression in a message
 
@@ -111,7 +111,13 @@ def check_start(what: str, expr: Expr, domain: Allowed) -> None:
     if not parameters or len(parameters) < len(symbols(Op.SCALAR, expr)):
         return
     value = float(evaluate(expr, {p.name: p.start for p in parameters}))
-    if not domain.holds(value):
+    if blinded := blinded_in(expr):
+        if not domain.holds(value):
+            raise ModelError(
+                f"{what} must be {domain.rule}, which it is not at the start of the blinded {listing(blinded)};"
+                " choose another start, or narrower limits"
+            )
+    elif not domain.holds(value):
         where = "its start" if expr.op is Op.SCALAR else f"the start of {listing(parameters)}"
         raise ModelError(
             f"{what} must be {domain.rule}, got '{to_text(expr, LINE)}', which is {value:g} at {where};"

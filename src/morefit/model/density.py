@@ -9,7 +9,7 @@ from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, symbols, to_expr
 from morefit.model.arguments import described, listed
 from morefit.model.observable import Observable
-from morefit.model.pdf import Pdf
+from morefit.model.pdf import Change, Pdf
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -47,6 +47,14 @@ class Density(Pdf):
 
     def integral(self) -> Expr:
         return super().integral() if self.integral_formula is None else self.integral_formula
+
+    def replaced(self, change: Change) -> Pdf:
+        domain, integral = change(self.domain), self.integral_formula
+        if integral is not None and any(
+            (old.low, old.high) != (new.low, new.high) for old, new in zip(self.domain, domain, strict=True)
+        ):
+            raise ModelError("density: has an integral of its own for its old range; write the density anew")
+        return Density(change(self.formula), domain, integral=None if integral is None else change(integral))
 
     def known_integral(self) -> Expr | None:
         return self.integral_formula

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from morefit.expr import Expr, Op, Operand, add_all, apply, const, where
+from morefit.expr import Expr, Op, Operand, Quantity, add_all, apply, const, where
 from morefit.model.parameter import Parameter
 
 SERIES = 19  # terms: below |z| = 1 the next one is under 1e-18 of the sum, also in the second derivative
@@ -72,6 +72,6 @@ def normal_area(low: Expr, high: Expr, sigma: Expr) -> Expr:
 
 def largest(value: Operand) -> float:
     """Return how large a number or a parameter can get in size, as its limits have it; infinite if unknown."""
-    if isinstance(value, Parameter):
+    if isinstance(value, Parameter) and not value.blind:
         return max(abs(value.low), abs(value.high))
-    return math.inf if isinstance(value, Expr) else abs(float(value))
+    return math.inf if isinstance(value, Quantity) else abs(float(value))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -10,9 +12,30 @@ from morefit.arrays import frozen_copy
 from morefit.errors import ModelError
 
 CHECKED = "checked"
+FACTS = ("its choices", "its counts", "its derived quantities", "its functions of python")
 CACHED = frozenset(
-    {"observables", "parameters", "summed", CHECKED}
+    {"observables", "parameters", "summed", CHECKED, *FACTS}
 )  # attributes of a density that it computed itself
+Model = TypeVar("Model")
+Fact = TypeVar("Fact")
+
+
+def once_per_model(name: str) -> Callable[[Callable[[Model], Fact]], Callable[[Model], Fact]]:
+    """Return a decorator that keeps what a function says about a model with the model, under one of ``FACTS``."""
+    assert name in FACTS
+
+    def decorate(function: Callable[[Model], Fact]) -> Callable[[Model], Fact]:
+        @wraps(function)
+        def known(model: Model) -> Fact:
+            facts: dict[str, Any] = vars(model)
+            if name not in facts:
+                facts[name] = function(model)
+            fact: Fact = facts[name]
+            return fact
+
+        return known
+
+    return decorate
 
 
 def refuse(self: Any, *_: Any, **__: Any) -> NoReturn:

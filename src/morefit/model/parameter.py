@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr import Expr, NamedQuantity, scalar
+from morefit.expr import Expr, NamedQuantity, Op, scalar, symbols, with_name
+from morefit.model.blind import hidden_offset, offset_of
 from morefit.model.naming import check_limits, check_name, check_number
 
 
@@ -17,7 +18,9 @@ from morefit.model.naming import check_limits, check_name, check_number
 class Parameter(NamedQuantity):
     """A number to be fitted: where to start, its limits (None: no limit), whether it is fixed.
 
-    It never changes; fitted values live in results. In formulas it stands for its value.
+    It never changes; fitted values live in results. In formulas it stands for its value. With ``blind``, a phrase,
+    that is the shown value plus an offset that is computed from the phrase and the limits and printed nowhere; all
+    start values, limits and results are those of the shown value.
     """
 
     start: float
@@ -25,9 +28,17 @@ class Parameter(NamedQuantity):
     high: float = math.inf
     fixed: bool = False
     label: str = ""  # for tables and plots; the name if empty
+    blind: str = ""  # the phrase that hides the true value; empty: nothing is hidden
 
     def __new__(
-        cls, name: str, start: Any, low: Any = None, high: Any = None, fixed: bool = False, label: str = ""
+        cls,
+        name: str,
+        start: Any,
+        low: Any = None,
+        high: Any = None,
+        fixed: bool = False,
+        label: str = "",
+        blind: str = "",
     ) -> Parameter:
         check_name("parameter", name)
         begin = check_number("parameter", name, "start", start)
@@ -38,14 +49,36 @@ class Parameter(NamedQuantity):
             raise ModelError(f"parameter '{name}': start must lie in [{ends[0]}, {ends[1]}], got {start}")
         if not isinstance(fixed, (bool, np.bool_)):
             raise ModelError(f"parameter '{name}': fixed must be True or False, got {fixed!r}")
-        return cls.interned(name, begin, *ends, bool(fixed), label)
+        if not isinstance(blind, str):
+            raise ModelError(f"parameter '{name}': blind must be a phrase, got {blind!r}")
+        return cls.interned(name, begin, *ends, bool(fixed), label, blind)
+
+    @property
+    def symbol(self) -> Expr:
+        """The number that is fitted and shown."""
+        return scalar(self)
 
     @property
     def expr(self) -> Expr:
-        return scalar(self)
+        if not self.blind:
+            return self.symbol
+        return with_name(self, self.symbol + hidden_offset(self.blind, (self.start, self.low, self.high)))
+
+    def unblind(self, phrase: str, shown: float) -> float:
+        """Return the true value that belongs to a shown one."""
+        if not self.blind or phrase != self.blind:
+            why = "the phrase is another one" if self.blind else "it is not blinded"
+            raise ModelError(f"parameter '{self.name}': cannot be unblinded, {why}")
+        return shown + offset_of(phrase, (self.start, self.low, self.high))
 
     def __repr__(self) -> str:
         limits = [None if math.isinf(end) else end for end in (self.low, self.high)]
         numbers = ", ".join(map(repr, [self.start, *limits * (limits != [None, None])]))
         label = f", label={self.label!r}" * bool(self.label)
-        return f"Parameter({self.name!r}, {numbers}{', fixed=True' * self.fixed}{label})"
+        blind = ", blind=..." * bool(self.blind)
+        return f"Parameter({self.name!r}, {numbers}{', fixed=True' * self.fixed}{label}{blind})"
+
+
+def blinded_in(expr: Expr) -> list[Parameter]:
+    """Return the blinded parameters that an expression depends on."""
+    return [s for s in symbols(Op.SCALAR, expr) if isinstance(s, Parameter) and s.blind]

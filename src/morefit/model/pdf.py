@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -24,6 +25,7 @@ from morefit.model.printed import latex_text, short_text, tree_text
 Leaf = TypeVar("Leaf", Observable, Parameter)
 Recipe = TypeVar("Recipe")
 Recipe_co = TypeVar("Recipe_co", covariant=True)
+Change = Callable[[Any], Any]  # of an attribute of a density
 Branches: TypeAlias = "tuple[tuple[str, Expr | None, Pdf], ...]"
 Shares: TypeAlias = "tuple[tuple[Expr, Pdf], ...]"  # densities, each with the factor before it
 
@@ -47,6 +49,8 @@ class Pdf(ABC):
     Subclass it, keep what the formula needs as attributes, and write ``density`` with observables, parameters
     and NumPy functions. Without an ``integral`` it is integrated term by term or by quadrature.
     """
+
+    whole_numbers: ClassVar[bool] = False  # whether its events are whole numbers
 
     def __post_init__(self) -> None:
         """Check the arguments of a density that is a dataclass, as the types of its fields declare them."""
@@ -140,6 +144,34 @@ class Pdf(ABC):
     def log_intensity(self) -> Expr:
         """Return the logarithm of what a likelihood sums: for an extended model the density of events."""
         return self.log_normalised()
+
+    def replace(self, replacements: Mapping[Any, Any]) -> Pdf:
+        """Return this model with new things in the places of old ones, such as ``{mu: other, "x": y, signal: shape}``.
+
+        Keys are parameters, observables, derived quantities and densities of the model, or their names; those of
+        densities are the labels of sums. A parameter may become a number or a formula. What is shared stays shared.
+        """
+        from morefit.model.replace import replace_parts
+
+        return replace_parts(self, replacements)
+
+    def choose(self, labels: Mapping[str, str]) -> Pdf:
+        """Return this model with choices decided, such as ``{"background": "linear"}``, or ``result.choices``."""
+        from morefit.model.compose.choice import choose
+
+        return choose(self, labels)
+
+    def replaced(self, change: Change) -> Pdf:
+        """Return this density with every attribute changed by a function."""
+        kind: Any = type(self)
+        made = getattr(kind, "__dataclass_params__", None)
+        if made is not None and made.init:
+            return kind(**{one.name: change(getattr(self, one.name)) for one in fields(kind) if one.init})  # type: ignore[no-any-return]
+        other = object.__new__(type(self))
+        for name, value in vars(self).items():
+            if name not in CACHED:
+                object.__setattr__(other, name, change(value))
+        return other
 
     def pdf(self, data: object, values: Values = None, *, backend: Any = "auto") -> Array:
         """Return the normalised density of each event, computed by a compiled kernel; zero outside the ranges.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from morefit.expr import Expr, Op, Quantity, as_double, evaluate, symbols, to_expr, to_latex, to_text
 from morefit.model.in_use import CACHED
 from morefit.model.observable import Observable
-from morefit.model.parameter import Parameter
+from morefit.model.parameter import Parameter, blinded_in
 
 if TYPE_CHECKING:
     from morefit.model.pdf import Pdf
@@ -134,9 +134,12 @@ def with_value(expr: Expr) -> str:
     parameters = [s for s in symbols(Op.SCALAR, expr) if isinstance(s, Parameter)]
     if not parameters or symbols(Op.COLUMN, expr):
         return text
-    value = float(evaluate(expr, {p.name: p.start for p in parameters}))
+    blinded = blinded_in(expr)
+    if blinded and expr is not blinded[0].expr:
+        return f"{text} (blinded)"
+    value = blinded[0].start if blinded else float(evaluate(expr, {p.name: p.start for p in parameters}))
     fixed = " fixed" if all(p.fixed for p in parameters) else ""
-    return f"{text} = {value:.6g}{fixed}"
+    return f"{text} = {value:.6g}{fixed}{' (blinded)' * bool(blinded)}"
 
 
 # ------------------------------------------------------------------------------------ a notebook
@@ -176,12 +179,12 @@ def is_formula(pdf: Pdf) -> bool:
 def composed_latex(pdf: Pdf, names: dict[Pdf, str]) -> str:
     """Return how a density is put together, formulas by their names and the others with their arguments."""
     branches = pdf.branches()
-    if not branches:
+    if pdf.components()[0] is pdf:  # one density, or a choice that is not decided
         return names[pdf] if pdf in names else call_latex(pdf)
     terms = []
     for _, weight, part in branches[:MAX_TERMS]:
         inner = composed_latex(part, names)
-        if part.branches():
+        if part.components()[0] is not part:
             inner = rf"\left[{inner}\right]"
         if weight is not None:
             factor = to_latex(weight, LATEX_FORMULA)
@@ -201,10 +204,10 @@ def call_latex(pdf: Pdf) -> str:
 
 def latex_list(values: Iterable[Any]) -> str:
     """Return arguments of a density as LaTeX, those of lists one by one."""
-    texts = []
+    texts: list[str] = []
     for value in values:
         if isinstance(value, (list, tuple)):
-            texts.append(latex_list(value))
+            texts += filter(None, [latex_list(value)])
         elif isinstance(value, Quantity) or as_double(value) is not None:
             texts.append(to_latex(to_expr(value), FORMULA))
     return ", ".join(texts)

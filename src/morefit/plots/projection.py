@@ -17,6 +17,7 @@ from morefit.expr import Expr, evaluate
 from morefit.likelihood.bins import Bins, bin_probabilities
 from morefit.likelihood.evaluate import checked_ranges, find_observable, values_of
 from morefit.model import Observable, Pdf
+from morefit.model.counts import counted_in
 from morefit.model.evaluation import Values
 from morefit.model.observable import Box, Ranges
 from morefit.records.fields import arrays, pairs
@@ -89,6 +90,8 @@ def project(
     dataset = Dataset(data, model.observables, weights=weights)
     chosen = cut(dataset, box)
     low, high = box.get(x.name, (x.low, x.high))
+    if bins is None and x.name in counted_in(model):
+        bins = round(high - low)  # one for each whole number
     edges = choose_edges(f"observable '{x.name}'", bins, low, high, len(chosen))
     histogram = count_events(chosen[x.name], chosen.weights, edges)
     others = {name: ends for name, ends in box.items() if name != x.name}

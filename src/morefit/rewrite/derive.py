@@ -7,6 +7,7 @@ from functools import cache
 
 from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, Operation, Trait, domain_of, to_expr, toposort, wild, with_trait
+from morefit.expr.opaque import Opaque
 from morefit.rewrite.rules import Rewriter, fill
 from morefit.rewrite.simplify import simplifier
 
@@ -70,6 +71,8 @@ def slope_of(node: Expr, slopes: dict[Expr, Expr], new: Rewriter) -> Expr:
     inner = [slopes.get(arg, ZERO) for arg in node.args]
     if node.op in OWN_SLOPES:
         return OWN_SLOPES[node.op](node, inner, new)
+    if isinstance(node.op, Opaque):
+        return slope_of_function(node, node.op, inner, new)
     if node.op in NO_SLOPE:
         raise ModelError(f"operation '{node.op.name.lower()}': has no derivative; take numeric derivatives")
     match = dict(zip(ARGUMENTS, node.args, strict=False))
@@ -104,6 +107,16 @@ def slope_of_sum(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:
 
 def slope_of_product(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:
     return product_rule(node.args, inner, new)
+
+
+def slope_of_function(node: Expr, op: Opaque, inner: list[Expr], new: Rewriter) -> Expr:
+    """Differentiate a function of Python: each derivative is another one."""
+    terms = [
+        new(Op.MUL, (new(op.derivative(k), node.args), part))
+        for k, part in enumerate(inner)
+        if part is not ZERO
+    ]
+    return new(Op.ADD, tuple(terms)) if terms else ZERO
 
 
 def slope_of_choice(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:

@@ -281,6 +281,7 @@ ALGEBRA: list[Rule | Collector] = [
       for op in EVEN_FUNCTIONS),
     *(Collector(f"minus sign out of {op.name.lower()}", op, negative_argument, ((fn(op, -x), -fn(op, x)),))
       for op in ODD_FUNCTIONS),
+    Rule("name of an expression", fn(Op.NAMED, x), x),
     Rule("power one", x**1, x),
     Rule("power zero", x**0, ONE),
     Rule("power of one", ONE**x, ONE),

@@ -25,7 +25,7 @@ from morefit.kernel import MAX_DRAWS
 from morefit.kernel.symbols import random_number, stream_uniform
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
-from morefit.pipeline import Columns, Compiled, Settings, compile_sampler, compile_values
+from morefit.pipeline import Columns, Compiled, Settings, able_backend, compile_sampler, compile_values
 from morefit.random.host import COMPILED, Generator, Source, check_generator, source_for
 from morefit.random.philox import toy_uniforms
 from morefit.resources import check_memory
@@ -58,6 +58,7 @@ class Sampler:
     generator: Generator = COMPILED[0]
 
     def __post_init__(self) -> None:
+        self.backend = able_backend(self.model, self.backend)
         self.recipe, self.compiled = self.prepare()
 
     def prepare(self) -> tuple[Recipe, Compiled]:

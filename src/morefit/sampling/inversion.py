@@ -16,9 +16,11 @@ PROBABILITY = column("probability")  # what a quantile is a function of
 CHECKS = 65  # points at which a formula for a quantile is checked
 
 
-def quantile_recipe(quantile: Expr, density: Expr, x: Observable, numbers: Numbers) -> Recipe:
-    """Draw by inversion."""
-    check_quantile(quantile, density, x)
+def quantile_recipe(
+    quantile: Expr, density: Expr, x: Observable, numbers: Numbers, rises: bool = True
+) -> Recipe:
+    """Draw by inversion; ``rises`` is False where all events may have the same value."""
+    check_quantile(quantile, density, x, rises)
     bound = substitute(quantile, {PROBABILITY: numbers.take()})
     return Recipe({x.name: inside(x, bound)}, ONE, ZERO, 1.0)
 
@@ -28,13 +30,13 @@ def inside(x: Observable, point: Expr) -> Expr:
     return apply(Op.MIN, apply(Op.MAX, point, const(x.low)), const(x.high))
 
 
-def check_quantile(quantile: Expr, density: Expr, x: Observable) -> None:
+def check_quantile(quantile: Expr, density: Expr, x: Observable, rises: bool) -> None:
     """Refuse a formula whose density is not one at these values, or that does not separate points."""
     between = np.linspace(0, 1, CHECKS)[1:-1]
     points = np.broadcast_to(evaluate_plainly(quantile, {PROBABILITY.name: between}), between.shape)
     tried = np.concatenate([np.linspace(x.low, x.high, CHECKS), np.clip(points, x.low, x.high)])
     check_values(np.broadcast_to(evaluate(density, {x.name: tried}), tried.shape), {x.name: tried})
-    if not np.all(np.diff(points) >= 0) or not np.ptp(points) > 0:
+    if not np.all(np.diff(points) >= 0) or (rises and not np.ptp(points) > 0):
         raise ModelError(
             f"density: cannot be drawn from, the inverse of its distribution in '{x.name}' is not a rising"
             " function at the given values; are they too far from the range?"

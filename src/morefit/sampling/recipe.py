@@ -12,6 +12,7 @@ import numpy as np
 from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, apply, const, evaluate, leaves, where
 from morefit.model import Observable, Pdf
+from morefit.model.parameter import blinded_in
 from morefit.rewrite.bind import bind
 from morefit.sampling.candidate import Numbers, Recipe, check_values
 from morefit.sampling.envelope import envelope_recipe
@@ -38,14 +39,16 @@ class CandidateRecipes:
         if quantile is None:
             return density_recipe(density, pdf, self.values, self.numbers)
         (x,) = pdf.observables
-        return quantile_recipe(bind_values(quantile, pdf, self.values), density, x, self.numbers)
+        rises = not pdf.whole_numbers
+        return quantile_recipe(bind_values(quantile, pdf, self.values), density, x, self.numbers, rises)
 
     def mixture(self, weights: Sequence[Expr], pdfs: Sequence[Pdf]) -> Recipe:
         """Choose a component by one number, then draw from it; all components use the same numbers after that."""
         known = np.array([float(evaluate(w, self.values)) for w in weights])
         if not np.all(known >= 0) or not known.sum() > 0:
+            numbers = "of blinded parameters" if any(map(blinded_in, weights)) else known.tolist()
             raise ModelError(
-                f"sum: cannot draw with the fractions {known.tolist()}; all must be positive or zero at the given values"
+                f"sum: cannot draw with the fractions {numbers}; all must be positive or zero at the given values"
             )
         shares = known[known > 0] / known.sum()
         chosen = self.numbers.take()

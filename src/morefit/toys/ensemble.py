@@ -22,7 +22,7 @@ from morefit.minimise.newton import is_valid
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import check_ranges
 from morefit.minimise.starts import STARTS, THOROUGH
-from morefit.pipeline import Columns, Compiled, Settings
+from morefit.pipeline import Columns, Compiled, Settings, able_backend
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import REPAIRS, Sampler, Sizes
 from morefit.targets import Backend, Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit, WholePart
@@ -49,6 +49,8 @@ class Ensemble:
     made: tuple[tuple[Compiled, ...], WholeFit] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
+        for part in (*self.drawn.parts, *self.fitted.parts):
+            self.backend = able_backend(part.model, self.backend)
         self.fitted = self.fitted.with_parts([p.replaced(backend=self.backend) for p in self.fitted.parts])
         check_pairs(self.drawn.parts, self.fitted.parts)
         if not self.floating:

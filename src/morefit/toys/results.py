@@ -96,6 +96,15 @@ class ToyResults:
             int(np.sum(np.abs(pulls) <= NormalDist().inv_cdf((1 + level) / 2))), len(pulls)
         )
 
+    def derived(self, formula: Any) -> Array:
+        """Return a formula of parameters for each toy, valid or not; parameters that were not fitted have their true values."""
+        from morefit.expr import evaluate, to_expr
+        from morefit.minimise.derived import check_symbols
+
+        known = {**self.truth, **{name: self.values[:, k] for k, name in enumerate(self.names)}}
+        check_symbols(to_expr(formula), known, "")
+        return np.broadcast_to(np.asarray(evaluate(to_expr(formula), known), np.float64), len(self))
+
     def fraction_by(self, how: str) -> float:
         """Return the fraction of all toys that were obtained in this way, one of ``HOW``."""
         if how not in HOW:

@@ -29,3 +29,12 @@ class Tables:
         numpy=lambda weights, body: np.sum(weights * body),
         traits=Trait.OWN_SLOPE,
     )
+    # NAMED(expression): what a name stands for, a derived quantity or a blinded parameter; it is in no kernel
+    NAMED = Operation(
+        rank=69,
+        arity=1,
+        price=1,
+        numpy=lambda x: x,
+        partials=lambda x: (1,),
+        latex=Prefix(r"\operatorname{named}"),
+    )

@@ -12,6 +12,7 @@ from morefit.expr.operations import Op
 from morefit.expr.quadrature import axes_of
 from morefit.expr.show.spell import Node
 from morefit.expr.show.text import number_text
+from morefit.expr.symbol import Symbol
 
 Kind = Literal["nothing", "parameters", "event", "both"]
 
@@ -76,7 +77,9 @@ def label(node: Node) -> str:
         return number_text(node.number, 6)
     if node.op is Op.INTEGRAL:
         return "integral over " + ", ".join(axis.name for axis in axes_of(node.value))
-    return node.op.sign or node.op.name.lower() if node.args else node.name
+    if not node.args or isinstance(node.value, Symbol):
+        return node.name
+    return node.op.sign or node.op.name.lower()
 
 
 def quote(text: str) -> str:

@@ -33,6 +33,7 @@ from morefit.expr.show.spell import (
     write,
 )
 from morefit.expr.show.text import number_text
+from morefit.expr.symbol import Symbol
 
 GREEK = frozenset({
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu",
@@ -76,7 +77,7 @@ def latex_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: 
     if node.op is Op.CONST:
         text = latex_number(-node.number if slot.minus else node.number, digits)
         return MULTIPLIES if text.startswith("-") or "cdot" in text else STANDS_ALONE, [text]
-    if not node.args:
+    if not node.args or isinstance(node.value, Symbol):
         return STANDS_ALONE, [latex_name(node.name)]
     if node.op is Op.ADD:
         return sum_pieces(args, more)

@@ -27,6 +27,7 @@ from morefit.expr.show.spell import (
     sum_pieces,
     write,
 )
+from morefit.expr.symbol import Symbol
 
 
 def to_text(expr: Node, limit: int | None = 2000, digits: int = 6) -> str:
@@ -53,7 +54,7 @@ def text_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: i
     if node.op is Op.CONST:
         number = -node.number if slot.minus else node.number
         return MULTIPLIES if math.copysign(1.0, number) < 0 else STANDS_ALONE, [number_text(number, digits)]
-    if not node.args:
+    if not node.args or isinstance(node.value, Symbol):
         return STANDS_ALONE, [node.name]
     if node.op is Op.ADD:
         return sum_pieces(args, more)

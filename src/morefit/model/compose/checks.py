@@ -9,11 +9,12 @@ from morefit.model.arguments import described, listed
 from morefit.model.pdf import Pdf
 
 
-def check_parts(kind: str, pdfs: Sequence[Pdf]) -> tuple[Pdf, ...]:
+def check_parts(kind: str, pdfs: Sequence[Pdf], minimum: int = 2) -> tuple[Pdf, ...]:
     """Return the densities of a sum or product, if they are ones that can be normalised on their own."""
     parts = (pdfs,) if isinstance(pdfs, Pdf) else listed(f"{kind}: densities", pdfs)
-    if len(parts) < 2:
-        raise ModelError(f"{kind}: needs at least two densities, got {len(parts)}")
+    if len(parts) < minimum:
+        number = "two densities" if minimum == 2 else "one density"
+        raise ModelError(f"{kind}: needs at least {number}, got {len(parts)}")
     for pdf in parts:
         if not isinstance(pdf, Pdf):
             raise ModelError(f"{kind}: takes densities, got {described(pdf)}; wrap a formula in mf.Density")

@@ -9,7 +9,7 @@ from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, add_all, multiply_all
 from morefit.model.compose.checks import check_parts
 from morefit.model.observable import Box, Observable
-from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares
+from morefit.model.pdf import Branches, Change, Pdf, Recipe, Recipes, Shares
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -53,6 +53,9 @@ class Product(Pdf):
     def first_sum(self) -> int | None:
         """Return the place of the first factor that adds up densities, if there is one."""
         return next((k for k, pdf in enumerate(self.pdfs) if len(pdf.shares()) > 1), None)
+
+    def replaced(self, change: Change) -> Pdf:
+        return Product(change(self.pdfs))
 
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
         return recipes.product(self.pdfs)

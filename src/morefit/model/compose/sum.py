@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, Operand, add_all, apply
+from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, multiply_all
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
 from morefit.model.compose.checks import check_parts
 from morefit.model.observable import Box, Observable
-from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares
+from morefit.model.pdf import Branches, Change, Pdf, Recipe, Recipes, Shares
 from morefit.model.printed import numbered
 
 ROUNDING = 1e-12  # that numbers may exceed their total by
@@ -22,7 +22,9 @@ ROUNDING = 1e-12  # that numbers may exceed their total by
 class Sum(Pdf):
     r"""$\sum_k f_k\,p_k$ with fractions $f_k$ (the last is what is left), or with yields, then extended.
 
-    ``fractions`` are one fewer than the densities; ``yields`` one each. Both may be parameters or expressions.
+    ``fractions`` are one fewer than the densities; ``yields`` one each. Both may be parameters or expressions. With
+    ``recursive``, a fraction is that of what the densities before it leave over, so that fractions between 0 and 1
+    never add up to more than 1. One density alone with a yield is extended.
     ``labels`` name the densities in print and in the legends of plots.
     """
 
@@ -38,14 +40,18 @@ class Sum(Pdf):
         fractions: Sequence[Operand] | Operand | None = None,
         yields: Sequence[Operand] | None = None,
         labels: Sequence[str] | None = None,
+        recursive: bool = False,
     ) -> None:
-        object.__setattr__(self, "pdfs", check_parts("sum", pdfs))
-        object.__setattr__(self, "fractions", check_weights("fractions", fractions, SHARE))
+        object.__setattr__(self, "pdfs", check_parts("sum", pdfs, 2 if yields is None else 1))
+        shares = check_weights("fractions", fractions, SHARE)
+        object.__setattr__(self, "fractions", products_of_rests(shares) if recursive else shares)
         object.__setattr__(self, "yields", check_weights("yields", yields, NOT_NEGATIVE))
         object.__setattr__(self, "labels", check_labels(labels, len(self.pdfs)))
         count = len(self.pdfs)
         if (fractions is None) == (yields is None):
             raise ModelError("sum: give either fractions or yields")
+        if recursive and fractions is None:
+            raise ModelError("sum: only fractions can be recursive, got yields")
         if fractions is not None and len(self.fractions) != count - 1:
             raise ModelError(
                 f"sum: {count} densities need {count - 1} fractions (the last gets what is left),"
@@ -73,8 +79,7 @@ class Sum(Pdf):
         """The factor of each density: yields, or fractions with the last completed to one."""
         if self.yields:
             return self.yields
-        rest = 1 - (add_all(*self.fractions) if len(self.fractions) > 1 else self.fractions[0])
-        return (*self.fractions, rest)
+        return (*self.fractions, 1 - total_of(self.fractions))
 
     def components(self) -> tuple[Pdf, ...]:
         return tuple(part for pdf in self.pdfs for part in pdf.components())
@@ -103,26 +108,45 @@ class Sum(Pdf):
     def probability(self, box: Box, values: Mapping[str, float]) -> Expr:
         if self.fits_into(box):
             return ONE
-        return add_all(*(share * pdf.probability(box, values) for share, pdf in self.shares()))
+        return total_of([share * pdf.probability(box, values) for share, pdf in self.shares()])
 
     def density(self) -> Expr:
-        return add_all(*(w * pdf.normalised() for w, pdf in zip(self.weights, self.pdfs, strict=True)))
+        return total_of([w * pdf.normalised() for w, pdf in zip(self.weights, self.pdfs, strict=True)])
 
     def integral(self) -> Expr:
-        return add_all(*self.yields) if self.yields else ONE
+        return total_of(self.yields) if self.yields else ONE
 
     def known_integral(self) -> None:
         return None  # its parts are looked at by themselves
 
     def expected_events(self) -> Expr | None:
-        return add_all(*self.yields) if self.yields else None
+        return total_of(self.yields) if self.yields else None
 
     def log_intensity(self) -> Expr:
         return apply(Op.LOG, self.density())
 
+    def replaced(self, change: Change) -> Pdf:
+        return Sum(
+            change(self.pdfs),
+            fractions=change(self.fractions) or None,
+            yields=change(self.yields) or None,
+            labels=self.labels or None,
+        )
+
     @cached_property
     def observables(self) -> tuple[Observable, ...]:
         return self.pdfs[0].observables
+
+
+def total_of(terms: Sequence[Expr]) -> Expr:
+    """Add terms, of which there may be one only."""
+    return add_all(*terms) if len(terms) > 1 else terms[0]
+
+
+def products_of_rests(fractions: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return each fraction times what those before it leave over."""
+    rests = [1 - fraction for fraction in fractions]
+    return tuple(multiply_all(*rests[:k], f) if k else f for k, f in enumerate(fractions))
 
 
 def check_weights(

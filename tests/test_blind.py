@@ -1,0 +1,227 @@
+"""Blinded parameters: fits are those of the true value, which stands in no text, file or figure."""
+
+import base64
+import pickle
+import struct
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import morefit as mf
+from backend_rows import COMPILED, JUDGE, there
+from morefit.jobs.fingerprint import fingerprint
+
+X = mf.Observable("x", 0, 10)
+OPEN, BLIND = mf.Parameter("mass", 5.0, 3, 7), mf.Parameter("mass", 5.0, 3, 7, blind="a phrase")
+RATIO = mf.Parameter("ratio", 0.1, 0.01, 1)
+
+
+def model_of(mass):
+    peak = mf.Gaussian(X, mass, mf.Derived("width", mass * RATIO))
+    return mf.Sum([peak, mf.Exponential(X, -0.3)], yields=[mf.Parameter("n", 1000, 0, 5000), 1000])
+
+
+MODEL = model_of(BLIND)
+DATA = mf.generate(model_of(OPEN), 2000, seed=1)
+TRUE = mf.fit(model_of(OPEN), DATA, tolerance=1e-6)
+OFFSET = BLIND.unblind("a phrase", 0.0)
+
+
+@pytest.mark.parametrize(
+    "backend", [COMPILED["cpu"], COMPILED["opencl"], JUDGE["reference"]], ids=["cpu", "opencl", "reference"]
+)
+def test_the_fit_is_that_of_the_true_value(backend):
+    result = mf.fit(MODEL, DATA, backend=there(backend), tolerance=1e-6)
+    assert result.nll == pytest.approx(TRUE.nll, abs=1e-5)
+    assert abs(OFFSET) > 1e-3
+    assert result.values["mass"] + OFFSET == pytest.approx(TRUE.values["mass"], rel=1e-6)
+    np.testing.assert_allclose(result.covariance, TRUE.covariance, rtol=1e-4)
+
+
+def test_a_phrase_unblinds_results_files_and_numbers():
+    result = mf.fit(MODEL, DATA, tolerance=1e-6)
+    for one in (result, mf.FitResult.from_json(result.to_json()), pickle.loads(pickle.dumps(result))):
+        true = one.unblind("a phrase")
+        assert true.value == pytest.approx(TRUE.values["mass"], rel=1e-6)
+        assert true.error == pytest.approx(TRUE.errors["mass"], rel=1e-4)
+    assert BLIND.unblind("a phrase", result.values[BLIND]) == true.value
+    width = result.derived(BLIND * RATIO, unblind="a phrase")
+    assert (width.value, width.error) == pytest.approx(TRUE.quantities["width"], rel=1e-4)
+
+
+def test_derived_quantities_of_blinded_parameters_are_left_out():
+    result = mf.fit(MODEL, DATA)
+    assert not result.quantities
+    with pytest.raises(
+        mf.ModelError, match=r"depends on the blinded 'mass'; give unblind= its phrase, or fit without"
+    ):
+        result.derived(BLIND)
+    with pytest.raises(mf.ModelError, match=r"depends on the blinded 'mass'; give unblind="):
+        result.derived(BLIND, unblind="another")
+
+
+def test_other_phrases_do_not_unblind():
+    result = mf.fit(MODEL, DATA)
+    with pytest.raises(
+        mf.ModelError, match=r"unblind: no parameter of this fit is blinded with this phrase; blinded are"
+    ):
+        result.unblind("another")
+    with pytest.raises(
+        mf.ModelError, match=r"parameter 'mass': cannot be unblinded, the phrase is another one"
+    ):
+        BLIND.unblind("another", 5.0)
+    with pytest.raises(mf.ModelError, match=r"parameter 'mass': cannot be unblinded, it is not blinded"):
+        OPEN.unblind("", 5.0)
+    with pytest.raises(mf.ModelError, match=r"parameter 'a': blind must be a phrase, got True"):
+        mf.Parameter("a", 1.0, blind=True)
+
+
+def test_constraints_of_blinded_parameters_are_refused():
+    with pytest.raises(
+        mf.ModelError, match=r"constraint: would show the true value of the blinded 'mass'; leave it out"
+    ):
+        mf.fit(MODEL, DATA, constraints=[mf.constraint(BLIND, 5.0, 0.1)])
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (0.5, 0, 1),
+        (0.0, 0, 1),
+        (1.0, 0, 1),
+        (0.0, 0, None),
+        (100, None, None),
+        (0.0, None, None),
+        (-3e-7, None, 0),
+    ],
+)
+def test_offsets_are_of_a_useful_size_and_leave_the_start_in_the_limits(numbers):
+    start, low, high = numbers
+    found = [
+        mf.Parameter("a", *numbers, blind=f"phrase {k}").unblind(f"phrase {k}", start) for k in range(50)
+    ]
+    assert all((low is None or one >= low) and (high is None or one <= high) for one in found)
+    size = 0.1 if high == 1 else 1.0 if start == 0 else 0.1 * abs(start)
+    assert 0.3 * size < np.max(np.abs(np.subtract(found, start))) <= 1.01 * size
+    assert len(set(found)) == 50
+
+
+def test_one_phrase_gives_one_offset_for_the_same_limits():
+    other = mf.Parameter("other", 4.0, 3, 7, blind="a phrase")
+    assert other.unblind("a phrase", 0.0) == BLIND.unblind("a phrase", 0.0)
+    wider = mf.Parameter("other", 4.0, 2, 7, blind="a phrase")
+    assert abs(wider.unblind("a phrase", 0.0) - 1.25 * BLIND.unblind("a phrase", 0.0)) > 1e-3
+
+
+def test_fingerprints_see_the_phrase():
+    other = model_of(mf.Parameter("mass", 5.0, 3, 7, blind="another phrase"))
+    assert len({fingerprint(m)["digest"] for m in (MODEL, other, model_of(OPEN))}) == 3
+
+
+# --------------------------------------------------------------------------------------- leaks
+
+
+def assert_hidden(text):
+    """Refuse text with the true value, the offset, or what the phrase is, to three digits or more."""
+    for number in (
+        TRUE.values["mass"],
+        OFFSET,
+        BLIND.unblind("a phrase", 5.0),
+        *TRUE.quantities["width"][:1],
+    ):
+        for digits in (5, 6, 8):
+            assert f"{abs(number):.{digits}g}" not in text
+    assert "a phrase" not in text
+
+
+def assert_bytes_hidden(content):
+    """Refuse bytes of a file with the true value or the offset, as numbers or as text."""
+    assert_hidden(content.decode("latin-1"))
+    for number in (TRUE.values["mass"], OFFSET, -OFFSET, BLIND.unblind("a phrase", 5.0)):
+        packed = struct.pack("<d", number)
+        assert packed not in content and packed[2:] not in content
+        assert base64.b64encode(packed)[:-2] not in content
+
+
+def test_models_and_results_show_nothing(capfd):
+    result = mf.fit(MODEL, DATA, minimiser="minuit", print_level=3, minos=True)
+    texts = [str(MODEL), repr(MODEL), MODEL._repr_latex_(), repr(BLIND), repr(BLIND.expr), repr(BLIND * 2)]
+    texts += [str(result), repr(result), result._repr_html_(), result.to_latex(), result.to_json()]
+    texts += [
+        result.to_pandas().to_string(),
+        str(mf.explain(MODEL, DATA)),
+        str(fingerprint(MODEL)),
+        *capfd.readouterr(),
+    ]
+    stages = [{"stage": "before"}, {"stage": "after"}, {"derivative": "mass"}, {"generation": True}]
+    texts += [str(mf.draw(MODEL, limit=2000, **options)) for options in stages]
+    assert all("blinded" in text for text in (str(MODEL), str(result), result.to_latex()))
+    for text in texts:
+        assert_hidden(text)
+
+
+def test_scans_and_toys_show_nothing(tmp_path):
+    result = mf.fit(MODEL, DATA)
+    scan = mf.intervals.profile(MODEL, BLIND, data=DATA, size=5, best=result, progress=False)
+    contour = mf.intervals.contour(MODEL, BLIND, "n", data=DATA, size=5, best=result, progress=False)
+    toys = mf.toy_study(MODEL, toys=20, truth=result, seed=1, save=tmp_path / "study", progress=False)
+    toys.save(tmp_path / "toys.npz")
+    assert toys.truth["mass"] == result.values["mass"]
+    assert abs(toys.pull_summary("mass").mean) < 1.5
+    with pytest.raises(mf.ModelError, match="depends on the blinded 'mass'"):
+        toys.derived(BLIND)
+    for text in (str(scan), str(contour), str(toys), repr(toys), toys._repr_html_()):
+        assert_hidden(text)
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert_bytes_hidden(path.read_bytes())
+
+
+def test_figures_show_nothing(tmp_path):
+    result = mf.fit(MODEL, DATA)
+    scan = mf.intervals.profile(MODEL, BLIND, data=DATA, size=5, best=result, progress=False)
+    for draw in (lambda: mf.plot(MODEL, DATA, values=result), lambda: mf.plots.profile(scan)):
+        plt.close("all")
+        draw()
+        figure = plt.gcf()
+        figure.canvas.draw()
+        figure.savefig(tmp_path / "figure.svg")
+        assert_hidden(" ".join(text.get_text() for text in figure.findobj(plt.Text)))
+    plt.close("all")
+
+
+def test_compiled_code_and_its_cache_show_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
+    x = mf.Observable("x", 0, 10.5)
+    model = mf.Gaussian(x, BLIND, 0.5)
+    data = {"x": DATA["x"]}
+    likelihood = mf.Likelihood(model, data)
+    mf.fit(likelihood)
+    sources = [likelihood.sums(order).program.source for order in (0, 1, 2)]
+    sources.append(mf.Likelihood(model, data, backend="opencl").sums(2).program.source)
+    for text in sources:
+        assert_hidden(text)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        if path.suffix not in (".o", ".so"):
+            assert_bytes_hidden(path.read_bytes())
+
+
+def test_messages_show_nothing():
+    with pytest.raises(
+        mf.ModelError, match=r"must be positive, which it is not at the start of the blinded 'mass'"
+    ) as error:
+        mf.Gaussian(X, 5.0, BLIND - 7.0)
+    assert_hidden(str(error.value))
+    far = mf.Parameter("mass", 5.0, 3, 7, blind="a phrase")
+    with pytest.raises(mf.FitError) as failure:
+        mf.fit(mf.Density(mf.where(abs(X - far) < 0.1, 1.0, 0.0), X, integral=0.2), DATA)
+    assert_hidden(str(failure.value))
+    share = mf.Parameter("share", 0.5, blind="a phrase")
+    model = mf.Sum([mf.Uniform(X), mf.Gaussian(X, 5, 1)], fractions=[share])
+    with pytest.raises(
+        mf.ModelError, match="sum: cannot draw with the fractions of blinded parameters; all must be"
+    ):
+        mf.generate(model, 10, seed=1, truth={"share": -5.0})
