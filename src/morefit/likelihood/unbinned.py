@@ -23,7 +23,8 @@ from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.sums import request_of, triangle, unpack
 from morefit.model import Parameter, Pdf
-from morefit.model.pdf import check_model
+from morefit.model.compose.restricted import Restricted, YieldsIn, in_ranges
+from morefit.model.observable import Ranges
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.rewrite.precompute import Precompute
 from morefit.targets import Backend, Events, choose_backend
@@ -37,7 +38,9 @@ class Likelihood(Term):
     """Minus the logarithm of the likelihood of a model for data: -sum ln P, extended when it has yields.
 
     ``constraints`` are independent measurements, such as ``mf.constraint(mu, 5.28, 0.01)``. Weights are taken from
-    the dataset by default.
+    the dataset by default. ``ranges`` leave out the events outside of them, as ``data.report`` says, and restrict the
+    model (``mf.Restricted``): ``{"m": [(5.0, 5.2), (5.4, 6.0)]}``; its yields and fractions are those of the full
+    ranges, or of the events in the ranges of the fit if ``yields_in="range"``.
     """
 
     def __init__(
@@ -47,12 +50,14 @@ class Likelihood(Term):
         *,
         weights: ArrayLike | None = None,
         constraints: Sequence[Any] | Any = (),
+        ranges: Ranges | None = None,
+        yields_in: YieldsIn = "full",
         backend: str | Backend = "auto",
         precision: str = "double",
         precompute: Precompute = "auto",
     ) -> None:
-        check_model(model)
-        dataset = dataset_of(data, model.observables, weights)
+        model = in_ranges(model, ranges, yields_in)
+        dataset = events_of(model, data, weights)
         settings = Settings(choose_backend(backend, len(dataset)), choose_precision(precision), precompute)
         self.set_up(model, dataset, as_constraints(constraints), settings)
 
@@ -110,6 +115,11 @@ class Likelihood(Term):
     @property
     def events(self) -> int:
         return len(self.data)
+
+    @property
+    def yields_in(self) -> YieldsIn:
+        """Whether yields and fractions count events in the "full" ranges or in the "range" of the fit."""
+        return self.model.yields_in if isinstance(self.model, Restricted) else "full"
 
     @property
     def backend(self) -> Backend:
@@ -300,6 +310,12 @@ class Likelihood(Term):
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.set_up(**state)
+
+
+def events_of(model: Pdf, data: Any, weights: ArrayLike | None = None) -> Dataset:
+    """Return a dataset of the observables of a model; of a restricted one, the events in its region."""
+    dataset = dataset_of(data, model.observables, weights)
+    return dataset.inside(region) if (region := model.region()) else dataset
 
 
 def choose_precision(name: str) -> Precision:

@@ -307,6 +307,7 @@ def make_result(
     fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
     uncertain = dict(zip(problem.floating, errors.tolist(), strict=True))
     names = tuple(p.name for p in problem.all_parameters)
+    ranges = tuple(part.model.region() for part in likelihood.parts)
     return FitResult(
         names=names,
         values={n: fitted.get(n, problem.values[n]) for n in names},
@@ -329,6 +330,8 @@ def make_result(
         integral_errors=integral_errors,
         errors_from="gradients" if objective.by_scores else "naive",
         labels={p.name: p.label for p in problem.all_parameters if p.label},
+        ranges=ranges if any(ranges) else (),
+        yields_in=tuple(part.yields_in for part in likelihood.parts) if any(ranges) else (),
     )
 
 

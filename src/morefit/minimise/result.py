@@ -13,7 +13,7 @@ import numpy as np
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import DataError, ModelError
 from morefit.expr import Operand
-from morefit.records.fields import Interval, counts, floats, matrix, pairs, texts, words
+from morefit.records.fields import Interval, counts, floats, matrix, pairs, regions, texts, words
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
@@ -53,6 +53,8 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "flat_directions": lambda items: tuple(map(floats, items)),
     "integral_errors": floats,
     "labels": texts,
+    "ranges": lambda parts: tuple(regions(part) for part in parts),
+    "yields_in": words,
 }
 
 
@@ -68,6 +70,9 @@ class FitResult:
     the likelihood does not change, each as changes of parameters by name; such parameters are ``undetermined`` and
     have no errors, those of the others are right. ``integral_errors`` estimates the errors that numerical integrals
     of the model cause: absolute in "nll", relative in "errors". ``labels`` are those of the parameters that have one.
+    ``ranges`` are those of a fit in ranges: for each part of the likelihood, (low, high) pairs by observable; and
+    ``yields_in`` says for each part whether its yields and fractions count events in the "full" ranges or in the "range"
+    of the fit.
     """
 
     names: tuple[str, ...]
@@ -91,6 +96,8 @@ class FitResult:
     flat_directions: tuple[Mapping[Any, float], ...] = ()
     integral_errors: Mapping[Any, float] = field(default_factory=dict)
     labels: Mapping[Any, str] = field(default_factory=dict)
+    ranges: tuple[Mapping[Any, tuple[Interval, ...]], ...] = ()
+    yields_in: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)

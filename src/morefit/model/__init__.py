@@ -7,7 +7,7 @@ from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf
 
 if TYPE_CHECKING:
-    from morefit.model.compose import Product, Sum
+    from morefit.model.compose import Product, Restricted, Sum
     from morefit.model.density import Density
     from morefit.model.shapes.crystal_ball import CrystalBall
     from morefit.model.shapes.exponential import Exponential
@@ -19,7 +19,7 @@ else:
     __getattr__ = import_when_used(
         __name__,
         {
-            "morefit.model.compose": ["Product", "Sum"],
+            "morefit.model.compose": ["Product", "Restricted", "Sum"],
             "morefit.model.density": ["Density"],
             "morefit.model.shapes.crystal_ball": ["CrystalBall"],
             "morefit.model.shapes.exponential": ["Exponential"],
@@ -30,5 +30,5 @@ else:
 
 __all__ = [
     "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
-    "Product", "Sum", "Uniform",
+    "Product", "Restricted", "Sum", "Uniform",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, apply, const, symbols
+from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, add_all, apply, const, symbols
 from morefit.model.arguments import check_arguments, listing
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, CHECKED, frozen_content
@@ -20,6 +20,7 @@ from morefit.model.integrate import integral_over
 from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.parameter import Parameter
 from morefit.model.printed import latex_text, short_text, tree_text
+from morefit.model.region import Region, check_region, probability_of
 
 Leaf = TypeVar("Leaf", Observable, Parameter)
 Recipe = TypeVar("Recipe")
@@ -105,17 +106,25 @@ class Pdf(ABC):
         """
         return ((ONE, self),)
 
-    def probability(self, box: Box, values: Mapping[str, float]) -> Expr:
-        """Return the probability that an event lies inside a box; numerical integrals are made for ``values``."""
+    def probability(self, box: Box, values: Mapping[str, float] | None = None) -> Expr:
+        """Return the probability that an event lies inside a box; numerical integrals are made for ``values``, if given."""
         if self.fits_into(box):
             return ONE
         inside, area = tuple(o.within(box) for o in self.observables), None
         if len(inside) == 1:
             area = self.integral_between(const(inside[0].low), const(inside[0].high))
         if area is None:
-            fixed = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters]
-            area = integral_over(self.density(), inside, fixed)
+            known = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters] if values else []
+            area = integral_over(self.density(), inside, known or self.parameters)
         return area / self.integral()
+
+    def region(self) -> Region:
+        """Return the ranges that the density is restricted to, by observable; others have their whole range."""
+        return {}
+
+    def counting_in(self, region: Region) -> Pdf:
+        """Return the same model with yields and fractions of the events in a region in the place of all events."""
+        return self
 
     def fits_into(self, box: Box) -> bool:
         """Return whether a box leaves every observable its whole range."""
@@ -153,6 +162,22 @@ class Pdf(ABC):
         """Return the probability that the observable of a density in one observable is at most ``x``."""
         return evaluator().cdf(self, x, values, backend)
 
+    def probability_in(self, ranges: Ranges) -> Expr:
+        """Return the probability that observables lie in ranges, as an expression of the parameters.
+
+        ``result.derived(n_background * background.probability_in({"m": (5.2, 5.4)}))`` has its propagated error.
+        """
+        return probability_of(self, check_region(self.observables, ranges))
+
+    def expected_in(self, ranges: Ranges) -> Expr:
+        """Return how many events an extended model expects in ranges, as an expression for ``result.derived``."""
+        total, region = self.expected_events(), check_region(self.observables, ranges)
+        if total is None:
+            raise ModelError(
+                "model: expects no number of events, as it has no yields; give mf.Sum yields, or use probability_in"
+            )
+        return add_all(*(total * share * probability_of(part, region) for share, part in self.shares()))
+
     def integrate(
         self,
         ranges: Ranges,
@@ -160,7 +185,7 @@ class Pdf(ABC):
         *,
         backend: Any = "auto",
     ) -> float:
-        """Return the probability that observables lie in ranges, such as ``{"m": (5.2, 5.4)}``."""
+        """Return the probability that observables lie in ranges, such as ``{"m": (5.2, 5.4)}`` or a list of them."""
         return evaluator().integrate(self, ranges, values, backend)
 
     @cached_property

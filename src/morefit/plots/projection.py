@@ -15,10 +15,11 @@ from morefit.data.histogram import Histogram, choose_edges, count_events, divide
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
 from morefit.likelihood.bins import Bins, bin_probabilities
-from morefit.likelihood.evaluate import checked_ranges, find_observable, values_of
+from morefit.likelihood.evaluate import checked_ranges, values_of
 from morefit.model import Observable, Pdf
 from morefit.model.evaluation import Values
 from morefit.model.observable import Box, Ranges
+from morefit.model.region import named_observable
 from morefit.records.fields import arrays, pairs
 from morefit.resources import check_memory
 from morefit.targets import Backend, choose_backend
@@ -82,7 +83,7 @@ def project(
 ) -> Projection:
     """Count events and integrate a model in bins of one observable; the arguments are those of ``plot``."""
     known = values_of(model, values)
-    x = find_observable(model, observable)
+    x = named_observable(model.observables, observable)
     box = checked_ranges(model, ranges or {})
     if oversampling < 1:
         raise OptionError(f"plot: oversampling must be at least 1, got {oversampling}")

@@ -1,6 +1,7 @@
 """Densities made of densities, one file per composition."""
 
 from morefit.model.compose.product import Product
+from morefit.model.compose.restricted import Restricted
 from morefit.model.compose.sum import Sum
 
-__all__ = ["Product", "Sum"]
+__all__ = ["Product", "Restricted", "Sum"]

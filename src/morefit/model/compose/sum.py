@@ -14,6 +14,7 @@ from morefit.model.compose.checks import check_parts
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares
 from morefit.model.printed import numbered
+from morefit.model.region import Region, probability_of
 
 ROUNDING = 1e-12  # that numbers may exceed their total by
 
@@ -100,10 +101,18 @@ class Sum(Pdf):
             for weight, part in pdf.marginals(x, box, values)
         )
 
-    def probability(self, box: Box, values: Mapping[str, float]) -> Expr:
+    def probability(self, box: Box, values: Mapping[str, float] | None = None) -> Expr:
         if self.fits_into(box):
             return ONE
         return add_all(*(share * pdf.probability(box, values) for share, pdf in self.shares()))
+
+    def counting_in(self, region: Region) -> Pdf:
+        pdfs = [pdf.counting_in(region) for pdf in self.pdfs]
+        scaled = [w / probability_of(pdf, region) for w, pdf in zip(self.weights, pdfs, strict=True)]
+        if self.yields:
+            return Sum(pdfs, yields=scaled, labels=self.labels or None)
+        total = add_all(*scaled)
+        return Sum(pdfs, fractions=[w / total for w in scaled[:-1]], labels=self.labels or None)
 
     def density(self) -> Expr:
         return add_all(*(w * pdf.normalised() for w, pdf in zip(self.weights, self.pdfs, strict=True)))
