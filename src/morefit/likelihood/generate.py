@@ -66,10 +66,10 @@ def generate(
     if not isinstance(model, Term):
         model = in_ranges(model, ranges)
         return generate_events(model, events, truth=truth, seed=seed, backend=backend, generator=generator)
-    if events is not None or ranges is not None:
-        raise ModelError(
-            "generate: a likelihood has its numbers of events and ranges already; leave events and ranges out"
-        )
+    if ranges is not None:
+        raise ModelError("generate: a likelihood has its ranges already; leave ranges out")
+    if events is not None:
+        raise ModelError("generate: a likelihood has its numbers of events already; leave events out")
     values = {p.name: p.start for p in model.all_parameters}
     chosen = numbers_by_name("truth", truth)
     if unknown := [name for name in chosen if name not in values]:

@@ -23,8 +23,9 @@ from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.sums import request_of, triangle, unpack
 from morefit.model import Parameter, Pdf
-from morefit.model.compose.restricted import Restricted, YieldsIn, in_ranges
+from morefit.model.compose.restricted import in_ranges
 from morefit.model.observable import Ranges
+from morefit.model.region import YieldsIn
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.rewrite.precompute import Precompute
 from morefit.targets import Backend, Events, choose_backend
@@ -115,11 +116,6 @@ class Likelihood(Term):
     @property
     def events(self) -> int:
         return len(self.data)
-
-    @property
-    def yields_in(self) -> YieldsIn:
-        """Whether yields and fractions count events in the "full" ranges or in the "range" of the fit."""
-        return self.model.yields_in if isinstance(self.model, Restricted) else "full"
 
     @property
     def backend(self) -> Backend:

@@ -15,8 +15,8 @@ from morefit.minimise.minuit import Derivatives, Minimiser, Options, minimise_li
 from morefit.minimise.problem import as_likelihood, check_data, make_problem
 from morefit.minimise.result import FitResult
 from morefit.model import Pdf
-from morefit.model.compose.restricted import YieldsIn
 from morefit.model.observable import Ranges
+from morefit.model.region import YieldsIn
 from morefit.targets import Backend
 
 REPLICAS = 500  # of a bootstrap: its errors are then known to 3 %

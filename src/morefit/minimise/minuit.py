@@ -331,7 +331,7 @@ def make_result(
         errors_from="gradients" if objective.by_scores else "naive",
         labels={p.name: p.label for p in problem.all_parameters if p.label},
         ranges=ranges if any(ranges) else (),
-        yields_in=tuple(part.yields_in for part in likelihood.parts) if any(ranges) else (),
+        yields_in=tuple(part.model.yields_meaning() for part in likelihood.parts) if any(ranges) else (),
     )
 
 

@@ -19,10 +19,9 @@ from morefit.likelihood import Evaluation, Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
-from morefit.model.compose.restricted import YieldsIn
 from morefit.model.naming import check_limits, check_number
 from morefit.model.observable import Ranges
-from morefit.model.region import contains, region_text
+from morefit.model.region import YieldsIn, contains, region_text
 from morefit.targets import Backend
 from morefit.text.suggest import suggest
 from morefit.validate import by_name, name_of

@@ -19,6 +19,7 @@ from morefit.validate import name_of
 
 if TYPE_CHECKING:
     from morefit.minimise.derived import Derived
+    from morefit.model.region import YieldsIn
 
 FORMAT = "morefit fit result"
 VERSION = 1
@@ -97,7 +98,7 @@ class FitResult:
     integral_errors: Mapping[Any, float] = field(default_factory=dict)
     labels: Mapping[Any, str] = field(default_factory=dict)
     ranges: tuple[Mapping[Any, tuple[Interval, ...]], ...] = ()
-    yields_in: tuple[str, ...] = ()
+    yields_in: tuple[YieldsIn, ...] = ()
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)

@@ -13,14 +13,22 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, add_all, apply, const, symbols
-from morefit.model.arguments import check_arguments, listing
+from morefit.model.arguments import check_arguments, listed, listing
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, CHECKED, frozen_content
-from morefit.model.integrate import integral_over
+from morefit.model.integrate import integral_out, integral_over
 from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.parameter import Parameter
 from morefit.model.printed import latex_text, short_text, tree_text
-from morefit.model.region import Region, check_region, probability_of
+from morefit.model.region import (
+    Region,
+    YieldsIn,
+    boxes,
+    check_region,
+    named_observable,
+    part_of,
+    probability_of,
+)
 
 Leaf = TypeVar("Leaf", Observable, Parameter)
 Recipe = TypeVar("Recipe")
@@ -122,13 +130,50 @@ class Pdf(ABC):
         """Return the ranges that the density is restricted to, by observable; others have their whole range."""
         return {}
 
-    def counting_in(self, region: Region) -> Pdf:
+    def yields_meaning(self) -> YieldsIn:
+        """Return whether yields and fractions count events in the "full" ranges, or in the "range" of a restriction."""
+        return "full"
+
+    def beyond(self, x: Observable) -> Pdf:
+        """Return the same density over the whole range of an observable, if it is restricted in it."""
+        return self
+
+    def with_yields_in(self, region: Region) -> Pdf:
         """Return the same model with yields and fractions of the events in a region in the place of all events."""
         return self
 
     def fits_into(self, box: Box) -> bool:
         """Return whether a box leaves every observable its whole range."""
         return all(o.within(box) is o for o in self.observables)
+
+    def marginal(self, observables: Iterable[Observable | str] | Observable | str) -> Pdf:
+        """Return the model of some of the observables, by name or object, the others integrated over."""
+        some = (
+            (observables,) if isinstance(observables, str) else listed("marginal: observables", observables)
+        )
+        if not some:
+            raise ModelError("marginal: needs at least one observable, got none")
+        names = {named_observable(self.observables, one).name for one in some}
+        kept = tuple(o for o in self.observables if o.name in names)
+        return self if len(kept) == len(self.observables) else self.projected(kept, {})
+
+    def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
+        """Return the density of some observables, of events whose other observables lie in a region."""
+        from morefit.model.density import Density
+
+        if len(kept) == len(self.observables):
+            return self
+        dropped = [o for o in self.observables if o.name not in {k.name for k in kept}]
+        own = list(boxes(part_of(region, dropped)))
+        parts = [integral_out(self.density(), kept, [o.within(box) for o in dropped]) for box in own]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            raise ModelError(
+                f"density '{type(self).__name__}': its integral over {listing(dropped)} has no formula;"
+                f" write it as a product, or as a sum of terms in which {listing(kept)} have factors of their own"
+            )
+        area = add_all(*(self.integral() * self.probability(box) for box in own))
+        return Density(add_all(*known), kept, integral=area)
 
     def normalised(self) -> Expr:
         """Return the density divided by its integral."""

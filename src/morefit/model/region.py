@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from morefit.text.suggest import suggest
 if TYPE_CHECKING:
     from morefit.model.pdf import Pdf
 
+YieldsIn = Literal["full", "range"]  # in which ranges yields and fractions count events
 Range = tuple[float, float]
 Region = Mapping[
     str, tuple[Range, ...]
@@ -59,7 +60,7 @@ def listed_ranges(o: Observable, value: Any) -> list[Range]:
     ranges = [one for one in pairs if one is not None]
     if not ranges or len(ranges) < len(pairs):
         raise DataError(
-            f"observable '{o.name}': a sub-range must be (low, high), or a list of them, got {value!r}"
+            f"observable '{o.name}': a sub-range must be (low, high), got {value!r}; several are a list of such pairs"
         )
     return ranges
 

@@ -14,9 +14,9 @@ from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
 from morefit.minimise.problem import check_no_ranges
 from morefit.model import Pdf
-from morefit.model.compose.restricted import YieldsIn
 from morefit.model.observable import Ranges
 from morefit.model.pdf import check_model
+from morefit.model.region import YieldsIn
 from morefit.random.host import part_key, stream_key
 from morefit.resources import check_memory
 from morefit.sampling.generate import Sizes, check_room, expected_events, poisson_sizes

@@ -18,8 +18,8 @@ from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
 from morefit.minimise.covariance import sandwich, split_fixed
 from morefit.minimise.problem import check_data
 from morefit.model import Pdf
-from morefit.model.compose.restricted import YieldsIn
 from morefit.model.observable import Ranges
+from morefit.model.region import YieldsIn
 from morefit.pipeline import Columns
 from morefit.targets import Backend, Events, choose_backend
 from morefit.toys.arguments import starts, template_of

@@ -19,8 +19,8 @@ from morefit.jobs.facts import Facts
 from morefit.jobs.run import Job, run_job
 from morefit.likelihood import Term
 from morefit.model import Pdf
-from morefit.model.compose.restricted import YieldsIn
 from morefit.model.observable import Ranges
+from morefit.model.region import YieldsIn
 from morefit.records.results import Layout, Part
 from morefit.sampling.generate import Sizes
 from morefit.targets import Backend

@@ -72,8 +72,17 @@ class Product(Pdf):
             region = intersection(region, pdf.region())
         return region
 
-    def counting_in(self, region: Region) -> Pdf:
-        return Product([pdf.counting_in(region) for pdf in self.pdfs])
+    def beyond(self, x: Observable) -> Pdf:
+        return Product([pdf.beyond(x) for pdf in self.pdfs])
+
+    def with_yields_in(self, region: Region) -> Pdf:
+        return Product([pdf.with_yields_in(region) for pdf in self.pdfs])
+
+    def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
+        names = {o.name for o in kept}
+        own = [(pdf, tuple(o for o in pdf.observables if o.name in names)) for pdf in self.pdfs]
+        factors = [pdf.projected(some, region) for pdf, some in own if some]
+        return factors[0] if len(factors) == 1 else Product(factors)
 
     def density(self) -> Expr:
         return multiply_all(*(pdf.density() for pdf in self.pdfs))

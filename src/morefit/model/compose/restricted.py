@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal
 
 from morefit.errors import ModelError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, multiply_all, substitute, where
@@ -15,6 +14,7 @@ from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares, check_mode
 from morefit.model.region import (
     Range,
     Region,
+    YieldsIn,
     as_region,
     boxes,
     check_region,
@@ -25,7 +25,6 @@ from morefit.model.region import (
     region_text,
 )
 
-YieldsIn = Literal["full", "range"]
 MEANINGS = ("full", "range")
 
 
@@ -56,7 +55,7 @@ class Restricted(Pdf):
     @cached_property
     def whole(self) -> Pdf:
         """The model over its full ranges, with yields and fractions in the meaning that they have here."""
-        return self.model if self.yields_in == "full" else self.model.counting_in(self.ranges)
+        return self.model if self.yields_in == "full" else self.model.with_yields_in(self.ranges)
 
     @cached_property
     def inner_shares(self) -> tuple[tuple[Expr, Pdf, Expr], ...]:
@@ -100,8 +99,20 @@ class Restricted(Pdf):
         total = self.whole.expected_events()
         return None if total is None else self.inside_of(total)
 
-    def counting_in(self, region: Region) -> Pdf:
-        return Restricted(self.whole.counting_in(intersection(self.ranges, region)), self.ranges)
+    def yields_meaning(self) -> YieldsIn:
+        return self.yields_in
+
+    def beyond(self, x: Observable) -> Pdf:
+        others = {name: ranges for name, ranges in self.ranges.items() if name != x.name}
+        return restricted(self.whole.beyond(x), others)
+
+    def with_yields_in(self, region: Region) -> Pdf:
+        return Restricted(self.whole.with_yields_in(intersection(self.ranges, region)), self.ranges)
+
+    def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
+        both, inner = intersection(self.ranges, region), part_of(self.ranges, kept)
+        dropped = {name: ranges for name, ranges in both.items() if name not in {o.name for o in kept}}
+        return restricted(self.whole.projected(kept, dropped), inner)
 
     # what it is made of
 

@@ -106,13 +106,22 @@ class Sum(Pdf):
             return ONE
         return add_all(*(share * pdf.probability(box, values) for share, pdf in self.shares()))
 
-    def counting_in(self, region: Region) -> Pdf:
-        pdfs = [pdf.counting_in(region) for pdf in self.pdfs]
-        scaled = [w / probability_of(pdf, region) for w, pdf in zip(self.weights, pdfs, strict=True)]
-        if self.yields:
-            return Sum(pdfs, yields=scaled, labels=self.labels or None)
-        total = add_all(*scaled)
-        return Sum(pdfs, fractions=[w / total for w in scaled[:-1]], labels=self.labels or None)
+    def with_yields_in(self, region: Region) -> Pdf:
+        pdfs = [pdf.with_yields_in(region) for pdf in self.pdfs]
+        return self.reweighted(pdfs, [1 / probability_of(pdf, region) for pdf in pdfs])
+
+    def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
+        pdfs = [pdf.projected(kept, region) for pdf in self.pdfs]
+        return self.reweighted(pdfs, [probability_of(pdf, region) for pdf in self.pdfs] if region else None)
+
+    def reweighted(self, pdfs: Sequence[Pdf], factors: Sequence[Expr] | None) -> Sum:
+        """Return a sum of other densities whose weights are multiplied by factors; fractions still add up to one."""
+        fractions, yields = self.fractions, self.yields
+        if factors is not None:
+            scaled = tuple(w * factor for w, factor in zip(self.weights, factors, strict=True))
+            yields = scaled if self.yields else ()
+            fractions = () if self.yields else tuple(w / add_all(*scaled) for w in scaled[:-1])
+        return Sum(pdfs, fractions=fractions or None, yields=yields or None, labels=self.labels or None)
 
     def density(self) -> Expr:
         return add_all(*(w * pdf.normalised() for w, pdf in zip(self.weights, self.pdfs, strict=True)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, leaves
+from morefit.expr import Expr, Op, OwnSymbol, leaves, scalar, substitute
 from morefit.model.integrate.cube import integral_over_bins, integral_over_box, plain_integral, singular_ends
 from morefit.model.integrate.edges import find_breaks
 from morefit.model.integrate.terms import by_terms
@@ -16,6 +16,7 @@ from morefit.model.parameter import Parameter
 __all__ = [
     "by_terms",
     "find_breaks",
+    "integral_out",
     "integral_over",
     "integral_over_bins",
     "integral_over_box",
@@ -27,6 +28,13 @@ __all__ = [
 def integral_over(density: Expr, observables: Sequence[Observable], parameters: Sequence[Parameter]) -> Expr:
     """Return the integral of a density over the ranges of its observables."""
     return cached_integral(density, tuple(observables), tuple(parameters))
+
+
+def integral_out(density: Expr, kept: Sequence[Observable], dropped: Sequence[Observable]) -> Expr | None:
+    """Return the integral of a density over some of its observables, as a formula of the others, if there is one."""
+    places = {o.expr: scalar(OwnSymbol(o.name)) for o in kept}
+    total = by_terms(substitute(density, places), tuple(dropped))
+    return None if total is None else substitute(total, {place: x for x, place in places.items()})
 
 
 @lru_cache(maxsize=256)
