@@ -16,19 +16,11 @@ from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, add_a
 from morefit.model.arguments import check_arguments, listed, listing
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, CHECKED, frozen_content
-from morefit.model.integrate import integral_out, integral_over
+from morefit.model.integrate import integral_over
 from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.parameter import Parameter
 from morefit.model.printed import latex_text, short_text, tree_text
-from morefit.model.region import (
-    Region,
-    YieldsIn,
-    boxes,
-    check_region,
-    named_observable,
-    part_of,
-    probability_of,
-)
+from morefit.model.region import Region, YieldsIn, check_region, named_observable, probability_of
 
 Leaf = TypeVar("Leaf", Observable, Parameter)
 Recipe = TypeVar("Recipe")
@@ -159,21 +151,9 @@ class Pdf(ABC):
 
     def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
         """Return the density of some observables, of events whose other observables lie in a region."""
-        from morefit.model.density import Density
+        from morefit.model.density import projected_density
 
-        if len(kept) == len(self.observables):
-            return self
-        dropped = [o for o in self.observables if o.name not in {k.name for k in kept}]
-        own = list(boxes(part_of(region, dropped)))
-        parts = [integral_out(self.density(), kept, [o.within(box) for o in dropped]) for box in own]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
-            raise ModelError(
-                f"density '{type(self).__name__}': its integral over {listing(dropped)} has no formula;"
-                f" write it as a product, or as a sum of terms in which {listing(kept)} have factors of their own"
-            )
-        area = add_all(*(self.integral() * self.probability(box) for box in own))
-        return Density(add_all(*known), kept, integral=area)
+        return self if len(kept) == len(self.observables) else projected_density(self, kept, region)
 
     def normalised(self) -> Expr:
         """Return the density divided by its integral."""
