@@ -16,7 +16,7 @@ from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, add_a
 from morefit.model.arguments import check_arguments, listed, listing
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, CHECKED, frozen_content
-from morefit.model.integrate import integral_over
+from morefit.model.integrate import integral_over, integral_over_all
 from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.parameter import Parameter
 from morefit.model.printed import latex_text, short_text, tree_text
@@ -108,15 +108,24 @@ class Pdf(ABC):
 
     def probability(self, box: Box, values: Mapping[str, float] | None = None) -> Expr:
         """Return the probability that an event lies inside a box; numerical integrals are made for ``values``, if given."""
-        if self.fits_into(box):
-            return ONE
-        inside, area = tuple(o.within(box) for o in self.observables), None
-        if len(inside) == 1:
-            area = self.integral_between(const(inside[0].low), const(inside[0].high))
-        if area is None:
-            known = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters] if values else []
-            area = integral_over(self.density(), inside, known or self.parameters)
-        return area / self.integral()
+        return ONE if self.fits_into(box) else self.area([box], values) / self.integral()
+
+    def probability_of_any(self, boxes: Sequence[Box], values: Mapping[str, float] | None = None) -> Expr:
+        """Return the probability that an event lies in one of several boxes, none of which overlaps with another."""
+        if len(boxes) > 1 and type(self).probability is Pdf.probability:
+            return self.area(boxes, values) / self.integral()
+        each = [self.probability(box, values) for box in boxes]
+        return each[0] if len(each) == 1 else add_all(*each)
+
+    def area(self, boxes: Sequence[Box], values: Mapping[str, float] | None) -> Expr:
+        """Return the integral of ``density`` over boxes: by formula, or numerically over all of them together."""
+        inside = [tuple(o.within(box) for o in self.observables) for box in boxes]
+        ends = [(const(x.low), const(x.high)) for x, *others in inside if not others]
+        known = [area for pair in ends if (area := self.integral_between(*pair)) is not None]
+        if len(known) == len(boxes):
+            return known[0] if len(known) == 1 else add_all(*known)
+        fixed = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters] if values else []
+        return integral_over_all(self.density(), inside, fixed or self.parameters)
 
     def region(self) -> Region:
         """Return the ranges that the density is restricted to, by observable; others have their whole range."""

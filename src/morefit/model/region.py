@@ -145,8 +145,7 @@ def probability_of(pdf: Pdf, region: Region, values: Mapping[str, float] | None 
         return add_all(*(share * probability_of(part, region, values) for share, part in shares))
     if len(factors := pdf.factors()) > 1:
         return multiply_all(*(probability_of(factor, region, values) for factor in factors))
-    each = [pdf.probability(box, values) for box in boxes(part_of(region, pdf.observables))]
-    return each[0] if len(each) == 1 else add_all(*each)
+    return pdf.probability_of_any(list(boxes(part_of(region, pdf.observables))), values)
 
 
 def region_text(region: Region) -> str:
