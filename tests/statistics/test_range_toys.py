@@ -1,5 +1,7 @@
 """Toys of fits in ranges: pulls and coverage are right for full and for restricted yields, by formula and by quadrature."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import stats
