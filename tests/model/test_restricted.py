@@ -467,6 +467,29 @@ def test_wrong_uses_of_ranges_are_explained(events):
         mf.toy_study(model, toys=2, events=10, fit_model=nll)
 
 
+def test_density_without_events_in_the_ranges_cannot_be_counted_there(events):
+    model = mf.Sum([mf.Gaussian(M, MU, 0.01), TAIL], fractions=[FRACTION])
+    with pytest.raises(
+        mf.ModelError, match=r"sum: densities must have events in m in \[6.5, 7\].*none of pdfs\[0\]"
+    ):
+        mf.fit(model, events, ranges={"m": (6.5, 7.0)}, yields_in="range")
+    assert mf.fit(model, events, ranges={"m": (5.5, 7.0)}, fixed={"fraction": 0.0, "mu": 5.35}).valid
+
+
+def test_restricted_densities_stand_in_sums_and_products(events):
+    ends = mf.Restricted(TAIL, {"m": (5.0, 5.8)})
+    model = mf.Sum([PEAK, ends], fractions=[FRACTION])
+    data = mf.generate(model, 3000, seed=2)
+    assert data["m"].max() <= 5.8
+    assert mf.fit(model, data).valid
+    product = mf.Product([ends, mf.Exponential(T, SLOPE)])
+    nll = mf.Likelihood(product, events)
+    assert nll.events == np.sum(events["m"] <= 5.8)
+    other = mf.Likelihood(mf.Product([TAIL, mf.Exponential(T, SLOPE)]), events, ranges={"m": (5.0, 5.8)})
+    values = {"alpha": -1.1, "slope": -0.3}
+    assert nll.value(values) == pytest.approx(other.value(values), rel=NUMPY_SUM)
+
+
 def test_wrong_marginals_are_explained():
     _, joined = written()
     with pytest.raises(

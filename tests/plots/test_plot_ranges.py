@@ -119,6 +119,15 @@ def test_blind_bins_have_no_data_anywhere():
     assert np.isnan(alone.numbers.counts).all()
 
 
+def test_result_of_a_fit_in_ranges_of_another_observable_is_refused():
+    data = mf.generate(model("fractions"), 500, seed=1)
+    result = mf.fit(model("fractions"), data, ranges={"t": (1, 5)})
+    with pytest.raises(
+        mf.OptionError, match="plot: values are of a fit in ranges of 't', which the model does not"
+    ):
+        mf.plot(model("fractions").marginal("m"), {"m": data["m"]}, values=result)
+
+
 def test_wrong_blind_ranges_are_explained():
     data = mf.generate(model("fractions"), 100, seed=1)
     with pytest.raises(mf.DataError, match=r"observable 'm': a sub-range must be \(low, high\), got 5.2"):

@@ -64,14 +64,13 @@ def plot(
 ) -> Any:
     """Plot data and a model in one observable, the others integrated over their ranges; nothing is shown or saved.
 
-    A likelihood has its data: ``mf.plot(nll, "m", values=result)``; a sum of likelihoods gives a tuple of
-    plots, one for each part.
+    A likelihood has its data: ``mf.plot(nll, "m", values=result)``; a sum of them gives a tuple of plots.
 
     Parameters
     ----------
     observable : or its name; may be left out if the model has only one.
-    values : a fit result, or numbers by name; None, and parameters that are not named, stand for start values. A model
-        that was fitted in ranges is normalised in them, and dashed outside; so is a model or a likelihood with ranges.
+    values : a fit result, or numbers by name; None, and parameters that are not named, stand for start values. The
+        model of a fit in ranges is normalised in them, and dashed outside.
     bins : how many, or their edges; None chooses by the number of events.
     ranges : sub-ranges by name, such as ``{"ctl": (0, 1)}``: only events in them are drawn, and the model is integrated
         over them. That of the plotted observable is the range of the plot. The model is normalised to all events:
@@ -79,7 +78,7 @@ def plot(
     labels : names of the components of a sum, in its order.
     pulls : draw (data - model) / error below; the error is that of the data on the side of the model.
     empty_bins : draw bins without events, with the upper end of their Poisson interval.
-    blind : a range of the plotted observable, or a list of them: bins that reach into it have no data and no pull.
+    blind : ranges of the plotted observable, one or a list: bins that reach into them have no data and no pull.
     oversampling : how many times finer than the data's the bins of the curve are.
     ax : axes for the main panel alone, or a pair (main, pulls); None makes a new figure.
     style : None for morefit's own, the name of one of mplhep's ("LHCb2"), or settings of matplotlib.

@@ -149,6 +149,11 @@ def as_fitted(model: Pdf, values: Any) -> Pdf:
     """Return a model as it was fitted: in the ranges that the result of a fit of one dataset has."""
     if not isinstance(values, FitResult) or len(values.ranges) != 1 or model.region():
         return model
+    if other := values.ranges[0].keys() - {o.name for o in model.observables}:
+        raise OptionError(
+            f"plot: values are of a fit in ranges of '{min(other)}', which the model does not have; plot the model"
+            " that was fitted, or a marginal of mf.Restricted with numbers by name"
+        )
     return in_ranges(model, values.ranges[0], values.yields_in[0])
 
 

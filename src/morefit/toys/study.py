@@ -62,8 +62,7 @@ def toy_study(
     truth : true values by name, or the result of a fit; by default the start values of the parameters.
     constraints : for a model, independent measurements; a likelihood has its own. Each toy draws what they measure
         anew around the truth, unless ``fluctuate`` is False.
-    ranges : for a model, those that events are drawn and fitted in, and ``yields_in`` what yields and fractions count,
-        as in ``fit``; a likelihood has its own.
+    ranges : for a model, those that events are drawn and fitted in, and ``yields_in``, both as in ``fit``.
     fit_model : another model or likelihood to fit. It starts at the truth where it has the same parameters; its fixed parameters
         keep their own values.
     statistic : called for each toy with its dataset and its fitted values; returns a number, or numbers by name.

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, Operand, add_all, apply
+from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, evaluate
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
 from morefit.model.compose.checks import check_parts
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares
 from morefit.model.printed import numbered
-from morefit.model.region import Region, probability_of
+from morefit.model.region import Region, probability_of, region_text
 
 ROUNDING = 1e-12  # that numbers may exceed their total by
 
@@ -108,7 +108,17 @@ class Sum(Pdf):
 
     def with_yields_in(self, region: Region) -> Pdf:
         pdfs = [pdf.with_yields_in(region) for pdf in self.pdfs]
-        return self.reweighted(pdfs, [1 / probability_of(pdf, region) for pdf in pdfs])
+        inside, start = (
+            [probability_of(pdf, region) for pdf in pdfs],
+            {p.name: p.start for p in self.parameters},
+        )
+        empty = [k for k, one in enumerate(inside) if not float(evaluate(one, start)) > 0]
+        if empty:
+            raise ModelError(
+                f"sum: densities must have events in {region_text(region)} to count them there, got none of"
+                f" pdfs[{empty[0]}] at the start values; count them in the full ranges, or choose another start"
+            )
+        return self.reweighted(pdfs, [1 / one for one in inside])
 
     def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
         pdfs = [pdf.projected(kept, region) for pdf in self.pdfs]
