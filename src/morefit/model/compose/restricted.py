@@ -33,7 +33,8 @@ class Restricted(Pdf):
     r"""$p(x)/\int_R p(x')\,dx'$ inside a region $R$ and zero outside: one or several ranges of some observables.
 
     The yields and fractions of the model are those of its full ranges, so that an extended one expects
-    $\sum_i n_i P_i(R)$ events; with ``yields_in="range"`` they, also those of sums inside of it, are those of the events in the region.
+    $\sum_i n_i P_i(R)$ events. With ``yields_in="range"`` they count the events in the region, as do the fractions of
+    sums inside of it.
 
     Example: ``Restricted(model, {"m": [(5.0, 5.2), (5.4, 6.0)]})``
     """
