@@ -98,6 +98,21 @@ class Dataset:
         raise_if(bad_weights(selected))
         return build(selected.columns, selected.weights, CutReport(len(keep), int(keep.sum()), counts))
 
+    def inside(self, region: Mapping[str, Sequence[tuple[float, float]]]) -> Dataset:
+        """Return the events in one or several ranges of each of some columns, with their numbers in ``report``."""
+        from morefit.data.report import CutReport
+
+        inside = {
+            name: np.logical_or.reduce([(self[name] >= low) & (self[name] <= high) for low, high in ranges])
+            for name, ranges in region.items()
+        }
+        keep = np.logical_and.reduce(list(inside.values()))
+        weights = None if self._weights is None else self._weights[keep]
+        counts = {name: int((~mask).sum()) for name, mask in inside.items()}
+        report = CutReport(len(self), int(keep.sum()), counts)
+        chosen = {name: column[keep] for name, column in self._columns.items()}
+        return fill(object.__new__(Dataset), chosen, weights, report, checked=self._checked)
+
     @classmethod
     def from_hist(
         cls, histogram: object, observables: Ranged | Iterable[Ranged], *, at_centres: bool = False

@@ -21,6 +21,7 @@ from morefit.likelihood.sums import triangle
 from morefit.minimise.check import invert
 from morefit.model import Observable, Pdf
 from morefit.model.counts import counted_in
+from morefit.model.region import boxes
 from morefit.pipeline import Columns, compile_values
 from morefit.records.fields import floats, words
 from morefit.targets import Backend, Events, choose_backend
@@ -173,7 +174,7 @@ class Integrand:
 
     def __init__(self, model: Pdf, values: Mapping[str, float], backend: Backend) -> None:
         self.values = values
-        self.observables = model.observables
+        self.observables, self.region = model.observables, model.region()
         if len(self.observables) > MAX_DIMENSIONS:
             raise ModelError(
                 f"fisher information: integrals are done in up to {MAX_DIMENSIONS} dimensions,"
@@ -220,11 +221,14 @@ class Integrand:
         return np.column_stack([terms.sum(axis=1), information])
 
     def boxes(self) -> tuple[Array, Array]:
-        """Return boxes to begin with: the whole range, or a line cut closely where its peaks may be."""
+        """Return boxes to begin with: those of the region, or a line cut closely where its peaks may be."""
         if len(self.observables) > 1:
-            low, high = zip(*((o.low, o.high) for o in self.observables), strict=True)
-            return np.array([low], np.float64), np.array([high], np.float64)
+            within = [[o.within(box) for o in self.observables] for box in boxes(self.region)]
+            low, high = ([[getattr(o, end) for o in box] for box in within] for end in ("low", "high"))
+            return np.array(low, np.float64), np.array(high, np.float64)
         edges = line_edges(self.observables[0], list(self.values.values()))
+        steps = [end for ranges in self.region.values() for ends in ranges for end in ends]
+        edges = np.unique([*edges, *steps])
         return edges[:-1, None], edges[1:, None]
 
 

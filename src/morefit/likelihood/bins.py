@@ -26,7 +26,7 @@ from morefit.expr import (
 from morefit.expr.evaluate import adapted_to, areas
 from morefit.expr.quadrature import WORST_ERROR, Boxes
 from morefit.model import Observable, Parameter, Pdf
-from morefit.model.integrate import by_terms, integral_over_bins, integral_over_box, singular_ends
+from morefit.model.integrate import integral_out, integral_over_bins, integral_over_box, singular_ends
 from morefit.model.observable import Box
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.targets import Backend, Events
@@ -115,12 +115,11 @@ def by_formula(
 def by_quadrature(pdf: Pdf, bins: Bins, values: Values) -> Array:
     """Integrate a normalised density over the bins, the other observables first: term by term if that works."""
     x, others = bins.x, bins.others(pdf)
-    place = Parameter(x.name, bins.span.low).expr  # the observable, as a number
     known = {leaf: const(values[leaf.name]) for leaf in leaves(Op.SCALAR, pdf.density())}
     density = substitute(pdf.density(), known)
-    projected = by_terms(substitute(density, {x.expr: place}), others) if others else None
+    projected = integral_out(density, (x,), others) if others else None
     if projected is not None:
-        density, others = substitute(projected, {place: x.expr}), ()
+        density, others = projected, ()
     if len(others) >= MAX_AXES:
         raise unresolved(pdf, x)
     probabilities = integrate_bins(pdf, density, bins, others)

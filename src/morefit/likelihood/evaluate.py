@@ -17,10 +17,10 @@ from morefit.model.evaluation import HasValues, Values
 from morefit.model.observable import Box, Ranges
 from morefit.model.opaque import opaque_names
 from morefit.model.pdf import check_model
+from morefit.model.region import boxes, check_region, named_observable
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.sampling.generate import all_values
 from morefit.targets import Backend, Events, choose_backend
-from morefit.text.suggest import suggest
 
 LARGEST = sys.float_info.max
 
@@ -67,13 +67,18 @@ class CompiledEvaluator:
         values: Values,
         backend: str | Backend,
     ) -> float:
-        """Return the probability of a box."""
-        known, box = values_of(model, values), checked_ranges(model, ranges)
-        if not box:
-            return 1.0
-        x = find_observable(model, next(iter(box)))
-        bins = Bins(x, np.array(box[x.name]), {name: ends for name, ends in box.items() if name != x.name})
-        return float(bin_probabilities([model], model.parameters, known, bins, choose_backend(backend))[0][0])
+        """Return the probability of a region."""
+        known, region = values_of(model, values), check_region(model.observables, ranges)
+        return sum(box_probability(model, known, box, choose_backend(backend)) for box in boxes(region))
+
+
+def box_probability(model: Pdf, values: Mapping[str, float], box: Box, backend: Backend) -> float:
+    """Return the probability of a box."""
+    if not box:
+        return 1.0
+    x = named_observable(model.observables, next(iter(box)))
+    bins = Bins(x, np.array(box[x.name]), {name: ends for name, ends in box.items() if name != x.name})
+    return float(bin_probabilities([model], model.parameters, values, bins, backend)[0][0])
 
 
 EVALUATOR = CompiledEvaluator()  # of all densities: ``model/evaluation.py`` takes it from here
@@ -117,31 +122,12 @@ def values_of(model: Pdf, values: Values) -> dict[str, float]:
     return {p.name: values.values[p.name] for p in model.parameters}
 
 
-def find_observable(model: Pdf, observable: Observable | str) -> Observable:
-    """Return the observable of a model that is meant."""
-    name = observable.name if isinstance(observable, Observable) else observable
-    known = {o.name: o for o in model.observables}
-    if name not in known:
-        raise ModelError(f"observable {name!r}: not in the model; {suggest(str(name), known)}")
-    return known[name]
-
-
 def checked_ranges(model: Pdf, ranges: Ranges) -> Box:
-    """Return sub-ranges as numbers, if each lies in the range of an observable and is not empty."""
-    if not isinstance(ranges, Mapping):
-        raise DataError(f"ranges: must be (low, high) by name, as in {{'x': (0, 1)}}, got {ranges!r}")
-    checked = {}
-    for key, ends in ranges.items():
-        o = find_observable(model, key)
-        if np.shape(ends) != (2,):
-            raise DataError(f"observable '{o.name}': a sub-range must be (low, high), got {ends!r}")
-        low, high = (float(end) for end in ends)
-        if not low < high:
-            raise DataError(f"observable '{o.name}': a sub-range must not be empty, got {(low, high)}")
-        if low < o.low or high > o.high:
-            rule = f"a sub-range must lie in [{o.low}, {o.high}]"
+    """Return a sub-range of each of some observables as numbers, if it lies in their range and is not empty."""
+    region = check_region(model.observables, ranges)
+    for name, several in region.items():
+        if len(several) > 1:
             raise DataError(
-                f"observable '{o.name}': {rule}, got {(low, high)}; the model is not defined outside"
+                f"observable '{name}': a sub-range must be one (low, high), got {len(several)}; plot them one by one"
             )
-        checked[o.name] = (low, high)
-    return checked
+    return {name: ends for name, (ends,) in region.items()}

@@ -13,6 +13,8 @@ from morefit.errors import ModelError
 from morefit.likelihood.base import Term
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Pdf
+from morefit.model.compose.restricted import in_ranges
+from morefit.model.observable import Ranges
 from morefit.random.host import COMPILED, Generator, part_key, stream_key
 from morefit.sampling.generate import check_seed, generate_events
 from morefit.targets import Backend
@@ -22,17 +24,20 @@ from morefit.validate import numbers_by_name
 @overload
 def generate(
     model: Pdf, events: int | None = None, *, truth: Any = None, seed: int | None = None,
-    fluctuate: bool = True, backend: str | Backend = "auto", generator: Generator = ...,
+    fluctuate: bool = True, ranges: Ranges | None = None, backend: str | Backend = "auto",
+    generator: Generator = ...,
 ) -> Dataset: ...  # fmt: skip
 @overload
 def generate(
     model: Pdf, events: Sequence[int], *, truth: Any = None, seed: int | None = None,
-    fluctuate: bool = True, backend: str | Backend = "auto", generator: Generator = ...,
+    fluctuate: bool = True, ranges: Ranges | None = None, backend: str | Backend = "auto",
+    generator: Generator = ...,
 ) -> list[Dataset]: ...  # fmt: skip
 @overload
 def generate(
     model: Term, events: None = None, *, truth: Any = None, seed: int | None = None,
-    fluctuate: bool = True, backend: str | Backend = "auto", generator: Generator = ...,
+    fluctuate: bool = True, ranges: Ranges | None = None, backend: str | Backend = "auto",
+    generator: Generator = ...,
 ) -> Term: ...  # fmt: skip
 def generate(
     model: Pdf | Term,
@@ -41,6 +46,7 @@ def generate(
     truth: Any = None,
     seed: int | None = None,
     fluctuate: bool = True,
+    ranges: Ranges | None = None,
     backend: str | Backend = "auto",
     generator: Generator = COMPILED[0],
 ) -> Dataset | list[Dataset] | Term:
@@ -48,7 +54,8 @@ def generate(
 
     A sequence of numbers of events gives as many datasets, drawn together, each with the same events as when drawn alone. Without
     ``events`` an extended model draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only.
-    A density that is negative or infinite somewhere at these values is refused.
+    A density that is negative or infinite somewhere at these values is refused. With ``ranges``, such as
+    ``{"m": (5.0, 5.2)}``, only events in them are drawn.
 
     Of a likelihood, the same likelihood of pseudo-data is returned: each part has as many events as its data, or a
     Poisson number around what it expects, and constraints measure another value, unless ``fluctuate`` is False.
@@ -57,7 +64,10 @@ def generate(
     "xoshiro256++", the name of one of NumPy's ("PCG64DXSM", "MT19937", ...), or an object to be drawn from as it is.
     """
     if not isinstance(model, Term):
+        model = in_ranges(model, ranges)
         return generate_events(model, events, truth=truth, seed=seed, backend=backend, generator=generator)
+    if ranges is not None:
+        raise ModelError("generate: a likelihood has its ranges already; leave ranges out")
     if events is not None:
         raise ModelError("generate: a likelihood has its numbers of events already; leave events out")
     values = {p.name: p.start for p in model.all_parameters}

@@ -24,10 +24,12 @@ from morefit.likelihood.datasets import PartData
 from morefit.likelihood.sums import request_of, triangle, unpack
 from morefit.model import Parameter, Pdf
 from morefit.model.arguments import listing
+from morefit.model.compose.restricted import in_ranges
 from morefit.model.counts import counted_in
+from morefit.model.observable import Ranges
 from morefit.model.opaque import opaque_names
 from morefit.model.parameter import blinded_in
-from morefit.model.pdf import check_model
+from morefit.model.region import YieldsIn
 from morefit.pipeline import Bound, Columns, Compiled, Settings, able_backend, compile_sums, compile_values
 from morefit.rewrite.precompute import Precompute
 from morefit.targets import Backend, Events, choose_backend
@@ -41,7 +43,9 @@ class Likelihood(Term):
     """Minus the logarithm of the likelihood of a model for data: -sum ln P, extended when it has yields.
 
     ``constraints`` are independent measurements, such as ``mf.constraint(mu, 5.28, 0.01)``. Weights are taken from
-    the dataset by default.
+    the dataset by default. ``ranges`` leave out the events outside of them, as ``data.report`` says, and restrict the
+    model (``mf.Restricted``): ``{"m": [(5.0, 5.2), (5.4, 6.0)]}``; its yields and fractions are those of the full
+    ranges, or of the events in the ranges of the fit if ``yields_in="range"``.
     """
 
     def __init__(
@@ -51,12 +55,14 @@ class Likelihood(Term):
         *,
         weights: ArrayLike | None = None,
         constraints: Sequence[Any] | Any = (),
+        ranges: Ranges | None = None,
+        yields_in: YieldsIn = "full",
         backend: str | Backend = "auto",
         precision: str = "double",
         precompute: Precompute = "auto",
     ) -> None:
-        check_model(model)
-        dataset = dataset_of(data, model.observables, weights)
+        model = in_ranges(model, ranges, yields_in)
+        dataset = events_of(model, data, weights)
         check_whole_numbers(dataset, counted_in(model))
         place = able_backend(model, choose_backend(backend, 0 if opaque_names(model) else len(dataset)))
         settings = Settings(place, choose_precision(precision), precompute)
@@ -306,6 +312,12 @@ class Likelihood(Term):
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.set_up(**state)
+
+
+def events_of(model: Pdf, data: Any, weights: ArrayLike | None = None) -> Dataset:
+    """Return a dataset of the observables of a model; of a restricted one, the events in its region."""
+    dataset = dataset_of(data, model.observables, weights)
+    return dataset.inside(region) if (region := model.region()) else dataset
 
 
 def choose_precision(name: str) -> Precision:

@@ -27,6 +27,8 @@ from morefit.minimise.problem import (
 from morefit.minimise.result import FitResult
 from morefit.model import Pdf
 from morefit.model.compose.choice import choices_in, decisions
+from morefit.model.observable import Ranges
+from morefit.model.region import YieldsIn
 from morefit.targets import Backend
 
 REPLICAS = 500  # of a bootstrap: its errors are then known to 3 %
@@ -40,6 +42,8 @@ def fit(
     *,
     weights: ArrayLike | None = None,
     constraints: Sequence[Any] | Any = (),
+    ranges: Ranges | None = None,
+    yields_in: YieldsIn = "full",
     start: Any = None,
     fixed: Any = (),
     limits: Mapping[Any, tuple[float | None, float | None]] | None = None,
@@ -56,6 +60,8 @@ def fit(
 ) -> FitResult:
     """Fit a model to data, or minimise a likelihood.
 
+    ``ranges`` are those of the events that are fitted, such as ``{"m": [(5.0, 5.2), (5.4, 6.0)]}``; yields and fractions
+    are those of the full ranges, or with ``yields_in="range"`` of the fitted ones.
     ``fixed`` names parameters to fix, at their start values or at those of a mapping; ``start`` and
     ``limits`` override those of the parameters, None for an open end. ``tolerance`` is Minuit's: the fit stops at an estimated distance
     to the minimum (EDM) below 0.002 * tolerance * 0.5. The covariance is the inverse of the exact Hessian H, which
@@ -83,7 +89,14 @@ def fit(
 
     def decided(model: Pdf | Term, start: Any, fixed: Any, limits: Any, options: Options) -> FitResult:
         likelihood = as_likelihood(
-            "fit", model, data, weights=weights, constraints=constraints, backend=backend
+            "fit",
+            model,
+            data,
+            weights=weights,
+            constraints=constraints,
+            ranges=ranges,
+            yields_in=yields_in,
+            backend=backend,
         )
         check_data(likelihood)
         problem = make_problem(likelihood, start, fixed, limits)

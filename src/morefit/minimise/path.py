@@ -116,6 +116,7 @@ def make_result(
     fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
     uncertain = dict(zip(problem.floating, errors.tolist(), strict=True))
     names = tuple(p.name for p in problem.all_parameters)
+    ranges = tuple(part.model.region() for part in likelihood.parts)
     return FitResult(
         names=names,
         values={n: fitted.get(n, problem.values[n]) for n in names},
@@ -143,6 +144,8 @@ def make_result(
             for p in problem.all_parameters
             if p.blind
         },
+        ranges=ranges if any(ranges) else (),
+        yields_in=tuple(part.model.yields_meaning() for part in likelihood.parts) if any(ranges) else (),
     )
 
 

@@ -22,6 +22,8 @@ from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import counted_in
 from morefit.model.naming import check_limits, check_number
+from morefit.model.observable import Ranges
+from morefit.model.region import YieldsIn, contains, region_text
 from morefit.targets import Backend
 from morefit.text.suggest import suggest
 from morefit.validate import by_name, name_of
@@ -76,12 +78,15 @@ def as_likelihood(
     *,
     weights: ArrayLike | None = None,
     constraints: Any = (),
+    ranges: Ranges | None = None,
+    yields_in: YieldsIn = "full",
     backend: str | Backend = "auto",
 ) -> Term:
     """Return a likelihood, or make one of a model and its data."""
     if isinstance(model, Term):
         if data is not None or weights is not None:
             raise FitError(f"{what}: a likelihood has its data already; give no data and no weights")
+        check_no_ranges(what, ranges)
         extra = as_constraints(constraints)
         return model.with_constraints(extra) if extra else model
     if not isinstance(model, Pdf):
@@ -89,7 +94,21 @@ def as_likelihood(
     if data is None:
         advice = "call fit(model, data)" if what == "fit" else "pass mf.Likelihood(model, data), or data="
         raise FitError(f"{what}: a model needs data; {advice}")
-    return Likelihood(model, data, weights=weights, constraints=constraints, backend=backend)
+    return Likelihood(
+        model,
+        data,
+        weights=weights,
+        constraints=constraints,
+        ranges=ranges,
+        yields_in=yields_in,
+        backend=backend,
+    )
+
+
+def check_no_ranges(what: str, ranges: Ranges | None) -> None:
+    """Refuse ranges for a likelihood."""
+    if ranges is not None:
+        raise FitError(f"{what}: a likelihood has its own ranges; give them to mf.Likelihood, part by part")
 
 
 def check_data(likelihood: Term) -> None:
@@ -115,6 +134,8 @@ def check_ranges(model: Pdf, fit_model: Pdf) -> None:
         for o in fit_model.observables
         if o.low > drawn[o.name].low or o.high < drawn[o.name].high
     ]
+    if not contains(fit_model.region(), model.region(), model.observables):
+        problems.append(f"the fitted model must span what is drawn, got {region_text(fit_model.region())}")
     if problems:
         raise FitError(
             f"toys: {'; '.join(problems)}; give both models one range, or cut events of mf.generate with"

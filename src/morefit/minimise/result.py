@@ -13,12 +13,13 @@ import numpy as np
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import DataError, ModelError
 from morefit.expr import Operand
-from morefit.records.fields import ByName, Interval, counts, floats, matrix, pairs, texts, words
+from morefit.records.fields import ByName, Interval, counts, floats, matrix, pairs, regions, texts, words
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
 if TYPE_CHECKING:
     from morefit.minimise.derived import Derived
+    from morefit.model.region import YieldsIn
 
 FORMAT = "morefit fit result"
 VERSION = 1
@@ -61,6 +62,8 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "blinded": lambda items: ByName(
         {str(n): (str(d), *map(float, numbers)) for n, (d, *numbers) in items.items()}
     ),
+    "ranges": lambda parts: tuple(regions(part) for part in parts),
+    "yields_in": words,
 }
 
 
@@ -82,6 +85,9 @@ class FitResult:
     blinded parameter, of which all numbers are those of the shown value, what its offset is computed from, but for the
     phrase. ``choices`` are the labels that a fit of a model with choices decided for, ``alternatives`` the nll with
     penalties of each way to decide.
+    ``ranges`` are those of a fit in ranges: for each part of the likelihood, (low, high) pairs by observable; and
+    ``yields_in`` says for each part whether its yields and fractions count events in the "full" ranges or in the "range"
+    of the fit.
     """
 
     names: tuple[str, ...]
@@ -111,6 +117,8 @@ class FitResult:
     blinded: Mapping[Any, tuple[Any, ...]] = field(default_factory=dict)
     choices: Mapping[Any, str] = field(default_factory=dict)
     alternatives: Mapping[Any, float] = field(default_factory=dict)
+    ranges: tuple[Mapping[Any, tuple[Interval, ...]], ...] = ()
+    yields_in: tuple[YieldsIn, ...] = ()
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from morefit.minimise.result import ERRORS, FitResult
+from morefit.model.region import region_text
 from morefit.text.html import html_page
 from morefit.text.latex import latex_measurement, latex_table, latex_text
 from morefit.text.rounding import duration, round_pdg
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from morefit.records.fields import Interval
 
 MAX_CORRELATED = 8  # floating parameters; a larger correlation matrix is not printed
+COUNTED = {"full": "the full ranges", "range": "the fitted ranges"}
 MAX_HEADING = 8  # characters of a name above a column of correlations
 
 
@@ -95,7 +97,17 @@ def footlines(result: FitResult) -> list[str]:
     if result.alternatives:
         each = [f"{label} {likelihood_text(nll)}" for label, nll in result.alternatives.items()]
         lines.append(f"nll with penalties: {', '.join(each)}")
-    return [*result.notes, *lines, *[f"errors: {errors}"] * bool(errors), work]
+    return [*result.notes, *range_lines(result), *lines, *[f"errors: {errors}"] * bool(errors), work]
+
+
+def range_lines(result: FitResult) -> list[str]:
+    """Return the ranges of the fit, a line for each part that has any, and what its yields and fractions count."""
+    parts = zip(result.ranges, result.yields_in, strict=True)
+    return [
+        f"fitted {region_text(region)}; yields and fractions are those of {COUNTED[yields_in]}"
+        for region, yields_in in parts
+        if region
+    ]
 
 
 def tables(result: FitResult, label: Callable[[str], str] = str) -> list[list[Column]]:

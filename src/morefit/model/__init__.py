@@ -8,7 +8,7 @@ from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf
 
 if TYPE_CHECKING:
-    from morefit.model.compose import Choice, Product, Sum
+    from morefit.model.compose import Choice, Product, Restricted, Sum
     from morefit.model.density import Density
     from morefit.model.shapes.crystal_ball import CrystalBall
     from morefit.model.shapes.exponential import Exponential
@@ -20,7 +20,7 @@ else:
     __getattr__ = import_when_used(
         __name__,
         {
-            "morefit.model.compose": ["Choice", "Product", "Sum"],
+            "morefit.model.compose": ["Choice", "Product", "Restricted", "Sum"],
             "morefit.model.density": ["Density"],
             "morefit.model.shapes.crystal_ball": ["CrystalBall"],
             "morefit.model.shapes.exponential": ["Exponential"],
@@ -31,5 +31,5 @@ else:
 
 __all__ = [
     "Choice", "CrystalBall", "Density", "Derived", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
-    "Product", "Sum", "Uniform",
+    "Product", "Restricted", "Sum", "Uniform",
 ]  # fmt: skip

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, Operand, symbols, to_expr
-from morefit.model.arguments import described, listed
+from morefit.expr import Expr, Op, Operand, add_all, symbols, to_expr
+from morefit.model.arguments import described, listed, listing
+from morefit.model.integrate import integral_out
 from morefit.model.observable import Observable
 from morefit.model.pdf import Change, Pdf
+from morefit.model.region import Region, boxes, part_of
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -58,6 +60,21 @@ class Density(Pdf):
 
     def known_integral(self) -> Expr | None:
         return self.integral_formula
+
+
+def projected_density(pdf: Pdf, kept: tuple[Observable, ...], region: Region) -> Density:
+    """Return the density of some observables, of events whose other observables lie in a region, by formula."""
+    dropped = [o for o in pdf.observables if o.name not in {one.name for one in kept}]
+    own = list(boxes(part_of(region, dropped)))
+    parts = [integral_out(pdf.density(), kept, [o.within(box) for o in dropped]) for box in own]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        raise ModelError(
+            f"density '{type(pdf).__name__}': its integral over {listing(dropped)} has no formula;"
+            f" write it as a product, or as a sum of terms in which {listing(kept)} have factors of their own"
+        )
+    area = add_all(*(pdf.integral() * pdf.probability(box) for box in own))
+    return Density(add_all(*known), kept, integral=area)
 
 
 def check_observables(observables: Sequence[Observable] | Observable) -> tuple[Observable, ...]:

@@ -45,4 +45,6 @@ class Observable(NamedQuantity):
         return Observable(self.name, low, high, self.label)
 
 
-Ranges = Mapping[str, tuple[float, float]] | Mapping[Observable, tuple[float, float]]  # as users write a box
+Ranges = (
+    Mapping[str, Any] | Mapping[Observable, Any]
+)  # as users write them: (low, high), or a list of such pairs

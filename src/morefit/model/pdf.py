@@ -13,14 +13,15 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, apply, const, symbols
-from morefit.model.arguments import check_arguments, listing
+from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, add_all, apply, const, symbols
+from morefit.model.arguments import check_arguments, listed, listing
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, CHECKED, frozen_content
-from morefit.model.integrate import integral_over
+from morefit.model.integrate import integral_over, integral_over_all
 from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.parameter import Parameter
 from morefit.model.printed import latex_text, short_text, tree_text
+from morefit.model.region import Region, YieldsIn, check_region, named_observable, probability_of
 
 Leaf = TypeVar("Leaf", Observable, Parameter)
 Recipe = TypeVar("Recipe")
@@ -109,21 +110,63 @@ class Pdf(ABC):
         """
         return ((ONE, self),)
 
-    def probability(self, box: Box, values: Mapping[str, float]) -> Expr:
-        """Return the probability that an event lies inside a box; numerical integrals are made for ``values``."""
-        if self.fits_into(box):
-            return ONE
-        inside, area = tuple(o.within(box) for o in self.observables), None
-        if len(inside) == 1:
-            area = self.integral_between(const(inside[0].low), const(inside[0].high))
-        if area is None:
-            fixed = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters]
-            area = integral_over(self.density(), inside, fixed)
-        return area / self.integral()
+    def probability(self, box: Box, values: Mapping[str, float] | None = None) -> Expr:
+        """Return the probability that an event lies inside a box; numerical integrals are made for ``values``, if given."""
+        return ONE if self.fits_into(box) else self.area([box], values) / self.integral()
+
+    def probability_of_any(self, boxes: Sequence[Box], values: Mapping[str, float] | None = None) -> Expr:
+        """Return the probability that an event lies in one of several boxes, none of which overlaps with another."""
+        if len(boxes) > 1 and type(self).probability is Pdf.probability:
+            return self.area(boxes, values) / self.integral()
+        each = [self.probability(box, values) for box in boxes]
+        return each[0] if len(each) == 1 else add_all(*each)
+
+    def area(self, boxes: Sequence[Box], values: Mapping[str, float] | None) -> Expr:
+        """Return the integral of ``density`` over boxes: by formula, or numerically over all of them together."""
+        inside = [tuple(o.within(box) for o in self.observables) for box in boxes]
+        ends = [(const(x.low), const(x.high)) for x, *others in inside if not others]
+        known = [area for pair in ends if (area := self.integral_between(*pair)) is not None]
+        if len(known) == len(boxes):
+            return known[0] if len(known) == 1 else add_all(*known)
+        fixed = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters] if values else []
+        return integral_over_all(self.density(), inside, fixed or self.parameters)
+
+    def region(self) -> Region:
+        """Return the ranges that the density is restricted to, by observable; others have their whole range."""
+        return {}
+
+    def yields_meaning(self) -> YieldsIn:
+        """Return whether yields and fractions count events in the "full" ranges, or in the "range" of a restriction."""
+        return "full"
+
+    def beyond(self, x: Observable) -> Pdf:
+        """Return the same density over the whole range of an observable, if it is restricted in it."""
+        return self
+
+    def with_yields_in(self, region: Region) -> Pdf:
+        """Return the same model with yields and fractions of the events in a region in the place of all events."""
+        return self
 
     def fits_into(self, box: Box) -> bool:
         """Return whether a box leaves every observable its whole range."""
         return all(o.within(box) is o for o in self.observables)
+
+    def marginal(self, observables: Iterable[Observable | str] | Observable | str) -> Pdf:
+        """Return the model of some of the observables, by name or object, the others integrated over."""
+        some = (
+            (observables,) if isinstance(observables, str) else listed("marginal: observables", observables)
+        )
+        if not some:
+            raise ModelError("marginal: needs at least one observable, got none")
+        names = {named_observable(self.observables, one).name for one in some}
+        kept = tuple(o for o in self.observables if o.name in names)
+        return self if len(kept) == len(self.observables) else self.projected(kept, {})
+
+    def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
+        """Return the density of some observables, of events whose other observables lie in a region."""
+        from morefit.model.density import projected_density
+
+        return self if len(kept) == len(self.observables) else projected_density(self, kept, region)
 
     def normalised(self) -> Expr:
         """Return the density divided by its integral."""
@@ -185,6 +228,22 @@ class Pdf(ABC):
         """Return the probability that the observable of a density in one observable is at most ``x``."""
         return evaluator().cdf(self, x, values, backend)
 
+    def probability_in(self, ranges: Ranges) -> Expr:
+        """Return the probability that observables lie in ranges, as an expression of the parameters.
+
+        ``result.derived(n_background * background.probability_in({"m": (5.2, 5.4)}))`` has its propagated error.
+        """
+        return probability_of(self, check_region(self.observables, ranges))
+
+    def expected_in(self, ranges: Ranges) -> Expr:
+        """Return how many events an extended model expects in ranges, as an expression for ``result.derived``."""
+        total, region = self.expected_events(), check_region(self.observables, ranges)
+        if total is None:
+            raise ModelError(
+                "model: expects no number of events, as it has no yields; give mf.Sum yields, or use probability_in"
+            )
+        return add_all(*(total * share * probability_of(part, region) for share, part in self.shares()))
+
     def integrate(
         self,
         ranges: Ranges,
@@ -192,7 +251,7 @@ class Pdf(ABC):
         *,
         backend: Any = "auto",
     ) -> float:
-        """Return the probability that observables lie in ranges, such as ``{"m": (5.2, 5.4)}``."""
+        """Return the probability that observables lie in ranges, such as ``{"m": (5.2, 5.4)}`` or a list of them."""
         return evaluator().integrate(self, ranges, values, backend)
 
     @cached_property

@@ -159,8 +159,8 @@ def latex_text(pdf: Pdf) -> str:
     names = {
         leaf: rf"p_{{{k}}}\left({latex_list(leaf.observables)}\right)" for k, leaf in enumerate(formulas, 1)
     }
-    equals = "=" if pdf.expected_events() is None else r"\propto"
-    rows = [rf"{whole} &{equals} {composed_latex(pdf, names)}"]
+    equals = "=" if pdf.expected_events() is None and not pdf.region() else r"\propto"
+    rows = [rf"{whole} &{equals} {composed_latex(pdf, names)}{region_latex(pdf)}"]
     rows += [
         rf"{name} &\propto {to_latex(leaf.density(), LATEX_FORMULA)}"
         for leaf, name in list(names.items())[:MAX_TERMS]
@@ -192,6 +192,16 @@ def composed_latex(pdf: Pdf, names: dict[Pdf, str]) -> str:
         terms.append(inner)
     terms += [r"\ldots"] * (len(branches) > MAX_TERMS)
     return (r" \, " if branches[0][1] is None else " + ").join(terms)
+
+
+def region_latex(pdf: Pdf) -> str:
+    """Return the ranges that a density is restricted to, as LaTeX."""
+    named = {o.name: to_latex(o.expr, FORMULA) for o in pdf.observables}
+    unions = {
+        name: r" \cup ".join(f"[{low:g}, {high:g}]" for low, high in ranges)
+        for name, ranges in pdf.region().items()
+    }
+    return "".join(rf",\; {named[name]} \in {union}" for name, union in unions.items())
 
 
 def call_latex(pdf: Pdf) -> str:

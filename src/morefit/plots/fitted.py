@@ -56,6 +56,7 @@ def plot(
     pulls: bool = True,
     log: bool = False,
     empty_bins: bool = False,
+    blind: Any = (),
     oversampling: int = OVERSAMPLING,
     ax: AnyAxes = None,
     style: Style = None,
@@ -63,13 +64,13 @@ def plot(
 ) -> Any:
     """Plot data and a model in one observable, the others integrated over their ranges; nothing is shown or saved.
 
-    A likelihood has its data: ``mf.plot(nll, "m", values=result)``; a sum of likelihoods gives a tuple of
-    plots, one for each part.
+    A likelihood has its data: ``mf.plot(nll, "m", values=result)``; a sum of them gives a tuple of plots.
 
     Parameters
     ----------
     observable : or its name; may be left out if the model has only one.
-    values : a fit result, or numbers by name; None, and parameters that are not named, stand for start values.
+    values : a fit result, or numbers by name; None, and parameters that are not named, stand for start values. The
+        model of a fit in ranges is normalised in them, and dashed outside.
     bins : how many, or their edges; None chooses by the number of events.
     ranges : sub-ranges by name, such as ``{"ctl": (0, 1)}``: only events in them are drawn, and the model is integrated
         over them. That of the plotted observable is the range of the plot. The model is normalised to all events:
@@ -77,12 +78,13 @@ def plot(
     labels : names of the components of a sum, in its order.
     pulls : draw (data - model) / error below; the error is that of the data on the side of the model.
     empty_bins : draw bins without events, with the upper end of their Poisson interval.
+    blind : ranges of the plotted observable, one or a list: bins that reach into them have no data and no pull.
     oversampling : how many times finer than the data's the bins of the curve are.
     ax : axes for the main panel alone, or a pair (main, pulls); None makes a new figure.
     style : None for morefit's own, the name of one of mplhep's ("LHCb2"), or settings of matplotlib.
     """
     drawing = Drawing(
-        bins=bins, ranges=ranges, labels=labels, pulls=pulls, oversampling=oversampling, ax=ax, style=style,
+        bins=bins, ranges=ranges, labels=labels, pulls=pulls, oversampling=oversampling, blind=blind, ax=ax, style=style,
         backend=backend, look=Look(components, log, empty_bins),
     )  # fmt: skip
     if not isinstance(model, Term):
@@ -117,6 +119,7 @@ class Drawing:
     labels: Sequence[str] | None
     pulls: bool
     oversampling: int
+    blind: Any
     ax: AnyAxes
     style: Style
     backend: str | Backend
@@ -132,7 +135,7 @@ class Drawing:
         numbers = project(
             model, data, model.observables[0] if observable is None else observable, values=values,
             bins=self.bins, ranges=self.ranges, labels=self.labels, oversampling=self.oversampling,
-            backend=self.backend,
+            blind=self.blind, backend=self.backend,
         )  # fmt: skip
         with styled(self.style):
             main, below = two_panels("plot", self.ax, MAIN_HEIGHT, lower=self.pulls)
@@ -162,7 +165,7 @@ class Look:
 def draw_main(ax: Axes, numbers: Projection, look: Look) -> dict[str, Any]:
     """Draw data, model and components; return the artists by name."""
     scale = heights_per_event(numbers)
-    shown = look.empty_bins | (numbers.counts != 0)
+    shown = np.isfinite(numbers.counts) & (look.empty_bins | (numbers.counts != 0))
     centres, counts, errors = middles(numbers.edges), numbers.counts * scale, numbers.errors * scale
     sideways = None if numbers.equal_bins else np.diff(numbers.edges)[shown] / 2
     artists: dict[str, Any] = {
@@ -173,8 +176,13 @@ def draw_main(ax: Axes, numbers: Projection, look: Look) -> dict[str, Any]:
     }  # fmt: skip
     fine = np.repeat(scale, numbers.oversampling) * numbers.oversampling
     places = np.concatenate([numbers.edges[:1], middles(numbers.curve_edges), numbers.edges[-1:]])
-    curve = to_ends(numbers.curve * fine)
-    (artists["model"],) = ax.plot(places, curve, color=MODEL, label=look.model, zorder=3)
+    curve, fitted = to_ends(numbers.curve * fine), np.pad(numbers.fitted, 1, mode="edge")
+    solid = np.where(fitted, curve, np.nan)
+    (artists["model"],) = ax.plot(places, solid, color=MODEL, label=look.model, zorder=3)
+    if not fitted.all():
+        (artists["extrapolation"],) = ax.plot(
+            places, curve, color=MODEL, label="extrapolation", zorder=2.9, linestyle=(0, (2, 2))
+        )
     parts = numbers.components if look.components else {}
     for (label, part), dashes in zip(parts.items(), component_styles(), strict=False):
         (artists[label],) = ax.plot(places, to_ends(part * fine), label=label, zorder=2, **dashes)
@@ -188,13 +196,14 @@ def draw_main(ax: Axes, numbers: Projection, look: Look) -> dict[str, Any]:
 
 def set_heights(ax: Axes, counts: Array, errors: Array, curve: Array, log: bool) -> None:
     """Choose the range of the vertical axis."""
-    top = float(max(np.max(counts + np.where(counts != 0, errors[1], 0.0)), np.max(curve))) or 1.0
+    tops, bottoms = counts + np.where(counts != 0, errors[1], 0.0), counts - errors[0]
+    top = float(np.nanmax(tops, initial=np.max(curve))) or 1.0
     if log:
         ax.set_yscale("log")
         positive = np.concatenate([counts[counts > 0], [top]])
         ax.set_ylim(0.5 * float(np.min(positive)), 2 * top)
     else:
-        ax.set_ylim(min(0.0, 1.1 * float(np.min(counts - errors[0]))), 1.08 * top)
+        ax.set_ylim(min(0.0, 1.1 * float(np.nanmin(bottoms, initial=0.0))), 1.08 * top)
 
 
 def draw_pulls(ax: Axes, numbers: Projection) -> dict[str, Any]:

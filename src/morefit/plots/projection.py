@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.data import Dataset
@@ -15,17 +15,20 @@ from morefit.data.histogram import Histogram, choose_edges, count_events, divide
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
 from morefit.likelihood.bins import Bins, bin_probabilities
-from morefit.likelihood.evaluate import checked_ranges, find_observable, values_of
+from morefit.likelihood.evaluate import checked_ranges, values_of
+from morefit.minimise import FitResult
 from morefit.model import Observable, Pdf
+from morefit.model.compose.restricted import in_ranges
 from morefit.model.counts import counted_in
 from morefit.model.evaluation import Values
 from morefit.model.observable import Box, Ranges
+from morefit.model.region import Range, check_range, listed_ranges, named_observable, probability_of
 from morefit.records.fields import arrays, pairs
 from morefit.resources import check_memory
 from morefit.targets import Backend, choose_backend
 
 SAME_WIDTH = 1e-9  # relative: bins that differ less in width are equal
-TAKEN = ("data", "model", "pulls", "legend")  # names of artists that are no components
+TAKEN = ("data", "model", "extrapolation", "pulls", "legend")  # names of artists that are no components
 OVERSAMPLING = 10  # bins of a curve in each bin of the data
 
 
@@ -35,8 +38,8 @@ class Projection:
 
     Everything is a number of events in a bin: ``counts`` (or sums of weights) with ``errors`` below and above,
     ``expected`` as the integral of the density over the bin, ``pulls`` as (counts - expected) / error, with the error
-    on the side of the model; nan where no error is known. The curve has its own, finer bins: ``curve`` of the whole
-    model, ``components`` of its parts.
+    on the side of the model; nan where no error is known. In blind bins counts, errors and pulls are nan. The curve has
+    its own, finer bins: ``curve`` of the whole model, ``components`` of its parts, and whether they were ``fitted``.
     """
 
     observable: Observable
@@ -49,6 +52,9 @@ class Projection:
     curve_edges: Array  # (N * oversampling + 1,)
     curve: Array  # (N * oversampling,)
     components: Mapping[str, Array]  # (N * oversampling,) each
+    fitted: NDArray[
+        np.bool_
+    ]  # (N * oversampling,) whether the middle of the bin lies in the ranges of the fit
     weighted: bool
 
     def __post_init__(self) -> None:
@@ -79,56 +85,101 @@ def project(
     weights: ArrayLike | None = None,
     labels: Sequence[str] | None = None,
     oversampling: int = OVERSAMPLING,
+    blind: Any = (),
     backend: str | Backend = "auto",
 ) -> Projection:
     """Count events and integrate a model in bins of one observable; the arguments are those of ``plot``."""
+    model = as_fitted(model, values)
     known = values_of(model, values)
-    x = find_observable(model, observable)
+    x = named_observable(model.observables, observable)
     box = checked_ranges(model, ranges or {})
     if oversampling < 1:
         raise OptionError(f"plot: oversampling must be at least 1, got {oversampling}")
     dataset = Dataset(data, model.observables, weights=weights)
-    chosen = cut(dataset, box)
+    region = model.region()
+    whole, fitted = model.beyond(x), region.get(x.name, ((x.low, x.high),))
+    inside = dataset.inside(region) if region else dataset
+    sample = dataset.inside(others) if (others := whole.region()) else dataset
+    chosen = cut(sample, box)
     low, high = box.get(x.name, (x.low, x.high))
     if bins is None and x.name in counted_in(model):
         bins = round(high - low)  # one for each whole number
     edges = choose_edges(f"observable '{x.name}'", bins, low, high, len(chosen))
-    histogram = count_events(chosen[x.name], chosen.weights, edges)
-    others = {name: ends for name, ends in box.items() if name != x.name}
+    hidden = check_blind(x, blind) + (gaps(x, fitted) if len(inside) == len(sample) else [])
+    histogram = blinded(count_events(chosen[x.name], chosen.weights, edges), hidden)
+    rest = {name: ends for name, ends in box.items() if name != x.name}
     check_memory(
         f"plot: {oversampling:.6g} points of a curve in each bin", 8.0 * float(oversampling) * len(edges)
     )
-    fine = Bins(x, divide(edges, oversampling), others)
-    parts = split(model, labels)
+    fine = Bins(x, divide(edges, oversampling), rest)
+    parts = split(whole, labels)
     probabilities = bin_probabilities(
         [pdf for _, pdf in parts.values()], model.parameters, known, fine, choose_backend(backend)
     )
-    scale = total(model, known, dataset)
+    scale = total(model, known, inside)
+    if x.name in region:
+        scale /= float(evaluate(probability_of(whole, {x.name: fitted}, known), known))
     components = {
         name: scale * float(evaluate(weight, known)) * p
         for (name, (weight, _)), p in zip(parts.items(), probabilities, strict=True)
     }
-    return assemble(x, others, histogram, fine.edges, components, chosen.weights is not None)
+    return assemble(fine, histogram, components, fitted, chosen.weights is not None)
 
 
 def assemble(
-    x: Observable, box: Box, data: Histogram, fine: Array, parts: Mapping[str, Array], weighted: bool
+    bins: Bins, data: Histogram, parts: Mapping[str, Array], fitted: Sequence[Range], weighted: bool
 ) -> Projection:
-    """Put together data and curves."""
-    curve = np.sum(list(parts.values()), axis=0)
+    """Put together data and curves, which have finer bins."""
+    curve, middles = np.sum(list(parts.values()), axis=0), (bins.edges[:-1] + bins.edges[1:]) / 2
     expected = curve.reshape(len(data.counts), -1).sum(axis=1)
     return Projection(
-        observable=x,
-        ranges=box,
+        observable=bins.x,
+        ranges=bins.box,
         edges=data.edges,
         counts=data.counts,
         errors=np.stack([data.low, data.high]),
         expected=expected,
         pulls=data.pulls(expected),
-        curve_edges=fine,
+        curve_edges=bins.edges,
         curve=curve,
         components=parts if len(parts) > 1 else {},
+        fitted=np.logical_or.reduce([(middles > low) & (middles < high) for low, high in fitted]),
         weighted=weighted,
+    )
+
+
+def as_fitted(model: Pdf, values: Any) -> Pdf:
+    """Return a model as it was fitted: in the ranges that the result of a fit of one dataset has."""
+    if not isinstance(values, FitResult) or len(values.ranges) != 1 or model.region():
+        return model
+    if other := values.ranges[0].keys() - {o.name for o in model.observables}:
+        raise OptionError(
+            f"plot: values are of a fit in ranges of '{min(other)}', which the model does not have; plot the model"
+            " that was fitted, or a marginal of mf.Restricted with numbers by name"
+        )
+    return in_ranges(model, values.ranges[0], values.yields_in[0])
+
+
+def check_blind(x: Observable, blind: Any) -> list[Range]:
+    """Return the ranges of an observable in which no data are shown."""
+    none = isinstance(blind, Sequence) and not len(blind)
+    return [] if none else [check_range(x, ends) for ends in listed_ranges(x, blind)]
+
+
+def gaps(x: Observable, ranges: Sequence[Range]) -> list[Range]:
+    """Return what some ranges leave out of that of an observable: data that were cut to them show nothing there."""
+    ends = [x.low, *(end for pair in ranges for end in pair), x.high]
+    return list(zip(ends[::2], ends[1::2], strict=True))
+
+
+def blinded(data: Histogram, ranges: Sequence[Range]) -> Histogram:
+    """Return a histogram without the counts of bins that reach into some ranges."""
+    near = SAME_WIDTH * (data.edges[-1] - data.edges[0])
+    shown = np.ones(len(data.counts), bool)
+    for low, high in ranges:
+        shown &= (data.edges[1:] <= low + near) | (data.edges[:-1] >= high - near)
+    return Histogram(
+        data.edges, *(np.where(shown, own, np.nan) for own in (data.counts, data.low, data.high))
     )
 
 

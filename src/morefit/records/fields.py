@@ -69,6 +69,11 @@ def pairs(items: Mapping[str, Interval]) -> ByName[Interval]:
     return ByName({str(name): (float(low), float(high)) for name, (low, high) in items.items()})
 
 
+def regions(items: Mapping[str, Iterable[Interval]]) -> ByName[tuple[Interval, ...]]:
+    """Return several pairs of numbers by name, such as ranges."""
+    return ByName({str(name): tuple((float(a), float(b)) for a, b in some) for name, some in items.items()})
+
+
 def arrays(items: Mapping[str, Any]) -> ByName[NDArray[Any]]:
     """Return read-only arrays by name."""
     return ByName({str(name): frozen_copy(array) for name, array in items.items()})

@@ -50,7 +50,8 @@ def envelope_recipe(
     envelope = make_envelope(density, observables, numbers.margin)
     volumes = envelope.heights * cell_volumes(envelope.edges).ravel()
     share, alias = alias_table(volumes)
-    name = f"envelope of {density.order[1] & 0xFFFFFFFF:08x}"
+    ranges = tuple((o.low, o.high) for o in observables)  # a density may be drawn from in several
+    name = f"envelope of {hash((density.order[1], ranges)) & 0xFFFFFFFF:08x}"
     first, points = numbers.take(), [numbers.take() for _ in observables]
     size = len(volumes)
     place = apply(Op.FLOOR, first * size)

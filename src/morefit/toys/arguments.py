@@ -12,8 +12,11 @@ from morefit.data import Dataset
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
+from morefit.minimise.problem import check_no_ranges
 from morefit.model import Pdf
+from morefit.model.observable import Ranges
 from morefit.model.pdf import check_model
+from morefit.model.region import YieldsIn
 from morefit.random.host import part_key, stream_key
 from morefit.resources import check_memory
 from morefit.sampling.generate import Sizes, check_room, expected_events, poisson_sizes
@@ -27,15 +30,25 @@ def whole(what: str, number: Any, least: int) -> int:
     return whole_number(f"toy study: {what}", number, least)
 
 
-def template_of(what: str, model: Pdf | Term, constraints: Any = ()) -> Term:
+def template_of(
+    what: str,
+    model: Pdf | Term,
+    constraints: Any = (),
+    *,
+    ranges: Ranges | None = None,
+    yields_in: YieldsIn = "full",
+) -> Term:
     """Return the likelihood that toys are drawn and fitted of; that of a model has no events."""
     extra = as_constraints(constraints)
     if isinstance(model, Term):
         if model.weighted:
             raise DataError(f"{what}: toys have no weights, so the data must not have any")
+        check_no_ranges(what, ranges)
         return model.with_constraints(extra) if extra else model
     check_model(model)
-    return Likelihood(model, no_events(model), constraints=extra, backend="cpu")
+    return Likelihood(
+        model, no_events(model), constraints=extra, ranges=ranges, yields_in=yields_in, backend="cpu"
+    )
 
 
 def without_events(term: Term) -> Term:

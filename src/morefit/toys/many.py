@@ -13,10 +13,13 @@ from morefit.data import Dataset
 from morefit.errors import DataError
 from morefit.likelihood import Term
 from morefit.likelihood.datasets import PartData
+from morefit.likelihood.unbinned import events_of
 from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
 from morefit.minimise.covariance import sandwich, split_fixed
 from morefit.minimise.problem import check_data
 from morefit.model import Pdf
+from morefit.model.observable import Ranges
+from morefit.model.region import YieldsIn
 from morefit.pipeline import Columns
 from morefit.targets import Backend, Events, choose_backend
 from morefit.toys.arguments import starts, template_of
@@ -29,18 +32,20 @@ def fit_many(
     datasets: Iterable[Any],
     *,
     constraints: Sequence[Any] | Any = (),
+    ranges: Ranges | None = None,
+    yields_in: YieldsIn = "full",
     start: Any = None,
     backend: str | Backend = "auto",
 ) -> ToyResults:
     """Fit a model, or a likelihood, to each of many datasets in compiled code, as toys are fitted.
 
     For a sum of likelihoods each dataset is a list, one for each part. Constraints keep what they measured. Errors are
-    those of ``fit``: from the sandwich for datasets with weights, else from the inverse Hessian.
+    those of ``fit``, and so are ``ranges`` and ``yields_in``: from the sandwich for datasets with weights, else from the inverse Hessian.
     """
     begin = time.perf_counter()
     if isinstance(datasets, str | Mapping | Dataset) or not isinstance(datasets, Iterable):
         raise DataError(f"fit_many: needs a list of datasets, got one of type {type(datasets).__name__}")
-    template = template_of("fit_many", model, constraints)
+    template = template_of("fit_many", model, constraints, ranges=ranges, yields_in=yields_in)
     checked = [datasets_of(template, data) for data in datasets]
     if not checked:
         raise DataError("fit_many: needs at least one dataset, got none")
@@ -76,7 +81,7 @@ def datasets_of(template: Term, data: Any) -> tuple[Dataset, ...]:
     """Return what is fitted together, a dataset for each part."""
     models = [part.model for part in template.parts]
     if len(models) == 1:
-        return (Dataset(data, models[0].observables),)
+        return (events_of(models[0], data),)
     if (
         isinstance(data, str | Mapping | Dataset)
         or not isinstance(data, Sequence)
@@ -85,7 +90,7 @@ def datasets_of(template: Term, data: Any) -> tuple[Dataset, ...]:
         raise DataError(
             f"fit_many: each dataset must be a list of {len(models)}, one for each part, got {data!r:.60}"
         )
-    return tuple(Dataset(d, model.observables) for d, model in zip(data, models, strict=True))
+    return tuple(events_of(model, d) for d, model in zip(data, models, strict=True))
 
 
 def with_data(template: Term, data: Sequence[Dataset]) -> Term:

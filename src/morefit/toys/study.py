@@ -19,6 +19,8 @@ from morefit.jobs.facts import Facts
 from morefit.jobs.run import Job, run_job
 from morefit.likelihood import Term
 from morefit.model import Pdf
+from morefit.model.observable import Ranges
+from morefit.model.region import YieldsIn
 from morefit.records.results import Layout, Part
 from morefit.sampling.generate import Sizes
 from morefit.targets import Backend
@@ -39,6 +41,8 @@ def toy_study(
     truth: Any = None,
     fit_model: Pdf | Term | None = None,
     constraints: Sequence[Any] | Any = (),
+    ranges: Ranges | None = None,
+    yields_in: YieldsIn = "full",
     fluctuate: bool = True,
     start: Any = None,
     thorough: bool = False,
@@ -59,6 +63,7 @@ def toy_study(
     truth : true values by name, or the result of a fit; by default the start values of the parameters.
     constraints : for a model, independent measurements; a likelihood has its own. Each toy draws what they measure
         anew around the truth, unless ``fluctuate`` is False.
+    ranges : for a model, those that events are drawn and fitted in, and ``yields_in``, both as in ``fit``.
     fit_model : another model or likelihood to fit. It starts at the truth where it has the same parameters; its fixed parameters
         keep their own values.
     thorough : start every fit again from four other points and take the lowest minimum: for mixtures, which have several;
@@ -70,13 +75,14 @@ def toy_study(
         extend it. Ctrl-C returns what is finished, and errors carry it (``BrokenJob``).
     block : toys that are computed together; results do not depend on it.
     """
-    toys, drawn = whole("toys", toys, 1), template_of("toy study", model, constraints)
+    toys, template = whole("toys", toys, 1), partial(template_of, NAME, ranges=ranges, yields_in=yields_in)
+    drawn = template(model, constraints)
     truth = complete(drawn, truth, "truth")
     if not (statistic is None or callable(statistic)):
         raise OptionError(
             f"toy study: the statistic must be a function of a dataset and fitted values, got {statistic!r}"
         )
-    fitted = drawn if fit_model is None else template_of("toy study", fit_model, constraints)
+    fitted = drawn if fit_model is None else template(fit_model, constraints)
     begin = starts(fitted, truth, start, keep_fixed=fit_model is not None)
     saved = read_saved(NAME, save, LAYOUT, ToyResults)
     seed = choose_seed(seed, saved)

@@ -2,6 +2,7 @@
 
 from morefit.model.compose.choice import Choice
 from morefit.model.compose.product import Product
+from morefit.model.compose.restricted import Restricted
 from morefit.model.compose.sum import Sum
 
-__all__ = ["Choice", "Product", "Sum"]
+__all__ = ["Choice", "Product", "Restricted", "Sum"]

@@ -10,6 +10,7 @@ from morefit.expr import ONE, Expr, add_all, multiply_all
 from morefit.model.compose.checks import check_parts
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Branches, Change, Pdf, Recipe, Recipes, Shares
+from morefit.model.region import Region, intersection
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -65,8 +66,26 @@ class Product(Pdf):
         others = [pdf.probability(box, values) for pdf in self.pdfs if pdf is not own]
         return tuple((multiply_all(weight, *others), part) for weight, part in own.marginals(x, box, values))
 
-    def probability(self, box: Box, values: Mapping[str, float]) -> Expr:
+    def probability(self, box: Box, values: Mapping[str, float] | None = None) -> Expr:
         return multiply_all(*(pdf.probability(box, values) for pdf in self.pdfs))
+
+    def region(self) -> Region:
+        region: Region = {}
+        for pdf in self.pdfs:
+            region = intersection(region, pdf.region())
+        return region
+
+    def beyond(self, x: Observable) -> Pdf:
+        return Product([pdf.beyond(x) for pdf in self.pdfs])
+
+    def with_yields_in(self, region: Region) -> Pdf:
+        return Product([pdf.with_yields_in(region) for pdf in self.pdfs])
+
+    def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
+        names = {o.name for o in kept}
+        own = [(pdf, tuple(o for o in pdf.observables if o.name in names)) for pdf in self.pdfs]
+        factors = [pdf.projected(some, region) for pdf, some in own if some]
+        return factors[0] if len(factors) == 1 else Product(factors)
 
     def density(self) -> Expr:
         return multiply_all(*(pdf.density() for pdf in self.pdfs))

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, multiply_all
+from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, evaluate, multiply_all
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
 from morefit.model.compose.checks import check_parts
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Branches, Change, Pdf, Recipe, Recipes, Shares
 from morefit.model.printed import numbered
+from morefit.model.region import Region, probability_of, region_text
 
 ROUNDING = 1e-12  # that numbers may exceed their total by
 
@@ -105,10 +106,37 @@ class Sum(Pdf):
             for weight, part in pdf.marginals(x, box, values)
         )
 
-    def probability(self, box: Box, values: Mapping[str, float]) -> Expr:
+    def probability(self, box: Box, values: Mapping[str, float] | None = None) -> Expr:
         if self.fits_into(box):
             return ONE
         return total_of([share * pdf.probability(box, values) for share, pdf in self.shares()])
+
+    def with_yields_in(self, region: Region) -> Pdf:
+        pdfs = [pdf.with_yields_in(region) for pdf in self.pdfs]
+        inside, start = (
+            [probability_of(pdf, region) for pdf in pdfs],
+            {p.name: p.start for p in self.parameters},
+        )
+        empty = [k for k, one in enumerate(inside) if not float(evaluate(one, start)) > 0]
+        if empty:
+            raise ModelError(
+                f"sum: densities must have events in {region_text(region)} to count them there, got none of"
+                f" pdfs[{empty[0]}] at the start values; count them in the full ranges, or choose another start"
+            )
+        return self.reweighted(pdfs, [1 / one for one in inside])
+
+    def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
+        pdfs = [pdf.projected(kept, region) for pdf in self.pdfs]
+        return self.reweighted(pdfs, [probability_of(pdf, region) for pdf in self.pdfs] if region else None)
+
+    def reweighted(self, pdfs: Sequence[Pdf], factors: Sequence[Expr] | None) -> Sum:
+        """Return a sum of other densities whose weights are multiplied by factors; fractions still add up to one."""
+        fractions, yields = self.fractions, self.yields
+        if factors is not None:
+            scaled = tuple(w * factor for w, factor in zip(self.weights, factors, strict=True))
+            yields = scaled if self.yields else ()
+            fractions = () if self.yields else tuple(w / add_all(*scaled) for w in scaled[:-1])
+        return Sum(pdfs, fractions=fractions or None, yields=yields or None, labels=self.labels or None)
 
     def density(self) -> Expr:
         return total_of([w * pdf.normalised() for w, pdf in zip(self.weights, self.pdfs, strict=True)])

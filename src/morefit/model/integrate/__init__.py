@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, leaves
-from morefit.model.integrate.cube import integral_over_bins, integral_over_box, plain_integral, singular_ends
+from morefit.expr import Expr, Op, OwnSymbol, add_all, leaves, scalar, substitute
+from morefit.model.integrate.cube import (
+    integral_over_bins,
+    integral_over_box,
+    integral_over_boxes,
+    plain_integral,
+    singular_ends,
+)
 from morefit.model.integrate.edges import find_breaks
 from morefit.model.integrate.terms import by_terms
 from morefit.model.observable import Observable
@@ -16,7 +22,9 @@ from morefit.model.parameter import Parameter
 __all__ = [
     "by_terms",
     "find_breaks",
+    "integral_out",
     "integral_over",
+    "integral_over_all",
     "integral_over_bins",
     "integral_over_box",
     "plain_integral",
@@ -26,13 +34,28 @@ __all__ = [
 
 def integral_over(density: Expr, observables: Sequence[Observable], parameters: Sequence[Parameter]) -> Expr:
     """Return the integral of a density over the ranges of its observables."""
-    return cached_integral(density, tuple(observables), tuple(parameters))
+    return cached_integral(density, (tuple(observables),), tuple(parameters))
+
+
+def integral_over_all(
+    density: Expr, boxes: Sequence[Sequence[Observable]], parameters: Sequence[Parameter]
+) -> Expr:
+    """Return the integral of a density over boxes, each given by the ranges of its observables there."""
+    return cached_integral(density, tuple(map(tuple, boxes)), tuple(parameters))
+
+
+def integral_out(density: Expr, kept: Sequence[Observable], dropped: Sequence[Observable]) -> Expr | None:
+    """Return the integral of a density over some of its observables, as a formula of the others, if there is one."""
+    places = {o.expr: scalar(OwnSymbol(o.name)) for o in kept}
+    total = by_terms(substitute(density, places), tuple(dropped))
+    return None if total is None else substitute(total, {place: x for x, place in places.items()})
 
 
 @lru_cache(maxsize=256)
 def cached_integral(
-    density: Expr, observables: tuple[Observable, ...], parameters: tuple[Parameter, ...]
+    density: Expr, boxes: tuple[tuple[Observable, ...], ...], parameters: tuple[Parameter, ...]
 ) -> Expr:
+    observables = boxes[0]
     if not 1 <= len(observables) <= 3:
         raise ModelError(
             f"density '{density!r}': integrals are done numerically in 1 to 3 dimensions, got {len(observables)};"
@@ -44,5 +67,7 @@ def cached_integral(
             f"density '{density!r}': depends on {', '.join(map(repr, free))}, over which it is not integrated;"
             f" integrate over {', '.join(map(repr, [*names, *free]))}"
         )
-    total = by_terms(density, observables)
-    return integral_over_box(density, observables, parameters) if total is None else total
+    totals = [total for box in boxes if (total := by_terms(density, box)) is not None]
+    if len(totals) < len(boxes):
+        return integral_over_boxes(density, boxes, parameters)
+    return totals[0] if len(totals) == 1 else add_all(*totals)

@@ -40,10 +40,19 @@ def integral_over_box(
     density: Expr, observables: Sequence[Observable], parameters: Sequence[Parameter]
 ) -> Expr:
     """Return the numerical integral of a density over a box, the order of the observables such that kinks can be solved."""
-    density, points = on_ranges(density, observables), sample_points(observables, parameters)
-    cubes = [map_to_cube(part, observables, points) for part in split_by_kinks(density)]
+    return integral_over_boxes(density, [observables], parameters)
+
+
+def integral_over_boxes(
+    density: Expr, boxes: Sequence[Sequence[Observable]], parameters: Sequence[Parameter]
+) -> Expr:
+    """Return the numerical integral of a density over several boxes, all of them on one cube."""
+    cubes = []
+    for observables in boxes:
+        inside, points = on_ranges(density, observables), sample_points(observables, parameters)
+        cubes += [map_to_cube(part, observables, points) for part in split_by_kinks(inside)]
     axes = []
-    for k in range(len(observables)):
+    for k in range(len(boxes[0])):
         own = [cube.axes[k] for cube in cubes]
         edges = sorted({edge for axis in own for edge in axis.edges})
         axes.append(Axis(own[0].name, tuple(edges), any(axis.singular for axis in own)))
