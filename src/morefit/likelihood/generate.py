@@ -22,17 +22,17 @@ from morefit.validate import numbers_by_name
 @overload
 def generate(
     model: Pdf, events: int | None = None, *, truth: Any = None, seed: int | None = None,
-    fluctuate: bool = True, backend: str | Backend = "auto", generator: Generator = ...,
+    fluctuate: bool = True, backend: str | Backend = "auto", generator: Generator = ..., given: Any = None,
 ) -> Dataset: ...  # fmt: skip
 @overload
 def generate(
     model: Pdf, events: Sequence[int], *, truth: Any = None, seed: int | None = None,
-    fluctuate: bool = True, backend: str | Backend = "auto", generator: Generator = ...,
+    fluctuate: bool = True, backend: str | Backend = "auto", generator: Generator = ..., given: Any = None,
 ) -> list[Dataset]: ...  # fmt: skip
 @overload
 def generate(
     model: Term, events: None = None, *, truth: Any = None, seed: int | None = None,
-    fluctuate: bool = True, backend: str | Backend = "auto", generator: Generator = ...,
+    fluctuate: bool = True, backend: str | Backend = "auto", generator: Generator = ..., given: Any = None,
 ) -> Term: ...  # fmt: skip
 def generate(
     model: Pdf | Term,
@@ -43,12 +43,16 @@ def generate(
     fluctuate: bool = True,
     backend: str | Backend = "auto",
     generator: Generator = COMPILED[0],
+    given: Any = None,
 ) -> Dataset | list[Dataset] | Term:
     """Draw a dataset from a model at true values, by name or of the result of a fit (default: its start values).
 
     A sequence of numbers of events gives as many datasets, drawn together, each with the same events as when drawn alone. Without
     ``events`` an extended model draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only.
     A density that is negative or infinite somewhere at these values is refused.
+
+    A conditional model takes the columns that it is given from the data ``given``: one event for each row; with ``events``,
+    or if it is extended, each event is drawn for a row by chance. A likelihood takes them from its own data, by chance.
 
     Of a likelihood, the same likelihood of pseudo-data is returned: each part has as many events as its data, or a
     Poisson number around what it expects, and constraints measure another value, unless ``fluctuate`` is False.
@@ -57,9 +61,13 @@ def generate(
     "xoshiro256++", the name of one of NumPy's ("PCG64DXSM", "MT19937", ...), or an object to be drawn from as it is.
     """
     if not isinstance(model, Term):
-        return generate_events(model, events, truth=truth, seed=seed, backend=backend, generator=generator)
+        return generate_events(
+            model, events, truth=truth, seed=seed, backend=backend, generator=generator, given=given
+        )
     if events is not None:
         raise ModelError("generate: a likelihood has its numbers of events already; leave events out")
+    if given is not None:
+        raise ModelError("generate: a likelihood has its given columns already; leave given out")
     values = {p.name: p.start for p in model.all_parameters}
     chosen = numbers_by_name("truth", truth)
     if unknown := [name for name in chosen if name not in values]:
@@ -79,6 +87,7 @@ def generate(
             seed=own if isinstance(generator, str) else None,
             backend=backend,
             generator=generator,
+            given=part.data if part.model.given else None,
         )
         assert isinstance(data, Dataset)
         parts.append(part.replaced(data=data, constraints=drawn_constraints(part, values, own, fluctuate)))

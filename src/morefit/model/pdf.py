@@ -6,14 +6,15 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, apply, const, symbols
-from morefit.model.arguments import check_arguments, listing
+from morefit.model.arguments import check_arguments
+from morefit.model.conditional import accept_given, check_integral, check_observables, integral_given
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, CHECKED, frozen_content
 from morefit.model.integrate import integral_over
@@ -46,7 +47,20 @@ class Pdf(ABC):
 
     Subclass it, keep what the formula needs as attributes, and write ``density`` with observables, parameters
     and NumPy functions. Without an ``integral`` it is integrated term by term or by quadrature.
+
+    With ``given=[y]``, which every density takes, it is conditional: data have y, but it is not drawn, and the integral is
+    that over the other observables at the y of each event.
     """
+
+    given: tuple[Observable, ...] = ()
+
+    def __new__(cls, *_: Any, given: Any = None, **__: Any) -> Self:
+        """Read what is given, so that the arguments can be checked with it."""
+        pdf = super().__new__(cls)
+        if given is not None:
+            accept_given(cls)
+            vars(pdf)["given"] = check_observables(f"density '{cls.__name__}': given observables", given)
+        return pdf
 
     def __post_init__(self) -> None:
         """Check the arguments of a density that is a dataclass, as the types of its fields declare them."""
@@ -57,13 +71,17 @@ class Pdf(ABC):
         """Return the density, up to a factor that does not depend on the event."""
 
     def integral(self) -> Expr:
-        """Return the integral of ``density`` over the ranges of the observables."""
-        if len(self.observables) == 1:
-            (x,) = self.observables
+        """Return the integral of ``density`` over the ranges of the observables that are drawn."""
+        if len(self.drawn) == 1:
+            (x,) = self.drawn
             between = self.integral_between(const(x.low), const(x.high))
             if between is not None:
                 return between
-        return integral_over(self.density(), self.observables, self.parameters)
+        return self.integral_inside(self.drawn, self.parameters)
+
+    def integral_inside(self, box: tuple[Observable, ...], parameters: Sequence[Parameter]) -> Expr:
+        """Return the integral over what is drawn, on these ranges: term by term or numerically."""
+        return integral_given(self, box) if self.given else integral_over(self.density(), box, parameters)
 
     def known_integral(self) -> Expr | None:
         """Return the integral if the density has a formula of its own for it, or None."""
@@ -109,17 +127,17 @@ class Pdf(ABC):
         """Return the probability that an event lies inside a box; numerical integrals are made for ``values``."""
         if self.fits_into(box):
             return ONE
-        inside, area = tuple(o.within(box) for o in self.observables), None
+        inside, area = tuple(o.within(box) for o in self.drawn), None
         if len(inside) == 1:
             area = self.integral_between(const(inside[0].low), const(inside[0].high))
         if area is None:
             fixed = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters]
-            area = integral_over(self.density(), inside, fixed)
+            area = self.integral_inside(inside, fixed)
         return area / self.integral()
 
     def fits_into(self, box: Box) -> bool:
-        """Return whether a box leaves every observable its whole range."""
-        return all(o.within(box) is o for o in self.observables)
+        """Return whether a box leaves every observable that is drawn its whole range."""
+        return all(o.within(box) is o for o in self.drawn)
 
     def normalised(self) -> Expr:
         """Return the density divided by its integral."""
@@ -165,8 +183,14 @@ class Pdf(ABC):
 
     @cached_property
     def observables(self) -> tuple[Observable, ...]:
-        """The observables, in the order of the arguments."""
-        return collect(Observable, Op.COLUMN, self, self.density())
+        """The observables, in the order of the arguments; those that are given come last."""
+        every, given = collect(Observable, Op.COLUMN, self, self.density()), {o.name for o in self.given}
+        return (*(o for o in every if o.name not in given), *self.given)
+
+    @property
+    def drawn(self) -> tuple[Observable, ...]:
+        """The observables without those that are given."""
+        return self.observables[: len(self.observables) - len(self.given)]
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -206,8 +230,8 @@ def collect(kind: type[Leaf], op: Operation, pdf: Pdf, density: Expr) -> tuple[L
     """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
     leaves: dict[str, Leaf] = {}
     freeze_attributes(pdf)
-    own: list[object] = [value for name, value in vars(pdf).items() if name not in CACHED]
-    for symbol in [*declared(kind, op, own), *by_name(op, density)]:
+    own: list[object] = [v for name, v in vars(pdf).items() if name not in CACHED and name != "given"]
+    for symbol in [*declared(kind, op, own), *by_name(op, density), *pdf.given]:
         if not isinstance(symbol, kind):
             continue
         known = leaves.setdefault(symbol.name, symbol)
@@ -262,6 +286,8 @@ def check_model(model: Pdf) -> None:
         )
     if not observables:
         raise ModelError("model: its density depends on no observable; write it with mf.Observable")
+    if not model.drawn:
+        raise ModelError(f"model: an observable must be left to draw, got given=[{', '.join(o.name for o in model.given)}]")
     if model.density() is ZERO:
         raise ModelError("model: its density is zero everywhere")
     for pdf in parts_of(model):
@@ -279,13 +305,3 @@ def parts_of(model: Pdf) -> Iterator[Pdf]:
             waiting += [value for name, value in vars(one).items() if name not in CACHED]
         elif isinstance(one, (list, tuple)):
             waiting += one
-
-
-def check_integral(pdf: Pdf) -> None:
-    """Refuse a density whose own integral leaves out one of its observables: it would not be normalised in it."""
-    known = pdf.known_integral()
-    if known is not None and (columns := symbols(Op.COLUMN, known)):
-        raise ModelError(
-            f"density '{type(pdf).__name__}': its integral must not depend on observables, got one with"
-            f" {listing(columns)}; densities that are conditional on an observable are not supported"
-        )

@@ -44,10 +44,13 @@ class Envelope:
 
 
 def envelope_recipe(
-    density: Expr, observables: tuple[Observable, ...], numbers: Numbers
+    density: Expr, observables: tuple[Observable, ...], numbers: Numbers, highest: Expr | None = None
 ) -> tuple[Recipe, float]:
-    """Draw a cell by Walker's alias method, a point in it, and accept it by its height; also return the area under it."""
-    envelope = make_envelope(density, observables, numbers.margin)
+    """Draw a cell by Walker's alias method, a point in it, and accept it by its height; also return the area under it.
+
+    The envelope lies above ``highest``: the density itself, or what it does not exceed, whatever it is given.
+    """
+    envelope = make_envelope(density if highest is None else highest, observables, numbers.margin)
     volumes = envelope.heights * cell_volumes(envelope.edges).ravel()
     share, alias = alias_table(volumes)
     name = f"envelope of {density.order[1] & 0xFFFFFFFF:08x}"

@@ -19,12 +19,12 @@ CHECKS = 65  # points at which a formula for a quantile is checked
 def quantile_recipe(quantile: Expr, density: Expr, x: Observable, numbers: Numbers) -> Recipe:
     """Draw by inversion."""
     check_quantile(quantile, density, x)
-    bound = substitute(quantile, {PROBABILITY: numbers.take()})
-    return Recipe({x.name: inside(x, bound)}, ONE, ZERO, 1.0)
+    return Recipe({x.name: drawn_point(quantile, x, numbers)}, ONE, ZERO, 1.0)
 
 
-def inside(x: Observable, point: Expr) -> Expr:
-    """Keep a point in its range, which rounding may leave at an edge."""
+def drawn_point(quantile: Expr, x: Observable, numbers: Numbers) -> Expr:
+    """Return the quantile of a random number, kept in its range, which rounding may leave at an edge."""
+    point = substitute(quantile, {PROBABILITY: numbers.take()})
     return apply(Op.MIN, apply(Op.MAX, point, const(x.low)), const(x.high))
 
 

@@ -1,0 +1,93 @@
+"""Conditional densities: ``given`` names observables that are not drawn, and the integral is that of each event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from morefit.errors import ModelError
+from morefit.expr import Expr, Op, const, domain_of, evaluate, scalar, substitute, symbols, toposort
+from morefit.expr.evaluate import adapted_to
+from morefit.model.arguments import conditional, described, listed, listing
+from morefit.model.integrate import by_terms, plain_integral
+from morefit.model.observable import Observable
+
+if TYPE_CHECKING:
+    from morefit.model.pdf import Pdf
+
+PLACES = (0.35, 0.7)  # of the ranges of given observables: where an integral is compared with a numerical one
+MAX_AXES = 3  # of that one
+RESOLVED = 1e-4  # relative error of the numerical integral, to be compared with
+WRONG = 1e-3  # relative difference
+
+
+def accept_given(kind: type[Pdf]) -> None:
+    """Let densities of a class be made with ``given``, which ``Pdf.__new__`` has read."""
+    plain: Any = kind.__init__
+    if hasattr(plain, "accepts_given"):
+        return
+
+    @wraps(plain)
+    def init(self: Pdf, *args: Any, given: Any = None, **named: Any) -> None:
+        plain(self, *args, **named)
+
+    vars(init)["accepts_given"] = True
+    type.__setattr__(kind, "__init__", init)
+
+
+def check_observables(what: str, observables: Sequence[Observable] | Observable) -> tuple[Observable, ...]:
+    """Return observables as a tuple, each of them once."""
+    each = listed(what, observables)
+    for one in each:
+        if not isinstance(one, Observable):
+            raise ModelError(f"{what} must be observables, got {described(one)}")
+    names = [o.name for o in each]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ModelError(f"{what} {', '.join(map(repr, twice))} given twice")
+    return each
+
+
+def integral_given(pdf: Pdf, drawn: tuple[Observable, ...]) -> Expr:
+    """Return the integral of a conditional density over observables, in which the given ones stay: term by term."""
+    free = {o.expr: scalar(o.name) for o in pdf.given}  # numbers, as far as the integral is concerned
+    total = by_terms(substitute(pdf.density(), free), drawn)
+    if total is None:
+        raise ModelError(
+            f"density '{type(pdf).__name__}': no formula for its integral over {listing(drawn)} with"
+            f" {listing(pdf.given)} given; write integral_between, or integral, or mf.Density(..., integral=...)"
+        )
+    return substitute(total, {number: column for column, number in free.items()})
+
+
+def check_integral(pdf: Pdf) -> None:
+    """Refuse a density whose own integral depends on observables that it draws: it would not be normalised in them."""
+    known, given = pdf.known_integral(), {o.name for o in pdf.given}
+    if known is not None and (columns := [s for s in symbols(Op.COLUMN, known) if s.name not in given]):
+        raise ModelError(
+            f"density '{type(pdf).__name__}': its integral must not depend on observables, got one with"
+            f" {listing(columns)}; {conditional(columns)}"
+        )
+    if pdf.given and not pdf.branches():
+        for place in PLACES:
+            check_normalisation(pdf, place)
+
+
+def check_normalisation(pdf: Pdf, place: float) -> None:
+    """Refuse a conditional density whose integral is not that over what it draws, at the start of its parameters."""
+    values = {p.name: p.start for p in pdf.parameters}
+    values |= {o.name: o.low + place * (o.high - o.low) for o in pdf.given}
+    density, integral = pdf.density(), pdf.integral()
+    numerical = any(node.op is Op.INTEGRAL for node in toposort(integral))
+    if len(pdf.drawn) > MAX_AXES or numerical:
+        return
+    known: dict[Expr, Expr] = {q.expr: const(values[q.name]) for q in (*pdf.parameters, *pdf.given)}
+    check = plain_integral(substitute(density, known), pdf.drawn)
+    adapted = adapted_to(check.args[1:], domain_of(check), ())
+    formula, total = float(evaluate(integral, values)), float(adapted.totals[0])
+    if adapted.error < RESOLVED and not abs(formula - total) <= WRONG * abs(total):
+        where = ", ".join(f"{o.name} = {values[o.name]:.6g}" for o in pdf.given)
+        raise ModelError(
+            f"density '{type(pdf).__name__}': its integral must be that over {listing(pdf.drawn)} with {listing(pdf.given)}"
+            f" given, {total:.6g} at {where}, got {formula:.6g}; change the integral or what is given"
+        )

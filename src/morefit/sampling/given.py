@@ -1,0 +1,123 @@
+"""Given columns of a draw: rows of a dataset, resampled or one for each event, and rows that stand for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.data import Dataset
+from morefit.errors import DataError, ModelError
+from morefit.expr import Expr, Op, OwnSymbol, Table, column, evaluate, leaves, lookup
+from morefit.kernel.symbols import event_number
+from morefit.model import Observable, Pdf
+from morefit.model.pdf import parts_of
+from morefit.pipeline import Columns, Settings, compile_values
+from morefit.targets import Backend, Events
+
+ROW = column(OwnSymbol("row of the given columns"))
+TRIED = 2048  # candidates, from which rows are chosen
+PER_COLUMN = 9  # rows from the smallest to the largest value of each given column
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """The given columns of a dataset; each event takes a row by chance, or the one with its own number."""
+
+    columns: Mapping[str, Array]
+    resample: bool = True
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    @cached_property
+    def exprs(self) -> dict[str, Expr]:
+        """Each column as an expression of the row."""
+        return {
+            name: lookup(Table(f"given {name}", np.ascontiguousarray(values, np.float64).tobytes()), ROW)
+            for name, values in self.columns.items()
+        }
+
+    def row(self, number: Expr) -> Expr:
+        """Return the row of an event; ``number`` is a random one."""
+        index = Op.FLOOR(len(self) * number) if self.resample else event_number()
+        return Op.MIN(index, len(self) - 1)  # rounding, or lanes past the last event
+
+    @cached_property
+    def some(self) -> Array:
+        """Rows to look at: all, or the smallest and largest of each column and others by chance."""
+        if len(self) <= TRIED:
+            return np.resize(np.arange(len(self)), TRIED)
+        ends = [how(values) for values in self.columns.values() for how in (np.argmin, np.argmax)]
+        others = np.random.default_rng(1).integers(0, len(self), TRIED - len(ends))
+        return np.concatenate([ends, others])
+
+
+def given_rows(what: str, model: Pdf, data: object, *, resample: bool = True) -> GivenRows | None:
+    """Return the rows that a model draws its events for, if it needs any; those that it does not need are ignored."""
+    if not model.given:
+        return None
+    names = ", ".join(f"'{o.name}'" for o in model.given)
+    if data is None:
+        raise ModelError(
+            f"{what}: {names} must come from data, as the model has no density of it; pass given=data, or multiply by"
+            " its density"
+        )
+    dataset = Dataset(data, model.given)
+    if not len(dataset):
+        raise DataError(f"{what}: given data must have events with {names}, got none")
+    if dataset.weights is not None:
+        raise DataError(f"{what}: rows of given data count once each, so they must not have weights")
+    return GivenRows(dataset.columns, resample)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Observables that are known when others are drawn, as expressions of random numbers and of the row."""
+
+    exprs: Mapping[str, Expr]
+    rows: GivenRows | None = None
+
+    def with_drawn(self, drawn: Mapping[str, Expr]) -> Given:
+        """Return the same with observables that were drawn."""
+        return Given({**self.exprs, **drawn}, self.rows)
+
+    def columns(self, given: tuple[Observable, ...]) -> dict[Expr, Expr]:
+        """Return what stands for the columns that a density is given."""
+        return {o.expr: self.exprs[o.name] for o in given}
+
+    def typical(self, given: tuple[Observable, ...]) -> list[dict[str, float]]:
+        """Return values of given observables, from the smallest to the largest of each."""
+        rng, exprs = np.random.default_rng(0), [self.exprs[o.name] for o in given]
+        numbers = {leaf.name: rng.random(TRIED) for leaf in leaves(Op.COLUMN, *exprs)}
+        if self.rows is not None:
+            numbers[ROW.name] = self.rows.some
+        values = np.array([np.broadcast_to(evaluate(e, numbers), TRIED) for e in exprs])
+        places = np.linspace(0, TRIED - 1, PER_COLUMN).astype(int)
+        chosen = np.unique(np.argsort(values, axis=1)[:, places])
+        rows = np.unique(values[:, chosen], axis=1).T
+        return [dict(zip([o.name for o in given], row, strict=True)) for row in rows.tolist()]
+
+
+def check_rows(model: Pdf, values: Mapping[str, float], rows: GivenRows, backend: Backend) -> None:
+    """Refuse rows at which a conditional density has no integral: they would never be drawn."""
+    integrals = {pdf: pdf.integral() for pdf in parts_of(model) if pdf.given}
+    known = {pdf: e for pdf, e in integrals.items() if {c.name for c in leaves(Op.COLUMN, e)} <= {*rows.columns}}
+    if not known:
+        return
+    compiled = compile_values(
+        tuple(known.values()), tuple(p.expr for p in model.parameters), Settings(backend, precompute="none")
+    )
+    point = np.array([[values[p.name] for p in model.parameters]])
+    out = compiled.bind(Columns(rows.columns), Events.all_sets(len(rows)))(point)[0]
+    for pdf, areas in zip(known, out, strict=True):
+        if len(wrong := np.flatnonzero(~((areas > 0) & (areas < np.inf)))):
+            row = int(wrong[0])
+            where = ", ".join(f"{name} = {rows.columns[name][row]:.6g}" for name in rows.columns)
+            raise ModelError(
+                f"density '{type(pdf).__name__}': its integral must be positive in every row of given data, got"
+                f" {areas[row]:.6g} in row {row}, with {where}; cut the data or change the values"
+            )
