@@ -31,14 +31,10 @@ class Evaluator(Protocol):
 
     def pdf(self, model: Pdf, data: object, values: Values, backend: Any) -> Array: ...
 
-    def cdf(self, model: Pdf, x: ArrayLike, values: Values, backend: Any) -> Array: ...
+    def cdf(self, model: Pdf, x: ArrayLike, values: Values, backend: Any, given: object) -> Array: ...
 
     def integrate(
-        self,
-        model: Pdf,
-        ranges: Ranges,
-        values: Values,
-        backend: Any,
+        self, model: Pdf, ranges: Ranges, values: Values, backend: Any, given: object
     ) -> float: ...
 
 

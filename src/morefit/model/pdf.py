@@ -167,19 +167,26 @@ class Pdf(ABC):
         """
         return evaluator().pdf(self, data, values, backend)
 
-    def cdf(self, x: ArrayLike, values: Values = None, *, backend: Any = "auto") -> Array:
-        """Return the probability that the observable of a density in one observable is at most ``x``."""
-        return evaluator().cdf(self, x, values, backend)
+    def cdf(self, x: ArrayLike, values: Values = None, *, given: Any = None, backend: Any = "auto") -> Array:
+        """Return the probability that the observable of a density in one observable is at most ``x``.
+
+        A conditional density needs ``given``: a number by name, or one for each x.
+        """
+        return evaluator().cdf(self, x, values, backend, given)
 
     def integrate(
         self,
         ranges: Ranges,
         values: Values = None,
         *,
+        given: Any = None,
         backend: Any = "auto",
     ) -> float:
-        """Return the probability that observables lie in ranges, such as ``{"m": (5.2, 5.4)}``."""
-        return evaluator().integrate(self, ranges, values, backend)
+        """Return the probability that observables lie in ranges, such as ``{"m": (5.2, 5.4)}``.
+
+        A conditional density needs ``given``: numbers by name, or columns, over whose rows it is averaged.
+        """
+        return evaluator().integrate(self, ranges, values, backend, given)
 
     @cached_property
     def observables(self) -> tuple[Observable, ...]:

@@ -61,14 +61,12 @@ def given_rows(what: str, model: Pdf, data: object, *, resample: bool = True) ->
     if not model.given:
         return None
     names = ", ".join(f"'{o.name}'" for o in model.given)
-    if data is None:
-        raise ModelError(
-            f"{what}: {names} must come from data, as the model has no density of it; pass given=data, or multiply by"
-            " its density"
+    dataset = None if data is None else Dataset(data, model.given)
+    if dataset is None or not len(dataset):
+        raise DataError(
+            f"{what}: {names} must come from data, as the model has no density of it, got no events; pass given=data, or"
+            " a likelihood of data, or multiply by its density"
         )
-    dataset = Dataset(data, model.given)
-    if not len(dataset):
-        raise DataError(f"{what}: given data must have events with {names}, got none")
     if dataset.weights is not None:
         raise DataError(f"{what}: rows of given data count once each, so they must not have weights")
     return GivenRows(dataset.columns, resample)
@@ -89,8 +87,8 @@ class Given:
         """Return what stands for the columns that a density is given."""
         return {o.expr: self.exprs[o.name] for o in given}
 
-    def typical(self, given: tuple[Observable, ...]) -> list[dict[str, float]]:
-        """Return values of given observables, from the smallest to the largest of each."""
+    def typical(self, given: tuple[Observable, ...]) -> Array:
+        """Return rows of given observables, from the smallest to the largest value of each."""
         rng, exprs = np.random.default_rng(0), [self.exprs[o.name] for o in given]
         numbers = {leaf.name: rng.random(TRIED) for leaf in leaves(Op.COLUMN, *exprs)}
         if self.rows is not None:
@@ -98,8 +96,7 @@ class Given:
         values = np.array([np.broadcast_to(evaluate(e, numbers), TRIED) for e in exprs])
         places = np.linspace(0, TRIED - 1, PER_COLUMN).astype(int)
         chosen = np.unique(np.argsort(values, axis=1)[:, places])
-        rows = np.unique(values[:, chosen], axis=1).T
-        return [dict(zip([o.name for o in given], row, strict=True)) for row in rows.tolist()]
+        return np.unique(values[:, chosen], axis=1).T
 
 
 def check_rows(model: Pdf, values: Mapping[str, float], rows: GivenRows, backend: Backend) -> None:

@@ -126,17 +126,19 @@ def conditional_recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers, 
     Each row must be accepted equally often, as another one is taken after a rejection: so the envelope is the same for all.
     """
     density = bind_values(pdf.normalised(), pdf, values)
-    rows = given.typical(pdf.given)
-    each = [substitute(density, {o.expr: const(row[o.name]) for o in pdf.given}) for row in rows]
+    rows = [
+        {o.expr: const(value) for o, value in zip(pdf.given, row, strict=True)}
+        for row in given.typical(pdf.given).tolist()
+    ]
+    examples = [bind([substitute(density, row)], {})[0] for row in rows]
     quantile = pdf.quantile(PROBABILITY) if len(pdf.drawn) == 1 else None
     known = given.columns(pdf.given)
     if quantile is not None:
         (x,), bound = pdf.drawn, bind_values(quantile, pdf, values)
-        for row, here in zip(rows, each, strict=True):
-            check_quantile(substitute(bound, {o.expr: const(row[o.name]) for o in pdf.given}), here, x)
+        for row, example in zip(rows, examples, strict=True):
+            check_quantile(substitute(bound, row), example, x)
         return Recipe({x.name: drawn_point(substitute(bound, known), x, numbers)}, ONE, ZERO, 1.0)
-    highest = reduce(partial(apply, Op.MAX), each) * (1 + numbers.margin)  # rows in between may be higher
-    inner, area = envelope_recipe(substitute(density, known), pdf.drawn, numbers, highest)
+    inner, area = envelope_recipe(substitute(density, known), pdf.drawn, numbers, examples)
     return replace(inner, efficiency=1 / area)
 
 

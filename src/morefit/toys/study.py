@@ -22,7 +22,7 @@ from morefit.model import Pdf
 from morefit.records.results import Layout, Part
 from morefit.sampling.generate import Sizes
 from morefit.targets import Backend
-from morefit.toys.arguments import complete, starts, template_of, toy_sizes, whole, without_events
+from morefit.toys.arguments import check_rows, complete, starts, template_of, toy_sizes, whole, without_events
 from morefit.toys.blocks import GROWN_EVENTS, MAX_EVENTS, Pace, cut_all, events_of
 from morefit.toys.results import LAYOUT, ToyResults
 from morefit.toys.task import Statistic, Task, compute_block, facts_of, last_ensemble, other_names
@@ -40,6 +40,8 @@ def toy_study(
     fit_model: Pdf | Term | None = None,
     constraints: Sequence[Any] | Any = (),
     fluctuate: bool = True,
+    given: Any = None,
+    resample: bool = True,
     start: Any = None,
     seed: int | None = None,
     statistic: Statistic | None = None,
@@ -58,6 +60,8 @@ def toy_study(
     truth : true values by name, or the result of a fit; by default the start values of the parameters.
     constraints : for a model, independent measurements; a likelihood has its own. Each toy draws what they measure
         anew around the truth, unless ``fluctuate`` is False.
+    given : data with the columns that a conditional model is given; a likelihood has its own. Each toy draws rows of
+        them, as many as it has events; with ``resample=False`` every toy has all rows as they are.
     fit_model : another model or likelihood to fit. It starts at the truth where it has the same parameters; its fixed parameters
         keep their own values.
     statistic : called for each toy with its dataset and its fitted values; returns a number, or numbers by name.
@@ -67,7 +71,7 @@ def toy_study(
         extend it. Ctrl-C returns what is finished, and errors carry it (``BrokenJob``).
     block : toys that are computed together; results do not depend on it.
     """
-    toys, drawn = whole("toys", toys, 1), template_of("toy study", model, constraints)
+    toys, drawn = whole("toys", toys, 1), template_of("toy study", model, constraints, given)
     truth = complete(drawn, truth, "truth")
     if not (statistic is None or callable(statistic)):
         raise OptionError(
@@ -78,10 +82,12 @@ def toy_study(
     saved = read_saved(NAME, save, LAYOUT, ToyResults)
     seed = choose_seed(seed, saved)
     sizes = toy_sizes(drawn, truth, toys, events, seed)
+    if not resample:
+        check_rows(drawn, sizes)
     place = choose_place(backend, executor, int(sizes.sum()))
     task = Task(
         drawn=without_events(drawn), fitted=without_events(fitted), truth=truth, start=begin, seed=seed, backend=place,
-        statistic=statistic, fluctuate=fluctuate,
+        statistic=statistic, fluctuate=fluctuate, resample=resample,
     )  # fmt: skip
     last_ensemble(task)  # raises errors here, not on a worker
     facts = {} if save is None else facts_of(task)

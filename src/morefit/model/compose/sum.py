@@ -55,19 +55,19 @@ class Sum(Pdf):
             raise ModelError(f"sum: {count} densities need {count} yields, got {len(self.yields)}")
         check_total(self.fractions)
         vars(self)["given"] = given_to("sum", self, self.pdfs)
-        known = {o.name: o for o in self.observables}
         for pdf in self.pdfs:
             if {o.name for o in pdf.drawn} != {o.name for o in self.pdfs[0].drawn}:
                 raise ModelError(
                     f"sum: its densities must share their observables, got {text_of(self.pdfs[0])}"
                     f" and {text_of(pdf)}"
                 )
-            for o in pdf.observables:
-                if o is not known[o.name]:
-                    raise ModelError(
-                        f"observable '{o.name}': two different ones share this name in one model,"
-                        f" {known[o.name]!r} and {o!r}; rename one or use the same object"
-                    )
+        known = {o.name: o for o in self.observables}
+        for o in (o for pdf in self.pdfs for o in pdf.observables):
+            if o is not known[o.name]:
+                raise ModelError(
+                    f"observable '{o.name}': two different ones share this name in one model,"
+                    f" {known[o.name]!r} and {o!r}; rename one or use the same object"
+                )
 
     @property
     def weights(self) -> tuple[Expr, ...]:
