@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
@@ -39,7 +39,13 @@ class Recipes(Protocol[Recipe_co]):
         """Choose one density, with probabilities proportional to the weights, and draw from it."""
 
     def product(self, pdfs: Sequence[Pdf], /) -> Recipe_co:
-        """Draw from every density independently."""
+        """Draw from every density, each after those that draw what it is given."""
+
+    def transformed(self, pdf: Pdf, count: int, points: Callable[[Sequence[Expr]], Sequence[Expr]], area: Expr, /) -> Recipe_co:
+        """Draw observables as functions of uniform numbers, and accept them in their ranges.
+
+        The functions follow the density on all of space, where its integral is ``area``.
+        """
 
 
 class Pdf(ABC):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from operator import mul
+from operator import and_, mul
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from morefit.sampling.envelope import envelope_recipe
 from morefit.sampling.given import ROW, Given, GivenRows
 from morefit.sampling.inversion import PROBABILITY, check_quantile, drawn_point, quantile_recipe
 from morefit.sampling.singular import singular_recipe
+
+ROUNDING = 1e-6  # of numerical integrals, relative to integrals over all of space
 
 
 def recipe(
@@ -87,6 +89,23 @@ class CandidateRecipes:
         accept = reduce(mul, accepts) if accepts else ONE
         above = reduce(partial(apply, Op.MAX), aboves) if aboves else ZERO
         return Recipe(drawn, accept, above, float(np.prod([p.efficiency for p in parts])))
+
+
+    def transformed(
+        self, pdf: Pdf, count: int, points: Callable[[Sequence[Expr]], Sequence[Expr]], area: Expr
+    ) -> Recipe:
+        """Draw functions of uniform numbers, and accept them in the ranges of the observables."""
+        numbers = [self.numbers.take() for _ in range(count)]
+        drawn = [bind_values(point, pdf, self.values) for point in points(numbers)]
+        inside = [(x >= o.low) & (x <= o.high) for x, o in zip(drawn, pdf.drawn, strict=True)]
+        share = evaluate(pdf.integral(), self.values) / evaluate(area, self.values)
+        if not 0 < share < 1 + ROUNDING:
+            raise ModelError(
+                f"density '{type(pdf).__name__}': its probability inside the ranges must be between 0 and 1, got {share:g};"
+                " draw at other values"
+            )
+        names = [o.name for o in pdf.drawn]
+        return Recipe(dict(zip(names, drawn, strict=True)), reduce(and_, inside), ZERO, min(float(share), 1.0))
 
 
 def pick(exprs: Sequence[Expr], edges: Sequence[float], number: Expr) -> Expr:
