@@ -102,14 +102,17 @@ def conditional_cdf(
         rule = f"given columns must have one number, or one for each of {points.size} values of '{o.name}'"
         raise DataError(f"cdf: {rule}, got {count}")
     shape = points.shape if points.size >= count else (count,)
-    numbers = np.broadcast_arrays(points.ravel(), *columns.values())
-    data = Columns({name: np.ascontiguousarray(c) for name, c in zip((HIGH.name, *columns), numbers, strict=True)})
+    rows = np.broadcast_arrays(points.ravel(), *columns.values())
+    data = Columns(
+        {name: np.ascontiguousarray(c) for name, c in zip((HIGH.name, *columns), rows, strict=True)}
+    )
     compiled = compile_values(
         (add_all(*terms),), tuple(p.expr for p in model.parameters), Settings(backend, precompute="none")
     )
     full = np.array([[values[p.name] for p in model.parameters]])
-    probabilities = compiled.bind(data, Events.all_sets(data.count))(full)[0, 0]
-    return np.clip(probabilities, 0.0, 1.0).reshape(shape)[()]
+    numbers = compiled.bind(data, Events.all_sets(data.count))(full)[0, 0]
+    probabilities: Array = np.clip(numbers, 0.0, 1.0).reshape(shape)[()]
+    return probabilities
 
 
 def given_columns(model: Pdf, given: object) -> dict[str, Array]:

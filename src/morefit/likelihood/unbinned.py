@@ -23,7 +23,8 @@ from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.sums import request_of, triangle, unpack
 from morefit.model import Parameter, Pdf
-from morefit.model.pdf import check_model
+from morefit.model.conditional import check_events
+from morefit.model.pdf import check_model, conditional_parts
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.rewrite.precompute import Precompute
 from morefit.targets import Backend, Events, choose_backend
@@ -53,6 +54,8 @@ class Likelihood(Term):
     ) -> None:
         check_model(model)
         dataset = dataset_of(data, model.observables, weights)
+        if conditional := conditional_parts(model):
+            check_events(conditional, {p.name: p.start for p in model.parameters}, dataset.columns)
         settings = Settings(choose_backend(backend, len(dataset)), choose_precision(precision), precompute)
         self.set_up(model, dataset, as_constraints(constraints), settings)
 

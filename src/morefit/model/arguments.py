@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from math import inf, isfinite
 from typing import Annotated, Any, get_args, get_type_hints
@@ -74,7 +74,7 @@ def declared_arguments(kind: type) -> dict[str, Any]:
     except NameError:
         return {}
     wanted: dict[str, Any] = {}
-    for field in fields(kind):
+    for field in fields(kind) if is_dataclass(kind) else ():
         hint = hints[field.name]
         domains = [a for a in get_args(hint)[1:] if isinstance(a, Allowed)]
         if hint is Observable or domains:
@@ -110,7 +110,9 @@ def check_operand(
 def conditional(columns: Iterable[Any]) -> str:
     """Return what to write for a density with parameters that depend on observables."""
     names = ", ".join(one.name for one in columns)
-    return f"write given=[{names}] if it is conditional on them, or mf.Density(formula, [..., {names}]) if not"
+    return (
+        f"write given=[{names}] if it is conditional on them, or mf.Density(formula, [..., {names}]) if not"
+    )
 
 
 def check_start(what: str, expr: Expr, domain: Allowed) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from morefit.errors import ModelError
-from morefit.expr import Expr, Op, const, domain_of, evaluate, scalar, substitute, symbols, toposort
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.errors import DataError, ModelError
+from morefit.expr import Expr, Op, const, domain_of, evaluate, scalar, substitute, symbols, to_expr, toposort
 from morefit.expr.evaluate import adapted_to
-from morefit.model.arguments import conditional, described, listed, listing
+from morefit.model.arguments import Allowed, conditional, declared_arguments, described, listed, listing
 from morefit.model.integrate import by_terms, plain_integral
 from morefit.model.observable import Observable
 
@@ -91,3 +94,28 @@ def check_normalisation(pdf: Pdf, place: float) -> None:
             f"density '{type(pdf).__name__}': its integral must be that over {listing(pdf.drawn)} with {listing(pdf.given)}"
             f" given, {total:.6g} at {where}, got {formula:.6g}; change the integral or what is given"
         )
+
+
+def check_events(parts: Iterable[Pdf], values: Mapping[str, float], columns: Mapping[str, Array]) -> None:
+    """Refuse events in which an argument of a conditional density is not what its field declares, at some values."""
+    for pdf in parts:
+        for name, domain in declared_arguments(type(pdf)).items():
+            if isinstance(domain, Allowed):
+                for one in listed(name, getattr(pdf, name)):
+                    what = f"density '{type(pdf).__name__}': argument '{name}'"
+                    check_column(what, to_expr(one), domain, {**values, **columns})
+
+
+def check_column(what: str, argument: Expr, domain: Allowed, known: Mapping[str, Any]) -> None:
+    """Refuse an argument whose smallest or largest value in events lies outside its domain."""
+    names = [s.name for s in symbols(Op.COLUMN, argument)]
+    if not names or not all(name in known and np.size(known[name]) for name in names):
+        return
+    numbers = np.broadcast_to(evaluate(argument, known), np.shape(known[names[0]]))
+    for event in (int(np.argmin(numbers)), int(np.argmax(numbers))):
+        if not domain.holds(float(numbers[event])):
+            where = ", ".join(f"{name} = {known[name][event]:.6g}" for name in names)
+            raise DataError(
+                f"{what} must be {domain.rule} in every event, got {numbers[event]:g} in event {event} with {where};"
+                " cut the data or change the formula"
+            )

@@ -33,9 +33,7 @@ class Evaluator(Protocol):
 
     def cdf(self, model: Pdf, x: ArrayLike, values: Values, backend: Any, given: object) -> Array: ...
 
-    def integrate(
-        self, model: Pdf, ranges: Ranges, values: Values, backend: Any, given: object
-    ) -> float: ...
+    def integrate(self, model: Pdf, ranges: Ranges, values: Values, backend: Any, given: object) -> float: ...
 
 
 def evaluator() -> Evaluator:

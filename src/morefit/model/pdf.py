@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
@@ -41,7 +41,9 @@ class Recipes(Protocol[Recipe_co]):
     def product(self, pdfs: Sequence[Pdf], /) -> Recipe_co:
         """Draw from every density, each after those that draw what it is given."""
 
-    def transformed(self, pdf: Pdf, count: int, points: Callable[[Sequence[Expr]], Sequence[Expr]], area: Expr, /) -> Recipe_co:
+    def transformed(
+        self, pdf: Pdf, count: int, points: Callable[[Sequence[Expr]], Sequence[Expr]], area: Expr, /
+    ) -> Recipe_co:
         """Draw observables as functions of uniform numbers, and accept them in their ranges.
 
         The functions follow the density on all of space, where its integral is ``area``.
@@ -300,12 +302,20 @@ def check_model(model: Pdf) -> None:
     if not observables:
         raise ModelError("model: its density depends on no observable; write it with mf.Observable")
     if not model.drawn:
-        raise ModelError(f"model: an observable must be left to draw, got given=[{', '.join(o.name for o in model.given)}]")
+        raise ModelError(
+            f"model: an observable must be left to draw, got given=[{', '.join(o.name for o in model.given)}]"
+        )
     if model.density() is ZERO:
         raise ModelError("model: its density is zero everywhere")
     for pdf in parts_of(model):
         check_integral(pdf)
     vars(model)[CHECKED] = True
+
+
+@lru_cache(maxsize=256)  # every likelihood asks
+def conditional_parts(model: Pdf) -> tuple[Pdf, ...]:
+    """Return the conditional densities that a model is made of, without compositions of them."""
+    return tuple(pdf for pdf in parts_of(model) if pdf.given and not pdf.branches())
 
 
 def parts_of(model: Pdf) -> Iterator[Pdf]:

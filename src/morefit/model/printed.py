@@ -53,7 +53,7 @@ def short_value(value: Any) -> str:
     return repr(value) if number is None else f"{number:.6g}"
 
 
-def contents(pdf: Pdf) -> list[tuple[str, Any]]:
+def contents(pdf: Any) -> list[tuple[str, Any]]:
     """Return what a density was made with, by name: the fields of a dataclass, or its public attributes."""
     if is_dataclass(pdf):
         named = [(field.name, getattr(pdf, field.name)) for field in fields(pdf)]
@@ -160,9 +160,7 @@ def latex_text(pdf: Pdf) -> str:
         fits = is_formula(pdf) or r"\ldots" not in formula
         return rf"${whole} \propto {formula}$" if fits else rf"${whole} = {call_latex(pdf)}$"
     formulas = [leaf for leaf in pdf.components() if is_formula(leaf)]
-    names = {
-        leaf: rf"p_{{{k}}}\left({latex_observables(leaf)}\right)" for k, leaf in enumerate(formulas, 1)
-    }
+    names = {leaf: rf"p_{{{k}}}\left({latex_observables(leaf)}\right)" for k, leaf in enumerate(formulas, 1)}
     equals = "=" if pdf.expected_events() is None else r"\propto"
     rows = [rf"{whole} &{equals} {composed_latex(pdf, names)}"]
     rows += [

@@ -119,9 +119,7 @@ def make_envelope(
     return envelope
 
 
-def first_cells(
-    densities: tuple[Expr, ...], observables: tuple[Observable, ...]
-) -> tuple[Array, ...]:
+def first_cells(densities: tuple[Expr, ...], observables: tuple[Observable, ...]) -> tuple[Array, ...]:
     """Start with the edges of boxes that integrate the densities: they are small where these change fast."""
     low, high = zip(*(first_boxes(density, observables) for density in densities), strict=True)
     ends = np.concatenate([*low, *high])

@@ -10,11 +10,12 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.data import Dataset
-from morefit.errors import DataError, ModelError
+from morefit.errors import DataError
 from morefit.expr import Expr, Op, OwnSymbol, Table, column, evaluate, leaves, lookup
 from morefit.kernel.symbols import event_number
 from morefit.model import Observable, Pdf
-from morefit.model.pdf import parts_of
+from morefit.model.conditional import check_events
+from morefit.model.pdf import conditional_parts
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.targets import Backend, Events
 
@@ -99,22 +100,31 @@ class Given:
         return np.unique(values[:, chosen], axis=1).T
 
 
+NOTHING_GIVEN = Given({})
+
+
 def check_rows(model: Pdf, values: Mapping[str, float], rows: GivenRows, backend: Backend) -> None:
-    """Refuse rows at which a conditional density has no integral: they would never be drawn."""
-    integrals = {pdf: pdf.integral() for pdf in parts_of(model) if pdf.given}
-    known = {pdf: e for pdf, e in integrals.items() if {c.name for c in leaves(Op.COLUMN, e)} <= {*rows.columns}}
+    """Refuse rows at which a conditional density is none, as they would never be drawn: of bad arguments, or no integral."""
+    parts = conditional_parts(model)
+    check_events(parts, values, rows.columns)
+    integrals = {pdf: pdf.integral() for pdf in parts}
+    known = {
+        pdf: area
+        for pdf, area in integrals.items()
+        if {c.name for c in leaves(Op.COLUMN, area)} <= {*rows.columns}
+    }
     if not known:
         return
     compiled = compile_values(
         tuple(known.values()), tuple(p.expr for p in model.parameters), Settings(backend, precompute="none")
     )
     point = np.array([[values[p.name] for p in model.parameters]])
-    out = compiled.bind(Columns(rows.columns), Events.all_sets(len(rows)))(point)[0]
-    for pdf, areas in zip(known, out, strict=True):
-        if len(wrong := np.flatnonzero(~((areas > 0) & (areas < np.inf)))):
+    areas = compiled.bind(Columns(rows.columns), Events.all_sets(len(rows)))(point)[0]
+    for pdf, area in zip(known, areas, strict=True):
+        if len(wrong := np.flatnonzero(~((area > 0) & (area < np.inf)))):
             row = int(wrong[0])
-            where = ", ".join(f"{name} = {rows.columns[name][row]:.6g}" for name in rows.columns)
-            raise ModelError(
+            where = ", ".join(f"{name} = {column[row]:.6g}" for name, column in rows.columns.items())
+            raise DataError(
                 f"density '{type(pdf).__name__}': its integral must be positive in every row of given data, got"
-                f" {areas[row]:.6g} in row {row}, with {where}; cut the data or change the values"
+                f" {area[row]:.6g} in row {row} with {where}; cut the data or change the values"
             )

@@ -10,21 +10,31 @@ from operator import and_, mul
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, apply, const, evaluate, leaves, substitute, substitute_all, where
+from morefit.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    apply,
+    const,
+    evaluate,
+    leaves,
+    substitute,
+    substitute_all,
+    where,
+)
 from morefit.model import Observable, Pdf
 from morefit.rewrite.bind import bind
 from morefit.sampling.candidate import Numbers, Recipe, check_values
 from morefit.sampling.envelope import envelope_recipe
-from morefit.sampling.given import ROW, Given, GivenRows
+from morefit.sampling.given import NOTHING_GIVEN, ROW, Given, GivenRows
 from morefit.sampling.inversion import PROBABILITY, check_quantile, drawn_point, quantile_recipe
 from morefit.sampling.singular import singular_recipe
 
 ROUNDING = 1e-6  # of numerical integrals, relative to integrals over all of space
 
 
-def recipe(
-    pdf: Pdf, values: Mapping[str, float], numbers: Numbers, rows: GivenRows | None = None
-) -> Recipe:
+def recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers, rows: GivenRows | None = None) -> Recipe:
     """Return how to draw from a density at some values of its parameters, and what it is given from rows of data."""
     if rows is None:
         return pdf.recipe(CandidateRecipes(values, numbers))
@@ -41,7 +51,7 @@ class CandidateRecipes:
 
     values: Mapping[str, float]
     numbers: Numbers
-    given: Given = Given({})
+    given: Given = NOTHING_GIVEN
 
     def single(self, pdf: Pdf) -> Recipe:
         """Draw by inversion if there is a formula, else under an envelope."""
@@ -90,7 +100,6 @@ class CandidateRecipes:
         above = reduce(partial(apply, Op.MAX), aboves) if aboves else ZERO
         return Recipe(drawn, accept, above, float(np.prod([p.efficiency for p in parts])))
 
-
     def transformed(
         self, pdf: Pdf, count: int, points: Callable[[Sequence[Expr]], Sequence[Expr]], area: Expr
     ) -> Recipe:
@@ -105,7 +114,9 @@ class CandidateRecipes:
                 " draw at other values"
             )
         names = [o.name for o in pdf.drawn]
-        return Recipe(dict(zip(names, drawn, strict=True)), reduce(and_, inside), ZERO, min(float(share), 1.0))
+        return Recipe(
+            dict(zip(names, drawn, strict=True)), reduce(and_, inside), ZERO, min(float(share), 1.0)
+        )
 
 
 def pick(exprs: Sequence[Expr], edges: Sequence[float], number: Expr) -> Expr:

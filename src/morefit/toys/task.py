@@ -154,7 +154,11 @@ def likelihood_facts(term: Term) -> Facts:
     parts = [
         fingerprint(part.model)
         | ({"constraints": constraint_facts(part)} if part.constraints else {})
-        | ({"given": {o.name: column_digest(part.data[o]) for o in part.model.given}} if part.model.given else {})
+        | (
+            {"given": {o.name: column_digest(part.data[o]) for o in part.model.given}}
+            if part.model.given
+            else {}
+        )
         for part in term.parts
     ]
     return parts[0] if len(parts) == 1 else {f"part {k}": part for k, part in enumerate(parts)}

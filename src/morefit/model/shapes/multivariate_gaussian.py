@@ -23,8 +23,8 @@ class MultivariateGaussian(Pdf):
     r"""$e^{-\frac12(x-\mu)^T C^{-1}(x-\mu)}$ on the ranges of observables $x$, with a covariance matrix $C$.
 
     ``observables`` and ``means`` are lists of one length, ``covariance`` a list of rows, whose elements are numbers,
-    parameters or formulas of them: ``[[s**2, r * s * w], [r * s * w, w**2]]``. In more than three observables the ranges must
-    hold all but 1e-6 of the events.
+    parameters or formulas of them: ``[[s**2, r * s * w], [r * s * w, w**2]]``. Two and three observables are integrated by
+    quadrature; of more, the ranges must hold all but 1e-6 of the events.
 
     Example: ``MultivariateGaussian([m, u], means=[5.8, 0.5], covariance=[[0.04, 0.01], [0.01, 0.01]])``
     """
@@ -42,7 +42,8 @@ class MultivariateGaussian(Pdf):
         whose, given = "density 'MultivariateGaussian':", frozenset(o.name for o in self.given)
         domain = check_observables(f"{whose} observables", observables)
         rows = [
-            listed(f"{whose} covariance[{k}]", row) for k, row in enumerate(listed(f"{whose} covariance", covariance))
+            listed(f"{whose} covariance[{k}]", row)
+            for k, row in enumerate(listed(f"{whose} covariance", covariance))
         ]
         centres = listed(f"{whose} means", means)
         if not domain or {len(domain)} != {len(centres), len(rows), *map(len, rows)}:
@@ -76,8 +77,13 @@ class MultivariateGaussian(Pdf):
         """Refuse a covariance that is none, or ranges that are too narrow for so many observables."""
         starts = {p.name: p.start for p in self.parameters}
         if not float(evaluate(self.area(), starts)) > 0:
-            raise ModelError(f"{whose} the covariance must be positive definite at the start of its parameters")
-        if len(self.domain) > max(NUMERICAL) and not (outside := float(evaluate(self.outside(), starts))) < OUTSIDE:
+            raise ModelError(
+                f"{whose} the covariance must be positive definite at the start of its parameters"
+            )
+        if (
+            len(self.domain) > max(NUMERICAL)
+            and not (outside := float(evaluate(self.outside(), starts))) < OUTSIDE
+        ):
             raise ModelError(
                 f"{whose} the ranges of more than {max(NUMERICAL)} observables must hold all but {OUTSIDE:g} of the"
                 f" events, got {outside:.2g} outside; widen the ranges"
