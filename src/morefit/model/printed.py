@@ -109,10 +109,16 @@ def arguments(pdf: Pdf) -> list[str]:
         return []
     named = [(name, value) for name, value in contents(pdf) if not of_observables(value)]
     texts = [text for name, value in named for text in argument_texts(name, value)]
-    formulas = [value.expr for _, value in named if isinstance(value, Quantity)]
-    if any(symbols(Op.COLUMN, formula) for formula in formulas):
-        texts += [with_value(p.expr) for p in pdf.parameters]
-    return texts
+    formulas = [value for _, value in named for value in quantities(value) if symbols(Op.COLUMN, value)]
+    inside = {s.name for s in symbols(Op.SCALAR, *formulas)}
+    return [*texts, *(with_value(p.expr) for p in pdf.parameters if p.name in inside)]
+
+
+def quantities(value: Any) -> list[Expr]:
+    """Return the expressions in an argument, and in lists of it."""
+    if isinstance(value, (list, tuple)):
+        return [expr for one in value for expr in quantities(one)]
+    return [value.expr] if isinstance(value, Quantity) else []
 
 
 def of_observables(value: Any) -> bool:
