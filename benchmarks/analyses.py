@@ -123,6 +123,17 @@ def sixty_one_parameters() -> Analysis:
     return of_model(model, 12_000)
 
 
+def decay_with_errors() -> Analysis:
+    """Decay times with an estimated error in every event, whose scale floats."""
+    t, sigma_t = mf.Observable("t", -1.0, 12.0), mf.Observable("sigma_t", 0.005, 0.2)
+    width = P("scale", 1.2, 0.5, 2.0) * sigma_t
+    model = mf.shapes.Decay(t, P("tau", 1.5, 0.5, 4.0), sigma=[width], given=[sigma_t])
+    errors = np.clip(np.random.default_rng(1).gamma(4.0, 0.01, 1000), 0.005, 0.2)
+    return Analysis(
+        mf.Likelihood(model, mf.generate(model, given={"sigma_t": errors}, seed=1)), (len(errors),)
+    )
+
+
 ANALYSES: Mapping[str, Callable[[], Analysis]] = {
     "the paper's mass model": lambda: of_model(mass_model(), 1000),
     "two Crystal Balls + exponential": lambda: of_model(two_crystal_balls().model, 1000),
@@ -133,6 +144,7 @@ ANALYSES: Mapping[str, Callable[[], Analysis]] = {
     "angles x mass, with background": angles_and_mass,
     "four categories, constrained": four_categories,
     "61 parameters": sixty_one_parameters,
+    "decay, per-event resolution": decay_with_errors,
 }
 
 

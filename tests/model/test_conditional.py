@@ -503,6 +503,14 @@ REFUSED = {
         ),
         "'Decay': argument 'sigma' must be positive in every event, got -0.05 in event 1 with sigma_t = 0.05",
     ),
+    "nothing is given": (
+        lambda: mf.generate(JOINT, 10, given=PROTO),
+        "generate: the model draws all its observables; leave given out",
+    ),
+    "toys that are given nothing": (
+        lambda: mf.toy_study(JOINT, toys=1, events=10, given=PROTO),
+        "toy study: the model draws all its observables; leave given out",
+    ),
     "a likelihood has its own": (
         lambda: mf.generate(mf.Likelihood(PULLS, rows(PULLS, 3)), given=PROTO),
         "generate: a likelihood has its given columns already; leave given out",

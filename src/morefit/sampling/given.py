@@ -10,7 +10,7 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.data import Dataset
-from morefit.errors import DataError
+from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, Op, OwnSymbol, Table, column, evaluate, leaves, lookup
 from morefit.kernel.symbols import event_number
 from morefit.model import Observable, Pdf
@@ -58,8 +58,10 @@ class GivenRows:
 
 
 def given_rows(what: str, model: Pdf, data: object, *, resample: bool = True) -> GivenRows | None:
-    """Return the rows that a model draws its events for, if it needs any; those that it does not need are ignored."""
+    """Return the rows that a model draws its events for, if it is conditional; other columns are ignored."""
     if not model.given:
+        if data is not None:
+            raise ModelError(f"{what}: the model draws all its observables; leave given out")
         return None
     names = ", ".join(f"'{o.name}'" for o in model.given)
     dataset = None if data is None else Dataset(data, model.given)

@@ -85,7 +85,8 @@ class Ensemble:
 
     def given_rows(self, part: Likelihood) -> GivenRows | None:
         """Return the rows of the data of a part that its model is given, if it is conditional."""
-        return given_rows("toys", part.model, part.data, resample=self.resample)
+        data = part.data if part.model.given else None
+        return given_rows("toys", part.model, data, resample=self.resample)
 
     def truth_of(self, part: Likelihood) -> dict[str, float]:
         return {p.name: self.truth[p.name] for p in part.model.parameters}

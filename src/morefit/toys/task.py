@@ -184,7 +184,7 @@ def facts_of(task: Task) -> Facts:
         "model": likelihood_facts(task.drawn),
         "fitted model": likelihood_facts(task.fitted),
         "fluctuate": task.fluctuate,
-        "resample": task.resample,
+        **({} if task.resample else {"resample": False}),
         "truth": dict(task.truth),
         "start": dict(task.start),
         "seed": task.seed,
