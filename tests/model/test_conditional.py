@@ -378,6 +378,23 @@ def test_a_density_without_a_formula_for_parts_is_plotted_by_nodes():
         formula.cdf(0.3, given={"y": 0.5})
 
 
+def test_a_part_that_is_given_nothing_counts_the_rows_of_the_others():
+    z = mf.Observable("z", 0.0, 1.0)
+    other = mf.Density(np.exp(-(z**2) * (1 + z)), [z])  # without a formula for parts of its range
+    model = mf.Product([PULLS, other])
+    data = {**rows(PULLS, 200), "z": np.random.default_rng(2).uniform(0, 1, 200)}
+    numbers = project(model, data, "z", bins=4, ranges={"x": (-1.0, 1.0), "y": (0.5, 1.0)})
+    inside = (data["y"] >= 0.5) & (data["y"] <= 1.0)
+    share = PULLS.integrate({"x": (-1.0, 1.0)}, given={"y": data["y"][inside]}) * inside.sum()
+    expected = [share * other.integrate({"z": (low, low + 0.25)}) for low in (0.0, 0.25, 0.5, 0.75)]
+    np.testing.assert_allclose(numbers.expected, expected, 1e-7)
+
+
+def test_toys_of_a_joint_density_are_fitted_conditionally():
+    toys = mf.toy_study(JOINT, toys=3, events=300, fit_model=PULLS, seed=1, progress=False)
+    assert toys.valid.all() and toys.names == ("a", "w")
+
+
 @pytest.mark.parametrize("name", ["x", "y"])
 def test_a_joint_density_is_projected_on_either_observable(name):
     data = mf.generate(JOINT, 2000, seed=2)

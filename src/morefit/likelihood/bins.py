@@ -106,7 +106,12 @@ def bin_probabilities(
             if part.given and formula is None:
                 total += by_nodes(weight, part, tuple(parameters), values, bins, backend)
             elif formula is None:
-                total += float(evaluate(weight, values)) * by_quadrature(part, bins, values)
+                if bins.rows is None:
+                    share = float(evaluate(weight, values))
+                else:  # which may depend on what is given, but not on the bin
+                    one = replace(bins, edges=bins.edges[:2])
+                    share = float(over_rows((weight,), one, tuple(parameters), values, backend)[0, 0])
+                total += share * by_quadrature(part, bins, values)
             else:
                 terms.append(weight * formula)
     outputs = tuple(add_all(*terms) if len(terms) > 1 else terms[0] for terms in formulas if terms)

@@ -13,7 +13,7 @@ from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, Op, const, domain_of, evaluate, scalar, substitute, symbols, to_expr, toposort
 from morefit.expr.evaluate import adapted_to
 from morefit.model.arguments import Allowed, conditional, declared_arguments, described, listed, listing
-from morefit.model.integrate import by_terms, plain_integral
+from morefit.model.integrate import by_terms, integral_over_box
 from morefit.model.observable import Observable
 
 if TYPE_CHECKING:
@@ -21,21 +21,28 @@ if TYPE_CHECKING:
 
 PLACES = (0.35, 0.7)  # of the ranges of given observables: where an integral is compared with a numerical one
 MAX_AXES = 3  # of that one
-RESOLVED = 1e-4  # relative error of the numerical integral, to be compared with
+TOLERANCE = 1e-6  # and its relative error,
+RESOLVED = 1e-4  # which it must not exceed, to be compared with
 WRONG = 1e-3  # relative difference
 
 
+_accepting: set[Any] = set()  # functions that take ``given``
+
+
 def accept_given(kind: type[Pdf]) -> None:
-    """Let densities of a class be made with ``given``, which ``Pdf.__new__`` has read."""
+    """Let densities of a class be made with ``given``, which ``Pdf.__new__`` has read.
+
+    The ``__init__`` of a dataclass is written after the class is made, so it is wrapped when it is first needed.
+    """
     plain: Any = kind.__init__
-    if hasattr(plain, "accepts_given"):
+    if plain in _accepting:
         return
 
     @wraps(plain)
     def init(self: Pdf, *args: Any, given: Any = None, **named: Any) -> None:
         plain(self, *args, **named)
 
-    vars(init)["accepts_given"] = True
+    _accepting.add(init)
     type.__setattr__(kind, "__init__", init)
 
 
@@ -85,8 +92,8 @@ def check_normalisation(pdf: Pdf, place: float) -> None:
     if len(pdf.drawn) > MAX_AXES or numerical:
         return
     known: dict[Expr, Expr] = {q.expr: const(values[q.name]) for q in (*pdf.parameters, *pdf.given)}
-    check = plain_integral(substitute(density, known), pdf.drawn)
-    adapted = adapted_to(check.args[1:], domain_of(check), ())
+    check = integral_over_box(substitute(density, known), pdf.drawn, ())
+    adapted = adapted_to(check.args[1:], domain_of(check), (), TOLERANCE)
     formula, total = float(evaluate(integral, values)), float(adapted.totals[0])
     if adapted.error < RESOLVED and not abs(formula - total) <= WRONG * abs(total):
         where = ", ".join(f"{o.name} = {values[o.name]:.6g}" for o in pdf.given)
