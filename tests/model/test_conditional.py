@@ -271,6 +271,14 @@ def test_a_density_of_the_given_column_needs_no_data():
     assert stats.kstest(part, "uniform").pvalue > 1e-3
 
 
+def test_rows_of_data_do_not_fill_the_cache_of_kernels(tmp_path, monkeypatch):
+    # a kernel that draws for many rows used to be stored with all of them
+    monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
+    drawn = mf.generate(PULLS, given={"y": np.random.default_rng(3).uniform(0.3, 1.4, 300_000)}, seed=1)
+    assert len(drawn) == 300_000
+    assert sum(f.stat().st_size for f in tmp_path.rglob("*") if f.is_file()) < 1_000_000
+
+
 def test_an_extended_model_draws_a_poisson_number_of_rows():
     model = mf.Sum([PULLS, mf.Exponential(X, -0.1)], yields=[300.0, mf.Parameter("n", 200.0, 0.0, 1e4)])
     sizes = {len(mf.generate(model, given=PROTO, seed=seed)) for seed in range(4)}
