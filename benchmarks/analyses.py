@@ -132,6 +132,17 @@ def sixty_one_parameters() -> Analysis:
     return of_model(model, 12_000)
 
 
+def decay_with_errors() -> Analysis:
+    """Decay times with an estimated error in every event, whose scale floats."""
+    t, sigma_t = mf.Observable("t", -1.0, 12.0), mf.Observable("sigma_t", 0.005, 0.2)
+    width = P("scale", 1.2, 0.5, 2.0) * sigma_t
+    model = mf.shapes.Decay(t, P("tau", 1.5, 0.5, 4.0), sigma=[width], given=[sigma_t])
+    errors = np.clip(np.random.default_rng(1).gamma(4.0, 0.01, 1000), 0.005, 0.2)
+    return Analysis(
+        mf.Likelihood(model, mf.generate(model, given={"sigma_t": errors}, seed=1)), (len(errors),)
+    )
+
+
 ANALYSES: Mapping[str, Callable[[], Analysis]] = {
     "the paper's mass model": lambda: of_model(mass_model(), 1000),
     "two Crystal Balls + exponential": lambda: of_model(two_crystal_balls().model, 1000),
@@ -143,6 +154,7 @@ ANALYSES: Mapping[str, Callable[[], Analysis]] = {
     "four categories, constrained": four_categories,
     "61 parameters": sixty_one_parameters,
     "weighted mass fit": lambda: Analysis(empty(mass_model()), (1000,), weighted=True),
+    "decay, per-event resolution": decay_with_errors,
 }
 AGREE = 0.1  # errors: fits of peers that are closer agree with ours
 PATIENCE = 10.0  # times the seconds for a peer's toys of one model: two of them may take longer than that

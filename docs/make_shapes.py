@@ -64,8 +64,11 @@ def section(kind: type[mf.Pdf]) -> str:
 def arguments(kind: type[mf.Pdf]) -> list[str]:
     """Return rows of a table: the name of each argument, and what may stand there."""
     rows = []
-    for name, domain in declared_arguments(kind).items():
-        if domain is mf.Observable:
+    for name in inspect.signature(kind).parameters:
+        domain = declared_arguments(kind).get(name)
+        if domain is None:
+            what = "as above"
+        elif domain is mf.Observable:
             what = "an observable"
         elif domain is bool:
             what = "True or False"
@@ -78,9 +81,10 @@ def arguments(kind: type[mf.Pdf]) -> list[str]:
 def how(kind: type[mf.Pdf]) -> str:
     """Return how a density is integrated and drawn, as the methods that it overrides tell."""
     closed = kind.integral_between is not mf.Pdf.integral_between
-    inverse = kind.quantile is not mf.Pdf.quantile
     integral = "in closed form" if closed else "by quadrature"
-    return f"Integrated {integral}, drawn {'by inversion' if inverse else 'under an envelope'}."
+    drawn = "by inversion" if kind.quantile is not mf.Pdf.quantile else "under an envelope"
+    drawn = drawn if kind.recipe is mf.Pdf.recipe else "by a transformation of normal numbers"
+    return f"Integrated {integral}, drawn {drawn}."
 
 
 if __name__ == "__main__":

@@ -142,7 +142,9 @@ class Draft:
         return True
 
     def remember(self, key: str) -> None:
-        """Store a record of the kernel; one of something that has none is made anew in every process."""
+        """Store a record of the kernel; one of something that has none, or has data in it, is made anew in every process."""
+        if sum(len(table.numbers) for table in self.kernel.tables) > MAX_STORED:
+            return
         integrals = tuple(
             IntegralRecord(one.integral.domain, one.integral.subject, one.bodies) for one in self.integrals
         )
@@ -207,6 +209,9 @@ class Draft:
         self.program = self.settings.backend.compile(self.kernel)
 
 
+MAX_STORED = (
+    1 << 21
+)  # bytes of tables in a record: envelopes have less, rows of given data may have any number
 CACHE = "cache"  # the time to look for a record, and to read it
 PASSES: dict[str, Callable[[Draft], None]] = {
     "derive": Draft.derive,

@@ -56,4 +56,10 @@ ROWS = {
         ],
         scipy_gaussian,
     ),
+    "MultivariateGaussian": Row(  # of one observable; of more in test_multivariate_gaussian.py
+        lambda x, mu, sigma: mf.shapes.MultivariateGaussian([x], [mu], [[sigma**2]]),
+        mp_gaussian,
+        [gaussian_point("ordinary", 5.28, 0.06, 5.3), gaussian_point("wide", 6.0, 3.0, 5.3)],
+        scipy_gaussian,
+    ),
 }  # fmt: skip

@@ -129,6 +129,11 @@ def fisher_information(
         seen = None if part.model.expected_events() is not None else part.events or None
         count = number_of_events(part.model, seen if events is None else events, own)
         total += count
+        if given := part.model.given:
+            names_given = ", ".join(f"'{o.name}'" for o in given)
+            raise ModelError(
+                f"fisher information: needs the density of {names_given}, which the model is given; multiply by it"
+            )
         for factor in part.model.factors():
             rows = [names.index(p.name) for p in factor.parameters if p.name in names]
             if rows:  # the scores of factors are independent, so their informations add up

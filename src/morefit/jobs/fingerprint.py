@@ -23,6 +23,7 @@ def fingerprint(model: Pdf) -> dict[str, Any]:
         "limits": {p.name: f"[{float(p.low)!r}, {float(p.high)!r}]" for p in model.parameters},
         "fixed": {p.name: p.fixed for p in model.parameters},
         "formula": to_text(density, SHOWN),
+        **({"given": ", ".join(o.name for o in model.given)} if model.given else {}),
         "digest": sha256("\n".join(graph_lines(roots)).encode()).hexdigest(),
     }
 

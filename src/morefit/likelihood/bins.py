@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.data.histogram import divide
 from morefit.errors import ModelError
 from morefit.expr import (
     ZERO,
@@ -20,7 +21,10 @@ from morefit.expr import (
     domain_of,
     evaluate,
     leaves,
+    multiply_all,
+    scalar,
     substitute,
+    substitute_all,
     where,
 )
 from morefit.expr.evaluate import adapted_to, areas
@@ -34,7 +38,28 @@ from morefit.targets import Backend, Events
 # a bin is an event with these two columns
 LOW, HIGH = column(OwnSymbol("low edge")), column(OwnSymbol("high edge"))
 MAX_AXES = 3  # of a quadrature
+MAX_EVALUATIONS = 1 << 27  # of a density, in means over rows
+AT_ONCE = 1 << 22  # of them, in memory
+NODES = 8  # in each part of a bin
+MIN_PARTS = 128  # of all bins together
+WORST_NODES = 1e-6  # relative to the largest bin, by twice as many parts
 Values = Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Given columns of events, and the weight of each in a mean over them; few stand for many."""
+
+    columns: Mapping[str, Array]
+    weights: Array  # that add up to one, or to less where events outside a range count as nothing
+
+    def thinned(self, most: int) -> Rows:
+        """Return every second, third, ... row, if there are too many."""
+        step = -(-len(self.weights) // most)
+        some = self.weights[::step]
+        total = float(some.sum())
+        scale = float(self.weights.sum()) / total if total else 1.0
+        return Rows({name: c[::step].copy() for name, c in self.columns.items()}, some * scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +69,7 @@ class Bins:
     x: Observable
     edges: Array
     box: Box
+    rows: Rows | None = None  # what a conditional density is given
 
     @property
     def span(self) -> Observable:
@@ -52,7 +78,7 @@ class Bins:
 
     def others(self, pdf: Pdf) -> tuple[Observable, ...]:
         """Return the other observables of a density, on the ranges of the box."""
-        return tuple(o.within(self.box) for o in pdf.observables if o.name != self.x.name)
+        return tuple(o.within(self.box) for o in pdf.drawn if o.name != self.x.name)
 
     def touching(self, points: Sequence[float]) -> list[int]:
         """Return the numbers of the bins that some points lie in, or at the edge of."""
@@ -79,37 +105,90 @@ def bin_probabilities(
     for pdf, terms, total in zip(pdfs, formulas, totals, strict=True):
         for weight, part in pdf.marginals(bins.x, bins.box, values):
             formula = probability_between(part, LOW, HIGH)
-            if formula is None:
-                total += float(evaluate(weight, values)) * by_quadrature(part, bins, values)
+            if part.given and formula is None:
+                total += by_nodes(weight, part, tuple(parameters), values, bins, backend)
+            elif formula is None:
+                if bins.rows is None:
+                    share = float(evaluate(weight, values))
+                else:  # which may depend on what is given, but not on the bin
+                    one = replace(bins, edges=bins.edges[:2])
+                    share = float(over_rows((weight,), one, tuple(parameters), values, backend)[0, 0])
+                total += share * by_quadrature(part, bins, values)
             else:
                 terms.append(weight * formula)
     outputs = tuple(add_all(*terms) if len(terms) > 1 else terms[0] for terms in formulas if terms)
     if outputs:
         which = [bool(terms) for terms in formulas]
-        totals[which] += by_formula(outputs, bins.edges, tuple(parameters), values, backend)
+        totals[which] += by_formula(outputs, bins, tuple(parameters), values, backend)
     return list(totals)
 
 
 def probability_between(pdf: Pdf, low: Expr, high: Expr) -> Expr | None:
     """Return the probability of a bin of a density in one observable, if there is a formula."""
-    area = pdf.integral_between(low, high) if len(pdf.observables) == 1 else None
+    area = pdf.integral_between(low, high) if len(pdf.drawn) == 1 else None
     return None if area is None else area / pdf.integral()
 
 
 def by_formula(
-    outputs: tuple[Expr, ...],
-    edges: Array,
-    parameters: tuple[Parameter, ...],
-    values: Values,
-    backend: Backend,
+    outputs: tuple[Expr, ...], bins: Bins, parameters: tuple[Parameter, ...], values: Values, backend: Backend
 ) -> Array:
     """Evaluate expressions of the edges of a bin for all bins, (outputs, bins)."""
+    if bins.rows is not None:
+        return over_rows(outputs, bins, parameters, values, backend)
+    edges = bins.edges
     data = Columns({LOW.name: edges[:-1].copy(), HIGH.name: edges[1:].copy()})
     point = np.array([[values[p.name] for p in parameters]])
     compiled = compile_values(
         outputs, tuple(p.symbol for p in parameters), Settings(backend, precompute="none")
     )
     return np.asarray(compiled.bind(data, Events.all_sets(data.count))(point)[0], np.float64)
+
+
+def over_rows(
+    outputs: tuple[Expr, ...], bins: Bins, parameters: tuple[Parameter, ...], values: Values, backend: Backend
+) -> Array:
+    """Evaluate expressions of the edges of a bin and of given columns for all bins, averaged over rows, (outputs, bins)."""
+    assert bins.rows is not None
+    count, low, high = len(bins.edges) - 1, scalar("low edge of a bin"), scalar("high edge of a bin")
+    compiled = compile_values(
+        substitute_all(outputs, {LOW: low, HIGH: high}),
+        (*(p.expr for p in parameters), low, high),
+        Settings(backend, precompute="none"),
+    )
+    known = np.tile([values[p.name] for p in parameters], (count, 1))
+    points = np.column_stack([known, bins.edges[:-1], bins.edges[1:]])
+    rows = bins.rows.thinned(max(1, MAX_EVALUATIONS // count))
+    step = max(1, AT_ONCE // (count * len(outputs)))
+    total = np.zeros((count, len(outputs)))
+    for first in range(0, len(rows.weights), step):
+        weights = rows.weights[first : first + step]
+        columns = Columns({name: c[first : first + step].copy() for name, c in rows.columns.items()})
+        total += compiled.bind(columns, Events.all_sets(len(weights)))(points) @ weights
+    return total.T
+
+
+def by_nodes(
+    weight: Expr, pdf: Pdf, parameters: tuple[Parameter, ...], values: Values, bins: Bins, backend: Backend
+) -> Array:
+    """Integrate a conditional density without a formula over the bins, by Gauss-Legendre nodes in parts of them."""
+    if len(pdf.drawn) > 1:
+        raise unresolved(pdf, bins.x)
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    half, density = 0.5 * (HIGH - LOW), pdf.normalised()
+    terms = [
+        w * substitute(density, {bins.x.expr: 0.5 * (LOW + HIGH) + u * half})
+        for u, w in zip(nodes.tolist(), weights.tolist(), strict=True)
+    ]
+    outputs, count = (multiply_all(weight, half, add_all(*terms)),), len(bins.edges) - 1
+    coarse, fine = (
+        by_formula(outputs, replace(bins, edges=divide(bins.edges, parts)), parameters, values, backend)
+        .reshape(count, parts)
+        .sum(axis=1)
+        for parts in (-(-MIN_PARTS // count), 2 * -(-MIN_PARTS // count))
+    )
+    if not np.max(np.abs(fine - coarse)) <= WORST_NODES * np.max(np.abs(fine)):
+        raise unresolved(pdf, bins.x)
+    return np.asarray(fine)
 
 
 def by_quadrature(pdf: Pdf, bins: Bins, values: Values) -> Array:

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.errors import DataError, ModelError
-from morefit.likelihood.bins import Bins, bin_probabilities
+from morefit.expr import add_all, const
+from morefit.likelihood.bins import HIGH, Bins, Rows, bin_probabilities, probability_between, unresolved
 from morefit.model import Observable, Pdf
 from morefit.model.evaluation import HasValues, Values
 from morefit.model.observable import Box, Ranges
@@ -45,14 +46,18 @@ class CompiledEvaluator:
         density = bound(np.array([[known[p.name] for p in model.parameters]]))[0, 0]
         return np.where(inside, density, 0.0).reshape(shape)[()]  # a number for a number, as in NumPy
 
-    def cdf(self, model: Pdf, x: ArrayLike, values: Values, backend: str | Backend) -> Array:
+    def cdf(
+        self, model: Pdf, x: ArrayLike, values: Values, backend: str | Backend, given: object = None
+    ) -> Array:
         """Return the probability of values up to each x, in the shape of x."""
         known = values_of(model, values)
-        if len(model.observables) > 1:
-            names = ", ".join(f"'{o.name}'" for o in model.observables)
+        if len(model.drawn) > 1:
+            names = ", ".join(f"'{o.name}'" for o in model.drawn)
             raise ModelError(f"model: a cdf is a function of one observable, got {names}; use integrate")
-        (o,) = model.observables
+        (o,) = model.drawn
         points = np.clip(as_numbers(o, x), o.low, o.high)
+        if model.given:
+            return conditional_cdf(model, points, known, given_columns(model, given), choose_backend(backend))
         edges = np.unique(np.concatenate([[o.low, o.high], points.ravel()]))
         bins = Bins(o, edges, {})
         (parts,) = bin_probabilities([model], model.parameters, known, bins, choose_backend(backend))
@@ -61,27 +66,83 @@ class CompiledEvaluator:
         return probabilities
 
     def integrate(
-        self,
-        model: Pdf,
-        ranges: Ranges,
-        values: Values,
-        backend: str | Backend,
+        self, model: Pdf, ranges: Ranges, values: Values, backend: str | Backend, given: object = None
     ) -> float:
-        """Return the probability of a region."""
+        """Return the probability of a region, the mean of those of all rows that a conditional model is given."""
         known, region = values_of(model, values), check_region(model.observables, ranges)
-        return sum(box_probability(model, known, box, choose_backend(backend)) for box in boxes(region))
+        for name in region:
+            check_drawn(model, name)
+        rows = None
+        if model.given:
+            columns = given_columns(model, given)
+            count = len(next(iter(columns.values())))
+            rows = Rows(columns, np.full(count, 1 / count))
+        place = choose_backend(backend)
+        return sum(box_probability(model, known, box, rows, place) for box in boxes(region))
 
 
-def box_probability(model: Pdf, values: Mapping[str, float], box: Box, backend: Backend) -> float:
+def box_probability(
+    model: Pdf, values: Mapping[str, float], box: Box, rows: Rows | None, backend: Backend
+) -> float:
     """Return the probability of a box."""
     if not box:
         return 1.0
     x = named_observable(model.observables, next(iter(box)))
-    bins = Bins(x, np.array(box[x.name]), {name: ends for name, ends in box.items() if name != x.name})
+    others = {name: ends for name, ends in box.items() if name != x.name}
+    bins = Bins(x, np.array(box[x.name]), others, rows)
     return float(bin_probabilities([model], model.parameters, values, bins, backend)[0][0])
 
 
 EVALUATOR = CompiledEvaluator()  # of all densities: ``model/evaluation.py`` takes it from here
+
+
+def conditional_cdf(
+    model: Pdf, points: Array, values: Mapping[str, float], columns: Mapping[str, Array], backend: Backend
+) -> Array:
+    """Return the probability of values up to each point, with what is given in the row of each point."""
+    (o,) = model.drawn
+    terms = []
+    for weight, part in model.marginals(o, {}, values):
+        formula = probability_between(part, const(o.low), HIGH)
+        if formula is None:
+            raise unresolved(part, o)
+        terms.append(weight * formula)
+    count = len(next(iter(columns.values())))
+    if 1 not in (count, points.size) and count != points.size:
+        rule = f"given columns must have one number, or one for each of {points.size} values of '{o.name}'"
+        raise DataError(f"cdf: {rule}, got {count}")
+    shape = points.shape if points.size >= count else (count,)
+    rows = np.broadcast_arrays(points.ravel(), *columns.values())
+    data = Columns(
+        {name: np.ascontiguousarray(c) for name, c in zip((HIGH.name, *columns), rows, strict=True)}
+    )
+    compiled = compile_values(
+        (add_all(*terms),), tuple(p.expr for p in model.parameters), Settings(backend, precompute="none")
+    )
+    full = np.array([[values[p.name] for p in model.parameters]])
+    numbers = compiled.bind(data, Events.all_sets(data.count))(full)[0, 0]
+    probabilities: Array = np.clip(numbers, 0.0, 1.0).reshape(shape)[()]
+    return probabilities
+
+
+def given_columns(model: Pdf, given: object) -> dict[str, Array]:
+    """Return the columns that a conditional model is given, inside their ranges; numbers are columns of one row."""
+    names = ", ".join(f"'{o.name}'" for o in model.given)
+    if given is None:
+        raise ModelError(f"model: needs values of {names}; pass given, numbers or columns by name")
+    if isinstance(given, Mapping):
+        given = {name: np.atleast_1d(values) for name, values in given.items()}
+    columns = Dataset(given, model.given).columns
+    if not len(next(iter(columns.values()))):
+        raise DataError(f"model: needs values of {names}, got none")
+    return columns
+
+
+def check_drawn(model: Pdf, name: str) -> None:
+    """Refuse an observable that a model is given."""
+    if name in {o.name for o in model.given}:
+        others = ", ".join(f"'{o.name}'" for o in model.drawn)
+        raise ModelError(f"observable '{name}': the model must draw it, but is given it; choose {others}")
 
 
 def read_columns(model: Pdf, data: object) -> tuple[dict[str, Array], tuple[int, ...]]:

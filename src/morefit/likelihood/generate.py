@@ -25,19 +25,19 @@ from morefit.validate import numbers_by_name
 def generate(
     model: Pdf, events: int | None = None, *, truth: Any = None, seed: int | None = None,
     fluctuate: bool = True, ranges: Ranges | None = None, backend: str | Backend = "auto",
-    generator: Generator = ...,
+    generator: Generator = ..., given: Any = None,
 ) -> Dataset: ...  # fmt: skip
 @overload
 def generate(
     model: Pdf, events: Sequence[int], *, truth: Any = None, seed: int | None = None,
     fluctuate: bool = True, ranges: Ranges | None = None, backend: str | Backend = "auto",
-    generator: Generator = ...,
+    generator: Generator = ..., given: Any = None,
 ) -> list[Dataset]: ...  # fmt: skip
 @overload
 def generate(
     model: Term, events: None = None, *, truth: Any = None, seed: int | None = None,
     fluctuate: bool = True, ranges: Ranges | None = None, backend: str | Backend = "auto",
-    generator: Generator = ...,
+    generator: Generator = ..., given: Any = None,
 ) -> Term: ...  # fmt: skip
 def generate(
     model: Pdf | Term,
@@ -49,6 +49,7 @@ def generate(
     ranges: Ranges | None = None,
     backend: str | Backend = "auto",
     generator: Generator = COMPILED[0],
+    given: Any = None,
 ) -> Dataset | list[Dataset] | Term:
     """Draw a dataset from a model at true values, by name or of the result of a fit (default: its start values).
 
@@ -56,6 +57,9 @@ def generate(
     ``events`` an extended model draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only.
     A density that is negative or infinite somewhere at these values is refused. With ``ranges``, such as
     ``{"m": (5.0, 5.2)}``, only events in them are drawn.
+
+    A conditional model takes the columns that it is given from the data ``given``: one event for each row; with ``events``,
+    or if it is extended, each event is drawn for a row by chance. A likelihood takes them from its own data, by chance.
 
     Of a likelihood, the same likelihood of pseudo-data is returned: each part has as many events as its data, or a
     Poisson number around what it expects, and constraints measure another value, unless ``fluctuate`` is False.
@@ -65,11 +69,15 @@ def generate(
     """
     if not isinstance(model, Term):
         model = in_ranges(model, ranges)
-        return generate_events(model, events, truth=truth, seed=seed, backend=backend, generator=generator)
+        return generate_events(
+            model, events, truth=truth, seed=seed, backend=backend, generator=generator, given=given
+        )
     if ranges is not None:
         raise ModelError("generate: a likelihood has its ranges already; leave ranges out")
     if events is not None:
         raise ModelError("generate: a likelihood has its numbers of events already; leave events out")
+    if given is not None:
+        raise ModelError("generate: a likelihood has its given columns already; leave given out")
     values = {p.name: p.start for p in model.all_parameters}
     chosen = numbers_by_name("truth", truth)
     if unknown := [name for name in chosen if name not in values]:
@@ -89,6 +97,7 @@ def generate(
             seed=own if isinstance(generator, str) else None,
             backend=backend,
             generator=generator,
+            given=part.data if part.model.given else None,
         )
         assert isinstance(data, Dataset)
         parts.append(part.replaced(data=data, constraints=drawn_constraints(part, values, own, fluctuate)))

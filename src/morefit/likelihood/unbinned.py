@@ -25,10 +25,12 @@ from morefit.likelihood.sums import request_of, triangle, unpack
 from morefit.model import Parameter, Pdf
 from morefit.model.arguments import listing
 from morefit.model.compose.restricted import in_ranges
+from morefit.model.conditional import check_events
 from morefit.model.counts import counted_in
 from morefit.model.observable import Ranges
 from morefit.model.opaque import opaque_names
 from morefit.model.parameter import blinded_in
+from morefit.model.pdf import conditional_parts
 from morefit.model.region import YieldsIn
 from morefit.pipeline import Bound, Columns, Compiled, Settings, able_backend, compile_sums, compile_values
 from morefit.rewrite.precompute import Precompute
@@ -64,6 +66,8 @@ class Likelihood(Term):
         model = in_ranges(model, ranges, yields_in)
         dataset = events_of(model, data, weights)
         check_whole_numbers(dataset, counted_in(model))
+        if conditional := conditional_parts(model):
+            check_events(conditional, {p.name: p.start for p in model.parameters}, dataset.columns)
         place = able_backend(model, choose_backend(backend, 0 if opaque_names(model) else len(dataset)))
         settings = Settings(place, choose_precision(precision), precompute)
         self.set_up(model, dataset, as_constraints(constraints), settings)

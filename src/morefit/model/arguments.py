@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from math import inf, isfinite
 from typing import Annotated, Any, get_args, get_type_hints
@@ -44,6 +44,7 @@ Numbers = Annotated[tuple[Expr, ...], Allowed(ANY.rule, ANY.holds, many=True)]
 def check_arguments(density: Any) -> None:
     """Refuse arguments of a density that are not what its fields declare; the error names the argument."""
     kind: Any = type(density)
+    given = frozenset(o.name for o in density.given)
     whose = f"density '{kind.__name__}'"
     for name, wanted in declared_arguments(kind).items():
         value = getattr(density, name)
@@ -56,10 +57,10 @@ def check_arguments(density: Any) -> None:
                     f"{whose}: argument '{name}' must be an observable, got {described(value)}; {order(kind)}"
                 )
         elif not wanted.many:
-            check_operand(f"{whose}: argument '{name}'", value, wanted, order(kind))
+            check_operand(f"{whose}: argument '{name}'", value, wanted, order(kind), given)
         else:
             each = [
-                check_operand(f"{whose}: argument '{name}[{k}]'", one, wanted, order(kind))
+                check_operand(f"{whose}: argument '{name}[{k}]'", one, wanted, order(kind), given)
                 for k, one in enumerate(listed(f"{whose}: argument '{name}'", value))
             ]
             object.__setattr__(density, name, tuple(each))
@@ -73,7 +74,7 @@ def declared_arguments(kind: type) -> dict[str, Any]:
     except NameError:
         return {}
     wanted: dict[str, Any] = {}
-    for field in fields(kind):
+    for field in fields(kind) if is_dataclass(kind) else ():
         hint = hints[field.name]
         domains = [a for a in get_args(hint)[1:] if isinstance(a, Allowed)]
         if hint is Observable or domains:
@@ -85,10 +86,13 @@ def declared_arguments(kind: type) -> dict[str, Any]:
     return wanted
 
 
-def check_operand(what: str, value: Any, domain: Allowed, advice: str = "") -> Expr:
-    """Return a number, a parameter or an expression of parameters, if it lies in a domain at the start values."""
-    advice = f"; {advice}" * bool(advice)
-    if isinstance(value, Observable) or not (isinstance(value, Quantity) or as_double(value) is not None):
+def check_operand(
+    what: str, value: Any, domain: Allowed, advice: str = "", given: frozenset[str] = frozenset()
+) -> Expr:
+    """Return a number, a parameter or an expression of parameters and given observables, if its start is in a domain."""
+    lone = isinstance(value, Observable) and value.name not in given
+    if lone or not (isinstance(value, Quantity) or as_double(value) is not None):
+        advice = f"; {advice}" * bool(advice)
         raise ModelError(
             f"{what} must be a number, a parameter or an expression of parameters, got {described(value)}{advice}"
         )
@@ -96,21 +100,29 @@ def check_operand(what: str, value: Any, domain: Allowed, advice: str = "") -> E
     if number is not None and not domain.holds(number):
         raise ModelError(f"{what} must be {domain.rule}, got {number:g}")
     expr = to_expr(value)
-    if columns := symbols(Op.COLUMN, expr):
-        raise ModelError(
-            f"{what} must not depend on observables, got '{to_text(expr, LINE)}' with {listing(columns)};"
-            " densities that are conditional on an observable are not supported"
-        )
+    if columns := [s for s in symbols(Op.COLUMN, expr) if s.name not in given]:
+        text = f"{what} must not depend on observables, got '{to_text(expr, LINE)}' with {listing(columns)}"
+        raise ModelError(f"{text}; {conditional(columns)}" if advice else text)
     check_start(what, expr, domain)
     return expr
 
 
+def conditional(columns: Iterable[Any]) -> str:
+    """Return what to write for a density with parameters that depend on observables."""
+    names = ", ".join(one.name for one in columns)
+    return (
+        f"write given=[{names}] if it is conditional on them, or mf.Density(formula, [..., {names}]) if not"
+    )
+
+
 def check_start(what: str, expr: Expr, domain: Allowed) -> None:
-    """Refuse an expression whose value at the start values of its parameters lies outside a domain."""
-    parameters = [s for s in symbols(Op.SCALAR, expr) if isinstance(s, Parameter)]
-    if not parameters or len(parameters) < len(symbols(Op.SCALAR, expr)):
+    """Refuse an expression whose value lies outside a domain at the start values and in the middle of ranges."""
+    scalars, columns = symbols(Op.SCALAR, expr), symbols(Op.COLUMN, expr)
+    starts = {p.name: p.start for p in scalars if isinstance(p, Parameter)}
+    middles = {o.name: 0.5 * (o.low + o.high) for o in columns if isinstance(o, Observable)}
+    if not (starts or middles) or len(starts) + len(middles) < len(scalars) + len(columns):
         return
-    value = float(evaluate(expr, {p.name: p.start for p in parameters}))
+    value = float(evaluate(expr, starts | middles))
     if blinded := blinded_in(expr):
         if not domain.holds(value):
             raise ModelError(
@@ -118,7 +130,8 @@ def check_start(what: str, expr: Expr, domain: Allowed) -> None:
                 " choose another start, or narrower limits"
             )
     elif not domain.holds(value):
-        where = "its start" if expr.op is Op.SCALAR else f"the start of {listing(parameters)}"
+        where = "its start" if expr.op is Op.SCALAR else f"the start of {listing(scalars)}" if starts else ""
+        where += f"{' and ' * bool(starts)}the middle of {listing(columns)}" if middles else ""
         raise ModelError(
             f"{what} must be {domain.rule}, got '{to_text(expr, LINE)}', which is {value:g} at {where};"
             " choose another start"

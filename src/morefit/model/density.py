@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, add_all, symbols, to_expr
-from morefit.model.arguments import described, listed, listing
+from morefit.model.arguments import listing
+from morefit.model.conditional import check_observables
 from morefit.model.integrate import integral_out
 from morefit.model.observable import Observable
 from morefit.model.pdf import Change, Pdf
@@ -16,7 +17,10 @@ from morefit.model.region import Region, boxes, part_of
 
 @dataclass(frozen=True, init=False, eq=False)
 class Density(Pdf):
-    """Any expression in observables and parameters; without ``integral`` it is integrated term by term or numerically."""
+    """Any expression in observables and parameters; without ``integral`` it is integrated term by term or numerically.
+
+    ``integral`` is that over the ranges of all observables that are not ``given``.
+    """
 
     formula: Expr
     domain: tuple[Observable, ...]
@@ -29,7 +33,8 @@ class Density(Pdf):
         *,
         integral: Operand | None = None,
     ) -> None:
-        object.__setattr__(self, "domain", check_observables(observables))
+        domain, given = check_observables("density: observables", observables), {o.name for o in self.given}
+        object.__setattr__(self, "domain", (*(o for o in domain if o.name not in given), *self.given))
         object.__setattr__(self, "formula", to_expr(formula))
         object.__setattr__(self, "integral_formula", None if integral is None else to_expr(integral))
         names = {o.name for o in self.domain}
@@ -39,7 +44,8 @@ class Density(Pdf):
                 f"density: its formula uses {', '.join(map(repr, unknown))}, missing from observables"
                 f" {sorted(names)}; add them"
             )
-        if self.integral_formula is not None and symbols(Op.COLUMN, self.integral_formula):
+        own = () if self.integral_formula is None else symbols(Op.COLUMN, self.integral_formula)
+        if any(s.name not in given for s in own):
             raise ModelError(
                 "density: the integral must not depend on observables; integrate over their ranges"
             )
@@ -56,7 +62,8 @@ class Density(Pdf):
             (old.low, old.high) != (new.low, new.high) for old, new in zip(self.domain, domain, strict=True)
         ):
             raise ModelError("density: has an integral of its own for its old range; write the density anew")
-        return Density(change(self.formula), domain, integral=None if integral is None else change(integral))
+        known = None if integral is None else change(integral)
+        return Density(change(self.formula), domain, integral=known, **self.given_again(change))
 
     def known_integral(self) -> Expr | None:
         return self.integral_formula
@@ -75,15 +82,3 @@ def projected_density(pdf: Pdf, kept: tuple[Observable, ...], region: Region) ->
         )
     area = add_all(*(pdf.integral() * pdf.probability(box) for box in own))
     return Density(add_all(*known), kept, integral=area)
-
-
-def check_observables(observables: Sequence[Observable] | Observable) -> tuple[Observable, ...]:
-    """Return the observables of a density, each of them once."""
-    domain = listed("density: observables", observables)
-    for one in domain:
-        if not isinstance(one, Observable):
-            raise ModelError(f"density: observables must be observables, got {described(one)}")
-    names = [o.name for o in domain]
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise ModelError(f"density: observables {', '.join(map(repr, twice))} given twice")
-    return domain

@@ -31,15 +31,9 @@ class Evaluator(Protocol):
 
     def pdf(self, model: Pdf, data: object, values: Values, backend: Any) -> Array: ...
 
-    def cdf(self, model: Pdf, x: ArrayLike, values: Values, backend: Any) -> Array: ...
+    def cdf(self, model: Pdf, x: ArrayLike, values: Values, backend: Any, given: object) -> Array: ...
 
-    def integrate(
-        self,
-        model: Pdf,
-        ranges: Ranges,
-        values: Values,
-        backend: Any,
-    ) -> float: ...
+    def integrate(self, model: Pdf, ranges: Ranges, values: Values, backend: Any, given: object) -> float: ...
 
 
 def evaluator() -> Evaluator:

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from morefit.expr import Expr, Op, Operand, Quantity, add_all, apply, const, where
+from morefit.expr import Expr, Op, Operand, add_all, apply, const, to_expr, where
+from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
 SERIES = 19  # terms: below |z| = 1 the next one is under 1e-18 of the sum, also in the second derivative
@@ -70,8 +71,19 @@ def normal_area(low: Expr, high: Expr, sigma: Expr) -> Expr:
     return where(wide, flat, sigma * normal_integral(low / sigma, high / sigma))
 
 
+def gaussian_area(low: Expr, high: Expr, mu: Operand, sigma: Expr) -> Expr:
+    r"""Return $\int_{low}^{high} e^{-(x-\mu)^2/2\sigma^2}\,dx$; between numbers the form for narrow ranges is left out where it is not needed."""
+    if low.op is high.op is Op.CONST and high.number - low.number >= 2 * WIDE * largest(sigma):
+        return sigma * normal_integral((low - mu) / sigma, (high - mu) / sigma)
+    return normal_area(low - mu, high - mu, sigma)
+
+
 def largest(value: Operand) -> float:
-    """Return how large a number or a parameter can get in size, as its limits have it; infinite if unknown."""
-    if isinstance(value, Parameter) and not value.blind:
-        return max(abs(value.low), abs(value.high))
-    return math.inf if isinstance(value, Quantity) else abs(float(value))
+    """Return how large a quantity can get in size, as limits and ranges have it; infinite if unknown."""
+    expr = to_expr(value)
+    if isinstance(expr.value, Parameter | Observable) and not getattr(expr.value, "blind", None):
+        return max(abs(expr.value.low), abs(expr.value.high))
+    if expr.op is Op.CONST:
+        return abs(expr.number)
+    sizes = [largest(one) for one in expr.args] if expr.op in (Op.ADD, Op.MUL) else [math.inf]
+    return math.fsum(sizes) if expr.op is Op.ADD else math.prod(sizes)

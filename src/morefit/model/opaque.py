@@ -11,7 +11,7 @@ from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, evaluate, make, symbols
 from morefit.expr.opaque import opaque_in, opaque_operation
 from morefit.model.arguments import ANY, check_operand, described, listed
-from morefit.model.density import check_observables
+from morefit.model.conditional import check_observables
 from morefit.model.in_use import once_per_model
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -36,7 +36,7 @@ def opaque(
     if not callable(function):
         raise ModelError(f"opaque: takes a function, got {described(function)}")
     name = getattr(function, "__name__", type(function).__name__)
-    columns = check_observables(observables)
+    columns = check_observables("opaque: observables", observables)
     operands = [
         check_operand(f"opaque '{name}': parameters[{k}]", one, ANY)
         for k, one in enumerate(listed(f"opaque '{name}': parameters", parameters))

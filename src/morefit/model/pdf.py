@@ -6,15 +6,16 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, add_all, apply, const, symbols
-from morefit.model.arguments import check_arguments, listed, listing
+from morefit.model.arguments import check_arguments, listed
+from morefit.model.conditional import accept_given, check_integral, check_observables, integral_given
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, CHECKED, frozen_content
 from morefit.model.integrate import integral_over, integral_over_all
@@ -41,7 +42,15 @@ class Recipes(Protocol[Recipe_co]):
         """Choose one density, with probabilities proportional to the weights, and draw from it."""
 
     def product(self, pdfs: Sequence[Pdf], /) -> Recipe_co:
-        """Draw from every density independently."""
+        """Draw from every density, each after those that draw what it is given."""
+
+    def transformed(
+        self, pdf: Pdf, count: int, points: Callable[[Sequence[Expr]], Sequence[Expr]], area: Expr, /
+    ) -> Recipe_co:
+        """Draw observables as functions of uniform numbers, and accept them in their ranges.
+
+        The functions follow the density on all of space, where its integral is ``area``.
+        """
 
 
 class Pdf(ABC):
@@ -49,9 +58,21 @@ class Pdf(ABC):
 
     Subclass it, keep what the formula needs as attributes, and write ``density`` with observables, parameters
     and NumPy functions. Without an ``integral`` it is integrated term by term or by quadrature.
+
+    With ``given=[y]``, which every density takes, it is conditional: data have y, but it is not drawn, and the integral is
+    that over the other observables at the y of each event.
     """
 
     whole_numbers: ClassVar[bool] = False  # whether its events are whole numbers
+    given: tuple[Observable, ...] = ()
+
+    def __new__(cls, *_: Any, given: Any = None, **__: Any) -> Self:
+        """Read what is given, so that the arguments can be checked with it."""
+        pdf = super().__new__(cls)
+        if given is not None:
+            accept_given(cls)
+            vars(pdf)["given"] = check_observables(f"density '{cls.__name__}': given observables", given)
+        return pdf
 
     def __post_init__(self) -> None:
         """Check the arguments of a density that is a dataclass, as the types of its fields declare them."""
@@ -62,13 +83,17 @@ class Pdf(ABC):
         """Return the density, up to a factor that does not depend on the event."""
 
     def integral(self) -> Expr:
-        """Return the integral of ``density`` over the ranges of the observables."""
-        if len(self.observables) == 1:
-            (x,) = self.observables
+        """Return the integral of ``density`` over the ranges of the observables that are drawn."""
+        if len(self.drawn) == 1:
+            (x,) = self.drawn
             between = self.integral_between(const(x.low), const(x.high))
             if between is not None:
                 return between
-        return integral_over(self.density(), self.observables, self.parameters)
+        return self.integral_inside(self.drawn, self.parameters)
+
+    def integral_inside(self, box: tuple[Observable, ...], parameters: Sequence[Parameter]) -> Expr:
+        """Return the integral over what is drawn, on these ranges: term by term or numerically."""
+        return integral_given(self, box) if self.given else integral_over(self.density(), box, parameters)
 
     def known_integral(self) -> Expr | None:
         """Return the integral if the density has a formula of its own for it, or None."""
@@ -123,11 +148,13 @@ class Pdf(ABC):
 
     def area(self, boxes: Sequence[Box], values: Mapping[str, float] | None) -> Expr:
         """Return the integral of ``density`` over boxes: by formula, or numerically over all of them together."""
-        inside = [tuple(o.within(box) for o in self.observables) for box in boxes]
+        inside = [tuple(o.within(box) for o in self.drawn) for box in boxes]
         ends = [(const(x.low), const(x.high)) for x, *others in inside if not others]
         known = [area for pair in ends if (area := self.integral_between(*pair)) is not None]
         if len(known) == len(boxes):
             return known[0] if len(known) == 1 else add_all(*known)
+        if self.given:
+            return add_all(*(integral_given(self, box) for box in inside))
         fixed = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters] if values else []
         return integral_over_all(self.density(), inside, fixed or self.parameters)
 
@@ -148,8 +175,8 @@ class Pdf(ABC):
         return self
 
     def fits_into(self, box: Box) -> bool:
-        """Return whether a box leaves every observable its whole range."""
-        return all(o.within(box) is o for o in self.observables)
+        """Return whether a box leaves every observable that is drawn its whole range."""
+        return all(o.within(box) is o for o in self.drawn)
 
     def marginal(self, observables: Iterable[Observable | str] | Observable | str) -> Pdf:
         """Return the model of some of the observables, by name or object, the others integrated over."""
@@ -209,12 +236,17 @@ class Pdf(ABC):
         kind: Any = type(self)
         made = getattr(kind, "__dataclass_params__", None)
         if made is not None and made.init:
-            return kind(**{one.name: change(getattr(self, one.name)) for one in fields(kind) if one.init})  # type: ignore[no-any-return]
+            own = {one.name: change(getattr(self, one.name)) for one in fields(kind) if one.init}
+            return kind(**own, **self.given_again(change))  # type: ignore[no-any-return]
         other = object.__new__(type(self))
         for name, value in vars(self).items():
             if name not in CACHED:
                 object.__setattr__(other, name, change(value))
         return other
+
+    def given_again(self, change: Change) -> dict[str, Any]:
+        """Return the argument that makes another density conditional on what this one is given, changed."""
+        return {"given": change(self.given)} if self.given else {}
 
     def pdf(self, data: object, values: Values = None, *, backend: Any = "auto") -> Array:
         """Return the normalised density of each event, computed by a compiled kernel; zero outside the ranges.
@@ -224,9 +256,12 @@ class Pdf(ABC):
         """
         return evaluator().pdf(self, data, values, backend)
 
-    def cdf(self, x: ArrayLike, values: Values = None, *, backend: Any = "auto") -> Array:
-        """Return the probability that the observable of a density in one observable is at most ``x``."""
-        return evaluator().cdf(self, x, values, backend)
+    def cdf(self, x: ArrayLike, values: Values = None, *, given: Any = None, backend: Any = "auto") -> Array:
+        """Return the probability that the observable of a density in one observable is at most ``x``.
+
+        A conditional density needs ``given``: a number by name, or one for each x.
+        """
+        return evaluator().cdf(self, x, values, backend, given)
 
     def probability_in(self, ranges: Ranges) -> Expr:
         """Return the probability that observables lie in ranges, as an expression of the parameters.
@@ -249,15 +284,25 @@ class Pdf(ABC):
         ranges: Ranges,
         values: Values = None,
         *,
+        given: Any = None,
         backend: Any = "auto",
     ) -> float:
-        """Return the probability that observables lie in ranges, such as ``{"m": (5.2, 5.4)}`` or a list of them."""
-        return evaluator().integrate(self, ranges, values, backend)
+        """Return the probability that observables lie in ranges, such as ``{"m": (5.2, 5.4)}`` or a list of them.
+
+        A conditional density needs ``given``: numbers by name, or columns, over whose rows it is averaged.
+        """
+        return evaluator().integrate(self, ranges, values, backend, given)
 
     @cached_property
     def observables(self) -> tuple[Observable, ...]:
-        """The observables, in the order of the arguments."""
-        return collect(Observable, Op.COLUMN, self, self.density())
+        """The observables, in the order of the arguments; those that are given come last."""
+        every, given = collect(Observable, Op.COLUMN, self, self.density()), {o.name for o in self.given}
+        return (*(o for o in every if o.name not in given), *self.given)
+
+    @property
+    def drawn(self) -> tuple[Observable, ...]:
+        """The observables without those that are given."""
+        return self.observables[: len(self.observables) - len(self.given)]
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -297,8 +342,8 @@ def collect(kind: type[Leaf], op: Operation, pdf: Pdf, density: Expr) -> tuple[L
     """List the observables or parameters of a density: as its attributes name them, then as its formula does."""
     leaves: dict[str, Leaf] = {}
     freeze_attributes(pdf)
-    own: list[object] = [value for name, value in vars(pdf).items() if name not in CACHED]
-    for symbol in [*declared(kind, op, own), *by_name(op, density)]:
+    own: list[object] = [v for name, v in vars(pdf).items() if name not in CACHED and name != "given"]
+    for symbol in [*declared(kind, op, own), *by_name(op, density), *pdf.given]:
         if not isinstance(symbol, kind):
             continue
         known = leaves.setdefault(symbol.name, symbol)
@@ -353,11 +398,21 @@ def check_model(model: Pdf) -> None:
         )
     if not observables:
         raise ModelError("model: its density depends on no observable; write it with mf.Observable")
+    if not model.drawn:
+        raise ModelError(
+            f"model: an observable must be left to draw, got given=[{', '.join(o.name for o in model.given)}]"
+        )
     if model.density() is ZERO:
         raise ModelError("model: its density is zero everywhere")
     for pdf in parts_of(model):
         check_integral(pdf)
     vars(model)[CHECKED] = True
+
+
+@lru_cache(maxsize=256)  # every likelihood asks
+def conditional_parts(model: Pdf) -> tuple[Pdf, ...]:
+    """Return the conditional densities that a model is made of, without compositions of them."""
+    return tuple(pdf for pdf in parts_of(model) if pdf.given and not pdf.branches())
 
 
 def parts_of(model: Pdf) -> Iterator[Pdf]:
@@ -370,13 +425,3 @@ def parts_of(model: Pdf) -> Iterator[Pdf]:
             waiting += [value for name, value in vars(one).items() if name not in CACHED]
         elif isinstance(one, (list, tuple)):
             waiting += one
-
-
-def check_integral(pdf: Pdf) -> None:
-    """Refuse a density whose own integral leaves out one of its observables: it would not be normalised in it."""
-    known = pdf.known_integral()
-    if known is not None and (columns := symbols(Op.COLUMN, known)):
-        raise ModelError(
-            f"density '{type(pdf).__name__}': its integral must not depend on observables, got one with"
-            f" {listing(columns)}; densities that are conditional on an observable are not supported"
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ def short_text(pdf: Pdf) -> str:
     """Return a density as it could be written, its observables and parameters by name."""
     whole = bool(pdf.branches())  # of a composition, all arguments but the densities have names
     texts = [
-        f"{name}={short_value(value)}" if k and whole else short_value(value)
+        f"{name}={short_value(value)}" if (k and whole) or name == "given" else short_value(value)
         for k, (name, value) in enumerate(contents(pdf))
     ]
     text = f"{type(pdf).__name__}({', '.join(texts)})"
@@ -53,14 +53,16 @@ def short_value(value: Any) -> str:
     return repr(value) if number is None else f"{number:.6g}"
 
 
-def contents(pdf: object) -> list[tuple[str, Any]]:
+def contents(pdf: Any) -> list[tuple[str, Any]]:
     """Return what a density was made with, by name: the fields of a dataclass, or its public attributes."""
     if is_dataclass(pdf):
         named = [(field.name, getattr(pdf, field.name)) for field in fields(pdf)]
     else:
+        hidden = CACHED | {"given"}
         named = [
-            (name, v) for name, v in vars(pdf).items() if name not in CACHED and not name.startswith("_")
+            (name, v) for name, v in vars(pdf).items() if name not in hidden and not name.startswith("_")
         ]
+    named.append(("given", pdf.given))
     return [(name, v) for name, v in named if not (v is None or (isinstance(v, tuple) and not v))]
 
 
@@ -69,9 +71,14 @@ def contents(pdf: object) -> list[tuple[str, Any]]:
 
 def tree_text(pdf: Pdf) -> str:
     """Return a density and those it is made of, one line each, with the start values of their parameters."""
-    ranges = ", ".join(f"{o.name} from {o.low:g} to {o.high:g}" for o in pdf.observables)
-    first = f"{type(pdf).__name__} in {ranges}"
+    first = kind_text(pdf, lambda o: f"{o.name} from {o.low:g} to {o.high:g}")
     return "\n".join([*wrapped(first, arguments(pdf), ""), *branch_lines(pdf, "")])
+
+
+def kind_text(pdf: Pdf, shown: Callable[[Observable], str]) -> str:
+    """Return the class of a density, its observables, and those that it is given."""
+    drawn, given = (", ".join(map(shown, some)) for some in (pdf.drawn, pdf.given))
+    return f"{type(pdf).__name__} in {drawn}{' given ' * bool(given)}{given}"
 
 
 def branch_lines(pdf: Pdf, indent: str) -> Iterator[str]:
@@ -80,7 +87,7 @@ def branch_lines(pdf: Pdf, indent: str) -> Iterator[str]:
     for k, (title, weight, part) in enumerate(branches):
         corner, below = ("└─ ", "   ") if k == len(branches) - 1 else ("├─ ", "│  ")
         before = [text for text in (title, "" if weight is None else with_value(weight)) if text]
-        kind = f"{type(part).__name__} in {', '.join(o.name for o in part.observables)}"
+        kind = kind_text(part, lambda o: o.name)
         head = f"{indent}{corner}{', '.join(before)}{': ' * bool(before)}{kind}"
         yield from wrapped(head, arguments(part), indent + below)
         yield from branch_lines(part, indent + below)
@@ -102,10 +109,16 @@ def arguments(pdf: Pdf) -> list[str]:
         return []
     named = [(name, value) for name, value in contents(pdf) if not of_observables(value)]
     texts = [text for name, value in named for text in argument_texts(name, value)]
-    formulas = [value.expr for _, value in named if isinstance(value, Quantity)]
-    if any(symbols(Op.COLUMN, formula) for formula in formulas):
-        texts += [with_value(p.expr) for p in pdf.parameters]
-    return texts
+    formulas = [value for _, value in named for value in quantities(value) if symbols(Op.COLUMN, value)]
+    inside = {s.name for s in symbols(Op.SCALAR, *formulas)}
+    return [*texts, *(with_value(p.expr) for p in pdf.parameters if p.name in inside)]
+
+
+def quantities(value: Any) -> list[Expr]:
+    """Return the expressions in an argument, and in lists of it."""
+    if isinstance(value, (list, tuple)):
+        return [expr for one in value for expr in quantities(one)]
+    return [value.expr] if isinstance(value, Quantity) else []
 
 
 def of_observables(value: Any) -> bool:
@@ -150,15 +163,13 @@ def latex_text(pdf: Pdf) -> str:
 
     Every density stands for its normalised form, whose integral is not spelt out.
     """
-    whole = rf"p\left({latex_list(pdf.observables)}\right)"
+    whole = rf"p\left({latex_observables(pdf)}\right)"
     if not pdf.branches():
         formula = to_latex(pdf.density(), LATEX_FORMULA)
         fits = is_formula(pdf) or r"\ldots" not in formula
         return rf"${whole} \propto {formula}$" if fits else rf"${whole} = {call_latex(pdf)}$"
     formulas = [leaf for leaf in pdf.components() if is_formula(leaf)]
-    names = {
-        leaf: rf"p_{{{k}}}\left({latex_list(leaf.observables)}\right)" for k, leaf in enumerate(formulas, 1)
-    }
+    names = {leaf: rf"p_{{{k}}}\left({latex_observables(leaf)}\right)" for k, leaf in enumerate(formulas, 1)}
     equals = "=" if pdf.expected_events() is None and not pdf.region() else r"\propto"
     rows = [rf"{whole} &{equals} {composed_latex(pdf, names)}{region_latex(pdf)}"]
     rows += [
@@ -208,8 +219,13 @@ def call_latex(pdf: Pdf) -> str:
     """Return a density by name, with its observables and the other arguments."""
     others = [value for _, value in contents(pdf) if not of_observables(value)]
     kind = type(pdf).__name__.replace("_", r"\_")
-    inside = "; ".join([latex_list(pdf.observables)] + [latex_list(others)] * bool(others))
+    inside = "; ".join([latex_observables(pdf)] + [latex_list(others)] * bool(others))
     return rf"\mathrm{{{kind}}}\left({inside}\right)"
+
+
+def latex_observables(pdf: Pdf) -> str:
+    """Return the observables of a density as LaTeX, those that it is given behind a bar."""
+    return r" \mid ".join(latex_list(some) for some in (pdf.drawn, pdf.given) if some)
 
 
 def latex_list(values: Iterable[Any]) -> str:

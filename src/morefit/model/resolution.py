@@ -9,7 +9,7 @@ from typing import Protocol
 
 from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, multiply_all, to_expr, where
-from morefit.model.formulas import exprel, normal_area
+from morefit.model.formulas import exprel, gaussian_area
 
 Complex = tuple[Expr, Expr]
 
@@ -25,11 +25,10 @@ def smeared_decay(t: Expr, rate: Expr, sigma: Expr) -> Expr:
     return where(u < 0, Op.EXP(rate * (0.5 * rate * sigma**2 - t)) - near, near)
 
 
-def smeared_decay_area(low: Expr, high: Expr, rate: Expr, sigma: Expr) -> Expr:
+def smeared_decay_area(low: Expr, high: Expr, rate: Expr, mean: Expr, sigma: Expr) -> Expr:
     """Return the integral of ``smeared_decay`` over t, from its own differential equation f' = gauss - rate f."""
-    return (
-        gauss_area(low, high, sigma) + smeared_decay(low, rate, sigma) - smeared_decay(high, rate, sigma)
-    ) / rate
+    first, last = (smeared_decay(end - mean, rate, sigma) for end in (low, high))
+    return (gauss_area(low, high, mean, sigma) + first - last) / rate
 
 
 def smeared_wave(t: Expr, rate: Expr, frequency: Expr, sigma: Expr) -> Complex:
@@ -59,9 +58,9 @@ def wave_area(first: Complex, last: Complex, gauss: Expr, rate: Expr, frequency:
     )
 
 
-def gauss_area(low: Expr, high: Expr, sigma: Expr) -> Expr:
-    """Return the integral of a normalised Gaussian of mean zero."""
-    return normal_area(low, high, sigma) / (sigma * math.sqrt(2 * math.pi))
+def gauss_area(low: Expr, high: Expr, mean: Expr, sigma: Expr) -> Expr:
+    """Return the integral of a normalised Gaussian."""
+    return gaussian_area(low, high, mean, sigma) / (sigma * math.sqrt(2 * math.pi))
 
 
 # ------------------------------------------------------------------------- one resolution or another
@@ -112,7 +111,7 @@ class Smeared:
         return add_all(*(f * smeared_decay(t - mean, rate, sigma) for f, mean, sigma in self.gaussians))
 
     def decay_area(self, low: Expr, high: Expr, rate: Expr) -> Expr:
-        return add_all(*(f * smeared_decay_area(low - mu, high - mu, rate, s) for f, mu, s in self.gaussians))
+        return add_all(*(f * smeared_decay_area(low, high, rate, mu, s) for f, mu, s in self.gaussians))
 
     def wave(self, t: Expr, rate: Expr, frequency: Expr) -> Complex:
         return self.total([smeared_wave(t - mu, rate, frequency, s) for _, mu, s in self.gaussians])
@@ -121,7 +120,7 @@ class Smeared:
         areas = []
         for _, mean, sigma in self.gaussians:
             first, last = (smeared_wave(end - mean, rate, frequency, sigma) for end in (low, high))
-            gauss = gauss_area(low - mean, high - mean, sigma)
+            gauss = gauss_area(low, high, mean, sigma)
             areas.append(wave_area(first, last, gauss, rate, frequency))
         return self.total(areas)
 

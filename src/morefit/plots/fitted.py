@@ -64,7 +64,10 @@ def plot(
 ) -> Any:
     """Plot data and a model in one observable, the others integrated over their ranges; nothing is shown or saved.
 
-    A likelihood has its data: ``mf.plot(nll, "m", values=result)``; a sum of them gives a tuple of plots.
+    A conditional model is averaged over what it is given in the data.
+
+    A likelihood has its data: ``mf.plot(nll, "m", values=result)``; a sum of likelihoods gives a tuple of
+    plots, one for each part.
 
     Parameters
     ----------
@@ -129,8 +132,8 @@ class Drawing:
         self, model: Pdf, data: Dataset, observable: Observable | str | None, values: Any
     ) -> Plot[Projection]:
         """Plot one model over its data."""
-        if observable is None and len(model.observables) > 1:
-            known = ", ".join(repr(o.name) for o in model.observables)
+        if observable is None and len(model.drawn) > 1:
+            known = ", ".join(repr(o.name) for o in model.drawn)
             raise OptionError(f"plot: observable is missing; the model has {known}")
         numbers = project(
             model, data, model.observables[0] if observable is None else observable, values=values,

@@ -14,8 +14,8 @@ from morefit.data import Dataset
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
-from morefit.likelihood.bins import Bins, bin_probabilities
-from morefit.likelihood.evaluate import checked_ranges, values_of
+from morefit.likelihood.bins import Bins, Rows, bin_probabilities
+from morefit.likelihood.evaluate import check_drawn, checked_ranges, values_of
 from morefit.minimise import FitResult
 from morefit.model import Observable, Pdf
 from morefit.model.compose.restricted import in_ranges
@@ -92,6 +92,7 @@ def project(
     model = as_fitted(model, values)
     known = values_of(model, values)
     x = named_observable(model.observables, observable)
+    check_drawn(model, x.name)
     box = checked_ranges(model, ranges or {})
     if oversampling < 1:
         raise OptionError(f"plot: oversampling must be at least 1, got {oversampling}")
@@ -111,7 +112,7 @@ def project(
     check_memory(
         f"plot: {oversampling:.6g} points of a curve in each bin", 8.0 * float(oversampling) * len(edges)
     )
-    fine = Bins(x, divide(edges, oversampling), rest)
+    fine = Bins(x, divide(edges, oversampling), rest, given_rows(model, sample, box))
     parts = split(whole, labels)
     probabilities = bin_probabilities(
         [pdf for _, pdf in parts.values()], model.parameters, known, fine, choose_backend(backend)
@@ -124,6 +125,16 @@ def project(
         for (name, (weight, _)), p in zip(parts.items(), probabilities, strict=True)
     }
     return assemble(fine, histogram, components, fitted, chosen.weights is not None)
+
+
+def given_rows(model: Pdf, dataset: Dataset, box: Box) -> Rows | None:
+    """Return what a conditional model is given in the data; events outside a box count as nothing."""
+    if not model.given:
+        return None
+    inside = in_box(dataset, {o.name: box[o.name] for o in model.given if o.name in box})
+    weights = np.ones(len(dataset)) if dataset.weights is None else dataset.weights
+    columns = {o.name: dataset[o.name] for o in model.given}
+    return Rows(columns, np.where(inside, weights, 0.0) / dataset.sum_of_weights)
 
 
 def assemble(
@@ -201,10 +212,16 @@ def total(model: Pdf, values: Mapping[str, float], dataset: Dataset) -> float:
 
 def cut(dataset: Dataset, box: Box) -> Dataset:
     """Return the events in a box; complain if there are none."""
-    keep = np.ones(len(dataset), bool)
-    for name, (low, high) in box.items():
-        keep &= (dataset[name] >= low) & (dataset[name] <= high)
+    keep = in_box(dataset, box)
     if not keep.any():
         where = ", ".join(f"'{name}' in [{low}, {high}]" for name, (low, high) in box.items())
         raise DataError(f"dataset: none of {len(dataset)} events has {where or 'a value'}; widen the ranges")
     return dataset[keep]
+
+
+def in_box(dataset: Dataset, box: Box) -> NDArray[np.bool_]:
+    """Return which events lie in a box."""
+    keep = np.ones(len(dataset), bool)
+    for name, (low, high) in box.items():
+        keep &= (dataset[name] >= low) & (dataset[name] <= high)
+    return keep

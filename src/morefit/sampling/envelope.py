@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
@@ -44,10 +44,13 @@ class Envelope:
 
 
 def envelope_recipe(
-    density: Expr, observables: tuple[Observable, ...], numbers: Numbers
+    density: Expr, observables: tuple[Observable, ...], numbers: Numbers, examples: Sequence[Expr] = ()
 ) -> tuple[Recipe, float]:
-    """Draw a cell by Walker's alias method, a point in it, and accept it by its height; also return the area under it."""
-    envelope = make_envelope(density, observables, numbers.margin)
+    """Draw a cell by Walker's alias method, a point in it, and accept it by its height; also return the area under it.
+
+    Where a density depends on what it is given, the envelope lies above ``examples`` of it.
+    """
+    envelope = make_envelope(tuple(examples) or (density,), observables, numbers.margin)
     volumes = envelope.heights * cell_volumes(envelope.edges).ravel()
     share, alias = alias_table(volumes)
     ranges = tuple((o.low, o.high) for o in observables)  # a density may be drawn from in several
@@ -100,9 +103,14 @@ def cell_volumes(edges: tuple[Array, ...]) -> Array:
     return volumes
 
 
-def make_envelope(density: Expr, observables: tuple[Observable, ...], margin: float) -> Envelope:
+def make_envelope(
+    densities: tuple[Expr, ...], observables: tuple[Observable, ...], margin: float
+) -> Envelope:
     """Refine cells until most candidates are accepted."""
-    edges = first_cells(density, observables)
+    edges = first_cells(densities, observables)
+    density = reduce(partial(apply, Op.MAX), densities)
+    if len(densities) > 1:
+        density = (1 + margin) * density  # those between the examples may be higher
     envelope = measure(density, observables, edges, margin)
     while envelope.efficiency < ENOUGH:
         finer = best_refinement(density, observables, envelope, margin)
@@ -112,8 +120,21 @@ def make_envelope(density: Expr, observables: tuple[Observable, ...], margin: fl
     return envelope
 
 
-def first_cells(density: Expr, observables: tuple[Observable, ...]) -> tuple[Array, ...]:
-    """Start with the edges of boxes that integrate the density: they are small where it changes fast."""
+def first_cells(densities: tuple[Expr, ...], observables: tuple[Observable, ...]) -> tuple[Array, ...]:
+    """Start with the edges of boxes that integrate the densities: they are small where these change fast."""
+    low, high = zip(*(first_boxes(density, observables) for density in densities), strict=True)
+    ends = np.concatenate([*low, *high])
+    cells = [o.low + (o.high - o.low) * np.unique(ends[:, k]) for k, o in enumerate(observables)]
+    if len(cells) == 1:
+        return tuple(cells)
+    while np.prod([len(c) - 1 for c in cells]) > MAX_CELLS // 2:
+        longest = max(range(len(cells)), key=lambda k: len(cells[k]))
+        cells[longest] = np.union1d(cells[longest][::2], cells[longest][-1:])
+    return tuple(at_least(c, MIN_CELLS) for c in cells)
+
+
+def first_boxes(density: Expr, observables: tuple[Observable, ...]) -> tuple[Array, Array]:
+    """Return the lower and upper ends of boxes that integrate a density, relative to the ranges."""
     integral = plain_integral(density, observables)
     adapted = adapted_to(integral.args[1:], domain_of(integral), (), SHAPE_TOLERANCE)
     if WORST_SHAPE < adapted.error < np.inf:
@@ -121,17 +142,7 @@ def first_cells(density: Expr, observables: tuple[Observable, ...]) -> tuple[Arr
             "density: cannot be drawn from, its integral does not converge at the given values; is it bounded on the"
             " ranges of its observables?"
         )
-    boxes = adapted.boxes
-    cells = []
-    for k, o in enumerate(observables):
-        edges = np.unique(np.concatenate([boxes.low[:, k], boxes.high[:, k]]))
-        cells.append(o.low + (o.high - o.low) * edges)
-    if len(cells) == 1:
-        return tuple(cells)
-    while np.prod([len(c) - 1 for c in cells]) > MAX_CELLS // 2:
-        longest = max(range(len(cells)), key=lambda k: len(cells[k]))
-        cells[longest] = np.union1d(cells[longest][::2], cells[longest][-1:])
-    return tuple(at_least(c, MIN_CELLS) for c in cells)
+    return adapted.boxes.low, adapted.boxes.high
 
 
 def at_least(edges: Array, cells: int) -> Array:

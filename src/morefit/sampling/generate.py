@@ -22,7 +22,7 @@ from morefit.data.dataset import build_drawn
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, evaluate, leaves, substitute
 from morefit.kernel import MAX_DRAWS
-from morefit.kernel.symbols import random_number, stream_uniform
+from morefit.kernel.symbols import EVENT, random_number, stream_uniform
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Columns, Compiled, Settings, able_backend, compile_sampler, compile_values
@@ -31,6 +31,7 @@ from morefit.random.philox import toy_uniforms
 from morefit.resources import check_memory
 from morefit.rewrite.simplify import normalise
 from morefit.sampling.candidate import MARGIN, Numbers, Recipe
+from morefit.sampling.given import GivenRows, check_rows, given_rows
 from morefit.sampling.recipe import recipe
 from morefit.targets import Backend, Drawn, Events, choose_backend
 from morefit.text.suggest import suggest
@@ -44,7 +45,7 @@ MAX_CANDIDATES = 1 << 18  # candidates from numbers made on the host
 Sizes = NDArray[np.int64]
 
 
-_prepared: OrderedDict[tuple[Any, ...], tuple[Pdf, tuple[Recipe, Compiled]]] = OrderedDict()
+_prepared: OrderedDict[tuple[Any, ...], tuple[Any, tuple[Recipe, Compiled]]] = OrderedDict()
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Sampler:
     backend: Backend
     margin: float = MARGIN
     generator: Generator = COMPILED[0]
+    given: GivenRows | None = None  # what a conditional model draws its events for
 
     def __post_init__(self) -> None:
         self.backend = able_backend(self.model, self.backend)
@@ -64,21 +66,29 @@ class Sampler:
     def prepare(self) -> tuple[Recipe, Compiled]:
         """Find the recipe and compile it, or take what was prepared for the same draw before."""
         kind = self.generator if self.generator in COMPILED else None
-        key = (id(self.model), tuple(sorted(self.values.items())), self.margin, kind, self.backend)
+        values = tuple(sorted(self.values.items()))
+        key = (id(self.model), id(self.given), values, self.margin, kind, self.backend)
         if key not in _prepared:
-            # the model is stored with it, so that no other can have its address
-            _prepared[key] = self.model, self.make_ready()
+            # the model and the rows are stored with it, so that no others can have their addresses
+            _prepared[key] = (self.model, self.given), self.make_ready()
             if len(_prepared) > MAX_PREPARED:
                 _prepared.popitem(last=False)
         return _prepared[key][1]
 
     def make_ready(self) -> tuple[Recipe, Compiled]:
-        prepared = recipe(self.model, self.values, Numbers(0, self.margin))
+        if self.given is not None:
+            check_rows(self.model, self.values, self.given, self.backend)
+        prepared = recipe(self.model, self.values, Numbers(0, self.margin), self.given)
         if prepared.efficiency * MAX_DRAWS < 1:  # most events would be given up, after as many candidates
             raise cannot_draw()
         drawn = [prepared.drawn[o.name] for o in self.model.observables]
         outputs = normalise(*drawn, prepared.accept, prepared.above)
         if self.on_host:
+            if self.given is not None and not self.given.resample:
+                raise OptionError(
+                    f"generate: one event for each row of given data needs a compiled generator, got {self.generator!r};"
+                    f" use {' or '.join(map(repr, COMPILED))}, or events, for which rows are resampled"
+                )
             return prepared, compile_values(outputs, (), Settings(self.backend, precompute="none"))
         *columns, accept, above = outputs if self.generator == COMPILED[0] else by_xoshiro(outputs)
         return prepared, compile_sampler(tuple(columns), accept, above, self.backend)
@@ -156,7 +166,8 @@ def cannot_draw() -> ModelError:
 
 def by_xoshiro(outputs: Sequence[Expr]) -> tuple[Expr, ...]:
     """Take the random numbers from the other compiled generator."""
-    taken = {u: stream_uniform(random_number(u).index) for u in leaves(Op.COLUMN, *outputs)}
+    numbers = [u for u in leaves(Op.COLUMN, *outputs) if random_number(u).index != EVENT]
+    taken = {u: stream_uniform(random_number(u).index) for u in numbers}
     return tuple(substitute(e, taken) for e in outputs)
 
 
@@ -228,13 +239,18 @@ def generate_events(
     seed: int | None = None,
     backend: str | Backend = "auto",
     generator: Generator = COMPILED[0],
+    given: object = None,
 ) -> Dataset | list[Dataset]:
     """Draw a dataset, or a list of them where ``events`` is one, as ``mf.generate`` explains."""
     check_model(model)
     check_generator(generator, seed)
     seed = secrets.randbits(63) if seed is None else check_seed(seed)
     known = all_values(model, truth)
-    if events is None:
+    resample = events is not None or model.expected_events() is not None
+    rows = given_rows("generate", model, given, resample=resample)
+    if rows is not None and not resample:
+        sizes = np.array([len(rows)], np.int64)
+    elif events is None:
         if not isinstance(generator, str):  # then sizes too are the generator's to decide
             seed = int(source_for(generator, 0, 0).random(1)[0] * 2**53)
         expected = expected_events(model, known)
@@ -247,7 +263,7 @@ def generate_events(
     total = sum(sizes.tolist())
     check_room("generate", model, total)
     place = choose_backend(backend, total)
-    pieces = Sampler(model, known, place, generator=generator).draw_apart(sizes, seed)
+    pieces = Sampler(model, known, place, generator=generator, given=rows).draw_apart(sizes, seed)
     parts = [data for some, drawn in pieces for data in datasets(model, some, drawn)]
     return parts[0] if events is None or type(events) is int or np.ndim(events) == 0 else parts
 

@@ -21,12 +21,12 @@ def quantile_recipe(
 ) -> Recipe:
     """Draw by inversion; ``rises`` is False where all events may have the same value."""
     check_quantile(quantile, density, x, rises)
-    bound = substitute(quantile, {PROBABILITY: numbers.take()})
-    return Recipe({x.name: inside(x, bound)}, ONE, ZERO, 1.0)
+    return Recipe({x.name: drawn_point(quantile, x, numbers)}, ONE, ZERO, 1.0)
 
 
-def inside(x: Observable, point: Expr) -> Expr:
-    """Keep a point in its range, which rounding may leave at an edge."""
+def drawn_point(quantile: Expr, x: Observable, numbers: Numbers) -> Expr:
+    """Return the quantile of a random number, kept in its range, which rounding may leave at an edge."""
+    point = substitute(quantile, {PROBABILITY: numbers.take()})
     return apply(Op.MIN, apply(Op.MAX, point, const(x.low)), const(x.high))
 
 

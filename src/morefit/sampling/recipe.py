@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial, reduce
-from operator import mul
+from operator import and_, mul
 
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, apply, const, evaluate, leaves, where
+from morefit.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    apply,
+    const,
+    evaluate,
+    leaves,
+    substitute,
+    substitute_all,
+    where,
+)
 from morefit.model import Observable, Pdf
 from morefit.model.parameter import blinded_in
 from morefit.rewrite.bind import bind
 from morefit.sampling.candidate import Numbers, Recipe, check_values
 from morefit.sampling.envelope import envelope_recipe
-from morefit.sampling.inversion import PROBABILITY, quantile_recipe
+from morefit.sampling.given import NOTHING_GIVEN, ROW, Given, GivenRows
+from morefit.sampling.inversion import PROBABILITY, check_quantile, drawn_point, quantile_recipe
 from morefit.sampling.singular import singular_recipe
 
+ROUNDING = 1e-6  # of numerical integrals, relative to integrals over all of space
 
-def recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> Recipe:
-    """Return how to draw from a density at some values of its parameters."""
-    return pdf.recipe(CandidateRecipes(values, numbers))
+
+def recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers, rows: GivenRows | None = None) -> Recipe:
+    """Return how to draw from a density at some values of its parameters, and what it is given from rows of data."""
+    if rows is None:
+        return pdf.recipe(CandidateRecipes(values, numbers))
+    found = {ROW: rows.row(numbers.take() if rows.resample else ZERO)}
+    part = pdf.recipe(CandidateRecipes(values, numbers, Given(rows.exprs, rows)))
+    names, exprs = zip(*{**rows.exprs, **part.drawn}.items(), strict=True)
+    *drawn, accept, above = substitute_all((*exprs, part.accept, part.above), found)
+    return Recipe(dict(zip(names, drawn, strict=True)), accept, above, part.efficiency)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +52,12 @@ class CandidateRecipes:
 
     values: Mapping[str, float]
     numbers: Numbers
+    given: Given = NOTHING_GIVEN
 
     def single(self, pdf: Pdf) -> Recipe:
         """Draw by inversion if there is a formula, else under an envelope."""
+        if pdf.given:
+            return conditional_recipe(pdf, self.values, self.numbers, self.given)
         density = bind_values(pdf.density(), pdf, self.values)
         quantile = pdf.quantile(PROBABILITY)
         if quantile is None:
@@ -55,7 +79,7 @@ class CandidateRecipes:
         parts, last = [], self.numbers.next
         for component in (pdf for pdf, w in zip(pdfs, known, strict=True) if w > 0):
             own = Numbers(self.numbers.next, self.numbers.margin, exact=True)
-            parts.append(recipe(component, self.values, own))
+            parts.append(component.recipe(replace(self, numbers=own)))
             last = max(last, own.next)
         self.numbers.next = last
         # a rejected candidate is drawn anew with its component, so components that are rejected more are tried more
@@ -67,14 +91,35 @@ class CandidateRecipes:
         return Recipe(drawn, accept, above, 1 / float(tries.sum()))
 
     def product(self, pdfs: Sequence[Pdf]) -> Recipe:
-        """Draw every factor with numbers of its own."""
-        parts = [recipe(factor, self.values, self.numbers) for factor in pdfs]
-        drawn = {name: expr for part in parts for name, expr in part.drawn.items()}
+        """Draw every factor with numbers of its own, each after those that draw what it is given."""
+        parts: list[Recipe] = []
+        drawn: dict[str, Expr] = {}
+        for factor in pdfs:
+            parts.append(factor.recipe(replace(self, given=self.given.with_drawn(drawn))))
+            drawn |= parts[-1].drawn
         accepts = [part.accept for part in parts if part.accept is not ONE]
         aboves = [part.above for part in parts if part.above is not ZERO]
         accept = reduce(mul, accepts) if accepts else ONE
         above = reduce(partial(apply, Op.MAX), aboves) if aboves else ZERO
         return Recipe(drawn, accept, above, float(np.prod([p.efficiency for p in parts])))
+
+    def transformed(
+        self, pdf: Pdf, count: int, points: Callable[[Sequence[Expr]], Sequence[Expr]], area: Expr
+    ) -> Recipe:
+        """Draw functions of uniform numbers, and accept them in the ranges of the observables."""
+        numbers = [self.numbers.take() for _ in range(count)]
+        drawn = [bind_values(point, pdf, self.values) for point in points(numbers)]
+        inside = [(x >= o.low) & (x <= o.high) for x, o in zip(drawn, pdf.drawn, strict=True)]
+        share = evaluate(pdf.integral(), self.values) / evaluate(area, self.values)
+        if not 0 < share < 1 + ROUNDING:
+            raise ModelError(
+                f"density '{type(pdf).__name__}': its probability inside the ranges must be between 0 and 1, got {share:g};"
+                " draw at other values"
+            )
+        names = [o.name for o in pdf.drawn]
+        return Recipe(
+            dict(zip(names, drawn, strict=True)), reduce(and_, inside), ZERO, min(float(share), 1.0)
+        )
 
 
 def pick(exprs: Sequence[Expr], edges: Sequence[float], number: Expr) -> Expr:
@@ -106,6 +151,28 @@ def density_recipe(density: Expr, pdf: Pdf, values: Mapping[str, float], numbers
         rest = float(np.prod([o.high - o.low for o in pdf.observables if o.name not in names]))
         efficiency = float(evaluate(pdf.integral(), values)) / (area * rest)
     return Recipe({**inner.drawn, **flat}, inner.accept, inner.above, efficiency)
+
+
+def conditional_recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers, given: Given) -> Recipe:
+    """Draw from a conditional density by inversion, or under an envelope above its normalised form for all rows.
+
+    Each row must be accepted equally often, as another one is taken after a rejection: so the envelope is the same for all.
+    """
+    density = bind_values(pdf.normalised(), pdf, values)
+    rows = [
+        {o.expr: const(value) for o, value in zip(pdf.given, row, strict=True)}
+        for row in given.typical(pdf.given).tolist()
+    ]
+    examples = [bind([substitute(density, row)], {})[0] for row in rows]
+    quantile = pdf.quantile(PROBABILITY) if len(pdf.drawn) == 1 else None
+    known = given.columns(pdf.given)
+    if quantile is not None:
+        (x,), bound = pdf.drawn, bind_values(quantile, pdf, values)
+        for row, example in zip(rows, examples, strict=True):
+            check_quantile(substitute(bound, row), example, x, True)
+        return Recipe({x.name: drawn_point(substitute(bound, known), x, numbers)}, ONE, ZERO, 1.0)
+    inner, area = envelope_recipe(substitute(density, known), pdf.drawn, numbers, examples)
+    return replace(inner, efficiency=1 / area)
 
 
 def flat_point(x: Observable, number: Expr) -> Expr:

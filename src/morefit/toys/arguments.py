@@ -20,6 +20,7 @@ from morefit.model.region import YieldsIn
 from morefit.random.host import part_key, stream_key
 from morefit.resources import check_memory
 from morefit.sampling.generate import Sizes, check_room, expected_events, poisson_sizes
+from morefit.sampling.given import given_rows
 from morefit.text.suggest import suggest
 from morefit.toys.task import STREAM
 from morefit.validate import numbers_by_name, whole_number
@@ -34,28 +35,39 @@ def template_of(
     what: str,
     model: Pdf | Term,
     constraints: Any = (),
+    given: Any = None,
     *,
     ranges: Ranges | None = None,
     yields_in: YieldsIn = "full",
 ) -> Term:
-    """Return the likelihood that toys are drawn and fitted of; that of a model has no events."""
+    """Return the likelihood that toys are drawn and fitted of; that of a model has no events, but given columns."""
     extra = as_constraints(constraints)
     if isinstance(model, Term):
+        if given is not None:
+            raise OptionError(f"{what}: a likelihood has its given columns already; leave given out")
         if model.weighted:
             raise DataError(f"{what}: toys have no weights, so the data must not have any")
         check_no_ranges(what, ranges)
         return model.with_constraints(extra) if extra else model
     check_model(model)
-    return Likelihood(
+    template = Likelihood(
         model, no_events(model), constraints=extra, ranges=ranges, yields_in=yields_in, backend="cpu"
     )
+    rows = None if given is None else given_rows(what, model, given)
+    return template if rows is None else template.replaced(data=Dataset(rows.columns))
 
 
 def without_events(term: Term) -> Term:
-    """Return a likelihood whose data stay behind when it is sent to workers."""
+    """Return a likelihood whose data stay behind when it is sent to workers, but for columns that are given."""
     if not term.events:
         return term
-    return term.with_parts([part.replaced(data=Dataset(no_events(part.model))) for part in term.parts])
+    return term.with_parts([part.replaced(data=Dataset(kept_columns(part))) for part in term.parts])
+
+
+def kept_columns(part: Likelihood) -> dict[str, Array]:
+    """Return what toys of a part need of its data."""
+    given = part.model.given
+    return {o.name: part.data[o.name] for o in given} if given else no_events(part.model)
 
 
 def no_events(model: Pdf) -> dict[str, Array]:
@@ -113,6 +125,16 @@ def toy_sizes(term: Term, truth: Mapping[str, float], toys: int, events: Any, se
             f"toy study: events must be one number, or one for each of {toys} toys, got {len(numbers)}"
         )
     return np.array(numbers if np.ndim(events) else numbers * toys, np.int64)
+
+
+def check_rows(term: Term, sizes: Sizes) -> None:
+    """Refuse toys that keep the rows they are given but have another number of events."""
+    for part, own in zip(term.parts, sizes.reshape(len(sizes), -1).T, strict=True):
+        if part.model.given and np.any(own != part.events):
+            raise OptionError(
+                f"toy study: toys that keep the {part.events} rows they are given must have as many events, got"
+                f" {own[own != part.events][0]}; use resample=True"
+            )
 
 
 def poisson_part_sizes(part: Likelihood, truth: Mapping[str, float], toys: int, seed: int) -> Sizes:

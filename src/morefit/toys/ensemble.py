@@ -25,6 +25,7 @@ from morefit.minimise.starts import STARTS, THOROUGH
 from morefit.pipeline import Columns, Compiled, Settings, able_backend
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import REPAIRS, Sampler, Sizes
+from morefit.sampling.given import GivenRows, given_rows
 from morefit.targets import Backend, Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit, WholePart
 
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
@@ -44,6 +45,7 @@ class Ensemble:
     backend: Backend
     fluctuate: bool = True  # toys draw what constraints measured anew
     thorough: bool = False  # every fit is started again elsewhere
+    resample: bool = True  # toys draw rows of what a conditional model is given
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[Sampler, ...] | None = field(default=None, repr=False)
     made: tuple[tuple[Compiled, ...], WholeFit] | None = field(init=False, default=None, repr=False)
@@ -78,8 +80,16 @@ class Ensemble:
     def sampler(self, part: int) -> Sampler:
         """Return what draws the events of a part."""
         if self.samplers is None:
-            self.samplers = tuple(Sampler(p.model, self.truth_of(p), self.backend) for p in self.drawn.parts)
+            self.samplers = tuple(
+                Sampler(p.model, self.truth_of(p), self.backend, given=self.given_rows(p))
+                for p in self.drawn.parts
+            )
         return self.samplers[part]
+
+    def given_rows(self, part: Likelihood) -> GivenRows | None:
+        """Return the rows of the data of a part that its model is given, if it is conditional."""
+        data = part.data if part.model.given else None
+        return given_rows("toys", part.model, data, resample=self.resample)
 
     def truth_of(self, part: Likelihood) -> dict[str, float]:
         return {p.name: self.truth[p.name] for p in part.model.parameters}
@@ -122,6 +132,7 @@ class Ensemble:
             backend=self.backend,
             fluctuate=self.fluctuate,
             thorough=self.thorough,
+            resample=self.resample,
             samplers=self.samplers,
         )
 

@@ -24,7 +24,7 @@ from morefit.model.region import YieldsIn
 from morefit.records.results import Layout, Part
 from morefit.sampling.generate import Sizes
 from morefit.targets import Backend
-from morefit.toys.arguments import complete, starts, template_of, toy_sizes, whole, without_events
+from morefit.toys.arguments import check_rows, complete, starts, template_of, toy_sizes, whole, without_events
 from morefit.toys.blocks import GROWN_EVENTS, MAX_EVENTS, Pace, cut_all, events_of
 from morefit.toys.results import LAYOUT, ToyResults
 from morefit.toys.task import Statistic, Task, compute_block, facts_of, last_ensemble, other_names
@@ -44,6 +44,8 @@ def toy_study(
     ranges: Ranges | None = None,
     yields_in: YieldsIn = "full",
     fluctuate: bool = True,
+    given: Any = None,
+    resample: bool = True,
     start: Any = None,
     thorough: bool = False,
     seed: int | None = None,
@@ -64,6 +66,8 @@ def toy_study(
     constraints : for a model, independent measurements; a likelihood has its own. Each toy draws what they measure
         anew around the truth, unless ``fluctuate`` is False.
     ranges : for a model, those that events are drawn and fitted in, and ``yields_in``, both as in ``fit``.
+    given : data with the columns that a conditional model is given; a likelihood has its own. Each toy draws rows of
+        them, as many as it has events; with ``resample=False`` every toy has all rows as they are.
     fit_model : another model or likelihood to fit. It starts at the truth where it has the same parameters; its fixed parameters
         keep their own values.
     thorough : start every fit again from four other points and take the lowest minimum: for mixtures, which have several;
@@ -76,7 +80,7 @@ def toy_study(
     block : toys that are computed together; results do not depend on it.
     """
     toys, template = whole("toys", toys, 1), partial(template_of, NAME, ranges=ranges, yields_in=yields_in)
-    drawn = template(model, constraints)
+    drawn = template(model, constraints, given)
     truth = complete(drawn, truth, "truth")
     if not (statistic is None or callable(statistic)):
         raise OptionError(
@@ -87,10 +91,12 @@ def toy_study(
     saved = read_saved(NAME, save, LAYOUT, ToyResults)
     seed = choose_seed(seed, saved)
     sizes = toy_sizes(drawn, truth, toys, events, seed)
+    if not resample:
+        check_rows(drawn, sizes)
     place = choose_place(backend, executor, int(sizes.sum()))
     task = Task(
         drawn=without_events(drawn), fitted=without_events(fitted), truth=truth, start=begin, seed=seed, backend=place,
-        statistic=statistic, fluctuate=fluctuate, thorough=bool(thorough),
+        statistic=statistic, fluctuate=fluctuate, thorough=bool(thorough), resample=resample,
     )  # fmt: skip
     last_ensemble(task)  # raises errors here, not on a worker
     facts = {} if save is None else facts_of(task)

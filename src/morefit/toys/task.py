@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import read_only
+from morefit.arrays import Array, read_only
 from morefit.errors import ModelError
 from morefit.jobs.facts import Facts, function_facts, versions
 from morefit.jobs.fingerprint import fingerprint
@@ -43,6 +44,7 @@ class Task:
     statistic: Statistic | None
     fluctuate: bool = True  # toys draw what constraints measured anew
     thorough: bool = False  # every fit is started again elsewhere
+    resample: bool = True  # toys draw rows of what a conditional model is given
     key: str = field(default_factory=lambda: secrets.token_hex(8))  # of this study in this process's memory
 
     def ensemble(self) -> Ensemble:
@@ -55,6 +57,7 @@ class Task:
             backend=self.backend,
             fluctuate=self.fluctuate,
             thorough=self.thorough,
+            resample=self.resample,
         )
 
 
@@ -149,12 +152,23 @@ def as_row(answer: float | Mapping[str, float]) -> dict[str, float]:
 
 
 def likelihood_facts(term: Term) -> Facts:
-    """Return what makes a likelihood this one: the models and constraints of its parts."""
+    """Return what makes a likelihood this one: the models and constraints of its parts, and what these are given."""
     parts = [
-        fingerprint(part.model) | ({"constraints": constraint_facts(part)} if part.constraints else {})
+        fingerprint(part.model)
+        | ({"constraints": constraint_facts(part)} if part.constraints else {})
+        | (
+            {"given": {o.name: column_digest(part.data[o]) for o in part.model.given}}
+            if part.model.given
+            else {}
+        )
         for part in term.parts
     ]
     return parts[0] if len(parts) == 1 else {f"part {k}": part for k, part in enumerate(parts)}
+
+
+def column_digest(column: Array) -> str:
+    """Return a digest of the numbers of a column."""
+    return sha256(column.tobytes()).hexdigest()
 
 
 def constraint_facts(part: Likelihood) -> list[Any]:
@@ -173,6 +187,7 @@ def facts_of(task: Task) -> Facts:
         "fitted model": likelihood_facts(task.fitted),
         "fluctuate": task.fluctuate,
         "thorough": task.thorough,
+        **({} if task.resample else {"resample": False}),
         "truth": dict(task.truth),
         "start": dict(task.start),
         "seed": task.seed,

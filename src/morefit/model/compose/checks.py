@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from morefit.errors import ModelError
 from morefit.model.arguments import described, listed
+from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
 
@@ -24,3 +25,15 @@ def check_parts(kind: str, pdfs: Sequence[Pdf], minimum: int = 2) -> tuple[Pdf, 
                 f"{kind}: an extended sum cannot be {role}; use fractions in it instead of yields"
             )
     return parts
+
+
+def given_to(kind: str, whole: Pdf, pdfs: Sequence[Pdf]) -> tuple[Observable, ...]:
+    """Return the observables that are given to a composition: to its densities, unless one draws them."""
+    drawn = {o.name for pdf in pdfs for o in pdf.drawn}
+    if wrong := [o.name for o in whole.given if o.name in drawn]:
+        raise ModelError(
+            f"{kind}: observable '{wrong[0]}' must not be drawn by its densities if it is given; write given=[{wrong[0]}]"
+            " in each of them, or leave its density out"
+        )
+    every = [*whole.given, *(o for pdf in pdfs for o in pdf.given if o.name not in drawn)]
+    return tuple({o.name: o for o in every}.values())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, add_all, multiply_all
-from morefit.model.compose.checks import check_parts
+from morefit.model.compose.checks import check_parts, given_to
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Branches, Change, Pdf, Recipe, Recipes, Shares
 from morefit.model.region import Region, intersection
@@ -15,7 +15,7 @@ from morefit.model.region import Region, intersection
 
 @dataclass(frozen=True, init=False, eq=False)
 class Product(Pdf):
-    r"""$\prod_k p_k$ of densities in different observables."""
+    r"""$\prod_k p_k$ of densities in different observables, or conditional on those of others: $p(x|y)\,p(y)$."""
 
     pdfs: tuple[Pdf, ...]
 
@@ -23,18 +23,24 @@ class Product(Pdf):
         object.__setattr__(self, "pdfs", check_parts("product", pdfs))
         seen: set[str] = set()
         for pdf in self.pdfs:
-            twice = seen & {o.name for o in pdf.observables}
+            twice = seen & {o.name for o in pdf.drawn}
             if twice:
                 raise ModelError(
                     f"product: observable '{min(twice)}' stands in two of its densities; use mf.Density"
                 )
-            seen |= {o.name for o in pdf.observables}
+            seen |= {o.name for o in pdf.drawn}
+        vars(self)["given"] = given_to("product", self, self.pdfs)
+        in_order(self.pdfs)
 
     def components(self) -> tuple[Pdf, ...]:
         return tuple(part for pdf in self.pdfs for part in pdf.components())
 
     def factors(self) -> tuple[Pdf, ...]:
-        return tuple(factor for pdf in self.pdfs for factor in pdf.factors())
+        groups = joined(self.pdfs)
+        if len(groups) == 1:
+            return (self,)
+        factors = (group[0].factors() if len(group) == 1 else (Product(group),) for group in groups)
+        return tuple(factor for some in factors for factor in some)
 
     def branches(self) -> Branches:
         return tuple(("", None, pdf) for pdf in self.pdfs)
@@ -59,15 +65,26 @@ class Product(Pdf):
         return Product(change(self.pdfs))
 
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
-        return recipes.product(self.pdfs)
+        return recipes.product(in_order(self.pdfs))
+
+    def groups(self, names: Iterable[str]) -> list[tuple[Pdf, ...]]:
+        """Return the densities on which the distribution of some observables depends, those that depend on others together."""
+        wanted, pdfs = set(names), []
+        for pdf in reversed(in_order(self.pdfs)):  # what nothing wanted is given integrates to one
+            if wanted & {o.name for o in pdf.drawn}:
+                pdfs.append(pdf)
+                wanted |= {o.name for o in pdf.given}
+        return joined([pdf for pdf in self.pdfs if any(pdf is one for one in pdfs)])
 
     def marginals(self, x: Observable, box: Box, values: Mapping[str, float]) -> Shares:
-        own = next(pdf for pdf in self.pdfs if x.name in {o.name for o in pdf.observables})
-        others = [pdf.probability(box, values) for pdf in self.pdfs if pdf is not own]
-        return tuple((multiply_all(weight, *others), part) for weight, part in own.marginals(x, box, values))
+        groups = self.groups({x.name, *box})
+        own = next(group for group in groups if draws(group, x.name))
+        parts = own[0].marginals(x, box, values) if len(own) == 1 else ((ONE, Product(own)),)
+        others = [probability_of(group, box, values) for group in groups if group is not own]
+        return tuple((multiply_all(weight, *others), part) for weight, part in parts)
 
     def probability(self, box: Box, values: Mapping[str, float] | None = None) -> Expr:
-        return multiply_all(*(pdf.probability(box, values) for pdf in self.pdfs))
+        return multiply_all(ONE, *(probability_of(group, box, values) for group in self.groups(box)))
 
     def region(self) -> Region:
         region: Region = {}
@@ -88,13 +105,52 @@ class Product(Pdf):
         return factors[0] if len(factors) == 1 else Product(factors)
 
     def density(self) -> Expr:
-        return multiply_all(*(pdf.density() for pdf in self.pdfs))
+        return multiply_all(*(pdf.normalised() if pdf.given else pdf.density() for pdf in self.pdfs))
 
     def integral(self) -> Expr:
-        return multiply_all(*(pdf.integral() for pdf in self.pdfs))
+        return multiply_all(ONE, *(pdf.integral() for pdf in self.pdfs if not pdf.given))
 
     def known_integral(self) -> None:
         return None  # its factors are looked at by themselves
 
     def log_normalised(self) -> Expr:
         return add_all(*(pdf.log_normalised() for pdf in self.pdfs))
+
+
+def draws(pdfs: Iterable[Pdf], name: str) -> bool:
+    """Return whether one of some densities draws an observable."""
+    return any(o.name == name for pdf in pdfs for o in pdf.drawn)
+
+
+def probability_of(pdfs: Sequence[Pdf], box: Box, values: Mapping[str, float] | None) -> Expr:
+    """Return the probability that an event of densities that depend on each other lies inside a box."""
+    return pdfs[0].probability(box, values) if len(pdfs) == 1 else Pdf.probability(Product(pdfs), box, values)
+
+
+def in_order(pdfs: Sequence[Pdf]) -> tuple[Pdf, ...]:
+    """Return densities such that each comes after those that draw what it is given, else as they stand."""
+    ordered: list[Pdf] = []
+    waiting = list(pdfs)
+    while waiting:
+        ready = [p for p in waiting if not any(draws(waiting, o.name) for o in p.given)]
+        if not ready:
+            names = ", ".join(f"'{o.name}'" for p in waiting for o in p.drawn)
+            raise ModelError(f"product: {names} are each given to the density of another; leave one out")
+        ordered.append(ready[0])
+        waiting = [p for p in waiting if p is not ready[0]]
+    return tuple(ordered)
+
+
+def joined(pdfs: Sequence[Pdf]) -> list[tuple[Pdf, ...]]:
+    """Return densities in groups that are independent: those that are given what another draws stand with it."""
+    groups: list[tuple[Pdf, ...]] = []
+    for pdf in pdfs:
+        linked = [
+            group
+            for group in groups
+            if any(draws(group, o.name) for o in pdf.given)
+            or any(draws([pdf], o.name) for one in group for o in one.given)
+        ]
+        others = [group for group in groups if not any(group is one for one in linked)]
+        groups = [*others, (*(one for group in linked for one in group), pdf)]
+    return groups

@@ -10,7 +10,7 @@ from functools import cached_property
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, evaluate, multiply_all
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
-from morefit.model.compose.checks import check_parts
+from morefit.model.compose.checks import check_parts, given_to
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Branches, Change, Pdf, Recipe, Recipes, Shares
 from morefit.model.printed import numbered
@@ -61,19 +61,20 @@ class Sum(Pdf):
         if yields is not None and len(self.yields) != count:
             raise ModelError(f"sum: {count} densities need {count} yields, got {len(self.yields)}")
         check_total(self.fractions)
-        first = {o.name: o for o in self.pdfs[0].observables}
+        vars(self)["given"] = given_to("sum", self, self.pdfs)
         for pdf in self.pdfs:
-            if {o.name for o in pdf.observables} != set(first):
+            if {o.name for o in pdf.drawn} != {o.name for o in self.pdfs[0].drawn}:
                 raise ModelError(
-                    f"sum: its densities must share their observables, got {sorted(first)}"
-                    f" and {sorted(o.name for o in pdf.observables)}"
+                    f"sum: its densities must share their observables, got {text_of(self.pdfs[0])}"
+                    f" and {text_of(pdf)}"
                 )
-            for o in pdf.observables:
-                if o is not first[o.name]:
-                    raise ModelError(
-                        f"observable '{o.name}': two different ones share this name in one model,"
-                        f" {first[o.name]!r} and {o!r}; rename one or use the same object"
-                    )
+        known = {o.name: o for o in self.observables}
+        for o in (o for pdf in self.pdfs for o in pdf.observables):
+            if o is not known[o.name]:
+                raise ModelError(
+                    f"observable '{o.name}': two different ones share this name in one model,"
+                    f" {known[o.name]!r} and {o!r}; rename one or use the same object"
+                )
 
     @property
     def weights(self) -> tuple[Expr, ...]:
@@ -159,11 +160,18 @@ class Sum(Pdf):
             fractions=change(self.fractions) or None,
             yields=change(self.yields) or None,
             labels=self.labels or None,
+            **self.given_again(change),
         )
 
     @cached_property
     def observables(self) -> tuple[Observable, ...]:
-        return self.pdfs[0].observables
+        return (*self.pdfs[0].drawn, *self.given)
+
+
+def text_of(pdf: Pdf) -> str:
+    """Return the observables of a density in a message."""
+    given = f" with {sorted(o.name for o in pdf.given)} given" * bool(pdf.given)
+    return f"{sorted(o.name for o in pdf.drawn)}{given}"
 
 
 def total_of(terms: Sequence[Expr]) -> Expr:

@@ -66,7 +66,7 @@ class Edges:
         singular = {e: v for e, v in self.distinct(breaks.singular).items() if self.is_inside(v)}
         edges = self.distinct([*breaks.kinks, *singular])
         self.singular = {e for e, v in edges.items() if any(agree(v, known) for known in singular.values())}
-        fixed = [e for e, v in edges.items() if np.ptp(v) == 0]
+        fixed = [e for e, v in edges.items() if np.all(v == v[0])]
         self.moving = [e for e, v in edges.items() if e not in set(fixed) and np.isfinite(v).any()]
         numbers = {float(edges[e][0]) + 0.0: e in self.singular for e in fixed}
         self.fixed = {e: s for e, s in sorted(numbers.items()) if x.low < e < x.high}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, apply, const, to_expr, where
+from morefit.expr import Expr, Op, apply, to_expr, where
 from morefit.model.arguments import Number, Positive
-from morefit.model.formulas import WIDE, largest, normal_area, normal_integral
+from morefit.model.formulas import gaussian_area
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
@@ -27,14 +27,8 @@ class Gaussian(Pdf):
         pull = (self.x - self.mu) / self.sigma
         return apply(Op.EXP, -0.5 * pull**2)
 
-    def integral(self) -> Expr:
-        low, high, sigma = const(self.x.low), const(self.x.high), to_expr(self.sigma)
-        if self.x.high - self.x.low < 2 * WIDE * largest(self.sigma):
-            return self.integral_between(low, high)
-        return sigma * normal_integral((low - self.mu) / sigma, (high - self.mu) / sigma)
-
     def integral_between(self, low: Expr, high: Expr) -> Expr:
-        return normal_area(low - self.mu, high - self.mu, to_expr(self.sigma))
+        return gaussian_area(low, high, self.mu, to_expr(self.sigma))
 
     def quantile(self, probability: Expr) -> Expr:
         # measured from the end of the range that is closer to the mean, so that a far tail keeps its digits

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from morefit.kernel import MAX_DRAWS, Kernel
+from morefit.kernel.symbols import EVENT
 from morefit.random.xoshiro import TABLE
 from morefit.targets.cpu.abi import argument
 from morefit.targets.cpu.emit import emit_body
@@ -31,7 +32,8 @@ def sample_text(
     generator = start_generator(kernel, head, toy, names)
     first = first_event(head)
     uniforms = generator.draw(body, kernel.draws.calls)
-    known = names | {n: uniforms[k] for n, k in zip(kernel.columns, kernel.draws.numbers, strict=True)}
+    columns = dict(zip(kernel.columns, kernel.draws.numbers, strict=True))
+    known = names | {n: event_number(body) if k == EVENT else uniforms[k] for n, k in columns.items()}
     *drawn, accept, above = emit_body(body, kernel.per_event, known)
     count = len(drawn)
     rows = out_rows(head, count)
@@ -81,6 +83,11 @@ def sample_text(
         "report:", *report_lines(), "  ret void", "}",
     ]  # fmt: skip
     return "\n".join(lines), [body, part, head]
+
+
+def event_number(body: Writer) -> str:
+    """Convert the numbers of the events of a vector."""
+    return body.let(f"uitofp {integers(body.vector)} %event to {body.vector.type}")
 
 
 def ones(vector: Vector) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from morefit.kernel import MAX_DRAWS, Kernel
+from morefit.kernel.symbols import EVENT
 from morefit.random.xoshiro import BLOCK, STREAMS, TABLE
 from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented, used_names
 from morefit.targets.opencl.random import GENERATORS, Generator
@@ -105,7 +106,7 @@ class Draw:
         body = body_lines(kernel.per_event, names, "double")
         *drawn, accept, above = (names.atom(a) for a in kernel.per_event.results)
         uniforms = [
-            f"const double {names.known[name]} = uniform[{number}];"
+            f"const double {names.known[name]} = {'event' if number == EVENT else f'uniform[{number}]'};"
             for name, number in zip(kernel.columns, kernel.draws.numbers, strict=True)
             if name in used
         ]

@@ -12,6 +12,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.kernel import COUNT, MAX_DRAWS, Atom, Body, Kernel, Precision, Reduce, Store
 from morefit.kernel.sums import TILES_FROM
+from morefit.kernel.symbols import EVENT
 from morefit.random.philox import Counted
 from morefit.random.xoshiro import Streams
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
@@ -110,7 +111,8 @@ class ReferenceProgram:
                 if not len(waiting):
                     break
                 numbers = source.numbers(waiting, draw, frame.calls)
-                known = names | {n: numbers[k] for n, k in zip(kernel.columns, frame.numbers, strict=True)}
+                columns = zip(kernel.columns, frame.numbers, strict=True)
+                known = names | {n: waiting if k == EVENT else numbers[k] for n, k in columns}
                 *drawn, accept, over = (
                     np.broadcast_to(r, waiting.shape) for r in run_body(kernel.per_event, known)
                 )

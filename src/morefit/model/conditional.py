@@ -1,0 +1,128 @@
+"""Conditional densities: ``given`` names observables that are not drawn, and the integral is that of each event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.errors import DataError, ModelError
+from morefit.expr import Expr, Op, const, domain_of, evaluate, scalar, substitute, symbols, to_expr, toposort
+from morefit.expr.evaluate import adapted_to
+from morefit.model.arguments import Allowed, conditional, declared_arguments, described, listed, listing
+from morefit.model.integrate import by_terms, integral_over_box
+from morefit.model.observable import Observable
+
+if TYPE_CHECKING:
+    from morefit.model.pdf import Pdf
+
+PLACES = (0.35, 0.7)  # of the ranges of given observables: where an integral is compared with a numerical one
+MAX_AXES = 3  # of that one
+TOLERANCE = 1e-6  # and its relative error,
+RESOLVED = 1e-4  # which it must not exceed, to be compared with
+WRONG = 1e-3  # relative difference
+
+
+_accepting: set[Any] = set()  # functions that take ``given``
+
+
+def accept_given(kind: type[Pdf]) -> None:
+    """Let densities of a class be made with ``given``, which ``Pdf.__new__`` has read.
+
+    The ``__init__`` of a dataclass is written after the class is made, so it is wrapped when it is first needed.
+    """
+    plain: Any = kind.__init__
+    if plain in _accepting:
+        return
+
+    @wraps(plain)
+    def init(self: Pdf, *args: Any, given: Any = None, **named: Any) -> None:
+        plain(self, *args, **named)
+
+    _accepting.add(init)
+    type.__setattr__(kind, "__init__", init)
+
+
+def check_observables(what: str, observables: Sequence[Observable] | Observable) -> tuple[Observable, ...]:
+    """Return observables as a tuple, each of them once."""
+    each = listed(what, observables)
+    for one in each:
+        if not isinstance(one, Observable):
+            raise ModelError(f"{what} must be observables, got {described(one)}")
+    names = [o.name for o in each]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ModelError(f"{what} {', '.join(map(repr, twice))} given twice")
+    return each
+
+
+def integral_given(pdf: Pdf, drawn: tuple[Observable, ...]) -> Expr:
+    """Return the integral of a conditional density over observables, in which the given ones stay: term by term."""
+    free = {o.expr: scalar(o.name) for o in pdf.given}  # numbers, as far as the integral is concerned
+    total = by_terms(substitute(pdf.density(), free), drawn)
+    if total is None:
+        raise ModelError(
+            f"density '{type(pdf).__name__}': no formula for its integral over {listing(drawn)} with"
+            f" {listing(pdf.given)} given; write integral_between, or integral, or mf.Density(..., integral=...)"
+        )
+    return substitute(total, {number: column for column, number in free.items()})
+
+
+def check_integral(pdf: Pdf) -> None:
+    """Refuse a density whose own integral depends on observables that it draws: it would not be normalised in them."""
+    known, given = pdf.known_integral(), {o.name for o in pdf.given}
+    if known is not None and (columns := [s for s in symbols(Op.COLUMN, known) if s.name not in given]):
+        raise ModelError(
+            f"density '{type(pdf).__name__}': its integral must not depend on observables, got one with"
+            f" {listing(columns)}; {conditional(columns)}"
+        )
+    if pdf.given and not pdf.branches():
+        for place in PLACES:
+            check_normalisation(pdf, place)
+
+
+def check_normalisation(pdf: Pdf, place: float) -> None:
+    """Refuse a conditional density whose integral is not that over what it draws, at the start of its parameters."""
+    values = {p.name: p.start for p in pdf.parameters}
+    values |= {o.name: o.low + place * (o.high - o.low) for o in pdf.given}
+    density, integral = pdf.density(), pdf.integral()
+    numerical = any(node.op is Op.INTEGRAL for node in toposort(integral))
+    if len(pdf.drawn) > MAX_AXES or numerical:
+        return
+    known: dict[Expr, Expr] = {q.expr: const(values[q.name]) for q in (*pdf.parameters, *pdf.given)}
+    check = integral_over_box(substitute(density, known), pdf.drawn, ())
+    adapted = adapted_to(check.args[1:], domain_of(check), (), TOLERANCE)
+    formula, total = float(evaluate(integral, values)), float(adapted.totals[0])
+    if adapted.error < RESOLVED and not abs(formula - total) <= WRONG * abs(total):
+        where = ", ".join(f"{o.name} = {values[o.name]:.6g}" for o in pdf.given)
+        raise ModelError(
+            f"density '{type(pdf).__name__}': its integral must be that over {listing(pdf.drawn)} with {listing(pdf.given)}"
+            f" given, {total:.6g} at {where}, got {formula:.6g}; change the integral or what is given"
+        )
+
+
+def check_events(parts: Iterable[Pdf], values: Mapping[str, float], columns: Mapping[str, Array]) -> None:
+    """Refuse events in which an argument of a conditional density is not what its field declares, at some values."""
+    for pdf in parts:
+        for name, domain in declared_arguments(type(pdf)).items():
+            if isinstance(domain, Allowed):
+                for one in listed(name, getattr(pdf, name)):
+                    what = f"density '{type(pdf).__name__}': argument '{name}'"
+                    check_column(what, to_expr(one), domain, {**values, **columns})
+
+
+def check_column(what: str, argument: Expr, domain: Allowed, known: Mapping[str, Any]) -> None:
+    """Refuse an argument whose smallest or largest value in events lies outside its domain."""
+    names = [s.name for s in symbols(Op.COLUMN, argument)]
+    if not names or not all(name in known and np.size(known[name]) for name in names):
+        return
+    numbers = np.broadcast_to(evaluate(argument, known), np.shape(known[names[0]]))
+    for event in (int(np.argmin(numbers)), int(np.argmax(numbers))):
+        if not domain.holds(float(numbers[event])):
+            where = ", ".join(f"{name} = {known[name][event]:.6g}" for name in names)
+            raise DataError(
+                f"{what} must be {domain.rule} in every event, got {numbers[event]:g} in event {event} with {where};"
+                " cut the data or change the formula"
+            )

@@ -1,0 +1,132 @@
+"""Given columns of a draw: rows of a dataset, resampled or one for each event, and rows that stand for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.data import Dataset
+from morefit.errors import DataError, ModelError
+from morefit.expr import Expr, Op, OwnSymbol, Table, column, evaluate, leaves, lookup
+from morefit.kernel.symbols import event_number
+from morefit.model import Observable, Pdf
+from morefit.model.conditional import check_events
+from morefit.model.pdf import conditional_parts
+from morefit.pipeline import Columns, Settings, compile_values
+from morefit.targets import Backend, Events
+
+ROW = column(OwnSymbol("row of the given columns"))
+TRIED = 2048  # candidates, from which rows are chosen
+PER_COLUMN = 9  # rows from the smallest to the largest value of each given column
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """The given columns of a dataset; each event takes a row by chance, or the one with its own number."""
+
+    columns: Mapping[str, Array]
+    resample: bool = True
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    @cached_property
+    def exprs(self) -> dict[str, Expr]:
+        """Each column as an expression of the row."""
+        return {
+            name: lookup(Table(f"given {name}", np.ascontiguousarray(values, np.float64).tobytes()), ROW)
+            for name, values in self.columns.items()
+        }
+
+    def row(self, number: Expr) -> Expr:
+        """Return the row of an event; ``number`` is a random one."""
+        index = Op.FLOOR(len(self) * number) if self.resample else event_number()
+        return Op.MIN(index, len(self) - 1)  # rounding, or lanes past the last event
+
+    @cached_property
+    def some(self) -> Array:
+        """Rows to look at: all, or the smallest and largest of each column and others by chance."""
+        if len(self) <= TRIED:
+            return np.resize(np.arange(len(self)), TRIED)
+        ends = [how(values) for values in self.columns.values() for how in (np.argmin, np.argmax)]
+        others = np.random.default_rng(1).integers(0, len(self), TRIED - len(ends))
+        return np.concatenate([ends, others])
+
+
+def given_rows(what: str, model: Pdf, data: object, *, resample: bool = True) -> GivenRows | None:
+    """Return the rows that a model draws its events for, if it is conditional; other columns are ignored."""
+    if not model.given:
+        if data is not None:
+            raise ModelError(f"{what}: the model draws all its observables; leave given out")
+        return None
+    names = ", ".join(f"'{o.name}'" for o in model.given)
+    dataset = None if data is None else Dataset(data, model.given)
+    if dataset is None or not len(dataset):
+        raise DataError(
+            f"{what}: {names} must come from data, as the model has no density of it, got no events; pass given=data, or"
+            " a likelihood of data, or multiply by its density"
+        )
+    if dataset.weights is not None:
+        raise DataError(f"{what}: rows of given data count once each, so they must not have weights")
+    return GivenRows(dataset.columns, resample)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Observables that are known when others are drawn, as expressions of random numbers and of the row."""
+
+    exprs: Mapping[str, Expr]
+    rows: GivenRows | None = None
+
+    def with_drawn(self, drawn: Mapping[str, Expr]) -> Given:
+        """Return the same with observables that were drawn."""
+        return Given({**self.exprs, **drawn}, self.rows)
+
+    def columns(self, given: tuple[Observable, ...]) -> dict[Expr, Expr]:
+        """Return what stands for the columns that a density is given."""
+        return {o.expr: self.exprs[o.name] for o in given}
+
+    def typical(self, given: tuple[Observable, ...]) -> Array:
+        """Return rows of given observables, from the smallest to the largest value of each."""
+        rng, exprs = np.random.default_rng(0), [self.exprs[o.name] for o in given]
+        numbers = {leaf.name: rng.random(TRIED) for leaf in leaves(Op.COLUMN, *exprs)}
+        if self.rows is not None:
+            numbers[ROW.name] = self.rows.some
+        values = np.array([np.broadcast_to(evaluate(e, numbers), TRIED) for e in exprs])
+        places = np.linspace(0, TRIED - 1, PER_COLUMN).astype(int)
+        chosen = np.unique(np.argsort(values, axis=1)[:, places])
+        return np.unique(values[:, chosen], axis=1).T
+
+
+NOTHING_GIVEN = Given({})
+
+
+def check_rows(model: Pdf, values: Mapping[str, float], rows: GivenRows, backend: Backend) -> None:
+    """Refuse rows at which a conditional density is none, as they would never be drawn: of bad arguments, or no integral."""
+    parts = conditional_parts(model)
+    check_events(parts, values, rows.columns)
+    integrals = {pdf: pdf.integral() for pdf in parts}
+    known = {
+        pdf: area
+        for pdf, area in integrals.items()
+        if {c.name for c in leaves(Op.COLUMN, area)} <= {*rows.columns}
+    }
+    if not known:
+        return
+    compiled = compile_values(
+        tuple(known.values()), tuple(p.expr for p in model.parameters), Settings(backend, precompute="none")
+    )
+    point = np.array([[values[p.name] for p in model.parameters]])
+    areas = compiled.bind(Columns(rows.columns), Events.all_sets(len(rows)))(point)[0]
+    for pdf, area in zip(known, areas, strict=True):
+        if len(wrong := np.flatnonzero(~((area > 0) & (area < np.inf)))):
+            row = int(wrong[0])
+            where = ", ".join(f"{name} = {column[row]:.6g}" for name, column in rows.columns.items())
+            raise DataError(
+                f"density '{type(pdf).__name__}': its integral must be positive in every row of given data, got"
+                f" {area[row]:.6g} in row {row} with {where}; cut the data or change the values"
+            )
