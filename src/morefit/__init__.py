@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from morefit.inspect.explain import Explanation, explain
     from morefit.inspect.graphs import Drawing, draw
     from morefit.intervals.information import FisherInformation, fisher_information
-    from morefit.likelihood import Constraint, Likelihood, constraint, generate
+    from morefit.likelihood import BinnedLikelihood, Constraint, Likelihood, constraint, generate
     from morefit.minimise import FitResult, fit
     from morefit.model import (
         CrystalBall,
@@ -96,7 +96,7 @@ else:
             "morefit.inspect.explain": ["Explanation", "explain"],
             "morefit.inspect.graphs": ["Drawing", "draw"],
             "morefit.intervals.information": ["FisherInformation", "fisher_information"],
-            "morefit.likelihood": ["Constraint", "Likelihood", "constraint", "generate"],
+            "morefit.likelihood": ["BinnedLikelihood", "Constraint", "Likelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
             "morefit.model": [
                 "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
@@ -110,7 +110,7 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "BackendError", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
+    "BackendError", "BinnedLikelihood", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
     "Density", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
     "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "arccosh", "arcsinh", "arctanh", "bernstein",

@@ -1,6 +1,7 @@
-"""Likelihoods: what is minimised, for one dataset, several, and constraints."""
+"""Likelihoods: what is minimised, for one dataset, several, bins, and constraints."""
 
 from morefit.likelihood.base import BadEvents, Evaluation, Term
+from morefit.likelihood.binned import BinnedLikelihood
 from morefit.likelihood.constraint import Constraint, constraint
 from morefit.likelihood.generate import generate
 from morefit.likelihood.joint import JointLikelihood
@@ -8,6 +9,7 @@ from morefit.likelihood.unbinned import Likelihood
 
 __all__ = [
     "BadEvents",
+    "BinnedLikelihood",
     "Constraint",
     "Evaluation",
     "JointLikelihood",

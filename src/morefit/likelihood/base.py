@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from morefit.arrays import Array, Integers
 from morefit.errors import ModelError
 from morefit.expr import Expr, Quantity
-from morefit.likelihood.accuracy import has_kinks, is_numerical
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.model import Parameter
@@ -151,7 +150,12 @@ class Term(ABC):
     @property
     def extended(self) -> bool:
         """Whether every part predicts its number of events."""
-        return all(part.model.expected_events() is not None for part in self.parts)
+        return all(part.extended for part in self.parts)
+
+    @property
+    def entries(self) -> float:
+        """How many events were counted, in bins or one by one."""
+        return sum(part.entries for part in self.parts)
 
     def own_data(self) -> tuple[PartData, ...]:
         """Return the data as those of many sets, which share them."""
@@ -180,11 +184,11 @@ class Term(ABC):
     @property
     def has_integrals(self) -> bool:
         """Whether a model is normalised numerically."""
-        return any(is_numerical(part.model) for part in self.parts)
+        return any(part.numerical for part in self.parts)
 
     def kinked(self, floating: tuple[str, ...]) -> bool:
         """Return whether the slope of a log density jumps where floating parameters say: the Hessian misses that."""
-        return any(has_kinks(part.model, floating) for part in self.parts)
+        return any(part.has_kinks(floating) for part in self.parts)
 
     def compile_seconds(self) -> dict[str, float]:
         """Return the seconds spent in each stage of compiling, so far."""

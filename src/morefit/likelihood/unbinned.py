@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from morefit.expr import ZERO, Expr, Op, evaluate, scalar, symbols
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
-from morefit.likelihood.accuracy import check_smooth, integral_error, is_numerical
+from morefit.likelihood.accuracy import check_smooth, has_kinks, integral_error, is_numerical
 from morefit.likelihood.base import BadEvents, Evaluation, Point, Term, one_of_each
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
@@ -26,6 +26,7 @@ from morefit.model import Parameter, Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.rewrite.precompute import Precompute
+from morefit.sampling.generate import Sampler, ToySampler, generate_events
 from morefit.targets import Backend, Events, choose_backend
 
 NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,
@@ -84,12 +85,12 @@ class Likelihood(Term):
         constraints: tuple[Constraint, ...] | None = None,
         backend: Backend | None = None,
         fixed: frozenset[str] | None = None,
-    ) -> Likelihood:
+    ) -> Self:
         """Return the same likelihood with something else in the place of its data, constraints or backend."""
         settings = self.settings
         if backend is not None:
             settings = Settings(backend, settings.precision, settings.precompute)
-        other = object.__new__(Likelihood)
+        other = object.__new__(type(self))
         other.set_up(
             self.model,
             self.data if data is None else data,
@@ -115,6 +116,24 @@ class Likelihood(Term):
     def backend(self) -> Backend:
         return self.settings.backend
 
+    @property
+    def entries(self) -> float:
+        """How many events were counted."""
+        return float(len(self.data))
+
+    @property
+    def extended(self) -> bool:
+        return self.model.expected_events() is not None
+
+    @property
+    def numerical(self) -> bool:
+        """Whether integrals of the model are done numerically."""
+        return is_numerical(self.model)
+
+    def has_kinks(self, floating: tuple[str, ...]) -> bool:
+        """Return whether the slope of a log density jumps where floating parameters say."""
+        return has_kinks(self.model, floating)
+
     @cached_property
     def boxes(self) -> SharedBoxes:
         """The boxes of numerical integrals, shared by all evaluations."""
@@ -122,8 +141,51 @@ class Likelihood(Term):
 
     def new_boxes(self, more_points: int = 0) -> SharedBoxes:
         """Return boxes for numerical integrals, as accurate as all events together need."""
-        allowed = NLL_ERROR / max(self.events, MIN_EVENTS)
+        allowed = NLL_ERROR / max(self.entries, MIN_EVENTS)
         return SharedBoxes(max(allowed, BEST_ERROR), more_points)
+
+    # --------------------------------------------------------------------- data, and data like them
+
+    def read(self, data: Any) -> Dataset:
+        """Return other data of the same kind."""
+        return Dataset(data, self.model.observables)
+
+    def without_events(self) -> Likelihood:
+        """Return the likelihood of no events."""
+        return self.replaced(data=Dataset({o.name: np.empty(0) for o in self.model.observables}))
+
+    def sampler(self, truth: Mapping[str, float], backend: Backend) -> ToySampler:
+        """Return what draws toys at true values."""
+        return Sampler(self.model, truth, backend)
+
+    def generated(self, values: Mapping[str, float], seed: int, *, backend: Any, generator: Any) -> Dataset:
+        """Draw a dataset: as many events as there are, or a Poisson number around what is expected."""
+        data = generate_events(
+            self.model,
+            None if self.extended else self.events,
+            truth={p.name: values[p.name] for p in self.model.parameters},
+            seed=seed if isinstance(generator, str) else None,
+            backend=backend,
+            generator=generator,
+        )
+        assert isinstance(data, Dataset)
+        return data
+
+    def replicas(self, weights: Callable[[], Array], seed: int, numbers: Integers) -> PartData:
+        """Return replicas, in which each event counts a Poisson number of times, as ``weights`` draws them."""
+        drawn = weights() if self.data.weights is None else weights() * self.data.weights
+        events = Events.all_sets(self.events)
+        return PartData(self.columns, events, np.ascontiguousarray(drawn), boxes=self.boxes)
+
+    def replica(self, data: PartData, k: int) -> Dataset:
+        """Return one of some replicas."""
+        assert data.weights is not None
+        return self.data.with_weights(data.weights[k])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What toys depend on besides the model and constraints."""
+        return {}
 
     # --------------------------------------------------------------------- what is summed
 

@@ -322,7 +322,7 @@ def make_result(
         calls=dict(objective.calls),
         seconds=seconds,
         minos=minos,
-        events=likelihood.events,
+        events=round(likelihood.entries),
         backend=likelihood.backend.label,
         minimiser=path.name,
         flat_directions=verdict.flat,
@@ -338,7 +338,7 @@ def check_integrals(likelihood: Term, problem: Problem, verdict: Verdict, x: Arr
         return {}
     full, rows = problem.full(verdict.values), np.ix_(problem.rows, problem.rows)
     here, other = likelihood.evaluate_full(full, 2), likelihood.evaluate_again(full)
-    nll = max(likelihood.events * likelihood.integral_error(x), abs(float(other.value[0] - here.value[0])))
+    nll = max(likelihood.entries * likelihood.integral_error(x), abs(float(other.value[0] - here.value[0])))
     sizes = np.sqrt(np.abs(np.diag(verdict.inverse)))
     change = np.abs(other.hessian[0] - here.hessian[0])[rows] * np.outer(sizes, sizes)
     return {"nll": float(nll), "errors": float(np.nan_to_num(change, nan=0.0).max(initial=0.0)) / 2}

@@ -92,14 +92,14 @@ def as_likelihood(
 
 def check_data(likelihood: Term) -> None:
     """Refuse data that leave nothing to fit."""
-    check_not_empty(likelihood.events, *(part.model for part in likelihood.parts))
+    check_not_empty(likelihood.entries, *(part.extended for part in likelihood.parts))
     for part in likelihood.parts:
         check_weights(part.data)
 
 
-def check_not_empty(events: int, *models: Pdf) -> None:
+def check_not_empty(entries: float, *extended: bool) -> None:
     """Refuse to fit no events, unless a model has yields: that there are none is a measurement of them."""
-    if events == 0 and all(model.expected_events() is None for model in models):
+    if entries == 0 and not any(extended):
         raise DataError("dataset: has no events; there is nothing to fit, unless the model has yields")
 
 

@@ -42,7 +42,7 @@ def without_events(term: Term) -> Term:
     """Return a likelihood whose data stay behind when it is sent to workers."""
     if not term.events:
         return term
-    return term.with_parts([part.replaced(data=Dataset(no_events(part.model))) for part in term.parts])
+    return term.with_parts([part.without_events() for part in term.parts])
 
 
 def no_events(model: Pdf) -> dict[str, Array]:

@@ -74,18 +74,18 @@ def fit_many(
 
 def datasets_of(template: Term, data: Any) -> tuple[Dataset, ...]:
     """Return what is fitted together, a dataset for each part."""
-    models = [part.model for part in template.parts]
-    if len(models) == 1:
-        return (Dataset(data, models[0].observables),)
+    parts = template.parts
+    if len(parts) == 1:
+        return (parts[0].read(data),)
     if (
         isinstance(data, str | Mapping | Dataset)
         or not isinstance(data, Sequence)
-        or len(data) != len(models)
+        or len(data) != len(parts)
     ):
         raise DataError(
-            f"fit_many: each dataset must be a list of {len(models)}, one for each part, got {data!r:.60}"
+            f"fit_many: each dataset must be a list of {len(parts)}, one for each part, got {data!r:.60}"
         )
-    return tuple(Dataset(d, model.observables) for d, model in zip(data, models, strict=True))
+    return tuple(part.read(d) for d, part in zip(data, parts, strict=True))
 
 
 def with_data(template: Term, data: Sequence[Dataset]) -> Term:

@@ -9,17 +9,20 @@ from morefit.errors import ModelError
 from morefit.expr import Expr, Op, leaves
 from morefit.model.integrate.cube import integral_over_bins, integral_over_box, plain_integral, singular_ends
 from morefit.model.integrate.edges import find_breaks
-from morefit.model.integrate.terms import by_terms
+from morefit.model.integrate.terms import by_terms, grouped, integrate_box, separate
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
 __all__ = [
     "by_terms",
     "find_breaks",
+    "grouped",
+    "integrate_box",
     "integral_over",
     "integral_over_bins",
     "integral_over_box",
     "plain_integral",
+    "separate",
     "singular_ends",
 ]
 
