@@ -56,7 +56,14 @@ if TYPE_CHECKING:
     from morefit.inspect.explain import Explanation, explain
     from morefit.inspect.graphs import Drawing, draw
     from morefit.intervals.information import FisherInformation, fisher_information
-    from morefit.likelihood import BinnedLikelihood, Constraint, Likelihood, constraint, generate
+    from morefit.likelihood import (
+        BinnedLikelihood,
+        Constraint,
+        LeastSquares,
+        Likelihood,
+        constraint,
+        generate,
+    )
     from morefit.minimise import FitResult, fit
     from morefit.model import (
         CrystalBall,
@@ -96,7 +103,7 @@ else:
             "morefit.inspect.explain": ["Explanation", "explain"],
             "morefit.inspect.graphs": ["Drawing", "draw"],
             "morefit.intervals.information": ["FisherInformation", "fisher_information"],
-            "morefit.likelihood": ["BinnedLikelihood", "Constraint", "Likelihood", "constraint", "generate"],
+            "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
             "morefit.model": [
                 "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
@@ -112,7 +119,7 @@ else:
 __all__ = [
     "BackendError", "BinnedLikelihood", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
     "Density", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
-    "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
+    "LeastSquares", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
     "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "arccosh", "arcsinh", "arctanh", "bernstein",
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",

@@ -5,6 +5,7 @@ from morefit.likelihood.binned import BinnedLikelihood
 from morefit.likelihood.constraint import Constraint, constraint
 from morefit.likelihood.generate import generate
 from morefit.likelihood.joint import JointLikelihood
+from morefit.likelihood.least_squares import LeastSquares
 from morefit.likelihood.unbinned import Likelihood
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Constraint",
     "Evaluation",
     "JointLikelihood",
+    "LeastSquares",
     "Likelihood",
     "Term",
     "constraint",

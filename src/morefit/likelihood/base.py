@@ -82,6 +82,10 @@ class Term(ABC):
 
     all_parameters: tuple[Parameter, ...]
     fixed_names: frozenset[str]  # besides those of the parameters that are fixed anyway
+    errordef: ClassVar[float] = 0.5  # this and what follows make it a cost function of iminuit
+    has_grad: ClassVar[bool] = True
+    has_hessian: ClassVar[bool] = False  # iminuit would call it with numbers one by one
+    verbose: ClassVar[int] = 0
     join: ClassVar[Callable[[Sequence[Term]], Term]]  # the sum of likelihoods, which joint.py defines
 
     @cached_property
@@ -156,6 +160,30 @@ class Term(ABC):
     def entries(self) -> float:
         """How many events were counted, in bins or one by one."""
         return sum(part.entries for part in self.parts)
+
+    @property
+    def ndata(self) -> float:
+        """The number of bins and points, infinite if there are events that are not binned."""
+        return sum(part.ndata for part in self.parts)
+
+    @property
+    def _parameters(self) -> dict[str, tuple[float, float] | None]:
+        """The limits of the floating parameters, as iminuit looks for them."""
+        return {p.name: (p.low, p.high) for p in self.parameters}
+
+    def __call__(self, *x: float) -> float:
+        """Return minus the log likelihood, as a function of the floating parameters one by one."""
+        return self._value(x)
+
+    def grad(self, *x: float) -> Array:
+        """Return the first derivatives, as a function of the floating parameters one by one."""
+        return self._grad(x)
+
+    def _value(self, x: Sequence[float]) -> float:
+        return float(self.value(np.array(x, np.float64)))
+
+    def _grad(self, x: Sequence[float]) -> Array:
+        return self.gradient(np.array(x, np.float64))
 
     def own_data(self) -> tuple[PartData, ...]:
         """Return the data as those of many sets, which share them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,16 @@ from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, add_all, apply, column, const, evaluate, multiply_all, substitute
 from morefit.expr.quadrature import gauss_grid
+from morefit.kernel.record import fingerprint
 from morefit.likelihood.table import TableColumn
 from morefit.model import Observable, Pdf
 from morefit.model.integrate import find_breaks, grouped, integral_over, integrate_box, separate
 
-POINTS = {1: (4, 8, 16, 32), 2: (4, 6, 8), 3: (3, 4)}  # of a rule in each direction, tried one after the other
+POINTS = {
+    1: (4, 8, 16, 32),
+    2: (4, 6, 8),
+    3: (3, 4),
+}  # of a rule in each direction, tried one after the other
 FACTOR_POINTS = 16  # in each direction, of factors that no parameter changes
 MAX_KINKS = 3  # of a density along its observable, between which rules have nodes of their own
 RULE_ERROR = 1e-9  # relative, of a probability by a rule
@@ -35,7 +40,7 @@ def edge_columns(o: Observable) -> tuple[TableColumn, TableColumn]:
 
 def edge_values(observables: Sequence[Observable], edges: Edges) -> dict[str, Array]:
     """Return the low and high edges of all bins along each observable, one bin after the other."""
-    columns = {}
+    columns: dict[str, Array] = {}
     for end, name in ((slice(None, -1), 0), (slice(1, None), 1)):
         grid = np.meshgrid(*(edges[o.name][end] for o in observables), indexing="ij")
         columns |= {edge_columns(o)[name].name: g.ravel() for o, g in zip(observables, grid, strict=True)}
@@ -70,7 +75,11 @@ class BinIntegrals:
         """Return the integral of a density that is no composition."""
         if len(pdf.observables) == 1:
             (o,) = pdf.observables
-            ends = map(const, self.edges[o.name][[0, -1]].tolist()) if whole else (c.expr for c in edge_columns(o))
+            ends = (
+                map(const, self.edges[o.name][[0, -1]].tolist())
+                if whole
+                else (c.expr for c in edge_columns(o))
+            )
             formula = pdf.integral_between(*ends)
             if formula is not None:
                 return formula
@@ -99,7 +108,7 @@ class BinIntegrals:
             own = [o for o in pdf.observables if o.name in names]
             areas = integrate_cells(multiply_all(*parts), own, self.edges)
             total = total * self.spread(own, areas)
-        name = f"integral {len(self.columns)}"
+        name = f"integral of {fingerprint(factors)}"
         self.columns[name] = np.broadcast_to(total, self.shape).ravel()
         return column(TableColumn(name))
 
@@ -139,13 +148,18 @@ class BinIntegrals:
         halves = {name: np.unique([*line, *((line[1:] + line[:-1]) / 2)]) for name, line in edges.items()}
         with np.errstate(all="ignore"):
             rough, fine = (
-                np.reshape(evaluate(area, {**own, **edge_values(pdf.observables, some)}), cells(pdf.observables, some))
+                np.reshape(
+                    evaluate(area, {**own, **edge_values(pdf.observables, some)}),
+                    cells(pdf.observables, some),
+                )
                 for some in (edges, halves)
             )
             for k in range(rough.ndim):
                 fine = np.add.reduceat(fine, np.arange(0, fine.shape[k], 2), axis=k)
             norm = float(evaluate(pdf.integral(), own))
-            total = float(evaluate(integral_over(pdf.density(), self.boxed(pdf.observables), pdf.parameters), own))
+            total = float(
+                evaluate(integral_over(pdf.density(), self.boxed(pdf.observables), pdf.parameters), own)
+            )
             off = np.abs(rough - fine) / norm
             missed = max(0.0, abs(rough.sum() - total) / norm - TOTAL_ERROR)
             size = np.abs(fine) / norm
@@ -168,7 +182,8 @@ def rule(pdf: Pdf, points: int, values: Mapping[str, float]) -> Expr:
         middle = [(high + low) * 0.5 for low, high in box]
         places = [[m + h * float(t) for m, h, t in zip(middle, half, node, strict=True)] for node in nodes.T]
         values_there = [
-            substitute(density, {o.expr: place for o, place in zip(observables, at, strict=True)}) for at in places
+            substitute(density, {o.expr: place for o, place in zip(observables, at, strict=True)})
+            for at in places
         ]
         mean = add_all(*(float(w) * f for w, f in zip(weights, values_there, strict=True)))
         terms.append(multiply_all(*half, mean))
@@ -190,7 +205,7 @@ def pieces(density: Expr, o: Observable, values: Mapping[str, float]) -> Iterato
         for j in range(i):
             cuts[j], cuts[i] = apply(Op.MIN, cuts[j], cuts[i]), apply(Op.MAX, cuts[j], cuts[i])
     line = [low, *cuts, high]
-    yield from zip(line[:-1], line[1:], strict=True)
+    yield from pairwise(line)
 
 
 def integrate_cells(factor: Expr, observables: Sequence[Observable], edges: Edges) -> Array:

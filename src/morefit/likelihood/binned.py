@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.data.dataset import build
 from morefit.data.io.bins import BinContents, read_bins
@@ -19,10 +19,12 @@ from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.likelihood.accuracy import integral_error, is_numerical
 from morefit.likelihood.base import BadEvents, Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
-from morefit.likelihood.table import TableColumn, TableLikelihood, TableModel
+from morefit.likelihood.datasets import PartData
+from morefit.likelihood.table import TableColumn, TableLikelihood, TableModel, numbered_generator
 from morefit.model import Parameter, Pdf
 from morefit.model.pdf import check_model
-from morefit.targets import Backend
+from morefit.pipeline import Columns
+from morefit.targets import Backend, Events
 
 Statistic = Literal["likelihood", "neyman", "pearson", "combined"]
 STATISTICS = ("likelihood", "neyman", "pearson", "combined")
@@ -63,7 +65,9 @@ class BinnedLikelihood(TableLikelihood):
             choices = ", ".join(map(repr, STATISTICS))
             raise OptionError(f"binned likelihood: statistic must be one of {choices}, got {statistic!r}")
         if len(model.observables) > MAX_AXES:
-            raise DataError(f"binned likelihood: takes up to {MAX_AXES} observables, got {len(model.observables)}")
+            raise DataError(
+                f"binned likelihood: takes up to {MAX_AXES} observables, got {len(model.observables)}"
+            )
         bins = read_bins(histogram, model.observables, variances=variances, flow=flow)
         if statistic == "likelihood" and np.any(bins.counts < 0):
             raise DataError(
@@ -103,12 +107,16 @@ class BinnedLikelihood(TableLikelihood):
     def read(self, data: Any) -> Dataset:
         """Return the table of another histogram in the same bins, or of a toy."""
         if isinstance(data, Dataset):
-            return data
+            return super().read(data)
         bins = read_bins(data, self.model.source.observables, flow=self.model.flow)
-        if len(bins.edges) != len(self.model.edges) or not all(map(np.array_equal, bins.edges, self.model.edges)):
+        if len(bins.edges) != len(self.model.edges) or not all(
+            map(np.array_equal, bins.edges, self.model.edges)
+        ):
             raise DataError("fit_many: histograms must have the bins of the likelihood, got other edges")
         if bins.weighted and not self.model.weighted:
-            raise DataError("fit_many: histograms must be weighted as that of the likelihood is, got variances")
+            raise DataError(
+                "fit_many: histograms must be weighted as that of the likelihood is, got variances"
+            )
         known = {c.name for c in self.model.table}
         columns = {name: column for name, column in count_columns(bins).items() if name in known}
         return build({**self.data.columns, **columns}, None, None)
@@ -124,16 +132,30 @@ class BinnedLikelihood(TableLikelihood):
 
     def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
         if np.any(expected < 0):
-            raise DataError(f"toys: expected counts must not be negative, got {expected.min():g}; change the truth")
+            raise DataError(
+                f"toys: expected counts must not be negative, got {expected.min():g}; change the truth"
+            )
         if self.extended or self.model.weighted:
             return self.counting(rng.poisson(expected * self.scale) / self.scale)
-        return self.counting(rng.multinomial(round(self.entries), expected / expected.sum()))
+        drawn = rng.multinomial(round(self.entries), expected / expected.sum())
+        return self.counting(drawn.astype(np.float64))
 
     def resampled(self, rng: np.random.Generator) -> Mapping[str, Array]:
         """Draw counts around those of the data, as if each event counted a Poisson number of times."""
         if np.any(self.counts < 0):
             raise DataError("bootstrap: bins with negative counts cannot be drawn anew")
         return self.counting(rng.poisson(self.data[COUNT.name] * self.scale) / self.scale)
+
+    def replicas(self, weights: Callable[[], Array], seed: int, numbers: Integers) -> PartData:
+        tables = [
+            {**self.data.columns, **self.resampled(numbered_generator(seed, k))} for k in numbers.tolist()
+        ]
+        columns = Columns({c.name: np.concatenate([t[c.name] for t in tables]) for c in self.model.table})
+        return PartData(columns, Events.slices([self.events] * len(tables)), boxes=self.boxes)
+
+    def replica(self, data: PartData, k: int) -> Dataset:
+        own = slice(k * self.events, (k + 1) * self.events)
+        return build({name: column[own] for name, column in data.columns.arrays.items()}, None, None)
 
     def asimov(self, values: Mapping[str, float]) -> BinnedLikelihood:
         return self.with_columns(self.counting(self.expected_at(values)))
@@ -145,12 +167,14 @@ class BinnedLikelihood(TableLikelihood):
         bad = np.flatnonzero(~np.isfinite(terms))
         return BadBins(bad, expected[bad], self.events, self.data[COUNT.name][bad], self.bin_names(bad))
 
-    def bin_names(self, bins: Sequence[int] | Array) -> list[str]:
+    def bin_names(self, bins: Integers) -> list[str]:
         """Name bins by their edges."""
         columns = [[self.data[c.name] for c in edge_columns(o)] for o in self.model.source.observables]
         names = [o.name for o in self.model.source.observables]
         return [
-            ", ".join(f"{n} in [{low[k]:g}, {high[k]:g}]" for n, (low, high) in zip(names, columns, strict=True))
+            ", ".join(
+                f"{n} in [{low[k]:g}, {high[k]:g}]" for n, (low, high) in zip(names, columns, strict=True)
+            )
             for k in bins
         ]
 
@@ -158,9 +182,8 @@ class BinnedLikelihood(TableLikelihood):
         points, _ = self.points(x)
         values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
         source, integrals = self.model.source, integrals_over(self.model.source, self.model.edges, values)
-        centres = {
-            o.name: sum(self.data[c.name] for c in edge_columns(o)) / 2 for o in source.observables
-        }
+        columns = {o.name: [self.data[c.name] for c in edge_columns(o)] for o in source.observables}
+        centres = {name: (low + high) / 2 for name, (low, high) in columns.items()}
         error = integral_error(source, values, centres)
         rules = (integrals.rule_error(pdf, area, values, relative=False) for pdf, area in self.model.rules)
         return max(error, *rules) if self.model.rules else error

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.data.dataset import build
-from morefit.errors import ModelError
+from morefit.errors import DataError, ModelError
 from morefit.expr import ONE, Expr, Op, apply
 from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import as_constraints
-from morefit.likelihood.datasets import PartData
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Pdf
-from morefit.pipeline import Columns, Settings
+from morefit.pipeline import Settings
 from morefit.random.host import stream_key
-from morefit.targets import Backend, Drawn, Events, choose_backend
+from morefit.targets import Backend, Drawn, choose_backend
 
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -43,7 +42,7 @@ class TableModel(Pdf):
     """
 
     formula: Expr
-    table: tuple[TableColumn, ...]
+    table: tuple[Observable, ...]
     expected: Expr
     drawn: ClassVar[str]
 
@@ -88,17 +87,19 @@ class TableLikelihood(Likelihood):
         """Return what each row is expected to have, (rows,) or (B, rows)."""
         points, one = self.points(x)
         rows = self.event_values(points, self.model.expected)[:, 0, :]
-        return rows[0] if one else rows
+        return np.asarray(rows[0] if one else rows, np.float64)
 
     def expected_at(self, values: Mapping[str, float]) -> Array:
         """Return what each row is expected to have at values of all parameters by name."""
         full = np.array([[values[p.name] for p in self.all_parameters]])
         expected = self.event_values(full, self.model.expected)[0, 0]
         if not np.isfinite(expected).all():
-            raise ModelError(f"toys: what is expected must be finite, got {expected[~np.isfinite(expected)][0]}")
-        return expected
+            raise ModelError(
+                f"toys: what is expected must be finite, got {expected[~np.isfinite(expected)][0]}"
+            )
+        return np.asarray(expected, np.float64)
 
-    def with_columns(self, columns: Mapping[str, Array]) -> TableLikelihood:
+    def with_columns(self, columns: Mapping[str, Array]) -> Self:
         """Return the same likelihood with other numbers in some columns."""
         return self.replaced(data=build({**self.data.columns, **columns}, None, None))
 
@@ -109,32 +110,27 @@ class TableLikelihood(Likelihood):
     def start_values(self) -> dict[str, float]:
         return {p.name: p.start for p in self.all_parameters}
 
-    def generated(
-        self, values: Mapping[str, float], seed: int, *, backend: Any, generator: Any
-    ) -> Dataset:
+    def generated(self, values: Mapping[str, float], seed: int, *, backend: Any, generator: Any) -> Dataset:
         """Draw the table of a toy; random numbers are NumPy's, whatever the generator of events."""
         return build({**self.data.columns, **self.draw_toy(self.expected_at(values), seed, 0)}, None, None)
 
     def draw_toy(self, expected: Array, seed: int, toy: int) -> Mapping[str, Array]:
         """Draw one toy, which depends on the seed and its number only."""
-        key = stream_key(seed, "table")
-        return self.draw_rows(expected, np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, toy])))
-
-    def replicas(self, weights: Callable[[], Array], seed: int, numbers: Integers) -> PartData:
-        tables = [
-            {**self.data.columns, **self.resampled(np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, k])))}
-            for k in numbers.tolist()
-        ]
-        columns = Columns({c.name: np.concatenate([t[c.name] for t in tables]) for c in self.model.table})
-        return PartData(columns, Events.slices([self.events] * len(tables)), boxes=self.boxes)
-
-    def replica(self, data: PartData, k: int) -> Dataset:
-        own = slice(k * self.events, (k + 1) * self.events)
-        return build({name: column[own] for name, column in data.columns.arrays.items()}, None, None)
+        return self.draw_rows(expected, numbered_generator(stream_key(seed, "table"), toy))
 
     @abstractmethod
-    def resampled(self, rng: np.random.Generator) -> Mapping[str, Array]:
-        """Draw what a replica of the data has in the place of some columns."""
+    def asimov(self, values: Mapping[str, float]) -> TableLikelihood:
+        """Return the same likelihood of what is expected at values of all parameters."""
+
+    @property
+    def ndata(self) -> float:
+        return float(self.events)
+
+    def read(self, data: Any) -> Dataset:
+        """Return the table of a toy."""
+        if isinstance(data, Dataset) and set(data.names) == set(self.data.names):
+            return data
+        raise DataError(f"fit_many: takes tables with the columns {list(self.data.names)}, got {data!r:.60}")
 
     def without_events(self) -> TableLikelihood:
         """Return the likelihood itself: its rows are part of it."""
@@ -148,6 +144,11 @@ class TableLikelihood(Likelihood):
         """What toys depend on besides the model."""
         fixed = [column for name, column in self.data.columns.items() if name != self.model.drawn]
         return {"rows": sha256(np.concatenate(fixed).tobytes()).hexdigest()}
+
+
+def numbered_generator(key: int, toy: int) -> np.random.Generator:
+    """Return the random numbers of one toy, which depend on the key and its number only."""
+    return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, toy]))
 
 
 @dataclass(eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
@@ -124,6 +125,10 @@ class Likelihood(Term):
     @property
     def extended(self) -> bool:
         return self.model.expected_events() is not None
+
+    @property
+    def ndata(self) -> float:
+        return math.inf
 
     @property
     def numerical(self) -> bool:

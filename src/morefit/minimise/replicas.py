@@ -90,7 +90,9 @@ class Replicas:
         before, total = sum(p.events for p in self.likelihood.parts[:k]), self.likelihood.events
 
         def weights() -> Array:
-            counts = [poisson_weights(self.seed, int(r), total)[before : before + part.events] for r in replicas]
+            counts = [
+                poisson_weights(self.seed, int(r), total)[before : before + part.events] for r in replicas
+            ]
             return np.stack(counts)
 
         data = part.replicas(weights, stream_key(self.seed, f"replicas of part {k}"), replicas)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.data import Dataset
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.constraint import as_constraints

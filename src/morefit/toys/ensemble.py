@@ -140,7 +140,8 @@ class Ensemble:
         samplers = tuple(self.sampler(k).compiled for k in range(len(self.drawn.parts)))
         if self.made is None or any(a is not b for a, b in zip(self.made[0], samplers, strict=True)):
             parts = [
-                replace(p, sampler=s and s.program) for p, s in zip(self.whole_parts, samplers, strict=True)
+                replace(p, sampler=None if s is None else s.program)
+                for p, s in zip(self.whole_parts, samplers, strict=True)
             ]
             self.made = (samplers, self.whole_fit_of(parts))
         return self.made[1]

@@ -10,8 +10,9 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.data import Dataset
+from morefit.data.sources import is_histogram
 from morefit.errors import DataError
-from morefit.likelihood import Term
+from morefit.likelihood import BinnedLikelihood, Term
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
 from morefit.minimise.covariance import sandwich, split_fixed
@@ -40,10 +41,13 @@ def fit_many(
     begin = time.perf_counter()
     if isinstance(datasets, str | Mapping | Dataset) or not isinstance(datasets, Iterable):
         raise DataError(f"fit_many: needs a list of datasets, got one of type {type(datasets).__name__}")
-    template = template_of("fit_many", model, constraints)
-    checked = [datasets_of(template, data) for data in datasets]
-    if not checked:
+    each = list(datasets)
+    if not each:
         raise DataError("fit_many: needs at least one dataset, got none")
+    if isinstance(model, Pdf) and is_histogram(each[0]):
+        model = BinnedLikelihood(model, each[0], backend="cpu")
+    template = template_of("fit_many", model, constraints)
+    checked = [datasets_of(template, data) for data in each]
     sizes = np.array([sum(map(len, data)) for data in checked], np.int64)
     place = choose_backend(backend, int(sizes.sum()))
     for data in checked:
@@ -77,11 +81,7 @@ def datasets_of(template: Term, data: Any) -> tuple[Dataset, ...]:
     parts = template.parts
     if len(parts) == 1:
         return (parts[0].read(data),)
-    if (
-        isinstance(data, str | Mapping | Dataset)
-        or not isinstance(data, Sequence)
-        or len(data) != len(parts)
-    ):
+    if isinstance(data, str | Mapping | Dataset) or not isinstance(data, Sequence) or len(data) != len(parts):
         raise DataError(
             f"fit_many: each dataset must be a list of {len(parts)}, one for each part, got {data!r:.60}"
         )

@@ -149,7 +149,9 @@ def as_row(answer: float | Mapping[str, float]) -> dict[str, float]:
 def likelihood_facts(term: Term) -> Facts:
     """Return what makes a likelihood this one: the models and constraints of its parts."""
     parts = [
-        fingerprint(part.model) | part.facts | ({"constraints": constraint_facts(part)} if part.constraints else {})
+        fingerprint(part.model)
+        | part.facts
+        | ({"constraints": constraint_facts(part)} if part.constraints else {})
         for part in term.parts
     ]
     return parts[0] if len(parts) == 1 else {f"part {k}": part for k, part in enumerate(parts)}

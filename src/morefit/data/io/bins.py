@@ -38,7 +38,9 @@ def read_bins(
     """
     if isinstance(histogram, Histogram):
         if variances is not None:
-            raise DataError("histogram: has variances of its own; leave variances out, or pass (counts, edges)")
+            raise DataError(
+                "histogram: has variances of its own; leave variances out, or pass (counts, edges)"
+            )
         return from_histogram(check_histogram(histogram, len(ranges)), ranges, flow)
     if flow:
         raise DataError(
@@ -47,7 +49,9 @@ def read_bins(
     counts, edges = from_arrays(histogram, len(ranges))
     known = None if variances is None else as_numbers("variances", variances)
     if known is not None and known.shape != counts.shape:
-        raise DataError(f"histogram: variances must have the shape {counts.shape} of the counts, got {known.shape}")
+        raise DataError(
+            f"histogram: variances must have the shape {counts.shape} of the counts, got {known.shape}"
+        )
     lines = tuple(check_edges(o, e, n) for o, e, n in zip(ranges, edges, counts.shape, strict=True))
     return BinContents(lines, *contents(counts, known))
 
@@ -134,7 +138,9 @@ def axis_order(histogram: Histogram, ranges: Sequence[Ranged]) -> list[int]:
     if sorted(names) == sorted(wanted):
         return [names.index(name) for name in wanted]
     if len(wanted) > 1 and set(names) & set(wanted):
-        raise DataError(f"histogram: axes must be named as the observables {wanted}, or not at all, got {names}")
+        raise DataError(
+            f"histogram: axes must be named as the observables {wanted}, or not at all, got {names}"
+        )
     return list(range(len(wanted)))
 
 
@@ -144,5 +150,4 @@ def with_flow(axis: Any, observable: Ranged, edges: Array) -> tuple[Array, list[
     under, over = below and observable.low < edges[0], above and edges[-1] < observable.high
     first, count = int(below), len(edges) - 1
     keep = list(range(first - under, first + count + over))
-    ends = [[float(observable.low)] * under, edges, [float(observable.high)] * over]
-    return np.concatenate(ends), keep
+    return np.array([*[observable.low] * under, *edges, *[observable.high] * over], np.float64), keep
