@@ -167,6 +167,11 @@ class Term(ABC):
         return sum(part.ndata for part in self.parts)
 
     @property
+    def degrees(self) -> float:
+        """The number of terms in the chi-square that twice the value is, infinite if it is none."""
+        return sum(part.degrees for part in self.parts)
+
+    @property
     def _parameters(self) -> dict[str, tuple[float, float] | None]:
         """The limits of the floating parameters, as iminuit looks for them."""
         return {p.name: (p.low, p.high) for p in self.parameters}

@@ -88,12 +88,22 @@ class BinnedLikelihood(TableLikelihood):
         return self.data[COUNT.name].reshape(self.shape)
 
     @property
+    def variances(self) -> Array:
+        """The variance of the count of each bin, in the shape of the histogram."""
+        return self.data[(VARIANCE if self.model.weighted else COUNT).name].reshape(self.shape)
+
+    @property
     def entries(self) -> float:
         return float(self.data[COUNT.name].sum())
 
     @property
     def extended(self) -> bool:
         return self.model.source.expected_events() is not None
+
+    @property
+    def degrees(self) -> float:
+        """The number of bins, less one where the sum of the expected counts is that of the counts."""
+        return super().degrees - (not self.extended)
 
     @property
     def numerical(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -125,6 +126,10 @@ class TableLikelihood(Likelihood):
     @property
     def ndata(self) -> float:
         return float(self.events)
+
+    @property
+    def degrees(self) -> float:
+        return self.ndata + len(self.measured) if all(c.is_square for c in self.constraints) else math.inf
 
     def read(self, data: Any) -> Dataset:
         """Return the table of a toy."""

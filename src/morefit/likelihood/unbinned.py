@@ -131,6 +131,10 @@ class Likelihood(Term):
         return math.inf
 
     @property
+    def degrees(self) -> float:
+        return math.inf
+
+    @property
     def numerical(self) -> bool:
         """Whether integrals of the model are done numerically."""
         return is_numerical(self.model)

@@ -329,7 +329,14 @@ def make_result(
         integral_errors=integral_errors,
         errors_from="gradients" if objective.by_scores else "naive",
         labels={p.name: p.label for p in problem.all_parameters if p.label},
+        ndf=degrees_of_freedom(likelihood, problem),
     )
+
+
+def degrees_of_freedom(likelihood: Term, problem: Problem) -> int:
+    """Return how many bins, points and constraints there are more than floating parameters; 0 with events."""
+    degrees = likelihood.degrees
+    return max(int(degrees) - len(problem.floating), 0) if math.isfinite(degrees) else 0
 
 
 def check_integrals(likelihood: Term, problem: Problem, verdict: Verdict, x: Array) -> dict[str, float]:

@@ -53,6 +53,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "flat_directions": lambda items: tuple(map(floats, items)),
     "integral_errors": floats,
     "labels": texts,
+    "ndf": int,
 }
 
 
@@ -68,6 +69,7 @@ class FitResult:
     the likelihood does not change, each as changes of parameters by name; such parameters are ``undetermined`` and
     have no errors, those of the others are right. ``integral_errors`` estimates the errors that numerical integrals
     of the model cause: absolute in "nll", relative in "errors". ``labels`` are those of the parameters that have one.
+    ``ndf`` is the number of degrees of freedom of a fit of bins or points, 0 for one of events.
     """
 
     names: tuple[str, ...]
@@ -91,6 +93,7 @@ class FitResult:
     flat_directions: tuple[Mapping[Any, float], ...] = ()
     integral_errors: Mapping[Any, float] = field(default_factory=dict)
     labels: Mapping[Any, str] = field(default_factory=dict)
+    ndf: int = 0
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)
@@ -107,6 +110,18 @@ class FitResult:
             raise DataError("fit result: names, floating, values and errors must name the same parameters")
 
     __reduce__ = rebuilt
+
+    @property
+    def chi2(self) -> float:
+        """The chi-square of a fit of bins or points, twice the nll; NaN for one of events, whose nll has no scale."""
+        return 2 * self.nll if self.ndf else nan
+
+    @property
+    def p_value(self) -> float:
+        """The probability of a larger chi-square, by its asymptotic distribution."""
+        from scipy.special import chdtrc  # type: ignore[import-untyped]  # slow, and only few ask for it
+
+        return float(chdtrc(self.ndf, self.chi2)) if self.ndf else nan
 
     @property
     def undetermined(self) -> tuple[str, ...]:

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.data import Dataset
-from morefit.data.histogram import Histogram, choose_edges, count_events, divide
+from morefit.data.histogram import Histogram, choose_edges, count_events, divide, poisson_errors
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
+from morefit.likelihood import BinnedLikelihood
 from morefit.likelihood.bins import Bins, bin_probabilities
 from morefit.likelihood.evaluate import checked_ranges, find_observable, values_of
 from morefit.model import Observable, Pdf
@@ -84,28 +85,68 @@ def project(
     known = values_of(model, values)
     x = find_observable(model, observable)
     box = checked_ranges(model, ranges or {})
-    if oversampling < 1:
-        raise OptionError(f"plot: oversampling must be at least 1, got {oversampling}")
     dataset = Dataset(data, model.observables, weights=weights)
     chosen = cut(dataset, box)
     low, high = box.get(x.name, (x.low, x.high))
     edges = choose_edges(f"observable '{x.name}'", bins, low, high, len(chosen))
     histogram = count_events(chosen[x.name], chosen.weights, edges)
     others = {name: ends for name, ends in box.items() if name != x.name}
+    components, fine = curves(model, known, Bins(x, edges, others), labels, oversampling, backend)
+    scale = total(model, known, dataset)
+    scaled = {name: scale * curve for name, curve in components.items()}
+    return assemble(x, others, histogram, fine, scaled, chosen.weights is not None)
+
+
+def project_bins(
+    part: BinnedLikelihood,
+    observable: Observable | str,
+    *,
+    values: Values = None,
+    labels: Sequence[str] | None = None,
+    oversampling: int = OVERSAMPLING,
+    backend: str | Backend = "auto",
+) -> Projection:
+    """Add up the counts of a binned likelihood, and its model, in the bins of one observable."""
+    model, x = part.model.source, find_observable(part.model.source, observable)
+    known, names = values_of(model, values), [o.name for o in part.model.source.observables]
+    box = {
+        name: (float(line[0]), float(line[-1])) for name, line in zip(names, part.model.edges, strict=True)
+    }
+    others = {o.name: box[o.name] for o in model.observables if o is not x and o.within(box) is not o}
+    axis = names.index(x.name)
+    rest = tuple(k for k in range(len(names)) if k != axis)
+    counts = part.counts.sum(axis=rest)
+    errors = np.sqrt(part.variances.sum(axis=rest))
+    low, high = (errors, errors) if part.model.weighted else poisson_errors(counts)
+    histogram = Histogram(part.model.edges[axis], counts, low, high)
+    components, fine = curves(model, known, Bins(x, histogram.edges, others), labels, oversampling, backend)
+    expected, inside = model.expected_events(), np.sum(list(components.values()))
+    scale = counts.sum() / inside if expected is None else float(evaluate(expected, known))
+    scaled = {name: scale * curve for name, curve in components.items()}
+    return assemble(x, others, histogram, fine, scaled, part.model.weighted)
+
+
+def curves(
+    model: Pdf,
+    values: Mapping[str, float],
+    bins: Bins,
+    labels: Sequence[str] | None,
+    oversampling: int,
+    backend: str | Backend,
+) -> tuple[dict[str, Array], Array]:
+    """Return the probability of each component in bins that are finer than those of the data, and their edges."""
+    if oversampling < 1:
+        raise OptionError(f"plot: oversampling must be at least 1, got {oversampling}")
     check_memory(
-        f"plot: {oversampling:.6g} points of a curve in each bin", 8.0 * float(oversampling) * len(edges)
+        f"plot: {oversampling:.6g} points of a curve in each bin", 8.0 * float(oversampling) * len(bins.edges)
     )
-    fine = Bins(x, divide(edges, oversampling), others)
+    fine = Bins(bins.x, divide(bins.edges, oversampling), bins.box)
     parts = split(model, labels)
     probabilities = bin_probabilities(
-        [pdf for _, pdf in parts.values()], model.parameters, known, fine, choose_backend(backend)
+        [pdf for _, pdf in parts.values()], model.parameters, values, fine, choose_backend(backend)
     )
-    scale = total(model, known, dataset)
-    components = {
-        name: scale * float(evaluate(weight, known)) * p
-        for (name, (weight, _)), p in zip(parts.items(), probabilities, strict=True)
-    }
-    return assemble(x, others, histogram, fine.edges, components, chosen.weights is not None)
+    shares = zip(parts.items(), probabilities, strict=True)
+    return {name: float(evaluate(weight, values)) * p for (name, (weight, _)), p in shares}, fine.edges
 
 
 def assemble(
