@@ -147,7 +147,7 @@ def axis_order(histogram: Histogram, ranges: Sequence[Ranged]) -> list[int]:
 def with_flow(axis: Any, observable: Ranged, edges: Array) -> tuple[Array, list[int]]:
     """Return the edges with those of flow bins that have room in the range, and which bins these and the others are."""
     below, above = bool(axis.traits.underflow), bool(axis.traits.overflow)
-    under, over = below and observable.low < edges[0], above and edges[-1] < observable.high
+    under, over = below and bool(observable.low < edges[0]), above and bool(edges[-1] < observable.high)
     first, count = int(below), len(edges) - 1
     keep = list(range(first - under, first + count + over))
     return np.array([*[observable.low] * under, *edges, *[observable.high] * over], np.float64), keep
