@@ -209,6 +209,33 @@ def test_three_dimensions_factorise_and_are_taken_term_by_term():
     assert result.valid and np.abs(pulls).max() < 4
 
 
+def test_three_angles_are_taken_term_by_term_with_all_their_constants():
+    angles = [mf.Observable("ctl", -1, 1), mf.Observable("ctk", -1, 1), mf.Observable("phi", -np.pi, np.pi)]
+    names = ["S3", "S4", "S5", "AFB", "S7", "S8", "S9"]
+    shares = [mf.Parameter("FL", 0.6, 0, 1), *(mf.Parameter(name, 0.05, -1, 1) for name in names)]
+    model = mf.physics.KstarMuMu(*angles, *shares)
+    edges = [np.linspace(o.low, o.high, 4) for o in model.observables]
+    nll = mf.BinnedLikelihood(model, (np.full((3, 3, 3), 10), edges))
+    box = {o.name: tuple(line[1:3]) for o, line in zip(model.observables, edges, strict=True)}
+    inside = nll.expected([p.start for p in nll.parameters]).reshape(nll.shape)[1, 1, 1]
+    assert not nll.model.rules and inside == pytest.approx(270 * model.integrate(box), rel=1e-10)
+
+
+def test_a_kink_that_is_nowhere_cuts_no_bin():
+    # a Gaussian of Tsallis ends somewhere for q < 1 only
+    mu, sigma, q = (
+        mf.Parameter("mu", 5, 4, 6),
+        mf.Parameter("sigma", 1, 0.1, 3),
+        mf.Parameter("q", 1.2, 0.5, 1.6),
+    )
+    model = mf.shapes.QGaussian(M, mu, sigma, q)
+    nll = mf.BinnedLikelihood(model, (COUNTS, EDGES))
+    for value in (1.2, 0.7):
+        expected = nll.expected([5.0, 1.0, value])
+        judge = len(DATA) * np.diff(model.cdf(EDGES, {"q": value}))
+        np.testing.assert_allclose(expected, judge, rtol=1e-6, atol=1e-9)
+
+
 def test_a_peak_that_a_rule_would_miss_is_refused():
     narrow = mf.Density(1 / (1 + ((M - 5.1) / mf.Parameter("w", 1e-3, 1e-4, 1)) ** 4), M)
     with pytest.raises(

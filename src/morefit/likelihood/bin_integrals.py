@@ -11,18 +11,29 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, add_all, apply, column, const, evaluate, multiply_all, substitute
+from morefit.expr import (
+    ONE,
+    Expr,
+    Op,
+    add_all,
+    apply,
+    column,
+    const,
+    evaluate,
+    multiply_all,
+    substitute,
+    toposort,
+    where,
+)
 from morefit.expr.quadrature import gauss_grid
 from morefit.kernel.record import fingerprint
-from morefit.likelihood.table import TableColumn
+from morefit.likelihood.table import LARGEST, TableColumn
 from morefit.model import Observable, Pdf
 from morefit.model.integrate import find_breaks, grouped, integral_over, integrate_box, separate
 
-POINTS = {
-    1: (4, 8, 16, 32),
-    2: (4, 6, 8),
-    3: (3, 4),
-}  # of a rule in each direction, tried one after the other
+# of a rule in each direction, tried in turn
+POINTS = {1: (4, 6, 8, 10, 12, 16, 24, 32), 2: (4, 6, 8), 3: (3, 4)}
+MAX_SIZE = 60_000  # nodes of a rule and of its derivatives: more take minutes to compile
 FACTOR_POINTS = 16  # in each direction, of factors that no parameter changes
 MAX_KINKS = 3  # of a density along its observable, between which rules have nodes of their own
 RULE_ERROR = 1e-9  # relative, of a probability by a rule
@@ -35,7 +46,8 @@ Edges = Mapping[str, Array]
 
 def edge_columns(o: Observable) -> tuple[TableColumn, TableColumn]:
     """Return the columns of the low and the high edge of each bin along an observable."""
-    return tuple(TableColumn(f"{end} edge of {o.name}", o.low, o.high) for end in ("low", "high"))  # type: ignore[return-value]
+    low, high = (TableColumn(f"{end} edge of {o.name}", o.low, o.high) for end in ("low", "high"))
+    return low, high
 
 
 def edge_values(observables: Sequence[Observable], edges: Edges) -> dict[str, Array]:
@@ -106,7 +118,8 @@ class BinIntegrals:
         free = {o.name for o in pdf.observables}.difference(*(names for names, _ in groups))
         for names, parts in [*groups, *(({name}, [ONE]) for name in sorted(free))]:
             own = [o for o in pdf.observables if o.name in names]
-            areas = integrate_cells(multiply_all(*parts), own, self.edges)
+            factor = multiply_all(*parts)
+            areas = integrate_cells(factor, own, self.edges) if own else np.asarray(evaluate(factor, {}))
             total = total * self.spread(own, areas)
         name = f"integral of {fingerprint(factors)}"
         self.columns[name] = np.broadcast_to(total, self.shape).ravel()
@@ -130,6 +143,9 @@ class BinIntegrals:
         dimensions = len(pdf.observables)
         for points in POINTS.get(dimensions, ()):
             area = rule(pdf, points, self.values)
+            floating = sum(not p.fixed for p in pdf.parameters)
+            if len(list(toposort(area))) * (floating + 1) * (floating + 2) / 2 > MAX_SIZE:
+                break
             if self.rule_error(pdf, area, self.values, relative=True) <= RULE_ERROR:
                 self.rules.append((pdf, area))
                 return area
@@ -200,7 +216,9 @@ def pieces(density: Expr, o: Observable, values: Mapping[str, float]) -> Iterato
     low, high = ends(o)
     known: dict[str, Any] = {**values, o.name: 0.5 * (o.low + o.high)}
     kinks = find_breaks(density, o.expr, (o.low, o.high), set(), known).kinks[:MAX_KINKS]
-    cuts = [apply(Op.MIN, apply(Op.MAX, kink, low), high) for kink in kinks]
+    inside = [apply(Op.MIN, apply(Op.MAX, kink, low), high) for kink in kinks]
+    # at some values of parameters there may be none
+    cuts = [where(abs(kink) <= LARGEST, cut, low) for kink, cut in zip(kinks, inside, strict=True)]
     for i in range(len(cuts)):  # their order may change with the parameters
         for j in range(i):
             cuts[j], cuts[i] = apply(Op.MIN, cuts[j], cuts[i]), apply(Op.MAX, cuts[j], cuts[i])

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.data import Dataset
+from morefit.data.sources import is_histogram
 from morefit.errors import OptionError
 from morefit.likelihood import BinnedLikelihood, LeastSquares, Likelihood, Term
 from morefit.model import Observable, Pdf
@@ -87,6 +88,8 @@ def plot(
     )  # fmt: skip
     if not isinstance(model, Term):
         check_model(model)
+        if is_histogram(data) and weights is None:
+            return drawing.plot_part(BinnedLikelihood(model, data), observable, values)
         return drawing.plot(model, Dataset(data, model.observables, weights=weights), observable, values)
     if observable is None and isinstance(data, Observable | str):
         data, observable = None, data
