@@ -29,7 +29,7 @@ from morefit.targets import Backend, Events
 Statistic = Literal["likelihood", "neyman", "pearson", "combined"]
 STATISTICS = ("likelihood", "neyman", "pearson", "combined")
 MAX_AXES = 3
-COUNT = TableColumn("count")
+COUNT = TableColumn("count of the bin")
 TOTAL = TableColumn("total count")  # of all bins, which a model without yields is scaled to
 SCALE = TableColumn("events per weight")  # of a weighted histogram: count / variance
 VARIANCE = TableColumn("variance of the count")  # of a weighted histogram
@@ -102,8 +102,9 @@ class BinnedLikelihood(TableLikelihood):
 
     @property
     def degrees(self) -> float:
-        """The number of bins, less one where the sum of the expected counts is that of the counts."""
-        return super().degrees - (not self.extended)
+        """The number of bins that count, less one where the sum of the expected counts is that of the counts."""
+        left_out = np.sum(self.variances == 0) if self.model.statistic == "neyman" else 0
+        return super().degrees - int(left_out) - (not self.extended)
 
     @property
     def numerical(self) -> bool:
@@ -225,6 +226,7 @@ class BinnedModel(TableModel):
     source: Pdf
     edges: tuple[Array, ...]
     rules: tuple[tuple[Pdf, Expr], ...]  # densities, and their integrals by a rule
+    statistic: Statistic
     weighted: bool
     flow: bool
     drawn: ClassVar[str] = COUNT.name
@@ -252,6 +254,7 @@ class BinnedModel(TableModel):
             expected=expected,
             edges=bins.edges,
             rules=tuple(integrals.rules),
+            statistic=statistic,
             weighted=weighted,
             flow=flow,
         )

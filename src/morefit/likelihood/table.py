@@ -22,7 +22,7 @@ from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Pdf
 from morefit.pipeline import Settings
-from morefit.random.host import stream_key
+from morefit.random.host import source_for, stream_key
 from morefit.targets import Backend, Drawn, choose_backend
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -90,6 +90,9 @@ class TableLikelihood(Likelihood):
         rows = self.event_values(points, self.model.expected)[:, 0, :]
         return np.asarray(rows[0] if one else rows, np.float64)
 
+    def per_event(self, x: Point) -> Array:
+        raise ModelError("likelihood: rows of a table have no density; use expected")
+
     def expected_at(self, values: Mapping[str, float]) -> Array:
         """Return what each row is expected to have at values of all parameters by name."""
         full = np.array([[values[p.name] for p in self.all_parameters]])
@@ -112,7 +115,9 @@ class TableLikelihood(Likelihood):
         return {p.name: p.start for p in self.all_parameters}
 
     def generated(self, values: Mapping[str, float], seed: int, *, backend: Any, generator: Any) -> Dataset:
-        """Draw the table of a toy; random numbers are NumPy's, whatever the generator of events."""
+        """Draw the table of a toy; a generator that is no name decides the seed."""
+        if not isinstance(generator, str):
+            seed = int(source_for(generator, 0, 0).random(1)[0] * 2**53)
         return build({**self.data.columns, **self.draw_toy(self.expected_at(values), seed, 0)}, None, None)
 
     def draw_toy(self, expected: Array, seed: int, toy: int) -> Mapping[str, Array]:

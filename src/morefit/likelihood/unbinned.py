@@ -14,15 +14,15 @@ from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.data.dataset import dataset_of
 from morefit.errors import OptionError
-from morefit.expr import ZERO, Expr, Op, evaluate, scalar, symbols
+from morefit.expr import ZERO, Expr, evaluate, scalar
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
 from morefit.likelihood.accuracy import check_smooth, has_kinks, integral_error, is_numerical
-from morefit.likelihood.base import BadEvents, Evaluation, Point, Term, one_of_each
+from morefit.likelihood.base import BadEvents, Evaluation, Point, Term
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
-from morefit.likelihood.sums import request_of, triangle, unpack
+from morefit.likelihood.sums import request_of, terms_of, triangle, unpack, with_constrained
 from morefit.model import Parameter, Pdf
 from morefit.model.pdf import check_model
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
@@ -378,18 +378,3 @@ def choose_precision(name: str) -> Precision:
         return Precision[name.upper()]
     except KeyError:
         raise OptionError(f"precision '{name}': not known; use 'double' or 'single'") from None
-
-
-def terms_of(constraints: Sequence[Constraint], measured: Sequence[Expr]) -> Iterator[Expr]:
-    """Return what each constraint adds, its measured values being the next of some symbols."""
-    first = 0
-    for constraint in constraints:
-        last = first + len(constraint.measured)
-        yield constraint.nll(measured[first:last])
-        first = last
-
-
-def with_constrained(parameters: Sequence[Parameter], terms: Sequence[Expr]) -> tuple[Parameter, ...]:
-    """Add the parameters that stand only in constraints."""
-    extra = [s for term in terms for s in symbols(Op.SCALAR, term) if isinstance(s, Parameter)]
-    return one_of_each([*parameters, *extra])
