@@ -1,12 +1,26 @@
-"""Likelihoods: what is minimised, for one dataset, several, bins, and constraints."""
+"""Likelihoods: what is minimised, for one dataset, several, bins, points, and constraints."""
+
+from typing import TYPE_CHECKING
 
 from morefit.likelihood.base import BadEvents, Evaluation, Term
-from morefit.likelihood.binned import BinnedLikelihood
 from morefit.likelihood.constraint import Constraint, constraint
 from morefit.likelihood.generate import generate
 from morefit.likelihood.joint import JointLikelihood
-from morefit.likelihood.least_squares import LeastSquares
 from morefit.likelihood.unbinned import Likelihood
+
+if TYPE_CHECKING:
+    from morefit.likelihood.binned import BinnedLikelihood
+    from morefit.likelihood.least_squares import LeastSquares
+else:
+    from morefit.lazy import import_when_used
+
+    __getattr__ = import_when_used(
+        __name__,
+        {
+            "morefit.likelihood.binned": ["BinnedLikelihood"],
+            "morefit.likelihood.least_squares": ["LeastSquares"],
+        },
+    )
 
 __all__ = [
     "BadEvents",

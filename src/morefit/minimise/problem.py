@@ -16,7 +16,7 @@ from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError, FitError, OptionError
-from morefit.likelihood import BinnedLikelihood, Evaluation, Likelihood, Term
+from morefit.likelihood import Evaluation, Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
@@ -88,7 +88,9 @@ def as_likelihood(
     if data is None:
         advice = "call fit(model, data)" if what == "fit" else "pass mf.Likelihood(model, data), or data="
         raise FitError(f"{what}: a model needs data; {advice}")
-    if is_histogram(data):
+    if not isinstance(data, Dataset) and is_histogram(data):
+        from morefit.likelihood import BinnedLikelihood  # seldom needed
+
         if weights is not None:
             raise FitError(f"{what}: a histogram has its variances; give no weights")
         return BinnedLikelihood(model, data, constraints=constraints, backend=backend)
