@@ -222,18 +222,14 @@ def test_three_angles_are_taken_term_by_term_with_all_their_constants():
 
 
 def test_a_kink_that_is_nowhere_cuts_no_bin():
-    # a Gaussian of Tsallis ends somewhere for q < 1 only
-    mu, sigma, q = (
-        mf.Parameter("mu", 5, 4, 6),
-        mf.Parameter("sigma", 1, 0.1, 3),
-        mf.Parameter("q", 1.2, 0.5, 1.6),
-    )
-    model = mf.shapes.QGaussian(M, mu, sigma, q)
-    nll = mf.BinnedLikelihood(model, (COUNTS, EDGES))
-    for value in (1.2, 0.7):
-        expected = nll.expected([5.0, 1.0, value])
-        judge = len(DATA) * np.diff(model.cdf(EDGES, {"q": value}))
-        np.testing.assert_allclose(expected, judge, rtol=1e-6, atol=1e-6)
+    # below c = 0 the condition holds nowhere, and its solution is no number
+    c = mf.Parameter("c", -0.5, -2, 3)
+    model = mf.Density(mf.where((M - 5) ** 2 < c, np.exp(c - (M - 5) ** 2), 1), M)
+    nll = mf.BinnedLikelihood(model, (np.arange(1, 11), np.linspace(0, 10, 11)))
+    assert nll.model.rules
+    for value in (-0.5, 1.5):
+        judge = 55 * np.diff(model.cdf(np.linspace(0, 10, 11), {"c": value}))
+        np.testing.assert_allclose(nll.expected([value]), judge, rtol=1e-4)
 
 
 def test_a_peak_that_a_rule_would_miss_is_refused():
