@@ -383,7 +383,7 @@ def test_axes_are_taken_by_name_or_in_order():
         mf.BinnedLikelihood(model, other)
 
 
-def test_flow_bins_reach_to_the_ends_of_the_range():
+def test_flow_bins_reach_to_the_ends_of_the_range(tmp_path):
     inner = filled(hist.axis.Regular(10, 2, 7, name="m"))
     with_flow = mf.BinnedLikelihood(MODEL, inner, flow=True)
     edges = np.concatenate([[0.0], np.linspace(2, 7, 11), [10.0]])
@@ -392,6 +392,12 @@ def test_flow_bins_reach_to_the_ends_of_the_range():
     assert with_flow.value(START) == pytest.approx(judge.value(START), rel=1e-12)
     without = mf.BinnedLikelihood(MODEL, inner)
     assert without.shape == (10,) and without.entries == inner.sum()
+    import uproot
+
+    with uproot.recreate(tmp_path / "h.root") as file:
+        file["h"] = inner
+    with uproot.open(tmp_path / "h.root") as file:
+        assert mf.BinnedLikelihood(MODEL, file["h"], flow=True).value(START) == with_flow.value(START)
     closed = filled(hist.axis.Regular(10, 2, 7, underflow=False, name="m"))
     assert mf.BinnedLikelihood(MODEL, closed, flow=True).shape == (11,)
 
@@ -418,8 +424,14 @@ REFUSED = {
     "infinite edges": ((np.ones(2), [0, 5, np.inf]), r"edges of 'm' must be finite and rise"),
     "too few edges": ((np.ones(3), [0, 1, 2]), r"3 bins of 'm' need 4 edges, got shape \(3,\)"),
     "counts that are no number": (([1, np.nan], [0, 5, 10]), r"1 of 2 bins are not finite; leave them out"),
-    "negative counts": (([1, -1], [0, 5, 10]), r"not integer counts, so variances are required"),
-    "fractional counts": (([1.5, 1], [0, 5, 10]), r"not integer counts, so variances are required"),
+    "negative counts": (
+        ([1, -1], [0, 5, 10]),
+        r"not integer counts, so variances are required; pass variances=",
+    ),
+    "fractional counts": (
+        ([1.5, 1], [0, 5, 10]),
+        r"not integer counts, so variances are required; pass variances=",
+    ),
     "two axes": (
         (np.ones((2, 2)), [[0, 5, 10], [0, 5, 10]]),
         r"needs one observable per axis, here 2, got 1",
@@ -429,6 +441,10 @@ REFUSED = {
         r"must be one of hist, boost-histogram or uproot, or \(counts, edges\), got ndarray",
     ),
     "words": ((["a"], [0, 1]), r"counts must be an array of numbers, got \['a'\]"),
+    "masked counts": (
+        (np.ma.masked_array([1, 2], [0, 1]), [0, 5, 10]),
+        r"counts must be an array of numbers, got masked",
+    ),
     "no edges": ((np.ones(2), []), r"2 bins of 'm' need 3 edges|must be an array of numbers"),
     "means": (hist.Hist(hist.axis.Regular(3, 0, 10), storage=hist.storage.Mean()), r"its bins contain means"),
     "categories": (hist.Hist(hist.axis.StrCategory(["a"])), r"the axis of 'm' must have bins of numbers"),
@@ -664,6 +680,9 @@ def test_a_plot_has_the_bins_of_the_histogram():
     np.testing.assert_array_equal(drawn.counts, nll.counts)
     np.testing.assert_allclose(drawn.expected, nll.expected([result.values[p.name] for p in nll.parameters]))
     assert set(drawn.components) == {"Gaussian", "Exponential"}
+    np.testing.assert_array_equal(
+        mf.plot(MODEL, np.histogram(DATA["m"], IRREGULAR)).numbers.counts, nll.counts
+    )
     with pytest.raises(mf.OptionError, match=r"a binned likelihood has its bins already"):
         mf.plot(nll, bins=10)
 

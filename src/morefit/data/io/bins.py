@@ -53,7 +53,7 @@ def read_bins(
             f"histogram: variances must have the shape {counts.shape} of the counts, got {known.shape}"
         )
     lines = tuple(check_edges(o, e, n) for o, e, n in zip(ranges, edges, counts.shape, strict=True))
-    return BinContents(lines, *contents(counts, known))
+    return BinContents(lines, *contents(counts, known, "pass variances= of these contents"))
 
 
 def from_arrays(histogram: object, axes: int) -> tuple[Array, list[Any]]:
@@ -67,7 +67,7 @@ def from_arrays(histogram: object, axes: int) -> tuple[Array, list[Any]]:
     if counts.ndim != axes:
         raise DataError(f"histogram: needs one observable per axis, here {counts.ndim}, got {axes}")
     nested = len(rest) == 1 and isinstance(rest[0], tuple | list) and any(np.ndim(e) for e in rest[0])
-    edges = list(rest[0]) if nested else rest
+    edges = list(rest[0]) if nested else rest[:axes]  # matplotlib returns more
     if len(edges) != axes:
         raise DataError(f"histogram: needs edges for each of {axes} axes, got {len(edges)}")
     return counts, edges
@@ -78,7 +78,7 @@ def as_numbers(what: str, numbers: object) -> Array:
         array = np.asarray(numbers)
     except ValueError:
         array = np.asarray(None)
-    if array.dtype.kind not in "iuf" or not array.ndim:
+    if array.dtype.kind not in "iuf" or not array.ndim or np.any(getattr(numbers, "mask", False)):
         raise DataError(f"histogram: {what} must be an array of numbers, got {numbers!r:.60}")
     return array.astype(np.float64)
 
@@ -120,7 +120,8 @@ def from_histogram(histogram: Histogram, ranges: Sequence[Ranged], flow: bool) -
     counts, known = (None if a is None else np.transpose(np.asarray(a), order) for a in (counts, known))
     values, variances = contents(counts, known)
     for k, (axis, o) in enumerate(zip(axes, ranges, strict=True) if flow else ()):
-        edges[k], keep = with_flow(axis, o, edges[k])
+        both = values.shape[k] == len(axis) + 2
+        edges[k], keep = with_flow(axis, o, edges[k], both=both)
         left_out = np.delete(values, keep, axis=k)
         if left_out.any():
             raise DataError(
@@ -144,9 +145,12 @@ def axis_order(histogram: Histogram, ranges: Sequence[Ranged]) -> list[int]:
     return list(range(len(wanted)))
 
 
-def with_flow(axis: Any, observable: Ranged, edges: Array) -> tuple[Array, list[int]]:
-    """Return the edges with those of flow bins that have room in the range, and which bins these and the others are."""
-    below, above = bool(axis.traits.underflow), bool(axis.traits.overflow)
+def with_flow(axis: Any, observable: Ranged, edges: Array, *, both: bool) -> tuple[Array, list[int]]:
+    """Return the edges with those of flow bins that have room in the range, and which bins these and the others are.
+
+    Axes of uproot do not say which flow bins they have: then there are ``both``, or none.
+    """
+    below, above = (bool(getattr(axis.traits, end, both)) for end in ("underflow", "overflow"))
     under, over = below and bool(observable.low < edges[0]), above and bool(edges[-1] < observable.high)
     first, count = int(below), len(edges) - 1
     keep = list(range(first - under, first + count + over))

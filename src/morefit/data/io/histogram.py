@@ -86,13 +86,14 @@ def spanning(observable: Ranged, edges: Array) -> Array:
     return edges
 
 
-def contents(counts: Any, known: Any) -> tuple[Array, Array]:
+def contents(
+    counts: Any, known: Any, remedy: str = "fill it with storage=hist.storage.Weight()"
+) -> tuple[Array, Array]:
     """Return content and variance of every bin; contents without variances must be counts."""
     values = np.asarray(counts, np.float64)
     if known is None and np.any(np.isfinite(values) & ((values < 0) | (values != np.floor(values)))):
         raise DataError(
-            "histogram: bin contents are not integer counts, so variances are required; fill it with"
-            " storage=hist.storage.Weight()"
+            f"histogram: bin contents are not integer counts, so variances are required; {remedy}"
         )
     variances = values if known is None else np.asarray(known, np.float64)
     bad = int(np.sum(~(np.isfinite(values) & np.isfinite(variances))))
@@ -102,7 +103,7 @@ def contents(counts: Any, known: Any) -> tuple[Array, Array]:
     if wrong:
         raise DataError(
             f"histogram: {wrong} of {values.size} bins have a content without a variance, which no events can have;"
-            " fill it with storage=hist.storage.Weight()"
+            f" {remedy}"
         )
     return values, variances
 
