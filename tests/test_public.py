@@ -14,8 +14,8 @@ import pytest
 import morefit as mf
 
 EXPECTED = [
-    "BackendError", "BrokenJob", "Choice", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Derived", "Drawing", "Explanation",
-    "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter",
+    "BackendError", "BinnedLikelihood", "BrokenJob", "Choice", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Derived", "Drawing", "Explanation",
+    "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "LeastSquares", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter",
     "Pdf", "Polynomial", "Product", "Restricted", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
     *mf.functions.__all__, "functions",
     "intervals", "opaque", "physics", "Plot", "plot", "plots", "read", "shapes", "toy_study", "where",

@@ -56,7 +56,14 @@ if TYPE_CHECKING:
     from morefit.inspect.explain import Explanation, explain
     from morefit.inspect.graphs import Drawing, draw
     from morefit.intervals.information import FisherInformation, fisher_information
-    from morefit.likelihood import Constraint, Likelihood, constraint, generate
+    from morefit.likelihood import (
+        BinnedLikelihood,
+        Constraint,
+        LeastSquares,
+        Likelihood,
+        constraint,
+        generate,
+    )
     from morefit.minimise import FitResult, fit
     from morefit.model import (
         Choice,
@@ -100,7 +107,7 @@ else:
             "morefit.inspect.explain": ["Explanation", "explain"],
             "morefit.inspect.graphs": ["Drawing", "draw"],
             "morefit.intervals.information": ["FisherInformation", "fisher_information"],
-            "morefit.likelihood": ["Constraint", "Likelihood", "constraint", "generate"],
+            "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
             "morefit.model": [
                 "Choice", "CrystalBall", "Density", "Derived", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
@@ -115,9 +122,9 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "BackendError", "BrokenJob", "Choice", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
+    "BackendError", "BinnedLikelihood", "BrokenJob", "Choice", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
     "Density", "Derived", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
-    "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
+    "LeastSquares", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
     "Polynomial", "Product", "Restricted", "Sum", "ToyResults", "Uniform", "arccosh", "arcsinh", "arctanh", "bernstein",
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",

@@ -236,7 +236,8 @@ def test_bins_must_say_something_of_every_observable():
 def test_a_fit_of_a_histogram_is_warned_of():
     # on a steep slope it is 7 errors off, which nobody used to say
     with pytest.warns(
-        UserWarning, match=r"not a binned fit.*fit the events that were filled, or pass at_centres=True"
+        UserWarning,
+        match=r"not a binned fit.*use mf.BinnedLikelihood\(model, histogram\), .* or pass at_centres=True",
     ):
         mf.Dataset.from_hist(filled(), M)
 
@@ -263,13 +264,16 @@ def test_a_histogram_is_no_data(kind, tmp_path):
         "numpy dd": lambda: np.histogramdd(np.column_stack([MASSES, MASSES])),
     }[kind]()
     model = mf.Gaussian(M, mf.Parameter("mu", 6.0, 5, 7), 0.2)
-    says = r"a histogram has no events, got .*; bins cannot be fitted yet: .* with mf.Dataset.from_hist"
+    says = r"a histogram has no events, got .*; fit its bins with mf.BinnedLikelihood.* with mf.Dataset.from_hist"
     with pytest.raises(mf.DataError, match=says):
-        mf.fit(model, histogram)
+        mf.Likelihood(model, histogram)
     with pytest.raises(mf.DataError, match=says):
         mf.Dataset.cut(histogram, M)
     with pytest.raises(mf.DataError, match=says):
-        mf.fit_many(model, [histogram])
+        mf.fit_many(mf.Likelihood(model, {"m": [6.0]}), [histogram])
+    if kind == "PyROOT":
+        with pytest.raises(mf.DataError, match=says):
+            mf.fit(model, histogram)
     if not kind.startswith("numpy"):
         with pytest.raises(mf.DataError, match=f"observable 'm': {says}"):
             mf.Dataset({"m": histogram}, M)

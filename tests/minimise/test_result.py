@@ -235,7 +235,7 @@ def test_json_that_lacks_fields_is_refused():
 
 def test_json_without_fields_that_came_later_is_read():
     content = json.loads(GOOD.to_json())
-    for name in ("errors_from", "flat_directions", "integral_errors", "labels"):
+    for name in ("errors_from", "flat_directions", "integral_errors", "labels", "ndf"):
         del content[name]
     same(GOOD, FitResult.from_json(json.dumps(content)))
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 NOT_BINNED = (
     "dataset: a fit of the events of from_hist is not a binned fit, as all events are at centres of bins; where the density"
-    " changes much within a bin, values are off by more than their errors: fit the events that were filled,"
-    " or pass at_centres=True if bins are narrow enough"
+    " changes much within a bin, values are off by more than their errors: use mf.BinnedLikelihood(model, histogram),"
+    " fit the events that were filled, or pass at_centres=True if bins are narrow enough"
 )
 
 

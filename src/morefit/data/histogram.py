@@ -44,11 +44,16 @@ def count_events(column: Array, weights: Array | None, edges: Array) -> Histogra
     """Count events with central Poisson intervals (Garwood), or add weights, with the root of the sum of their squares."""
     if weights is None:
         counts = np.histogram(column, edges)[0].astype(np.float64)
-        low, high = poisson_interval(counts)
-        return Histogram(edges, counts, counts - low, high - counts)
+        return Histogram(edges, counts, *poisson_errors(counts))
     counts = np.histogram(column, edges, weights=weights)[0]
     errors = np.sqrt(np.histogram(column, edges, weights=weights**2)[0])
     return Histogram(edges, counts, errors, errors)
+
+
+def poisson_errors(counts: Array) -> tuple[Array, Array]:
+    """Return the errors of counts below and above."""
+    low, high = poisson_interval(counts)
+    return counts - low, high - counts
 
 
 def poisson_interval(counts: Array) -> tuple[Array, Array]:

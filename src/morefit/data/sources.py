@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 KINDS = "named columns, an array with 1 or 2 dimensions or a Dataset"
 NO_EVENTS = (
-    "bins cannot be fitted yet: give the events that were filled, or put events at the centres of narrow bins with"
-    " mf.Dataset.from_hist"
+    "fit its bins with mf.BinnedLikelihood(model, histogram), give the events that were filled, or put events at the"
+    " centres of narrow bins with mf.Dataset.from_hist"
 )
 
 
@@ -104,15 +104,20 @@ def named_columns(source: object) -> dict[Any, object] | None:
 
 def refuse(source: object) -> None:
     """Raise an error for histograms, queries and iterators, which would be read as something else."""
-    from morefit.data.io import Histogram
-
     kind = type(source).__name__
-    if isinstance(source, Histogram | RootHistogram) or is_numpy_histogram(source):
+    if is_histogram(source) or isinstance(source, RootHistogram):
         raise DataError(f"a histogram has no events, got one of type {kind}; {NO_EVENTS}")
     if isinstance(source, LazyFrame):
         raise DataError(f"got a query of type {kind} that has not been run; pass what its collect() returns")
     if isinstance(source, Iterator | Set):
         raise DataError(f"must have an order and a length, got one of type {kind}; make a list of it")
+
+
+def is_histogram(source: object) -> bool:
+    """Return whether something is a histogram of the UHI protocol, or of numpy."""
+    from morefit.data.io import Histogram
+
+    return isinstance(source, Histogram) or is_numpy_histogram(source)
 
 
 def is_numpy_histogram(source: object) -> bool:

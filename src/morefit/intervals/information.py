@@ -16,8 +16,9 @@ from morefit.errors import ModelError, OptionError
 from morefit.expr import evaluate
 from morefit.expr.quadrature import gauss_grid
 from morefit.integrals import SharedBoxes
-from morefit.likelihood import Likelihood, Term
+from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.sums import triangle
+from morefit.likelihood.table import TableLikelihood
 from morefit.minimise.check import invert
 from morefit.model import Observable, Pdf
 from morefit.model.counts import counted_in
@@ -126,6 +127,12 @@ def fisher_information(
     matrix, accuracy = np.zeros((len(names), len(names))), 0.0
     for part in term.parts:
         own = {p.name: values[p.name] for p in part.all_parameters}
+        if isinstance(part, TableLikelihood):
+            expected = part.asimov(own)
+            total += expected.entries
+            rows = [names.index(p.name) for p in part.parameters]
+            matrix[np.ix_(rows, rows)] += table_information(expected, own)
+            continue
         seen = None if part.model.expected_events() is not None else part.events or None
         count = number_of_events(part.model, seen if events is None else events, own)
         total += count
@@ -148,9 +155,20 @@ def fisher_information(
     )
 
 
+def table_information(part: TableLikelihood, values: Mapping[str, float]) -> Array:
+    """Return the second derivatives of the likelihood of bins or points that have what is expected of them."""
+    expected = part.replaced(constraints=expected_constraints(part, values))
+    return np.asarray(expected.hessian({p.name: values[p.name] for p in part.all_parameters}), np.float64)
+
+
+def expected_constraints(part: Likelihood, values: Mapping[str, float]) -> tuple[Constraint, ...]:
+    """Return constraints that measure what is expected of them."""
+    return tuple(c.measuring(c.expected(values)) for c in part.constraints)
+
+
 def constraint_information(part: Likelihood, values: Mapping[str, float]) -> Array:
     """Return the second derivatives of constraints that measure what is expected of them."""
-    expected = part.replaced(constraints=tuple(c.measuring(c.expected(values)) for c in part.constraints))
+    expected = part.replaced(constraints=expected_constraints(part, values))
     full = np.array([[values[p.name] for p in part.all_parameters]])
     return np.asarray(expected.hessian_of(expected.constraint_terms, full)[0], np.float64)
 

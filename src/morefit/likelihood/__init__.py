@@ -1,4 +1,6 @@
-"""Likelihoods: what is minimised, for one dataset, several, and constraints."""
+"""Likelihoods: what is minimised, for one dataset, several, bins, points, and constraints."""
+
+from typing import TYPE_CHECKING
 
 from morefit.likelihood.base import BadEvents, Evaluation, Term
 from morefit.likelihood.constraint import Constraint, constraint
@@ -6,11 +8,27 @@ from morefit.likelihood.generate import generate
 from morefit.likelihood.joint import JointLikelihood
 from morefit.likelihood.unbinned import Likelihood
 
+if TYPE_CHECKING:
+    from morefit.likelihood.binned import BinnedLikelihood
+    from morefit.likelihood.least_squares import LeastSquares
+else:
+    from morefit.lazy import import_when_used
+
+    __getattr__ = import_when_used(
+        __name__,
+        {
+            "morefit.likelihood.binned": ["BinnedLikelihood"],
+            "morefit.likelihood.least_squares": ["LeastSquares"],
+        },
+    )
+
 __all__ = [
     "BadEvents",
+    "BinnedLikelihood",
     "Constraint",
     "Evaluation",
     "JointLikelihood",
+    "LeastSquares",
     "Likelihood",
     "Term",
     "constraint",

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from morefit.arrays import Array, Integers
 from morefit.errors import ModelError
 from morefit.expr import Expr, Quantity
-from morefit.likelihood.accuracy import has_kinks, is_numerical
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.model import Parameter
@@ -83,6 +82,10 @@ class Term(ABC):
 
     all_parameters: tuple[Parameter, ...]
     fixed_names: frozenset[str]  # besides those of the parameters that are fixed anyway
+    errordef: ClassVar[float] = 0.5  # this and what follows make it a cost function of iminuit
+    has_grad: ClassVar[bool] = True
+    has_hessian: ClassVar[bool] = False  # iminuit would call it with numbers one by one
+    verbose: ClassVar[int] = 0
     join: ClassVar[Callable[[Sequence[Term]], Term]]  # the sum of likelihoods, which joint.py defines
 
     @cached_property
@@ -151,7 +154,41 @@ class Term(ABC):
     @property
     def extended(self) -> bool:
         """Whether every part predicts its number of events."""
-        return all(part.model.expected_events() is not None for part in self.parts)
+        return all(part.extended for part in self.parts)
+
+    @property
+    def entries(self) -> float:
+        """How many events were counted, in bins or one by one."""
+        return sum(part.entries for part in self.parts)
+
+    @property
+    def ndata(self) -> float:
+        """The number of bins and points, infinite if there are events that are not binned."""
+        return sum(part.ndata for part in self.parts)
+
+    @property
+    def degrees(self) -> float:
+        """The number of terms in the chi-square that twice the value is, infinite if it is none."""
+        return sum(part.degrees for part in self.parts)
+
+    @property
+    def _parameters(self) -> dict[str, tuple[float, float] | None]:
+        """The limits of the floating parameters, as iminuit looks for them."""
+        return {p.name: (p.low, p.high) for p in self.parameters}
+
+    def __call__(self, *x: float) -> float:
+        """Return minus the log likelihood, as a function of the floating parameters one by one."""
+        return self._value(x)
+
+    def grad(self, *x: float) -> Array:
+        """Return the first derivatives, as a function of the floating parameters one by one."""
+        return self._grad(x)
+
+    def _value(self, x: Sequence[float]) -> float:
+        return float(self.value(np.array(x, np.float64)))
+
+    def _grad(self, x: Sequence[float]) -> Array:
+        return self.gradient(np.array(x, np.float64))
 
     def own_data(self) -> tuple[PartData, ...]:
         """Return the data as those of many sets, which share them."""
@@ -180,11 +217,11 @@ class Term(ABC):
     @property
     def has_integrals(self) -> bool:
         """Whether a model is normalised numerically."""
-        return any(is_numerical(part.model) for part in self.parts)
+        return any(part.numerical for part in self.parts)
 
     def kinked(self, floating: tuple[str, ...]) -> bool:
         """Return whether the slope of a log density jumps where floating parameters say: the Hessian misses that."""
-        return any(has_kinks(part.model, floating) for part in self.parts)
+        return any(part.has_kinks(floating) for part in self.parts)
 
     def compile_seconds(self) -> dict[str, float]:
         """Return the seconds spent in each stage of compiling, so far."""

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,7 @@ class Constraint(ABC):
     """A measurement of quantities that are not in the data: ``nll`` is the term that it adds to a likelihood."""
 
     measured: tuple[float, ...]  # values
+    is_square: ClassVar[bool] = False  # whether twice its nll is a chi-square
 
     @abstractmethod
     def nll(self, measured: Sequence[Expr]) -> Expr:
@@ -59,6 +60,7 @@ class Constraint(ABC):
 class GaussianConstraint(Constraint):
     """Measured values with Gaussian errors, correlated or not."""
 
+    is_square: ClassVar[bool] = True
     quantities: tuple[Expr, ...]
     measured: tuple[float, ...]
     covariance: tuple[tuple[float, ...], ...]
@@ -95,6 +97,7 @@ class GaussianConstraint(Constraint):
 class LogNormalConstraint(Constraint):
     """A measured value whose logarithm has a Gaussian error of ln(1 + error / value)."""
 
+    is_square: ClassVar[bool] = True
     quantity: Expr
     measured: tuple[float, ...]
     width: float

@@ -89,17 +89,7 @@ def generate(
     parts = []
     for k, part in enumerate(model.parts):
         own = part_key(key, k)
-        names = [p.name for p in part.model.parameters]
-        data = generate_events(
-            part.model,
-            None if part.model.expected_events() is not None else part.events,
-            truth={n: values[n] for n in names},
-            seed=own if isinstance(generator, str) else None,
-            backend=backend,
-            generator=generator,
-            given=part.data if part.model.given else None,
-        )
-        assert isinstance(data, Dataset)
+        data = part.generated(values, own, backend=backend, generator=generator)
         parts.append(part.replaced(data=data, constraints=drawn_constraints(part, values, own, fluctuate)))
     return model.with_parts(parts)
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import ZERO, Expr, add_all
+from morefit.errors import ModelError
+from morefit.expr import ZERO, Expr, Op, add_all, symbols
 from morefit.kernel.sums import Request
-from morefit.likelihood.base import Evaluation, symbols_of
+from morefit.likelihood.base import Evaluation, one_of_each, symbols_of
+from morefit.likelihood.constraint import Constraint
 from morefit.model import Parameter, Pdf
+from morefit.model.arguments import listing
+from morefit.model.parameter import blinded_in
 
 
 def request_of(
@@ -36,6 +40,25 @@ def request_of(
         fisher=fisher,
         per_set=ZERO if not extra else extra[0] if len(extra) == 1 else add_all(*extra),
     )
+
+
+def terms_of(constraints: Sequence[Constraint], measured: Sequence[Expr]) -> Iterator[Expr]:
+    """Return what each constraint adds, its measured values being the next of some symbols."""
+    first = 0
+    for constraint in constraints:
+        last = first + len(constraint.measured)
+        yield constraint.nll(measured[first:last])
+        first = last
+
+
+def with_constrained(parameters: Sequence[Parameter], terms: Sequence[Expr]) -> tuple[Parameter, ...]:
+    """Add the parameters that stand only in constraints."""
+    if blinded := [p for term in terms for p in blinded_in(term)]:
+        raise ModelError(
+            f"constraint: would show the true value of the blinded {listing(blinded)}; leave it out, or fit without blind="
+        )
+    extra = [s for term in terms for s in symbols(Op.SCALAR, term) if isinstance(s, Parameter)]
+    return one_of_each([*parameters, *extra])
 
 
 def unpack(out: Array, count: int, order: int) -> Evaluation:

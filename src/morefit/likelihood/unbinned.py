@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from hashlib import sha256
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,28 +14,28 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.data.dataset import check_whole_numbers, dataset_of
-from morefit.errors import ModelError, OptionError
-from morefit.expr import ZERO, Expr, Op, evaluate, scalar, symbols
+from morefit.errors import OptionError
+from morefit.expr import ZERO, Expr, evaluate, scalar
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
-from morefit.likelihood.accuracy import check_smooth, integral_error, is_numerical
-from morefit.likelihood.base import BadEvents, Evaluation, Point, Term, one_of_each
+from morefit.likelihood.accuracy import check_smooth, has_kinks, integral_error, is_numerical
+from morefit.likelihood.base import BadEvents, Evaluation, Point, Term
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
-from morefit.likelihood.sums import request_of, triangle, unpack
+from morefit.likelihood.sums import request_of, terms_of, triangle, unpack, with_constrained
 from morefit.model import Parameter, Pdf
-from morefit.model.arguments import listing
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.conditional import check_events
 from morefit.model.counts import counted_in
 from morefit.model.observable import Ranges
 from morefit.model.opaque import opaque_names
-from morefit.model.parameter import blinded_in
 from morefit.model.pdf import conditional_parts
 from morefit.model.region import YieldsIn
 from morefit.pipeline import Bound, Columns, Compiled, Settings, able_backend, compile_sums, compile_values
 from morefit.rewrite.precompute import Precompute
+from morefit.sampling.generate import Sampler, ToySampler, generate_events
+from morefit.sampling.given import given_rows
 from morefit.targets import Backend, Events, choose_backend
 
 NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,
@@ -100,12 +102,12 @@ class Likelihood(Term):
         constraints: tuple[Constraint, ...] | None = None,
         backend: Backend | None = None,
         fixed: frozenset[str] | None = None,
-    ) -> Likelihood:
+    ) -> Self:
         """Return the same likelihood with something else in the place of its data, constraints or backend."""
         settings = self.settings
         if backend is not None:
             settings = Settings(able_backend(self.model, backend), settings.precision, settings.precompute)
-        other = object.__new__(Likelihood)
+        other = object.__new__(type(self))
         other.set_up(
             self.model,
             self.data if data is None else data,
@@ -131,6 +133,32 @@ class Likelihood(Term):
     def backend(self) -> Backend:
         return self.settings.backend
 
+    @property
+    def entries(self) -> float:
+        """How many events were counted."""
+        return float(len(self.data))
+
+    @property
+    def extended(self) -> bool:
+        return self.model.expected_events() is not None
+
+    @property
+    def ndata(self) -> float:
+        return math.inf
+
+    @property
+    def degrees(self) -> float:
+        return math.inf
+
+    @property
+    def numerical(self) -> bool:
+        """Whether integrals of the model are done numerically."""
+        return is_numerical(self.model)
+
+    def has_kinks(self, floating: tuple[str, ...]) -> bool:
+        """Return whether the slope of a log density jumps where floating parameters say."""
+        return has_kinks(self.model, floating)
+
     @cached_property
     def boxes(self) -> SharedBoxes:
         """The boxes of numerical integrals, shared by all evaluations."""
@@ -138,8 +166,56 @@ class Likelihood(Term):
 
     def new_boxes(self, more_points: int = 0) -> SharedBoxes:
         """Return boxes for numerical integrals, as accurate as all events together need."""
-        allowed = NLL_ERROR / max(self.events, MIN_EVENTS)
+        allowed = NLL_ERROR / max(self.entries, MIN_EVENTS)
         return SharedBoxes(max(allowed, BEST_ERROR), more_points)
+
+    # --------------------------------------------------------------------- data, and data like them
+
+    def read(self, data: Any) -> Dataset:
+        """Return other data of the same kind."""
+        return events_of(self.model, data)
+
+    def without_events(self) -> Likelihood:
+        """Return the likelihood of no events; what the model is given stays."""
+        given, every = self.model.given, self.model.observables
+        kept = {o.name: self.data[o.name] for o in given} if given else {o.name: np.empty(0) for o in every}
+        return self.replaced(data=Dataset(kept))
+
+    def sampler(self, truth: Mapping[str, float], backend: Backend, resample: bool = True) -> ToySampler:
+        """Return what draws toys at true values, for rows of what a conditional model is given, drawn by chance or not."""
+        rows = given_rows("toys", self.model, self.data, resample=resample) if self.model.given else None
+        return Sampler(self.model, truth, backend, given=rows)
+
+    def generated(self, values: Mapping[str, float], seed: int, *, backend: Any, generator: Any) -> Dataset:
+        """Draw a dataset: as many events as there are, or a Poisson number around what is expected."""
+        data = generate_events(
+            self.model,
+            None if self.extended else self.events,
+            truth={p.name: values[p.name] for p in self.model.parameters},
+            seed=seed if isinstance(generator, str) else None,
+            backend=backend,
+            generator=generator,
+            given=self.data if self.model.given else None,
+        )
+        assert isinstance(data, Dataset)
+        return data
+
+    def replicas(self, weights: Callable[[], Array], seed: int, numbers: Integers) -> PartData:
+        """Return replicas, in which each event counts a Poisson number of times, as ``weights`` draws them."""
+        drawn = weights() if self.data.weights is None else weights() * self.data.weights
+        events = Events.all_sets(self.events)
+        return PartData(self.columns, events, np.ascontiguousarray(drawn), boxes=self.boxes)
+
+    def replica(self, data: PartData, k: int) -> Dataset:
+        """Return one of some replicas."""
+        assert data.weights is not None
+        return self.data.with_weights(data.weights[k])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What toys depend on besides the model and constraints."""
+        given = self.model.given
+        return {"given": {o.name: column_digest(self.data[o]) for o in given}} if given else {}
 
     # --------------------------------------------------------------------- what is summed
 
@@ -331,20 +407,6 @@ def choose_precision(name: str) -> Precision:
         raise OptionError(f"precision '{name}': not known; use 'double' or 'single'") from None
 
 
-def terms_of(constraints: Sequence[Constraint], measured: Sequence[Expr]) -> Iterator[Expr]:
-    """Return what each constraint adds, its measured values being the next of some symbols."""
-    first = 0
-    for constraint in constraints:
-        last = first + len(constraint.measured)
-        yield constraint.nll(measured[first:last])
-        first = last
-
-
-def with_constrained(parameters: Sequence[Parameter], terms: Sequence[Expr]) -> tuple[Parameter, ...]:
-    """Add the parameters that stand only in constraints."""
-    if blinded := [p for term in terms for p in blinded_in(term)]:
-        raise ModelError(
-            f"constraint: would show the true value of the blinded {listing(blinded)}; leave it out, or fit without blind="
-        )
-    extra = [s for term in terms for s in symbols(Op.SCALAR, term) if isinstance(s, Parameter)]
-    return one_of_each([*parameters, *extra])
+def column_digest(column: Array) -> str:
+    """Return a digest of the numbers of a column."""
+    return sha256(column.tobytes()).hexdigest()

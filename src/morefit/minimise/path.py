@@ -132,7 +132,7 @@ def make_result(
         calls=dict(objective.calls),
         seconds=seconds,
         minos={},
-        events=likelihood.events,
+        events=round(likelihood.entries),
         backend=likelihood.backend.label,
         minimiser=minimiser,
         flat_directions=verdict.flat,
@@ -144,9 +144,16 @@ def make_result(
             for p in problem.all_parameters
             if p.blind
         },
+        ndf=degrees_of_freedom(likelihood, problem),
         ranges=ranges if any(ranges) else (),
         yields_in=tuple(part.model.yields_meaning() for part in likelihood.parts) if any(ranges) else (),
     )
+
+
+def degrees_of_freedom(likelihood: Term, problem: Problem) -> int:
+    """Return how many bins, points and constraints there are more than floating parameters; 0 with events."""
+    degrees = likelihood.degrees
+    return max(int(degrees) - len(problem.floating), 0) if math.isfinite(degrees) else 0
 
 
 def check_integrals(likelihood: Term, problem: Problem, verdict: Verdict, x: Array) -> dict[str, float]:
@@ -155,7 +162,7 @@ def check_integrals(likelihood: Term, problem: Problem, verdict: Verdict, x: Arr
         return {}
     full, rows = problem.full(verdict.values), np.ix_(problem.rows, problem.rows)
     here, other = likelihood.evaluate_full(full, 2), likelihood.evaluate_again(full)
-    nll = max(likelihood.events * likelihood.integral_error(x), abs(float(other.value[0] - here.value[0])))
+    nll = max(likelihood.entries * likelihood.integral_error(x), abs(float(other.value[0] - here.value[0])))
     sizes = np.sqrt(np.abs(np.diag(verdict.inverse)))
     change = np.abs(other.hessian[0] - here.hessian[0])[rows] * np.outer(sizes, sizes)
     return {"nll": float(nll), "errors": float(np.nan_to_num(change, nan=0.0).max(initial=0.0)) / 2}

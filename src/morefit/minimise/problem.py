@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.data.dataset import check_whole_numbers
+from morefit.data.sources import is_histogram
 from morefit.errors import DataError, FitError, OptionError
 from morefit.likelihood import Evaluation, Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
@@ -94,6 +95,14 @@ def as_likelihood(
     if data is None:
         advice = "call fit(model, data)" if what == "fit" else "pass mf.Likelihood(model, data), or data="
         raise FitError(f"{what}: a model needs data; {advice}")
+    if not isinstance(data, Dataset) and is_histogram(data):
+        from morefit.likelihood import BinnedLikelihood  # seldom needed
+
+        if weights is not None or ranges is not None:
+            raise FitError(
+                f"{what}: a histogram has its variances and its bins; give no weights and no ranges"
+            )
+        return BinnedLikelihood(model, data, constraints=constraints, backend=backend)
     return Likelihood(
         model,
         data,
@@ -113,15 +122,15 @@ def check_no_ranges(what: str, ranges: Ranges | None) -> None:
 
 def check_data(likelihood: Term) -> None:
     """Refuse data that leave nothing to fit."""
-    check_not_empty(likelihood.events, *(part.model for part in likelihood.parts))
+    check_not_empty(likelihood.entries, *(part.extended for part in likelihood.parts))
     for part in likelihood.parts:
         check_weights(part.data)
         check_whole_numbers(part.data, counted_in(part.model))
 
 
-def check_not_empty(events: int, *models: Pdf) -> None:
+def check_not_empty(entries: float, *extended: bool) -> None:
     """Refuse to fit no events, unless a model has yields: that there are none is a measurement of them."""
-    if events == 0 and all(model.expected_events() is None for model in models):
+    if entries == 0 and not any(extended):
         raise DataError("dataset: has no events; there is nothing to fit, unless the model has yields")
 
 

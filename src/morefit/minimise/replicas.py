@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from morefit.minimise.batch import Batch, Fits
 from morefit.minimise.check import edm_goal
 from morefit.minimise.result import FitResult
 from morefit.random.host import stream_key
-from morefit.targets import Events
 
 # a hundredth of a fit's: distances to the minimum must be small against the spread of minima
 TOLERANCE = 1e-3
@@ -88,19 +87,16 @@ class Replicas:
 
     def part_data(self, k: int, part: Likelihood, replicas: Integers) -> PartData:
         """Return the weights of a part's events in each replica, times those they have anyway, and what is measured."""
-        before = sum(p.events for p in self.likelihood.parts[:k])
-        counts = [
-            poisson_weights(self.seed, int(r), self.likelihood.events)[before : before + part.events]
-            for r in replicas
-        ]
-        weights = np.stack(counts) if part.data.weights is None else np.stack(counts) * part.data.weights
-        return PartData(
-            columns=part.columns,
-            events=Events.all_sets(part.events),
-            weights=np.ascontiguousarray(weights),
-            measured=self.measured(k, part, replicas),
-            boxes=part.boxes,
-        )
+        before, total = sum(p.events for p in self.likelihood.parts[:k]), self.likelihood.events
+
+        def weights() -> Array:
+            counts = [
+                poisson_weights(self.seed, int(r), total)[before : before + part.events] for r in replicas
+            ]
+            return np.stack(counts)
+
+        data = part.replicas(weights, stream_key(self.seed, f"replicas of part {k}"), replicas)
+        return replace(data, measured=self.measured(k, part, replicas))
 
     def measured(self, k: int, part: Likelihood, replicas: Integers) -> Array | None:
         """Return what constraints measure in each replica, around what they measured in the data."""
@@ -116,7 +112,6 @@ class Replicas:
         """Return the likelihood of one replica."""
         parts = []
         for part, own in zip(self.likelihood.parts, data, strict=True):
-            assert own.weights is not None
             measured = part.constraints_at(own.rows(np.array([k])))
-            parts.append(part.replaced(data=part.data.with_weights(own.weights[k]), constraints=measured))
+            parts.append(part.replaced(data=part.replica(own, k), constraints=measured))
         return self.likelihood.with_parts(parts)

@@ -64,6 +64,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     ),
     "ranges": lambda parts: tuple(regions(part) for part in parts),
     "yields_in": words,
+    "ndf": int,
 }
 
 
@@ -88,6 +89,7 @@ class FitResult:
     ``ranges`` are those of a fit in ranges: for each part of the likelihood, (low, high) pairs by observable; and
     ``yields_in`` says for each part whether its yields and fractions count events in the "full" ranges or in the "range"
     of the fit.
+    ``ndf`` is the number of degrees of freedom of a fit of bins or points, 0 for one of events.
     """
 
     names: tuple[str, ...]
@@ -119,6 +121,7 @@ class FitResult:
     alternatives: Mapping[Any, float] = field(default_factory=dict)
     ranges: tuple[Mapping[Any, tuple[Interval, ...]], ...] = ()
     yields_in: tuple[YieldsIn, ...] = ()
+    ndf: int = 0
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)
@@ -135,6 +138,18 @@ class FitResult:
             raise DataError("fit result: names, floating, values and errors must name the same parameters")
 
     __reduce__ = rebuilt
+
+    @property
+    def chi2(self) -> float:
+        """The chi-square of a fit of bins or points, twice the nll; NaN for one of events, whose nll has no scale."""
+        return 2 * self.nll if self.ndf else nan
+
+    @property
+    def p_value(self) -> float:
+        """The probability of a larger chi-square, by its asymptotic distribution."""
+        from scipy.special import chdtrc  # type: ignore[import-untyped]  # slow, and only few ask for it
+
+        return float(chdtrc(self.ndf, self.chi2)) if self.ndf else nan
 
     @property
     def undetermined(self) -> tuple[str, ...]:

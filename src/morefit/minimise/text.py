@@ -80,6 +80,8 @@ def headline(result: FitResult) -> str:
         verdict += f" but for {', '.join(result.undetermined)}, UNDETERMINED with {', '.join(result.at_limit)} at the limit"
     calls = ", ".join(f"{count} {kind}" for kind, count in result.calls.items())
     numbers = f"nll {likelihood_text(result.nll)}, edm {result.edm:.2g}, {result.events} events"
+    if result.ndf:
+        numbers += f", chi2/ndf {result.chi2:.1f}/{result.ndf}"
     return f"{verdict}: {numbers}{f', calls: {calls}' if calls else ''}"
 
 

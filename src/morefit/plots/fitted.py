@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.data import Dataset
+from morefit.data.sources import is_histogram
 from morefit.errors import OptionError
-from morefit.likelihood import Likelihood, Term
+from morefit.likelihood import BinnedLikelihood, LeastSquares, Likelihood, Term
 from morefit.model import Observable, Pdf
 from morefit.model.observable import Ranges
 from morefit.model.pdf import check_model
@@ -31,7 +32,7 @@ from morefit.plots.canvas import (
     styled,
     two_panels,
 )
-from morefit.plots.projection import OVERSAMPLING, Projection, project
+from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins
 from morefit.targets import Backend
 from morefit.validate import numbers_by_name
 
@@ -92,6 +93,8 @@ def plot(
     )  # fmt: skip
     if not isinstance(model, Term):
         check_model(model)
+        if is_histogram(data) and weights is None:
+            return drawing.plot_part(BinnedLikelihood(model, data), observable, values)
         return drawing.plot(model, Dataset(data, model.observables, weights=weights), observable, values)
     if observable is None and isinstance(data, Observable | str):
         data, observable = None, data
@@ -100,16 +103,13 @@ def plot(
     if len(model.parts) > 1 and ax is not None:
         raise OptionError("plot: ax is for one plot; a sum of likelihoods has several, so plot its parts")
     named = numbers_by_name("values", values)
-    plots = tuple(
-        drawing.plot(part.model, part.data, observable, own_values(model, part.model, named))
-        for part in model.parts
-    )
+    plots = tuple(drawing.plot_part(part, observable, own_values(model, part, named)) for part in model.parts)
     return plots[0] if isinstance(model, Likelihood) else plots
 
 
-def own_values(term: Term, model: Pdf, values: dict[str, float]) -> dict[str, float]:
+def own_values(term: Term, part: Likelihood, values: dict[str, float]) -> dict[str, float]:
     """Return the values of the parameters of one part; names that no part has are left to be refused."""
-    own, known = {p.name for p in model.parameters}, {p.name for p in term.all_parameters}
+    own, known = {p.name for p in part.model.parameters}, {p.name for p in term.all_parameters}
     return {name: value for name, value in values.items() if name in own or name not in known}
 
 
@@ -132,14 +132,33 @@ class Drawing:
         self, model: Pdf, data: Dataset, observable: Observable | str | None, values: Any
     ) -> Plot[Projection]:
         """Plot one model over its data."""
-        if observable is None and len(model.drawn) > 1:
-            known = ", ".join(repr(o.name) for o in model.drawn)
-            raise OptionError(f"plot: observable is missing; the model has {known}")
         numbers = project(
-            model, data, model.observables[0] if observable is None else observable, values=values,
+            model, data, the_observable(model, observable), values=values,
             bins=self.bins, ranges=self.ranges, labels=self.labels, oversampling=self.oversampling,
             blind=self.blind, backend=self.backend,
         )  # fmt: skip
+        return self.draw(numbers)
+
+    def plot_part(
+        self, part: Likelihood, observable: Observable | str | None, values: Any
+    ) -> Plot[Projection]:
+        """Plot the likelihood of one dataset, or of one histogram in its own bins."""
+        if isinstance(part, LeastSquares):
+            raise OptionError(
+                "plot: draws events and bins, got points of least squares; use matplotlib's errorbar"
+            )
+        if not isinstance(part, BinnedLikelihood):
+            return self.plot(part.model, part.data, observable, values)
+        if self.bins is not None or self.ranges:
+            raise OptionError("plot: a binned likelihood has its bins already; give no bins and no ranges")
+        numbers = project_bins(
+            part, the_observable(part.model.source, observable), values=values, labels=self.labels,
+            oversampling=self.oversampling, backend=self.backend,
+        )  # fmt: skip
+        return self.draw(numbers)
+
+    def draw(self, numbers: Projection) -> Plot[Projection]:
+        """Draw data and curves."""
         with styled(self.style):
             main, below = two_panels("plot", self.ax, MAIN_HEIGHT, lower=self.pulls)
             names = ("Weighted events", "weighted data") if numbers.weighted else ("Events", "data")
@@ -151,6 +170,14 @@ class Drawing:
             main.tick_params(axis="x", labelbottom=False)
             root(main).align_ylabels([main, below])
             return Plot((main, below), artists, numbers)
+
+
+def the_observable(model: Pdf, observable: Observable | str | None) -> Observable | str:
+    """Return the observable to plot: that of a model in one observable need not be named."""
+    if observable is None and len(model.drawn) > 1:
+        known = ", ".join(repr(o.name) for o in model.drawn)
+        raise OptionError(f"plot: observable is missing; the model has {known}")
+    return model.observables[0] if observable is None else observable
 
 
 @dataclass(frozen=True)

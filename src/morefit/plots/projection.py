@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.data import Dataset
-from morefit.data.histogram import Histogram, choose_edges, count_events, divide
+from morefit.data.histogram import Histogram, choose_edges, count_events, divide, poisson_errors
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
+from morefit.likelihood import BinnedLikelihood
 from morefit.likelihood.bins import Bins, Rows, bin_probabilities
 from morefit.likelihood.evaluate import check_drawn, checked_ranges, values_of
 from morefit.minimise import FitResult
@@ -94,8 +95,6 @@ def project(
     x = named_observable(model.observables, observable)
     check_drawn(model, x.name)
     box = checked_ranges(model, ranges or {})
-    if oversampling < 1:
-        raise OptionError(f"plot: oversampling must be at least 1, got {oversampling}")
     dataset = Dataset(data, model.observables, weights=weights)
     region = model.region()
     whole, fitted = model.beyond(x), region.get(x.name, ((x.low, x.high),))
@@ -109,22 +108,65 @@ def project(
     hidden = check_blind(x, blind) + (gaps(x, fitted) if len(inside) == len(sample) else [])
     histogram = blinded(count_events(chosen[x.name], chosen.weights, edges), hidden)
     rest = {name: ends for name, ends in box.items() if name != x.name}
-    check_memory(
-        f"plot: {oversampling:.6g} points of a curve in each bin", 8.0 * float(oversampling) * len(edges)
-    )
-    fine = Bins(x, divide(edges, oversampling), rest, given_rows(model, sample, box))
-    parts = split(whole, labels)
-    probabilities = bin_probabilities(
-        [pdf for _, pdf in parts.values()], model.parameters, known, fine, choose_backend(backend)
-    )
+    coarse = Bins(x, edges, rest, given_rows(model, sample, box))
+    components, fine = curves(whole, known, coarse, labels, oversampling, backend)
     scale = total(model, known, inside)
     if x.name in region:
         scale /= float(evaluate(probability_of(whole, {x.name: fitted}, known), known))
-    components = {
-        name: scale * float(evaluate(weight, known)) * p
-        for (name, (weight, _)), p in zip(parts.items(), probabilities, strict=True)
+    scaled = {name: scale * curve for name, curve in components.items()}
+    return assemble(fine, histogram, scaled, fitted, chosen.weights is not None)
+
+
+def project_bins(
+    part: BinnedLikelihood,
+    observable: Observable | str,
+    *,
+    values: Values = None,
+    labels: Sequence[str] | None = None,
+    oversampling: int = OVERSAMPLING,
+    backend: str | Backend = "auto",
+) -> Projection:
+    """Add up the counts of a binned likelihood, and its model, in the bins of one observable."""
+    model, x = part.model.source, named_observable(part.model.source.observables, observable)
+    known, names = values_of(model, values), [o.name for o in part.model.source.observables]
+    box = {
+        name: (float(line[0]), float(line[-1])) for name, line in zip(names, part.model.edges, strict=True)
     }
-    return assemble(fine, histogram, components, fitted, chosen.weights is not None)
+    others = {o.name: box[o.name] for o in model.observables if o is not x and o.within(box) is not o}
+    axis = names.index(x.name)
+    rest = tuple(k for k in range(len(names)) if k != axis)
+    counts = part.counts.sum(axis=rest)
+    errors = np.sqrt(part.variances.sum(axis=rest))
+    low, high = (errors, errors) if part.model.weighted else poisson_errors(counts)
+    histogram = Histogram(part.model.edges[axis], counts, low, high)
+    components, fine = curves(model, known, Bins(x, histogram.edges, others), labels, oversampling, backend)
+    expected, inside = model.expected_events(), np.sum(list(components.values()))
+    scale = counts.sum() / inside if expected is None else float(evaluate(expected, known))
+    scaled = {name: scale * curve for name, curve in components.items()}
+    return assemble(fine, histogram, scaled, ((x.low, x.high),), part.model.weighted)
+
+
+def curves(
+    model: Pdf,
+    values: Mapping[str, float],
+    bins: Bins,
+    labels: Sequence[str] | None,
+    oversampling: int,
+    backend: str | Backend,
+) -> tuple[dict[str, Array], Bins]:
+    """Return the probability of each component in bins that are finer than those of the data, and these."""
+    if oversampling < 1:
+        raise OptionError(f"plot: oversampling must be at least 1, got {oversampling}")
+    check_memory(
+        f"plot: {oversampling:.6g} points of a curve in each bin", 8.0 * float(oversampling) * len(bins.edges)
+    )
+    fine = replace(bins, edges=divide(bins.edges, oversampling))
+    parts = split(model, labels)
+    probabilities = bin_probabilities(
+        [pdf for _, pdf in parts.values()], model.parameters, values, fine, choose_backend(backend)
+    )
+    shares = zip(parts.items(), probabilities, strict=True)
+    return {name: float(evaluate(weight, values)) * p for (name, (weight, _)), p in shares}, fine
 
 
 def given_rows(model: Pdf, dataset: Dataset, box: Box) -> Rows | None:

@@ -11,7 +11,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,20 @@ MAX_EXPECTED = 1e11  # events: more than fit into any memory
 MAX_PREPARED = 64  # cached in this process: preparing one takes longer than drawing a few thousand events
 MAX_CANDIDATES = 1 << 18  # candidates from numbers made on the host
 Sizes = NDArray[np.int64]
+
+
+class ToySampler(Protocol):
+    """Something that draws toys; ``compiled`` is None if it does not draw them in compiled code."""
+
+    @property
+    def margin(self) -> float: ...
+
+    @property
+    def compiled(self) -> Compiled | None: ...
+
+    def draw(self, sizes: Sizes, seed: int, first_toy: int = 0) -> Drawn: ...
+
+    def repair(self, above: int, given_up: int) -> bool: ...
 
 
 _prepared: OrderedDict[tuple[Any, ...], tuple[Any, tuple[Recipe, Compiled]]] = OrderedDict()
@@ -104,7 +118,7 @@ class Sampler:
             drawn = self.launch(sizes, seed, first_toy)
             if not self.repair(drawn.above, drawn.given_up):
                 return drawn
-        raise self.envelope_error()
+        raise envelope_error()
 
     def draw_apart(self, sizes: Sizes, seed: int, first_toy: int = 0) -> Iterator[tuple[Sizes, Drawn]]:
         """Draw toys so that none depends on which others are drawn with it; they come in pieces, in order.
@@ -150,11 +164,12 @@ class Sampler:
         """Return the next margin to try."""
         return 2 * max(self.margin, MARGIN)
 
-    def envelope_error(self) -> ModelError:
-        """Return the error of a density that exceeds every envelope tried."""
-        return ModelError(
-            "model: its density exceeds every envelope tried; is it bounded on the observables' ranges?"
-        )
+
+def envelope_error() -> ModelError:
+    """Return the error of a density that exceeds every envelope tried."""
+    return ModelError(
+        "model: its density exceeds every envelope tried; is it bounded on the observables' ranges?"
+    )
 
 
 def cannot_draw() -> ModelError:

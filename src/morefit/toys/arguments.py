@@ -61,13 +61,7 @@ def without_events(term: Term) -> Term:
     """Return a likelihood whose data stay behind when it is sent to workers, but for columns that are given."""
     if not term.events:
         return term
-    return term.with_parts([part.replaced(data=Dataset(kept_columns(part))) for part in term.parts])
-
-
-def kept_columns(part: Likelihood) -> dict[str, Array]:
-    """Return what toys of a part need of its data."""
-    given = part.model.given
-    return {o.name: part.data[o.name] for o in given} if given else no_events(part.model)
+    return term.with_parts([part.without_events() for part in term.parts])
 
 
 def no_events(model: Pdf) -> dict[str, Array]:

@@ -24,8 +24,7 @@ from morefit.minimise.problem import check_ranges
 from morefit.minimise.starts import STARTS, THOROUGH
 from morefit.pipeline import Columns, Compiled, Settings, able_backend
 from morefit.random.host import part_key, stream_key
-from morefit.sampling.generate import REPAIRS, Sampler, Sizes
-from morefit.sampling.given import GivenRows, given_rows
+from morefit.sampling.generate import REPAIRS, Sizes, ToySampler, envelope_error
 from morefit.targets import Backend, Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit, WholePart
 
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
@@ -47,8 +46,8 @@ class Ensemble:
     thorough: bool = False  # every fit is started again elsewhere
     resample: bool = True  # toys draw rows of what a conditional model is given
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
-    samplers: tuple[Sampler, ...] | None = field(default=None, repr=False)
-    made: tuple[tuple[Compiled, ...], WholeFit] | None = field(init=False, default=None, repr=False)
+    samplers: tuple[ToySampler, ...] | None = field(default=None, repr=False)
+    made: tuple[tuple[Compiled | None, ...], WholeFit] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         for part in (*self.drawn.parts, *self.fitted.parts):
@@ -77,19 +76,13 @@ class Ensemble:
         """Where fits start, of all parameters."""
         return np.array([self.start[p.name] for p in self.fitted.all_parameters])
 
-    def sampler(self, part: int) -> Sampler:
+    def sampler(self, part: int) -> ToySampler:
         """Return what draws the events of a part."""
         if self.samplers is None:
             self.samplers = tuple(
-                Sampler(p.model, self.truth_of(p), self.backend, given=self.given_rows(p))
-                for p in self.drawn.parts
+                p.sampler(self.truth_of(p), self.backend, self.resample) for p in self.drawn.parts
             )
         return self.samplers[part]
-
-    def given_rows(self, part: Likelihood) -> GivenRows | None:
-        """Return the rows of the data of a part that its model is given, if it is conditional."""
-        data = part.data if part.model.given else None
-        return given_rows("toys", part.model, data, resample=self.resample)
 
     def truth_of(self, part: Likelihood) -> dict[str, float]:
         return {p.name: self.truth[p.name] for p in part.model.parameters}
@@ -154,7 +147,10 @@ class Ensemble:
             return None
         samplers = tuple(self.sampler(k).compiled for k in range(len(self.drawn.parts)))
         if self.made is None or any(a is not b for a, b in zip(self.made[0], samplers, strict=True)):
-            parts = [replace(p, sampler=s.program) for p, s in zip(self.whole_parts, samplers, strict=True)]
+            parts = [
+                replace(p, sampler=None if s is None else s.program)
+                for p, s in zip(self.whole_parts, samplers, strict=True)
+            ]
             self.made = (samplers, self.whole_fit_of(parts))
         return self.made[1]
 
@@ -318,7 +314,7 @@ class Toys:
         """Return the likelihood of one toy."""
         parts = [
             part.replaced(
-                data=Dataset(data, part.model.observables),
+                data=part.read(data),
                 constraints=part.constraints_at(own.rows(np.array([toy]))),
             )
             for part, data, own in zip(fitted.parts, self.datasets(toy), self.data, strict=True)
@@ -339,7 +335,7 @@ class Toys:
             repaired = [ensemble.sampler(k).repair(*report) for k, report in enumerate(reports)]
             if not any(repaired):
                 return read_rows(results)
-        raise ensemble.sampler(0).envelope_error()
+        raise envelope_error()
 
     def whole_batch(self, ensemble: Ensemble) -> ToyBatch:
         """Return these toys for fits in compiled code."""
@@ -351,11 +347,18 @@ class Toys:
         )
 
     def part_batch(self, ensemble: Ensemble, k: int) -> PartBatch:
+        stored = self.is_stored(k)
         return PartBatch(
             parameters=ensemble.whole_parameters[k],
             measured=ensemble.measured(k, self.numbers),
             seed=part_key(ensemble.seed, k),
+            events=self.drawn[k].columns if stored else (),
+            starts=Events.slices(self.sizes[:, k]).starts if stored else None,
         )
+
+    def is_stored(self, k: int) -> bool:
+        """Return whether the events of a part are not drawn where they are fitted."""
+        return self.ensemble.sampler(k).compiled is None
 
 
 @dataclass(eq=False)
@@ -408,9 +411,8 @@ class StoredToys(Toys):
         rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble), job.layout.width)
         return None if rows is None else read_rows(FitRows(job.layout, rows))
 
-    def part_batch(self, ensemble: Ensemble, k: int) -> PartBatch:
-        starts = Events.slices(self.sizes[:, k]).starts
-        return replace(super().part_batch(ensemble, k), events=self.buffers[k], starts=starts)
+    def is_stored(self, k: int) -> bool:
+        return True
 
 
 def check_pairs(drawn: Sequence[Likelihood], fitted: Sequence[Likelihood]) -> None:

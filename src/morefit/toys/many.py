@@ -10,10 +10,10 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.data import Dataset
+from morefit.data.sources import is_histogram
 from morefit.errors import DataError
-from morefit.likelihood import Term
+from morefit.likelihood import BinnedLikelihood, Term
 from morefit.likelihood.datasets import PartData
-from morefit.likelihood.unbinned import events_of
 from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
 from morefit.minimise.covariance import sandwich, split_fixed
 from morefit.minimise.problem import check_data
@@ -45,10 +45,13 @@ def fit_many(
     begin = time.perf_counter()
     if isinstance(datasets, str | Mapping | Dataset) or not isinstance(datasets, Iterable):
         raise DataError(f"fit_many: needs a list of datasets, got one of type {type(datasets).__name__}")
-    template = template_of("fit_many", model, constraints, ranges=ranges, yields_in=yields_in)
-    checked = [datasets_of(template, data) for data in datasets]
-    if not checked:
+    each = list(datasets)
+    if not each:
         raise DataError("fit_many: needs at least one dataset, got none")
+    if isinstance(model, Pdf) and is_histogram(each[0]):
+        model = BinnedLikelihood(model, each[0], backend="cpu")
+    template = template_of("fit_many", model, constraints, ranges=ranges, yields_in=yields_in)
+    checked = [datasets_of(template, data) for data in each]
     sizes = np.array([sum(map(len, data)) for data in checked], np.int64)
     place = choose_backend(backend, int(sizes.sum()))
     for data in checked:
@@ -79,18 +82,14 @@ def fit_many(
 
 def datasets_of(template: Term, data: Any) -> tuple[Dataset, ...]:
     """Return what is fitted together, a dataset for each part."""
-    models = [part.model for part in template.parts]
-    if len(models) == 1:
-        return (events_of(models[0], data),)
-    if (
-        isinstance(data, str | Mapping | Dataset)
-        or not isinstance(data, Sequence)
-        or len(data) != len(models)
-    ):
+    parts = template.parts
+    if len(parts) == 1:
+        return (parts[0].read(data),)
+    if isinstance(data, str | Mapping | Dataset) or not isinstance(data, Sequence) or len(data) != len(parts):
         raise DataError(
-            f"fit_many: each dataset must be a list of {len(models)}, one for each part, got {data!r:.60}"
+            f"fit_many: each dataset must be a list of {len(parts)}, one for each part, got {data!r:.60}"
         )
-    return tuple(events_of(model, d) for d, model in zip(data, models, strict=True))
+    return tuple(part.read(d) for d, part in zip(data, parts, strict=True))
 
 
 def with_data(template: Term, data: Sequence[Dataset]) -> Term:

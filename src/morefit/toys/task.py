@@ -7,13 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array, read_only
+from morefit.arrays import read_only
 from morefit.errors import ModelError
 from morefit.jobs.facts import Facts, function_facts, versions
 from morefit.jobs.fingerprint import fingerprint
@@ -155,20 +154,11 @@ def likelihood_facts(term: Term) -> Facts:
     """Return what makes a likelihood this one: the models and constraints of its parts, and what these are given."""
     parts = [
         fingerprint(part.model)
+        | part.facts
         | ({"constraints": constraint_facts(part)} if part.constraints else {})
-        | (
-            {"given": {o.name: column_digest(part.data[o]) for o in part.model.given}}
-            if part.model.given
-            else {}
-        )
         for part in term.parts
     ]
     return parts[0] if len(parts) == 1 else {f"part {k}": part for k, part in enumerate(parts)}
-
-
-def column_digest(column: Array) -> str:
-    """Return a digest of the numbers of a column."""
-    return sha256(column.tobytes()).hexdigest()
 
 
 def constraint_facts(part: Likelihood) -> list[Any]:

@@ -40,6 +40,17 @@ def events_of(histogram: object, ranges: Sequence[Ranged]) -> tuple[dict[str, Ar
 
     In every bin the weights add up to its content and their squares to its variance.
     """
+    checked = check_histogram(histogram, len(ranges))
+    edges = [spanning(o, edges_of(axis, o)) for axis, o in zip(checked.axes, ranges, strict=True)]
+    values, variances = contents(checked.values(), checked.variances())
+    counts, weights = split_bins(values.ravel(), variances.ravel())
+    centres = np.meshgrid(*((e[1:] + e[:-1]) / 2 for e in edges), indexing="ij")
+    columns = {o.name: np.repeat(c.ravel(), counts) for o, c in zip(ranges, centres, strict=True)}
+    return columns, None if np.all(weights == 1.0) else weights
+
+
+def check_histogram(histogram: object, axes: int) -> Histogram:
+    """Return a histogram that counts events and has this many axes."""
     if not isinstance(histogram, Histogram):
         raise DataError(
             f"histogram: must have axes, kind, values() and variances() as one of hist does, got"
@@ -49,26 +60,23 @@ def events_of(histogram: object, ranges: Sequence[Ranged]) -> tuple[dict[str, Ar
         raise DataError(
             f"histogram: must count events, got one of kind {histogram.kind}; its bins contain means"
         )
-    if len(histogram.axes) != len(ranges):
-        raise DataError(
-            f"histogram: needs one observable per axis, here {len(histogram.axes)}, got {len(ranges)}"
-        )
-    edges = [edges_of(axis, o) for axis, o in zip(histogram.axes, ranges, strict=True)]
-    values, variances = contents(histogram)
-    counts, weights = split_bins(values.ravel(), variances.ravel())
-    centres = np.meshgrid(*((e[1:] + e[:-1]) / 2 for e in edges), indexing="ij")
-    columns = {o.name: np.repeat(c.ravel(), counts) for o, c in zip(ranges, centres, strict=True)}
-    return columns, None if np.all(weights == 1.0) else weights
+    if len(histogram.axes) != axes:
+        raise DataError(f"histogram: needs one observable per axis, here {len(histogram.axes)}, got {axes}")
+    return histogram
 
 
 def edges_of(axis: Any, observable: Ranged) -> Array:
-    """Return the edges of an axis, which must span the range of its observable."""
+    """Return the edges of an axis."""
     bins = [axis[i] for i in range(len(axis))]
     if axis.traits.discrete or not bins:
         raise DataError(
             f"histogram: the axis of '{observable.name}' must have bins of numbers, got categories"
         )
-    edges = np.array([bins[0][0], *(high for _, high in bins)], np.float64)
+    return np.array([bins[0][0], *(high for _, high in bins)], np.float64)
+
+
+def spanning(observable: Ranged, edges: Array) -> Array:
+    """Return edges if they span the range of their observable."""
     span = observable.high - observable.low
     if abs(edges[0] - observable.low) > SAME * span or abs(edges[-1] - observable.high) > SAME * span:
         raise DataError(
@@ -78,14 +86,14 @@ def edges_of(axis: Any, observable: Ranged) -> Array:
     return edges
 
 
-def contents(histogram: Histogram) -> tuple[Array, Array]:
+def contents(
+    counts: Any, known: Any, remedy: str = "fill it with storage=hist.storage.Weight()"
+) -> tuple[Array, Array]:
     """Return content and variance of every bin; contents without variances must be counts."""
-    values = np.asarray(histogram.values(), np.float64)
-    known = histogram.variances()
-    if known is None and np.any((values < 0) | (values != np.floor(values))):
+    values = np.asarray(counts, np.float64)
+    if known is None and np.any(np.isfinite(values) & ((values < 0) | (values != np.floor(values)))):
         raise DataError(
-            "histogram: bin contents are not integer counts, so variances are required; fill it with"
-            " storage=hist.storage.Weight()"
+            f"histogram: bin contents are not integer counts, so variances are required; {remedy}"
         )
     variances = values if known is None else np.asarray(known, np.float64)
     bad = int(np.sum(~(np.isfinite(values) & np.isfinite(variances))))
@@ -95,7 +103,7 @@ def contents(histogram: Histogram) -> tuple[Array, Array]:
     if wrong:
         raise DataError(
             f"histogram: {wrong} of {values.size} bins have a content without a variance, which no events can have;"
-            " fill it with storage=hist.storage.Weight()"
+            f" {remedy}"
         )
     return values, variances
 

@@ -15,19 +15,22 @@ from morefit.model.integrate.cube import (
     singular_ends,
 )
 from morefit.model.integrate.edges import find_breaks
-from morefit.model.integrate.terms import by_terms
+from morefit.model.integrate.terms import by_terms, grouped, integrate_box, separate
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
 __all__ = [
     "by_terms",
     "find_breaks",
+    "grouped",
     "integral_out",
     "integral_over",
     "integral_over_all",
     "integral_over_bins",
     "integral_over_box",
+    "integrate_box",
     "plain_integral",
+    "separate",
     "singular_ends",
 ]
 

@@ -97,12 +97,7 @@ def term_by_term(terms: list[Term], observables: Ranges) -> Expr | None:
 
 def integrate_factors(factors: tuple[Expr, ...], observables: Ranges) -> tuple[float, float] | None:
     """Integrate a product over a box, factors in different observables apart; also the integral of its size."""
-    groups: list[tuple[set[str], list[Expr]]] = []
-    for factor in open_products(factors):
-        names = {leaf.name for leaf in leaves(Op.COLUMN, factor)}
-        joined = [g for g in groups if g[0] & names]
-        groups = [g for g in groups if not g[0] & names]
-        groups.append((names.union(*(g[0] for g in joined)), [factor, *(f for g in joined for f in g[1])]))
+    groups = grouped(factors)
     number = size = 1.0
     for names, parts in groups:
         box = tuple(o for o in observables if o.name in names)
@@ -119,6 +114,17 @@ def integrate_factors(factors: tuple[Expr, ...], observables: Ranges) -> tuple[f
         if o.name not in free:
             number, size = number * (o.high - o.low), size * (o.high - o.low)
     return number, size
+
+
+def grouped(factors: tuple[Expr, ...]) -> list[tuple[set[str], list[Expr]]]:
+    """Put together factors that share observables, with the names of these."""
+    groups: list[tuple[set[str], list[Expr]]] = []
+    for factor in open_products(factors):
+        names = {leaf.name for leaf in leaves(Op.COLUMN, factor)}
+        joined = [g for g in groups if g[0] & names]
+        groups = [g for g in groups if not g[0] & names]
+        groups.append((names.union(*(g[0] for g in joined)), [factor, *(f for g in joined for f in g[1])]))
+    return groups
 
 
 def open_products(factors: tuple[Expr, ...]) -> list[Expr]:

@@ -1,0 +1,160 @@
+"""Least squares: a function fitted to points with errors in y, and in x."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morefit.arrays import Array
+from morefit.errors import DataError, ModelError
+from morefit.expr import Expr, Op, Operand, Quantity, symbols, to_expr
+from morefit.likelihood.table import TableColumn, TableLikelihood, TableModel
+from morefit.model import Observable, Pdf
+from morefit.rewrite.derive import gradient
+from morefit.rewrite.simplify import normalise
+from morefit.targets import Backend
+
+X = TableColumn("x of the point")
+Y, Y_ERROR = TableColumn("y of the point"), TableColumn("error of y")
+Numbers = ArrayLike | Mapping[Any, ArrayLike]
+
+
+class LeastSquares(TableLikelihood):
+    """Half the chi-square of a function for points: (y - f(x))**2 / (2 variance), added up.
+
+    ``function`` is a formula of observables and parameters, or a Python function of x that returns one. ``x`` and
+    ``x_errors`` are arrays, or by the names of the observables if there are several; errors may be single numbers. The variance is
+    y_error**2 + (f'(x) x_error)**2, with the derivative at the parameters of each step. Ranges of observables play no role.
+    """
+
+    model: PointModel
+
+    def __init__(
+        self,
+        function: Operand | Callable[[Any], Any],
+        x: Numbers,
+        y: ArrayLike,
+        y_errors: ArrayLike,
+        x_errors: Numbers | None = None,
+        *,
+        constraints: Sequence[Any] | Any = (),
+        backend: str | Backend = "auto",
+    ) -> None:
+        formula, observables = formula_of(function)
+        names = [o.name for o in observables]
+        measured = numbers("y", y)
+        rows = len(measured)
+        columns = {Y.name: measured, Y_ERROR.name: numbers("y_errors", y_errors, rows)}
+        columns |= {name: numbers("x", each, rows) for name, each in by_observable("x", x, names)}
+        errors = {} if x_errors is None else dict(by_observable("x_errors", x_errors, names))
+        columns |= {x_error(n).name: numbers("x_errors", each, rows) for n, each in errors.items()}
+        if not np.all(columns[Y_ERROR.name] > 0):
+            raise DataError(f"least squares: y_errors must be positive, got {columns[Y_ERROR.name].min():g}")
+        if any(np.any(columns[x_error(n).name] < 0) for n in errors):
+            raise DataError("least squares: x_errors must not be negative; give their sizes")
+        model = PointModel.of(formula, observables, with_errors=list(errors))
+        self.set_up_table(model, columns, constraints, backend)
+
+    def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
+        """Draw what is measured at the x of the points: y, and x where it has an error."""
+        columns = self.data.columns
+        counted = {Y.name: expected + columns[Y_ERROR.name] * rng.standard_normal(self.events)}
+        for name in self.model.with_errors:
+            drawn[name] = columns[name] + columns[x_error(name).name] * rng.standard_normal(self.events)
+        return drawn
+
+    def asimov(self, values: Mapping[str, float]) -> LeastSquares:
+        return self.with_columns({Y.name: self.expected_at(values)})
+
+    def __repr__(self) -> str:
+        names = ", ".join(p.name for p in self.parameters)
+        return f"LeastSquares({self.events} points, parameters: {names})"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PointModel(TableModel):
+    """What is summed over points."""
+
+    with_errors: tuple[str, ...]  # the observables that have errors
+    counted: ClassVar[str] = Y.name
+
+    @classmethod
+    def of(cls, formula: Expr, observables: Sequence[Observable], with_errors: Sequence[str]) -> PointModel:
+        """Return the model of points; the derivatives by x are exact."""
+        variance: Expr = Y_ERROR.expr**2
+        noisy = [o for o in observables if o.name in with_errors]
+        for o, slope in zip(noisy, gradient(normalise(formula)[0], [o.expr for o in noisy]), strict=True):
+            variance = variance + (slope * x_error(o.name).expr) ** 2
+        return cls(
+            formula=-0.5 * (Y.expr - formula) ** 2 / variance,
+            table=(*observables, Y, Y_ERROR, *(x_error(o.name) for o in noisy)),
+            expected=formula,
+            with_errors=tuple(o.name for o in noisy),
+        )
+
+
+def x_error(name: str) -> TableColumn:
+    return TableColumn(f"error of {name}")
+
+
+def formula_of(function: Any) -> tuple[Expr, tuple[Observable, ...]]:
+    """Return a function as a formula, and its observables; a Python function has one of its own."""
+    if isinstance(function, Pdf):
+        raise ModelError(
+            "least squares: takes a function, got a density, which has no height of its own; pass"
+            " height * model.density()"
+        )
+    by_call = callable(function) and not isinstance(function, Quantity)
+    result = function(X) if by_call else function
+    if not isinstance(result, Quantity):
+        raise ModelError(f"least squares: the function must give a formula of parameters, got {result!r}")
+    formula = to_expr(result)
+    observables = tuple(s for s in symbols(Op.COLUMN, formula) if isinstance(s, Observable))
+    if not symbols(Op.SCALAR, formula):
+        raise ModelError(
+            f"least squares: the function '{formula!r}' has no parameters; write it with mf.Parameter"
+        )
+    names = {s.name for s in symbols(Op.SCALAR, formula)}
+    if both := names & {o.name for o in observables}:
+        raise ModelError(f"least squares: {min(both)!r} names an observable and a parameter; rename one")
+    return formula, (X,) if by_call else tuple(sorted(observables, key=lambda o: o.name))
+
+
+def by_observable(what: str, given: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Go through numbers by the names of observables; for one observable they need no name."""
+    if not isinstance(given, Mapping):
+        if len(names) != 1:
+            wanted = ", ".join(map(repr, names)) or "none"
+            raise DataError(
+                f"least squares: {what} must be by name for the observables {wanted}, got an array"
+            )
+        yield names[0], given
+        return
+    by_name = {key.name if isinstance(key, Observable) else key: each for key, each in given.items()}
+    if sorted(by_name, key=str) != sorted(names) and (what == "x" or not set(by_name) <= set(names)):
+        raise DataError(f"least squares: {what} must have the observables {names}, got {list(by_name)}")
+    yield from by_name.items()
+
+
+def numbers(what: str, given: Any, rows: int | None = None) -> Array:
+    """Return finite numbers, one for each point; a single number stands for all."""
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        array = np.asarray(None)
+    if array.dtype.kind not in "iuf" or array.ndim > 1 or (array.ndim == 0 and rows is None):
+        raise DataError(f"least squares: {what} must be a list of numbers, got {given!r:.60}")
+    array = np.asarray(array, np.float64)
+    if array.ndim == 0 and rows is not None:
+        array = np.full(rows, float(array))
+    if not len(array) or (rows is not None and len(array) != rows):
+        raise DataError(
+            f"least squares: {what} must have a number for each of {rows or 'some'} points, got {len(array)}"
+        )
+    if not np.isfinite(array).all():
+        raise DataError(f"least squares: {what} must be finite, got {array[~np.isfinite(array)][0]}")
+    return array

@@ -1,0 +1,193 @@
+"""Likelihoods that are summed over the rows of a table, such as bins or points, in the place of events."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from morefit.arrays import Array, Integers
+from morefit.data import Dataset
+from morefit.data.dataset import build
+from morefit.errors import DataError, ModelError
+from morefit.expr import ONE, Expr, Op, apply
+from morefit.likelihood.base import Point
+from morefit.likelihood.constraint import as_constraints
+from morefit.likelihood.unbinned import Likelihood
+from morefit.model import Observable, Pdf
+from morefit.pipeline import Settings
+from morefit.random.host import source_for, stream_key
+from morefit.targets import Backend, Drawn, choose_backend
+
+LARGEST = float(np.finfo(np.float64).max)
+
+
+class TableColumn(Observable):
+    """A column of a table; its name has spaces, as no name of a user has."""
+
+    def __new__(cls, name: str, low: Any = -LARGEST, high: Any = LARGEST, label: str = "") -> TableColumn:
+        return cls.interned(name, low, high, label)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableModel(Pdf):
+    """What is summed over the rows of a table, in the place of the logarithm of a density.
+
+    ``expected`` is what a row is expected to have in the column ``counted``.
+    """
+
+    formula: Expr
+    table: tuple[Observable, ...]
+    expected: Expr
+    counted: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Check nothing: the arguments are made by this package."""
+
+    def density(self) -> Expr:
+        return apply(Op.EXP, self.formula)
+
+    def integral(self) -> Expr:
+        return ONE
+
+    def log_intensity(self) -> Expr:
+        return self.formula
+
+    def components(self) -> tuple[Pdf, ...]:
+        return ()
+
+    @cached_property
+    def observables(self) -> tuple[Observable, ...]:
+        return self.table
+
+
+class TableLikelihood(Likelihood):
+    """A likelihood whose data are a table; toys have the same rows, in which one column is drawn anew."""
+
+    model: TableModel
+
+    def set_up_table(
+        self, model: TableModel, columns: Mapping[str, Array], constraints: Any, backend: str | Backend
+    ) -> None:
+        """Set what the likelihood is made of, and where it is computed."""
+        data = build({c.name: np.asarray(columns[c.name], np.float64) for c in model.table}, None, None)
+        settings = Settings(choose_backend(backend, len(data)))
+        self.set_up(model, data, as_constraints(constraints), settings)
+
+    @abstractmethod
+    def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
+        """Draw what a toy has in the place of some columns."""
+
+    def expected(self, x: Point) -> Array:
+        """Return what each row is expected to have, (rows,) or (B, rows)."""
+        points, one = self.points(x)
+        rows = self.event_values(points, self.model.expected)[:, 0, :]
+        return np.asarray(rows[0] if one else rows, np.float64)
+
+    def per_event(self, x: Point) -> Array:
+        raise ModelError("likelihood: rows of a table have no density; use expected")
+
+    def expected_at(self, values: Mapping[str, float]) -> Array:
+        """Return what each row is expected to have at values of all parameters by name."""
+        full = np.array([[values[p.name] for p in self.all_parameters]])
+        expected = self.event_values(full, self.model.expected)[0, 0]
+        if not np.isfinite(expected).all():
+            raise ModelError(
+                f"toys: what is expected must be finite, got {expected[~np.isfinite(expected)][0]}"
+            )
+        return np.asarray(expected, np.float64)
+
+    def with_columns(self, columns: Mapping[str, Array]) -> Self:
+        """Return the same likelihood with other numbers in some columns."""
+        return self.replaced(data=build({**self.data.columns, **columns}, None, None))
+
+    def sampler(self, truth: Mapping[str, float], backend: Backend, resample: bool = True) -> TableSampler:
+        return TableSampler(self, self.expected_at({**self.start_values, **truth}), backend)
+
+    @property
+    def start_values(self) -> dict[str, float]:
+        return {p.name: p.start for p in self.all_parameters}
+
+    def generated(self, values: Mapping[str, float], seed: int, *, backend: Any, generator: Any) -> Dataset:
+        """Draw the table of a toy; a generator that is no name decides the seed."""
+        if not isinstance(generator, str):
+            seed = int(source_for(generator, 0, 0).random(1)[0] * 2**53)
+        return build({**self.data.columns, **self.draw_toy(self.expected_at(values), seed, 0)}, None, None)
+
+    def draw_toy(self, expected: Array, seed: int, toy: int) -> Mapping[str, Array]:
+        """Draw one toy, which depends on the seed and its number only."""
+        return self.draw_rows(expected, numbered_generator(stream_key(seed, "table"), toy))
+
+    @abstractmethod
+    def asimov(self, values: Mapping[str, float]) -> TableLikelihood:
+        """Return the same likelihood of what is expected at values of all parameters."""
+
+    @property
+    def ndata(self) -> float:
+        return float(self.events)
+
+    @property
+    def degrees(self) -> float:
+        return self.ndata + len(self.measured) if all(c.is_square for c in self.constraints) else math.inf
+
+    def read(self, data: Any) -> Dataset:
+        """Return the table of a toy."""
+        if isinstance(data, Dataset) and set(data.names) == set(self.data.names):
+            return data
+        raise DataError(f"fit_many: takes tables with the columns {list(self.data.names)}, got {data!r:.60}")
+
+    def without_events(self) -> TableLikelihood:
+        """Return the likelihood itself: its rows are part of it."""
+        return self
+
+    def has_kinks(self, floating: tuple[str, ...]) -> bool:
+        return False
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What toys depend on besides the model."""
+        fixed = [column for name, column in self.data.columns.items() if name != self.model.counted]
+        return {"rows": sha256(np.concatenate(fixed).tobytes()).hexdigest()}
+
+
+def numbered_generator(key: int, toy: int) -> np.random.Generator:
+    """Return the random numbers of one toy, which depend on the key and its number only."""
+    return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, toy]))
+
+
+@dataclass(eq=False)
+class TableSampler:
+    """Draws toys of a table, in NumPy."""
+
+    likelihood: TableLikelihood
+    expected: Array
+    backend: Backend
+    margin: ClassVar[float] = 0.0
+    compiled: ClassVar[None] = None
+
+    def draw(self, sizes: Integers, seed: int, first_toy: int = 0) -> Drawn:
+        """Draw toys ``first_toy``, ``first_toy + 1``, ..., one after the other."""
+        part = self.likelihood
+        toys = [part.draw_toy(self.expected, seed, first_toy + k) for k in range(len(sizes))]
+        columns = part.data.columns
+        if any(size != part.events for size in sizes.tolist()):
+            raise ModelError(
+                f"toys: a table has {part.events} rows in every toy, got {sizes.tolist()[:3]}; leave events out"
+            )
+        arrays = [
+            np.concatenate([toy[c.name] for toy in toys])
+            if toys and c.name in toys[0]
+            else np.tile(columns[c.name], len(sizes))
+            for c in part.model.table
+        ]
+        return Drawn(tuple(self.backend.upload(a) for a in arrays), 0, 0)
+
+    def repair(self, above: int, given_up: int) -> bool:
+        """Return that nothing has to be drawn again."""
+        return False
