@@ -148,7 +148,7 @@ class BinnedLikelihood(TableLikelihood):
             )
         if self.extended or self.model.weighted:
             return self.counting(rng.poisson(expected * self.scale) / self.scale)
-        counted = rng.multinomial(round(self.entries), expected / expected.sum())
+        drawn = rng.multinomial(round(self.entries), expected / expected.sum())
         return self.counting(drawn.astype(np.float64))
 
     def resampled(self, rng: np.random.Generator) -> Mapping[str, Array]:

@@ -62,7 +62,7 @@ class LeastSquares(TableLikelihood):
     def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
         """Draw what is measured at the x of the points: y, and x where it has an error."""
         columns = self.data.columns
-        counted = {Y.name: expected + columns[Y_ERROR.name] * rng.standard_normal(self.events)}
+        drawn = {Y.name: expected + columns[Y_ERROR.name] * rng.standard_normal(self.events)}
         for name in self.model.with_errors:
             drawn[name] = columns[name] + columns[x_error(name).name] * rng.standard_normal(self.events)
         return drawn
