@@ -14,7 +14,7 @@ from morefit.errors import (
 )
 
 if TYPE_CHECKING:
-    from morefit import functions, intervals, plots
+    from morefit import acceptance, functions, intervals, plots
     from morefit.data import CutReport, Dataset, read
     from morefit.expr import where
     from morefit.functions import (
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from morefit.model import (
         CrystalBall,
         Density,
+        Efficiency,
         Exponential,
         Gaussian,
         Observable,
@@ -83,7 +84,7 @@ else:
     __getattr__ = import_when_used(
         __name__,
         {
-            "morefit": ["functions", "intervals", "plots"],
+            "morefit": ["acceptance", "functions", "intervals", "plots"],
             "morefit.data": ["CutReport", "Dataset", "read"],
             "morefit.expr": ["where"],
             "morefit.functions": [
@@ -99,8 +100,8 @@ else:
             "morefit.likelihood": ["Constraint", "Likelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
             "morefit.model": [
-                "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
-                "Product", "Sum", "Uniform", "physics", "shapes",
+                "CrystalBall", "Density", "Efficiency", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf",
+                "Polynomial", "Product", "Sum", "Uniform", "physics", "shapes",
             ],
             "morefit.plots.canvas": ["Plot"],
             "morefit.plots.fitted": ["plot"],
@@ -111,9 +112,9 @@ else:
 
 __all__ = [
     "BackendError", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
-    "Density", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
+    "Density", "Drawing", "Efficiency", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
-    "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "arccosh", "arcsinh", "arctanh", "bernstein",
+    "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",
     "hermite", "hermite_series", "interp", "intervals", "iv", "ive", "kv", "kve", "legendre", "legendre_series", "log_ndtr",

@@ -76,8 +76,11 @@ def bin_probabilities(
     totals = np.zeros((len(pdfs), len(bins.edges) - 1))
     for pdf, terms, total in zip(pdfs, formulas, totals, strict=True):
         for weight, part in pdf.marginals(bins.x, bins.box, values):
-            formula = probability_between(part, LOW, HIGH)
-            if formula is None:
+            known = part.binned(bins.x, bins.edges, bins.box, values)
+            formula = probability_between(part, LOW, HIGH) if known is None else None
+            if known is not None:
+                total += float(evaluate(weight, values)) * known
+            elif formula is None:
                 total += float(evaluate(weight, values)) * by_quadrature(part, bins, values)
             else:
                 terms.append(weight * formula)

@@ -8,6 +8,7 @@ from morefit.model.pdf import Pdf
 
 if TYPE_CHECKING:
     from morefit.model.compose import Product, Sum
+    from morefit.model.compose.efficiency import Efficiency
     from morefit.model.density import Density
     from morefit.model.shapes.crystal_ball import CrystalBall
     from morefit.model.shapes.exponential import Exponential
@@ -20,6 +21,7 @@ else:
         __name__,
         {
             "morefit.model.compose": ["Product", "Sum"],
+            "morefit.model.compose.efficiency": ["Efficiency"],
             "morefit.model.density": ["Density"],
             "morefit.model.shapes.crystal_ball": ["CrystalBall"],
             "morefit.model.shapes.exponential": ["Exponential"],
@@ -29,6 +31,6 @@ else:
     )
 
 __all__ = [
-    "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
-    "Product", "Sum", "Uniform",
+    "CrystalBall", "Density", "Efficiency", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf",
+    "Polynomial", "Product", "Sum", "Uniform",
 ]  # fmt: skip

@@ -40,6 +40,12 @@ class Recipes(Protocol[Recipe_co]):
     def product(self, pdfs: Sequence[Pdf], /) -> Recipe_co:
         """Draw from every density independently."""
 
+    def thinned(self, efficiency: Any, /) -> Recipe_co:
+        """Draw from the density of an ``Efficiency``, and accept by its acceptance."""
+
+    def resampled(self, efficiency: Any, /) -> Recipe_co:
+        """Choose one of the simulated events of an ``Efficiency``."""
+
 
 class Pdf(ABC):
     """A density in one or more observables, up to a factor that does not depend on the event.
@@ -116,6 +122,14 @@ class Pdf(ABC):
             fixed = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters]
             area = integral_over(self.density(), inside, fixed)
         return area / self.integral()
+
+    def binned(self, x: Observable, edges: Array, box: Box, values: Mapping[str, float]) -> Array | None:
+        """Return the probabilities of bins of ``x`` inside a box, if a sample knows them; None for formula or quadrature."""
+        return None
+
+    def simulation(self) -> object | None:
+        """Return the simulation that alone knows a factor of this density, or None."""
+        return None
 
     def fits_into(self, box: Box) -> bool:
         """Return whether a box leaves every observable its whole range."""
@@ -279,6 +293,11 @@ def parts_of(model: Pdf) -> Iterator[Pdf]:
             waiting += [value for name, value in vars(one).items() if name not in CACHED]
         elif isinstance(one, (list, tuple)):
             waiting += one
+
+
+def simulations(model: Pdf) -> set[object]:
+    """Return the simulations that alone know factors of a model: where there are some, its density has no value."""
+    return {part.simulation() for part in parts_of(model)} - {None}
 
 
 def check_integral(pdf: Pdf) -> None:

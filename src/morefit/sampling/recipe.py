@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import mul
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, apply, const, evaluate, leaves, where
+from morefit.expr import ONE, ZERO, Expr, Op, apply, const, evaluate, leaves, lookup, substitute, where
 from morefit.model import Observable, Pdf
 from morefit.rewrite.bind import bind
-from morefit.sampling.candidate import Numbers, Recipe, check_values
-from morefit.sampling.envelope import envelope_recipe
+from morefit.sampling.candidate import NEGATIVE, Numbers, Recipe, check_values
+from morefit.sampling.envelope import SPARE, alias_table, envelope_recipe, table
 from morefit.sampling.inversion import PROBABILITY, quantile_recipe
 from morefit.sampling.singular import singular_recipe
+
+if TYPE_CHECKING:
+    from morefit.model import Efficiency
 
 
 def recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> Recipe:
@@ -72,6 +77,45 @@ class CandidateRecipes:
         accept = reduce(mul, accepts) if accepts else ONE
         above = reduce(partial(apply, Op.MAX), aboves) if aboves else ZERO
         return Recipe(drawn, accept, above, float(np.prod([p.efficiency for p in parts])))
+
+
+    def thinned(self, efficiency: Efficiency) -> Recipe:
+        """Draw from the density, and accept as often as the acceptance says, relative to a bound of it."""
+        from morefit.model.acceptance import values_on_grid
+
+        inner = recipe(efficiency.base, self.values, self.numbers)
+        acceptance = bind_values(efficiency.factor(), efficiency, self.values)
+        heights, points = values_on_grid(acceptance, {})
+        check_values(heights.ravel(), {name: grid.ravel() for name, grid in points.items()})
+        steps = [np.abs(np.diff(heights, axis=k)).max(initial=0.0) for k in range(heights.ndim)]
+        bound = SPARE * float(heights.max() + self.numbers.margin * sum(steps))
+        here = substitute(acceptance, {o.expr: inner.drawn[o.name] for o in efficiency.observables})
+        accept = self.numbers.take() * bound < here
+        beyond = (bound < here) | (here < -NEGATIVE * bound)
+        kept = evaluate(efficiency.integral() / efficiency.base.integral(), self.values)
+        return Recipe(
+            inner.drawn,
+            accept if inner.accept is ONE else inner.accept * accept,
+            beyond if inner.above is ZERO else apply(Op.MAX, inner.above, beyond),
+            inner.efficiency * float(kept) / bound,
+        )
+
+    def resampled(self, efficiency: Efficiency) -> Recipe:
+        """Choose a simulated event by Walker's alias method, as often as it comes at these values."""
+        weights, sample = efficiency.event_weights(self.values), efficiency.simulation()
+        assert sample is not None
+        check_values(weights, sample.columns)
+        share, alias = alias_table(weights)
+        scaled = self.numbers.take() * len(weights)
+        place = apply(Op.FLOOR, scaled)
+        name = f"simulation {zlib.crc32(weights.tobytes()):08x}"
+        stays = scaled - place < lookup(table(f"{name} share", share), place)
+        chosen = where(stays, place, lookup(table(f"{name} alias", alias), place))
+        drawn = {
+            o.name: lookup(table(f"{name} {o.name}", sample.column(o)), chosen)
+            for o in efficiency.observables
+        }
+        return Recipe(drawn, ONE, ZERO, 1.0)
 
 
 def pick(exprs: Sequence[Expr], edges: Sequence[float], number: Expr) -> Expr:

@@ -12,7 +12,7 @@ from morefit.expr import ONE, Expr, Op, Operand, add_all, apply
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
 from morefit.model.compose.checks import check_parts
 from morefit.model.observable import Box, Observable
-from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares
+from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares, simulations
 from morefit.model.printed import numbered
 
 ROUNDING = 1e-12  # that numbers may exceed their total by
@@ -54,6 +54,11 @@ class Sum(Pdf):
         if yields is not None and len(self.yields) != count:
             raise ModelError(f"sum: {count} densities need {count} yields, got {len(self.yields)}")
         check_total(self.fractions)
+        if any(simulations(pdf) != simulations(self.pdfs[0]) for pdf in self.pdfs):
+            raise ModelError(
+                "sum: an efficiency that only a simulation knows must be that of all its densities;"
+                " write mf.Efficiency(mf.Sum(...), simulation)"
+            )
         first = {o.name: o for o in self.pdfs[0].observables}
         for pdf in self.pdfs:
             if {o.name for o in pdf.observables} != set(first):

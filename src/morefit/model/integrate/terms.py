@@ -97,12 +97,7 @@ def term_by_term(terms: list[Term], observables: Ranges) -> Expr | None:
 
 def integrate_factors(factors: tuple[Expr, ...], observables: Ranges) -> tuple[float, float] | None:
     """Integrate a product over a box, factors in different observables apart; also the integral of its size."""
-    groups: list[tuple[set[str], list[Expr]]] = []
-    for factor in open_products(factors):
-        names = {leaf.name for leaf in leaves(Op.COLUMN, factor)}
-        joined = [g for g in groups if g[0] & names]
-        groups = [g for g in groups if not g[0] & names]
-        groups.append((names.union(*(g[0] for g in joined)), [factor, *(f for g in joined for f in g[1])]))
+    groups = by_observables(factors)
     number = size = 1.0
     for names, parts in groups:
         box = tuple(o for o in observables if o.name in names)
@@ -121,6 +116,17 @@ def integrate_factors(factors: tuple[Expr, ...], observables: Ranges) -> tuple[f
     return number, size
 
 
+def by_observables(factors: tuple[Expr, ...]) -> list[tuple[set[str], list[Expr]]]:
+    """Put factors together that have observables in common: the names of these, and the factors."""
+    groups: list[tuple[set[str], list[Expr]]] = []
+    for factor in open_products(factors):
+        names = {leaf.name for leaf in leaves(Op.COLUMN, factor)}
+        joined = [g for g in groups if g[0] & names]
+        groups = [g for g in groups if not g[0] & names]
+        groups.append((names.union(*(g[0] for g in joined)), [factor, *(f for g in joined for f in g[1])]))
+    return groups
+
+
 def open_products(factors: tuple[Expr, ...]) -> list[Expr]:
     """Replace products, and products inside them, by their factors."""
     opened: list[Expr] = []
@@ -134,6 +140,7 @@ def open_products(factors: tuple[Expr, ...]) -> list[Expr]:
     return opened
 
 
+@lru_cache(maxsize=4096)
 def integrate_box(expr: Expr, box: Ranges) -> tuple[float, float] | None:
     """Integrate an event-only expression and its size to full precision, or give up."""
     integral = integral_over_box(expr, box, ())
