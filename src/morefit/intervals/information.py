@@ -17,6 +17,7 @@ from morefit.expr import evaluate
 from morefit.expr.quadrature import gauss_grid
 from morefit.integrals import SharedBoxes
 from morefit.likelihood import Likelihood, Term
+from morefit.likelihood.evaluate import check_known
 from morefit.likelihood.sums import triangle
 from morefit.minimise.check import invert
 from morefit.model import Observable, Pdf
@@ -123,6 +124,7 @@ def fisher_information(
     place, total = choose_backend(backend), 0.0
     matrix, accuracy = np.zeros((len(names), len(names))), 0.0
     for part in term.parts:
+        check_known(part.model, "the Fisher information")
         own = {p.name: values[p.name] for p in part.all_parameters}
         seen = None if part.model.expected_events() is not None else part.events or None
         count = number_of_events(part.model, seen if events is None else events, own)

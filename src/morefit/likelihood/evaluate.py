@@ -15,7 +15,7 @@ from morefit.likelihood.bins import Bins, bin_probabilities
 from morefit.model import Observable, Pdf
 from morefit.model.evaluation import HasValues, Values
 from morefit.model.observable import Box, Ranges
-from morefit.model.pdf import check_model
+from morefit.model.pdf import check_model, simulations
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.sampling.generate import all_values
 from morefit.targets import Backend, Events, choose_backend
@@ -30,6 +30,7 @@ class CompiledEvaluator:
     def pdf(self, model: Pdf, data: object, values: Values, backend: str | Backend) -> Array:
         """Return the normalised density of each event, in the shape of the data if they are an array."""
         known = values_of(model, values)
+        check_known(model, "a density")
         columns, shape = read_columns(model, data)
         inside = np.ones(shape, bool).ravel()
         for o in model.observables:
@@ -72,6 +73,15 @@ class CompiledEvaluator:
         x = find_observable(model, next(iter(box)))
         bins = Bins(x, np.array(box[x.name]), {name: ends for name, ends in box.items() if name != x.name})
         return float(bin_probabilities([model], model.parameters, known, bins, choose_backend(backend))[0][0])
+
+
+def check_known(model: Pdf, what: str) -> None:
+    """Refuse the values of a density of which a factor is known by simulation only."""
+    if simulations(model):
+        raise ModelError(
+            f"model: {what} needs the efficiency as a function, which is known by simulation only; use integrate or a plot,"
+            " or make an acceptance with mf.acceptance.from_sample"
+        )
 
 
 EVALUATOR = CompiledEvaluator()  # of all densities: ``model/evaluation.py`` takes it from here

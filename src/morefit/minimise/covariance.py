@@ -16,6 +16,7 @@ from morefit.likelihood.datasets import PartData
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
 from morefit.minimise.result import ERRORS, FitResult
+from morefit.model.pdf import simulations
 from morefit.targets import Events
 
 Spread = Callable[
@@ -74,6 +75,24 @@ def with_errors(
     return replace(
         result, covariance=covariance, errors=errors, errors_from=chosen, reasons=tuple(reasons),
         valid=not reasons, seconds={**result.seconds, "errors": time.perf_counter() - begin},
+    )  # fmt: skip
+
+
+def with_simulation(result: FitResult, likelihood: Term, problem: Problem, verdict: Verdict) -> FitResult:
+    """Return a result whose covariance includes what the finite size of simulated samples adds."""
+    if not any(simulations(part.model) for part in likelihood.parts):
+        return result
+    from morefit.likelihood.simulation import gradient_covariance
+
+    begin = time.perf_counter()
+    middle = gradient_covariance(likelihood, problem.full(verdict.values))
+    own = sandwich(verdict.inverse, middle[np.ix_(problem.rows, problem.rows)])
+    covariance = result.covariance + own
+    errors = dict(zip(problem.floating, np.sqrt(np.diag(covariance)).tolist(), strict=True))
+    simulated = dict(zip(problem.floating, np.sqrt(np.diag(own)).tolist(), strict=True))
+    return replace(
+        result, covariance=covariance, errors=dict(result.errors) | errors, simulation_errors=simulated,
+        seconds={**result.seconds, "simulation": time.perf_counter() - begin},
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from morefit.errors import BackendError, CompileError, DataError, FitError, Mode
 from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Evaluation, Term
 from morefit.minimise.check import Verdict, check_minimum, edm_goal, failure_reasons
-from morefit.minimise.covariance import Errors, Spread, choose_errors, no_spread, with_errors
+from morefit.minimise.covariance import Errors, Spread, choose_errors, no_spread, with_errors, with_simulation
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.minimise.newton import is_valid, minimise
 from morefit.minimise.objective import Objective
@@ -88,9 +88,9 @@ def minimise_likelihood(
         seconds["minos"] = time.perf_counter() - end
     result = make_result(likelihood, objective, path, verdict, minos_errors, seconds)
     objective.release()
-    if chosen in ("naive", "gradients"):
-        return result
-    return with_errors(result, chosen, likelihood, problem, verdict, spread)
+    if chosen not in ("naive", "gradients"):
+        result = with_errors(result, chosen, likelihood, problem, verdict, spread)
+    return with_simulation(result, likelihood, problem, verdict)
 
 
 def check_choices(

@@ -53,6 +53,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "flat_directions": lambda items: tuple(map(floats, items)),
     "integral_errors": floats,
     "labels": texts,
+    "simulation_errors": floats,
 }
 
 
@@ -68,6 +69,7 @@ class FitResult:
     the likelihood does not change, each as changes of parameters by name; such parameters are ``undetermined`` and
     have no errors, those of the others are right. ``integral_errors`` estimates the errors that numerical integrals
     of the model cause: absolute in "nll", relative in "errors". ``labels`` are those of the parameters that have one.
+    ``simulation_errors`` is the part of the errors that comes from simulated samples which normalise the model.
     """
 
     names: tuple[str, ...]
@@ -91,6 +93,7 @@ class FitResult:
     flat_directions: tuple[Mapping[Any, float], ...] = ()
     integral_errors: Mapping[Any, float] = field(default_factory=dict)
     labels: Mapping[Any, str] = field(default_factory=dict)
+    simulation_errors: Mapping[Any, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)

@@ -87,7 +87,11 @@ def footlines(result: FitResult) -> list[str]:
     times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in result.seconds.items())
     work = f"{result.minimiser} on {result.backend}{f': {times}' if times else ''}"
     errors = ERRORS[result.errors_from]
-    return [f"errors: {errors}", work] if errors else [work]
+    lines = [f"errors: {errors}"] if errors else []
+    if result.simulation_errors:
+        each = ", ".join(f"{name} {error:.2g}" for name, error in result.simulation_errors.items())
+        lines.append(f"errors include those of the simulated samples: {each}")
+    return [*lines, work]
 
 
 def tables(result: FitResult, label: Callable[[str], str] = str) -> list[list[Column]]:

@@ -108,6 +108,13 @@ class Efficiency(Pdf):
             return make(Op.MUL, (self.acceptance.mean(pdf.density()),))  # a node that nothing else can be
         return Region().integral(pdf, self.acceptance)
 
+    def integrals_by_events(self) -> list[tuple[Expr, tuple[Simulation, Expr]]]:
+        """Return the integrals by simulation in this density, each with the sample and what is summed over it."""
+        if not isinstance(self.acceptance, Simulation):
+            return []
+        own = [self.base] if self.base.expected_events() is None else [part for _, part in self.base.shares()]
+        return [(self.accepted(pdf), (self.acceptance, self.acceptance.at_events(pdf.density()))) for pdf in own]
+
     def expected_events(self) -> Expr | None:
         return self.base.expected_events()
 
