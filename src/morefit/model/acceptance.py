@@ -12,7 +12,22 @@ import numpy as np
 
 from morefit.arrays import Array, frozen_copy, read_only
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, Quantity, add_all, column, const, evaluate, integral_of, leaves, multiply_all, substitute, symbols, to_expr
+from morefit.expr import (
+    ONE,
+    Expr,
+    Op,
+    Quantity,
+    add_all,
+    column,
+    const,
+    evaluate,
+    integral_of,
+    leaves,
+    multiply_all,
+    substitute,
+    symbols,
+    to_expr,
+)
 from morefit.expr.quadrature import NodeDomain
 from morefit.functions.polynomials import chebyshev_basis, legendre_basis
 from morefit.model.arguments import described, listed
@@ -63,7 +78,9 @@ class Expansion(Quantity):
             if not all(map(is_nothing, np.ravel(moved[order]))):
                 yield order, moved[order]
 
-    def integral(self, density: Expr, box: Sequence[Observable], kept: Observable | None = None) -> Expr | None:
+    def integral(
+        self, density: Expr, box: Sequence[Observable], kept: Observable | None = None
+    ) -> Expr | None:
         """Return the integral of a density times the expansion over a box, as sums of moments; None if it is no sum of
         (parameters) x (event). An observable that is kept is not integrated over."""
         terms = separate(density)
@@ -179,7 +196,7 @@ def folded(coefficient: Expr) -> Expr:
 
 
 def check_kind(kind: str) -> str:
-    if not isinstance(kind, str) or kind not in BASES:
+    if kind not in list(BASES):
         raise ModelError(f"acceptance: kind must be one of {', '.join(map(repr, BASES))}, got {kind!r}")
     return kind
 

@@ -78,7 +78,6 @@ class CandidateRecipes:
         above = reduce(partial(apply, Op.MAX), aboves) if aboves else ZERO
         return Recipe(drawn, accept, above, float(np.prod([p.efficiency for p in parts])))
 
-
     def thinned(self, efficiency: Efficiency) -> Recipe:
         """Draw from the density, and accept as often as the acceptance says, relative to a bound of it."""
         from morefit.model.acceptance import values_on_grid

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,15 +25,13 @@ from morefit.expr import (
 )
 from morefit.model.acceptance import MAX_OBSERVABLES, Expansion, Simulation, values_on_grid
 from morefit.model.arguments import described, listing
+from morefit.model.compose.accepted import Acceptance, Region, combined, split_by_factors
 from morefit.model.compose.product import Product
 from morefit.model.density import Density
-from morefit.model.integrate import integral_over
 from morefit.model.observable import Box, Observable
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares, simulations
 
-Acceptance = Expr | Expansion
-MAX_TERMS = 400  # of an acceptance that is integrated factor by factor
 NEGATIVE = 1e-9  # of the largest value of an acceptance: less is rounding
 
 
@@ -52,7 +50,9 @@ class Efficiency(Pdf):
 
     def __init__(self, pdf: Pdf, acceptance: Operand | Expansion | Simulation) -> None:
         if not isinstance(pdf, Pdf):
-            raise ModelError(f"efficiency: takes a density, got {described(pdf)}; the order is Efficiency(pdf, acceptance)")
+            raise ModelError(
+                f"efficiency: takes a density, got {described(pdf)}; the order is Efficiency(pdf, acceptance)"
+            )
         if simulations(pdf):
             raise ModelError(
                 "efficiency: an acceptance known by simulation only must be the outermost;"
@@ -113,7 +113,9 @@ class Efficiency(Pdf):
         if not isinstance(self.acceptance, Simulation):
             return []
         own = [self.base] if self.base.expected_events() is None else [part for _, part in self.base.shares()]
-        return [(self.accepted(pdf), (self.acceptance, self.acceptance.at_events(pdf.density()))) for pdf in own]
+        return [
+            (self.accepted(pdf), (self.acceptance, self.acceptance.at_events(pdf.density()))) for pdf in own
+        ]
 
     def expected_events(self) -> Expr | None:
         return self.base.expected_events()
@@ -147,7 +149,9 @@ class Efficiency(Pdf):
         if isinstance(self.acceptance, Simulation) or self.base.expected_events() is not None:
             return (self,)
         names = {o.name for o in symbols(Op.COLUMN, self.acceptance.expr)}
-        changed = [pdf for pdf in self.base.factors() if not names.isdisjoint(o.name for o in pdf.observables)]
+        changed = [
+            pdf for pdf in self.base.factors() if not names.isdisjoint(o.name for o in pdf.observables)
+        ]
         others = [pdf for pdf in self.base.factors() if names.isdisjoint(o.name for o in pdf.observables)]
         if not others:
             return (self,)
@@ -190,7 +194,9 @@ class Efficiency(Pdf):
         k = next(k for k, f in enumerate(factors) if any(o is x for o in f.observables))
         region, numbers = Region(box, values), []
         for term in terms:
-            others = [region.integral(f, a) for i, (f, a) in enumerate(zip(factors, term, strict=True)) if i != k]
+            others = [
+                region.integral(f, a) for i, (f, a) in enumerate(zip(factors, term, strict=True)) if i != k
+            ]
             numbers.append(float(evaluate(multiply_all(*others), values)))
         seen = Efficiency.of(factors[k], combined(numbers, [term[k] for term in terms]))
         weight = seen.integral() / self.integral()
@@ -238,99 +244,15 @@ class Efficiency(Pdf):
         return keep
 
 
-# ------------------------------------------------------------------------------------ integrals
-
-
-@dataclass(frozen=True)
-class Region:
-    """Where densities are integrated: their ranges, or a box; numerical integrals are made for ``values`` then."""
-
-    box: Box | None = None
-    values: Mapping[str, float] | None = None
-
-    def integral(self, pdf: Pdf, acceptance: Acceptance) -> Expr:
-        """Return the integral of a density times an acceptance: factor by factor, part by part, or by formula or rule."""
-        if not leaves(Op.COLUMN, acceptance.expr):
-            inside = ONE if self.box is None or self.values is None else pdf.probability(self.box, self.values)
-            return multiply_all(acceptance.expr, pdf.integral(), inside)
-        factors = pdf.factors()
-        terms = split_by_factors(factors, acceptance) if len(factors) > 1 else None
-        if terms is not None:
-            products = [multiply_all(*map(self.integral, factors, term)) for term in terms]
-            return add_all(*products) if len(products) > 1 else products[0]
-        if len(shares := pdf.shares()) > 1:
-            kept = [share * self.integral(part, acceptance) / part.integral() for share, part in shares]
-            return pdf.integral() * add_all(*kept)
-        inside = [o.within(self.box or {}) for o in pdf.observables]
-        if isinstance(acceptance, Expansion) and (total := acceptance.integral(pdf.density(), inside)) is not None:
-            return total
-        density = pdf.density() * acceptance.expr
-        parameters = [p for p in symbols(Op.SCALAR, density) if isinstance(p, Parameter)]
-        if self.values is not None:
-            parameters = [Parameter(p.name, self.values[p.name], fixed=True) for p in parameters]
-        return integral_over(density, inside, parameters)
-
-
-def split_by_factors(factors: Sequence[Pdf], acceptance: Acceptance) -> list[list[Acceptance]] | None:
-    """Write an acceptance as a sum of products of a function for each factor of a density, if it is one."""
-    group = {o.name: k for k, factor in enumerate(factors) for o in factor.observables}
-    if isinstance(acceptance, Expansion):
-        return split_expansion(len(factors), group, acceptance)
-    done: list[list[Acceptance]] = []
-    stack: list[list[Expr]] = [[acceptance]]
-    while stack:
-        product = stack.pop()
-        groups = [{group[leaf.name] for leaf in leaves(Op.COLUMN, one)} for one in product]
-        k = next((k for k, own in enumerate(groups) if len(own) > 1), None)
-        if k is None:
-            own = [min(g, default=0) for g in groups]
-            done.append([multiply_all(*(p for p, i in zip(product, own, strict=True) if i == n)) for n in range(len(factors))])
-        elif product[k].op is Op.MUL:
-            stack.append([*product[:k], *product[k].args, *product[k + 1 :]])
-        elif product[k].op is Op.ADD:
-            stack += [[*product[:k], term, *product[k + 1 :]] for term in product[k].args]
-        else:
-            return None
-        if len(stack) + len(done) > MAX_TERMS:
-            return None
-    return done
-
-
-def split_expansion(count: int, group: Mapping[str, int], expansion: Expansion) -> list[list[Acceptance]] | None:
-    """Write an expansion as a sum over the polynomials of all factors but one, times expansions in that one."""
-    own = [group[o.name] for o in expansion.observables]
-    largest = max(own, key=own.count)
-    outer = [o for o in expansion.observables if group[o.name] != largest]
-    inner = [o for o in expansion.observables if group[o.name] == largest]
-    bases = [expansion.basis(o) for o in outer]
-    terms: list[list[Acceptance]] = []
-    for order, coefficients in expansion.split([o.name for o in outer]):
-        polynomials = [basis[k] for basis, k in zip(bases, order, strict=True)]
-        term: list[Acceptance] = [
-            multiply_all(*(p for p, o in zip(polynomials, outer, strict=True) if group[o.name] == k))
-            for k in range(count)
-        ]
-        term[largest] = Expansion(inner, coefficients, expansion.kind)
-        terms.append(term)
-    return terms if len(terms) <= MAX_TERMS else None
-
-
-def combined(numbers: Sequence[float], acceptances: Sequence[Acceptance]) -> Acceptance:
-    """Return the sum of acceptances times numbers; of expansions an expansion."""
-    first = acceptances[0]
-    if isinstance(first, Expansion):
-        arrays = [n * a.coefficients for n, a in zip(numbers, acceptances, strict=True) if isinstance(a, Expansion)]
-        return Expansion(first.observables, sum(arrays[1:], arrays[0]), first.kind)
-    return add_all(*(n * a.expr for n, a in zip(numbers, acceptances, strict=True)))
-
-
 # ------------------------------------------------------------------------------------ checks
 
 
 def check_domain(pdf: Pdf, acceptance: Acceptance | Simulation) -> None:
     """Refuse an acceptance in other observables than those of the density, or in none."""
     is_sample = isinstance(acceptance, Simulation)
-    own = list(acceptance.observables) if is_sample else symbols(Op.COLUMN, acceptance.expr)
+    own = (
+        acceptance.observables if isinstance(acceptance, Simulation) else symbols(Op.COLUMN, acceptance.expr)
+    )
     known = {o.name: o for o in pdf.observables}
     if not own:
         raise ModelError(
@@ -371,4 +293,6 @@ def check_heights(acceptance: Expr) -> None:
             " clip it with np.maximum(acceptance, 0), or say with mf.where what it is there"
         )
     if not heights.max() > 0:
-        raise ModelError("efficiency: the acceptance is zero everywhere at the start values of its parameters")
+        raise ModelError(
+            "efficiency: the acceptance is zero everywhere at the start values of its parameters"
+        )
