@@ -109,9 +109,9 @@ def from_sample(
     else:
         coefficients, covariance = by_least_squares(accepted, Dataset(generated, known), known, highest)
     if polynomials == "chebyshev":
-        turn = np.ones((1, 1))
+        turn: Array = np.ones((1, 1))
         for n in highest:
-            turn = np.kron(turn, to_chebyshev(n))
+            turn = np.kron(turn, to_chebyshev(n)).astype(np.float64)
         coefficients, covariance = turn @ coefficients, turn @ covariance @ turn.T
     made = SampledExpansion(
         known, coefficients.reshape(shape), polynomials, covariance=covariance, events=len(accepted)
@@ -152,6 +152,7 @@ def by_moments(
     each = polynomials_at(accepted, observables, orders) * np.ravel(norms)
     total = weights.sum()
     coefficients = weights @ each / total
+    coefficients[0] = 1.0  # to the last bit, so that it has no error
     scores = weights[:, None] * (each - coefficients) / total
     return coefficients, scores.T @ scores
 

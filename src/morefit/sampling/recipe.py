@@ -16,12 +16,15 @@ from morefit.expr import ONE, ZERO, Expr, Op, apply, const, evaluate, leaves, lo
 from morefit.model import Observable, Pdf
 from morefit.rewrite.bind import bind
 from morefit.sampling.candidate import NEGATIVE, Numbers, Recipe, check_values
-from morefit.sampling.envelope import SPARE, alias_table, envelope_recipe, table
+from morefit.sampling.envelope import SPARE, alias_table, envelope_recipe, first_cells, measure, table
 from morefit.sampling.inversion import PROBABILITY, quantile_recipe
 from morefit.sampling.singular import singular_recipe
 
 if TYPE_CHECKING:
     from morefit.model import Efficiency
+
+MAX_AXES = 3  # of an envelope
+WASTEFUL = 0.05  # of the candidates accepted: with fewer an envelope is worth its cells
 
 
 def recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> Recipe:
@@ -80,23 +83,24 @@ class CandidateRecipes:
 
     def thinned(self, efficiency: Efficiency) -> Recipe:
         """Draw from the density, and accept as often as the acceptance says, relative to a bound of it."""
-        from morefit.model.acceptance import values_on_grid
-
         inner = recipe(efficiency.base, self.values, self.numbers)
         acceptance = bind_values(efficiency.factor(), efficiency, self.values)
-        heights, points = values_on_grid(acceptance, {})
-        check_values(heights.ravel(), {name: grid.ravel() for name, grid in points.items()})
-        steps = [np.abs(np.diff(heights, axis=k)).max(initial=0.0) for k in range(heights.ndim)]
-        bound = SPARE * float(heights.max() + self.numbers.margin * sum(steps))
+        bound = upper_bound(acceptance, efficiency.observables, self.numbers.margin)
         here = substitute(acceptance, {o.expr: inner.drawn[o.name] for o in efficiency.observables})
         accept = self.numbers.take() * bound < here
         beyond = (bound < here) | (here < -NEGATIVE * bound)
-        kept = evaluate(efficiency.integral() / efficiency.base.integral(), self.values)
+        kept = float(evaluate(efficiency.integral() / efficiency.base.integral(), self.values)) / bound
+        if kept < WASTEFUL and len(efficiency.observables) <= MAX_AXES:
+            return self.single(efficiency)
+        if kept > 1:
+            raise ModelError(
+                "efficiency: the mean of the acceptance is above its largest value on a grid; it has a peak that is too narrow"
+            )
         return Recipe(
             inner.drawn,
             accept if inner.accept is ONE else inner.accept * accept,
             beyond if inner.above is ZERO else apply(Op.MAX, inner.above, beyond),
-            inner.efficiency * float(kept) / bound,
+            inner.efficiency * kept,
         )
 
     def resampled(self, efficiency: Efficiency) -> Recipe:
@@ -146,6 +150,23 @@ def density_recipe(density: Expr, pdf: Pdf, values: Mapping[str, float], numbers
         rest = float(np.prod([o.high - o.low for o in pdf.observables if o.name not in names]))
         efficiency = float(evaluate(pdf.integral(), values)) / (area * rest)
     return Recipe({**inner.drawn, **flat}, inner.accept, inner.above, efficiency)
+
+
+def upper_bound(acceptance: Expr, observables: Sequence[Observable], margin: float) -> float:
+    """Return what an acceptance without parameters does not exceed: by cells that see its peaks, or on a grid in four dimensions."""
+    names = {leaf.name for leaf in leaves(Op.COLUMN, acceptance)}
+    own = tuple(o for o in observables if o.name in names)
+    if not own:
+        check_values(np.array([float(evaluate(acceptance, {}))]), {})
+        return SPARE * float(evaluate(acceptance, {}))
+    if len(own) <= MAX_AXES:
+        return float(measure(acceptance, own, first_cells(acceptance, own), margin).heights.max())
+    from morefit.model.acceptance import values_on_grid
+
+    heights, points = values_on_grid(acceptance, {})
+    check_values(heights.ravel(), {name: grid.ravel() for name, grid in points.items()})
+    steps = [np.abs(np.diff(heights, axis=k)).max() for k in range(heights.ndim)]
+    return SPARE * float(heights.max() + margin * sum(steps))
 
 
 def flat_point(x: Observable, number: Expr) -> Expr:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, add_all, leaves, multiply_all, symbols
+from morefit.expr import ONE, Expr, Op, add_all, leaves, multiply_all, symbols
 from morefit.model.acceptance import Expansion
+from morefit.model.compose.product import Product
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Box
 from morefit.model.parameter import Parameter
@@ -34,6 +35,11 @@ class Region:
         if terms is not None:
             products = [multiply_all(*map(self.integral, factors, term)) for term in terms]
             return add_all(*products) if len(products) > 1 else products[0]
+        names = {leaf.name for leaf in leaves(Op.COLUMN, acceptance.expr)}
+        changed = [f for f in factors if not names.isdisjoint(o.name for o in f.observables)]
+        if len(changed) < len(factors):
+            others = [self.integral(f, ONE) for f in factors if not any(f is one for one in changed)]
+            return multiply_all(self.integral(Product(changed), acceptance), *others)
         if len(shares := pdf.shares()) > 1:
             kept = [share * self.integral(part, acceptance) / part.integral() for share, part in shares]
             return pdf.integral() * add_all(*kept)
