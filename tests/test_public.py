@@ -14,11 +14,11 @@ import pytest
 import morefit as mf
 
 EXPECTED = [
-    "BackendError", "BrokenJob", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
+    "BackendError", "BrokenJob", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Efficiency", "Explanation",
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter",
     "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
     *mf.functions.__all__, "functions",
-    "intervals", "physics", "Plot", "plot", "plots", "read", "shapes", "toy_study", "where",
+    "acceptance", "intervals", "physics", "Plot", "plot", "plots", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 ROOT = Path(__file__).parent.parent
