@@ -14,7 +14,7 @@ from morefit.expr import Op, evaluate, toposort
 from morefit.jobs.fingerprint import fingerprint
 from morefit.sampling import recipe as recipes
 from morefit.sampling.candidate import MARGIN
-from tolerances import DIFFERENCES, INTEGRAL_PROMISE, NUMPY_SUM, SAME_LINES, TERM_INTEGRAL
+from tolerances import DIFFERENCES, EXACT_FIT_ERRORS, INTEGRAL_PROMISE, NUMPY_SUM, SAME_LINES, TERM_INTEGRAL
 
 X, Y, Z = mf.Observable("x", 0.0, 5.0), mf.Observable("y", -1.0, 1.0), mf.Observable("z", 1.0, 6.0)
 MU, SIGMA = mf.Parameter("mu", 2.0, 0.0, 5.0), mf.Parameter("sigma", 0.7, 0.1, 2.0)
@@ -290,6 +290,13 @@ def test_parts_that_share_a_simulation_share_its_errors(simulated, observed):
     for name in ("mu", "sigma", "slope"):
         assert one.simulation_errors[name] == pytest.approx(other.simulation_errors[name], rel=1e-6)
         assert split.simulation_errors[name] == pytest.approx(alone.simulation_errors[name], rel=1e-3)
+
+
+def test_many_fits_have_the_errors_of_one(simulated, observed):
+    model = mf.Efficiency(TAIL, simulated)
+    one, many = mf.fit(model, observed), mf.fit_many(model, [observed, observed[:1000]])
+    assert one.simulation_errors["slope"] > 0.3 * one.errors["slope"]
+    assert many.errors[0, 0] == pytest.approx(one.errors["slope"], rel=EXACT_FIT_ERRORS)
 
 
 def test_angles_by_sample_are_sums_of_moments():

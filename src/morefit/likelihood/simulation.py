@@ -13,7 +13,6 @@ from morefit.likelihood.base import Term
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model.acceptance import Simulation
-from morefit.model.compose.efficiency import Efficiency
 from morefit.model.pdf import parts_of
 from morefit.pipeline import Columns, Settings, compile_sums, compile_values
 from morefit.rewrite.derive import derivatives
@@ -50,8 +49,7 @@ def event_scores(part: Likelihood, full: Array) -> Iterator[tuple[Simulation, Ar
     The gradient depends on an integral I and on its slopes: an event that adds b to I changes it by
     d2(nll)/dp dI b + d(nll)/dI db/dp.
     """
-    efficiencies = [one for one in parts_of(part.model) if isinstance(one, Efficiency)]
-    integrals = {node: known for one in efficiencies for node, known in one.integrals_by_events()}
+    integrals = {node: known for one in parts_of(part.model) for node, known in one.integrals_by_events()}
     count, request = len(part.parameters), part.request(2)
     shifts = {node: scalar(OwnSymbol(f"shift of integral {k}")) for k, node in enumerate(integrals)}
     shifted = substitute(request.log_density, {node: node + shift for node, shift in shifts.items()})

@@ -63,6 +63,7 @@ def fit(
         errors=errors,
         minimiser=minimiser,
         print_level=print_level,
+        simulation=True,
     )
     likelihood = as_likelihood("fit", model, data, weights=weights, constraints=constraints, backend=backend)
     check_data(likelihood)

@@ -50,6 +50,7 @@ class Options:
     errors: Errors = "auto"
     minimiser: Minimiser = "auto"
     print_level: int = 0
+    simulation: bool = False  # whether errors include those of simulated samples
 
     def __post_init__(self) -> None:
         check_choices(self.derivatives, self.minimiser, self.strategy, self.tolerance, self.max_calls)
@@ -90,7 +91,7 @@ def minimise_likelihood(
     objective.release()
     if chosen not in ("naive", "gradients"):
         result = with_errors(result, chosen, likelihood, problem, verdict, spread)
-    return with_simulation(result, likelihood, problem, verdict)
+    return with_simulation(result, likelihood, problem, verdict) if options.simulation else result
 
 
 def check_choices(

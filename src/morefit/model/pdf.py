@@ -131,6 +131,10 @@ class Pdf(ABC):
         """Return the simulation that alone knows a factor of this density, or None."""
         return None
 
+    def integrals_by_events(self) -> list[tuple[Expr, tuple[Any, Expr]]]:
+        """Return the integrals by simulation in this density, each with the sample and what is summed over it."""
+        return []
+
     def fits_into(self, box: Box) -> bool:
         """Return whether a box leaves every observable its whole range."""
         return all(o.within(box) is o for o in self.observables)

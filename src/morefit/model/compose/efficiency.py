@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -108,8 +109,7 @@ class Efficiency(Pdf):
             return make(Op.MUL, (self.acceptance.mean(pdf.density()),))  # a node that nothing else can be
         return Region().integral(pdf, self.acceptance)
 
-    def integrals_by_events(self) -> list[tuple[Expr, tuple[Simulation, Expr]]]:
-        """Return the integrals by simulation in this density, each with the sample and what is summed over it."""
+    def integrals_by_events(self) -> list[tuple[Expr, tuple[Any, Expr]]]:
         if not isinstance(self.acceptance, Simulation):
             return []
         own = [self.base] if self.base.expected_events() is None else [part for _, part in self.base.shares()]
