@@ -14,11 +14,11 @@ import pytest
 import morefit as mf
 
 EXPECTED = [
-    "BackendError", "BinnedLikelihood", "BrokenJob", "Choice", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Derived", "Drawing", "Explanation",
+    "BackendError", "BinnedLikelihood", "BrokenJob", "Choice", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Derived", "Drawing", "Efficiency", "Explanation",
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "LeastSquares", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter",
     "Pdf", "Polynomial", "Product", "Restricted", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
     *mf.functions.__all__, "functions",
-    "intervals", "opaque", "physics", "Plot", "plot", "plots", "read", "shapes", "toy_study", "where",
+    "acceptance", "intervals", "opaque", "physics", "Plot", "plot", "plots", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 ROOT = Path(__file__).parent.parent

@@ -14,7 +14,7 @@ from morefit.errors import (
 )
 
 if TYPE_CHECKING:
-    from morefit import functions, intervals, plots
+    from morefit import acceptance, functions, intervals, plots
     from morefit.data import CutReport, Dataset, read
     from morefit.expr import where
     from morefit.functions import (
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         CrystalBall,
         Density,
         Derived,
+        Efficiency,
         Exponential,
         Gaussian,
         Observable,
@@ -94,7 +95,7 @@ else:
     __getattr__ = import_when_used(
         __name__,
         {
-            "morefit": ["functions", "intervals", "plots"],
+            "morefit": ["acceptance", "functions", "intervals", "plots"],
             "morefit.data": ["CutReport", "Dataset", "read"],
             "morefit.expr": ["where"],
             "morefit.functions": [
@@ -110,7 +111,7 @@ else:
             "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
             "morefit.model": [
-                "Choice", "CrystalBall", "Density", "Derived", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
+                "Choice", "CrystalBall", "Density", "Derived", "Efficiency", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
                 "Product", "Restricted", "Sum", "Uniform", "physics", "shapes",
             ],
             "morefit.model.opaque": ["opaque"],
@@ -123,9 +124,9 @@ else:
 
 __all__ = [
     "BackendError", "BinnedLikelihood", "BrokenJob", "Choice", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
-    "Density", "Derived", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
+    "Density", "Derived", "Drawing", "Efficiency", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "LeastSquares", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
-    "Polynomial", "Product", "Restricted", "Sum", "ToyResults", "Uniform", "arccosh", "arcsinh", "arctanh", "bernstein",
+    "Polynomial", "Product", "Restricted", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",
     "hermite", "hermite_series", "interp", "intervals", "iv", "ive", "kv", "kve", "legendre", "legendre_series", "log_ndtr",

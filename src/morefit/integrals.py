@@ -139,6 +139,25 @@ class SharedBoxes:
     bound: dict[tuple[object, ...], tuple[Made, Callable[[Array], Array]]] = field(default_factory=dict)
 
 
+class SampleIntegral:
+    """Integrals by a sample: its events are the nodes, whatever the values of the parameters."""
+
+    def __init__(self, nodes: Nodes, axes: int, bodies: int, bind: Bind) -> None:
+        self.nodes, self.axes, self.bodies, self.bind = nodes, axes, bodies, bind
+
+    @cached_property
+    def launch(self) -> Callable[[Array], Array]:
+        return self.bind(self.nodes, Events.all_sets(len(self.nodes.weights)))
+
+    def __call__(self, parameters: Array) -> Array:
+        """Return the integrals at parameters of shape (sets, parameters)."""
+        return self.launch(parameters)[:, : self.bodies]
+
+    def fix(self, parameters: Array) -> FixedBoxes:
+        """Return the nodes, which resolve the integrand by definition."""
+        return FixedBoxes(self.nodes, np.array([np.inf]), np.zeros((1, self.axes, 2)))
+
+
 class FollowedIntegral:
     """Integrals by boxes that are made for the parameters of the first call, and anew when those have moved too far."""
 

@@ -18,8 +18,8 @@ from morefit.arrays import Array
 from morefit.errors import BackendError
 from morefit.expr import Expr, Op, OwnSymbol, column, domain_of, leaves, scalar, substitute_all, toposort
 from morefit.expr.opaque import opaque_in
-from morefit.expr.quadrature import Nodes
-from morefit.integrals import FollowedIntegral, Integral, SharedBoxes
+from morefit.expr.quadrature import NodeDomain, Nodes
+from morefit.integrals import FollowedIntegral, Integral, SampleIntegral, SharedBoxes
 from morefit.kernel import Kernel, Precision
 from morefit.kernel.build import Loop, PerCall, build_kernel
 from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fingerprint
@@ -297,7 +297,7 @@ class Compiled:
                 buffers.append(data.buffer(wanted, self.settings))
                 steps.append(0)
         shared = SharedBoxes() if boxes is None else boxes
-        bound = tuple(FollowedIntegral(one.integral, one.bodies, one.bind, shared) for one in self.integrals)
+        bound = tuple(one.at_run_time(shared) for one in self.integrals)
         return Bound(self.program.bind(buffers, events, steps), bound)
 
 
@@ -306,7 +306,7 @@ class Bound:
     """A program bound to data, with the integrals it needs first."""
 
     launch: Launch
-    integrals: tuple[FollowedIntegral, ...]
+    integrals: tuple[FollowedIntegral | SampleIntegral, ...]
 
     def __call__(self, parameters: Array) -> Array:
         """Evaluate at parameters of shape (sets, parameters)."""
@@ -331,9 +331,16 @@ class CompiledIntegral:
     def bind(self, nodes: Nodes, events: Events) -> Bound:
         return self.compiled.bind(node_columns(nodes), events)
 
+    def at_run_time(self, boxes: SharedBoxes) -> FollowedIntegral | SampleIntegral:
+        """Return the integrals as functions of parameters: by boxes that follow them, or by a sample."""
+        domain = self.integral.domain
+        if isinstance(domain, NodeDomain):
+            return SampleIntegral(domain.nodes, len(domain.axes), len(self.bodies), self.bind)
+        return FollowedIntegral(self.integral, self.bodies, self.bind, boxes)
+
     def fix(self, rows: Array, boxes: SharedBoxes) -> WholeIntegral:
         """Return the integrals for a whole fit, by boxes made for some rows of parameters."""
-        fixed = FollowedIntegral(self.integral, self.bodies, self.bind, boxes).fix(rows)
+        fixed = self.at_run_time(boxes).fix(rows)
         data, compiled = node_columns(fixed.nodes), self.compiled
         data.precompute(tuple(compiled.per_dataset.values()), compiled.settings)
         columns = tuple(data.buffer(wanted, compiled.settings).values for wanted in compiled.columns)

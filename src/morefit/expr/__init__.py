@@ -17,7 +17,7 @@ from morefit.expr.build import (
 )
 from morefit.expr.evaluate import evaluate
 from morefit.expr.named import NamedQuantity
-from morefit.expr.node import MINUS_ONE, ONE, ZERO, Expr, Operand, Quantity, const, make, to_expr
+from morefit.expr.node import MINUS_ONE, ONE, ZERO, Expr, Operand, Quantity, const, known_expr, make, to_expr
 from morefit.expr.number import as_double
 from morefit.expr.operations import (
     COMPARISONS,
@@ -82,6 +82,7 @@ __all__ = [
     "evaluate",
     "fresh_prefix",
     "integral_of",
+    "known_expr",
     "leaves",
     "lookup",
     "make",

@@ -19,6 +19,7 @@ from morefit.expr.quadrature import (
     Adapted,
     Boxes,
     Domain,
+    NodeDomain,
     adapt,
     combine_places,
 )
@@ -69,10 +70,14 @@ def integrate(node: Expr, values: Mapping[str, Any]) -> Any:
 
 
 def integrate_at(node: Expr, values: tuple[tuple[str, float], ...]) -> float:
-    adapted = adapted_to(node.args[1:], domain_of(node), values)
-    if not adapted.error <= WORST_ERROR:
-        raise cannot_integrate(dict(values), adapted.error)
-    nodes = adapted.boxes.nodes()
+    domain = domain_of(node)
+    if isinstance(domain, NodeDomain):
+        nodes = domain.nodes
+    else:
+        adapted = adapted_to(node.args[1:], domain, values)
+        if not adapted.error <= WORST_ERROR:
+            raise cannot_integrate(dict(values), adapted.error)
+        nodes = adapted.boxes.nodes()
     return float(Op.INTEGRAL.numpy(nodes.weights, evaluate(node.args[0], dict(values) | nodes.columns)))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache, reduce
+from hashlib import sha256
 from itertools import product
 
 import numpy as np
@@ -83,6 +84,23 @@ class Nodes:
     contrast: (
         Array  # the highest Legendre coefficients in each box: small where the boxes resolve the integrand
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeDomain(Domain):
+    """What an integral by a sample runs over: its events are the nodes, at any values of the parameters."""
+
+    digest: str  # of all numbers
+    nodes: Nodes = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Array], weights: Array) -> NodeDomain:
+        axes = tuple(Axis(name, (float(x.min()), float(x.max()))) for name, x in columns.items())
+        digest = sha256(b"".join(x.tobytes() for x in (*columns.values(), weights))).hexdigest()
+        return cls(axes=axes, digest=digest, nodes=Nodes(dict(columns), weights, np.zeros_like(weights)))
+
+    def __str__(self) -> str:
+        return f"{super().__str__()};{self.digest}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from morefit.expr import evaluate
 from morefit.expr.quadrature import gauss_grid
 from morefit.integrals import SharedBoxes
 from morefit.likelihood import Constraint, Likelihood, Term
+from morefit.likelihood.evaluate import check_known
 from morefit.likelihood.sums import triangle
 from morefit.likelihood.table import TableLikelihood
 from morefit.minimise.check import invert
@@ -126,6 +127,7 @@ def fisher_information(
     place, total = choose_backend(backend), 0.0
     matrix, accuracy = np.zeros((len(names), len(names))), 0.0
     for part in term.parts:
+        check_known(part.model, "the Fisher information")
         own = {p.name: values[p.name] for p in part.all_parameters}
         if isinstance(part, TableLikelihood):
             expected = part.asimov(own)

@@ -11,11 +11,14 @@ from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, const, domain_of, evaluate, leaves, substitute, toposort
 from morefit.expr.evaluate import adapt_around, adapted_to, places_at
+from morefit.expr.quadrature import NodeDomain
 from morefit.model import Observable, Pdf
 from morefit.model.integrate import find_breaks, plain_integral
+from morefit.model.pdf import simulations
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
 
+MAX_AXES = 3  # of a quadrature
 MAX_EVENTS = 20_000  # at which the density is looked at for peaks that were missed
 PEAKS = 8  # of them around which boxes are cut closely
 COARSE = 1e-2  # relative, of an integral over a singularity without the map
@@ -44,6 +47,12 @@ def is_numerical(model: Pdf) -> bool:
 def numerical(model: Pdf) -> tuple[Pdf, ...]:
     """Return the densities of a model that are integrated numerically."""
     return tuple(pdf for pdf in model.components() if integrals(pdf))
+
+
+@lru_cache(maxsize=256)  # every fit asks
+def is_simulated(model: Pdf) -> bool:
+    """Return whether simulated events normalise a density of a model."""
+    return bool(simulations(model))
 
 
 @lru_cache(maxsize=256)
@@ -77,6 +86,8 @@ def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float], floating: tuple[
 
 
 def density_error(pdf: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> float:
+    if len(pdf.observables) > MAX_AXES:  # an acceptance of factors, whose integrals are over fewer
+        return 0.0
     known = {leaf: const(values[leaf.name]) for leaf in leaves(Op.SCALAR, pdf.density())}
     density = substitute(pdf.density(), known)
     columns = {o.name: events[o.name] for o in pdf.observables}
@@ -97,8 +108,9 @@ def density_error(pdf: Pdf, values: Mapping[str, float], events: Mapping[str, Ar
 
 
 def integrals(pdf: Pdf) -> list[Expr]:
-    """Return the numerical integrals in the integral of a density."""
-    return [node for node in toposort(pdf.integral(), enter_integrals=False) if node.op is Op.INTEGRAL]
+    """Return the numerical integrals in the integral of a density; those by a sample are exact for it."""
+    nodes = (node for node in toposort(pdf.integral(), enter_integrals=False) if node.op is Op.INTEGRAL)
+    return [node for node in nodes if not isinstance(domain_of(node), NodeDomain)]
 
 
 def check_smooth(model: Pdf, values: Mapping[str, float]) -> None:

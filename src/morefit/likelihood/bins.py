@@ -104,8 +104,11 @@ def bin_probabilities(
     totals = np.zeros((len(pdfs), len(bins.edges) - 1))
     for pdf, terms, total in zip(pdfs, formulas, totals, strict=True):
         for weight, part in pdf.marginals(bins.x, bins.box, values):
-            formula = probability_between(part, LOW, HIGH)
-            if part.given and formula is None:
+            known = part.binned(bins.x, bins.edges, bins.box, values)
+            formula = probability_between(part, LOW, HIGH) if known is None else None
+            if known is not None:
+                total += float(evaluate(weight, values)) * known
+            elif part.given and formula is None:
                 total += by_nodes(weight, part, tuple(parameters), values, bins, backend)
             elif formula is None:
                 if bins.rows is None:

@@ -17,7 +17,7 @@ from morefit.model import Observable, Pdf
 from morefit.model.evaluation import HasValues, Values
 from morefit.model.observable import Box, Ranges
 from morefit.model.opaque import opaque_names
-from morefit.model.pdf import check_model
+from morefit.model.pdf import check_model, simulations
 from morefit.model.region import boxes, check_region, named_observable
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.sampling.generate import all_values
@@ -32,6 +32,7 @@ class CompiledEvaluator:
     def pdf(self, model: Pdf, data: object, values: Values, backend: str | Backend) -> Array:
         """Return the normalised density of each event, in the shape of the data if they are an array."""
         known = values_of(model, values)
+        check_known(model, "a density")
         columns, shape = read_columns(model, data)
         inside = np.ones(shape, bool).ravel()
         for o in model.observables:
@@ -91,6 +92,15 @@ def box_probability(
     others = {name: ends for name, ends in box.items() if name != x.name}
     bins = Bins(x, np.array(box[x.name]), others, rows)
     return float(bin_probabilities([model], model.parameters, values, bins, backend)[0][0])
+
+
+def check_known(model: Pdf, what: str) -> None:
+    """Refuse the values of a density of which a factor is known by simulation only."""
+    if simulations(model):
+        raise ModelError(
+            f"model: {what} needs the efficiency as a function, which is known by simulation only; use integrate or a plot,"
+            " or make an acceptance with mf.acceptance.from_sample"
+        )
 
 
 EVALUATOR = CompiledEvaluator()  # of all densities: ``model/evaluation.py`` takes it from here

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -12,6 +12,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import FitError, OptionError
 from morefit.likelihood import Likelihood, Term
+from morefit.likelihood.accuracy import is_simulated
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
@@ -75,6 +76,28 @@ def with_errors(
         result, covariance=covariance, errors=errors, errors_from=chosen, reasons=tuple(reasons),
         valid=not reasons, seconds={**result.seconds, "errors": time.perf_counter() - begin},
     )  # fmt: skip
+
+
+def with_simulation(result: FitResult, likelihood: Term, problem: Problem, verdict: Verdict) -> FitResult:
+    """Return a result whose covariance includes what the finite size of simulated samples adds."""
+    if not any(is_simulated(part.model) for part in likelihood.parts):
+        return result
+    begin = time.perf_counter()
+    own = simulation_covariance(likelihood, problem.full(verdict.values), verdict.inverse, problem.rows)
+    covariance = result.covariance + own
+    errors = dict(zip(problem.floating, np.sqrt(np.diag(covariance)).tolist(), strict=True))
+    simulated = dict(zip(problem.floating, np.sqrt(np.diag(own)).tolist(), strict=True))
+    return replace(
+        result, covariance=covariance, errors=dict(result.errors) | errors, simulation_errors=simulated,
+        seconds={**result.seconds, "simulation": time.perf_counter() - begin},
+    )  # fmt: skip
+
+
+def simulation_covariance(likelihood: Term, full: Array, inverse: Array, rows: Sequence[int]) -> Array:
+    """Return what simulated samples add to the covariance of some floating parameters, by the inverse of their Hessian."""
+    from morefit.likelihood.simulation import gradient_covariance
+
+    return sandwich(inverse, gradient_covariance(likelihood, full)[np.ix_(rows, rows)])
 
 
 def split_fixed(covariance: Array, hessian: Array) -> tuple[Array, Array]:

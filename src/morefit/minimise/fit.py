@@ -85,6 +85,7 @@ def fit(
         errors=errors,
         minimiser=minimiser,
         print_level=print_level,
+        simulation=True,
     )
 
     def decided(model: Pdf | Term, start: Any, fixed: Any, limits: Any, options: Options) -> FitResult:

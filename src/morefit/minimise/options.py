@@ -28,6 +28,7 @@ class Options:
     errors: Errors = "auto"
     minimiser: Minimiser = "auto"
     print_level: int = 0
+    simulation: bool = False  # whether errors include those of simulated samples
 
     def __post_init__(self) -> None:
         if self.derivatives not in ("analytic", "numeric"):

@@ -13,7 +13,7 @@ from morefit.errors import DataError, FitError, ModelError
 from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Evaluation, Term
 from morefit.minimise.check import Verdict, check_minimum, edm_goal, failure_reasons
-from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors
+from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors, with_simulation
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.minimise.minuit import Migrad
 from morefit.minimise.newton import is_valid, minimise
@@ -56,6 +56,8 @@ def minimise_likelihood(
     objective.release()
     if chosen not in ("naive", "gradients"):
         result = with_errors(result, chosen, likelihood, problem, verdict, spread)
+    if options.simulation:
+        result = with_simulation(result, likelihood, problem, verdict)
     if not (named := derived_in(tuple(part.model for part in likelihood.parts))):
         return result
     from morefit.minimise.derived import with_quantities

@@ -65,6 +65,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "ranges": lambda parts: tuple(regions(part) for part in parts),
     "yields_in": words,
     "ndf": int,
+    "simulation_errors": floats,
 }
 
 
@@ -90,6 +91,7 @@ class FitResult:
     ``yields_in`` says for each part whether its yields and fractions count events in the "full" ranges or in the "range"
     of the fit.
     ``ndf`` is the number of degrees of freedom of a fit of bins or points, 0 for one of events.
+    ``simulation_errors`` is the part of the errors that comes from simulated samples which normalise the model.
     """
 
     names: tuple[str, ...]
@@ -122,6 +124,7 @@ class FitResult:
     ranges: tuple[Mapping[Any, tuple[Interval, ...]], ...] = ()
     yields_in: tuple[YieldsIn, ...] = ()
     ndf: int = 0
+    simulation_errors: Mapping[Any, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)

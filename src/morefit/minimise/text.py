@@ -99,6 +99,9 @@ def footlines(result: FitResult) -> list[str]:
     if result.alternatives:
         each = [f"{label} {likelihood_text(nll)}" for label, nll in result.alternatives.items()]
         lines.append(f"nll with penalties: {', '.join(each)}")
+    if result.simulation_errors:
+        each = [f"{name} {error:.2g}" for name, error in result.simulation_errors.items()]
+        lines.append(f"errors include those of the simulated samples: {', '.join(each)}")
     return [*result.notes, *range_lines(result), *lines, *[f"errors: {errors}"] * bool(errors), work]
 
 

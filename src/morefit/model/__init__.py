@@ -9,6 +9,7 @@ from morefit.model.pdf import Pdf
 
 if TYPE_CHECKING:
     from morefit.model.compose import Choice, Product, Restricted, Sum
+    from morefit.model.compose.efficiency import Efficiency
     from morefit.model.density import Density
     from morefit.model.shapes.crystal_ball import CrystalBall
     from morefit.model.shapes.exponential import Exponential
@@ -21,6 +22,7 @@ else:
         __name__,
         {
             "morefit.model.compose": ["Choice", "Product", "Restricted", "Sum"],
+            "morefit.model.compose.efficiency": ["Efficiency"],
             "morefit.model.density": ["Density"],
             "morefit.model.shapes.crystal_ball": ["CrystalBall"],
             "morefit.model.shapes.exponential": ["Exponential"],
@@ -30,6 +32,6 @@ else:
     )
 
 __all__ = [
-    "Choice", "CrystalBall", "Density", "Derived", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
+    "Choice", "CrystalBall", "Density", "Derived", "Efficiency", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
     "Product", "Restricted", "Sum", "Uniform",
 ]  # fmt: skip

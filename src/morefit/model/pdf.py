@@ -52,6 +52,12 @@ class Recipes(Protocol[Recipe_co]):
         The functions follow the density on all of space, where its integral is ``area``.
         """
 
+    def thinned(self, efficiency: Any, /) -> Recipe_co:
+        """Draw from the density of an ``Efficiency``, and accept by its acceptance."""
+
+    def resampled(self, efficiency: Any, /) -> Recipe_co:
+        """Choose one of the simulated events of an ``Efficiency``."""
+
 
 class Pdf(ABC):
     """A density in one or more observables, up to a factor that does not depend on the event.
@@ -173,6 +179,18 @@ class Pdf(ABC):
     def with_yields_in(self, region: Region) -> Pdf:
         """Return the same model with yields and fractions of the events in a region in the place of all events."""
         return self
+
+    def binned(self, x: Observable, edges: Array, box: Box, values: Mapping[str, float]) -> Array | None:
+        """Return the probabilities of bins of ``x`` inside a box, if a sample knows them; None for formula or quadrature."""
+        return None
+
+    def simulation(self) -> object | None:
+        """Return the simulation that alone knows a factor of this density, or None."""
+        return None
+
+    def integrals_by_events(self) -> list[tuple[Expr, tuple[Any, Expr]]]:
+        """Return the integrals by simulation in this density, each with the sample and what is summed over it."""
+        return []
 
     def fits_into(self, box: Box) -> bool:
         """Return whether a box leaves every observable that is drawn its whole range."""
@@ -425,3 +443,8 @@ def parts_of(model: Pdf) -> Iterator[Pdf]:
             waiting += [value for name, value in vars(one).items() if name not in CACHED]
         elif isinstance(one, (list, tuple)):
             waiting += one
+
+
+def simulations(model: Pdf) -> set[object]:
+    """Return the simulations that alone know factors of a model: where there are some, its density has no value."""
+    return {part.simulation() for part in parts_of(model)} - {None}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import and_, mul
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from morefit.expr import (
     const,
     evaluate,
     leaves,
+    lookup,
     substitute,
     substitute_all,
     where,
@@ -26,13 +29,19 @@ from morefit.expr import (
 from morefit.model import Observable, Pdf
 from morefit.model.parameter import blinded_in
 from morefit.rewrite.bind import bind
-from morefit.sampling.candidate import Numbers, Recipe, check_values
-from morefit.sampling.envelope import envelope_recipe
+from morefit.sampling.candidate import NEGATIVE, Numbers, Recipe, check_values
+from morefit.sampling.envelope import SPARE, alias_table, envelope_recipe, first_cells, measure, table
 from morefit.sampling.given import NOTHING_GIVEN, ROW, Given, GivenRows
 from morefit.sampling.inversion import PROBABILITY, check_quantile, drawn_point, quantile_recipe
 from morefit.sampling.singular import singular_recipe
 
 ROUNDING = 1e-6  # of numerical integrals, relative to integrals over all of space
+
+if TYPE_CHECKING:
+    from morefit.model import Efficiency
+
+MAX_AXES = 3  # of an envelope
+WASTEFUL = 0.05  # of the candidates accepted: with fewer an envelope is worth its cells
 
 
 def recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers, rows: GivenRows | None = None) -> Recipe:
@@ -121,6 +130,45 @@ class CandidateRecipes:
             dict(zip(names, drawn, strict=True)), reduce(and_, inside), ZERO, min(float(share), 1.0)
         )
 
+    def thinned(self, efficiency: Efficiency) -> Recipe:
+        """Draw from the density, and accept as often as the acceptance says, relative to a bound of it."""
+        inner = recipe(efficiency.base, self.values, self.numbers)
+        acceptance = bind_values(efficiency.factor(), efficiency, self.values)
+        bound = upper_bound(acceptance, efficiency.observables, self.numbers.margin)
+        here = substitute(acceptance, {o.expr: inner.drawn[o.name] for o in efficiency.observables})
+        accept = self.numbers.take() * bound < here
+        beyond = (bound < here) | (here < -NEGATIVE * bound)
+        kept = float(evaluate(efficiency.integral() / efficiency.base.integral(), self.values)) / bound
+        if kept < WASTEFUL and len(efficiency.observables) <= MAX_AXES:
+            return self.single(efficiency)
+        if kept > 1:
+            raise ModelError(
+                "efficiency: the mean of the acceptance is above its largest value on a grid; it has a peak that is too narrow"
+            )
+        return Recipe(
+            inner.drawn,
+            accept if inner.accept is ONE else inner.accept * accept,
+            beyond if inner.above is ZERO else apply(Op.MAX, inner.above, beyond),
+            inner.efficiency * kept,
+        )
+
+    def resampled(self, efficiency: Efficiency) -> Recipe:
+        """Choose a simulated event by Walker's alias method, as often as it comes at these values."""
+        weights, sample = efficiency.event_weights(self.values), efficiency.simulation()
+        assert sample is not None
+        check_values(weights, sample.columns)
+        share, alias = alias_table(weights)
+        scaled = self.numbers.take() * len(weights)
+        place = apply(Op.FLOOR, scaled)
+        name = f"simulation {zlib.crc32(weights.tobytes()):08x}"
+        stays = scaled - place < lookup(table(f"{name} share", share), place)
+        chosen = where(stays, place, lookup(table(f"{name} alias", alias), place))
+        drawn = {
+            o.name: lookup(table(f"{name} {o.name}", sample.column(o)), chosen)
+            for o in efficiency.observables
+        }
+        return Recipe(drawn, ONE, ZERO, 1.0)
+
 
 def pick(exprs: Sequence[Expr], edges: Sequence[float], number: Expr) -> Expr:
     """Return the first expression whose edge lies above a number."""
@@ -173,6 +221,23 @@ def conditional_recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers, 
         return Recipe({x.name: drawn_point(substitute(bound, known), x, numbers)}, ONE, ZERO, 1.0)
     inner, area = envelope_recipe(substitute(density, known), pdf.drawn, numbers, examples)
     return replace(inner, efficiency=1 / area)
+
+
+def upper_bound(acceptance: Expr, observables: Sequence[Observable], margin: float) -> float:
+    """Return what an acceptance without parameters does not exceed: by cells that see its peaks, or on a grid in four dimensions."""
+    names = {leaf.name for leaf in leaves(Op.COLUMN, acceptance)}
+    own = tuple(o for o in observables if o.name in names)
+    if not own:
+        check_values(np.array([float(evaluate(acceptance, {}))]), {})
+        return SPARE * float(evaluate(acceptance, {}))
+    if len(own) <= MAX_AXES:
+        return float(measure(acceptance, own, first_cells((acceptance,), own), margin).heights.max())
+    from morefit.model.acceptance import values_on_grid
+
+    heights, points = values_on_grid(acceptance, {})
+    check_values(heights.ravel(), {name: grid.ravel() for name, grid in points.items()})
+    steps = [np.abs(np.diff(heights, axis=k)).max() for k in range(heights.ndim)]
+    return SPARE * float(heights.max() + margin * sum(steps))
 
 
 def flat_point(x: Observable, number: Expr) -> Expr:

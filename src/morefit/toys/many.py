@@ -13,9 +13,11 @@ from morefit.data import Dataset
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError
 from morefit.likelihood import BinnedLikelihood, Term
+from morefit.likelihood.accuracy import is_simulated
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
-from morefit.minimise.covariance import sandwich, split_fixed
+from morefit.minimise.check import invert
+from morefit.minimise.covariance import sandwich, simulation_covariance, split_fixed
 from morefit.minimise.problem import check_data
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
@@ -64,6 +66,8 @@ def fit_many(
         fits = fit_weighted(ensemble, checked)
     else:
         fits = StoredToys.of_datasets(ensemble, checked).fit()
+    if any(is_simulated(part.model) for part in template.parts):
+        fits.errors[:] = simulated_errors(template, checked, fits, ensemble.floating)
     return ToyResults(
         names=ensemble.floating,
         truth={},
@@ -78,6 +82,21 @@ def fit_many(
         seconds={"fit": time.perf_counter() - begin},
         backend=place.label,
     )
+
+
+def simulated_errors(
+    template: Term, datasets: Sequence[Sequence[Dataset]], fits: Fits, names: Sequence[str]
+) -> Array:
+    """Return the errors of all fits with what simulated samples add to them."""
+    errors = fits.errors.copy()
+    for k in np.flatnonzero(fits.valid).tolist():
+        term = with_data(template, datasets[k])
+        point = dict(zip(names, fits.values[k], strict=True))
+        rows = [p.name for p in term.parameters]
+        inverse = invert(term.hessian(point))
+        own = simulation_covariance(term, term.points(point)[0], inverse, range(len(rows)))
+        errors[k] = np.sqrt(errors[k] ** 2 + np.diag(own)[[rows.index(name) for name in names]])
+    return errors
 
 
 def datasets_of(template: Term, data: Any) -> tuple[Dataset, ...]:

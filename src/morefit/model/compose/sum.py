@@ -12,7 +12,7 @@ from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, evaluate, multi
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
 from morefit.model.compose.checks import check_parts, given_to
 from morefit.model.observable import Box, Observable
-from morefit.model.pdf import Branches, Change, Pdf, Recipe, Recipes, Shares
+from morefit.model.pdf import Branches, Change, Pdf, Recipe, Recipes, Shares, simulations
 from morefit.model.printed import numbered
 from morefit.model.region import Region, probability_of, region_text
 
@@ -62,6 +62,11 @@ class Sum(Pdf):
             raise ModelError(f"sum: {count} densities need {count} yields, got {len(self.yields)}")
         check_total(self.fractions)
         vars(self)["given"] = given_to("sum", self, self.pdfs)
+        if any(simulations(pdf) != simulations(self.pdfs[0]) for pdf in self.pdfs):
+            raise ModelError(
+                "sum: an efficiency that only a simulation knows must be that of all its densities;"
+                " write mf.Efficiency(mf.Sum(...), simulation)"
+            )
         for pdf in self.pdfs:
             if {o.name for o in pdf.drawn} != {o.name for o in self.pdfs[0].drawn}:
                 raise ModelError(

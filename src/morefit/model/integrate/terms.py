@@ -140,6 +140,7 @@ def open_products(factors: tuple[Expr, ...]) -> list[Expr]:
     return opened
 
 
+@lru_cache(maxsize=4096)
 def integrate_box(expr: Expr, box: Ranges) -> tuple[float, float] | None:
     """Integrate an event-only expression and its size to full precision, or give up."""
     integral = integral_over_box(expr, box, ())
