@@ -48,8 +48,11 @@ if TYPE_CHECKING:
         log_ndtr,
         ndtr,
         ndtri,
+        piecewise,
         sign,
         spherical_harmonic,
+        spline,
+        table,
         wofz_imag,
         wofz_real,
     )
@@ -91,7 +94,7 @@ else:
                 "betaln", "chebyshev", "chebyshev_series", "clip", "digamma", "erf", "erfc",
                 "erfcx", "gammainc", "gammaincc", "gammaln", "hermite", "hermite_series", "interp",
                 "iv", "ive", "kv", "kve", "legendre", "legendre_series", "log_ndtr", "ndtr",
-                "ndtri", "sign", "spherical_harmonic", "wofz_imag", "wofz_real",
+                "ndtri", "piecewise", "sign", "spherical_harmonic", "spline", "table", "wofz_imag", "wofz_real",
             ],
             "morefit.inspect.explain": ["Explanation", "explain"],
             "morefit.inspect.graphs": ["Drawing", "draw"],
@@ -117,7 +120,7 @@ __all__ = [
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",
     "hermite", "hermite_series", "interp", "intervals", "iv", "ive", "kv", "kve", "legendre", "legendre_series", "log_ndtr",
-    "ndtr", "ndtri", "physics", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "toy_study", "where",
+    "ndtr", "ndtri", "physics", "piecewise", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "spline", "table", "toy_study", "where",
     "wofz_imag", "wofz_real",
 ]  # fmt: skip
 __version__ = "0.2.0.dev0"

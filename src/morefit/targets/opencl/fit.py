@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.expr import Table
 from morefit.kernel.fit_layout import FitRows
 from morefit.targets.base import ToyBatch, WholeFit, WholeIntegral, WholePart
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
@@ -18,12 +20,12 @@ from morefit.targets.opencl.fit_driver import FitSource
 from morefit.targets.opencl.fit_shape import (
     FitShape,
     Home,
+    PartShape,
     fit_functions,
     part_key,
     record_is_local,
     shape_of,
 )
-from morefit.targets.opencl.lift import Lifted
 from morefit.targets.opencl.source import block_multiple
 from morefit.targets.opencl.sums import MAX_EVENTS, words_of
 from morefit.targets.show import show_source
@@ -155,25 +157,29 @@ class FitRunner:
         self.kernels = self.device.kernels(self, source, fit_functions(self.home))
         self.sent = {}
         self.sum_with = [self.sum_constants(part) for part in job.parts]
-        self.draw_with = [self.draw_constants(part.sampler) for part in shapes]
+        self.draw_with = [self.draw_constants(part) for part in shapes]
 
-    def draw_constants(self, sampler: Lifted | None) -> list[Any]:
-        """Return the numbers and tables that events are drawn with."""
-        if sampler is None:
-            return []
+    def send_tables(self, tables: Sequence[Table]) -> list[Any]:
+        return [self.device.send(np.array(table.array)) for table in tables]
+
+    def draw_constants(self, part: PartShape) -> list[Any]:
+        """Return the numbers and tables that events are drawn with, and the tables of what depends on them alone."""
+        derive = self.send_tables(part.derive.tables if part.derive else ())
+        if (sampler := part.sampler) is None:
+            return derive
         numbers = [np.array(sampler.numbers)] if sampler.numbers else []
-        return [*numbers, *(self.device.send(np.array(t.array)) for t in sampler.tables)]
+        return [*numbers, *self.send_tables(sampler.tables), *derive]
 
     def sum_constants(self, part: WholePart) -> list[Any]:
         """Return the tables of the sums, and the nodes of the integrals."""
-        tables = [self.device.send(np.array(t.array)) for t in part.sums.kernel.tables]
+        tables = self.send_tables(part.sums.kernel.tables)
         return tables + [word for one in part.integrals for word in self.integral_constants(one)]
 
     def integral_constants(self, one: WholeIntegral) -> list[Any]:
         send = self.device.send
         return [
             np.int32(len(one.nodes[0])), send(one.limits), send(one.edges), np.int32(len(one.edges)),
-            *(send(np.asarray(column, np.float64)) for column in one.nodes),
+            *(send(np.asarray(column, np.float64)) for column in one.nodes), *self.send_tables(one.program.kernel.tables),
         ]  # fmt: skip
 
     def sum_arguments(self, k: int, part: Integers, toys: ToyBatch) -> list[Any]:
@@ -195,7 +201,11 @@ class FitRunner:
         if self.job.parts[k].sampler is None:
             assert own.starts is not None
             starts = self.device.send(np.ascontiguousarray(own.starts[part], np.int64))
-            return [starts, *(c.buffer for c in own.events if isinstance(c, DeviceColumn))]
+            return [
+                starts,
+                *(c.buffer for c in own.events if isinstance(c, DeviceColumn)),
+                *self.draw_with[k],
+            ]
         return [np.uint64(0), np.uint64(0), *self.draw_with[k]]
 
     def room_of(self, sizes: Integers) -> Integers:

@@ -29,6 +29,11 @@ class PartText:
         self.group_sum = GroupSum(part.sums, shape.group, d)
         self.pairs = PairSum(part.sums.pairs, shape.group, d) if part.sums.pairs else None
         self.source = KernelSource(part.sums, shape.group, d, f"u{number}_")
+        self.deriving = KernelSource(part.derive, shape.group, d, f"d{number}_") if part.derive else None
+        self.integrals = [
+            KernelSource(one.kernel, shape.group, d, f"i{number}_{k}_")
+            for k, one in enumerate(part.integrals)
+        ]
         self.sampling: KernelSource | None = None
         if part.sampler:
             numbers = len(part.sampler.numbers)
@@ -69,20 +74,22 @@ class PartText:
 
     def draw_arguments(self) -> list[str]:
         m, d, n = self.d.memory, self.d, self.number
+        derive = self.deriving.table_arguments() if self.deriving else []
         if self.sampling is None:
             columns = [f"{m}const double *given{n}_{k}" for k in range(len(self.part.observables))]
-            return [f"{m}const long *starts{n}", *columns]
+            return [f"{m}const long *starts{n}", *columns, *derive]
         others = (*self.sampling.drawing.number_arguments(), *self.sampling.table_arguments())
-        return [f"const {d.word} seed{n}, const {d.word} first_toy{n}", *others]
+        return [f"const {d.word} seed{n}, const {d.word} first_toy{n}", *others, *derive]
 
     def sum_arguments(self) -> list[str]:
         m, n = self.d.memory, self.number
         integrals = [
             argument
-            for i, integral in enumerate(self.part.integrals)
+            for i, source in enumerate(self.integrals)
             for argument in (
                 f"const int nodes{n}_{i}, {m}double *limits{n}_{i}, {m}double *edges{n}_{i}, const int boxes{n}_{i}",
-                *(f"{m}const double *node{n}_{i}_{k}" for k in range(len(integral.kernel.columns))),
+                *(f"{m}const double *node{n}_{i}_{k}" for k in range(len(source.kernel.columns))),
+                *source.table_arguments(),
             )
         ]
         return [
@@ -117,9 +124,9 @@ class PartText:
     def derive_lines(self) -> list[str]:
         """Compute the event-only columns of an event."""
         part = self.part
-        if part.derive is None:
+        if part.derive is None or self.deriving is None:
             return []
-        names, place = Names(), part.observables.index
+        names, place = Names(known=self.deriving.table_names()), part.observables.index
         reads = [f"const double {names.add(n, 'c')} = x{place(n)};" for n in part.derive.columns]
         lines = body_lines(part.derive.per_event, names, "double")
         pairs = zip(part.derived, part.derive.per_event.results, strict=True)
@@ -147,12 +154,9 @@ class PartText:
         """Compute the numerical integrals at the trial point, and check how well their boxes resolve the integrand."""
         lines, first, n = [], 0, self.number
         record = self.shape.layout.record
-        for i, integral in enumerate(self.part.integrals):
+        for i, (integral, source) in enumerate(zip(self.part.integrals, self.integrals, strict=True)):
             kernel, bodies = integral.kernel, integral.bodies
-            group, source = (
-                GroupSum(kernel, self.shape.group, self.d),
-                KernelSource(kernel, self.shape.group, self.d),
-            )
+            group = GroupSum(kernel, self.shape.group, self.d)
             known = source.names.known
             columns = [f"const double {known[c]} = node{n}_{i}_{k}[k];" for k, c in enumerate(kernel.columns)]
             outputs = outputs_of(kernel, "scalars[{}]", "count", low=False)
@@ -166,7 +170,7 @@ class PartText:
                 "{",
                 *indented([
                     f"const int count = nodes{n}_{i};",
-                    *group.prepare(self.parameter),
+                    *group.prepare(self.parameter, source.table_names()),
                     *group.sum_up(source.names, columns),
                     "if (item == 0) {",
                     *indented([
@@ -191,6 +195,10 @@ class PartText:
     def bodies(self) -> int:
         return max(sum(i.bodies for i in self.part.integrals), 1)
 
+    def prepare_lines(self) -> list[str]:
+        """Compute the per-call scalars of the sums at the trial point."""
+        return self.group_sum.prepare(self.parameter, self.source.table_names())
+
     def sum_lines(self, wait: str) -> list[str]:
         """Sum over the events at the trial point, and add the sums to those of the fit."""
         pairs, names = self.pairs, self.source.names
@@ -206,7 +214,7 @@ class PartText:
         leave = [*pairs.leave(f"high + {first}"), self.d.wait] if pairs else []
         return [
             *self.integral_lines(wait),
-            *self.group_sum.prepare(self.parameter),
+            *self.prepare_lines(),
             *begin,
             *self.group_sum.sum_up(names, self.load_lines(), loop),
             *leave,

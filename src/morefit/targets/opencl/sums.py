@@ -6,7 +6,7 @@ blocks of a set with compensation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from morefit.kernel import COUNT, Kernel, Reduce
@@ -220,9 +220,9 @@ class GroupSum:
             scratch_line(self.words, self.group, d),
         ]
 
-    def prepare(self, parameter: Callable[[int], str]) -> list[str]:
+    def prepare(self, parameter: Callable[[int], str], tables: Mapping[str, str]) -> list[str]:
         """Let one item compute the per-call scalars."""
-        kernel, names = self.kernel, Names()
+        kernel, names = self.kernel, Names(known=dict(tables))
         if not kernel.per_call.results:
             return []
         parameters = [
