@@ -33,7 +33,7 @@ class Table(Symbol):
     def of(cls, numbers: np.ndarray[Any, np.dtype[np.float64]]) -> Table:
         """Return a table, named by its contents."""
         data = np.ascontiguousarray(numbers, "<f8").tobytes()
-        return cls(f"numbers {sha256(data).hexdigest()}", data, f"{numbers.size} numbers")
+        return cls(f"numbers {sha256(data).hexdigest()[:12]}", data, f"{numbers.size} numbers")
 
     @property
     def array(self) -> np.ndarray[Any, np.dtype[np.float64]]:

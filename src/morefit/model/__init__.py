@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from morefit.model.shapes.exponential import Exponential
     from morefit.model.shapes.gaussian import Gaussian
     from morefit.model.shapes.polynomial import Polynomial, Uniform
+    from morefit.model.templates import (
+        Histogram,
+        KernelDensity,
+        MomentMorph,
+        Morph,
+        Spline,
+        histogram_function,
+    )
 else:
     from morefit.lazy import import_when_used
 
@@ -25,10 +33,13 @@ else:
             "morefit.model.shapes.exponential": ["Exponential"],
             "morefit.model.shapes.gaussian": ["Gaussian"],
             "morefit.model.shapes.polynomial": ["Polynomial", "Uniform"],
+            "morefit.model.templates": [
+                "Histogram", "KernelDensity", "MomentMorph", "Morph", "Spline", "histogram_function",
+            ],
         },
-    )
+    )  # fmt: skip
 
 __all__ = [
-    "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
-    "Product", "Sum", "Uniform",
+    "CrystalBall", "Density", "Exponential", "Gaussian", "Histogram", "KernelDensity", "MomentMorph", "Morph", "Observable",
+    "Parameter", "Pdf", "Polynomial", "Product", "Spline", "Sum", "Uniform", "histogram_function",
 ]  # fmt: skip

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import mul
 
 import numpy as np
 
+from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, apply, const, evaluate, leaves, where
+from morefit.expr import ONE, ZERO, Expr, Op, Table, apply, const, evaluate, leaves, where
 from morefit.model import Observable, Pdf
 from morefit.rewrite.bind import bind
 from morefit.sampling.candidate import Numbers, Recipe, check_values
-from morefit.sampling.envelope import envelope_recipe
-from morefit.sampling.inversion import PROBABILITY, quantile_recipe
+from morefit.sampling.envelope import draw_cell, envelope_recipe, indices_of
+from morefit.sampling.inversion import PROBABILITY, inside, quantile_recipe
 from morefit.sampling.singular import singular_recipe
 
 
@@ -39,6 +40,17 @@ class CandidateRecipes:
             return density_recipe(density, pdf, self.values, self.numbers)
         (x,) = pdf.observables
         return quantile_recipe(bind_values(quantile, pdf, self.values), density, x, self.numbers)
+
+    def cells(
+        self, weights: Array, observables: Sequence[Observable], point: Callable[[int, Expr, Expr], Expr]
+    ) -> Recipe:
+        """Choose a cell of a grid, then a point along each axis of it."""
+        cell, _ = draw_cell(f"cells {Table.of(weights).digest}", weights.ravel(), self.numbers.take())
+        drawn = {
+            o.name: inside(o, point(k, index, self.numbers.take()))
+            for k, (o, index) in enumerate(zip(observables, indices_of(cell, weights.shape), strict=True))
+        }
+        return Recipe(drawn, ONE, ZERO, 1.0)
 
     def mixture(self, weights: Sequence[Expr], pdfs: Sequence[Pdf]) -> Recipe:
         """Choose a component by one number, then draw from it; all components use the same numbers after that."""

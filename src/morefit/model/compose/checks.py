@@ -23,3 +23,20 @@ def check_parts(kind: str, pdfs: Sequence[Pdf]) -> tuple[Pdf, ...]:
                 f"{kind}: an extended sum cannot be {role}; use fractions in it instead of yields"
             )
     return parts
+
+
+def check_observables_of(kind: str, pdfs: Sequence[Pdf]) -> None:
+    """Refuse densities that do not have all their observables in common."""
+    first = {o.name: o for o in pdfs[0].observables}
+    for pdf in pdfs:
+        if {o.name for o in pdf.observables} != set(first):
+            raise ModelError(
+                f"{kind}: its densities must share their observables, got {sorted(first)}"
+                f" and {sorted(o.name for o in pdf.observables)}"
+            )
+        for o in pdf.observables:
+            if o is not first[o.name]:
+                raise ModelError(
+                    f"observable '{o.name}': two different ones share this name in one model,"
+                    f" {first[o.name]!r} and {o!r}; rename one or use the same object"
+                )

@@ -10,7 +10,7 @@ from functools import cached_property
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operand, add_all, apply
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
-from morefit.model.compose.checks import check_parts
+from morefit.model.compose.checks import check_observables_of, check_parts
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares
 from morefit.model.printed import numbered
@@ -54,19 +54,7 @@ class Sum(Pdf):
         if yields is not None and len(self.yields) != count:
             raise ModelError(f"sum: {count} densities need {count} yields, got {len(self.yields)}")
         check_total(self.fractions)
-        first = {o.name: o for o in self.pdfs[0].observables}
-        for pdf in self.pdfs:
-            if {o.name for o in pdf.observables} != set(first):
-                raise ModelError(
-                    f"sum: its densities must share their observables, got {sorted(first)}"
-                    f" and {sorted(o.name for o in pdf.observables)}"
-                )
-            for o in pdf.observables:
-                if o is not first[o.name]:
-                    raise ModelError(
-                        f"observable '{o.name}': two different ones share this name in one model,"
-                        f" {first[o.name]!r} and {o!r}; rename one or use the same object"
-                    )
+        check_observables_of("sum", self.pdfs)
 
     @property
     def weights(self) -> tuple[Expr, ...]:
