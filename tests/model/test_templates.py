@@ -150,7 +150,7 @@ def test_a_histogram_of_the_uhi_protocol():
     assert evaluate(mf.histogram_function(X, profile), {"x": 2.2}) == 3.0
     with pytest.raises(mf.ModelError, match=r"histogram: a density needs counts, got one of kind .*MEAN"):
         mf.Histogram(X, profile)
-    with pytest.raises(mf.ModelError, match="histogram: an axis must have bins of numbers, got StrCategory"):
+    with pytest.raises(mf.ModelError, match=r"histogram: axes must have bins of numbers, got \[StrCategory"):
         mf.Histogram(X, hist.Hist.new.StrCat(["a", "b"]).Double())
 
 
@@ -174,6 +174,11 @@ def test_a_histogram_of_the_uhi_protocol():
 def test_histograms_that_are_no_densities_are_refused(arguments, message):
     with pytest.raises(mf.ModelError, match=message):
         mf.Histogram(*arguments)
+
+
+def test_histograms_of_numpy_come_in_three_forms():
+    counts, edges = np.histogramdd(rng.uniform(0, 4, (100, 1)), [EDGES])
+    assert mf.Histogram(X, (counts, edges)).density() is mf.Histogram(X, (counts, *edges)).density()
 
 
 def test_ends_that_only_rounding_sets_apart_are_the_same():
@@ -397,6 +402,7 @@ def test_binning_keeps_the_mean_and_adds_a_known_variance():
         (np.ones((5, 2)), {}, "kernel density: needs a column for each of 1 observables, got"),
         ([1.0, 1.0], {}, "kernel density: all events are the same in one observable; give a bandwidth"),
         ([1.0, 2.0], {"bandwidth": -1.0}, "kernel density: bandwidth must be a positive number for each of 1 observables"),
+        ([1.0, 2.0], {"bandwidth": 1e-5}, "kernel density: kernels must be wider than 0.000488 in 'x', a few of 32768 cells"),
         ([1.0, 2.0], {"weights": [1.0, -1.0]}, "kernel density: weights must be 2 numbers, zero or positive, got"),
     ],
 )  # fmt: skip

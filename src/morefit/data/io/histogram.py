@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array
+from morefit.arrays import Array, bin_edges
 from morefit.data.io.table import Ranged, not_installed
 from morefit.errors import DataError, OptionError
 from morefit.resources import check_memory
@@ -63,12 +63,11 @@ def events_of(histogram: object, ranges: Sequence[Ranged]) -> tuple[dict[str, Ar
 
 def edges_of(axis: Any, observable: Ranged) -> Array:
     """Return the edges of an axis, which must span the range of its observable."""
-    bins = [axis[i] for i in range(len(axis))]
-    if axis.traits.discrete or not bins:
+    edges = bin_edges(axis)
+    if edges is None:
         raise DataError(
             f"histogram: the axis of '{observable.name}' must have bins of numbers, got categories"
         )
-    edges = np.array([bins[0][0], *(high for _, high in bins)], np.float64)
     span = observable.high - observable.low
     if abs(edges[0] - observable.low) > SAME * span or abs(edges[-1] - observable.high) > SAME * span:
         raise DataError(

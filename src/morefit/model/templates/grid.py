@@ -134,6 +134,7 @@ class GridDensity(Pdf):
 
     domain: tuple[Observable, ...]
     _grid: Grid
+    _density: Expr
 
     def take(self, observables: Sequence[Observable], grid: Grid) -> None:
         """Cut a grid to the ranges of observables, and normalise it."""
@@ -147,9 +148,10 @@ class GridDensity(Pdf):
             )
         object.__setattr__(self, "domain", tuple(observables))
         object.__setattr__(self, "_grid", grid.scaled(1 / grid.total))
+        object.__setattr__(self, "_density", self._grid.function([o.expr for o in observables]))
 
     def density(self) -> Expr:
-        return self._grid.function([o.expr for o in self.domain])
+        return self._density
 
     def integral(self) -> Expr:
         return ONE

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, bin_edges
 from morefit.errors import ModelError
 from morefit.expr import Expr, Operand, Quantity, to_expr
 from morefit.expr.interpolate import Interpolation, checked_axis, checked_values
@@ -51,7 +51,7 @@ class Histogram(GridDensity):
         domain = check_observables(observables)
         contents, edges = read_histogram(histogram, len(domain), [o.name for o in domain])
         check_kind(interpolation, len(domain))
-        if not isinstance(histogram, tuple) and "COUNT" not in str(histogram.kind):
+        if "MEAN" in str(getattr(histogram, "kind", "")):
             raise ModelError(f"histogram: a density needs counts, got one of kind {histogram.kind}")
         if np.any(contents < 0):
             bad = tuple(int(k) for k in np.argwhere(contents < 0)[0])
@@ -96,10 +96,12 @@ def read_histogram(histogram: Any, axes: int, names: Sequence[str]) -> tuple[Arr
     """Return the contents and edges of a histogram with as many axes as are wanted, in the order of names."""
     if isinstance(histogram, tuple) and len(histogram) > 1:
         contents, *edges = histogram
-        if len(edges) == 1 and np.ndim(contents) > 1:
-            edges = list(edges[0])
+        if len(edges) == 1 and isinstance(edges[0], (list, tuple)) and np.ndim(edges[0][0]):
+            edges = list(edges[0])  # of np.histogramdd
     elif hasattr(histogram, "axes") and callable(getattr(histogram, "values", None)):
-        contents, edges = histogram.values(), [axis_edges(axis) for axis in histogram.axes]
+        contents, edges = histogram.values(), [bin_edges(axis) for axis in histogram.axes]
+        if any(e is None for e in edges):
+            raise ModelError(f"histogram: axes must have bins of numbers, got {list(histogram.axes)!r}")
         check_order([getattr(axis, "name", "") for axis in histogram.axes], names)
     else:
         raise ModelError(
@@ -112,14 +114,6 @@ def read_histogram(histogram: Any, axes: int, names: Sequence[str]) -> tuple[Arr
         )
     checked = [checked_axis(f"histogram: edges of axis {k}", e) for k, e in enumerate(edges)]
     return checked_values("histogram: contents", contents, [len(e) - 1 for e in checked]), checked
-
-
-def axis_edges(axis: Any) -> Array:
-    """Return the edges of an axis of the UHI protocol."""
-    bins = [axis[k] for k in range(len(axis))]
-    if not bins or getattr(axis.traits, "discrete", False):
-        raise ModelError(f"histogram: an axis must have bins of numbers, got {axis!r}")
-    return np.array([bins[0][0], *(high for _, high in bins)], np.float64)
 
 
 def check_order(axes: Sequence[str], names: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ from morefit.model.observable import Observable
 from morefit.model.templates.grid import Grid, GridDensity
 
 STEPS = 24  # cells of the grid in the width of the narrowest kernel, if there may be so many
+MIN_STEPS = 2  # fewer would be no kernels any more
 MAX_CELLS = {1: 1 << 15, 2: 1 << 9, 3: 96}  # along each axis
 MIN_CELLS = 64
 MAX_FACTOR = 8.0  # by which an adaptive kernel may be wider or narrower than the others
@@ -91,6 +92,12 @@ class Estimate:
             most = MAX_CELLS[len(domain)]
             cells = int(np.clip(np.ceil(STEPS * (o.high - o.low) / narrowest), MIN_CELLS, most))
             step = (o.high - o.low) / cells
+            if narrowest < MIN_STEPS * step:
+                rule = f"kernels must be wider than {MIN_STEPS * step * width / narrowest:.3g} in '{o.name}'"
+                raise ModelError(
+                    f"kernel density: {rule}, a few of {cells} cells, got a bandwidth of {width:.3g}; narrow the"
+                    " range, or give a wider bandwidth"
+                )
             reach = 2 * TAIL * width if adaptive else TAIL * width
             beyond = 0 if reflect else int(min(np.ceil(reach / step), 2 * most))
             edges.append(np.asarray(o.low + step * np.arange(-beyond, cells + beyond + 1), np.float64))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, Operand, add_all, as_double, evaluate, substitute, to_text
-from morefit.expr.interpolate import interp
+from morefit.expr import Expr, Op, Operand, add_all, as_double, const, evaluate, substitute, to_text
+from morefit.expr.interpolate import clip, interp
 from morefit.model.arguments import ANY, check_operand, described
 from morefit.model.compose.checks import check_observables_of, check_parts
 from morefit.model.compose.sum import Sum
@@ -114,7 +115,12 @@ class MomentMorph(Pdf):
 
 def hats(theta: Expr, points: tuple[float, ...]) -> tuple[Expr, ...]:
     """Return the weight of each point: one there, and falling to zero at the next ones."""
-    return tuple(interp(theta, points, row) for row in np.eye(len(points)))
+    rising = [(clip(theta, points[0], points[-1]) - low) / (high - low) for low, high in pairwise(points)]
+    weights = []
+    for k in range(len(points)):
+        sides = [*rising[k - 1 : k], *(1 - share for share in rising[k : k + 1])]
+        weights.append(Op.MAX(sides[0] if len(sides) == 1 else Op.MIN(*sides), const(0)))
+    return tuple(weights)
 
 
 def moments(pdf: Pdf) -> tuple[float, float, float]:
