@@ -108,6 +108,12 @@ def test_the_derivative_is_that_of_the_polynomial_of_the_cell():
     )
 
 
+def test_the_slope_at_both_ends_is_that_of_the_cell_there():
+    """This used to be zero at the upper end, so that a fit could not leave it."""
+    slope = gradient(mf.interp(p, [-1.0, 0.0, 2.0], [0.0, 3.0, 1.0]), [p.expr])[0]
+    assert [evaluate(slope, {"p": v}) for v in (-1.5, -1.0, 0.0, 2.0, 2.5)] == [0.0, 3.0, -1.0, -1.0, 0.0]
+
+
 def test_a_lookup_at_a_number_is_a_number():
     (folded,) = normalise(mf.table(const(0.35), AXES["regular"], np.arange(10.0) + 1, "steps"))
     assert folded is const(4.0)
@@ -160,7 +166,7 @@ def test_tables_are_equal_where_their_numbers_are():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([x, y], [[0, 1], [0, 1], [0, 1]], np.ones((2, 2, 2))), "table: needs one axis for each of 2 points, got 3"),
+        (([x, y], [[0, 1], [0, 1], [0, 1]], np.ones((2, 2, 2))), "table: needs one axis for each of one or more points, got 3 for 2"),
         ((x, [0, 1, 1], [1, 2, 3]), r"table: axis 0 must be two or more numbers that rise, got \[0, 1, 1\]; sort"),
         ((x, [0, 1, 2], [1, 2]), r"table: values must have the shape \(3,\), got \(2,\)"),
         ((x, [0, 1, 2], [1, np.nan, 2]), "table: values must be finite, got 1 that are not"),

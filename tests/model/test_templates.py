@@ -15,6 +15,7 @@ import morefit as mf
 from morefit.expr import evaluate
 from morefit.jobs.fingerprint import fingerprint
 from morefit.model.templates.kernel_density import Estimate
+from morefit.rewrite.derive import gradient
 from tolerances import FEW_ROUNDINGS
 
 BACKENDS = ["cpu", "opencl", "reference"]
@@ -302,6 +303,7 @@ def test_the_exponential_of_a_spline_is_positive_for_any_heights():
     ("arguments", "options", "message"),
     [
         ((X, [0, 1, 4], [1, 2, 3]), {}, "spline: boundary 'not-a-knot' needs 4 to 1000 knots, got 3; use mf.table"),
+        ((X, [0, 1, 2, 4], 5.0), {}, "spline: needs one value for each of 4 knots, got 1"),
         ((X, [0, 1, 2, 4], [1, 2, 3]), {}, "spline: needs one value for each of 4 knots, got 3"),
         ((X, [0, 1, 2, 3], [1, 2, 3, 4]), {}, r"density 'Spline': knots must cover the range \[0, 4\] of observable 'x'"),
         ((X, [0, 1, 2, 4], [1, 2, X, 4]), {}, r"density 'Spline': argument 'values\[2\]' must be a number, a parameter"),
@@ -445,6 +447,43 @@ def test_a_morph_weights_the_two_nearest_densities():
     assert model.share_names() == ("theta = -1", "theta = 0", "theta = 2")
 
 
+@pytest.mark.parametrize("interpolation", ["linear", "cubic"])
+def test_the_weights_of_a_morph_are_one_at_its_values_and_add_up_to_one(interpolation):
+    values = np.array([-1.0, 0.0, 0.7, 2.0])
+    pdfs = [mf.Gaussian(X, 2.0, s) for s in (0.5, 0.6, 0.7, 0.8)]
+    model = mf.Morph(THETA, dict(zip(values, pdfs, strict=True)), interpolation)
+    at = np.linspace(-1.5, 2.5, 101)
+    np.testing.assert_allclose(sum(evaluate(w, {"theta": at}) for w in model.weights), 1.0, rtol=1e-12)
+    np.testing.assert_allclose([evaluate(w, {"theta": values}) for w in model.weights], np.eye(4), atol=1e-14)
+    slopes = [gradient(w, [THETA.expr])[0] for w in model.weights]
+    for value in values:  # the weights are those of one segment, at its ends too
+        assert sum(evaluate(s, {"theta": value}) for s in slopes) == pytest.approx(0.0, abs=1e-12)
+    if interpolation == "cubic":
+        spline = CubicSpline(values, [1.0, 0.0, 0.0, 0.0], bc_type="natural")
+        np.testing.assert_allclose(evaluate(model.weights[0], {"theta": 0.3}), spline(0.3), rtol=1e-12)
+    result = mf.fit(model, mf.generate(model, 4000, seed=8))
+    assert result.valid
+    assert abs(result.values["theta"] - 0.3) < 4 * result.errors["theta"]
+
+
+def test_a_fit_may_end_at_a_value_of_a_smooth_morph():
+    theta = mf.Parameter("theta", 0.0, -1.0, 1.0)
+    templates = {
+        k: mf.Histogram(X, ([4.0 - k, 5.0 + 2 * k, 4.0, 3.0], np.arange(5.0)), "linear") for k in (-1, 0, 1)
+    }
+    model = mf.Morph(theta, templates, "cubic")
+    assert mf.fit(model, mf.generate(model, 2000, seed=9)).valid
+
+
+def test_a_morph_that_ends_at_a_limit_is_valid():
+    """This used to have no slope at the upper end."""
+    theta = mf.Parameter("theta", 0.5, 0.0, 1.0)
+    model = mf.Morph(theta, {0: mf.Gaussian(X, 2.0, 0.3), 1: mf.Uniform(X)})
+    result = mf.fit(model, {"x": np.linspace(0, 4, 200)})
+    assert result.valid
+    assert result.values["theta"] == 1.0
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kind", ["formula", "histogram"])
 def test_a_moment_morph_moves_and_widens_a_peak(kind, backend):
@@ -491,3 +530,9 @@ def test_the_parameter_of_a_moment_morph_is_fitted():
 def test_arguments_of_a_morph_are_checked(kind, parameter, templates, message):
     with pytest.raises(mf.ModelError, match=message):
         kind(parameter, templates)
+
+
+@pytest.mark.parametrize("kind", [mf.Morph, mf.MomentMorph])
+def test_a_morph_is_linear_or_cubic(kind):
+    with pytest.raises(mf.ModelError, match="morph: interpolation must be 'linear' or 'cubic', got 'steps'"):
+        kind(THETA, {-1.0: mf.Uniform(X), 2.0: mf.Gaussian(X, 1.0, 1.0)}, "steps")

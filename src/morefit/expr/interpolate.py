@@ -10,7 +10,7 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr.build import add_all, apply, lookup
+from morefit.expr.build import add_all, apply, lookup, where
 from morefit.expr.node import Expr, Operand, Quantity, make, to_expr
 from morefit.expr.number import as_double
 from morefit.expr.operations import Op
@@ -52,9 +52,11 @@ def table(
         raise ModelError(f"table: interpolation must be 'steps', 'linear' or 'cubic', got {interpolation!r}")
     places = [to_expr(point) for point in points]
     grid = [checked_axis(f"table: axis {k}", axis) for k, axis in enumerate(axes)]
+    if not 0 < len(places) == len(grid):
+        raise ModelError(
+            f"table: needs one axis for each of one or more points, got {len(grid)} for {len(places)}"
+        )
     numbers = checked_values("table: values", values, [len(a) - (interpolation == "steps") for a in grid])
-    if len(places) != len(grid):
-        raise ModelError(f"table: needs one axis for each of {len(places)} points, got {len(grid)}")
     if len(places) == 1:
         return piecewise(places[0], grid[0], coefficients(grid[0], numbers, interpolation))
     if interpolation == "cubic":
@@ -77,7 +79,7 @@ def piecewise(x: Operand, edges: Sequence[float] | Array, rows: Sequence[Any] | 
     *powers, last = [lookup(padded, len(columns) * cell + k) for k in range(len(columns))]
     if not powers:
         return last
-    distance, total = clip(place, ends[0], ends[-1]) - last, powers.pop()
+    distance, total = inside(place, ends) - last, powers.pop()
     for number in reversed(powers):
         total = number + distance * total
     return total
@@ -95,7 +97,7 @@ def corners(points: Sequence[Expr], grid: Sequence[Array], values: Array, linear
     heights = [lookup(padded, first + sum(shift)) for shift in shifts]
     for point, axis, cell in reversed(list(zip(points, grid, cells, strict=True))):
         widths = np.append(np.diff(axis), np.nan)
-        share = (clip(point, axis[0], axis[-1]) - left_edge(axis, cell)) * lookup(Table.of(1 / widths), cell)
+        share = (inside(point, axis) - left_edge(axis, cell)) * lookup(Table.of(1 / widths), cell)
         heights = [a + share * (b - a) for a, b in zip(heights[::2], heights[1::2], strict=True)]
     return heights[0]
 
@@ -103,6 +105,11 @@ def corners(points: Sequence[Expr], grid: Sequence[Array], values: Array, linear
 def cell_of(x: Operand, edges: Array) -> Expr:
     """Return the number of the cell between edges that a value lies in."""
     return make(Op.CELL, (make(Op.TABLE, value=Table.of(edges)), to_expr(x)))
+
+
+def inside(x: Expr, axis: Sequence[float] | Array) -> Expr:
+    """Return a value, or the nearer end of an axis; unlike that of ``clip``, its slope is one at both ends."""
+    return where(x < axis[0], axis[0], where(x > axis[-1], axis[-1], x))
 
 
 def left_edge(edges: Array, cell: Expr) -> Expr:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, Operand, add_all, const, to_expr
-from morefit.expr.interpolate import antiderivative, checked_axis, hermite, piecewise
+from morefit.expr import Expr, Op, Operand, add_all, to_expr
+from morefit.expr.interpolate import antiderivative, checked_axis, hermite, piecewise, short
 
 Boundary = Literal["not-a-knot", "natural"]
 MIN_KNOTS = {"not-a-knot": 4, "natural": 2}
@@ -61,9 +61,10 @@ def check_points(knots: Any, values: Any, boundary: str) -> tuple[Array, list[Ex
     if not MIN_KNOTS[boundary] <= len(ends) <= MAX_KNOTS:
         rule = f"boundary '{boundary}' needs {MIN_KNOTS[boundary]} to {MAX_KNOTS} knots"
         raise ModelError(f"spline: {rule}, got {len(ends)}; use mf.table for another interpolation")
-    if len(values) != len(ends):
-        raise ModelError(f"spline: needs one value for each of {len(ends)} knots, got {len(values)}")
-    return ends, [const(v) if isinstance(v, (int, float)) else to_expr(v) for v in values]
+    if not isinstance(values, Iterable) or len(heights := [to_expr(v) for v in values]) != len(ends):
+        count = len(heights) if isinstance(values, Iterable) else short(values)
+        raise ModelError(f"spline: needs one value for each of {len(ends)} knots, got {count}")
+    return ends, heights
 
 
 def basis(knots: Array, boundary: Boundary) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from morefit.arrays import Array, bin_edges
 from morefit.errors import ModelError
-from morefit.expr import Expr, Operand, Quantity, to_expr
+from morefit.expr import Expr, Operand, Quantity, as_double, to_expr
 from morefit.expr.interpolate import Interpolation, checked_axis, checked_values
 from morefit.model.arguments import described
 from morefit.model.density import check_observables
@@ -76,7 +76,7 @@ def histogram_function(
     ``histogram`` and ``interpolation`` are those of ``Histogram``; contents are taken as they are, and beyond an axis
     the function is constant. A histogram of means, such as a profile, will do.
     """
-    places = [points] if isinstance(points, Quantity) else list(points)
+    places = [points] if isinstance(points, Quantity) or as_double(points) is not None else list(points)
     names = [one.name if isinstance(one, Observable) else "" for one in places]
     contents, edges = read_histogram(histogram, len(places), names)
     check_kind(interpolation, len(places))
@@ -96,7 +96,7 @@ def read_histogram(histogram: Any, axes: int, names: Sequence[str]) -> tuple[Arr
     """Return the contents and edges of a histogram with as many axes as are wanted, in the order of names."""
     if isinstance(histogram, tuple) and len(histogram) > 1:
         contents, *edges = histogram
-        if len(edges) == 1 and isinstance(edges[0], (list, tuple)) and np.ndim(edges[0][0]):
+        if len(edges) == 1 and isinstance(edges[0], (list, tuple)) and edges[0] and np.ndim(edges[0][0]):
             edges = list(edges[0])  # of np.histogramdd
     elif hasattr(histogram, "axes") and callable(getattr(histogram, "values", None)):
         contents, edges = histogram.values(), [bin_edges(axis) for axis in histogram.axes]

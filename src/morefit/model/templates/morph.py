@@ -6,66 +6,82 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, Operand, add_all, as_double, const, evaluate, substitute, to_text
-from morefit.expr.interpolate import clip, interp
+from morefit.expr import ZERO, Expr, Op, Operand, add_all, as_double, evaluate, substitute, to_text, where
+from morefit.expr.interpolate import inside
+from morefit.functions.splines import spline
 from morefit.model.arguments import ANY, check_operand, described
 from morefit.model.compose.checks import check_observables_of, check_parts
 from morefit.model.compose.sum import Sum
 from morefit.model.integrate import integral_over
 from morefit.model.parameter import Parameter
-from morefit.model.pdf import Pdf
+from morefit.model.pdf import Pdf, Recipe, Recipes
 
+Weights = Literal["linear", "cubic"]
 LABEL = 30  # characters of the parameter in a label
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Morph(Sum):
-    r"""$\sum_iw_i(\theta)\,p_i$: between two values of $\theta$ that have a density, both, weighted by the distances.
+    r"""$\sum_iw_i(\theta)\,p_i$ with weights that add up to one, and $w_i=1$ where $\theta$ is the value of $p_i$.
 
     Parameters
     ----------
-    parameter : a parameter whose limits lie between the outer values, or an expression
-    templates : normalised densities in the same observables, by the value of the parameter they belong to
-
-    The likelihood has a kink where the parameter passes a value. Beyond the outer values the density does not change.
+    parameter : a parameter whose limits lie between the outer values, or an expression; beyond, nothing changes any more
+    templates : densities in the same observables, by the value of the parameter they belong to
+    interpolation : "linear" takes the two next to the parameter, weighted by the distances: never negative, but the
+        likelihood has a kink at each value, where a fit may end without a valid minimum. "cubic" takes natural splines:
+        smooth, with weights that may be a little negative
     """
 
     parameter: Expr
     points: tuple[float, ...]
+    interpolation: Weights
 
-    def __init__(self, parameter: Operand, templates: Mapping[float, Pdf]) -> None:
+    def __init__(
+        self, parameter: Operand, templates: Mapping[float, Pdf], interpolation: Weights = "linear"
+    ) -> None:
         theta, points, pdfs = check_templates("morph", parameter, templates)
-        weights = hats(theta, points)
         object.__setattr__(self, "parameter", theta)
         object.__setattr__(self, "points", points)
-        labels = [f"{to_text(theta, LABEL)} = {point:g}" for point in points]
-        super().__init__(pdfs, fractions=weights[:-1], labels=labels)
+        object.__setattr__(self, "interpolation", interpolation)
+        names = [f"{to_text(theta, LABEL)} = {point:g}" for point in points]
+        start = weights_of("morph", theta, points, interpolation)
+        object.__setattr__(self, "pdfs", pdfs)
+        object.__setattr__(self, "fractions", start[:-1])
+        object.__setattr__(self, "yields", ())
+        object.__setattr__(self, "labels", tuple(names))
 
     @property
     def weights(self) -> tuple[Expr, ...]:
-        """The factor of each density; that of the last is never negative by rounding."""
-        return hats(self.parameter, self.points)
+        """The factor of each density."""
+        return weights_of("morph", self.parameter, self.points, self.interpolation)
+
+    def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
+        return super().recipe(recipes) if self.interpolation == "linear" else recipes.single(self)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class MomentMorph(Pdf):
     r"""$\sum_iw_i(\theta)\,a_i\,p_i(a_ix+b_i)$ with $a_i,b_i$ such that all have the same mean and standard deviation.
 
-    Means and standard deviations of the densities are interpolated linearly in $\theta$, so that peaks move and widen.
-    Densities have one observable and no parameters of their own; they are taken beyond its range as their formulas go on.
-    The arguments are those of ``Morph``. (M. Baak et al., NIM A 771 (2015) 39)
+    These are interpolated with the same weights, so that peaks move and widen. Densities have one observable and no
+    parameters of their own; they are taken beyond its range as their formulas go on. The arguments are those of ``Morph``.
+    (M. Baak et al., NIM A 771 (2015) 39)
     """
 
     parameter: Expr
     points: tuple[float, ...]
     pdfs: tuple[Pdf, ...]
+    interpolation: Weights
 
-    def __init__(self, parameter: Operand, templates: Mapping[float, Pdf]) -> None:
+    def __init__(
+        self, parameter: Operand, templates: Mapping[float, Pdf], interpolation: Weights = "linear"
+    ) -> None:
         theta, points, pdfs = check_templates("moment morph", parameter, templates)
         if len(pdfs[0].observables) != 1:
             raise ModelError(
@@ -75,26 +91,23 @@ class MomentMorph(Pdf):
             raise ModelError(
                 f"moment morph: its densities must have no parameters, got '{free[0]}'; use mf.Morph"
             )
-        object.__setattr__(self, "parameter", theta)
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "pdfs", pdfs)
-        object.__setattr__(self, "_moments", np.array([moments(pdf) for pdf in pdfs]))
+        weights_of("moment morph", theta, points, interpolation)
+        for name, value in (("parameter", theta), ("points", points), ("pdfs", pdfs), ("interpolation", interpolation),
+                            ("_moments", tuple(moments(pdf) for pdf in pdfs))):  # fmt: skip
+            object.__setattr__(self, name, value)
 
     def maps(self) -> list[tuple[Expr, Expr, Expr, Pdf]]:
         """Return the weight, scale and shift of each density."""
-        means, widths = vars(self)["_moments"][:, 1:].T
-        mean, width = (interp(self.parameter, self.points, numbers) for numbers in (means, widths))
-        scales = [float(w) / width for w in widths]
+        totals, means, widths = zip(*vars(self)["_moments"], strict=True)
+        weights = weights_of("moment morph", self.parameter, self.points, self.interpolation)
+        mean, width = (
+            add_all(*(w * number for w, number in zip(weights, numbers, strict=True)))
+            for numbers in (means, widths)
+        )
+        scales = [own / width for own in widths]
         return [
-            (weight / integral, scale, float(m) - mean * scale, pdf)
-            for weight, scale, m, integral, pdf in zip(
-                hats(self.parameter, self.points),
-                scales,
-                means,
-                vars(self)["_moments"][:, 0],
-                self.pdfs,
-                strict=True,
-            )
+            (weight / total, scale, own - mean * scale, pdf)
+            for weight, total, scale, own, pdf in zip(weights, totals, scales, means, self.pdfs, strict=True)
         ]
 
     def density(self) -> Expr:
@@ -113,13 +126,30 @@ class MomentMorph(Pdf):
         return add_all(*terms) if len(terms) == len(areas) else None
 
 
+def weights_of(kind: str, theta: Expr, points: tuple[float, ...], interpolation: str) -> tuple[Expr, ...]:
+    """Return the weight of the density of each point."""
+    if interpolation == "linear":
+        return hats(theta, points)
+    if interpolation != "cubic":
+        raise ModelError(f"{kind}: interpolation must be 'linear' or 'cubic', got {interpolation!r}")
+    return tuple(spline(theta, points, row, boundary="natural") for row in np.eye(len(points)).tolist())
+
+
 def hats(theta: Expr, points: tuple[float, ...]) -> tuple[Expr, ...]:
-    """Return the weight of each point: one there, and falling to zero at the next ones."""
-    rising = [(clip(theta, points[0], points[-1]) - low) / (high - low) for low, high in pairwise(points)]
+    """Return functions that are one at a point each, and fall to zero at the next ones.
+
+    All are lines of the same segment everywhere, at its ends too, so that their derivatives add up to zero.
+    """
+    rising = [(inside(theta, points) - low) / (high - low) for low, high in pairwise(points)]
     weights = []
     for k in range(len(points)):
-        sides = [*rising[k - 1 : k], *(1 - share for share in rising[k : k + 1])]
-        weights.append(Op.MAX(sides[0] if len(sides) == 1 else Op.MIN(*sides), const(0)))
+        values = {k - 1: rising[k - 1]} if k else {}
+        values |= {k: 1 - rising[k]} if k < len(rising) else {}
+        total = values.get(len(rising) - 1, ZERO)
+        for segment in reversed(range(len(rising) - 1)):
+            here = values.get(segment, ZERO)
+            total = total if here is total else where(theta < points[segment + 1], here, total)
+        weights.append(total)
     return tuple(weights)
 
 
