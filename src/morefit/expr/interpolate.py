@@ -71,18 +71,26 @@ def piecewise(x: Operand, edges: Sequence[float] | Array, rows: Sequence[Any] | 
     """
     ends = checked_axis("piecewise: edges", edges)
     contents = checked_values("piecewise: coefficients", rows, [len(rows), len(ends) - 1])
-    place, cell = to_expr(x), cell_of(x, ends)
-    columns = (
-        contents if len(contents) == 1 else np.vstack([contents, ends[:-1]])
-    )  # all that a cell needs is near
+    return piecewise_family(to_expr(x), ends, contents[None])[0]
+
+
+def piecewise_family(x: Expr, edges: Array, families: Array) -> list[Expr]:
+    """Return piecewise polynomials with the same edges, (functions, powers, cells); all that a cell needs is in one place."""
+    powers = families.shape[1]
+    flat = families.reshape(-1, families.shape[2])
+    columns = flat if powers == 1 else np.vstack([flat, edges[:-1]])
     padded = Table.of(np.pad(columns, [(0, 0), (0, 1)], constant_values=np.nan).T)
-    *powers, last = [lookup(padded, len(columns) * cell + k) for k in range(len(columns))]
-    if not powers:
-        return last
-    distance, total = inside(place, ends) - last, powers.pop()
-    for number in reversed(powers):
-        total = number + distance * total
-    return total
+    cell = cell_of(x, edges)
+    numbers = [lookup(padded, len(columns) * cell + k) for k in range(len(columns))]
+    if powers == 1:
+        return numbers
+    distance, functions = inside(x, edges) - numbers.pop(), []
+    for first in range(0, len(numbers), powers):
+        *lower, total = numbers[first : first + powers]
+        for number in reversed(lower):
+            total = number + distance * total
+        functions.append(total)
+    return functions
 
 
 def corners(points: Sequence[Expr], grid: Sequence[Array], values: Array, linear: bool) -> Expr:

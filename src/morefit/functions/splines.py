@@ -10,7 +10,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, add_all, to_expr
-from morefit.expr.interpolate import antiderivative, checked_axis, hermite, piecewise, short
+from morefit.expr.interpolate import antiderivative, checked_axis, hermite, piecewise_family, short
 
 Boundary = Literal["not-a-knot", "natural"]
 MIN_KNOTS = {"not-a-knot": 4, "natural": 2}
@@ -43,14 +43,10 @@ def spline_integral(x: Operand, knots: Array, heights: Sequence[Expr], boundary:
 def weighted(x: Operand, knots: Array, heights: Sequence[Expr], functions: Array) -> Expr:
     """Add piecewise polynomials, (functions, powers, cells), times heights; those times numbers are one."""
     known = np.array([h.number if h.op is Op.CONST else 0.0 for h in heights])
-    terms = [
-        height * piecewise(x, knots, rows)
-        for height, rows in zip(heights, functions, strict=True)
-        if height.op is not Op.CONST
-    ]
-    if known.any():
-        terms.append(piecewise(x, knots, np.tensordot(known, functions, 1)))
-    return add_all(*terms) if len(terms) != 1 else terms[0]
+    moving = [k for k, height in enumerate(heights) if height.op is not Op.CONST]
+    families = [*functions[moving], np.tensordot(known, functions, 1)]
+    *curves, fixed = piecewise_family(to_expr(x), knots, np.array(families))
+    return add_all(*(heights[k] * curve for k, curve in zip(moving, curves, strict=True)), fixed)
 
 
 def check_points(knots: Any, values: Any, boundary: str) -> tuple[Array, list[Expr]]:

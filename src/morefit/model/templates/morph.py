@@ -46,15 +46,11 @@ class Morph(Sum):
         self, parameter: Operand, templates: Mapping[float, Pdf], interpolation: Weights = "linear"
     ) -> None:
         theta, points, pdfs = check_templates("morph", parameter, templates)
-        object.__setattr__(self, "parameter", theta)
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "interpolation", interpolation)
-        names = [f"{to_text(theta, LABEL)} = {point:g}" for point in points]
-        start = weights_of("morph", theta, points, interpolation)
-        object.__setattr__(self, "pdfs", pdfs)
-        object.__setattr__(self, "fractions", start[:-1])
-        object.__setattr__(self, "yields", ())
-        object.__setattr__(self, "labels", tuple(names))
+        weights = weights_of("morph", theta, points, interpolation)
+        labels = tuple(f"{to_text(theta, LABEL)} = {point:g}" for point in points)
+        for name, value in (("pdfs", pdfs), ("fractions", weights[:-1]), ("yields", ()), ("labels", labels),
+                            ("parameter", theta), ("points", points), ("interpolation", interpolation)):  # fmt: skip
+            object.__setattr__(self, name, value)
 
     @property
     def weights(self) -> tuple[Expr, ...]:
