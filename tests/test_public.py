@@ -16,7 +16,7 @@ import morefit as mf
 EXPECTED = [
     "BackendError", "BinnedLikelihood", "BrokenJob", "Choice", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Derived", "Drawing", "Efficiency", "Explanation",
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "LeastSquares", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter",
-    "Pdf", "Polynomial", "Product", "Restricted", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
+    "Pdf", "Polynomial", "Product", "Restricted", "Sum", "ToyResults", "Uniform", "Histogram", "histogram_function", "KernelDensity", "Morph", "MomentMorph", "Spline", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
     *mf.functions.__all__, "functions",
     "acceptance", "intervals", "opaque", "physics", "Plot", "plot", "plots", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip

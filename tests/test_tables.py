@@ -9,7 +9,8 @@ from morefit.rewrite.derive import OWN_SLOPES, partials_of
 from morefit.targets.cpu.vecmath import FUNCTIONS
 from morefit.targets.cpu.vecmath.function import REGISTERED
 
-MACHINE = [op for op in OPERATIONS if op not in (Op.INTEGRAL, Op.NAMED)] + [Arith.SUB, Arith.NEG, Arith.DIV]
+NOT_IN_KERNELS = {Op.INTEGRAL, Op.CELL, Op.NAMED}  # computed apart, or written as other operations
+MACHINE = [op for op in OPERATIONS if op not in NOT_IN_KERNELS] + [Arith.SUB, Arith.NEG, Arith.DIV]
 WRITTEN_BY_HAND = {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL}  # in show/latex.py
 LACKS = {
     "a price": [op for op in OPERATIONS if op.price < 1],

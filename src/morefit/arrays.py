@@ -33,6 +33,14 @@ def frozen_copy(items: Any, kind: type[np.generic] | None = None) -> NDArray[Any
     return read_only(np.array(items, kind))
 
 
+def bin_edges(axis: Any) -> Array | None:
+    """Return the edges of an axis of a histogram of the UHI protocol, or None if it has categories."""
+    bins = [axis[k] for k in range(len(axis))]
+    if axis.traits.discrete or not bins:
+        return None
+    return np.array([bins[0][0], *(high for _, high in bins)], np.float64)
+
+
 def freeze(record: Any, **convert: Callable[[Any], Any]) -> None:
     """Convert the fields of a record that are named, and make every other array read-only and its own."""
     for name in field_names(record.__class__):

@@ -63,6 +63,40 @@ def interpolated(xs: Sequence[float], ys: Sequence[float]) -> Callable[[Any], An
     return exact
 
 
+PLANE_HEIGHTS = ((1.0, 2.0, -1.0), (0.5, 1.5, 3.0), (2.0, 1.0, 0.0), (-1.0, 0.25, 0.5))
+POWERS = ((1.0, 2.0, -1.0), (0.5, -1.5, 3.0), (2.0, 1.0, 0.5), (-1.0, 0.25, 0.5))
+
+
+def bilinear(x: Any, y: Any) -> Any:
+    across = [interpolated(GRID[:3], row)(y) for row in PLANE_HEIGHTS]
+    return interpolated(XS, across)(x)
+
+
+def polynomials(x: Any) -> Any:
+    inside = min(max(x, XS[0]), XS[-1])
+    k = min(int(np.searchsorted(XS, float(inside), "right")) - 1, len(XS) - 2)
+    return mp.fsum(row[k] * (inside - mp.mpf(XS[k])) ** n for n, row in enumerate(POWERS))
+
+
+def cubic_of(xs: Sequence[float], ys: Sequence[float]) -> Callable[[Any], Any]:
+    """Return the spline of five points: cubics through two ends that meet in the middle with three derivatives in common."""
+
+    def exact(x: Any) -> Any:
+        at = [mp.mpf(v) for v in xs]
+        # 1, x, x^2, x^3 and (x - middle)_+^3: not-a-knot leaves no other knot
+        rows = [[v**k for k in range(4)] + [max(v - at[2], 0) ** 3] for v in at]
+        weights = mp.lu_solve(mp.matrix(rows), mp.matrix(list(ys)))
+        inside = min(max(x, at[0]), at[-1])
+        return mp.fsum(
+            w * b
+            for w, b in zip(
+                weights, [inside**k for k in range(4)] + [max(inside - at[2], 0) ** 3], strict=True
+            )
+        )
+
+    return exact
+
+
 def harmonic(degree: int, order: int) -> Callable[[Any, Any], Any]:
     def exact(c: Any, phi: Any) -> Any:
         m = abs(order)
@@ -93,6 +127,14 @@ ROWS = [
     ),
     Row("interp", lambda x: mf.interp(x, XS, YS), interpolated(XS, YS), ON_LINES),
     Row("interp on a grid", lambda x: mf.interp(x, GRID, HEIGHTS), interpolated(GRID, HEIGHTS), ON_LINES),
+    Row(
+        "table",
+        lambda x, y: mf.table([x, y], [XS, GRID[:3]], PLANE_HEIGHTS),
+        bilinear,
+        [(0.1, 0.2), (0.35, 0.7), (0.9, 1.3), (-0.5, 0.4), (3.0, 3.0)],
+    ),
+    Row("piecewise", lambda x: mf.piecewise(x, XS, POWERS), polynomials, ON_LINES),
+    Row("spline", lambda x: mf.spline(x, GRID, HEIGHTS), cubic_of(GRID, HEIGHTS), ON_LINES),
     Row("erf", mf.erf, mp.erf, line(-2.0, 1e-5, 0.7, 5.0)),
     Row("erfc", mf.erfc, mp.erfc, line(-2.0, 1e-5, 0.7, 5.0, 20.0)),
     Row("erfcx", mf.erfcx, precise.erfcx, line(-20.0, -1.0, 1e-5, 0.7, 5.0, 30.0), slope_tolerance=1e-12),

@@ -164,11 +164,11 @@ def test_a_table_may_be_looked_up_at_a_parameter():
 
 def test_points_of_an_interpolation_are_checked():
     with pytest.raises(
-        mf.ModelError, match=r"interp: xs and ys must be two or more numbers each, got shapes \(1,\)"
+        mf.ModelError, match=r"interp: xs must be two or more numbers that rise, got \[1.0\]; sort them"
     ):
         mf.interp(x, [1.0], [2.0])
     with pytest.raises(
-        mf.ModelError, match="interp: xs must rise, and all numbers be finite; sort the points"
+        mf.ModelError, match=r"interp: xs must be two or more numbers that rise, got \[1.0, 0.0\]"
     ):
         mf.interp(x, [1.0, 0.0], [2.0, 3.0])
 

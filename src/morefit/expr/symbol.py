@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,21 @@ class Table(Symbol):
     numbers: bytes
     label: str = ""  # a shorter name for texts
 
+    @classmethod
+    def of(cls, numbers: np.ndarray[Any, np.dtype[np.float64]]) -> Table:
+        """Return a table, named by its contents."""
+        data = np.ascontiguousarray(numbers, "<f8").tobytes()
+        return cls(f"numbers {sha256(data).hexdigest()[:12]}", data, f"{numbers.size} numbers")
+
     @property
     def array(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         return np.frombuffer(self.numbers, np.float64)
+
+    @cached_property
+    def digest(self) -> str:
+        """The hash of the contents."""
+        return sha256(self.numbers).hexdigest()
+
+    def renamed(self, name: str) -> Table:
+        """Return the same numbers under another name."""
+        return Table(name, self.numbers, self.label)

@@ -1,6 +1,6 @@
 """Functions for formulas, besides those of NumPy: special functions, polynomials, interpolation."""
 
-from morefit.expr.interpolate import clip, interp
+from morefit.expr.interpolate import clip, interp, piecewise, table
 from morefit.functions.polynomials import (
     bernstein,
     bernstein_series,
@@ -37,9 +37,10 @@ from morefit.functions.special import (
     wofz_imag,
     wofz_real,
 )
+from morefit.functions.splines import spline
 
 __all__ = [
     "arccosh", "arcsinh", "arctanh", "bernstein", "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip",
     "digamma", "erf", "erfc", "erfcx", "gammainc", "gammaincc", "gammaln", "hermite", "hermite_series", "interp", "iv", "ive", "kv", "kve", "legendre",
-    "legendre_series", "log_ndtr", "ndtr", "ndtri", "sign", "spherical_harmonic", "wofz_imag", "wofz_real",
+    "legendre_series", "log_ndtr", "ndtr", "ndtri", "piecewise", "sign", "spherical_harmonic", "spline", "table", "wofz_imag", "wofz_real",
 ]  # fmt: skip

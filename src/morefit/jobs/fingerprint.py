@@ -55,7 +55,7 @@ def operation_text(op: Operation) -> str:
 
 def leaf_text(value: object) -> str:
     if isinstance(value, Table):
-        return f"{value.name} {sha256(value.numbers).hexdigest()}"
+        return f"{value.name} {value.digest}"
     if isinstance(value, Symbol):
         return value.name
     return value.hex() if isinstance(value, float) else str(value)

@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from morefit.expr import (
-    Expr,
-    Op,
-    Table,
-    const,
-    leaves,
-    rebuild,
-    remake,
-    scalar,
-    substitute_all,
-    toposort,
-    where,
-)
+from morefit.expr import Expr, Op, Table, leaves, rebuild, scalar, substitute_all
+from morefit.kernel.cells import spell_cells
 from morefit.kernel.ir import Added, Body, Frame, Kernel, Pairs, Precision, Result, Sample, Store, Sum
 from morefit.kernel.lower import lower
 from morefit.kernel.symbols import random_number
@@ -132,8 +121,12 @@ def build_kernel(
 ) -> Kernel:
     """Lower both stages; ``exprs`` are those of the loop, rewritten."""
     scalars, columns = leaves(Op.SCALAR, *exprs), leaves(Op.COLUMN, *exprs)
-    tables = {leaf: leaf.value for leaf in toposort(*exprs) if isinstance(leaf.value, Table)}
-    body = lower(exprs, names_of((*scalars, *columns, *tables)))
+    terms = per_call.terms
+    if leaves(Op.TABLE, *exprs, *terms):
+        exprs, terms = rebuild(exprs, spell_cells), rebuild(terms, spell_cells)
+    tables = leaves(Op.TABLE, *exprs, *terms)
+    places = {leaf: f"table {k}" for k, leaf in enumerate(tables)}  # a kernel serves all contents
+    body = lower(exprs, names_of((*scalars, *columns)) | places)
     frame = frame_of(loop, columns, body, per_call)
     own = (jump_table(),) if isinstance(frame, Sample) and frame.streams else ()
     names = names_of(parameters)
@@ -141,32 +134,19 @@ def build_kernel(
         name=name,
         frame=frame,
         parameters=tuple(names.values()),
-        per_call=lower(rebuild(per_call.terms, spell_lookups), names, "p"),
+        per_call=lower(terms, names | places, "p"),
         scalars=tuple(names_of(scalars).values()),
         columns=tuple(names_of(columns).values()),
         per_event=body,
         outputs=loop.outputs,
-        tables=(*tables.values(), *own),
+        tables=(*(table_of(leaf).renamed(name) for leaf, name in places.items()), *own),
         precision=precision,
     )
 
 
-def spell_lookups(node: Expr, args: tuple[Expr, ...]) -> Expr:
-    """Write a lookup as choices between numbers: tables are for loops over events, and this happens once per call."""
-    if node.op is not Op.LOOKUP:
-        return remake(node, args)
-    table, place = args
-    assert isinstance(table.value, Table)
-    choices = [const(number) for number in table.value.array]
-    size = 1
-    while len(choices) > 1:
-        pairs = zip(choices[0::2], choices[1::2], strict=False)
-        odd = choices[2 * (len(choices) // 2) :]
-        size *= 2
-        choices = [
-            where(place < k * size + size // 2, low, high) for k, (low, high) in enumerate(pairs)
-        ] + odd
-    return choices[0]
+def table_of(leaf: Expr) -> Table:
+    assert isinstance(leaf.value, Table)
+    return leaf.value
 
 
 def names_of(leaves: Iterable[Expr]) -> dict[Expr, str]:

@@ -51,7 +51,7 @@ def value_text(value: object) -> str:
     if isinstance(value, float):
         return value.hex()
     if isinstance(value, Table):
-        return f"Table {hashlib.sha256(value.numbers).hexdigest()} {value.name}"
+        return f"Table {value.digest} {value.name}"
     if isinstance(value, Symbol):
         return f"{type(value).__name__} {value.name!r}"
     return repr(value)
@@ -67,6 +67,14 @@ class Parts:
         values = [n.value for n in toposort(*roots) if isinstance(n.value, (Symbol, Domain))]
         self.ordered = list(dict.fromkeys(v for v in values if type(v) not in PLAIN))
         self.numbers = {value: k for k, value in enumerate(self.ordered)}
+
+    def contents(self, known: int | str) -> bytes:
+        """Return the numbers of a table, by its number or as text."""
+        if isinstance(known, str):
+            return base64.b64decode(known)
+        table = self.ordered[known]
+        assert isinstance(table, Table)
+        return table.numbers
 
     def domain(self, number: int) -> Domain:
         value = self.ordered[number]
@@ -136,7 +144,7 @@ class Record:
     def to_bytes(self, parts: Parts) -> bytes:
         writer = GraphWriter(parts)
         record = {
-            "kernel": kernel_record(self.kernel),
+            "kernel": kernel_record(self.kernel, parts),
             "columns": [writer.add(c) for c in self.columns],
             "per_dataset": {name: writer.add(term) for name, term in self.per_dataset.items()},
             "integrals": [
@@ -160,7 +168,7 @@ class Record:
             return tuple(nodes[k] for k in rows)
 
         return cls(
-            read_kernel(record["kernel"]),
+            read_kernel(record["kernel"], parts),
             read(record["columns"]),
             {name: nodes[k] for name, k in record["per_dataset"].items()},
             tuple(
@@ -173,8 +181,9 @@ class Record:
 # ------------------------------------------------------------------------------------ kernels
 
 
-def kernel_record(kernel: Kernel) -> Json:
-    """Return a kernel as JSON."""
+def kernel_record(kernel: Kernel, parts: Parts) -> Json:
+    """Return a kernel as JSON; the tables of its formulas, which may be large, by their numbers."""
+    places = {value.numbers: k for k, value in enumerate(parts.ordered) if isinstance(value, Table)}
     return {
         "name": kernel.name,
         "frame": frame_record(kernel.frame),
@@ -184,12 +193,15 @@ def kernel_record(kernel: Kernel) -> Json:
         "columns": kernel.columns,
         "per_event": body_record(kernel.per_event),
         "outputs": kernel.outputs,
-        "tables": [[t.name, base64.b64encode(t.numbers).decode(), t.label] for t in kernel.tables],
+        "tables": [
+            [t.name, places.get(t.numbers, base64.b64encode(t.numbers).decode()), t.label]
+            for t in kernel.tables
+        ],
         "precision": kernel.precision.name,
     }
 
 
-def read_kernel(record: Json) -> Kernel:
+def read_kernel(record: Json, parts: Parts) -> Kernel:
     """Return the kernel of a record."""
     return Kernel(
         name=record["name"],
@@ -200,7 +212,7 @@ def read_kernel(record: Json) -> Kernel:
         columns=tuple(record["columns"]),
         per_event=read_body(record["per_event"]),
         outputs=record["outputs"],
-        tables=tuple(Table(name, base64.b64decode(text), label) for name, text, label in record["tables"]),
+        tables=tuple(Table(name, parts.contents(known), label) for name, known, label in record["tables"]),
         precision=Precision[record["precision"]],
     )
 

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from morefit.model.shapes.exponential import Exponential
     from morefit.model.shapes.gaussian import Gaussian
     from morefit.model.shapes.polynomial import Polynomial, Uniform
+    from morefit.model.templates import (
+        Histogram,
+        KernelDensity,
+        MomentMorph,
+        Morph,
+        Spline,
+        histogram_function,
+    )
 else:
     from morefit.lazy import import_when_used
 
@@ -28,10 +36,13 @@ else:
             "morefit.model.shapes.exponential": ["Exponential"],
             "morefit.model.shapes.gaussian": ["Gaussian"],
             "morefit.model.shapes.polynomial": ["Polynomial", "Uniform"],
+            "morefit.model.templates": [
+                "Histogram", "KernelDensity", "MomentMorph", "Morph", "Spline", "histogram_function",
+            ],
         },
-    )
+    )  # fmt: skip
 
 __all__ = [
-    "Choice", "CrystalBall", "Density", "Derived", "Efficiency", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
-    "Product", "Restricted", "Sum", "Uniform",
+    "Choice", "CrystalBall", "Density", "Derived", "Efficiency", "Exponential", "Gaussian", "Histogram", "KernelDensity", "MomentMorph", "Morph", "Observable", "Parameter", "Pdf", "Polynomial",
+    "Product", "Restricted", "Spline", "Sum", "Uniform", "histogram_function",
 ]  # fmt: skip

@@ -38,6 +38,18 @@ class Recipes(Protocol[Recipe_co]):
     def single(self, pdf: Pdf, /) -> Recipe_co:
         """Draw from one density by its quantile, or under an envelope."""
 
+    def cells(
+        self,
+        weights: Array,
+        observables: Sequence[Observable],
+        point: Callable[[int, Expr, Expr], Expr],
+        /,
+    ) -> Recipe_co:
+        """Choose a cell of a grid, with probabilities proportional to the weights, and a point on each axis of it.
+
+        ``point`` returns it from the number of the axis, the index of the cell along it, and a random number.
+        """
+
     def mixture(self, weights: Sequence[Expr], pdfs: Sequence[Pdf], /) -> Recipe_co:
         """Choose one density, with probabilities proportional to the weights, and draw from it."""
 

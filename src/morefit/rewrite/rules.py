@@ -78,6 +78,8 @@ def fold_constants(node: Expr) -> Expr | None:
         return (
             None if leaves(Op.SCALAR, node) or leaves(Op.WILD, node) else as_number(float(evaluate(node, {})))
         )
+    if node.op in (Op.LOOKUP, Op.CELL) and node.args[1].op is Op.CONST:
+        return as_number(float(evaluate(node, {})))
     if not node.args or any(a.op is not Op.CONST for a in node.args):
         return None
     try:

@@ -52,33 +52,43 @@ def envelope_recipe(
     """
     envelope = make_envelope(tuple(examples) or (density,), observables, numbers.margin)
     volumes = envelope.heights * cell_volumes(envelope.edges).ravel()
-    share, alias = alias_table(volumes)
     ranges = tuple((o.low, o.high) for o in observables)  # a density may be drawn from in several
     name = f"envelope of {hash((density.order[1], ranges)) & 0xFFFFFFFF:08x}"
     first, points = numbers.take(), [numbers.take() for _ in observables]
-    size = len(volumes)
-    place = apply(Op.FLOOR, first * size)
-    left, own = first * size - place, lookup(table(f"{name} share", share), place)
-    stays = left < own
-    cell = where(stays, place, lookup(table(f"{name} alias", alias), place))
+    cell, threshold = draw_cell(name, volumes, first)
     drawn: dict[str, Expr] = {}
-    rest = cell
-    for axis in reversed(range(len(observables))):
-        count = envelope.shape[axis]
-        # whole numbers, half a step from rounding
-        rows = apply(Op.FLOOR, (rest + 0.5) / count) if axis else const(0)
-        index = rest - rows * count
+    for axis, index in reversed(list(enumerate(indices_of(cell, envelope.shape)))):
         point = point_in(f"{name} {axis}", envelope.edges[axis], index, points[axis])
         drawn[observables[axis].name] = apply(Op.MIN, point, const(observables[axis].high))
-        rest = rows
     height = lookup(table(f"{name} height", envelope.heights), cell)
     here = substitute(density, {o.expr: drawn[o.name] for o in observables})
     if numbers.next % PER_CALL:
-        threshold = numbers.take()
-    else:  # reuse the fractional part of the alias draw instead of starting another Philox call
-        threshold = where(stays, left, left - own) / where(stays, own, 1 - own)
+        threshold = (
+            numbers.take()
+        )  # otherwise reuse what is left of the first, instead of another Philox call
     accept = threshold * height < here
     return Recipe(drawn, accept, height < here, envelope.efficiency), float(volumes.sum())
+
+
+def draw_cell(name: str, weights: Array, number: Expr) -> tuple[Expr, Expr]:
+    """Draw a cell by Walker's alias method; also return what is left of the random number, as another one."""
+    share, alias = alias_table(weights)
+    place = apply(Op.FLOOR, number * len(weights))
+    left, own = number * len(weights) - place, lookup(table(f"{name} share", share), place)
+    stays = left < own
+    cell = where(stays, place, lookup(table(f"{name} alias", alias), place))
+    return cell, where(stays, left, left - own) / where(stays, own, 1 - own)
+
+
+def indices_of(cell: Expr, shape: Sequence[int]) -> list[Expr]:
+    """Return the place of a cell along each axis; the last one runs fastest."""
+    indices = []
+    for axis in reversed(range(len(shape))):
+        # whole numbers, half a step from rounding
+        rows = apply(Op.FLOOR, (cell + 0.5) / shape[axis]) if axis else const(0)
+        indices.append(cell - rows * shape[axis])
+        cell = rows
+    return indices[::-1]
 
 
 def point_in(name: str, edges: Array, index: Expr, number: Expr) -> Expr:

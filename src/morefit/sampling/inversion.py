@@ -26,7 +26,10 @@ def quantile_recipe(
 
 def drawn_point(quantile: Expr, x: Observable, numbers: Numbers) -> Expr:
     """Return the quantile of a random number, kept in its range, which rounding may leave at an edge."""
-    point = substitute(quantile, {PROBABILITY: numbers.take()})
+    return inside_range(x, substitute(quantile, {PROBABILITY: numbers.take()}))
+
+
+def inside_range(x: Observable, point: Expr) -> Expr:
     return apply(Op.MIN, apply(Op.MAX, point, const(x.low)), const(x.high))
 
 

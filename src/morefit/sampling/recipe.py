@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import (
     ONE,
     ZERO,
     Expr,
     Op,
+    Table,
     apply,
     const,
     evaluate,
@@ -30,9 +32,23 @@ from morefit.model import Observable, Pdf
 from morefit.model.parameter import blinded_in
 from morefit.rewrite.bind import bind
 from morefit.sampling.candidate import NEGATIVE, Numbers, Recipe, check_values
-from morefit.sampling.envelope import SPARE, alias_table, envelope_recipe, first_cells, measure, table
+from morefit.sampling.envelope import (
+    SPARE,
+    draw_cell,
+    envelope_recipe,
+    first_cells,
+    indices_of,
+    measure,
+    table,
+)
 from morefit.sampling.given import NOTHING_GIVEN, ROW, Given, GivenRows
-from morefit.sampling.inversion import PROBABILITY, check_quantile, drawn_point, quantile_recipe
+from morefit.sampling.inversion import (
+    PROBABILITY,
+    check_quantile,
+    drawn_point,
+    inside_range,
+    quantile_recipe,
+)
 from morefit.sampling.singular import singular_recipe
 
 ROUNDING = 1e-6  # of numerical integrals, relative to integrals over all of space
@@ -74,6 +90,17 @@ class CandidateRecipes:
         (x,) = pdf.observables
         rises = not pdf.whole_numbers
         return quantile_recipe(bind_values(quantile, pdf, self.values), density, x, self.numbers, rises)
+
+    def cells(
+        self, weights: Array, observables: Sequence[Observable], point: Callable[[int, Expr, Expr], Expr]
+    ) -> Recipe:
+        """Choose a cell of a grid, then a point along each axis of it."""
+        cell, _ = draw_cell(f"cells {Table.of(weights).digest}", weights.ravel(), self.numbers.take())
+        drawn = {
+            o.name: inside_range(o, point(k, index, self.numbers.take()))
+            for k, (o, index) in enumerate(zip(observables, indices_of(cell, weights.shape), strict=True))
+        }
+        return Recipe(drawn, ONE, ZERO, 1.0)
 
     def mixture(self, weights: Sequence[Expr], pdfs: Sequence[Pdf]) -> Recipe:
         """Choose a component by one number, then draw from it; all components use the same numbers after that."""
@@ -157,12 +184,8 @@ class CandidateRecipes:
         weights, sample = efficiency.event_weights(self.values), efficiency.simulation()
         assert sample is not None
         check_values(weights, sample.columns)
-        share, alias = alias_table(weights)
-        scaled = self.numbers.take() * len(weights)
-        place = apply(Op.FLOOR, scaled)
         name = f"simulation {zlib.crc32(weights.tobytes()):08x}"
-        stays = scaled - place < lookup(table(f"{name} share", share), place)
-        chosen = where(stays, place, lookup(table(f"{name} alias", alias), place))
+        chosen, _ = draw_cell(name, weights, self.numbers.take())
         drawn = {
             o.name: lookup(table(f"{name} {o.name}", sample.column(o)), chosen)
             for o in efficiency.observables

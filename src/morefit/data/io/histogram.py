@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array
+from morefit.arrays import Array, bin_edges
 from morefit.data.io.table import Ranged, not_installed
 from morefit.errors import DataError, OptionError
 from morefit.resources import check_memory
@@ -67,12 +67,12 @@ def check_histogram(histogram: object, axes: int) -> Histogram:
 
 def edges_of(axis: Any, observable: Ranged) -> Array:
     """Return the edges of an axis."""
-    bins = [axis[i] for i in range(len(axis))]
-    if axis.traits.discrete or not bins:
+    edges = bin_edges(axis)
+    if edges is None:
         raise DataError(
             f"histogram: the axis of '{observable.name}' must have bins of numbers, got categories"
         )
-    return np.array([bins[0][0], *(high for _, high in bins)], np.float64)
+    return edges
 
 
 def spanning(observable: Ranged, edges: Array) -> Array:

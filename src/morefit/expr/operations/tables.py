@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from morefit.expr.operations.record import Llvm, LlvmKind, Operation, Prefix, Trait
+
+
+def cell_number(edges: Any, x: Any) -> Any:
+    """Return between which edges each value lies."""
+    cells = len(edges) - 1
+    place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, cells - 1)
+    return np.where(np.isnan(x), cells, place).astype(np.float64)[()]
 
 
 class Tables:
@@ -20,6 +29,16 @@ class Tables:
         latex=Prefix(r"\operatorname{lookup}"),
         llvm=Llvm(LlvmKind.GATHER),
         c="{0}[(int)({1})]",
+    )
+    # CELL(edges, x): between which of rising edges a value lies, from 0 on; the first or last cell where it lies beyond
+    # them, and one past the last where it is not a number. Kernels compute it by ``kernel/cells.py``.
+    CELL = Operation(
+        rank=69,
+        arity=2,
+        price=30,
+        numpy=cell_number,
+        partials=lambda x, y: (0, 0),
+        latex=Prefix(r"\operatorname{cell}"),
     )
     # INTEGRAL(body, integrand, places...): over the axes of a domain, whose columns are bound inside it
     INTEGRAL = Operation(

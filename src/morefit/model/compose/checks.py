@@ -37,3 +37,24 @@ def given_to(kind: str, whole: Pdf, pdfs: Sequence[Pdf]) -> tuple[Observable, ..
         )
     every = [*whole.given, *(o for pdf in pdfs for o in pdf.given if o.name not in drawn)]
     return tuple({o.name: o for o in every}.values())
+
+
+def check_observables_of(kind: str, pdfs: Sequence[Pdf]) -> None:
+    """Refuse densities that do not draw the same observables, or with different ones of the same name."""
+    for pdf in pdfs:
+        if {o.name for o in pdf.drawn} != {o.name for o in pdfs[0].drawn}:
+            raise ModelError(
+                f"{kind}: its densities must share their observables, got {text_of(pdfs[0])} and {text_of(pdf)}"
+            )
+    known: dict[str, Observable] = {}
+    for o in (o for pdf in pdfs for o in pdf.observables):
+        if o is not known.setdefault(o.name, o):
+            raise ModelError(
+                f"observable '{o.name}': two different ones share this name in one model,"
+                f" {known[o.name]!r} and {o!r}; rename one or use the same object"
+            )
+
+
+def text_of(pdf: Pdf) -> str:
+    given = f" with {sorted(o.name for o in pdf.given)} given" * bool(pdf.given)
+    return f"{sorted(o.name for o in pdf.drawn)}{given}"

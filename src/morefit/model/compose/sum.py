@@ -10,7 +10,7 @@ from functools import cached_property
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, evaluate, multiply_all
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
-from morefit.model.compose.checks import check_parts, given_to
+from morefit.model.compose.checks import check_observables_of, check_parts, given_to
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Branches, Change, Pdf, Recipe, Recipes, Shares, simulations
 from morefit.model.printed import numbered
@@ -67,19 +67,7 @@ class Sum(Pdf):
                 "sum: an efficiency that only a simulation knows must be that of all its densities;"
                 " write mf.Efficiency(mf.Sum(...), simulation)"
             )
-        for pdf in self.pdfs:
-            if {o.name for o in pdf.drawn} != {o.name for o in self.pdfs[0].drawn}:
-                raise ModelError(
-                    f"sum: its densities must share their observables, got {text_of(self.pdfs[0])}"
-                    f" and {text_of(pdf)}"
-                )
-        known = {o.name: o for o in self.observables}
-        for o in (o for pdf in self.pdfs for o in pdf.observables):
-            if o is not known[o.name]:
-                raise ModelError(
-                    f"observable '{o.name}': two different ones share this name in one model,"
-                    f" {known[o.name]!r} and {o!r}; rename one or use the same object"
-                )
+        check_observables_of("sum", self.pdfs)
 
     @property
     def weights(self) -> tuple[Expr, ...]:
@@ -171,12 +159,6 @@ class Sum(Pdf):
     @cached_property
     def observables(self) -> tuple[Observable, ...]:
         return (*self.pdfs[0].drawn, *self.given)
-
-
-def text_of(pdf: Pdf) -> str:
-    """Return the observables of a density in a message."""
-    given = f" with {sorted(o.name for o in pdf.given)} given" * bool(pdf.given)
-    return f"{sorted(o.name for o in pdf.drawn)}{given}"
 
 
 def total_of(terms: Sequence[Expr]) -> Expr:

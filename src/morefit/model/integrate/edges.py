@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import COMPARISONS, ONE, Expr, Op, const, evaluate, leaves, toposort
+from morefit.expr import COMPARISONS, ONE, Expr, Op, Table, const, evaluate, leaves, toposort
 from morefit.model.integrate.solve import MAX_STEPS, nodes_with, polynomial, solve, solve_turns
 
 HUGE = 1e300  # compares with a number to tell whether it is one
 SPAN = 33  # points at which the span of an argument is looked at
+MAX_EDGES = 256  # of a table that boxes are cut at
 SCAN = 4097  # points at which the sign of a condition without parameters is looked at
 
 
@@ -81,7 +82,20 @@ def zeros_of_kinks(node: Expr) -> list[Expr]:
         return [node.args[0]]
     if node.op is Op.WHERE and not is_condition(node.args[0]):
         return [node.args[0]]
+    if node.op is Op.CELL:
+        return zeros_of_cells(node)
     return []
+
+
+def zeros_of_cells(node: Expr) -> list[Expr]:
+    """Return the distances of a value from the edges of a table; none of many that no parameter moves."""
+    table, place = node.args
+    assert isinstance(table.value, Table)
+    inner = table.value.array[1:-1]
+    moves = bool(leaves(Op.SCALAR, node))
+    if len(inner) > (MAX_STEPS if moves else MAX_EDGES):
+        return [node] if moves else []
+    return [place - const(edge) for edge in inner]
 
 
 def is_condition(node: Expr) -> bool:

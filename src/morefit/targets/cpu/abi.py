@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from morefit.kernel import Kernel, Sample
 from morefit.targets.cpu.writer import Writer
 
 # one 64-bit word each
@@ -31,3 +32,14 @@ def argument(writer: Writer, name: str, kind: str = "i64") -> str:
     """Load one word of the table."""
     address = writer.let(f"getelementptr i64, ptr %args, i64 {ARGUMENTS.index(name)}")
     return writer.let(f"load {kind}, ptr {address}")
+
+
+def find_tables(kernel: Kernel, writer: Writer) -> dict[str, str]:
+    """Load the address of each table; they follow those of the columns."""
+    first = 0 if isinstance(kernel.frame, Sample) else len(kernel.columns)
+    addresses = argument(writer, "columns", "ptr") if kernel.tables else ""
+    names = {}
+    for k, table in enumerate(kernel.tables):
+        place = writer.let(f"getelementptr i64, ptr {addresses}, i64 {2 * (first + k)}")
+        names[table.name] = writer.let(f"load ptr, ptr {place}")
+    return names

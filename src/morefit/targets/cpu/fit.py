@@ -93,7 +93,7 @@ class Memory:
     ) -> Integers:
         """Write the table of one kernel, and compute what it needs once."""
         kernel = program.kernel
-        tables = [np.array(t.array) for t in kernel.tables]
+        tables = [t.array for t in kernel.tables]
         pairs = self.words([w for array in (*columns, *tables) for w in (self.own(array), 0)])
         scalars = self.room(max(len(kernel.per_call.results), 1) * lanes)
         words = {

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from morefit.expr import Op
 from morefit.kernel import Atom, Body, Kernel, Line, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.cpu import vecmath
-from morefit.targets.cpu.abi import argument
+from morefit.targets.cpu.abi import argument, find_tables
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.loop import Block
 from morefit.targets.cpu.reduce_blocks import combine_text
@@ -119,6 +120,7 @@ class Piece:
             if name in used
         }
         names |= {n: w.let(f"load {vector.type}, ptr {room(k)}, align 64") for n, k in self.read.items()}
+        names |= find_tables(kernel, w) if Op.LOOKUP in {line.op for line in self.lines} else {}
         wanted = (*self.carried, *(atom for _, atom in self.results))
         registers = emit_body(w, Body(self.lines, wanted), names)
         addresses = [room(k) for k in self.carried.values()] + [cell(scalars, row) for row, _ in self.results]

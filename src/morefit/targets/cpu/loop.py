@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from morefit.kernel import Kernel, Sample, Sum
-from morefit.targets.cpu.abi import argument
+from morefit.targets.cpu.abi import argument, find_tables
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.pairs import Rank
 from morefit.targets.cpu.reduce_events import Sums
@@ -42,7 +42,9 @@ class Block:
     def text(self) -> tuple[str, list[Writer]]:
         head, loop, flush = Writer(self.vector, "h"), Writer(self.vector, "t"), Writer(self.wide, "f")
         self.load_scalars(head)
-        names = {name: f"%s{k}" for k, name in enumerate(self.kernel.scalars)} | self.find_tables(head)
+        names = {name: f"%s{k}" for k, name in enumerate(self.kernel.scalars)} | find_tables(
+            self.kernel, head
+        )
         if isinstance(self.kernel.frame, Sample):
             return sample_text(self.kernel, self.vector, names, head)
         self.find_columns(head)
@@ -89,16 +91,6 @@ class Block:
             one = head.let(f"insertelement {v.type} undef, {v.scalar} {number}, i32 0")
             spread = f"shufflevector {v.type} {one}, {v.type} undef, <{v.width} x i32> zeroinitializer"
             head.lines.append(f"  %s{k} = {spread}")
-
-    def find_tables(self, head: Writer) -> dict[str, str]:
-        """Load the address of each table; they follow those of the columns."""
-        first = 0 if isinstance(self.kernel.frame, Sample) else len(self.kernel.columns)
-        addresses = argument(head, "columns", "ptr")
-        names = {}
-        for k, table in enumerate(self.kernel.tables):
-            place = head.let(f"getelementptr i64, ptr {addresses}, i64 {2 * (first + k)}")
-            names[table.name] = head.let(f"load ptr, ptr {place}")
-        return names
 
     def find_columns(self, head: Writer) -> None:
         """Find where each column of this set begins, and where the full vectors end."""

@@ -153,7 +153,7 @@ class CpuLaunch:
         self, program: CpuProgram, columns: tuple[CpuColumn, ...], events: Events, steps: tuple[int, ...]
     ) -> None:
         self.program, self.columns, self.events = program, columns, events
-        self.tables = [np.array(table.array) for table in program.kernel.tables]
+        self.tables = [table.array for table in program.kernel.tables]
         pairs = [(c.address, s) for c, s in zip(columns, steps, strict=True)]
         pairs += [(int(table.ctypes.data), 0) for table in self.tables]
         self.table = [word for pair in pairs for word in pair]

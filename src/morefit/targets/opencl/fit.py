@@ -127,6 +127,8 @@ class FitRunner:
                 if part.sampler.numbers:
                     self.constants[f"numbers_{text.number}"] = np.array(part.sampler.numbers)
                 self.send_tables(text.sampling.table_arguments(), part.sampler.tables)
+            if part.derive and text.deriving:
+                self.send_tables(text.deriving.table_arguments(), part.derive.tables)
             self.send_tables(text.source.table_arguments(), part.sums.tables)
             self.send_integrals(text)
 

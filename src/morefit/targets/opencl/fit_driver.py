@@ -38,9 +38,9 @@ class FitSource:
     def steps(self) -> list[Phase]:
         phases = []
         for p in self.parts:
-            for i, integral in enumerate(p.part.integrals):
-                phases += [p.prepare(integral.kernel, f"{p.number}_{i}", 0), p.integrate(i)]
-            phases += [p.prepare(p.part.sums, f"{p.number}", len(p.part.integrals)), p.sums(), p.combine()]
+            for i, source in enumerate(p.integral_sources):
+                phases += [p.prepare(source, f"{p.number}_{i}", 0), p.integrate(i)]
+            phases += [p.prepare(p.source, f"{p.number}", len(p.part.integrals)), p.sums(), p.combine()]
         return [*phases, self.advance()]
 
     @cached_property

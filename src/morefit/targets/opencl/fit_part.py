@@ -38,6 +38,7 @@ class PartText:
         self.part = part = shape.parts[number]
         self.pairs = PairSum(part.sums.pairs, shape.group, d) if part.sums.pairs else None
         self.source = KernelSource(part.sums, shape.group, d, f"u{number}_")
+        self.deriving = KernelSource(part.derive, shape.group, d, f"d{number}_") if part.derive else None
         self.sampling: KernelSource | None = None
         if part.sampler:
             numbers = len(part.sampler.numbers)
@@ -73,20 +74,21 @@ class PartText:
         observables, n, m = self.part.observables, self.number, "{m}"
         stores = [f"{self.load[name]} = x{k};" for k, name in enumerate(observables)]
         memory = [f"{m}double *events{n}", f"const long room{n}"]
+        derive = self.deriving.table_arguments() if self.deriving else []
         if self.sampling is None:
             given = [f"{m}const double *given{n}_{k}" for k in range(len(observables))]
             taken = [
                 f"const double x{k} = given{n}_{k}[starts{n}[index] + block.event + k];"
                 for k in range(len(observables))
             ]
-            arguments = [*memory, f"{m}const long *starts{n}", *given]
+            arguments = [*memory, f"{m}const long *starts{n}", *given, *derive]
             lines = plain_loop([*taken, *stores, *self.derive_lines()])
         else:
             drawing, word = self.sampling.drawing, self.d.word
             report = (f"report{n} + 2 * index", f"report{n} + 2 * index + 1")
             arguments = [
                 *memory, f"{m}const int *toys", f"const {word} seed{n}", f"const {word} first_toy{n}", f"{m}int *report{n}",
-                *drawing.number_arguments(), *self.sampling.table_arguments(),
+                *drawing.number_arguments(), *self.sampling.table_arguments(), *derive,
             ]  # fmt: skip
             lines = [
                 *(drawing.room() if drawing.rounds else []),
@@ -98,9 +100,9 @@ class PartText:
     def derive_lines(self) -> list[str]:
         """Compute the event-only columns of an event."""
         part = self.part
-        if part.derive is None:
+        if part.derive is None or self.deriving is None:
             return []
-        names, place = Names(), part.observables.index
+        names, place = Names(known=self.deriving.table_names()), part.observables.index
         reads = [f"const double {names.add(n, 'c')} = x{place(n)};" for n in part.derive.columns]
         lines = body_lines(part.derive.per_event, names, "double")
         pairs = zip(part.derived, part.derive.per_event.results, strict=True)
@@ -130,9 +132,10 @@ class PartText:
             return f"measured{n}[index * {last - first} + {k - first}]"
         return f"parameters{n}[{k}]" if k < part.parameters else self.integral_places[k - part.parameters]
 
-    def prepare(self, kernel: Kernel, label: str, known_integrals: int) -> Phase:
+    def prepare(self, source: KernelSource, label: str, known_integrals: int) -> Phase:
         """Compute the scalars of a kernel at the trial point, one work item per toy."""
-        m, n, count = "{m}", self.number, len(kernel.per_call.results)
+        m, n, kernel = "{m}", self.number, source.kernel
+        count = len(kernel.per_call.results)
         store = f"scalars{label}[index * {count} + {{}}]"
         return Phase(
             name=f"prepare{label}",
@@ -140,10 +143,11 @@ class PartText:
             arguments=[
                 RECORDS, f"{m}const double *parameters{n}", f"{m}const double *measured{n}",
                 *(f"{m}const double *integrals{n}_{i}" for i in range(known_integrals)),
-                f"{m}double *scalars{label}",
+                f"{m}double *scalars{label}", *source.table_arguments(),
             ],
             lines=[
-                record_line(self.shape, self.d), *scalar_lines(kernel, self.parameter, store),
+                record_line(self.shape, self.d),
+                *scalar_lines(kernel, self.parameter, store, source.table_names()),
             ],
         )  # fmt: skip
 

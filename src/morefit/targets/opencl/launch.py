@@ -131,7 +131,8 @@ class LaunchSpace:
         self.blocks = self.device.send(blocks)
         self.scalars = self.room(self.sets, len(self.kernel.per_call.results))
         if "prepare" in self.kernels:
-            set_arguments(self.kernels["prepare"], np.int32(self.sets), self.parameters, self.scalars)
+            prepared = (np.int32(self.sets), self.parameters, self.scalars, *self.tables)
+            set_arguments(self.kernels["prepare"], *prepared)
         self.finish_arguments()
         if not self.pieces:
             self.set_loop(Piece(0, self.tasks, 0, self.count))

@@ -105,9 +105,11 @@ class KernelSource:
             kernel,
             lambda k: f"parameters[set * {len(kernel.parameters)} + {k}]",
             f"scalars[set * {len(kernel.per_call.results)} + {{}}]",
+            self.table_names(),
         )
+        first = f"const int sets, {d.memory}const double *parameters, {d.memory}double *scalars"
         return [
-            f"{d.free_kernel} prepare(const int sets, {d.memory}const double *parameters, {d.memory}double *scalars)",
+            f"{d.free_kernel} prepare({', '.join([first, *self.table_arguments()])})",
             "{",
             *indented([f"const int set = {d.place};", "if (set >= sets) return;", *lines]),
             "}",
@@ -121,9 +123,15 @@ class KernelSource:
         for role, group in (("s", self.kernel.scalars), ("c", self.kernel.columns)):
             for name in group:
                 names.add(name, role)
+        names.known |= self.table_names()
+        return names
+
+    def table_names(self) -> dict[str, str]:
+        """Return the identifier of each table."""
+        names = Names()
         for k, table in enumerate(self.kernel.tables):
             names.add(table.name, f"{self.tables}{k}", table.label)
-        return names
+        return names.known
 
     def arguments(self, *others: str, columns: bool = True) -> str:
         """Write the arguments of every loop: scalars, blocks, columns and tables."""
@@ -145,8 +153,7 @@ class KernelSource:
         ]
 
     def table_arguments(self) -> list[str]:
-        names = self.names.known
-        return [f"{self.dialect.memory}const double *{names[t.name]}" for t in self.kernel.tables]
+        return [f"{self.dialect.memory}const double *{name}" for name in self.table_names().values()]
 
     def head(self) -> list[str]:
         """Find the block of a group, and the scalars of its set."""
@@ -234,7 +241,10 @@ class KernelSource:
             f"const int set = {d.group}, item = {d.item}, count = sizes[set * sizes_step];",
             "const long begin = starts[set * sizes_step];",
             *group.room(),
-            *group.prepare(lambda k: f"sets == 1 ? given.numbers[{k}] : parameters[set * {count} + {k}]"),
+            *group.prepare(
+                lambda k: f"sets == 1 ? given.numbers[{k}] : parameters[set * {count} + {k}]",
+                self.table_names(),
+            ),
             *group.sum_up(names, self.load_columns("begin")),
             f"{m}double *row = out + (long)set * {kernel.outputs + 1};",
             "if (item == 0) {",

@@ -6,7 +6,7 @@ blocks of a set with compensation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from morefit.kernel import COUNT, Kernel, Reduce
@@ -196,9 +196,11 @@ def outputs_of(kernel: Kernel, scalar: str, events: str, *, low: bool = True) ->
     return Outputs(lines, terms)
 
 
-def scalar_lines(kernel: Kernel, parameter: Callable[[int], str], store: str) -> list[str]:
+def scalar_lines(
+    kernel: Kernel, parameter: Callable[[int], str], store: str, tables: Mapping[str, str]
+) -> list[str]:
     """Compute the scalars of a kernel from its parameters; ``store`` says where number {} of them goes."""
-    names, used = Names(), used_names(kernel.per_call)
+    names, used = Names(known=dict(tables)), used_names(kernel.per_call)
     parameters = [
         f"const double {names.add(name, 'p')} = {parameter(k)};"
         for k, name in enumerate(kernel.parameters)
@@ -237,11 +239,11 @@ class GroupSum:
             scratch_line(self.words, self.group, d),
         ]
 
-    def prepare(self, parameter: Callable[[int], str]) -> list[str]:
+    def prepare(self, parameter: Callable[[int], str], tables: Mapping[str, str]) -> list[str]:
         """Let one item compute the per-call scalars."""
         if not self.kernel.per_call.results:
             return []
-        lines = scalar_lines(self.kernel, parameter, "scalars[{}]")
+        lines = scalar_lines(self.kernel, parameter, "scalars[{}]", tables)
         return ["if (item == 0) {", *indented(lines), "}", self.dialect.wait]
 
     def sum_up(self, names: Names, columns: Sequence[str]) -> list[str]:

@@ -102,8 +102,8 @@ class ReferenceProgram:
 
     def one_toy(self, parameters: Array, size: int, seed: int, toy: int) -> tuple[Array, int, int]:
         kernel, frame = self.kernel, self.kernel.draws
-        per_call = run_body(kernel.per_call, dict(zip(kernel.parameters, parameters, strict=True)))
-        names = dict(zip(kernel.scalars, per_call, strict=False)) | {t.name: t.array for t in kernel.tables}
+        tables, per_call = per_call_of(kernel, parameters)
+        names = dict(zip(kernel.scalars, per_call, strict=False)) | tables
         source = (Streams if frame.streams else Counted)(seed, toy, size)
         out, above, given_up = np.zeros((kernel.outputs, size)), 0, 0
         for waiting in source.together():
@@ -143,11 +143,10 @@ class ReferenceLaunch:
 
     def one_set(self, index: int, parameters: Array) -> Array:
         kernel = self.kernel
-        per_call = run_body(kernel.per_call, dict(zip(kernel.parameters, parameters, strict=True)))
+        tables, per_call = per_call_of(kernel, parameters)
         at = 0 if self.events.shared else index
         low, high = int(self.events.starts[at]), int(self.events.stops[at])
-        names: dict[str, Any] = dict(zip(kernel.scalars, per_call, strict=False))
-        names |= {table.name: table.array for table in kernel.tables}
+        names: dict[str, Any] = dict(zip(kernel.scalars, per_call, strict=False)) | tables
         for name, column, step in zip(kernel.columns, self.columns, self.steps, strict=True):
             names[name] = column.numbers[index * step + low : index * step + high]
         results = [np.broadcast_to(r, (high - low,)) for r in run_body(kernel.per_event, names)]
@@ -183,6 +182,12 @@ class ReferenceLaunch:
         for added in frame.per_count:
             out[added.output] += count * per_call[added.result]
         return out
+
+
+def per_call_of(kernel: Kernel, parameters: Array) -> tuple[dict[str, Any], list[Any]]:
+    """Return the tables of a kernel by name, and the results of its per-call stage."""
+    tables: dict[str, Any] = {table.name: table.array for table in kernel.tables}
+    return tables, run_body(kernel.per_call, tables | dict(zip(kernel.parameters, parameters, strict=True)))
 
 
 def total(values: Array) -> float:
