@@ -9,8 +9,12 @@ from morefit.rewrite.derive import OWN_SLOPES, partials_of
 from morefit.targets.cpu.vecmath import FUNCTIONS
 from morefit.targets.cpu.vecmath.function import REGISTERED
 
-MACHINE = [op for op in OPERATIONS if op is not Op.INTEGRAL] + [Arith.SUB, Arith.NEG, Arith.DIV]
-WRITTEN_BY_HAND = {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL}  # in show/latex.py
+MACHINE = [op for op in OPERATIONS if op not in (Op.INTEGRAL, Op.NODE_SUM)] + [
+    Arith.SUB,
+    Arith.NEG,
+    Arith.DIV,
+]
+WRITTEN_BY_HAND = {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL, Op.NODE_SUM}  # in show/latex.py
 LACKS = {
     "a price": [op for op in OPERATIONS if op.price < 1],
     "LaTeX": [op for op in OPERATIONS if op.latex is None and op not in WRITTEN_BY_HAND],

@@ -9,6 +9,7 @@ from morefit.expr.build import (
     integral_of,
     lookup,
     multiply_all,
+    node_sum,
     same,
     scalar,
     where,
@@ -17,6 +18,7 @@ from morefit.expr.build import (
 from morefit.expr.evaluate import evaluate
 from morefit.expr.named import NamedQuantity
 from morefit.expr.node import MINUS_ONE, ONE, ZERO, Expr, Operand, Quantity, const, make, to_expr
+from morefit.expr.node_rule import NodeRule, NodeSymbol
 from morefit.expr.number import as_double
 from morefit.expr.operations import (
     COMPARISONS,
@@ -39,11 +41,13 @@ from morefit.expr.walk import (
     price,
     rebuild,
     remake,
+    rule_of,
     substitute,
     substitute_all,
     symbols,
     toposort,
     uses,
+    with_finer_rules,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +68,8 @@ __all__ = [
     "ZERO",
     "Expr",
     "NamedQuantity",
+    "NodeRule",
+    "NodeSymbol",
     "Op",
     "Operand",
     "Operation",
@@ -86,9 +92,11 @@ __all__ = [
     "make",
     "multiply_all",
     "node_price",
+    "node_sum",
     "price",
     "rebuild",
     "remake",
+    "rule_of",
     "same",
     "scalar",
     "substitute",
@@ -102,5 +110,6 @@ __all__ = [
     "uses",
     "where",
     "wild",
+    "with_finer_rules",
     "with_trait",
-]  # fmt: skip
+]

@@ -13,6 +13,7 @@ from morefit.expr import (
     leaves,
     rebuild,
     remake,
+    rule_of,
     scalar,
     substitute_all,
     toposort,
@@ -132,7 +133,9 @@ def build_kernel(
 ) -> Kernel:
     """Lower both stages; ``exprs`` are those of the loop, rewritten."""
     scalars, columns = leaves(Op.SCALAR, *exprs), leaves(Op.COLUMN, *exprs)
-    tables = {leaf: leaf.value for leaf in toposort(*exprs) if isinstance(leaf.value, Table)}
+    nodes = toposort(*exprs)
+    tables = {leaf: leaf.value for leaf in nodes if isinstance(leaf.value, Table)}
+    rules = dict.fromkeys(t for n in nodes if n.op is Op.NODE_SUM for t in rule_of(n).tables)
     body = lower(exprs, names_of((*scalars, *columns, *tables)))
     frame = frame_of(loop, columns, body, per_call)
     own = (jump_table(),) if isinstance(frame, Sample) and frame.streams else ()
@@ -146,7 +149,7 @@ def build_kernel(
         columns=tuple(names_of(columns).values()),
         per_event=body,
         outputs=loop.outputs,
-        tables=(*tables.values(), *own),
+        tables=(*tables.values(), *rules, *own),
         precision=precision,
     )
 

@@ -74,7 +74,7 @@ def to_dot(
 def label(node: Node) -> str:
     if node.op is Op.CONST:
         return number_text(node.number, 6)
-    if node.op is Op.INTEGRAL:
+    if node.op in (Op.INTEGRAL, Op.NODE_SUM):
         return "integral over " + ", ".join(axis.name for axis in axes_of(node.value))
     return node.op.sign or node.op.name.lower() if node.args else node.name
 

@@ -105,12 +105,13 @@ class Edges:
             (e - self.x.low) / (self.x.high - self.x.low) for e in (self.x.low, *self.fixed, self.x.high)
         )
 
-    def panels(self, guarded: bool) -> list[Panel]:
+    def panels(self, guarded: bool, cut: bool = False) -> list[Panel]:
         """Return panels that cover the range; the moving edges are clipped to each piece between fixed ones.
 
-        If they are guarded, edges that are in order at all points need not be sorted.
+        If they are guarded, edges that are in order at all points need not be sorted. If nothing moves, they are cut at
+        fixed edges on demand.
         """
-        if not self.moving and not self.any_singular:
+        if not (cut or self.moving or self.any_singular):
             return Panel.between(const(self.x.low), const(self.x.high), False, False)
         moving = self.sorted_moving(guarded)
         fixed = {self.x.low: self.at_low, **self.fixed, self.x.high: self.at_high}
@@ -162,7 +163,7 @@ def is_peakless(body: Expr) -> bool:
     """Return whether an expression is made of polynomials, waves and roots between its kinks, so that no peak can hide."""
     return all(
         node.op in PEAKLESS or (node.op is Op.POW and base_of_root(node) is None)
-        for node in toposort(body, enter_integrals=False)
+        for node in toposort(body, enter_integrals=False, enter_sums=False)
     )
 
 

@@ -38,7 +38,7 @@ def decide(
     signs: dict[Expr, int] = {}
     guards: dict[Expr, None] = {}
     within = nodes_with(body, {x})
-    for node in toposort(body, enter_integrals=False):
+    for node in toposort(body, enter_integrals=False, enter_sums=False):
         for zero in zeros_of_kinks(node) if node in within else ():
             values = np.asarray(evaluate(zero, {**points, x.name: middles}), np.float64)
             there = np.broadcast_to(values, np.broadcast_shapes(values.shape, widths.shape))[widths > 0]
