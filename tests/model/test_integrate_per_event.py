@@ -5,11 +5,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from backend_rows import COMPILED, there
 from scipy import integrate as quadrature
-from tolerances import DIFFERENCES, SAME_LINES
 
 import morefit as mf
+from backend_rows import COMPILED, there
 from morefit.errors import ModelError
 from morefit.expr import NodeRule, Op, column, evaluate, node_sum, rule_of, toposort
 from morefit.kernel import NodeLoop
@@ -17,6 +16,7 @@ from morefit.likelihood.accuracy import integral_error
 from morefit.model.integrate import integral_over
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
+from tolerances import DIFFERENCES, SAME_LINES
 
 PER_EVENT = 1e-9  # promised of an integral for each event at the start values
 

@@ -32,7 +32,7 @@ class Tables:
     # NODE_SUM(body): the weighted sum over the nodes of a rule, whose column is bound inside it; its weights add up to 1
     NODE_SUM = Operation(
         rank=69,
-        arity=1,
+        arity=0,
         price=1000,
         numpy=lambda body: body,  # of a number
         traits=Trait.OWN_SLOPE,
