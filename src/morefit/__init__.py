@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from morefit.likelihood import Constraint, Likelihood, constraint, generate
     from morefit.minimise import FitResult, fit
     from morefit.model import (
+        Convolution,
         CrystalBall,
         Density,
         Exponential,
@@ -99,8 +100,8 @@ else:
             "morefit.likelihood": ["Constraint", "Likelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
             "morefit.model": [
-                "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
-                "Product", "Sum", "Uniform", "physics", "shapes",
+                "Convolution", "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf",
+                "Polynomial", "Product", "Sum", "Uniform", "physics", "shapes",
             ],
             "morefit.plots.canvas": ["Plot"],
             "morefit.plots.fitted": ["plot"],
@@ -110,7 +111,7 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "BackendError", "BrokenJob", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
+    "BackendError", "BrokenJob", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
     "Density", "Drawing", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
     "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "arccosh", "arcsinh", "arctanh", "bernstein",

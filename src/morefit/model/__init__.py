@@ -8,6 +8,7 @@ from morefit.model.pdf import Pdf
 
 if TYPE_CHECKING:
     from morefit.model.compose import Product, Sum
+    from morefit.model.compose.convolution import Convolution
     from morefit.model.density import Density
     from morefit.model.shapes.crystal_ball import CrystalBall
     from morefit.model.shapes.exponential import Exponential
@@ -20,6 +21,7 @@ else:
         __name__,
         {
             "morefit.model.compose": ["Product", "Sum"],
+            "morefit.model.compose.convolution": ["Convolution"],
             "morefit.model.density": ["Density"],
             "morefit.model.shapes.crystal_ball": ["CrystalBall"],
             "morefit.model.shapes.exponential": ["Exponential"],
@@ -29,6 +31,6 @@ else:
     )
 
 __all__ = [
-    "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
+    "Convolution", "CrystalBall", "Density", "Exponential", "Gaussian", "Observable", "Parameter", "Pdf", "Polynomial",
     "Product", "Sum", "Uniform",
 ]  # fmt: skip

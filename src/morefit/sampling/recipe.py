@@ -10,7 +10,7 @@ from operator import mul
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, apply, const, evaluate, leaves, where
+from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, const, evaluate, leaves, where
 from morefit.model import Observable, Pdf
 from morefit.rewrite.bind import bind
 from morefit.sampling.candidate import Numbers, Recipe, check_values
@@ -72,6 +72,15 @@ class CandidateRecipes:
         accept = reduce(mul, accepts) if accepts else ONE
         above = reduce(partial(apply, Op.MAX), aboves) if aboves else ZERO
         return Recipe(drawn, accept, above, float(np.prod([p.efficiency for p in parts])))
+
+    def shifted(self, pdf: Pdf, true: Pdf, shift: Pdf) -> Recipe:
+        """Draw a true value and a shift; their sum is accepted in the range of the observable."""
+        (x,) = pdf.observables
+        both = self.product([true, shift])
+        total = add_all(*both.drawn.values())
+        accept = both.accept * ((total >= x.low) & (total <= x.high))
+        inside, *areas = (float(evaluate(p.integral(), self.values)) for p in (pdf, true, shift))
+        return Recipe({x.name: total}, accept, both.above, both.efficiency * inside / (areas[0] * areas[1]))
 
 
 def pick(exprs: Sequence[Expr], edges: Sequence[float], number: Expr) -> Expr:

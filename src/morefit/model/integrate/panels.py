@@ -55,6 +55,7 @@ class Panel:
 class Edges:
     """The edges of an observable's panels: fixed numbers, and expressions that move with parameters or outer observables."""
 
+    @np.errstate(all="ignore")
     def __init__(self, x: Observable, body: Expr, inner: set[Expr], points: Points) -> None:
         self.x, self.points = x, points
         breaks = find_breaks(body, x.expr, (x.low, x.high), inner, points)
@@ -71,6 +72,28 @@ class Edges:
         numbers = {float(edges[e][0]) + 0.0: e in self.singular for e in fixed}
         self.fixed = {e: s for e, s in sorted(numbers.items()) if x.low < e < x.high}
         self.at_low, self.at_high = numbers.get(x.low, False), numbers.get(x.high, False)
+
+    @np.errstate(all="ignore")
+    def cut_at_peaks(self, body: Expr) -> None:
+        """Make edges of the highest points: of one that moves with other observables, and of one that does not.
+
+        Nodes crowd there as at singular ends.
+        """
+        highest: dict[bool, tuple[float, Expr]] = {}
+        centres = self.distinct(find_centres(body, self.x.expr, set()))
+        for centre, values in centres.items():
+            heights = evaluate(body, {**self.points, self.x.name: np.clip(values, self.x.low, self.x.high)})
+            height, moves = float(np.nan_to_num(heights, posinf=0.0).mean()), bool(leaves(Op.COLUMN, centre))
+            if height > highest.get(moves, (0.0, centre))[0]:
+                highest[moves] = height, centre
+        for _, centre in highest.values():
+            values = centres[centre]
+            if np.ptp(values) > 0 and np.isfinite(values).any():
+                self.moving.append(centre)
+                self.singular.add(centre)
+            elif self.x.low < values[0] < self.x.high:
+                self.fixed[float(values[0])] = True
+        self.fixed = dict(sorted(self.fixed.items()))
 
     @property
     def any_singular(self) -> bool:

@@ -44,7 +44,7 @@ def decide(
             there = np.broadcast_to(values, np.broadcast_shapes(values.shape, widths.shape))[widths > 0]
             if not there.size or not (np.all(there > 0) or np.all(there < 0)):
                 continue
-            signs[node] = 1 if there[0] > 0 else -1
+            signs[node] = 1 if there.flat[0] > 0 else -1
             if leaves(Op.SCALAR, zero):
                 here = substitute(zero, {x: middle})
                 guards[here > 0 if signs[node] > 0 else here < 0] = None

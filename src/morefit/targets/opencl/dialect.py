@@ -125,6 +125,7 @@ def node_loop_lines(loop: NodeLoop, names: Names, kind: str) -> list[str]:
     ]
     return [
         f"{kind} {', '.join(f'{s} = 0' for s in sums)};",
+        "#pragma unroll 1",
         f"for (int {place} = 0; {place} < {loop.count}; {place}++) {{",
         *indented(inside),
         "}",
