@@ -10,7 +10,7 @@ from morefit.expr.operations.record import Llvm, LlvmKind, Operation, Prefix, Tr
 class Tables:
     """Operations on more than numbers."""
 
-    # LOOKUP(table, place): the number at a place, which must be a whole number inside the table; a step function
+    # LOOKUP(table, place): the number at the whole part of a place, which must lie inside the table; a step function
     LOOKUP = Operation(
         rank=40,
         arity=2,
