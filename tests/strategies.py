@@ -54,7 +54,17 @@ DOMAIN = {
     Op.ERFCX: (lambda x: x, lambda x: abs(x) + 0.5),
     Op.ACOS: UNIT,
 }
-SPECIAL = {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL, Op.LOOKUP, Op.NAMED, Op.CELL} | COMPARISONS
+SPECIAL = {
+    Op.ADD,
+    Op.MUL,
+    Op.POW,
+    Op.WHERE,
+    Op.INTEGRAL,
+    Op.NODE_SUM,
+    Op.LOOKUP,
+    Op.NAMED,
+    Op.CELL,
+} | COMPARISONS
 SPECIAL |= {
     op for op in OPERATIONS if op.name.startswith(("KVE", "IVE", "GAMMAINC", "BETAINC"))
 }  # slow in mpmath

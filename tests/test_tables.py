@@ -9,9 +9,14 @@ from morefit.rewrite.derive import OWN_SLOPES, partials_of
 from morefit.targets.cpu.vecmath import FUNCTIONS
 from morefit.targets.cpu.vecmath.function import REGISTERED
 
-NOT_IN_KERNELS = {Op.INTEGRAL, Op.CELL, Op.NAMED}  # computed apart, or written as other operations
+NOT_IN_KERNELS = {
+    Op.INTEGRAL,
+    Op.NODE_SUM,
+    Op.CELL,
+    Op.NAMED,
+}  # computed apart, or written as other operations
 MACHINE = [op for op in OPERATIONS if op not in NOT_IN_KERNELS] + [Arith.SUB, Arith.NEG, Arith.DIV]
-WRITTEN_BY_HAND = {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL}  # in show/latex.py
+WRITTEN_BY_HAND = {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL, Op.NODE_SUM}  # in show/latex.py
 LACKS = {
     "a price": [op for op in OPERATIONS if op.price < 1],
     "LaTeX": [op for op in OPERATIONS if op.latex is None and op not in WRITTEN_BY_HAND],

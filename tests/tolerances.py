@@ -18,6 +18,7 @@ FINITE_DIFFERENCE = 1e-7  # central differences over a thousandth of a parameter
 
 # densities, likelihoods and fits
 SHAPE = 1e-13  # a shape and its derivatives against mpmath, in units of what its terms are before they cancel
+LANDAU = 1e-11  # polynomials in pieces, differentiated twice
 NUMERICAL = (
     1e-9  # a shape that is integrated by quadrature, and its derivatives in natural units, against mpmath
 )

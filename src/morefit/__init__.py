@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from morefit.minimise import FitResult, fit
     from morefit.model import (
         Choice,
+        Convolution,
         CrystalBall,
         Density,
         Derived,
@@ -119,7 +120,7 @@ else:
             "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
             "morefit.model": [
-                "Choice", "CrystalBall", "Density", "Derived", "Efficiency", "Exponential", "Gaussian", "Histogram", "KernelDensity", "MomentMorph", "Morph", "Observable",
+                "Choice", "Convolution", "CrystalBall", "Density", "Derived", "Efficiency", "Exponential", "Gaussian", "Histogram", "KernelDensity", "MomentMorph", "Morph", "Observable",
                 "Parameter", "Pdf", "Polynomial", "Product", "Restricted", "Spline", "Sum", "Uniform", "histogram_function", "physics", "shapes",
             ],
             "morefit.model.opaque": ["opaque"],
@@ -131,7 +132,7 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "BackendError", "BinnedLikelihood", "BrokenJob", "Choice", "CompileError", "Constraint", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
+    "BackendError", "BinnedLikelihood", "BrokenJob", "Choice", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
     "Density", "Derived", "Drawing", "Efficiency", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Histogram", "KernelDensity", "LeastSquares", "Likelihood", "ModelError", "MomentMorph", "MorefitError", "Morph", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
     "Polynomial", "Product", "Restricted", "Spline", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",

@@ -1,11 +1,17 @@
 """Points at which peaks with tails are tested."""
 
+import math
+from functools import cache
+from itertools import pairwise
+
 import mpmath as mp
+from mpmath.calculus.quadrature import GaussLegendre
 from scipy import special, stats
 
 import morefit as mf
+from morefit.model.shapes.landau import PEAK as LANDAU_PEAK
 from shape_rows import Point, Row, around, quadrature_row, truncated
-from tolerances import NUMERICAL
+from tolerances import LANDAU, NUMERICAL
 
 
 def point(label, at, units, values, low=5.0, high=7.0, **options):
@@ -105,6 +111,26 @@ def bukin_point(label, at, mu, sigma, xi, left, right, **options):
 def moyal(x, mu, sigma):
     z = (x - mu) / sigma
     return -(z + mp.exp(-z)) / 2
+
+
+@cache
+def landau_path():
+    """Return v and weights at nodes of the angle along the path of steepest descent."""
+    with mp.workdps(50):
+        panels = [0, 0.15, 0.5, 1.2, 2, 2.5, 2.75, 2.88, 2.96, 3.02, 3.06, mp.pi]
+        rule = GaussLegendre(mp.mp)
+        nodes = [
+            node for ends in pairwise(panels) for node in rule.get_nodes(*map(mp.mpf, ends), 5, mp.mp.prec)
+        ]
+        return [(mp.log(a / mp.sin(a)) - a * mp.cot(a), w) for a, w in nodes]
+
+
+def landau(x, low, high, mu, sigma):
+    """Return log P from integrals along that path, where all is positive."""
+    z, first, last = ((one - mu) / sigma + LANDAU_PEAK for one in (x, low, high))
+    density = mp.fsum(w * mp.exp(v - z - mp.exp(v - z)) for v, w in landau_path())
+    area = mp.fsum(w * (mp.exp(-mp.exp(v - last)) - mp.exp(-mp.exp(v - first))) for v, w in landau_path())
+    return mp.log(density) - mp.log(area) - mp.log(sigma)
 
 
 def width_point(label, at, mu, width, names=("mu", "sigma"), **options):
@@ -250,6 +276,23 @@ ROWS = {
         lambda mu, sigma: around(mu, sigma),
         lengths=("mu", "sigma"),
         scipy=truncated(lambda mu, sigma: stats.moyal(mu, sigma)),
+    ),
+    "Landau": Row(
+        mf.shapes.Landau,
+        landau,
+        [
+            width_point("ordinary", 5.6, 5.5, 0.1),
+            width_point("wide", 5.6, 5.5, 10.0, scale=100),
+            width_point("all in the tail", 5.6, 4.6, 0.2, scale=100),
+            width_point("all on the left", 5.6, 7.2, 0.5, scale=100),
+        ],
+        digits=24,
+        integrated=True,
+        lengths=("mu", "sigma"),
+        scipy=truncated(
+            lambda mu, sigma: stats.landau(mu + sigma * (math.log(math.pi / 2) - LANDAU_PEAK), math.pi / 2 * sigma)
+        ),
+        tolerance=LANDAU,
     ),
     "BreitWigner": quadrature_row(
         mf.shapes.BreitWigner,

@@ -42,7 +42,7 @@ EDGES = (
     -1e5,
 )
 DENORMAL = (5e-324, -1e-310)
-OF_TABLES = {Op.INTEGRAL, Op.LOOKUP, Op.NAMED, Op.CELL}  # take more than numbers
+OF_TABLES = {Op.INTEGRAL, Op.NODE_SUM, Op.LOOKUP, Op.NAMED, Op.CELL}  # take more than numbers
 NUMERIC = [op for op in OPERATIONS if op not in OF_TABLES]
 GAMMAS = {Op.LGAMMA, Op.DIGAMMA, Op.TRIGAMMA, Op.TETRAGAMMA}  # mpmath judges them in tests/render
 # where scipy's functions are right to SCIPY_FUNCTION; mpmath judges them in test_vecmath and test_functions

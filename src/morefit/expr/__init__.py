@@ -9,6 +9,7 @@ from morefit.expr.build import (
     integral_of,
     lookup,
     multiply_all,
+    node_sum,
     same,
     scalar,
     where,
@@ -18,6 +19,7 @@ from morefit.expr.build import (
 from morefit.expr.evaluate import evaluate
 from morefit.expr.named import NamedQuantity
 from morefit.expr.node import MINUS_ONE, ONE, ZERO, Expr, Operand, Quantity, const, known_expr, make, to_expr
+from morefit.expr.node_rule import NodeRule, NodeSymbol
 from morefit.expr.number import as_double
 from morefit.expr.operations import (
     COMPARISONS,
@@ -40,11 +42,13 @@ from morefit.expr.walk import (
     price,
     rebuild,
     remake,
+    rule_of,
     substitute,
     substitute_all,
     symbols,
     toposort,
     uses,
+    with_finer_rules,
 )
 
 if TYPE_CHECKING:
@@ -65,6 +69,8 @@ __all__ = [
     "ZERO",
     "Expr",
     "NamedQuantity",
+    "NodeRule",
+    "NodeSymbol",
     "Op",
     "Operand",
     "Operation",
@@ -88,9 +94,11 @@ __all__ = [
     "make",
     "multiply_all",
     "node_price",
+    "node_sum",
     "price",
     "rebuild",
     "remake",
+    "rule_of",
     "same",
     "scalar",
     "substitute",
@@ -104,6 +112,7 @@ __all__ = [
     "uses",
     "where",
     "wild",
+    "with_finer_rules",
     "with_name",
     "with_trait",
-]  # fmt: skip
+]

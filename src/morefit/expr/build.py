@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import is_
 
 from morefit.expr.node import ONE, ZERO, Expr, Operand, make, to_expr
+from morefit.expr.node_rule import NodeRule
 from morefit.expr.operations import Op, Operation
 from morefit.expr.quadrature import Domain
 from morefit.expr.symbol import Symbol, Table
@@ -59,6 +60,11 @@ def integral_of(body: Expr, domain: Domain, *places: Expr) -> Expr:
     the body is differentiated, so that an integral and its derivatives share their boxes.
     """
     return make(Op.INTEGRAL, (body, body, *places), domain)
+
+
+def node_sum(body: Expr, rule: NodeRule) -> Expr:
+    """Sum over the nodes of a rule, with their weights, for each event."""
+    return make(Op.NODE_SUM, (body,), rule)
 
 
 def apply(op: Operation, *args: Operand) -> Expr:

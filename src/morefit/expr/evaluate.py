@@ -23,8 +23,8 @@ from morefit.expr.quadrature import (
     adapt,
     combine_places,
 )
-from morefit.expr.symbol import Table
-from morefit.expr.walk import domain_of, leaves, toposort
+from morefit.expr.symbol import Symbol, Table
+from morefit.expr.walk import domain_of, leaves, rule_of, toposort
 
 MAX_NODES = 1 << 15  # of a quadrature that are evaluated together: they stay in the cache
 
@@ -37,25 +37,40 @@ def evaluate(root: Expr, values: Mapping[str, Any]) -> Any:
 
 def evaluate_all(roots: tuple[Expr, ...], values: Mapping[str, Any]) -> list[Any]:
     done: dict[Expr, Any] = {}
-    order = toposort(*roots)
-    bound = {name for n in order if n.op is Op.INTEGRAL for name in domain_of(n).names}
-    for node in order:
+    for node in toposort(*roots, enter_integrals=False, enter_sums=False):
         if node.op is Op.CONST:
             done[node] = node.number
         elif isinstance(node.value, Table):
             done[node] = node.value.array
         elif node.op is Op.INTEGRAL:
             done[node] = integrate(node, values)
+        elif node.op is Op.NODE_SUM:
+            done[node] = sum_over_nodes(node, values)
         elif node.args:
             done[node] = node.op.numpy(*(done[a] for a in node.args))
-        elif node.op is Op.COLUMN and node.name in bound:
-            done[node] = values.get(node.name, math.nan)  # only the integral knows its value
         else:
             done[node] = np.multiply(values[node.name], 1.0)  # numpy has no negative powers of integers
     return [done[r] for r in roots]
 
 
 # ------------------------------------------------------------------------------------- integrals
+
+
+def sum_over_nodes(node: Expr, values: Mapping[str, Any]) -> Any:
+    """Compute a sum over the nodes of a rule, some of them together along an axis before all others."""
+    rule = rule_of(node)
+    known = {name: np.asarray(value) for name, value in values.items()}
+    names = {leaf.name for leaf in toposort(node) if not leaf.args and isinstance(leaf.value, Symbol)}
+    shape = np.broadcast_shapes(*(known[name].shape for name in names & known.keys()))
+    together = max(1, MAX_NODES // max(math.prod(shape), 1))
+    total: Any = 0.0
+    for start in range(0, rule.count, together):
+        nodes, weights = (
+            table.array[start : start + together].reshape(-1, *(1 for _ in shape)) for table in rule.tables
+        )
+        body = evaluate(node.args[0], {**known, rule.symbol.name: nodes})
+        total = total + np.sum(weights * body, axis=0)
+    return total
 
 
 def integrate(node: Expr, values: Mapping[str, Any]) -> Any:

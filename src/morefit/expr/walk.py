@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 
 from morefit.expr.build import same
 from morefit.expr.node import Expr, make
+from morefit.expr.node_rule import NodeRule
 from morefit.expr.operations import NARY, Op, Operation
 from morefit.expr.quadrature import Domain
 from morefit.expr.symbol import Symbol
 
+BINDING = (Op.INTEGRAL, Op.NODE_SUM)  # operations that bind columns of their arguments
 DIVISION_PRICE = 10  # of the reciprocal that a negative power needs
 
 
-def toposort(*roots: Expr, enter_integrals: bool = True) -> list[Expr]:
+def toposort(*roots: Expr, enter_integrals: bool = True, enter_sums: bool = True) -> list[Expr]:
     """Return every node below the roots, arguments before the nodes that use them."""
     order: dict[Expr, None] = {}
     stack = list(reversed(roots))
@@ -23,7 +25,9 @@ def toposort(*roots: Expr, enter_integrals: bool = True) -> list[Expr]:
         if node in order:
             stack.pop()
             continue
-        closed = node.op is Op.INTEGRAL and not enter_integrals
+        closed = (node.op is Op.INTEGRAL and not enter_integrals) or (
+            node.op is Op.NODE_SUM and not enter_sums
+        )
         missing = [] if closed else [a for a in node.args if a not in order]
         if missing:
             stack.extend(reversed(missing))
@@ -79,12 +83,31 @@ def leaves(op: Operation, *roots: Expr) -> list[Expr]:
         seen.add(node)
         if node.op is op:
             free[node] = None
-        elif node.op is Op.INTEGRAL and op is Op.COLUMN:
+        elif node.op in BINDING and op is Op.COLUMN:
             bound = domain_of(node).names
             free |= dict.fromkeys(leaf for leaf in leaves(op, *node.args) if leaf.name not in bound)
         else:
             stack += reversed(node.args)
     return list(free)
+
+
+def rule_of(node_sum: Expr) -> NodeRule:
+    """Return the rule of a sum over nodes."""
+    assert isinstance(node_sum.value, NodeRule)
+    return node_sum.value
+
+
+def with_finer_rules(root: Expr) -> Expr:
+    """Return an expression with twice as many panels in each of its sums over nodes."""
+
+    def refine(node: Expr, args: tuple[Expr, ...]) -> Expr:
+        if node.op is not Op.NODE_SUM:
+            return remake(node, args)
+        old, new = rule_of(node), NodeRule.of(2 * rule_of(node).panels, rule_of(node).depth)
+        node_of = {make(Op.COLUMN, value=old.symbol): make(Op.COLUMN, value=new.symbol)}
+        return make(Op.NODE_SUM, (substitute(args[0], node_of),), new)
+
+    return rebuild((root,), refine)[0]
 
 
 def domain_of(integral: Expr) -> Domain:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Table, leaves, rebuild, scalar, substitute_all
+from morefit.expr import Expr, Op, Table, leaves, rebuild, rule_of, scalar, substitute_all, toposort
 from morefit.kernel.cells import spell_cells
 from morefit.kernel.ir import Added, Body, Frame, Kernel, Pairs, Precision, Result, Sample, Store, Sum
 from morefit.kernel.lower import lower
@@ -125,6 +125,8 @@ def build_kernel(
     if leaves(Op.TABLE, *exprs, *terms):
         exprs, terms = rebuild(exprs, spell_cells), rebuild(terms, spell_cells)
     tables = leaves(Op.TABLE, *exprs, *terms)
+    sums = [node for node in toposort(*exprs) if node.op is Op.NODE_SUM]
+    rules = dict.fromkeys(rule for node in sums for rule in rule_of(node).tables)
     places = {leaf: f"table {k}" for k, leaf in enumerate(tables)}  # a kernel serves all contents
     body = lower(exprs, names_of((*scalars, *columns)) | places)
     frame = frame_of(loop, columns, body, per_call)
@@ -139,7 +141,7 @@ def build_kernel(
         columns=tuple(names_of(columns).values()),
         per_event=body,
         outputs=loop.outputs,
-        tables=(*(table_of(leaf).renamed(name) for leaf, name in places.items()), *own),
+        tables=(*(table_of(leaf).renamed(name) for leaf, name in places.items()), *rules, *own),
         precision=precision,
     )
 

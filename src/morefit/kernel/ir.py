@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import ClassVar
 
 import numpy as np
 
-from morefit.expr import Operation, Table
+from morefit.expr import Op, Operation, Table
 from morefit.expr.operations.record import instruction
 
 Atom = str | float  # a name or a number
@@ -50,11 +51,59 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Body:
-    """Straight lines that compute some results from names."""
+class NodeLoop:
+    """Sums over the nodes of a rule: each target is the sum of a result of the body times the weight of the node."""
 
-    lines: tuple[Line, ...]
+    targets: tuple[str, ...]
+    node: str  # the name of the node in the body
+    tables: tuple[str, str]  # nodes and weights
+    count: int
+    body: Body
+
+    def __str__(self) -> str:
+        inside = "\n".join(f"  {line}" for one in self.body.lines for line in str(one).splitlines())
+        sums = ", ".join(f"{t} += {r}" for t, r in zip(self.targets, self.body.results, strict=True))
+        return f"for {self.node} of {self.count}:\n{inside}\n  {sums}"
+
+
+@dataclass(frozen=True)
+class Body:
+    """Lines, and loops over nodes between them, that compute some results from names."""
+
+    lines: tuple[Line | NodeLoop, ...]
     results: tuple[Atom, ...]
+
+    @property
+    def flat(self) -> Iterator[Line]:
+        """All lines, those inside of loops as well."""
+        for line in self.lines:
+            yield from line.body.flat if isinstance(line, NodeLoop) else (line,)
+
+    @property
+    def reads(self) -> set[str]:
+        """Every name that is read, or written and read again."""
+        inner = [line.body for line in self.lines if isinstance(line, NodeLoop)]
+        atoms = [*self.results, *(a for line in self.lines if isinstance(line, Line) for a in line.args)]
+        return {a for a in atoms if isinstance(a, str)}.union(*(body.reads for body in inner))
+
+    @property
+    def tables(self) -> set[str]:
+        """The names of tables that are read."""
+        tables = {str(line.args[0]) for line in self.lines if isinstance(line, Line) and line.op is Op.LOOKUP}
+        loops = [line for line in self.lines if isinstance(line, NodeLoop)]
+        return tables.union(*(line.tables for line in loops), *(line.body.tables for line in loops))
+
+    @property
+    def effort(self) -> int:
+        """The number of lines that are run."""
+        loops = (line.count * line.body.effort for line in self.lines if isinstance(line, NodeLoop))
+        return sum(isinstance(line, Line) for line in self.lines) + sum(loops)
+
+    @property
+    def plain(self) -> tuple[Line, ...]:
+        """The lines of a body without loops."""
+        assert all(isinstance(line, Line) for line in self.lines)
+        return self.lines  # type: ignore[return-value]
 
 
 MAX_DRAWS = 10_000  # candidates for one event; more means that the envelope is useless
@@ -182,7 +231,7 @@ class Kernel:
         named = zip(self.scalars, self.per_call.results, strict=False)
         lines += [f"    {name} := {atom}" for name, atom in named if name != atom]
         lines += [f"  per event, columns {', '.join(self.columns)}:"]
-        lines += [f"    {line}" for line in self.per_event.lines]
+        lines += [f"    {line}" for one in self.per_event.lines for line in str(one).splitlines()]
         if isinstance(self.frame, Sum):
             lines += self.sum_text(self.frame, limit)
         if isinstance(self.frame, Store):

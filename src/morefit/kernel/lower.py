@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 
-from morefit.expr import NARY, Expr, Op, Operation, fresh_prefix, toposort
-from morefit.kernel.ir import Arith, Atom, Body, Line
+from morefit.expr import (
+    NARY,
+    Expr,
+    NodeRule,
+    Op,
+    Operation,
+    column,
+    fresh_prefix,
+    leaves,
+    rule_of,
+    toposort,
+)
+from morefit.kernel.ir import Arith, Atom, Body, Line, NodeLoop
 
 LARGEST_CHAIN = 64  # a larger whole power is left to the power function
 LONG_SUM = 6  # terms; a sum of that many is added as two halves, which need not wait for each other
@@ -14,16 +27,21 @@ LONG_SUM = 6  # terms; a sum of that many is added as two halves, which need not
 class Lowering:
     """Collects lines; equal lines are written once."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, around: Lowering | None = None) -> None:
         self.prefix = prefix
-        self.lines: list[Line] = []
-        self.seen: dict[tuple[object, ...], str] = {}
-        self.negated: dict[Atom, Atom] = {}
+        self.lines: list[Line | NodeLoop] = []
+        self.numbers: Iterator[int] = around.numbers if around else count()
+        self.seen: dict[tuple[object, ...], str] = dict(around.seen) if around else {}
+        self.negated: dict[Atom, Atom] = dict(around.negated) if around else {}
+
+    def fresh(self) -> str:
+        """Return a new name."""
+        return f"{self.prefix}{next(self.numbers)}"
 
     def line(self, op: Operation, *args: Atom) -> str:
         key = (op, *((type(a), a if isinstance(a, str) else a.hex()) for a in args))  # 0.0 == -0.0
         if key not in self.seen:
-            self.seen[key] = f"{self.prefix}{len(self.lines)}"
+            self.seen[key] = self.fresh()
             self.lines.append(Line(self.seen[key], op, args))
         return self.seen[key]
 
@@ -98,28 +116,68 @@ def is_minus_one(node: Expr) -> bool:
 
 def lower(roots: Sequence[Expr], names: Mapping[Expr, str], prefix: str = "v") -> Body:
     """Write expressions as lines; leaves and whatever else is in ``names`` are inputs."""
-    lowering = Lowering(fresh_prefix(prefix, *roots, *names))
-    atoms: dict[Expr, Atom] = dict(names)
-    for node in toposort(*roots):
-        if node in atoms:
-            continue
-        if node.op is Op.CONST:
-            atoms[node] = node.number
-        elif node.op is Op.INTEGRAL or not node.args:
-            continue  # bound inside an integral that has a name itself
-        elif all(a in atoms for a in node.args):
-            assert node.op in NARY or len(node.args) == node.op.arity
-            atoms[node] = lowering.node(node, [atoms[a] for a in node.args])
+    return lower_inside(roots, dict(names), Lowering(fresh_prefix(prefix, *roots, *names)))
+
+
+def lower_inside(roots: Sequence[Expr], atoms: dict[Expr, Atom], lowering: Lowering) -> Body:
+    """Write expressions of what has names already; sums over the nodes of one rule share a loop."""
+    waiting = toposort(*roots)
+    while waiting:
+        left = [node for node in waiting if not lower_node(node, atoms, lowering)]
+        rules: dict[NodeRule, list[Expr]] = {}
+        for node in left:
+            if node.op is Op.NODE_SUM and is_ready(node, atoms):
+                rules.setdefault(rule_of(node), []).append(node)
+        for rule, sums in rules.items():
+            inside = {**atoms, column(rule.symbol): rule.symbol.name}
+            body = lower_inside([s.args[0] for s in sums], inside, Lowering(lowering.prefix, lowering))
+            targets = tuple(lowering.fresh() for _ in sums)
+            nodes, weights = rule.tables
+            loop = NodeLoop(targets, rule.symbol.name, (nodes.name, weights.name), rule.count, body)
+            lowering.lines.append(loop)
+            atoms |= zip(sums, targets, strict=True)
+        waiting = left if rules else []
     results = tuple(atoms[root] for root in roots)
     return Body(live(lowering.lines, results), results)
 
 
-def live(lines: Sequence[Line], results: Sequence[Atom]) -> tuple[Line, ...]:
+def lower_node(node: Expr, atoms: dict[Expr, Atom], lowering: Lowering) -> bool:
+    """Write a node whose arguments have names; return whether it has one now."""
+    if node not in atoms and node.op is Op.CONST:
+        atoms[node] = node.number
+    elif node not in atoms:
+        bound = node.op in (Op.INTEGRAL, Op.NODE_SUM) or not node.args  # or inside of one that has a name
+        if bound or not all(a in atoms for a in node.args):
+            return False
+        assert node.op in NARY or len(node.args) == node.op.arity
+        atoms[node] = lowering.node(node, [atoms[a] for a in node.args])
+    return True
+
+
+def is_ready(node: Expr, atoms: Mapping[Expr, Atom]) -> bool:
+    """Return whether all that a sum over nodes depends on has a name, also other sums that do not depend on its node."""
+
+    def available(one: Expr) -> bool:
+        return all(leaf in atoms for leaf in leaves(Op.COLUMN, one))
+
+    inner = (one for one in toposort(*node.args) if one.op is Op.NODE_SUM and one not in atoms)
+    return available(node) and not any(map(available, inner))
+
+
+def live(lines: Sequence[Line | NodeLoop], results: Sequence[Atom]) -> tuple[Line | NodeLoop, ...]:
     """Drop the lines that no result needs."""
     needed = {a for a in results if isinstance(a, str)}
-    alive: list[Line] = []
+    alive: list[Line | NodeLoop] = []
     for line in reversed(lines):
-        if line.target in needed:
+        if isinstance(line, NodeLoop):
+            pairs = [p for p in zip(line.targets, line.body.results, strict=True) if p[0] in needed]
+            if not pairs:
+                continue
+            wanted = tuple(result for _, result in pairs)
+            body = Body(live(line.body.lines, wanted), wanted)
+            alive.append(replace(line, targets=tuple(target for target, _ in pairs), body=body))
+            needed |= body.reads
+        elif line.target in needed:
             alive.append(line)
             needed.update(a for a in line.args if isinstance(a, str))
     return tuple(reversed(alive))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from morefit.expr import Expr, OwnSymbol, Symbol, Table, make, toposort
-from morefit.expr.operations.record import Operation, operation_named
+from morefit.expr.operations.record import operation_named
 from morefit.expr.quadrature import Domain
 from morefit.kernel.ir import (
     Added,
@@ -18,6 +18,7 @@ from morefit.kernel.ir import (
     Frame,
     Kernel,
     Line,
+    NodeLoop,
     Pairs,
     Precision,
     Reduce,
@@ -218,16 +219,26 @@ def read_kernel(record: Json, parts: Parts) -> Kernel:
 
 
 def body_record(body: Body) -> Json:
-    return [[[line.target, line.op.name, *line.args] for line in body.lines], body.results]
+    return [[line_record(line) for line in body.lines], body.results]
+
+
+def line_record(line: Line | NodeLoop) -> Json:
+    if isinstance(line, NodeLoop):
+        return [line.targets, line.node, line.tables, line.count, body_record(line.body)]
+    return [line.target, line.op.name, *line.args]
 
 
 def read_body(record: Json) -> Body:
     lines, results = record
-    operations: dict[str, Operation] = {}
-    for line in lines:
-        if line[1] not in operations:
-            operations[line[1]] = operation_named(line[1])
-    return Body(tuple(Line(t, operations[op], tuple(args)) for t, op, *args in lines), tuple(results))
+    return Body(tuple(map(read_line, lines)), tuple(results))
+
+
+def read_line(record: Json) -> Line | NodeLoop:
+    if isinstance(record[0], str):
+        target, op, *args = record
+        return Line(target, operation_named(op), tuple(args))
+    targets, node, tables, count, body = record
+    return NodeLoop(tuple(targets), node, tuple(tables), count, read_body(body))
 
 
 def frame_record(frame: Frame) -> Json:

@@ -9,6 +9,7 @@ from morefit.model.pdf import Pdf
 
 if TYPE_CHECKING:
     from morefit.model.compose import Choice, Product, Restricted, Sum
+    from morefit.model.compose.convolution import Convolution
     from morefit.model.compose.efficiency import Efficiency
     from morefit.model.density import Density
     from morefit.model.shapes.crystal_ball import CrystalBall
@@ -30,6 +31,7 @@ else:
         __name__,
         {
             "morefit.model.compose": ["Choice", "Product", "Restricted", "Sum"],
+            "morefit.model.compose.convolution": ["Convolution"],
             "morefit.model.compose.efficiency": ["Efficiency"],
             "morefit.model.density": ["Density"],
             "morefit.model.shapes.crystal_ball": ["CrystalBall"],
@@ -43,6 +45,6 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "Choice", "CrystalBall", "Density", "Derived", "Efficiency", "Exponential", "Gaussian", "Histogram", "KernelDensity", "MomentMorph", "Morph", "Observable", "Parameter", "Pdf", "Polynomial",
+    "Choice", "Convolution", "CrystalBall", "Density", "Derived", "Efficiency", "Exponential", "Gaussian", "Histogram", "KernelDensity", "MomentMorph", "Morph", "Observable", "Parameter", "Pdf", "Polynomial",
     "Product", "Restricted", "Spline", "Sum", "Uniform", "histogram_function",
 ]  # fmt: skip

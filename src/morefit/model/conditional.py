@@ -13,7 +13,7 @@ from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, Op, const, domain_of, evaluate, scalar, substitute, symbols, to_expr, toposort
 from morefit.expr.evaluate import adapted_to
 from morefit.model.arguments import Allowed, conditional, declared_arguments, described, listed, listing
-from morefit.model.integrate import by_terms, integral_over_box
+from morefit.model.integrate import by_terms, integral_over, integral_over_box
 from morefit.model.observable import Observable
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ def check_observables(what: str, observables: Sequence[Observable] | Observable)
 
 
 def integral_given(pdf: Pdf, drawn: tuple[Observable, ...]) -> Expr:
-    """Return the integral of a conditional density over observables, in which the given ones stay: term by term."""
+    """Return the integral of a conditional density over observables, in which the given ones stay.
+
+    It is done term by term, or for each event by a rule in the loop over events.
+    """
     free = {o.expr: scalar(o.name) for o in pdf.given}  # numbers, as far as the integral is concerned
     total = by_terms(substitute(pdf.density(), free), drawn)
     if total is None:
-        raise ModelError(
-            f"density '{type(pdf).__name__}': no formula for its integral over {listing(drawn)} with"
-            f" {listing(pdf.given)} given; write integral_between, or integral, or mf.Density(..., integral=...)"
-        )
+        return integral_over(pdf.density(), drawn, pdf.parameters, pdf.given)
     return substitute(total, {number: column for column, number in free.items()})
 
 

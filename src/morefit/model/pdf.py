@@ -70,6 +70,9 @@ class Recipes(Protocol[Recipe_co]):
     def resampled(self, efficiency: Any, /) -> Recipe_co:
         """Choose one of the simulated events of an ``Efficiency``."""
 
+    def shifted(self, pdf: Pdf, true: Pdf, shift: Pdf, /) -> Recipe_co:
+        """Draw the observable of a density as a true value plus a shift, each from its density, if it is in its range."""
+
 
 class Pdf(ABC):
     """A density in one or more observables, up to a factor that does not depend on the event.
@@ -235,6 +238,13 @@ class Pdf(ABC):
 
     def quantile(self, probability: Expr) -> Expr | None:
         """Return the inverse of the distribution of a density in one observable, or None if there is no formula."""
+        return None
+
+    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf] | None:
+        """Return the convolution with a normalised Gaussian as a factor and a density, or None if there is no formula.
+
+        True values may lie outside of the range of the observable.
+        """
         return None
 
     def expected_events(self) -> Expr | None:

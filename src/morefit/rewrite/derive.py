@@ -6,7 +6,22 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, Operation, Trait, domain_of, to_expr, toposort, wild, with_trait
+from morefit.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    Operation,
+    Trait,
+    column,
+    domain_of,
+    leaves,
+    rule_of,
+    to_expr,
+    toposort,
+    wild,
+    with_trait,
+)
 from morefit.expr.opaque import Opaque
 from morefit.rewrite.rules import Rewriter, fill
 from morefit.rewrite.simplify import simplifier
@@ -136,6 +151,13 @@ def slope_of_integral(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:
     return ZERO if inner[0] is ZERO else new(Op.INTEGRAL, (inner[0], *node.args[1:]), domain_of(node))
 
 
+def slope_of_node_sum(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:
+    """Differentiate the body; the weights of nodes that it no longer depends on add up to one."""
+    rule, body = rule_of(node), inner[0]
+    varies = column(rule.symbol) in set(leaves(Op.COLUMN, body))
+    return new(Op.NODE_SUM, (body,), rule) if varies else body
+
+
 def product_rule(args: tuple[Expr, ...], inner: list[Expr], new: Rewriter) -> Expr:
     """Differentiate a product: each factor in turn, the others as they are."""
     if len(args) > LONGEST_PRODUCT:
@@ -159,6 +181,7 @@ OWN_SLOPES: dict[Operation, Callable[[Expr, list[Expr], Rewriter], Expr]] = {
     Op.MIN: slope_of_minimum,
     Op.MAX: slope_of_maximum,
     Op.INTEGRAL: slope_of_integral,
+    Op.NODE_SUM: slope_of_node_sum,
 }
 
 

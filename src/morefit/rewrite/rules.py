@@ -126,4 +126,4 @@ class Rewriter:
         """Make a node again from improved arguments."""
         if not args:
             return node
-        return self(node.op, args, node.value if node.op is Op.INTEGRAL else 0.0)  # type: ignore[arg-type]
+        return self(node.op, args, node.value if isinstance(node.value, Domain) else 0.0)

@@ -12,6 +12,7 @@ from operator import and_
 from morefit.expr import (
     ONE,
     Expr,
+    NodeSymbol,
     Op,
     Operation,
     column,
@@ -60,11 +61,16 @@ class Stages:
 OF_LEAF = {Op.SCALAR: Depends.PARAMETERS, Op.COLUMN: Depends.EVENT}
 
 
+def leaf_depends(leaf: Expr) -> Depends:
+    """Return what a leaf depends on; the node of a rule counts as both, so that what has it stays in the loop."""
+    return Depends.BOTH if isinstance(leaf.value, NodeSymbol) else OF_LEAF.get(leaf.op, Depends.NOTHING)
+
+
 def depends_on(*roots: Expr) -> dict[Expr, Depends]:
     """Return for every node below the roots what it depends on; an integral has no events left."""
     depends: dict[Expr, Depends] = {}
     for node in toposort(*roots):
-        mask = OF_LEAF.get(node.op, Depends.NOTHING)
+        mask = leaf_depends(node)
         for arg in node.args:
             mask |= depends[arg]
         depends[node] = mask & Depends.PARAMETERS if node.op is Op.INTEGRAL else mask
@@ -81,7 +87,7 @@ class Regrouper:
     def depends(self, node: Expr) -> Depends:
         """Look up what a node depends on, working it out for nodes not seen before."""
         if node not in self.known:
-            mask = OF_LEAF.get(node.op, Depends.NOTHING)
+            mask = leaf_depends(node)
             if any(arg not in self.known for arg in node.args):
                 self.known.update(depends_on(node))
                 return self.known[node]

@@ -19,6 +19,7 @@ from morefit.expr import (
     Expr,
     Op,
     Table,
+    add_all,
     apply,
     const,
     evaluate,
@@ -191,6 +192,15 @@ class CandidateRecipes:
             for o in efficiency.observables
         }
         return Recipe(drawn, ONE, ZERO, 1.0)
+
+    def shifted(self, pdf: Pdf, true: Pdf, shift: Pdf) -> Recipe:
+        """Draw a true value and a shift; their sum is accepted in the range of the observable."""
+        (x,) = pdf.observables
+        both = self.product([true, shift])
+        total = add_all(*both.drawn.values())
+        accept = both.accept * ((total >= x.low) & (total <= x.high))
+        inside, *areas = (float(evaluate(p.integral(), self.values)) for p in (pdf, true, shift))
+        return Recipe({x.name: total}, accept, both.above, both.efficiency * inside / (areas[0] * areas[1]))
 
 
 def pick(exprs: Sequence[Expr], edges: Sequence[float], number: Expr) -> Expr:

@@ -19,7 +19,7 @@ def cell_number(edges: Any, x: Any) -> Any:
 class Tables:
     """Operations on more than numbers."""
 
-    # LOOKUP(table, place): the number at a place, which must be a whole number inside the table; a step function
+    # LOOKUP(table, place): the number at the whole part of a place, which must lie inside the table; a step function
     LOOKUP = Operation(
         rank=40,
         arity=2,
@@ -56,4 +56,12 @@ class Tables:
         numpy=lambda x: x,
         partials=lambda x: (1,),
         latex=Prefix(r"\operatorname{named}"),
+    )
+    # NODE_SUM(body): the weighted sum over the nodes of a rule, whose column is bound inside it; its weights add up to 1
+    NODE_SUM = Operation(
+        rank=69,
+        arity=0,
+        price=1000,
+        numpy=lambda body: body,  # of a number
+        traits=Trait.OWN_SLOPE,
     )

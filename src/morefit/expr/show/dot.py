@@ -75,7 +75,7 @@ def to_dot(
 def label(node: Node) -> str:
     if node.op is Op.CONST:
         return number_text(node.number, 6)
-    if node.op is Op.INTEGRAL:
+    if node.op in (Op.INTEGRAL, Op.NODE_SUM):
         return "integral over " + ", ".join(axis.name for axis in axes_of(node.value))
     if not node.args or isinstance(node.value, Symbol):
         return node.name

@@ -96,7 +96,7 @@ def latex_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: 
         yes, no = Slot(node.args[1]), Slot(node.args[2])
         condition: list[Piece] = [r" & \text{if } ", Slot(node.args[0]), r" \\ "]
         return STANDS_ALONE, [r"\begin{cases} ", yes, *condition, no, r" & \text{otherwise} \end{cases}"]
-    if node.op is Op.INTEGRAL:
+    if node.op in (Op.INTEGRAL, Op.NODE_SUM):
         axes = axes_of(node.value)
         signs = [rf"\int_{{{latex_number(a.low, digits)}}}^{{{latex_number(a.high, digits)}}} " for a in axes]
         ends = [rf" \, \mathrm{{d}}{latex_name(axis.name)}" for axis in reversed(axes)]

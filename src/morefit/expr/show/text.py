@@ -67,7 +67,7 @@ def text_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: i
         left, right = sides(node)
         return COMPARES, [Slot(left, ADDS), f" {node.op.sign} ", Slot(right, ADDS)]
     inside = commas(node.args)
-    if node.op is Op.INTEGRAL:
+    if node.op in (Op.INTEGRAL, Op.NODE_SUM):
         inside = [Slot(node.args[0])]
         for axis in axes_of(node.value):
             inside.append(f", {axis.name}, {number_text(axis.low, digits)}, {number_text(axis.high, digits)}")

@@ -145,4 +145,4 @@ def stem(node: Expr, fold: Fold) -> object:
         return "number"
     if node.op is Op.POW and node.args[1].op is Op.CONST:
         return node.args[1].number
-    return node.value if node.op in (Op.COLUMN, Op.INTEGRAL) or not node.args else None
+    return node.value if node.op in (Op.COLUMN, Op.INTEGRAL, Op.NODE_SUM) or not node.args else None

@@ -15,6 +15,7 @@ from morefit.model.integrate.cube import (
     singular_ends,
 )
 from morefit.model.integrate.edges import find_breaks
+from morefit.model.integrate.per_event import integral_per_event, rule_error
 from morefit.model.integrate.terms import by_terms, grouped, integrate_box, separate
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -30,14 +31,20 @@ __all__ = [
     "integral_over_box",
     "integrate_box",
     "plain_integral",
+    "rule_error",
     "separate",
     "singular_ends",
 ]
 
 
-def integral_over(density: Expr, observables: Sequence[Observable], parameters: Sequence[Parameter]) -> Expr:
-    """Return the integral of a density over the ranges of its observables."""
-    return cached_integral(density, (tuple(observables),), tuple(parameters))
+def integral_over(
+    density: Expr,
+    observables: Sequence[Observable],
+    parameters: Sequence[Parameter],
+    given: Sequence[Observable] = (),
+) -> Expr:
+    """Return the integral of a density over the ranges of its observables, for each event if others are ``given``."""
+    return cached_integral(density, (tuple(observables),), tuple(parameters), tuple(given))
 
 
 def integral_over_all(
@@ -56,9 +63,20 @@ def integral_out(density: Expr, kept: Sequence[Observable], dropped: Sequence[Ob
 
 @lru_cache(maxsize=256)
 def cached_integral(
-    density: Expr, boxes: tuple[tuple[Observable, ...], ...], parameters: tuple[Parameter, ...]
+    density: Expr,
+    boxes: tuple[tuple[Observable, ...], ...],
+    parameters: tuple[Parameter, ...],
+    given: tuple[Observable, ...] = (),
 ) -> Expr:
     observables = boxes[0]
+    others = {o.name: o for o in given}
+    if depends := [others[leaf.name] for leaf in leaves(Op.COLUMN, density) if leaf.name in others]:
+        if len(observables) != 1:
+            raise ModelError(
+                f"density '{density!r}': integrals for each event are done in 1 dimension, got {len(observables)};"
+                " give an integral"
+            )
+        return integral_per_event(density, observables[0], parameters, depends)
     if not 1 <= len(observables) <= 3:
         raise ModelError(
             f"density '{density!r}': integrals are done numerically in 1 to 3 dimensions, got {len(observables)};"

@@ -108,7 +108,7 @@ def is_mixed(factor: Expr) -> bool:
 @lru_cache(maxsize=4096)
 def kinks_of(expr: Expr) -> frozenset[Expr]:
     """Return the expressions of observables at whose zeros an expression has kinks."""
-    nodes = toposort(expr, enter_integrals=False)
+    nodes = toposort(expr, enter_integrals=False, enter_sums=False)
     zeros = (zero for node in nodes for zero in zeros_of_kinks(node))
     return frozenset(zero for zero in zeros if leaves(Op.COLUMN, zero))
 

@@ -48,7 +48,7 @@ def find_breaks(
     singular: dict[Expr, None] = {}
     unsolved: dict[Expr, None] = {}
     within = nodes_with(density, {x}) - nodes_with(density, inner)
-    for node in toposort(density, enter_integrals=False):
+    for node in toposort(density, enter_integrals=False, enter_sums=False):
         if node not in within:
             continue
         for zero in zeros_of_kinks(node):
@@ -173,7 +173,7 @@ def find_centres(density: Expr, x: Expr, inner: Set[Expr]) -> list[Expr]:
     """Return points along a column next to which a narrow peak may lie: where sums in a formula are zero or turn."""
     centres: dict[Expr, None] = {}
     within = nodes_with(density, {x}) - nodes_with(density, inner)
-    for node in toposort(density, enter_integrals=False):
+    for node in toposort(density, enter_integrals=False, enter_sums=False):
         if node.op is not Op.ADD or node not in within:
             continue
         coefficients = polynomial(node, x)

@@ -55,6 +55,7 @@ class Panel:
 class Edges:
     """The edges of an observable's panels: fixed numbers, and expressions that move with parameters or outer observables."""
 
+    @np.errstate(all="ignore")
     def __init__(self, x: Observable, body: Expr, inner: set[Expr], points: Points) -> None:
         self.x, self.points = x, points
         breaks = find_breaks(body, x.expr, (x.low, x.high), inner, points)
@@ -71,6 +72,34 @@ class Edges:
         numbers = {float(edges[e][0]) + 0.0: e in self.singular for e in fixed}
         self.fixed = {e: s for e, s in sorted(numbers.items()) if x.low < e < x.high}
         self.at_low, self.at_high = numbers.get(x.low, False), numbers.get(x.high, False)
+
+    @np.errstate(all="ignore")
+    def drop_outside(self) -> None:
+        """Drop moving edges that lie outside of the range at all points."""
+        values = {e: np.asarray(evaluate(e, self.points)) for e in self.moving}
+        self.moving = [e for e, v in values.items() if np.any((self.x.low <= v) & (v <= self.x.high))]
+
+    @np.errstate(all="ignore")
+    def cut_at_peaks(self, body: Expr) -> None:
+        """Make edges of the highest points: of one that moves with other observables, and of one that does not.
+
+        Nodes crowd there as at singular ends.
+        """
+        highest: dict[bool, tuple[float, Expr]] = {}
+        centres = self.distinct(find_centres(body, self.x.expr, set()))
+        for centre, values in centres.items():
+            heights = evaluate(body, {**self.points, self.x.name: np.clip(values, self.x.low, self.x.high)})
+            height, moves = float(np.nan_to_num(heights, posinf=0.0).mean()), bool(leaves(Op.COLUMN, centre))
+            if height > highest.get(moves, (0.0, centre))[0]:
+                highest[moves] = height, centre
+        for _, centre in highest.values():
+            values = centres[centre]
+            if np.ptp(values) > 0 and np.isfinite(values).any():
+                self.moving.append(centre)
+                self.singular.add(centre)
+            elif self.x.low < values[0] < self.x.high:
+                self.fixed[float(values[0])] = True
+        self.fixed = dict(sorted(self.fixed.items()))
 
     @property
     def any_singular(self) -> bool:
@@ -105,12 +134,13 @@ class Edges:
             (e - self.x.low) / (self.x.high - self.x.low) for e in (self.x.low, *self.fixed, self.x.high)
         )
 
-    def panels(self, guarded: bool) -> list[Panel]:
+    def panels(self, guarded: bool, cut: bool = False) -> list[Panel]:
         """Return panels that cover the range; the moving edges are clipped to each piece between fixed ones.
 
-        If they are guarded, edges that are in order at all points need not be sorted.
+        If they are guarded, edges that are in order at all points need not be sorted. If nothing moves, they are cut at
+        fixed edges on demand.
         """
-        if not self.moving and not self.any_singular:
+        if not (cut or self.moving or self.any_singular):
             return Panel.between(const(self.x.low), const(self.x.high), False, False)
         moving = self.sorted_moving(guarded)
         fixed = {self.x.low: self.at_low, **self.fixed, self.x.high: self.at_high}
@@ -162,7 +192,7 @@ def is_peakless(body: Expr) -> bool:
     """Return whether an expression is made of polynomials, waves and roots between its kinks, so that no peak can hide."""
     return all(
         node.op in PEAKLESS or (node.op is Op.POW and base_of_root(node) is None)
-        for node in toposort(body, enter_integrals=False)
+        for node in toposort(body, enter_integrals=False, enter_sums=False)
     )
 
 

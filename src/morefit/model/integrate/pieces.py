@@ -38,13 +38,13 @@ def decide(
     signs: dict[Expr, int] = {}
     guards: dict[Expr, None] = {}
     within = nodes_with(body, {x})
-    for node in toposort(body, enter_integrals=False):
+    for node in toposort(body, enter_integrals=False, enter_sums=False):
         for zero in zeros_of_kinks(node) if node in within else ():
             values = np.asarray(evaluate(zero, {**points, x.name: middles}), np.float64)
             there = np.broadcast_to(values, np.broadcast_shapes(values.shape, widths.shape))[widths > 0]
             if not there.size or not (np.all(there > 0) or np.all(there < 0)):
                 continue
-            signs[node] = 1 if there[0] > 0 else -1
+            signs[node] = 1 if there.flat[0] > 0 else -1
             if leaves(Op.SCALAR, zero):
                 here = substitute(zero, {x: middle})
                 guards[here > 0 if signs[node] > 0 else here < 0] = None

@@ -16,8 +16,9 @@ Equation = tuple[Expr, Expr]
 def nodes_with(root: Expr, columns: Set[Expr]) -> set[Expr]:
     """Return the nodes whose value depends on one of some columns."""
     within = set(columns)
-    for node in toposort(root, enter_integrals=False):
-        if node.op is not Op.INTEGRAL and any(a in within for a in node.args):
+    for node in toposort(root, enter_integrals=False, enter_sums=False):
+        inside = leaves(Op.COLUMN, node) if node.op is Op.NODE_SUM else node.args
+        if node.op is not Op.INTEGRAL and any(a in within for a in inside):
             within.add(node)
     return within
 
@@ -55,13 +56,13 @@ def polynomial(root: Expr, x: Expr) -> list[Expr] | None:
     """Return the coefficients of an expression as a polynomial in a leaf, of degree 2 at most, or None."""
     within = nodes_with(root, {x})
     done: dict[Expr, list[Expr] | None] = {}
-    for node in toposort(root, enter_integrals=False):
+    for node in toposort(root, enter_integrals=False, enter_sums=False):
         if node is x:
             done[node] = [ZERO, ONE]
         elif node not in within:
             done[node] = [node]
         else:
-            done[node] = combine(node, [done[a] for a in node.args])
+            done[node] = None if node.op is Op.NODE_SUM else combine(node, [done[a] for a in node.args])
     return done[root]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from morefit.expr import Expr, Op, const, to_expr
 from morefit.model.arguments import Number, Positive
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
+from morefit.model.shapes.voigt import Voigt
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,10 @@ class BreitWigner(Pdf):
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         half = 0.5 * to_expr(self.gamma)
         return half * angle_between((low - self.mu) / half, (high - self.mu) / half)
+
+    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
+        factor = math.sqrt(math.pi / 8) * to_expr(self.gamma) / sigma
+        return factor, Voigt(self.x, self.mu + mean, sigma, self.gamma)
 
     def quantile(self, probability: Expr) -> Expr:
         half = 0.5 * to_expr(self.gamma)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from morefit.expr import ONE, ZERO, Expr, add_all, to_expr
+from morefit.expr import ONE, ZERO, Expr, Op, add_all, to_expr
 from morefit.model.arguments import Number, Numbers, Positive, Positives, Shares
 from morefit.model.formulas import exprel, log1prel
 from morefit.model.observable import Observable
@@ -41,6 +41,10 @@ class Decay(Pdf):
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         return self.resolution().decay_area(low, high, 1 / to_expr(self.tau))
+
+    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
+        widths, means = wider(self, mean, sigma)
+        return ONE, replace(self, sigma=widths, mean=means)
 
     def quantile(self, probability: Expr) -> Expr | None:
         if self.sigma:
@@ -95,12 +99,24 @@ class BDecay(Pdf):
         waves = zip((self.cos, self.sin), seen.wave_area(low, high, rate, to_expr(self.delta_m)), strict=True)
         return weighted([*decays, *((to_expr(factor), wave) for factor, wave in waves)])
 
+    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
+        widths, means = wider(self, mean, sigma)
+        return ONE, replace(self, sigma=widths, mean=means)
+
     def decays(self) -> list[tuple[Expr, Expr]]:
         """Return the exponentials that cosh and sinh are made of: factors, and what is added to the rate."""
         half, cosh, sinh = 0.5 * to_expr(self.delta_gamma), to_expr(self.cosh), to_expr(self.sinh)
         if to_expr(self.delta_gamma) is ZERO:
             return [(cosh, ZERO)]
         return [(0.5 * (cosh + sinh), -half), (0.5 * (cosh - sinh), half)]
+
+
+def wider(decay: Decay | BDecay, mean: Expr, sigma: Expr) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """Return the widths and means of a resolution with another Gaussian on top."""
+    if not decay.sigma:
+        return (sigma,), (mean,)
+    widths = tuple(Op.SQRT(width**2 + sigma**2) for width in decay.sigma)
+    return widths, tuple(m + mean for m in decay.mean) or (mean,)
 
 
 def weighted(terms: list[tuple[Expr, Expr]]) -> Expr:

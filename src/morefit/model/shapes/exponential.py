@@ -38,6 +38,10 @@ class Exponential(Pdf):
         slope, width = to_expr(self.slope), high - low
         return apply(Op.EXP, slope * (near - edge)) * width * exprel(-self.side() * slope * width)
 
+    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
+        slope = to_expr(self.slope)
+        return apply(Op.EXP, slope * (0.5 * slope * sigma**2 - mean)), self
+
     def quantile(self, probability: Expr) -> Expr:
         width, slope = self.x.high - self.x.low, to_expr(self.slope)
         falling = self.x.low + apply(Op.LOG, 1 + probability * apply(Op.EXPM1, slope * width)) / slope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from morefit.expr import ZERO, Expr, to_expr, where
+from morefit.expr import ONE, ZERO, Expr, Op, to_expr, where
 from morefit.model.arguments import NonZero, Number, Positive
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
@@ -34,6 +34,10 @@ class ExponentiallyModifiedGaussian(Pdf):
         ends = [side * (end - self.mu) for end in (low, high)]
         first, last = where(side < 0, ends[1], ends[0]), where(side < 0, ends[0], ends[1])
         return smeared_decay_area(first, last, rate, ZERO, to_expr(self.sigma))
+
+    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
+        width = Op.SQRT(to_expr(self.sigma) ** 2 + sigma**2)
+        return ONE, ExponentiallyModifiedGaussian(self.x, self.mu + mean, width, self.tau)
 
     def side_and_rate(self) -> tuple[Expr, Expr]:
         """Return 1 for a tail on the right and -1 for one on the left, and the rate at which it falls."""

@@ -30,6 +30,10 @@ class Gaussian(Pdf):
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         return gaussian_area(low, high, self.mu, to_expr(self.sigma))
 
+    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
+        width = Op.SQRT(to_expr(self.sigma) ** 2 + sigma**2)
+        return self.sigma / width, Gaussian(self.x, self.mu + mean, width)
+
     def quantile(self, probability: Expr) -> Expr:
         # measured from the end of the range that is closer to the mean, so that a far tail keeps its digits
         mu, sigma = to_expr(self.mu), to_expr(self.sigma)

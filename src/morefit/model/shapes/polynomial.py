@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, add_all, apply, const
 from morefit.model.arguments import Numbers
+from morefit.model.density import Density
 from morefit.model.formulas import TINY
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
@@ -50,6 +51,12 @@ class Polynomial(Pdf):
                  for k in range(1, len(self.coefficients) + 1)]  # fmt: skip
         return (high - low) * add_all(ONE, *(c * m for c, m in zip(self.coefficients, means, strict=True)))
 
+    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
+        centre = self.x - mean
+        powers = [smeared_power(centre, sigma, k) for k in range(1, len(self.coefficients) + 1)]
+        terms = [c * power for c, power in zip(self.coefficients, powers, strict=True)]
+        return ONE, Density(add_all(ONE, *terms), self.x)
+
     def quantile(self, probability: Expr) -> Expr | None:
         if len(self.coefficients) > 1:
             return None
@@ -58,6 +65,12 @@ class Polynomial(Pdf):
         # the root of first*u + c*u**2/2 = area that is right at c = 0, and where the density vanishes at an edge
         last = apply(Op.SQRT, apply(Op.MAX, first**2 + 2 * c * area, const(0)))
         return self.x.low + 2 * area / apply(Op.MAX, first + last, const(TINY))
+
+
+def smeared_power(centre: Expr, sigma: Expr, k: int) -> Expr:
+    """Return the mean of a power of a Gaussian number: of its moments only even ones count."""
+    moments = [math.comb(k, j) * math.prod(range(1, j, 2)) for j in range(0, k + 1, 2)]
+    return add_all(*(m * sigma ** (2 * i) * centre ** (k - 2 * i) for i, m in enumerate(moments)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,3 +93,6 @@ class Uniform(Pdf):
 
     def quantile(self, probability: Expr) -> Expr:
         return self.x.low + (self.x.high - self.x.low) * probability
+
+    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
+        return ONE, self

@@ -29,3 +29,7 @@ class Voigt(Pdf):
     def density(self) -> Expr:
         unit = math.sqrt(2) * to_expr(self.sigma)
         return Op.WOFZ_REAL((self.x - self.mu) / unit, 0.5 * to_expr(self.gamma) / unit)
+
+    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
+        width = Op.SQRT(to_expr(self.sigma) ** 2 + sigma**2)
+        return self.sigma / width, Voigt(self.x, self.mu + mean, width, self.gamma)

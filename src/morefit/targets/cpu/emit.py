@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from morefit.expr.operations import LlvmKind, Operation
-from morefit.kernel import Atom, Body
-from morefit.targets.cpu.writer import Writer
+from morefit.kernel import Atom, Body, NodeLoop
+from morefit.targets.cpu.writer import ANY_DENORMALS, Writer
 
 
 def instruction(w: Writer, name: str, *args: str) -> str:
@@ -67,5 +67,55 @@ def emit_body(writer: Writer, body: Body, names: Mapping[str, str], *, flushed: 
         return registers[value] if isinstance(value, str) else writer.number(value)
 
     for line in body.lines:
+        if isinstance(line, NodeLoop):
+            registers |= emit_loop(writer, line, registers, flushed=flushed)
+            continue
         registers[line.target] = emit(writer, line.op, [atom(a) for a in line.args], flushed=flushed)
     return [atom(r) for r in body.results]
+
+
+def emit_loop(
+    writer: Writer, loop: NodeLoop, registers: Mapping[str, str], *, flushed: bool
+) -> dict[str, str]:
+    """Write sums over the nodes of a rule as a function of their own, which LLVM inlines; return their registers."""
+    v, sums = writer.vector, range(len(loop.targets))
+    tables = loop.body.tables
+    reads = loop.body.reads | tables
+    inputs = {name: register for name, register in registers.items() if name in reads}
+    kinds = {name: "ptr" if name in tables else v.type for name in inputs}
+    w = writer.inside("n")
+    node, weight = (spread_load(w, f"%{table}") for table in ("nodes", "weights"))
+    names = {name: f"%i{k}" for k, name in enumerate(inputs)} | {loop.node: node}
+    results = emit_body(w, loop.body, names, flushed=flushed)
+    totals = [w.fma(weight, result, f"%s{k}") for k, result in zip(sums, results, strict=True)]
+    full, kind = f"@nodes_{len(writer.definitions)}", f"{{ {', '.join(v.type for _ in sums)} }}"
+    arguments = ["ptr %nodes", "ptr %weights", *(f"{kinds[name]} {names[name]}" for name in inputs)]
+    lines = [
+        f"define internal {kind} {full}({', '.join(arguments)}) alwaysinline {ANY_DENORMALS} {{",
+        "entry:", "  br label %loop",
+        "loop:", "  %k = phi i64 [ 0, %entry ], [ %k1, %loop ]",
+        *(f"  %s{k} = phi {v.type} [ zeroinitializer, %entry ], [ {totals[k]}, %loop ]" for k in sums),
+        *w.lines,
+        "  %k1 = add i64 %k, 1", f"  %more = icmp slt i64 %k1, {loop.count}",
+        "  br i1 %more, label %loop, label %done",
+        "done:",
+    ]  # fmt: skip
+    result = "undef"
+    for k in sums:
+        lines.append(f"  %r{k} = insertvalue {kind} {result}, {v.type} {totals[k]}, {k}")
+        result = f"%r{k}"
+    writer.definitions.append("\n".join([*lines, f"  ret {kind} {result}", "}"]))
+    given = [f"ptr {registers[table]}" for table in loop.tables]
+    given += [f"{kinds[name]} {register}" for name, register in inputs.items()]
+    call = writer.let(f"call {kind} {full}({', '.join(given)})")
+    return {t: writer.let(f"extractvalue {kind} {call}, {k}") for k, t in enumerate(loop.targets)}
+
+
+def spread_load(w: Writer, table: str) -> str:
+    """Load the number of a table at %k into all lanes."""
+    v = w.vector
+    number = w.let(f"load double, ptr {w.let(f'getelementptr double, ptr {table}, i64 %k')}")
+    if v.bits == 32:
+        number = w.let(f"fptrunc double {number} to float")
+    one = w.let(f"insertelement {v.type} undef, {v.scalar} {number}, i32 0")
+    return w.let(f"shufflevector {v.type} {one}, {v.type} undef, <{v.width} x i32> zeroinitializer")

@@ -44,7 +44,7 @@ def render(kernel: Kernel, target: Target) -> str:
         parts.append(combine_text(kernel, block))
     texts = [text for text, _ in parts]
     needs = [writer for _, writers in parts for writer in writers]
-    functions: list[str] = []
+    functions: list[str] = [text for writer in needs for text in writer.definitions]
     declarations: dict[str, str] = {}
     wanted: dict[tuple[Vector, bool], dict[str, None]] = {}
     for writer in needs:
@@ -135,7 +135,7 @@ class Piece:
 def cut_body(body: Body) -> list[Piece]:
     """Cut a long body into pieces."""
     size = PIECE if len(body.lines) > WHOLE else WHOLE
-    groups = [body.lines[k : k + size] for k in range(0, len(body.lines), size)] or [()]
+    groups = [body.plain[k : k + size] for k in range(0, len(body.lines), size)] or [()]
     owner = {line.target: number for number, group in enumerate(groups) for line in group}
     reads: list[dict[str, None]] = [{} for _ in groups]
     for number, group in enumerate(groups):

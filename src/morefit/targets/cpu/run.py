@@ -225,7 +225,7 @@ class Workspace:
         self.keep = (launch.columns, launch.tables)  # not launch, which refers to this workspace
         self.step = -(-self.count // PADDING) * PADDING + PADDING
         products = kernel.pairs.groups * kernel.pairs.count**2 if kernel.pairs else 0
-        effort = total * (8 + len(kernel.per_event.lines) + products)
+        effort = total * (8 + kernel.per_event.effort + products)
         self.threads = min(program.threads, tasks) if effort > WORTH_THREADS else 1
         self.grain = max(min(tasks // (self.threads * 16), tasks * BLOCK // max(total, 1)), 1)
         self.out = self.make_output()

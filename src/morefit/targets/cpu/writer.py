@@ -65,10 +65,15 @@ class Writer:
     intrinsics: dict[str, str] = field(default_factory=dict)  # name -> declaration
     functions: dict[tuple[str, Vector], None] = field(default_factory=dict)  # called so far, in order
     out_of_line: bool = False  # call functions instead of having them inlined: smaller, faster to compile
+    definitions: list[str] = field(default_factory=list)  # of functions that the body calls
 
     def widened(self, vector: Vector) -> Writer:
         """Return a writer of vectors of another kind that adds to the same lines."""
         return replace(self, vector=vector)
+
+    def inside(self, prefix: str) -> Writer:
+        """Return a writer of the body of another function in the same module."""
+        return replace(self, prefix=prefix, lines=[])
 
     def let(self, text: str) -> str:
         """Give the result of an instruction a name."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from morefit.kernel import Atom, Body, Precision
+from morefit.kernel import Atom, Body, NodeLoop, Precision
 
 
 @dataclass(frozen=True)
@@ -105,15 +105,33 @@ def body_lines(body: Body, names: Names, kind: str) -> list[str]:
     """Write the lines of a body as constants of a type."""
     lines = []
     for line in body.lines:
+        if isinstance(line, NodeLoop):
+            lines += node_loop_lines(line, names, kind)
+            continue
         text = line.op.c.format(*(names.atom(a) for a in line.args))
         lines.append(f"const {kind} {names.target(line.target)} = {text};")
     return lines
 
 
-def used_names(body: Body) -> set[str]:
-    """Return every name that a body reads."""
-    atoms = [a for line in body.lines for a in line.args] + list(body.results)
-    return {a for a in atoms if isinstance(a, str)}
+def node_loop_lines(loop: NodeLoop, names: Names, kind: str) -> list[str]:
+    """Write sums over the nodes of a rule."""
+    sums = [names.target(target) for target in loop.targets]
+    nodes, weights = (names.known[table] for table in loop.tables)
+    place = f"k_{sums[0]}"
+    inside = [
+        f"const {kind} {names.add(loop.node, 'node')} = {nodes}[{place}], w_{sums[0]} = {weights}[{place}];",
+        *body_lines(loop.body, names, kind),
+    ]
+    inside += [
+        f"{s} = fma(w_{sums[0]}, {names.atom(r)}, {s});" for s, r in zip(sums, loop.body.results, strict=True)
+    ]
+    return [
+        f"{kind} {', '.join(f'{s} = 0' for s in sums)};",
+        "#pragma unroll 1",
+        f"for (int {place} = 0; {place} < {loop.count}; {place}++) {{",
+        *indented(inside),
+        "}",
+    ]
 
 
 def indented(lines: Sequence[str], depth: int = 1) -> list[str]:

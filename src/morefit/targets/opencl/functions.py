@@ -12,7 +12,7 @@ from morefit.targets.opencl.polynomial import horner
 
 def helpers(bodies: Sequence[Body]) -> list[str]:
     """Return the functions that some lines call and C does not have."""
-    used = {line.op.name for body in bodies for line in body.lines}
+    used = {line.op.name for body in bodies for line in body.flat}
     used |= {name for op in used for name in CALLED.get(op, ())}
     shared = [text for text, operations in SHARED if used & operations]
     return shared + [text for name, text in HELPERS.items() if name in used]

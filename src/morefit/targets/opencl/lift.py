@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from morefit.expr import Table
-from morefit.kernel import Body, Kernel, Line
+from morefit.kernel import Body, Kernel, Line, NodeLoop
 from morefit.random.xoshiro import TABLE
 from morefit.targets.opencl.sample import NUMBER
 
@@ -38,11 +38,18 @@ def lift_numbers(kernel: Kernel, limit: int) -> Lifted:
         numbers.append(atom)
         return f"{NUMBER}{len(numbers) - 1}"
 
-    lines = tuple(Line(x.target, x.op, tuple(map(name, x.args))) for x in kernel.per_event.lines)
-    results = tuple(map(name, kernel.per_event.results))
+    def renamed(body: Body) -> Body:
+        lines: list[Line | NodeLoop] = []
+        for x in body.lines:
+            if isinstance(x, NodeLoop):
+                nodes, weights = (tables[table].name for table in x.tables)
+                lines.append(replace(x, tables=(nodes, weights), body=renamed(x.body)))
+            else:
+                lines.append(Line(x.target, x.op, tuple(map(name, x.args))))
+        return Body(tuple(lines), tuple(map(name, body.results)))
+
+    per_event = renamed(kernel.per_event)
     if len(numbers) > limit:
         return Lifted(kernel, (), kernel.tables)
     named = tuple(Table(t.name, b"", t.label) for t in tables.values())
-    return Lifted(
-        replace(kernel, per_event=Body(lines, results), tables=named), tuple(numbers), kernel.tables
-    )
+    return Lifted(replace(kernel, per_event=per_event, tables=named), tuple(numbers), kernel.tables)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from morefit.kernel import MAX_DRAWS, Kernel
 from morefit.kernel.symbols import EVENT
 from morefit.random.xoshiro import BLOCK, STREAMS, TABLE
-from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented, used_names
+from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented
 from morefit.targets.opencl.random import GENERATORS, Generator
 
 STREAMS_BEFORE = f"(ulong)block.event / {BLOCK} * {STREAMS}"  # those of the events of a set before a block
@@ -102,7 +102,7 @@ class Draw:
     def candidate(self) -> Candidate:
         kernel, names = self.kernel, self.names
         names.known |= {f"{NUMBER}{k}": f"numbers{self.suffix}.number[{k}]" for k in range(self.numbers)}
-        calls, used = kernel.draws.calls, used_names(kernel.per_event)
+        calls, used = kernel.draws.calls, kernel.per_event.reads
         body = body_lines(kernel.per_event, names, "double")
         *drawn, accept, above = (names.atom(a) for a in kernel.per_event.results)
         uniforms = [

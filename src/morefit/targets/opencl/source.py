@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from morefit.kernel import Frame, Kernel, Precision, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK, STREAMS
-from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, indented, used_names
+from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, indented
 from morefit.targets.opencl.functions import helpers
 from morefit.targets.opencl.pairs import PairSum
 from morefit.targets.opencl.sample import STREAMS_BEFORE, Draw
@@ -158,7 +158,7 @@ class KernelSource:
     def head(self) -> list[str]:
         """Find the block of a group, and the scalars of its set."""
         d, kernel, names = self.dialect, self.kernel, self.names
-        used = used_names(kernel.per_event)
+        used = kernel.per_event.reads
         count = len(kernel.per_call.results)
         return [
             f"const block_of_events block = blocks[first_block + {d.group}];",
@@ -171,7 +171,7 @@ class KernelSource:
         ]
 
     def load_columns(self, begin: str = "block.begin") -> list[str]:
-        names, used = self.names, used_names(self.kernel.per_event)
+        names, used = self.names, self.kernel.per_event.reads
         lines = [f"const long event = {begin} + k;"]
         for name in self.kernel.columns:
             c = names.known[name]

@@ -17,7 +17,6 @@ from morefit.targets.opencl.dialect import (
     body_lines,
     indented,
     number_text,
-    used_names,
 )
 
 SCRATCH = 2048  # doubles of shared memory: every device has 16 KB
@@ -200,7 +199,7 @@ def scalar_lines(
     kernel: Kernel, parameter: Callable[[int], str], store: str, tables: Mapping[str, str]
 ) -> list[str]:
     """Compute the scalars of a kernel from its parameters; ``store`` says where number {} of them goes."""
-    names, used = Names(known=dict(tables)), used_names(kernel.per_call)
+    names, used = Names(known=dict(tables)), kernel.per_call.reads
     parameters = [
         f"const double {names.add(name, 'p')} = {parameter(k)};"
         for k, name in enumerate(kernel.parameters)

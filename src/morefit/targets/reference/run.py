@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.kernel import COUNT, MAX_DRAWS, Atom, Body, Kernel, Precision, Reduce, Store
+from morefit.kernel import COUNT, MAX_DRAWS, Atom, Body, Kernel, NodeLoop, Precision, Reduce, Store
 from morefit.kernel.sums import TILES_FROM
 from morefit.kernel.symbols import EVENT
 from morefit.random.philox import Counted
@@ -42,8 +42,20 @@ def run_body(body: Body, names: Mapping[str, Any]) -> list[Any]:
 
     with np.errstate(all="ignore"):
         for line in body.lines:
+            if isinstance(line, NodeLoop):
+                known |= zip(line.targets, sum_over_nodes(line, known), strict=True)
+                continue
             known[line.target] = line.op.numpy(*(atom(a) for a in line.args))
     return [atom(r) for r in body.results]
+
+
+def sum_over_nodes(loop: NodeLoop, names: Mapping[str, Any]) -> list[Any]:
+    """Compute the sums of a loop over the nodes of a rule, node by node."""
+    totals: list[Any] = [0.0 for _ in loop.targets]
+    for node, weight in zip(*(names[table] for table in loop.tables), strict=True):
+        results = run_body(loop.body, {**names, loop.node: node})
+        totals = [total + weight * result for total, result in zip(totals, results, strict=True)]
+    return totals
 
 
 @dataclass(frozen=True)

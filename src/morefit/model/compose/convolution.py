@@ -1,0 +1,205 @@
+"""A density seen with a resolution: by formula where there is one, else by an integral for each event."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from morefit.errors import ModelError
+from morefit.expr import ZERO, Expr, Op, add_all, const, substitute, to_expr, where
+from morefit.model.arguments import described, listed
+from morefit.model.compose.sum import Sum
+from morefit.model.density import Density
+from morefit.model.integrate import integral_over
+from morefit.model.naming import check_number
+from morefit.model.observable import Observable
+from morefit.model.parameter import Parameter
+from morefit.model.pdf import Pdf, Recipe, Recipes
+from morefit.model.shapes.gaussian import Gaussian
+
+
+def Convolution(  # it stands where a density is made
+    pdf: Pdf, resolution: Pdf, *, truth: tuple[float, float] | None = None
+) -> Pdf:
+    r"""Return the density of a measured value $x=t+d$: $\int p(t)\,R(x-t)\,dt$, normalised on the range of $x$.
+
+    ``pdf`` is the density of the true value $t$, written in the observable $x$ that is measured. The range of $x$ is
+    that of measured values: true values may lie outside of it, anywhere the formula of ``pdf`` is positive, or, with
+    ``truth=(low, high)``, anywhere between these. ``resolution`` is the density of the difference $d$ of measured and
+    true value, in an observable of its own whose range is that of differences; written in $x$, differences reach from
+    ``x.low - x.high`` to ``x.high - x.low``.
+
+    A Gaussian resolution, or a sum of some, has a formula for many densities, and is not cut at the ends of its range;
+    the result is then a density of another kind, such as ``Voigt``. All others are integrated for each event, to
+    1e-8 of the density or better. The convolution of a ``Sum`` is the sum of convolutions: its fractions and yields are
+    those of measured events in the range of $x$.
+
+    Example: ``Convolution(BreitWigner(m, mu=5.8, gamma=0.1), Gaussian(d, mu=0.0, sigma=0.05))``
+    """
+    x, difference = check_parts(pdf, resolution)
+    ends = check_truth(truth)
+    if isinstance(pdf, Sum):
+        parts = [Convolution(part, resolution, truth=truth) for part in pdf.pdfs]
+        weights: dict[str, Any] = {"yields": pdf.yields} if pdf.yields else {"fractions": pdf.fractions}
+        return Sum(parts, labels=pdf.labels or None, **weights)
+    exact = None if ends else by_formula(pdf, resolution)
+    if exact is not None:
+        return exact
+    if difference is x:
+        width = x.high - x.low
+        difference = Observable.interned(f"smear {x.name}", -width, width, "")
+    return Convolved(x, difference, pdf, resolution, ends)
+
+
+def by_formula(pdf: Pdf, resolution: Pdf) -> Pdf | None:
+    """Return the convolution with a Gaussian or a sum of Gaussians, if there is a formula."""
+    shares = resolution.shares()
+    parts: list[tuple[Expr, Pdf]] = []
+    for share, gaussian in shares:
+        known = (
+            pdf.smeared(to_expr(gaussian.mu), to_expr(gaussian.sigma))
+            if isinstance(gaussian, Gaussian)
+            else None
+        )
+        if known is None:
+            return None
+        factor, part = known
+        parts.append((share * factor, part))
+    if len(parts) == 1:
+        return parts[0][1]
+    # each Gaussian has its share of all events; of those in the range it has what its integral says
+    areas = [weight * part.integral() for weight, part in parts]
+    return Sum([part for _, part in parts], fractions=[area / add_all(*areas) for area in areas[:-1]])
+
+
+@dataclass(frozen=True, eq=False)
+class Convolved(Pdf):
+    """A density convolved with a resolution by an integral for each event."""
+
+    x: Observable
+    difference: Observable
+    source: Pdf  # of true values
+    resolution: Pdf
+    truth: tuple[float, float] | None
+
+    @cached_property
+    def observables(self) -> tuple[Observable, ...]:
+        return (self.x,)
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return tuple(dict.fromkeys((*self.source.parameters, *self.resolution.parameters)))
+
+    def true_density(self, t: Expr) -> Expr:
+        """Return the density of a true value."""
+        return self.cut(t, substitute(self.source.density(), {self.x.expr: t}))
+
+    def cut(self, t: Expr, value: Expr) -> Expr:
+        """Return a value that is zero where the true value does not occur."""
+        for end, sign in zip(self.truth or (), (1, -1), strict=False):
+            if math.isfinite(end):
+                value = where(sign * (t - end) < 0, ZERO, value)
+        return value
+
+    def smear(self, d: Expr) -> Expr:
+        """Return the density of a difference."""
+        (own,) = self.resolution.observables
+        return substitute(self.resolution.density(), {own.expr: d})
+
+    def density(self) -> Expr:
+        x, d = self.x.expr, self.difference.expr
+        product = self.smear(d) * self.true_density(x - d)
+        return integral_over(product, [self.difference], self.parameters, given=[self.x])
+
+    def integral(self) -> Expr:
+        known = self.smeared_area(const(self.x.low), const(self.x.high))
+        if known is not None:
+            return integral_over(known[0], [known[1]], self.parameters)
+        x, d = self.x.expr, self.difference.expr
+        product = self.smear(d) * self.true_density(x - d)
+        return integral_over(product, [self.x, self.difference], self.parameters)
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr | None:
+        middle, name = (self.x.low + self.x.high) / 2, self.x.name
+        ends = (
+            Observable.interned(f"low {name}", self.x.low, middle, ""),
+            Observable.interned(f"high {name}", middle, self.x.high, ""),
+        )
+        known = self.smeared_area(*(end.expr for end in ends))
+        if known is None:
+            return None
+        between = integral_over(known[0], [known[1]], self.parameters, given=ends)
+        return substitute(between, {ends[0].expr: low, ends[1].expr: high})
+
+    def smeared_area(self, low: Expr, high: Expr) -> tuple[Expr, Observable] | None:
+        """Return what the integral over an interval is one integral of, and over what, if there is a formula."""
+        d, t = self.difference, self.true_value
+        area = self.source.integral_between(*self.true_ends(low - d, high - d))
+        if area is not None:
+            return self.smear(d.expr) * area, d
+        ends = (Op.MIN(Op.MAX(end - t, d.low), d.high) for end in (low, high))
+        area = self.resolution.integral_between(*ends)
+        return None if area is None else (self.true_density(t.expr) * area, t)
+
+    def true_ends(self, low: Expr, high: Expr) -> tuple[Expr, Expr]:
+        """Return the ends of an interval of true values, without those that do not occur."""
+        ends = [low, high]
+        for end, nearer in zip(self.truth or (), (Op.MAX, Op.MIN), strict=False):
+            if math.isfinite(end):
+                ends = [nearer(one, end) for one in ends]
+        return ends[0], ends[1]
+
+    @property
+    def true_value(self) -> Observable:
+        """The true value: its range are those from which a measured value in the range can come."""
+        low, high = self.truth or (-math.inf, math.inf)
+        ends = max(low, self.x.low - self.difference.high), min(high, self.x.high - self.difference.low)
+        return Observable.interned(f"true {self.x.name}", *ends, "")
+
+    def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
+        t, d = self.true_value, self.difference
+        true = Density(self.true_density(t.expr), t)
+        own = self.resolution.observables[0] is d
+        return recipes.shifted(self, true, self.resolution if own else Density(self.smear(d.expr), d))
+
+
+def check_parts(pdf: Pdf, resolution: Pdf) -> tuple[Observable, Observable]:
+    """Return the observable of a density and that of its resolution, if each has one."""
+    for role, part in (("density", pdf), ("resolution", resolution)):
+        if not isinstance(part, Pdf):
+            raise ModelError(
+                f"convolution: the {role} must be a density, got {described(part)}; wrap a formula in mf.Density"
+            )
+        if len(part.observables) != 1:
+            names = ", ".join(repr(o.name) for o in part.observables)
+            raise ModelError(
+                f"convolution: the {role} must have one observable, got {names}; convolve the factors of a product"
+            )
+    if resolution.expected_events() is not None:
+        raise ModelError("convolution: the resolution cannot be an extended sum; use fractions in it")
+    (x,), (difference,) = pdf.observables, resolution.observables
+    if difference is not x and difference.name in {x.name, *(p.name for p in pdf.parameters)}:
+        raise ModelError(
+            f"convolution: '{difference.name}' names the difference of measured and true value and something else;"
+            " rename it"
+        )
+    return x, difference
+
+
+def check_truth(truth: Sequence[float] | None) -> tuple[float, float] | None:
+    """Return the ends of the range of true values as doubles."""
+    if truth is None:
+        return None
+    ends = listed("convolution: truth", truth)
+    if len(ends) != 2:
+        raise ModelError(f"convolution: truth must be (low, high), got {truth!r}")
+    low, high = (
+        check_number("convolution", "truth", name, end)
+        for name, end in zip(("low", "high"), ends, strict=True)
+    )
+    if not low < high:
+        raise ModelError(f"convolution: truth must have low below high, got {truth!r}")
+    return low, high

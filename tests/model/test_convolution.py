@@ -1,0 +1,243 @@
+"""Convolutions: formulas against the integral for each event, scipy, differences and samples."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate as quadrature
+from scipy import stats
+
+import morefit as mf
+from backend_rows import COMPILED, there
+from morefit.errors import ModelError
+from morefit.expr import evaluate
+from morefit.jobs.fingerprint import fingerprint
+from morefit.model.compose.convolution import Convolved
+
+M, T = mf.Observable("m", 4.5, 6.5), mf.Observable("t", -1.0, 8.0)
+D = mf.Observable("d", -1.0, 1.0)
+WIDTH, BIAS = mf.Parameter("s", 0.1, 0.02, 0.3), mf.Parameter("b", 0.02, -0.5, 0.5)
+MU = mf.Parameter("mu", 5.3, 5.0, 6.0)
+PROMISE = 1e-8  # of the density
+
+PAIRS = {
+    "Gaussian": (mf.Gaussian(M, MU, 0.2), mf.Gaussian),
+    "Breit-Wigner": (mf.shapes.BreitWigner(M, MU, 0.2), mf.shapes.Voigt),
+    "Voigt": (mf.shapes.Voigt(M, MU, 0.1, 0.2), mf.shapes.Voigt),
+    "exponential": (mf.Exponential(M, mf.Parameter("a", -1.0, -3.0, 1.0)), mf.Exponential),
+    "polynomial": (mf.Polynomial(M, [mf.Parameter("c", -0.1, -1.0, 1.0), 0.02, 0.001]), mf.Density),
+    "uniform": (mf.Uniform(M), mf.Uniform),
+    "modified Gaussian": (
+        mf.shapes.ExponentiallyModifiedGaussian(M, MU, 0.1, 0.3),
+        mf.shapes.ExponentiallyModifiedGaussian,
+    ),
+    "decay": (mf.shapes.Decay(T, mf.Parameter("tau", 1.5, 0.5, 3.0)), mf.shapes.Decay),
+    "smeared decay": (mf.shapes.Decay(T, 1.5, sigma=[0.05, 0.2], fractions=[0.6]), mf.shapes.Decay),
+    "oscillation": (mf.shapes.BDecay(T, 1.5, delta_m=0.5, cos=0.4, sin=0.3), mf.shapes.BDecay),
+}
+
+
+def gaussian(sigma=WIDTH, mean=BIAS):
+    return mf.Gaussian(D, mean, sigma)
+
+
+def start(model):
+    return {p.name: p.start for p in model.parameters}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_pair_by_formula_is_what_the_integral_for_each_event_is(name):
+    pdf, kind = PAIRS[name]
+    exact = mf.Convolution(pdf, gaussian())
+    assert type(exact) is kind
+    (x,) = pdf.observables
+    numeric = Convolved(x, D, pdf, gaussian(), None)
+    points = np.linspace(max(x.low, -0.4), x.high, 11)
+    np.testing.assert_allclose(numeric.pdf(points), exact.pdf(points), rtol=PROMISE)
+    if name in ("Gaussian", "decay"):
+        np.testing.assert_allclose(numeric.cdf(points), exact.cdf(points), rtol=PROMISE, atol=1e-10)
+    values = {**start(numeric), x.name: points}
+    factor, _ = pdf.smeared(BIAS.expr, WIDTH.expr)
+    scaled = evaluate(factor * exact.density() * (WIDTH * math.sqrt(2 * math.pi)), values)
+    np.testing.assert_allclose(scaled, evaluate(numeric.density(), values), rtol=PROMISE)
+
+
+@pytest.mark.parametrize(
+    ("name", "backend"), [("Breit-Wigner", "cpu"), ("decay", "cpu"), ("Gaussian", "opencl")]
+)
+def test_likelihoods_of_both_ways_agree_to_the_second_derivative(name, backend):
+    pdf, _ = PAIRS[name]
+    (x,) = pdf.observables
+    exact, numeric = mf.Convolution(pdf, gaussian()), Convolved(x, D, pdf, gaussian(), None)
+    data = {x.name: np.linspace(max(x.low, -0.3), x.high - 0.1, 40)}
+    order = [p.name for p in mf.Likelihood(exact, data).parameters]
+    found = {}
+    for model in (exact, numeric):
+        likelihood = mf.Likelihood(model, data, backend=there(COMPILED[backend]))
+        names = [p.name for p in likelihood.parameters]
+        part = likelihood.evaluate_full(np.array([[start(model)[n] for n in names]]), 2)
+        places = [names.index(n) for n in order]
+        found[model] = part.value[0], part.gradient[0][places], part.hessian[0][np.ix_(places, places)]
+    for one, other in zip(found[numeric], found[exact], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-6)
+
+
+def crystal_ball():
+    return mf.CrystalBall(D, 0.0, WIDTH, 1.5, 3.0)
+
+
+def test_any_resolution_is_integrated_as_scipy_does():
+    pdf = mf.shapes.BreitWigner(M, MU, 0.2)
+    model = mf.Convolution(pdf, crystal_ball())
+
+    def core(d):
+        t = d / 0.1
+        tail = math.exp(-1.125) * (1 - 0.5 * (1.5 + t)) ** -3.0 if t < -1.5 else 0.0
+        return math.exp(-0.5 * t**2) if t >= -1.5 else tail
+
+    def smeared(x):
+        return quadrature.quad(
+            lambda d: core(d) / (1 + ((x - d - 5.3) / 0.1) ** 2), -1, 1, points=[-0.15, 0.0], epsrel=1e-12
+        )[0]
+
+    total = quadrature.quad(smeared, M.low, M.high, epsrel=1e-10)[0]
+    points = [4.6, 5.25, 5.9]
+    np.testing.assert_allclose(model.pdf(points), [smeared(x) / total for x in points], rtol=PROMISE)
+    part = quadrature.quad(smeared, 5.2, 5.7, epsrel=1e-10)[0] / total
+    assert model.integrate({"m": (5.2, 5.7)}) == pytest.approx(part, rel=PROMISE)
+
+
+def test_true_values_between_ends_make_a_box_with_soft_edges():
+    model = mf.Convolution(mf.Uniform(M), gaussian(mean=0.0), truth=(5.0, 6.0))
+    points = np.linspace(4.6, 6.4, 11)
+    box = stats.norm.cdf((points - 5) / 0.1) - stats.norm.cdf((points - 6) / 0.1)
+    np.testing.assert_allclose(model.pdf(points) / model.pdf(5.5), box / box[5], rtol=1e-7)
+    half = mf.Convolution(mf.Exponential(M, -2.0), gaussian(mean=0.0), truth=(5.0, math.inf))
+    expected = mf.shapes.ExponentiallyModifiedGaussian(M, 5.0, WIDTH, 0.5)
+    np.testing.assert_allclose(half.pdf(points[1:]), expected.pdf(points[1:]), rtol=PROMISE)
+
+
+def test_the_range_is_that_of_measured_values():
+    wide, narrow = mf.Observable("m", 4.0, 7.0), mf.Observable("m", 5.2, 5.5)
+    ratio = []
+    for x in (wide, narrow):
+        model = mf.Convolution(mf.shapes.BreitWigner(x, 5.3, 0.2), mf.shapes.StudentT(D, 0.0, 0.1, 3.0))
+        ratio.append(model.pdf(5.3) / model.pdf(5.45))
+    assert ratio[0] == pytest.approx(ratio[1], rel=PROMISE)
+
+
+def test_a_sum_is_convolved_part_by_part():
+    parts = [mf.Gaussian(M, MU, 0.05), mf.Exponential(M, -1.0)]
+    yields = [mf.Parameter("ns", 500.0, 0.0), mf.Parameter("nb", 300.0, 0.0)]
+    model = mf.Convolution(mf.Sum(parts, yields=yields, labels=["signal", "rest"]), gaussian())
+    assert isinstance(model, mf.Sum)
+    assert [type(part) for part in model.pdfs] == [mf.Gaussian, mf.Exponential]
+    assert model.labels == ("signal", "rest")
+    assert evaluate(model.expected_events(), start(model)) == 800
+
+
+def test_two_gaussians_of_a_resolution_have_their_shares_of_all_events():
+    fraction = mf.Parameter("f", 0.7, 0.0, 1.0)
+    double = mf.Sum([gaussian(0.05, 0.0), gaussian(0.3, 0.1)], fractions=[fraction])
+    near = mf.Observable("m", 5.1, 5.6)
+    exact = mf.Convolution(mf.Gaussian(near, MU, 0.1), double)
+    assert isinstance(exact, mf.Sum)
+    wide = mf.Observable("d", -4.0, 4.0)
+    parts = [mf.Gaussian(wide, 0.0, 0.05), mf.Gaussian(wide, 0.1, 0.3)]
+    numeric = Convolved(near, wide, mf.Gaussian(near, MU, 0.1), mf.Sum(parts, fractions=[fraction]), None)
+    points = np.linspace(5.1, 5.6, 7)
+    np.testing.assert_allclose(exact.pdf(points), numeric.pdf(points), rtol=PROMISE)
+
+
+def test_a_resolution_in_the_measured_observable_reaches_over_its_range():
+    own = mf.Convolution(mf.shapes.BreitWigner(M, MU, 0.2), mf.shapes.StudentT(M, 0.0, 0.1, 3.0))
+    wide = mf.Observable("d", -2.0, 2.0)
+    other = mf.Convolution(mf.shapes.BreitWigner(M, MU, 0.2), mf.shapes.StudentT(wide, 0.0, 0.1, 3.0))
+    np.testing.assert_allclose(own.pdf([4.7, 5.3]), other.pdf([4.7, 5.3]), rtol=PROMISE)
+    assert own.observables == (M,)
+    assert other.observables == (M,)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
+def test_samples_follow_the_convolved_density(backend):
+    backend = there(COMPILED[backend]) if backend in COMPILED else backend
+    model = mf.Convolution(mf.Gaussian(M, MU, 0.1), mf.shapes.Laplace(D, 0.0, WIDTH))
+    sample = mf.generate(model, 1500, seed=5, backend=backend)["m"]
+    assert stats.kstest(sample, lambda x: model.cdf(x)).pvalue > 1e-3
+
+
+def test_a_mixture_with_a_convolution_is_drawn_with_its_fraction():
+    part = mf.Convolution(mf.Gaussian(M, 4.6, 0.05), mf.shapes.Laplace(D, 0.0, 0.05))
+    model = mf.Sum([part, mf.Uniform(M)], fractions=[0.4])
+    sample = mf.generate(model, 4000, seed=1)["m"]
+    assert stats.kstest(sample, lambda x: model.cdf(x)).pvalue > 1e-3
+
+
+def test_a_fit_gives_back_what_was_drawn():
+    model = mf.Convolution(mf.Gaussian(M, MU, 0.1), mf.shapes.Laplace(D, 0.0, WIDTH))
+    result = mf.fit(model, mf.generate(model, 2000, seed=2))
+    assert result.valid
+    for name, true in (("mu", 5.3), ("s", 0.1)):
+        assert abs(result.values[name] - true) < 4 * result.errors[name]
+
+
+def test_toys_are_fitted_in_compiled_code():
+    model = mf.Convolution(mf.shapes.BreitWigner(M, MU, 0.1), mf.shapes.Laplace(D, 0.0, 0.1))
+    toys = mf.toy_study(model, toys=20, events=300, seed=1)
+    assert toys.valid.all()
+    assert abs(np.mean(toys.pulls("mu"))) < 1.0
+
+
+def test_every_number_is_in_the_fingerprint():
+    def digest(sigma, truth):
+        model = mf.Convolution(
+            mf.shapes.BreitWigner(M, MU, 0.1), mf.shapes.Laplace(D, 0.0, sigma), truth=truth
+        )
+        return fingerprint(model)["digest"]
+
+    assert len({digest(0.1, None), digest(0.11, None), digest(0.1, (4.0, 6.0))}) == 3
+
+
+def test_a_convolution_prints_its_parts():
+    model = mf.Convolution(mf.Gaussian(M, MU, 0.1), mf.shapes.Laplace(D, 0.0, 0.1))
+    assert str(model).startswith("Convolved in m from 4.5 to 6.5; source = Gaussian")
+    assert "for node 0 in" in str(mf.explain(model, {"m": np.linspace(5, 6, 9)}))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((mf.Uniform(M), 0.1), {}, "convolution: the resolution must be a density, got 0.1; wrap a formula"),
+        ((M, gaussian()), {}, "convolution: the density must be a density, got observable 'm'"),
+        (
+            (mf.Product([mf.Uniform(M), mf.Uniform(T)]), gaussian()),
+            {},
+            "the density must have one observable, got 'm', 't'; convolve the factors of a product",
+        ),
+        ((mf.Uniform(M), gaussian()), {"truth": 3.0}, r"truth must be \(low, high\), got 3.0"),
+        ((mf.Uniform(M), gaussian()), {"truth": (6, 5)}, r"low below high, got \(6, 5\)"),
+        ((mf.Uniform(M), gaussian()), {"truth": ("a", 5)}, "low must be a number, got 'a'"),
+        ((mf.Uniform(M), mf.Uniform(mf.Observable("m", -1, 1))), {}, "'m' names the difference"),
+        (
+            (
+                mf.Uniform(M),
+                mf.Sum([gaussian(), mf.Uniform(D)], yields=[mf.Parameter("a", 1.0), mf.Parameter("n", 1.0)]),
+            ),
+            {},
+            "the resolution cannot be an extended sum; use fractions",
+        ),
+    ],
+)
+def test_what_is_no_convolution_is_refused(arguments, options, message):
+    with pytest.raises(ModelError, match=message):
+        mf.Convolution(*arguments, **options)
+
+
+@pytest.mark.slow
+def test_pulls_of_a_numeric_convolution_are_normal():
+    model = mf.Convolution(mf.Gaussian(M, MU, 0.1), mf.shapes.Laplace(D, 0.0, WIDTH))
+    toys = mf.toy_study(model, toys=200, events=400, seed=3)
+    for name in ("mu", "s"):
+        pulls = toys.pulls(name)
+        assert abs(np.mean(pulls)) < 5 / math.sqrt(200)
+        assert abs(np.std(pulls) - 1) < 5 / math.sqrt(400)
