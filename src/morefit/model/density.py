@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, symbols, to_expr
-from morefit.model.conditional import check_observables
+from morefit.model.arguments import check_observables
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
