@@ -48,10 +48,10 @@ class MultivariateGaussian(Pdf):
                 f" {len(self.domain)}, {len(self.means)}, {len(rows)} and {[len(row) for row in rows]}"
             )
         for i, row in enumerate(rows):
-            for j, value in enumerate(row[:i]):
-                if value is not rows[j][i]:
+            for j, element in enumerate(row[:i]):
+                if element is not rows[j][i]:
                     raise ModelError(
-                        f"{whose} covariance[{i}][{j}] must be covariance[{j}][{i}], got {described(value)} and"
+                        f"{whose} covariance[{i}][{j}] must be covariance[{j}][{i}], got {described(element)} and"
                         f" {described(rows[j][i])}"
                     )
         if not self.given:
