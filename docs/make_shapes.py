@@ -67,13 +67,14 @@ def arguments(kind: type[mf.Pdf]) -> list[str]:
     for name in inspect.signature(kind).parameters:
         domain = declared_arguments(kind).get(name)
         if domain is None:
-            what = "as above"
+            what = "a list of observables"
         elif domain is mf.Observable:
             what = "an observable"
         elif domain is bool:
             what = "True or False"
         else:
-            what = f"a list of numbers, each {domain.rule}" if domain.many else f"a number, {domain.rule}"
+            kind_of = ("a number,", "a list of numbers, each", "a list of rows of numbers, each")
+            what = f"{kind_of[domain.many]} {domain.rule}"
         rows.append(f"| `{name}` | {what} |")
     return rows
 

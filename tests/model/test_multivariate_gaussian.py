@@ -97,8 +97,8 @@ def test_a_fit_of_a_peak_over_a_plane_finds_the_truth():
             lambda: mf.shapes.MultivariateGaussian(XS, [0] * 4, np.eye(4)),
             "the ranges of more than 3 observables must hold all but 1e-06 of the events, got 0.011 outside; widen",
         ),
-        (lambda: mf.shapes.MultivariateGaussian([M], [M], [[1]]), "observables must be observables, got parameter 'm'"),
-        (lambda: mf.shapes.MultivariateGaussian([XS[0]], ["m"], [[1]]), r"means\[0\] must be a number, .* got 'm'"),
+        (lambda: mf.shapes.MultivariateGaussian([M], [M], [[1]]), "argument 'domain' must be observables, got parameter 'm'"),
+        (lambda: mf.shapes.MultivariateGaussian([XS[0]], ["m"], [[1]]), r"argument 'means\[0\]' must be a number, .* got 'm'"),
         (
             lambda: mf.generate(
                 mf.shapes.MultivariateGaussian(WIDE, [M, 0, 0, 0], np.eye(4)), 10, truth={"m": 9.0}

@@ -22,7 +22,7 @@ class Allowed:
 
     rule: str
     holds: Callable[[float], bool]
-    many: bool = False  # a list of them, stored as a tuple of expressions
+    many: int = 0  # 1 for a list of them, 2 for a list of rows; stored as tuples of expressions
 
 
 ANY = Allowed("finite", isfinite)
@@ -36,9 +36,12 @@ Positive = Annotated[Operand, POSITIVE]
 NotNegative = Annotated[Operand, NOT_NEGATIVE]
 NonZero = Annotated[Operand, Allowed("different from zero", lambda v: v != 0 and isfinite(v))]
 Share = Annotated[Operand, SHARE]
-Positives = Annotated[tuple[Expr, ...], Allowed(POSITIVE.rule, POSITIVE.holds, many=True)]
-Shares = Annotated[tuple[Expr, ...], Allowed(SHARE.rule, SHARE.holds, many=True)]
-Numbers = Annotated[tuple[Expr, ...], Allowed(ANY.rule, ANY.holds, many=True)]
+Positives = Annotated[tuple[Expr, ...], Allowed(POSITIVE.rule, POSITIVE.holds, many=1)]
+Shares = Annotated[tuple[Expr, ...], Allowed(SHARE.rule, SHARE.holds, many=1)]
+Numbers = Annotated[tuple[Expr, ...], Allowed(ANY.rule, ANY.holds, many=1)]
+
+Matrix = Annotated[tuple[tuple[Expr, ...], ...], Allowed(ANY.rule, ANY.holds, many=2)]
+Observables = tuple[Observable, ...]
 
 
 def check_arguments(density: Any) -> None:
@@ -56,19 +59,43 @@ def check_arguments(density: Any) -> None:
                 raise ModelError(
                     f"{whose}: argument '{name}' must be an observable, got {described(value)}; {order(kind)}"
                 )
-        elif not wanted.many:
-            check_operand(f"{whose}: argument '{name}'", value, wanted, order(kind), given)
+        elif wanted == Observables:
+            each = check_observables(f"{whose}: argument '{name}'", value)
+            object.__setattr__(density, name, each)
         else:
-            each = [
-                check_operand(f"{whose}: argument '{name}[{k}]'", one, wanted, order(kind), given)
-                for k, one in enumerate(listed(f"{whose}: argument '{name}'", value))
-            ]
-            object.__setattr__(density, name, tuple(each))
+            checked = check_operands(whose, name, value, wanted, wanted.many, order(kind), given)
+            if wanted.many:
+                object.__setattr__(density, name, checked)
+
+
+def check_operands(
+    whose: str, name: str, value: Any, domain: Allowed, depth: int, advice: str, given: frozenset[str]
+) -> Any:
+    """Return an argument, or a tuple of those of a list, or of its rows, each checked by itself."""
+    what = f"{whose}: argument '{name}'"
+    if not depth:
+        return check_operand(what, value, domain, advice, given)
+    return tuple(
+        check_operands(whose, f"{name}[{k}]", one, domain, depth - 1, advice, given)
+        for k, one in enumerate(listed(what, value))
+    )
+
+
+def check_observables(what: str, observables: Any) -> Observables:
+    """Return observables as a tuple, each of them once."""
+    each = listed(what, observables)
+    for one in each:
+        if not isinstance(one, Observable):
+            raise ModelError(f"{what} must be observables, got {described(one)}")
+    names = [o.name for o in each]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ModelError(f"{what} {', '.join(map(repr, twice))} given twice")
+    return each
 
 
 @lru_cache(maxsize=256)
 def declared_arguments(kind: type) -> dict[str, Any]:
-    """Return ``Observable``, ``bool`` or the domain of each field whose type declares it; types that cannot be resolved declare nothing."""
+    """Return ``Observable``, ``Observables``, ``bool`` or the domain of each field whose type declares it; types that cannot be resolved declare nothing."""
     try:
         hints = get_type_hints(kind, include_extras=True)
     except NameError:
@@ -81,8 +108,8 @@ def declared_arguments(kind: type) -> dict[str, Any]:
             wanted[field.name] = domains[0] if domains else Observable
         elif hint is Parameter:
             wanted[field.name] = ANY
-        elif hint is bool:
-            wanted[field.name] = bool
+        elif hint is bool or hint == Observables:
+            wanted[field.name] = hint
     return wanted
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import DataError, ModelError
-from morefit.expr import Expr, Op, const, domain_of, evaluate, scalar, substitute, symbols, to_expr, toposort
+from morefit.expr import Expr, Op, const, domain_of, evaluate, scalar, substitute, symbols, toposort
 from morefit.expr.evaluate import adapted_to
-from morefit.model.arguments import Allowed, conditional, declared_arguments, described, listed, listing
+from morefit.model.arguments import Allowed, conditional, declared_arguments, listing
 from morefit.model.integrate import by_terms, integral_over, integral_over_box
 from morefit.model.observable import Observable
+from morefit.model.printed import quantities
 
 if TYPE_CHECKING:
     from morefit.model.pdf import Pdf
@@ -44,18 +45,6 @@ def accept_given(kind: type[Pdf]) -> None:
 
     _accepting.add(init)
     type.__setattr__(kind, "__init__", init)
-
-
-def check_observables(what: str, observables: Sequence[Observable] | Observable) -> tuple[Observable, ...]:
-    """Return observables as a tuple, each of them once."""
-    each = listed(what, observables)
-    for one in each:
-        if not isinstance(one, Observable):
-            raise ModelError(f"{what} must be observables, got {described(one)}")
-    names = [o.name for o in each]
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise ModelError(f"{what} {', '.join(map(repr, twice))} given twice")
-    return each
 
 
 def integral_given(pdf: Pdf, drawn: tuple[Observable, ...]) -> Expr:
@@ -108,9 +97,9 @@ def check_events(parts: Iterable[Pdf], values: Mapping[str, float], columns: Map
     for pdf in parts:
         for name, domain in declared_arguments(type(pdf)).items():
             if isinstance(domain, Allowed):
-                for one in listed(name, getattr(pdf, name)):
+                for one in quantities(getattr(pdf, name)):
                     what = f"density '{type(pdf).__name__}': argument '{name}'"
-                    check_column(what, to_expr(one), domain, {**values, **columns})
+                    check_column(what, one, domain, {**values, **columns})
 
 
 def check_column(what: str, argument: Expr, domain: Allowed, known: Mapping[str, Any]) -> None:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, add_all, symbols, to_expr
-from morefit.model.arguments import listing
-from morefit.model.conditional import check_observables
+from morefit.model.arguments import check_observables, listing
 from morefit.model.integrate import integral_out
 from morefit.model.observable import Observable
 from morefit.model.pdf import Change, Pdf

@@ -10,8 +10,7 @@ from typing import Any
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, evaluate, make, symbols
 from morefit.expr.opaque import opaque_in, opaque_operation
-from morefit.model.arguments import ANY, check_operand, described, listed
-from morefit.model.conditional import check_observables
+from morefit.model.arguments import ANY, check_observables, check_operand, described, listed
 from morefit.model.in_use import once_per_model
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, add_all, apply, const, symbols
-from morefit.model.arguments import check_arguments, listed
-from morefit.model.conditional import accept_given, check_integral, check_observables, integral_given
+from morefit.model.arguments import check_arguments, check_observables, listed
+from morefit.model.conditional import accept_given, check_integral, integral_given
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, CHECKED, frozen_content
 from morefit.model.integrate import integral_over, integral_over_all

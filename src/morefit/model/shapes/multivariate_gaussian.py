@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, add_all, const, evaluate, multiply_all, where
-from morefit.model.arguments import ANY, check_operand, described, listed
-from morefit.model.conditional import check_observables
+from morefit.model.arguments import Matrix, Numbers, Observables, described
 from morefit.model.formulas import normal_area
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf, Recipe, Recipes
@@ -29,9 +28,9 @@ class MultivariateGaussian(Pdf):
     Example: ``MultivariateGaussian([m, u], means=[5.8, 0.5], covariance=[[0.04, 0.01], [0.01, 0.01]])``
     """
 
-    domain: tuple[Observable, ...]
-    means: tuple[Expr, ...]
-    covariance: tuple[tuple[Expr, ...], ...]
+    domain: Observables
+    means: Numbers
+    covariance: Matrix
 
     def __init__(
         self,
@@ -39,38 +38,23 @@ class MultivariateGaussian(Pdf):
         means: Sequence[Operand],
         covariance: Sequence[Sequence[Operand]],
     ) -> None:
-        whose, given = "density 'MultivariateGaussian':", frozenset(o.name for o in self.given)
-        domain = check_observables(f"{whose} observables", observables)
-        rows = [
-            listed(f"{whose} covariance[{k}]", row)
-            for k, row in enumerate(listed(f"{whose} covariance", covariance))
-        ]
-        centres = listed(f"{whose} means", means)
-        if not domain or {len(domain)} != {len(centres), len(rows), *map(len, rows)}:
+        for name, value in (("domain", observables), ("means", means), ("covariance", covariance)):
+            object.__setattr__(self, name, value)
+        super().__post_init__()
+        whose, rows = "density 'MultivariateGaussian':", self.covariance
+        if not self.domain or {len(self.domain)} != {len(self.means), len(rows), *map(len, rows)}:
             raise ModelError(
                 f"{whose} observables, means, and rows and columns of the covariance must be equally many, got"
-                f" {len(domain)}, {len(centres)}, {len(rows)} and {[len(row) for row in rows]}"
+                f" {len(self.domain)}, {len(self.means)}, {len(rows)} and {[len(row) for row in rows]}"
             )
-
-        def checked(what: str, value: Operand) -> Expr:
-            return check_operand(f"{whose} {what}", value, ANY, "give numbers or formulas", given)
-
-        object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "means", tuple(checked(f"means[{k}]", m) for k, m in enumerate(centres)))
-        matrix = tuple(
-            tuple(checked(f"covariance[{i}][{j}]", value) for j, value in enumerate(row))
-            for i, row in enumerate(rows)
-        )
-        object.__setattr__(self, "covariance", matrix)
-        for i, row in enumerate(matrix):
-            for j, value in enumerate(row[:i]):
-                if value is not matrix[j][i]:
+        for i, row in enumerate(rows):
+            for j, element in enumerate(row[:i]):
+                if element is not rows[j][i]:
                     raise ModelError(
-                        f"{whose} covariance[{i}][{j}] must be covariance[{j}][{i}], got {described(value)} and"
-                        f" {described(matrix[j][i])}"
+                        f"{whose} covariance[{i}][{j}] must be covariance[{j}][{i}], got {described(element)} and"
+                        f" {described(rows[j][i])}"
                     )
-
-        if not given:
+        if not self.given:
             self.check_start(whose)
 
     def check_start(self, whose: str) -> None:

@@ -12,8 +12,7 @@ from morefit.arrays import Array, bin_edges
 from morefit.errors import ModelError
 from morefit.expr import Expr, Operand, Quantity, as_double, to_expr
 from morefit.expr.interpolate import Interpolation, checked_axis, checked_values
-from morefit.model.arguments import described
-from morefit.model.conditional import check_observables
+from morefit.model.arguments import check_observables, described
 from morefit.model.observable import Observable
 from morefit.model.templates.grid import Grid, GridDensity
 

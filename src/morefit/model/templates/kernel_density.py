@@ -11,7 +11,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr.interpolate import checked_numbers, short
-from morefit.model.conditional import check_observables
+from morefit.model.arguments import check_observables
 from morefit.model.observable import Observable
 from morefit.model.templates.grid import Grid, GridDensity
 
