@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -37,9 +36,7 @@ def evaluate(root: Expr, values: Mapping[str, Any]) -> Any:
 
 def evaluate_all(roots: tuple[Expr, ...], values: Mapping[str, Any]) -> list[Any]:
     done: dict[Expr, Any] = {}
-    order = toposort(*roots)
-    bound = {name for n in order if n.op is Op.INTEGRAL for name in domain_of(n).names}
-    for node in order:
+    for node in toposort(*roots, enter_integrals=False):  # only an integral knows the values of its columns
         if node.op is Op.CONST:
             done[node] = node.number
         elif isinstance(node.value, Table):
@@ -48,8 +45,6 @@ def evaluate_all(roots: tuple[Expr, ...], values: Mapping[str, Any]) -> list[Any
             done[node] = integrate(node, values)
         elif node.args:
             done[node] = node.op.numpy(*(done[a] for a in node.args))
-        elif node.op is Op.COLUMN and node.name in bound:
-            done[node] = values.get(node.name, math.nan)  # only the integral knows its value
         else:
             done[node] = np.multiply(values[node.name], 1.0)  # numpy has no negative powers of integers
     return [done[r] for r in roots]
