@@ -16,7 +16,7 @@ import morefit as mf
 EXPECTED = [
     "BackendError", "BrokenJob", "CompileError", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Drawing", "Explanation",
     "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter",
-    "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
+    "Pdf", "Polynomial", "Product", "Sum", "ToyResults", "Uniform", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "Convolution", "constraint", "generate",
     *mf.functions.__all__, "functions",
     "intervals", "physics", "Plot", "plot", "plots", "read", "shapes", "toy_study", "where",
 ]  # fmt: skip
