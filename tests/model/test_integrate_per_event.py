@@ -136,8 +136,15 @@ def test_a_rule_that_no_longer_resolves_is_reported():
     assert integral_error(model, {"s": 0.002}, data) > 1e-3
 
 
+@pytest.mark.parametrize("width", [1e-2, 1e-6])
+def test_a_narrow_peak_that_moves_with_the_event_is_followed(width):
+    integral = integral_over(np.exp(-0.5 * ((D - X) / width) ** 2), [D], [], given=[X])
+    exact = math.sqrt(2 * math.pi) * width
+    np.testing.assert_allclose(evaluate(integral, {"x": POINTS}), exact, rtol=PER_EVENT)
+
+
 def test_an_integral_that_no_rule_reaches_is_refused():
-    spike = np.exp(-0.5 * ((D - X) / 1e-6) ** 2)
+    spike = np.exp(-0.5 * ((D - X) / 1e-9) ** 2)
     with pytest.raises(ModelError, match=r"over 'd' for each event is uncertain by .* give an integral"):
         integral_over(spike, [D], [], given=[X])
     pole = 1 / abs(D - X)

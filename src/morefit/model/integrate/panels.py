@@ -74,12 +74,6 @@ class Edges:
         self.at_low, self.at_high = numbers.get(x.low, False), numbers.get(x.high, False)
 
     @np.errstate(all="ignore")
-    def drop_outside(self) -> None:
-        """Drop moving edges that lie outside of the range at all points."""
-        values = {e: np.asarray(evaluate(e, self.points)) for e in self.moving}
-        self.moving = [e for e, v in values.items() if np.any((self.x.low <= v) & (v <= self.x.high))]
-
-    @np.errstate(all="ignore")
     def cut_at_peaks(self, body: Expr) -> None:
         """Make edges of the highest points: of one that moves with other observables, and of one that does not.
 

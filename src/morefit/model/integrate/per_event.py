@@ -61,7 +61,6 @@ def integral_per_event(
         (False, 2 * FEW_PANELS, MAX_PANELS),
     ):
         edges = Edges(x, density, set(), sample_points(observables, parameters))
-        edges.drop_outside()
         if peaks:
             edges.cut_at_peaks(density)
         body, guards = on_panels(density, edges)
