@@ -306,11 +306,22 @@ def test_a_multinomial_fit_agrees_with_iminuit():
 
 def test_a_weighted_fit_agrees_with_iminuit_where_all_bins_are_filled():
     rng = np.random.default_rng(5)
-    # in 12 bins the width is hardly determined, and a fit with this tolerance ends at its limit, in a worse minimum
     h = hist.Hist(hist.axis.Regular(30, 0, 10, name="m"), storage=hist.storage.Weight())
     h.fill(np.concatenate([DATA["m"], rng.uniform(0, 10, 300)]), weight=rng.uniform(0.2, 2, len(DATA) + 300))
     both = np.column_stack([h.values(), h.variances()])
     judged(mf.BinnedLikelihood(MODEL, h), cost.ExtendedBinnedNLL(both, np.array(h.axes[0].edges), mass_cdf))
+
+
+def test_issue_a_higher_minimum_at_a_limit_is_not_taken():
+    # this used to end at sigma = 2, 58 units higher: a minimum, while the lower end was not one to this tolerance
+    rng = np.random.default_rng(5)
+    h = hist.Hist(hist.axis.Regular(12, 0, 10, name="m"), storage=hist.storage.Weight())
+    h.fill(np.concatenate([DATA["m"], rng.uniform(0, 10, 300)]), weight=rng.uniform(0.2, 2, len(DATA) + 300))
+    nll = mf.BinnedLikelihood(MODEL, h)
+    for tolerance in (0.1, 1e-5):
+        result = mf.fit(nll, tolerance=tolerance)
+        assert result.valid
+        assert result.nll == pytest.approx(mf.fit(nll, minimiser="minuit").nll, abs=0.01)
 
 
 def test_every_likelihood_is_a_cost_function_of_iminuit():
@@ -473,7 +484,7 @@ def test_options_that_make_no_sense_are_refused():
         mf.BinnedLikelihood(MODEL, filled(), variances=np.ones(50))
     with pytest.raises(mf.DataError, match=r"counts must not be negative, .*got -1; use statistic='neyman'"):
         mf.BinnedLikelihood(MODEL, ([1, -1], [0, 5, 10]), variances=[1, 1])
-    with pytest.raises(mf.FitError, match=r"a histogram has its variances; give no weights"):
+    with pytest.raises(mf.FitError, match=r"a histogram has its variances and its bins; give no weights"):
         mf.fit(MODEL, counts, weights=np.ones(50))
     with pytest.raises(
         mf.DataError, match=r"entries lie outside the range \[0.0, 10.0\] of 'm', in flow bins"

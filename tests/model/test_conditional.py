@@ -17,6 +17,7 @@ from tolerances import DIFFERENCES, REORDERED, SCIPY_DENSITY, UNIT_INTEGRAL
 
 X = mf.Observable("x", -5.0, 5.0)
 Y = mf.Observable("y", 0.2, 1.5)
+Z = mf.Observable("z", -5.0, 5.0)
 T = mf.Observable("t", -1.0, 10.0)
 S = mf.Observable("sigma_t", 0.01, 0.4)
 Q = mf.Observable("q", -1.0, 1.0)
@@ -483,9 +484,15 @@ REFUSED = {
         lambda: mf.Sum([PULLS, FALL], fractions=[Y / 2], given=[Y]),
         r"fractions\[0\] must not depend",
     ),
-    "no formula": (
-        lambda: mf.Density(np.exp(-(X**2) * Y**4), [X], given=[Y]).pdf({"x": [1.0], "y": [1.0]}),
-        "'Density': no formula for its integral over 'x' with 'y' given; write integral_between",
+    "two dimensions without a formula": (
+        lambda: mf.Density(np.exp(-((X - Z) ** 2) * Y**4), [X, Z], given=[Y]).pdf(
+            {"x": [1.0], "y": [1.0], "z": [1.0]}
+        ),
+        "integrals for each event are done in 1 dimension, got 2; give an integral",
+    ),
+    "an attribute of its own": (
+        lambda: setattr(mf.Density(X, [X]), "given", (Y,)),
+        "density: 'given' are the observables that it does not draw; pass given=",
     ),
     "an integral over both": (
         lambda: mf.Density(X * X * Y, [X], given=[Y], integral=3.0).pdf({"x": [1.0], "y": [1.0]}),

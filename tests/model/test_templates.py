@@ -169,7 +169,7 @@ def test_a_histogram_of_the_uhi_protocol():
         (([X, Y], (COUNTS, EDGES)), "histogram: needs one observable for each of 1 to 3 axes, got 2 for 1"),
         ((X, (COUNTS, EDGES), "spline"), "histogram: interpolation must be one of 'steps', 'linear', 'cubic', got 'spline'"),
         (([X, Y], (PLANE, *PLANE_EDGES), "cubic"), "histogram: 'cubic' is for one observable, got 2; use 'linear'"),
-        (((COUNTS, EDGES), X), "density: observables must be"),
+        (((COUNTS, EDGES), X), "observables must be"),
     ],
 )  # fmt: skip
 def test_histograms_that_are_no_densities_are_refused(arguments, message):

@@ -79,10 +79,10 @@ class Own(mf.Pdf):
     """A formula as a class of the user's own."""
 
     def __init__(self, formula, observables, parameters):
-        self.formula, self.given, self.needed = formula, tuple(observables), tuple(parameters)
+        self.formula, self.columns, self.needed = formula, tuple(observables), tuple(parameters)
 
     def density(self):
-        return self.formula(*self.given, *self.needed)
+        return self.formula(*self.columns, *self.needed)
 
 
 def row(ranges, part, far, truth, **options):

@@ -14,6 +14,9 @@ from morefit.minimise.starts import other_start, remember_end
 from morefit.minimise.trust_region import CONVERGED, FLAT, MOVING, begin, step
 
 draw = Stage("draw")  # the events of a toy
+HIGHER = (
+    0.5  # of the value, one error: a minimum that is so much higher than a point elsewhere is not the lowest
+)
 sums = Stage("sums")  # over its events, at the trial point
 
 
@@ -57,7 +60,8 @@ def end_attempt(fit: Fit) -> None:
     """
     finish(fit)
     rank = 2.0 if fit.status == CONVERGED else 1.0 if fit.status == FLAT else 0.0
-    best = rank > fit.best_rank or (rank == fit.best_rank and fit.value < fit.best_value - fit.goal)
+    ahead = rank > fit.best_rank or (rank == fit.best_rank and fit.value < fit.best_value - fit.goal)
+    best = fit.value < fit.best_value - HIGHER or (ahead and fit.value <= fit.best_value + HIGHER)
     if best:
         fit.best_rank = rank
         fit.best_value = fit.value

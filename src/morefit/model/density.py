@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, add_all, symbols, to_expr
 from morefit.model.arguments import check_observables, listing
-from morefit.model.integrate import integral_out
+from morefit.model.integrate import integral_out, integral_over
 from morefit.model.observable import Observable
 from morefit.model.pdf import Change, Pdf
 from morefit.model.region import Region, boxes, part_of
@@ -69,10 +69,15 @@ class Density(Pdf):
 
 
 def projected_density(pdf: Pdf, kept: tuple[Observable, ...], region: Region) -> Density:
-    """Return the density of some observables, of events whose other observables lie in a region, by formula."""
+    """Return the density of some observables, of events whose other observables lie in a region.
+
+    It has a formula, or one observable is integrated over for each event.
+    """
     dropped = [o for o in pdf.observables if o.name not in {one.name for one in kept}]
     own = list(boxes(part_of(region, dropped)))
     parts = [integral_out(pdf.density(), kept, [o.within(box) for o in dropped]) for box in own]
+    if None in parts and len(dropped) == 1:
+        parts = [integral_over(pdf.density(), [dropped[0].within(box)], pdf.parameters, kept) for box in own]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         raise ModelError(

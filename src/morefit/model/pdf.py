@@ -355,6 +355,10 @@ class Pdf(ABC):
         return self.log_intensity()
 
     def __setattr__(self, name: str, value: object) -> None:
+        if name == "given":
+            raise ModelError(
+                "density: 'given' are the observables that it does not draw; pass given=[...], or rename the attribute"
+            )
         private = name.startswith("_")  # what a density keeps for itself
         if not private and not vars(self).keys().isdisjoint(CACHED):
             raise ModelError(
