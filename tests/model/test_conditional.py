@@ -490,10 +490,6 @@ REFUSED = {
         ),
         "integrals for each event are done in 1 dimension, got 2; give an integral",
     ),
-    "an attribute of its own": (
-        lambda: setattr(mf.Density(X, [X]), "given", (Y,)),
-        "density: 'given' are the observables that it does not draw; pass given=",
-    ),
     "an integral over both": (
         lambda: mf.Density(X * X * Y, [X], given=[Y], integral=3.0).pdf({"x": [1.0], "y": [1.0]}),
         "'Density': its integral must be that over 'x' with 'y' given, 54.5833 at y = 0.655, got 3; change the integral",
@@ -598,3 +594,17 @@ def test_an_angular_density_is_not_taken_for_conditional():
     pdf = mf.physics.KstarMuMu(*angles, *parameters, given=[angles[2]])
     with pytest.raises(mf.ModelError, match="its integral must be that over 'ctl', 'ctk' with 'phi' given"):
         pdf.pdf({"ctl": [0.1], "ctk": [0.1], "phi": [0.1]})
+
+
+def test_an_attribute_named_given_is_refused():
+    class Own(mf.Pdf):
+        def __init__(self):
+            self.given = (X,)
+
+        def density(self):
+            return X.expr
+
+    with pytest.raises(
+        mf.ModelError, match="density: 'given' are the observables that it does not draw; pass given="
+    ):
+        Own()

@@ -76,7 +76,7 @@ def projected_density(pdf: Pdf, kept: tuple[Observable, ...], region: Region) ->
     dropped = [o for o in pdf.observables if o.name not in {one.name for one in kept}]
     own = list(boxes(part_of(region, dropped)))
     parts = [integral_out(pdf.density(), kept, [o.within(box) for o in dropped]) for box in own]
-    if None in parts and len(dropped) == 1:
+    if len(dropped) == 1 and any(part is None for part in parts):
         parts = [integral_over(pdf.density(), [dropped[0].within(box)], pdf.parameters, kept) for box in own]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
