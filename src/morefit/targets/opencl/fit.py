@@ -28,11 +28,8 @@ EACH, GROUPS = 16, 2048  # minimum of events per item, and maximum of groups per
 MAX_TEXTS = 64  # cached in this process
 MAX_SENT = 8  # arrays that stay on the device for the next call
 MAX_SPACES = 4  # buffers that stay on the device for the next call
-FIRST_STEPS, MORE_STEPS, MAX_STEPS = (
-    6,
-    3,
-    8,
-)  # taken before looking which toys have converged; more when few are left
+# steps taken before looking which toys have converged: at first, later, and when few are left
+FIRST_STEPS, MORE_STEPS, MAX_STEPS = 4, 3, 8
 FEW = 1 / 16  # of all toys
 WIDE_FROM = 13  # parameters: work items take a step together; with fewer, one per toy wastes less
 FEW_EVENTS = 2048  # a toy with fewer has one block of them
