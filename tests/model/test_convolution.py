@@ -241,3 +241,26 @@ def test_pulls_of_a_numeric_convolution_are_normal():
         pulls = toys.pulls(name)
         assert abs(np.mean(pulls)) < 5 / math.sqrt(200)
         assert abs(np.std(pulls) - 1) < 5 / math.sqrt(400)
+
+
+def test_a_gaussian_may_have_a_width_for_each_event():
+    t, width = mf.Observable("t", -1.0, 10.0), mf.Observable("width", 0.05, 0.5)
+    tau = mf.Parameter("tau", 1.5, 0.5, 5.0)
+    convolved = mf.Convolution(mf.shapes.Decay(t, tau), mf.Gaussian(t, 0.0, width, given=[width]))
+    written = mf.shapes.Decay(t, tau, sigma=width, given=[width])
+    data = {"t": np.array([-0.2, 0.1, 2.0, 7.0]), "width": np.array([0.1, 0.3, 0.2, 0.5])}
+    np.testing.assert_allclose(convolved.pdf(data), written.pdf(data), rtol=1e-12)
+    peak = mf.Convolution(mf.Gaussian(t, 3.0, 0.2), mf.Gaussian(t, 0.1, 2 * width, given=[width]))
+    sigma = np.hypot(0.2, 2 * data["width"])
+    inside = stats.norm.cdf(10, 3.1, sigma) - stats.norm.cdf(-1, 3.1, sigma)
+    np.testing.assert_allclose(peak.pdf(data), stats.norm.pdf(data["t"], 3.1, sigma) / inside, rtol=1e-12)
+
+
+def test_a_width_for_each_event_needs_a_formula():
+    t, width = mf.Observable("t", -1.0, 10.0), mf.Observable("width", 0.05, 0.5)
+    smear = mf.Gaussian(t, 0.0, width, given=[width])
+    with pytest.raises(mf.ModelError, match="convolution: a resolution with 'width' given needs a formula"):
+        mf.Convolution(mf.shapes.StudentT(t, 3.0, 0.2, 3.0), smear)
+    both = mf.Sum([smear, mf.Gaussian(t, 0.0, 2 * width, given=[width])], fractions=[0.5])
+    with pytest.raises(mf.ModelError, match="convolution: of a sum of Gaussians none may depend on 'width'"):
+        mf.Convolution(mf.shapes.Decay(t, 1.5), both)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, add_all, const, substitute, to_expr, where
-from morefit.model.arguments import described, listed
+from morefit.model.arguments import described, listed, listing
 from morefit.model.compose.sum import Sum
 from morefit.model.density import Density
 from morefit.model.integrate import integral_over
@@ -18,6 +18,7 @@ from morefit.model.naming import check_number
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf, Recipe, Recipes
+from morefit.model.replace import Replacement
 from morefit.model.shapes.gaussian import Gaussian
 
 
@@ -32,6 +33,7 @@ def Convolution(  # it stands where a density is made
     true value, in an observable of its own whose range is that of differences; written in $x$, differences reach from
     ``x.low - x.high`` to ``x.high - x.low``.
 
+    A Gaussian may have a width for each event: ``Gaussian(t, 0, sigma_t, given=[sigma_t])``.
     A Gaussian resolution, or a sum of some, has a formula for many densities, and is not cut at the ends of its range;
     the result is then a density of another kind, such as ``Voigt``. All others are integrated for each event, to
     1e-8 of the density or better. The convolution of a ``Sum`` is the sum of convolutions: its fractions and yields are
@@ -48,6 +50,11 @@ def Convolution(  # it stands where a density is made
     exact = None if ends else by_formula(pdf, resolution)
     if exact is not None:
         return exact
+    if resolution.given:
+        raise ModelError(
+            f"convolution: a resolution with {listing(resolution.given)} given needs a formula, which Gaussians have for many"
+            " densities on their whole range of true values; this pair has none"
+        )
     if difference is x:
         width = x.high - x.low
         difference = Observable.interned(f"smear {x.name}", -width, width, "")
@@ -56,23 +63,34 @@ def Convolution(  # it stands where a density is made
 
 def by_formula(pdf: Pdf, resolution: Pdf) -> Pdf | None:
     """Return the convolution with a Gaussian or a sum of Gaussians, if there is a formula."""
-    shares = resolution.shares()
+    numbers = {o: Parameter(f"{o.name}_given", (o.low + o.high) / 2, o.low, o.high) for o in resolution.given}
+    columns = {o.expr: number.expr for o, number in numbers.items()}
     parts: list[tuple[Expr, Pdf]] = []
-    for share, gaussian in shares:
-        known = (
-            pdf.smeared(to_expr(gaussian.mu), to_expr(gaussian.sigma))
-            if isinstance(gaussian, Gaussian)
-            else None
-        )
+    for share, gaussian in resolution.shares():
+        if not isinstance(gaussian, Gaussian):
+            return None
+        mean, sigma = (substitute(to_expr(one), columns) for one in (gaussian.mu, gaussian.sigma))
+        known = pdf.smeared(mean, sigma)
         if known is None:
             return None
         factor, part = known
         parts.append((share * factor, part))
     if len(parts) == 1:
-        return parts[0][1]
+        return conditional_on(numbers, parts[0][1]) if numbers else parts[0][1]
+    if numbers:
+        raise ModelError(
+            f"convolution: of a sum of Gaussians none may depend on {listing(numbers)}, which is given: the shares of events in"
+            " the range would depend on it; use one Gaussian, or a shape with such a resolution, as mf.shapes.Decay"
+        )
     # each Gaussian has its share of all events; of those in the range it has what its integral says
     areas = [weight * part.integral() for weight, part in parts]
     return Sum([part for _, part in parts], fractions=[area / add_all(*areas) for area in areas[:-1]])
+
+
+def conditional_on(numbers: Mapping[Observable, Parameter], pdf: Pdf) -> Pdf:
+    """Return a new density with observables that are given in the place of parameters."""
+    vars(pdf)["given"] = tuple(numbers)
+    return pdf.replaced(Replacement([(number, o) for o, number in numbers.items()]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,14 +191,14 @@ def check_parts(pdf: Pdf, resolution: Pdf) -> tuple[Observable, Observable]:
             raise ModelError(
                 f"convolution: the {role} must be a density, got {described(part)}; wrap a formula in mf.Density"
             )
-        if len(part.observables) != 1:
+        if len(part.drawn) != 1 or (part.given and part is pdf):
             names = ", ".join(repr(o.name) for o in part.observables)
             raise ModelError(
                 f"convolution: the {role} must have one observable, got {names}; convolve the factors of a product"
             )
     if resolution.expected_events() is not None:
         raise ModelError("convolution: the resolution cannot be an extended sum; use fractions in it")
-    (x,), (difference,) = pdf.observables, resolution.observables
+    (x,), (difference,) = pdf.drawn, resolution.drawn
     if difference is not x and difference.name in {x.name, *(p.name for p in pdf.parameters)}:
         raise ModelError(
             f"convolution: '{difference.name}' names the difference of measured and true value and something else;"
