@@ -16,7 +16,8 @@ from morefit.minimise.check import invert
 from morefit.minimise.covariance import sandwich, simulation_covariance
 from morefit.minimise.derived import with_quantities
 from morefit.minimise.result import FitResult
-from morefit.minimise.sweights import Basis, Solution, fitted_events, full_point
+from morefit.minimise.sweights import fitted_events, full_point
+from morefit.minimise.weight_functions import Basis, Solution
 from morefit.model import Pdf
 from morefit.model.derived import derived_in
 from morefit.rewrite.derive import derivatives
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
 STEP = 1e-3  # of the error of a parameter, for differences of weights
 
 
-def correct(
-    weights: SWeights, component: str, model: Pdf | Term, result: FitResult, data: Any
-) -> FitResult:
+def correct(weights: SWeights, component: str, model: Pdf | Term, result: FitResult, data: Any) -> FitResult:
     """Return the result of a fit to weighted events with the covariance of both fits, taken as one estimate.
 
     The covariance of the gradient is the sum over events of squares of what each event adds to it: by its own score, and
@@ -39,7 +38,7 @@ def correct(
     if not isinstance(result, FitResult):
         raise OptionError(f"sweights: result must be that of mf.fit, got {type(result).__name__}")
     weighted = weights.data_for(component, data)
-    likelihood, _, fitted = fitted_events("sweights", model, weighted, result)
+    likelihood, _, fitted = fitted_events(model, weighted, result, weights.basis.likelihood.backend)
     own = likelihood.data.weights
     if own is None or not np.array_equal(own, weights.weights[component][fitted]):
         raise DataError(
@@ -49,8 +48,7 @@ def correct(
     rows = rows_of(likelihood, names)
     scores = np.zeros((len(names), len(fitted)))
     scores[:, fitted] = event_scores(likelihood, full, names)
-    inside = np.ix_(range(len(names)), np.flatnonzero(weights.fitted))
-    each, constrained = effects(weights, component, scores[inside])
+    each, constrained = effects(weights, component, scores[:, weights.fitted])
     middle = each @ each.T + constrained
     middle += likelihood.hessian_of(likelihood.constraint_terms, full)[0][np.ix_(rows, rows)]
     inverse = invert(likelihood.evaluate_full(full, 2).hessian[0][np.ix_(rows, rows)])
@@ -121,7 +119,8 @@ def event_scores(likelihood: Likelihood, full: Array, names: Sequence[str]) -> A
     """Return the derivatives of the logarithm of each event's density by some parameters, (P, events)."""
     symbols = {p.name: p.symbol for p in likelihood.parameters}
     formula, *_ = normalise(likelihood.log_intensity)
-    return likelihood.event_values(full, *derivatives(formula, [symbols[name] for name in names]))[0]
+    slopes = derivatives(formula, [symbols[name] for name in names])
+    return np.asarray(likelihood.event_values(full, *slopes)[0], np.float64)
 
 
 def determined(result: FitResult) -> list[str]:
