@@ -254,36 +254,51 @@ def test_shares_that_depend_on_the_event_are_refused(conditional):
 # ------------------------------------------------------------------------------- errors of the fit that follows
 
 
-def lifetime(data, variance=None, constraints=()):
+def lifetime(data, model=MODEL, variance=None, **options):
     """Fit twice, as exactly as can be."""
-    likelihood = mf.Likelihood(MODEL, data, constraints=constraints)
+    likelihood = mf.Likelihood(model, data, **options)
     first = mf.fit(likelihood, tolerance=1e-4)
     weights = mf.sweights(likelihood, data, first, variance=variance)
     return weights, mf.fit(DECAY, weights.data_for("signal"), tolerance=1e-4)
 
 
-@pytest.mark.parametrize("variance", [None, "total", 1], ids=["classic", "total", "uniform"])
-@pytest.mark.parametrize("constraints", [(), [mf.constraint(SIGMA, 0.1, 0.005)]], ids=["free", "constrained"])
-def test_effects_of_events_are_those_of_their_multiplicities(data, variance, constraints):
+def assert_effects_are_those_of_multiplicities(data, **options):
     """What an event adds to the gradient, over the Hessian, is how the result changes if the event counts a bit more."""
     from morefit.minimise.sweights_errors import effects, event_scores
 
-    once = data.with_weights(np.ones(len(data)))
-    weights, fitted = lifetime(once, variance, constraints)
+    weights, fitted = lifetime(data.with_weights(np.ones(len(data))), **options)
     likelihood = mf.Likelihood(DECAY, weights.data_for("signal"))
     scores = event_scores(likelihood, np.array([[fitted.values["tau"]]]), ["tau"])
-    each, _ = effects(weights, "signal", scores)
+    each = np.zeros(len(data))
+    each[weights.fitted] = effects(weights, "signal", scores[:, weights.fitted])[0][0]
     curvature = likelihood.hessian([fitted.values["tau"]])[0, 0]
-    errors = weights.corrected("signal", DECAY, fitted).errors["tau"]
+    error = weights.corrected("signal", DECAY, fitted).errors["tau"]
     step = 0.05
     for event in (0, 50, 400, 700):
         ends = []
         for sign in (-1, 1):
             counts = np.ones(len(data))
             counts[event] += sign * step
-            ends.append(lifetime(data.with_weights(counts), variance, constraints)[1].values["tau"])
+            ends.append(lifetime(data.with_weights(counts), **options)[1].values["tau"])
         slope = (ends[1] - ends[0]) / (2 * step)
-        assert each[0, event] / curvature == pytest.approx(slope, abs=SWEIGHT_EFFECT * errors)
+        assert each[event] / curvature == pytest.approx(slope, abs=SWEIGHT_EFFECT * error)
+
+
+@pytest.mark.parametrize("variance", [None, "total", 1], ids=["classic", "total", "uniform"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"constraints": [mf.constraint(SIGMA, 0.1, 0.005)]}, {"ranges": {"m": (5.15, 5.95)}}],
+    ids=["free", "constrained", "in a range"],
+)
+def test_effects_of_events_are_those_of_their_multiplicities(data, variance, options):
+    assert_effects_are_those_of_multiplicities(data, variance=variance, **options)
+
+
+@pytest.mark.parametrize("variance", [None, "total"], ids=["classic", "total"])
+def test_effects_of_events_with_given_columns_are_those_of_their_multiplicities(conditional, variance):
+    rng = np.random.default_rng(10)
+    data = conditional[0].with_column("t", lambda m: np.minimum(rng.exponential(1.5, len(m)), 9.9))
+    assert_effects_are_those_of_multiplicities(data, model=CONDITIONAL, variance=variance)
 
 
 def test_corrected_errors_are_those_of_replicas_with_weights_of_their_own(data):
