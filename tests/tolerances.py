@@ -102,3 +102,9 @@ IMAGE = 2.0  # root mean square of pixels (0 to 255): rounding moves a few edges
 
 # drawings
 SIX_DIGITS = 2e-5  # of what a drawing means: its numbers have six digits, and terms may cancel a little
+
+# sWeights
+SWEIGHT = 1e-7  # absolute, of a weight: yields by another method, densities by scipy
+SWEIGHT_SUM = 1e-12  # of the weights of an event, which add up to one
+SWEIGHT_INTEGRAL = 1e-9  # relative, integrals of products of densities against scipy's
+SWEIGHT_EFFECT = 1e-3  # of an error: the effect of an event by finite differences of three fits

@@ -16,6 +16,7 @@ from morefit.errors import (
 if TYPE_CHECKING:
     from morefit import acceptance, functions, intervals, plots
     from morefit.data import CutReport, Dataset, read
+    from morefit.data.kendall import kendall_tau
     from morefit.expr import where
     from morefit.functions import (
         arccosh,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         generate,
     )
     from morefit.minimise import FitResult, fit
+    from morefit.minimise.sweights import SWeights, sweights
     from morefit.model import (
         Choice,
         Convolution,
@@ -106,6 +108,7 @@ else:
         {
             "morefit": ["acceptance", "functions", "intervals", "plots"],
             "morefit.data": ["CutReport", "Dataset", "read"],
+            "morefit.data.kendall": ["kendall_tau"],
             "morefit.expr": ["where"],
             "morefit.functions": [
                 "arccosh", "arcsinh", "arctanh", "bernstein", "bernstein_series", "beta", "betainc",
@@ -119,6 +122,7 @@ else:
             "morefit.intervals.information": ["FisherInformation", "fisher_information"],
             "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
+            "morefit.minimise.sweights": ["SWeights", "sweights"],
             "morefit.model": [
                 "Choice", "Convolution", "CrystalBall", "Density", "Derived", "Efficiency", "Exponential", "Gaussian", "Histogram", "KernelDensity", "MomentMorph", "Morph", "Observable",
                 "Parameter", "Pdf", "Polynomial", "Product", "Restricted", "Spline", "Sum", "Uniform", "histogram_function", "physics", "shapes",
@@ -135,11 +139,11 @@ __all__ = [
     "BackendError", "BinnedLikelihood", "BrokenJob", "Choice", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
     "Density", "Derived", "Drawing", "Efficiency", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Histogram", "KernelDensity", "LeastSquares", "Likelihood", "ModelError", "MomentMorph", "MorefitError", "Morph", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
-    "Polynomial", "Product", "Restricted", "Spline", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
+    "Polynomial", "Product", "Restricted", "SWeights", "Spline", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",
-    "hermite", "hermite_series", "histogram_function", "interp", "intervals", "iv", "ive", "kv", "kve", "legendre", "legendre_series", "log_ndtr",
-    "ndtr", "ndtri", "opaque", "physics", "piecewise", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "spline", "table",
+    "hermite", "hermite_series", "histogram_function", "interp", "intervals", "iv", "ive", "kendall_tau", "kv", "kve", "legendre", "legendre_series", "log_ndtr",
+    "ndtr", "ndtri", "opaque", "physics", "piecewise", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "spline", "sweights", "table",
     "toy_study", "where",
     "wofz_imag", "wofz_real",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from morefit.likelihood.accuracy import is_simulated
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
-from morefit.minimise.result import ERRORS, FitResult
+from morefit.minimise.result import FitResult
 from morefit.targets import Events
 
 Spread = Callable[
@@ -36,8 +36,8 @@ def choose_errors(errors: str, likelihood: Term, floating: tuple[str, ...], mino
 
     Without weights they come from the Hessian, unless the density has a kink that moves with a parameter.
     """
-    if errors != "auto" and errors not in ERRORS:
-        choices = ", ".join(map(repr, ("auto", *ERRORS)))
+    if errors not in get_args(Errors):
+        choices = ", ".join(map(repr, get_args(Errors)))
         raise OptionError(f"fit: errors must be one of {choices}, got {errors!r}")
     best = "sandwich" if likelihood.weighted else "gradients" if likelihood.kinked(floating) else "naive"
     chosen = best if errors == "auto" else errors

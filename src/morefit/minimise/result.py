@@ -30,6 +30,7 @@ ERRORS = {
     "sumw2": "sumw2, H^-1 H2 H^-1 with the Hessian H2 of squared weights",
     "sandwich": "sandwich, H^-1 C H^-1 with the sum C of squared weighted scores",
     "bootstrap": "bootstrap, the spread of the fits of replicas",
+    "sweights": "sweights, H^-1 C H^-1 with the sum C of squares of what events add to the gradient, also by the weights",
 }
 # How each field is converted, whether it comes from a fit or from JSON text.
 CONVERT: dict[str, Callable[[Any], Any]] = {
@@ -77,7 +78,7 @@ class FitResult:
     of the rows of ``covariance``. Mappings such as ``values`` take a parameter or its name. Errors are 0 for fixed
     parameters and NaN without a covariance. ``nll`` is minus the logarithm of the likelihood. ``minos`` has
     (lower, upper) errors (lower < 0) of the parameters for which MINOS was run. ``errors_from`` is the kind of errors
-    and covariance: "naive", "gradients", "sumw2", "sandwich" or "bootstrap". ``flat_directions`` are those along which
+    and covariance: "naive", "gradients", "sumw2", "sandwich", "bootstrap" or "sweights". ``flat_directions`` are those along which
     the likelihood does not change, each as changes of parameters by name; such parameters are ``undetermined`` and
     have no errors, those of the others are right. ``integral_errors`` estimates the errors that numerical integrals
     of the model cause: absolute in "nll", relative in "errors". ``labels`` are those of the parameters that have one.
