@@ -115,7 +115,9 @@ def discovery(
     drawn = np.empty(0)
     if toys is not None:
         blocks = -(-whole_number(f"{NAME}: toys", toys, 1) // BLOCK)
-        hypotheses = Hypotheses(name, np.tile(point, blocks), fits.truths * blocks, fits.starts * blocks, fits.idle * blocks)
+        hypotheses = Hypotheses(
+            name, np.tile(point, blocks), fits.truths * blocks, fits.starts * blocks, fits.idle * blocks
+        )
         ratios = draw_ratios(
             NAME, likelihood, hypotheses, toys=-(-toys // blocks), seed=seed, t_data=fits.t, backend=backend,
             executor=executor, save=save, progress=progress,

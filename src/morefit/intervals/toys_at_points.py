@@ -65,9 +65,13 @@ class Tested:
 
     def ratios(self, point: int, report: Report) -> Outcome:
         """Return t = 2 (nll with the parameter fixed - nll) of every toy, and the fitted values."""
-        if self.values is None and not (self.fluctuate and any(part.constraints for part in self.term.parts)) and all(
-            events is None and expected_events(part.model, self.truths[point]) == 0
-            for part, events in zip(self.term.parts, self.events, strict=True)
+        if (
+            self.values is None
+            and not (self.fluctuate and any(part.constraints for part in self.term.parts))
+            and all(
+                events is None and expected_events(part.model, self.truths[point]) == 0
+                for part, events in zip(self.term.parts, self.events, strict=True)
+            )
         ):
             # no toy has events, and the truth fits all of them
             truth = np.full(self.toys, self.truths[point][self.name])
