@@ -116,9 +116,12 @@ def compute_point(tested: Tested, point: int, report: Report) -> RatioToys:
     )  # fmt: skip
 
 
-def fraction_above(t: Array, t_data: float) -> tuple[float, float]:
-    """Return the fraction of toys with at least this t, failed ones included, and its error, which is never zero."""
-    count, above = len(t), int(np.count_nonzero(~(t < t_data - TIE)))
+def fraction_above(t: Array, t_data: float, tie: float = TIE) -> tuple[float, float]:
+    """Return the fraction of toys with at least this t, failed ones included, and its error, which is never zero.
+
+    Ratios that differ by less than the precision of fits, ``tie``, are equal.
+    """
+    count, above = len(t), int(np.count_nonzero(~(t < t_data - tie)))
     smoothed = (above + 1) / (count + 2)
     return above / count, sqrt(smoothed * (1 - smoothed) / count)
 
