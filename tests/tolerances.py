@@ -102,3 +102,9 @@ IMAGE = 2.0  # root mean square of pixels (0 to 255): rounding moves a few edges
 
 # drawings
 SIX_DIGITS = 2e-5  # of what a drawing means: its numbers have six digits, and terms may cancel a little
+
+# tests and limits
+RATIO = 5e-4  # of twice the difference of two minima, each of which a fit may miss by its goal
+LIMIT = 1e-4  # relative, of an upper limit, whose p-values are off by that of such ratios
+LOST_IN_BINS = 2e-3  # relative, of errors from Asimov data in many bins
+UNIFORM = 1e-4  # the probability with which p-values that are uniform are taken not to be

@@ -17,7 +17,7 @@ Statistic = Literal["q_tilde", "q"]
 SIGMAS = (-2, -1, 0, 1, 2)  # of the background, for which limits are expected
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UpperLimit:
     """The upper limit of a parameter: its largest value with a p-value of at least 1 - level.
 
