@@ -108,3 +108,8 @@ SWEIGHT = 1e-7  # absolute, of a weight: yields by another method, densities by 
 SWEIGHT_SUM = 1e-12  # of the weights of an event, which add up to one
 SWEIGHT_INTEGRAL = 1e-9  # relative, integrals of products of densities against scipy's
 SWEIGHT_EFFECT = 1e-3  # of an error: the effect of an event by finite differences of three fits
+# tests and limits
+RATIO = 5e-4  # of twice the difference of two minima, each of which a fit may miss by its goal
+LIMIT = 1e-4  # relative, of an upper limit, whose p-values are off by that of such ratios
+LOST_IN_BINS = 2e-3  # relative, of errors from Asimov data in many bins
+UNIFORM = 1e-4  # the probability with which p-values that are uniform are taken not to be

@@ -1,14 +1,21 @@
-"""Intervals for parameters: profiles, contours, the bootstrap, Feldman-Cousins and Neyman constructions."""
+"""Intervals, limits and tests: profiles, contours, the bootstrap, constructions with toys, discoveries, goodness of fit."""
 
+from morefit.intervals.asimov import asimov
 from morefit.intervals.bootstrap import Bootstrap, bootstrap
 from morefit.intervals.contour import Contour, contour
+from morefit.intervals.discovery import Discovery, discovery
 from morefit.intervals.feldman_cousins import FeldmanCousins, feldman_cousins
 from morefit.intervals.feldman_cousins_tables import feldman_cousins_gaussian, feldman_cousins_poisson
+from morefit.intervals.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from morefit.intervals.interval import Interval
+from morefit.intervals.likelihood_ratio import LikelihoodRatio, likelihood_ratio
+from morefit.intervals.limit_record import UpperLimit
 from morefit.intervals.neyman import NeymanBelt, neyman_belt
 from morefit.intervals.profile import Profile, profile
+from morefit.intervals.upper_limit import upper_limit
 
 __all__ = [
-    "Bootstrap", "Contour", "FeldmanCousins", "Interval", "NeymanBelt", "Profile", "bootstrap", "contour",
-    "feldman_cousins", "feldman_cousins_gaussian", "feldman_cousins_poisson", "neyman_belt", "profile",
+    "Bootstrap", "Contour", "Discovery", "FeldmanCousins", "GoodnessOfFit", "Interval", "LikelihoodRatio", "NeymanBelt",
+    "Profile", "UpperLimit", "asimov", "bootstrap", "contour", "discovery", "feldman_cousins", "feldman_cousins_gaussian",
+    "feldman_cousins_poisson", "goodness_of_fit", "likelihood_ratio", "neyman_belt", "profile", "upper_limit",
 ]  # fmt: skip

@@ -29,7 +29,9 @@ class DataFits(NamedTuple):
     best: float
 
 
-def fit_data(likelihood: Term, best: FitResult, name: str, points: Array, progress: bool) -> DataFits:
+def fit_data(
+    what: str, likelihood: Term, best: FitResult, name: str, points: Array, progress: bool
+) -> DataFits:
     """Minimise the data over the other parameters at all points together; those that have no effect stay."""
     idle = without_effect(likelihood, best, name, points)
     names = [p.name for p in likelihood.all_parameters]
@@ -39,7 +41,7 @@ def fit_data(likelihood: Term, best: FitResult, name: str, points: Array, progre
             these = np.array([k for k, names_there in enumerate(idle) if names_there == still])
             fixed = [n for n in still if n in best.floating]
             where = np.column_stack([points[these], *(np.full(len(these), best.values[n]) for n in fixed)])
-            full[these], nll[these] = minimised(likelihood, best, (name, *fixed), where, bar)
+            full[these], nll[these] = minimised(what, likelihood, best, (name, *fixed), where, bar)
     lowest = int(np.argmin(nll))
     better = nll[lowest] < best.nll - LOWER
     centre, minimum = (points[lowest], nll[lowest]) if better else (best.values[name], best.nll)
@@ -79,7 +81,7 @@ def anywhere(observables: Sequence[Observable]) -> dict[str, Array]:
 
 
 def minimised(
-    likelihood: Term, best: FitResult, names: tuple[str, ...], points: Array, bar: Bar
+    what: str, likelihood: Term, best: FitResult, names: tuple[str, ...], points: Array, bar: Bar
 ) -> tuple[Array, Array]:
     """Return all parameters and the nll with some fixed at each point; every fit must be valid."""
     scan = Conditional(likelihood, best, names, points, bar)
@@ -87,7 +89,7 @@ def minimised(
     if len(failed := scan.fits.failed):
         listed = ", ".join(f"{x:.6g}" for x in points[failed, 0])
         raise FitError(
-            f"feldman_cousins: the data could not be fitted with '{names[0]}' at {listed};"
+            f"{what}: the data could not be fitted with '{names[0]}' at {listed};"
             " leave these values out, or narrow the limits of the other parameters"
         )
     return scan.full, scan.fits.nll

@@ -65,6 +65,7 @@ def facts_of(tested: Tested, points: Array, t_data: ArrayLike) -> Facts:
         "events": list(tested.events),
         "data": {DIGEST: sha256(numbers.tobytes() + repr(tested.idle).encode()).hexdigest()},
         "estimator": function_facts("neyman_belt: estimator", tested.estimator),
+        **({} if tested.bound is None else {"bound": tested.bound}),
         "toys": tested.toys,
         "seed": tested.seed,
         "versions": versions(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import inf, isinf
 from typing import Any
 
@@ -34,7 +33,8 @@ Estimator = Callable[[Any], float]  # of a dataset, or of those of the parts
 class Outcome:
     """One number for each toy of a point, nan if its fits failed."""
 
-    numbers: NDArray[Any]  # (T,)
+    numbers: NDArray[Any]  # (T,): estimates, or ratios,
+    estimates: NDArray[Any] | None = None  # (T,): which come with the estimates of the free fits
     clipped: int = 0  # number of toys below zero within the precision of fits, set to zero
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -55,6 +55,8 @@ class Tested:
     backend: Backend
     estimator: Estimator | None = None
     fluctuate: bool = True  # toys draw what constraints measured anew
+    values: tuple[float, ...] | None = None  # that are tested; None: the true ones
+    bound: float | None = None  # free fits below it count as those with the parameter fixed there
 
     @property
     def stream(self) -> int:
@@ -62,14 +64,18 @@ class Tested:
         return stream_key(self.seed, self.purpose)
 
     def ratios(self, point: int, report: Report) -> Outcome:
-        """Return t = 2 (nll with the parameter fixed - nll) of every toy."""
-        if not (self.fluctuate and any(part.constraints for part in self.term.parts)) and all(
-            events is None and expected_events(part.model, self.truths[point]) == 0
-            for part, events in zip(self.term.parts, self.events, strict=True)
+        """Return t = 2 (nll with the parameter fixed - nll) of every toy, and the fitted values."""
+        if (
+            self.values is None
+            and not (self.fluctuate and any(part.constraints for part in self.term.parts))
+            and all(
+                events is None and expected_events(part.model, self.truths[point]) == 0
+                for part, events in zip(self.term.parts, self.events, strict=True)
+            )
         ):
-            return Outcome(
-                np.zeros(self.toys, np.float32)
-            )  # no toy has events, and the truth fits all of them
+            # no toy has events, and the truth fits all of them
+            truth = np.full(self.toys, self.truths[point][self.name])
+            return Outcome(np.zeros(self.toys, np.float32), truth)
         return Point(self, point).ratios(report)
 
     def estimates(self, point: int, report: Report) -> Outcome:
@@ -96,23 +102,24 @@ class Point:
         )
         self.free.sampler(0)  # compiles
         self.seconds = {"compile": time.perf_counter() - begin}
+        self.ensembles: dict[tuple[tuple[str, float], ...], Ensemble] = {}  # with parameters fixed
 
     def ratios(self, report: Report) -> Outcome:
-        ratios = np.empty(self.tested.toys, np.float32)
+        ratios, estimates = np.empty(self.tested.toys, np.float32), np.empty(self.tested.toys)
         clipped = 0
         for first, toys in self.blocks():
-            t = self.ratios_of(toys)
+            t, estimates[first : first + len(toys)] = self.ratios_of(toys)
             clipped += int(np.count_nonzero((t < 0) & (t >= -TIE)))
             ratios[first : first + len(t)] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
             report(first + len(t))
-        return Outcome(ratios, clipped, self.seconds)
+        return Outcome(ratios, estimates, clipped, self.seconds)
 
     def estimates(self, report: Report) -> Outcome:
         estimates = np.empty(self.tested.toys)
         for first, toys in self.blocks():
             estimates[first : first + len(toys.sizes)] = self.estimates_of(toys)
             report(first + len(toys.sizes))
-        return Outcome(estimates, 0, self.seconds)
+        return Outcome(estimates, seconds=self.seconds)
 
     def blocks(self) -> Iterator[tuple[int, Toys]]:
         """Draw the toys in blocks of at most about ``MAX_EVENTS`` events."""
@@ -171,46 +178,59 @@ class Point:
             )
         return number
 
-    def ratios_of(self, toys: Toys) -> Array:
-        """Return t of each toy; nan where one of the fits failed."""
+    def ratios_of(self, toys: Toys) -> tuple[Array, Array]:
+        """Return t of each toy, nan where one of the fits failed, and the value that its free fit has."""
         free = self.timed("free fits", self.fit, toys, self.free)
-        fixed_nll, x, known = self.timed("conditional fits", self.conditional, toys)
+        fixed_nll, x, known = self.timed("conditional fits", self.conditional, toys, self.fixed)
         lowest = np.where(reached(free), free.nll, np.nan)
+        column = self.free.floating.index(self.tested.name)
+        estimates = free.values[:, column].copy()
         for toy in np.flatnonzero(known & (lowest > fixed_nll + 0.5 * TIE)):
-            lowest[toy] = self.again(toys.one(int(toy)), x[toy], float(lowest[toy]))
-        return np.asarray(np.where(known, 2 * (fixed_nll - lowest), np.nan), np.float64)
+            minimum = self.again(toys.one(int(toy)), x[toy])
+            if minimum.nll[0] < lowest[toy]:
+                lowest[toy], estimates[toy] = minimum.nll[0], minimum.values[0, column]
+        if (bound := self.tested.bound) is not None and np.any(below := estimates < bound):
+            at_bound = self.timed("conditional fits", self.conditional, toys, self.fixed_at(bound))
+            lowest = np.where(below, np.where(at_bound[2], at_bound[0], np.nan), lowest)
+        return np.asarray(np.where(known, 2 * (fixed_nll - lowest), np.nan), np.float64), estimates
 
-    def again(self, toy: Toys, start: Array, nll: float) -> float:
+    def again(self, toy: Toys, start: Array) -> Fits:
         """Fit a toy freely from where its conditional fit is lower: the free fit had ended in another minimum."""
-        minima = toy.batch(self.free).newton(np.array([0]), start[None])
-        return min(nll, float(minima.nll[0]))
+        return toy.batch(self.free).newton(np.array([0]), start[None])
 
-    @cached_property
+    @property
     def fixed(self) -> dict[str, float]:
         """The fixed parameters: the one tested, and those without effect at its value."""
-        return {name: self.truth[name] for name in (self.tested.name, *self.tested.idle[self.number])}
+        values = self.tested.values
+        return self.fixed_at(self.truth[self.tested.name] if values is None else values[self.number])
 
-    @cached_property
-    def conditional_ensemble(self) -> Ensemble | None:
-        """The same toys with the tested parameter fixed; None if nothing is left to fit."""
-        rest = set(self.free.floating) - set(self.fixed)
-        return self.free.fixing(self.fixed) if rest else None
+    def fixed_at(self, value: float) -> dict[str, float]:
+        """Return the fixed parameters, with another value of the one tested."""
+        idle = {name: self.truth[name] for name in self.tested.idle[self.number]}
+        return {self.tested.name: value, **idle}
 
-    def conditional(self, toys: Toys) -> tuple[Array, Array, Flags]:
+    def conditional(self, toys: Toys, fixed: Mapping[str, float]) -> tuple[Array, Array, Flags]:
         """Return the conditional nll, all floating parameters there, and whether it is known."""
-        x = np.tile([self.truth[n] for n in self.free.floating], (len(toys), 1))
-        ensemble = self.conditional_ensemble
-        if ensemble is None:
-            nll, known = self.values_at_truth(toys)
+        x = np.tile([{**self.truth, **fixed}[n] for n in self.free.floating], (len(toys), 1))
+        if not set(self.free.floating) - set(fixed):
+            nll, known = self.values_at(toys, fixed)
             return nll, x, known
+        ensemble = self.conditional_ensemble(fixed)
         fits = self.fit(toys, ensemble)
         x[:, [self.free.floating.index(n) for n in ensemble.floating]] = fits.values
         return fits.nll, x, reached(fits)
 
-    def values_at_truth(self, toys: Toys) -> tuple[Array, Flags]:
-        """Evaluate every toy where it was drawn."""
-        term = self.free.fitted
-        full = np.tile([self.truth[p.name] for p in term.all_parameters], (len(toys), 1))
+    def conditional_ensemble(self, fixed: Mapping[str, float]) -> Ensemble:
+        """Return the same toys with some parameters fixed, compiled once."""
+        key = tuple(fixed.items())
+        if key not in self.ensembles:
+            self.ensembles[key] = self.free.fixing(fixed)
+        return self.ensembles[key]
+
+    def values_at(self, toys: Toys, fixed: Mapping[str, float]) -> tuple[Array, Flags]:
+        """Evaluate every toy where nothing is left to fit."""
+        term, values = self.free.fitted, {**self.truth, **fixed}
+        full = np.tile([values[p.name] for p in term.all_parameters], (len(toys), 1))
         evaluation = term.evaluate_many(toys.data, np.arange(len(toys)), full, 0)
         return evaluation.value, (evaluation.bad == 0) & np.isfinite(evaluation.value)
 

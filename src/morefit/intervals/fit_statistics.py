@@ -1,0 +1,209 @@
+"""Statistics of how well a fitted model describes data: chi-square of bins, Kolmogorov-Smirnov, Anderson-Darling, energy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+
+from morefit.arrays import Array, Integers
+from morefit.data import Dataset
+from morefit.errors import DataError, ModelError
+from morefit.likelihood import BinnedLikelihood, Likelihood
+from morefit.likelihood.table import TableLikelihood
+from morefit.model import Pdf
+from morefit.sampling.generate import expected_events, generate_events
+
+MIN_EXPECTED = 5.0  # counts of a bin; neighbours with fewer are merged
+REFERENCE = 1000  # events of the model that the energy test compares data with
+NEAR = 1e-3  # of the spread of an observable: closer events repel no more
+AT_ONCE = 1 << 22  # distances in memory
+Values = Mapping[str, float]
+PartStatistic = Callable[
+    [Dataset, Values], float
+]  # of the data of one part at fitted values; larger is worse
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedChiSquare:
+    """Pearson's chi-square of the bins of a binned likelihood, merged where few are expected."""
+
+    part: BinnedLikelihood
+    starts: Integers  # of the merged bins among the bins
+
+    @classmethod
+    def of(cls, part: BinnedLikelihood, values: Values) -> BinnedChiSquare:
+        if part.model.weighted:
+            raise DataError("goodness_of_fit: chi2 takes counts of events, so the data must have no weights")
+        return cls(part, merged(part.expected_at(values)))
+
+    def __call__(self, data: Dataset, values: Values) -> float:
+        own = self.part.replaced(data=data)
+        counts, expected = own.counts.ravel(), own.expected_at(values)
+        return pearson(*(np.add.reduceat(n, self.starts) for n in (counts, expected)))
+
+
+@dataclass(frozen=True, eq=False)
+class ChiSquare:
+    """Pearson's chi-square of events in bins of one observable."""
+
+    model: Pdf
+    edges: Array
+
+    @classmethod
+    def of(cls, part: Likelihood, values: Values, bins: int) -> ChiSquare:
+        (x,) = part.model.observables
+        whole = cls(part.model, np.linspace(x.low, x.high, bins + 1))
+        starts = merged(whole.expected(values, part.entries))
+        return cls(part.model, np.append(whole.edges[starts], x.high))
+
+    def expected(self, values: Values, events: float) -> Array:
+        """Return how many events are expected in each bin; without yields, of as many as there are."""
+        total = events if self.model.expected_events() is None else expected_events(self.model, values)
+        return total * np.diff(self.model.cdf(self.edges, own_values(self.model, values)))
+
+    def __call__(self, data: Dataset, values: Values) -> float:
+        (x,) = self.model.observables
+        return pearson(np.histogram(data[x.name], self.edges)[0], self.expected(values, len(data)))
+
+
+def merged(expected: Array) -> Integers:
+    """Return where bins begin of which each is expected to have enough, the last with what is left over."""
+    starts, total, rest = [0], 0.0, float(expected.sum())
+    for k, count in enumerate(expected.tolist()):
+        if total >= MIN_EXPECTED and rest >= MIN_EXPECTED:
+            starts.append(k)
+            total = 0.0
+        total, rest = total + count, rest - count
+    return np.array(starts, np.int64)
+
+
+def pearson(counts: Array, expected: Array) -> float:
+    return float(np.sum((counts - expected) ** 2 / expected))
+
+
+@dataclass(frozen=True, eq=False)
+class Distance:
+    """A distance between the distribution of events of one observable and that of the model."""
+
+    model: Pdf
+    measure: Callable[[Array], float]  # of the cdf of the events in ascending order
+
+    def __call__(self, data: Dataset, values: Values) -> float:
+        (x,) = self.model.observables
+        below = self.model.cdf(np.sort(data[x.name]), own_values(self.model, values))
+        return self.measure(below) if len(below) else 0.0
+
+
+def kolmogorov_smirnov(below: Array) -> float:
+    """Return the largest difference of two distributions."""
+    steps = np.arange(len(below) + 1) / len(below)
+    return float(max(np.max(steps[1:] - below), np.max(below - steps[:-1])))
+
+
+def anderson_darling(below: Array) -> float:
+    """Return the mean squared difference of two distributions, large where the tails differ."""
+    tiny, n = np.finfo(np.float64).tiny, len(below)
+    logs = np.log(np.maximum(below, tiny)) + np.log(np.maximum(1 - below[::-1], tiny))
+    return float(-n - np.sum((2 * np.arange(1, n + 1) - 1) * logs) / n)
+
+
+@dataclass(frozen=True, eq=False)
+class Energy:
+    """The energy of charges at events and opposite ones at events of the model (Aslan and Zech, hep-ex/0203010).
+
+    Pairs have the potential -ln r, r being in units of the spread of each observable. The events of the model are drawn
+    once and have weights at other values of the parameters.
+    """
+
+    model: Pdf
+    reference: Dataset
+    density: Array  # of the reference, where it was drawn
+    scales: Array
+    potential: Array  # of the reference at each of its events, (R, R)
+
+    @classmethod
+    def of(cls, part: Likelihood, values: Values, seed: int) -> Energy:
+        known = own_values(part.model, values)
+        reference = generate_events(part.model, REFERENCE, truth=known, seed=seed)
+        assert isinstance(reference, Dataset)
+        points = coordinates(part.model, reference)
+        scales = points.std(axis=0)
+        return cls(
+            part.model,
+            reference,
+            part.model.pdf(reference, known),
+            scales,
+            potentials(points, points, scales),
+        )
+
+    def __call__(self, data: Dataset, values: Values) -> float:
+        if len(data) < 2:
+            return 0.0
+        weights = self.model.pdf(self.reference, own_values(self.model, values)) / self.density
+        weights /= weights.sum()
+        points, count = coordinates(self.model, data), len(data)
+        others, step = coordinates(self.model, self.reference), max(1, AT_ONCE // max(count, REFERENCE))
+        own = across = 0.0
+        for first in range(0, count, step):
+            some = points[first : first + step]
+            own += float(potentials(some, points, self.scales).sum())
+            across += float((potentials(some, others, self.scales) @ weights).sum())
+        own += count * log(NEAR)  # without those of each event with itself
+        return (
+            own / (2 * count * (count - 1)) - across / count + 0.5 * float(weights @ self.potential @ weights)
+        )
+
+
+def coordinates(model: Pdf, data: Dataset) -> Array:
+    """Return the observables of events, (events, observables)."""
+    return np.column_stack([data[o.name] for o in model.observables])
+
+
+def potentials(points: Array, others: Array, scales: Array) -> Array:
+    """Return -ln r of all pairs."""
+    squares = np.full((len(points), len(others)), NEAR**2)
+    for a, b, scale in zip(points.T, others.T, scales, strict=True):
+        squares += ((a[:, None] - b) / scale) ** 2
+    return np.asarray(-0.5 * np.log(squares), np.float64)
+
+
+def own_values(model: Pdf, values: Values) -> dict[str, float]:
+    return {p.name: values[p.name] for p in model.parameters}
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """The sum of the statistics of all parts, as toy studies call it."""
+
+    parts: tuple[PartStatistic, ...]
+
+    def __call__(self, data: Any, values: Values) -> float:
+        each = (data,) if isinstance(data, Dataset) else data
+        return sum(part(one, values) for part, one in zip(self.parts, each, strict=True))
+
+
+def part_statistic(test: str, part: Likelihood, values: Values, bins: int, seed: int) -> PartStatistic:
+    """Return the statistic of a test for one part."""
+    if test == "chi2" and isinstance(part, BinnedLikelihood):
+        return BinnedChiSquare.of(part, values)
+    if isinstance(part, TableLikelihood):
+        raise DataError(
+            f"goodness_of_fit: '{test}' takes events that are not binned, got bins or points; use 'saturated'"
+        )
+    if part.model.given:
+        raise ModelError(
+            f"goodness_of_fit: '{test}' takes densities that are given nothing, got '{part.model.given[0].name}'"
+        )
+    if test == "energy":
+        return Energy.of(part, values, seed)
+    if len(part.model.observables) > 1:
+        raise ModelError(
+            f"goodness_of_fit: '{test}' takes events of one observable, got {len(part.model.observables)}; use 'energy'"
+        )
+    if test == "chi2":
+        return ChiSquare.of(part, values, bins)
+    return Distance(part.model, kolmogorov_smirnov if test == "ks" else anderson_darling)

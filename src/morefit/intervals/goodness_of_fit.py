@@ -1,0 +1,156 @@
+"""Goodness of fit: how often data that the fitted model draws would be described worse than these."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from math import isfinite, nan
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from morefit.arrays import Array, freeze, rebuilt
+from morefit.errors import DataError, OptionError
+from morefit.intervals.fit_statistics import BinnedChiSquare, ChiSquare, Total, part_statistic
+from morefit.intervals.ratio_toys import fraction_above
+from morefit.intervals.toys_at_points import TIE
+from morefit.jobs.executors import DaskClient
+from morefit.likelihood import Term
+from morefit.minimise import FitResult
+from morefit.minimise.conditional import best_fit
+from morefit.minimise.problem import as_likelihood
+from morefit.model import Pdf
+from morefit.targets import Backend
+from morefit.toys.study import toy_study
+from morefit.validate import whole_number
+
+NAME = "goodness_of_fit"
+Test = Literal["chi2", "saturated", "ks", "anderson", "energy"]
+TESTS = ("chi2", "saturated", "ks", "anderson", "energy")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GoodnessOfFit:
+    """A statistic of data and the fitted model, larger where they differ more, and that of toys which were fitted as well.
+
+    ``p_value`` is that of a chi-square with ``ndf`` degrees of freedom, nan where the statistic is none (``ndf`` 0).
+    ``toy_p_value`` is the fraction of toys with a statistic at least as large; those whose fits failed count as such.
+    """
+
+    test: str
+    statistic: float
+    ndf: int
+    toys: Array  # their statistics, (T,), nan where the fit failed; empty if none were drawn
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    __reduce__ = rebuilt
+
+    @property
+    def p_value(self) -> float:
+        """The probability of a chi-square at least this large; nan if the statistic is none."""
+        from scipy.special import chdtrc  # type: ignore[import-untyped]  # slow
+
+        return float(chdtrc(self.ndf, self.statistic)) if self.ndf > 0 else nan
+
+    @property
+    def toy_p_value(self) -> float:
+        """The fraction of toys that are described at most as well; nan without toys."""
+        return self._fraction()[0]
+
+    @property
+    def toy_p_error(self) -> float:
+        """The binomial error of that fraction; never zero, as one toy more and one less is added."""
+        return self._fraction()[1]
+
+    def _fraction(self) -> tuple[float, float]:
+        tie = (
+            TIE if self.test == "saturated" else 0.0
+        )  # counts may be equal, but fits end at different places
+        return fraction_above(self.toys, self.statistic, tie) if len(self.toys) else (nan, nan)
+
+    def __str__(self) -> str:
+        line = f"goodness of fit, {self.test}: {self.statistic:.6g}"
+        if self.ndf > 0:
+            line += f" with {self.ndf} degrees of freedom, p-value {self.p_value:.4g}"
+        if count := len(self.toys):
+            failed = int(np.isnan(self.toys).sum())
+            verdict = f", FITS OF {failed} FAILED" if failed else ""
+            line += f"\n  {count} toys: p-value {self.toy_p_value:.4g} +- {self.toy_p_error:.1g}{verdict}"
+        return line
+
+    __repr__ = __str__
+
+
+def goodness_of_fit(
+    likelihood: Term | Pdf,
+    test: Test = "chi2",
+    *,
+    data: Any = None,
+    best: FitResult | None = None,
+    bins: int = 50,
+    toys: int | None = None,
+    seed: int = 0,
+    backend: str | Backend = "auto",
+    executor: Executor | DaskClient | None = None,
+    save: str | Path | None = None,
+    progress: bool = True,
+) -> GoodnessOfFit:
+    """Compare data with the fitted model by one of several tests, and with toys that are drawn there and fitted alike.
+
+    Parameters
+    ----------
+    likelihood : or a model, with its ``data``; of a sum of likelihoods, the statistics of the parts add up.
+    test : "chi2": Pearson's chi-square of ``bins`` of one observable, or of those of a binned likelihood, neighbours
+        being merged until 5 events are expected; "saturated": twice the nll of bins or points, relative to a model that
+        describes them exactly; "ks" and "anderson": Kolmogorov-Smirnov and Anderson-Darling, for events of one
+        observable; "energy": point-to-point dissimilarity, for events of any number of observables.
+    best : the fit, if it is known already.
+    toys, seed, executor, save : as for ``toy_study``; without ``toys`` only chi-squares have a p-value.
+    """
+    if test not in TESTS:
+        raise OptionError(f"{NAME}: test must be one of {', '.join(map(repr, TESTS))}, got {test!r}")
+    bins, term = (
+        whole_number(f"{NAME}: bins", bins, 1),
+        as_likelihood(NAME, likelihood, data, backend=backend),
+    )
+    if term.weighted:
+        raise DataError(f"{NAME}: toys have no weights, so the data must not have any")
+    best = best_fit(NAME, term, best)
+    fixed = [p.name for p in term.parameters if p.name not in best.floating]
+    term = term.fixing(fixed) if fixed else term
+    total, statistic, ndf = None, 2 * best.nll, 0
+    if test == "saturated":
+        if not isfinite(term.ndata):
+            raise DataError(f"{NAME}: 'saturated' takes bins or points, got events; use another test")
+        ndf = int(term.degrees) - len(best.floating) if isfinite(term.degrees) else 0
+    else:
+        total = Total(tuple(part_statistic(test, p, best.values, bins, seed) for p in term.parts))
+        statistic = total([part.data for part in term.parts], best.values)
+        ndf = degrees_of(total, term, best)
+    drawn = np.empty(0)
+    if toys is not None:
+        study = toy_study(
+            term, toys=toys, truth=best.values, seed=seed, statistic=total, backend=backend, executor=executor, save=save,
+            progress=progress,
+        )  # fmt: skip
+        values = 2 * study.nll if total is None else study.statistics["statistic"]
+        drawn = np.where(study.valid, values, nan)
+    return GoodnessOfFit(test, float(statistic), max(ndf, 0), drawn)
+
+
+def degrees_of(total: Total, term: Term, best: FitResult) -> int:
+    """Return the degrees of freedom of a chi-square of bins; 0 for other statistics."""
+    count = 0
+    for statistic, part in zip(total.parts, term.parts, strict=True):
+        if isinstance(statistic, BinnedChiSquare):
+            count += len(statistic.starts)
+        elif isinstance(statistic, ChiSquare):
+            count += len(statistic.edges) - 1
+        else:
+            return 0
+        count -= not part.extended
+    constrained = sum(len(part.measured) for part in term.parts)
+    return count - len(best.floating) + constrained

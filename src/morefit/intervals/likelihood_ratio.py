@@ -1,0 +1,152 @@
+"""Likelihood-ratio tests: of values of parameters by Wilks' theorem or toys, and of one model against another by toys."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from morefit.arrays import Array, freeze, rebuilt
+from morefit.errors import DataError, FitError, OptionError
+from morefit.intervals.nuisance import without_effect
+from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, fraction_above, start_test
+from morefit.jobs.executors import DaskClient
+from morefit.likelihood import Term
+from morefit.minimise import FitResult, fit
+from morefit.minimise.conditional import best_fit, check_floating
+from morefit.sampling.generate import check_seed
+from morefit.targets import Backend
+from morefit.toys.study import toy_study
+from morefit.validate import numbers_by_name, whole_number
+
+NAME = "likelihood_ratio"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LikelihoodRatio:
+    """t = 2 (nll of the null hypothesis - nll of the alternative) of data, and of toys of the null hypothesis.
+
+    ``p_value`` is that of a chi-square with ``ndf`` degrees of freedom, one for each fixed parameter; nan (``ndf`` 0)
+    where models are not nested, or where fixed values leave other parameters without effect. It does not hold for values
+    at limits. ``toy_p_value`` is the fraction of toys with
+    a t at least as large; those whose fits failed count as such.
+    """
+
+    t: float
+    ndf: int
+    null: FitResult
+    alternative: FitResult
+    toys: Array  # their t, (T,), nan where a fit failed; empty if none were drawn
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    __reduce__ = rebuilt
+
+    @property
+    def p_value(self) -> float:
+        """The probability of so large a t for many events, by Wilks' theorem; nan if that does not hold."""
+        from scipy.special import chdtrc  # type: ignore[import-untyped]  # slow
+
+        return float(chdtrc(self.ndf, self.t)) if self.ndf else nan
+
+    @property
+    def toy_p_value(self) -> float:
+        """The fraction of toys of the null hypothesis with at least this t; nan without toys."""
+        return fraction_above(self.toys, self.t)[0] if len(self.toys) else nan
+
+    @property
+    def toy_p_error(self) -> float:
+        """The binomial error of that fraction; never zero, as one toy more and one less is added."""
+        return fraction_above(self.toys, self.t)[1] if len(self.toys) else nan
+
+    def __str__(self) -> str:
+        line = f"likelihood ratio: t {self.t:.6g}"
+        if self.ndf:
+            line += f" with {self.ndf} degrees of freedom, p-value {self.p_value:.4g}"
+        if count := len(self.toys):
+            failed = int(np.isnan(self.toys).sum())
+            verdict = f", FITS OF {failed} FAILED" if failed else ""
+            line += f"\n  {count} toys: p-value {self.toy_p_value:.4g} +- {self.toy_p_error:.1g}{verdict}"
+        return line
+
+    __repr__ = __str__
+
+
+def likelihood_ratio(
+    likelihood: Term,
+    fixed: Any = None,
+    *,
+    alternative: Term | None = None,
+    toys: int | None = None,
+    seed: int = 0,
+    best: FitResult | None = None,
+    backend: str | Backend = "auto",
+    executor: Executor | DaskClient | None = None,
+    progress: bool = True,
+) -> LikelihoodRatio:
+    """Test values of some parameters, fixed={"mu": 0.0}, or a likelihood against an alternative one of the same data.
+
+    The null hypothesis is the likelihood with these parameters fixed, or the likelihood against its ``alternative``.
+    ``toys`` are drawn where the null hypothesis fits the data best, and fitted with both.
+    """
+    if (fixed is None) == (alternative is None):
+        raise OptionError(
+            f"{NAME}: takes values of parameters as fixed, or an alternative likelihood, and not both"
+        )
+    count = None if toys is None else whole_number(f"{NAME}: toys", toys, 1)
+    best, seed = start_test(NAME, likelihood, best), check_seed(seed)
+    where: dict[str, Any] = {"seed": seed, "backend": backend, "executor": executor, "progress": progress}
+    if alternative is not None:
+        return against(likelihood, best, alternative, count, where)
+    values = numbers_by_name(f"{NAME}: fixed", fixed)
+    if not values:
+        raise OptionError(f"{NAME}: fixed must be numbers by name, as in {{'mu': 1.0}}, got {fixed!r}")
+    check_floating(NAME, best, *values)
+    name, *others = values
+    tested = replace(best, values={**best.values, **values})
+    (idle,) = without_effect(likelihood, tested, name, np.array([values[name]]))
+    also = [n for n in best.names if n not in best.floating or n in idle]
+    everything = {n: best.values[n] for n in also} | values
+    null = best_fit(NAME, likelihood, fit(likelihood, start=best.values, fixed=everything))
+    if not null.valid:
+        raise FitError(
+            f"{NAME}: the fit with {', '.join(values)} fixed is not valid ({'; '.join(null.reasons)})"
+        )
+    t, drawn = max(2 * (null.nll - best.nll), 0.0), np.empty(0)
+    if count is not None:
+        start = best.values if idle else null.values
+        hypotheses = Hypotheses(
+            name,
+            np.array([values[name]]),
+            (null.values,),
+            (dict(start),),
+            (tuple(dict.fromkeys([*others, *idle])),),
+        )
+        drawn = draw_ratios(
+            NAME, likelihood, hypotheses, toys=count, t_data=np.array([t]), save=None, **where
+        ).t.ravel().astype(np.float64)  # fmt: skip
+    return LikelihoodRatio(t, 0 if idle else len(values), null, best, drawn)
+
+
+def against(
+    likelihood: Term, null: FitResult, other: Term, toys: int | None, where: dict[str, Any]
+) -> LikelihoodRatio:
+    """Test a likelihood against another one of the same data, which need not contain it."""
+    alternative = start_test(NAME, other, None)
+    if likelihood.entries != other.entries or len(likelihood.parts) != len(other.parts):
+        raise DataError(
+            f"{NAME}: the alternative must have the same data, {likelihood.entries:g} entries, got {other.entries:g}"
+        )
+    drawn = np.empty(0)
+    if toys is not None:
+        studies = [
+            toy_study(likelihood, toys=toys, truth=null.values, fit_model=fitted, start=start, **where)
+            for fitted, start in ((None, None), (other, alternative.values))
+        ]
+        t = 2 * (studies[0].nll - studies[1].nll)
+        drawn = np.where(studies[0].valid & studies[1].valid, t, nan)
+    return LikelihoodRatio(2 * (null.nll - alternative.nll), 0, null, alternative, drawn)

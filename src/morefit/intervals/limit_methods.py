@@ -1,0 +1,192 @@
+"""Upper limits from formulas for many events, and from toys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import inf, isnan, nan
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.intervals.asimov import asimov
+from morefit.intervals.crossing import crossing
+from morefit.intervals.levels import bisect
+from morefit.intervals.limit_record import SIGMAS, Curve, Options, UpperLimit, ratio_of
+from morefit.intervals.nuisance import DataFits, fit_data
+from morefit.intervals.ratio_toys import Hypotheses, RatioToys
+from morefit.intervals.toys_at_points import TIE
+from morefit.likelihood import Term
+from morefit.minimise import FitResult
+
+NAME = "upper_limit"
+POINTS = 12  # of the first scan, and tested with toys
+ROUNDS = 12  # of scans, each with points where limits were before
+BEYOND = 1.25  # of the largest limit: how far toys test
+EXACT = 1e-7  # of the range: limits that change by less are final
+WIDTH = 4.0  # errors above the best fit that the first scan spans
+
+
+class Asymptotic:
+    """Limits by the formulas of Cowan, Cranmer, Gross and Vitells, with points where they are needed."""
+
+    def __init__(self, likelihood: Term, best: FitResult, name: str, options: Options) -> None:
+        self.likelihood, self.best, self.name, self.options = likelihood, best, name, options
+        self.highest = best.limits[name][1]
+        values = fit_data(NAME, likelihood, best, name, np.zeros(1), progress=False).truths[0]
+        self.expected = asimov(likelihood, values)
+        self.expected_best = replace(best, values=values, nll=float(self.expected.value(values)))
+
+    def run(self, points: Array | None) -> UpperLimit:
+        """Scan the points, or as many as limits need."""
+        data, expected = self.scan(self.first_points() if points is None else points)
+        limits = self.limits(data, expected)
+        for _ in range(ROUNDS if points is None else 0):
+            new = self.more_points(data.values, limits)
+            if not len(new):
+                break
+            data, expected = self.scan(np.union1d(data.values, new))
+            before, limits = limits, self.limits(data, expected)
+            if np.all(np.abs(limits - before) <= EXACT * data.values[-1]):
+                break
+        signal, background = self.tails(data.q, expected.q)
+        return UpperLimit(
+            name=self.name, observed=float(limits[0]), expected=tuple(limits[1:].tolist()), values=data.values, q=data.q,
+            p_signal=signal, p_background=background, level=self.options.level, cls=self.options.cls,
+            expected_p_values=np.array([self.band(n, expected.q) for n in SIGMAS]),
+            statistic=self.options.statistic, best=self.best.values[self.name],
+        )  # fmt: skip
+
+    def around(self) -> Array:
+        """Return values up to somewhat above the limits, which toys test."""
+        limits = self.run(None)
+        ends = [x for x in (limits.observed, *limits.expected) if not isnan(x)]
+        high = min(BEYOND * max(ends), self.highest) if ends else self.highest
+        return np.linspace(0.0, high, POINTS + 1)
+
+    def first_points(self) -> Array:
+        error = self.best.errors[self.name]
+        width = error if 0 < error < inf else 0.1 * self.highest
+        high = min(max(self.best.values[self.name], 0.0) + WIDTH * width, self.highest)
+        return np.linspace(0.0, high, POINTS)
+
+    def more_points(self, values: Array, limits: Array) -> Array:
+        """Return points further out if a limit was not reached, or else the limits that are no points yet."""
+        last = float(values[-1])
+        if np.isnan(limits).any() and last < self.highest:
+            return np.linspace(last, min(2 * last, self.highest), POINTS)[1:]
+        known = limits[~np.isnan(limits)]
+        away = np.abs(known[:, None] - values).min(axis=1)
+        return np.unique(known[away > EXACT * last])
+
+    def scan(self, values: Array) -> tuple[Curve, Curve]:
+        """Minimise the data and the Asimov data at all values, the first of which is 0."""
+        fits = fit_data(NAME, self.likelihood, self.best, self.name, values, progress=False)
+        expected = fit_data(NAME, self.expected, self.expected_best, self.name, values, progress=False)
+        return Curve.of(fits, values, self.options.statistic), Curve(values, expected.t, 0.0)
+
+    def tails(self, q: Array, q_expected: Array) -> tuple[Array, Array]:
+        """Return CLs+b and CLb."""
+        from scipy.special import ndtr  # type: ignore[import-untyped]  # slow
+
+        root, spread = np.sqrt(q), np.sqrt(q_expected)
+        if self.options.statistic == "q_tilde":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                far = np.where(spread > 0, (root**2 + spread**2) / (2 * spread), root)
+            root = np.where(root > spread, far, root)
+        return ndtr(-root), ndtr(spread - root)
+
+    def band(self, sigmas: int, q_expected: Array) -> Array:
+        """Return the p-values where the background fluctuates by this many standard deviations."""
+        from scipy.special import ndtr
+
+        spread = np.sqrt(q_expected)
+        root = np.maximum(spread - sigmas, 0.0)
+        return ratio_of(ndtr(-root), ndtr(spread - root), self.options.cls)
+
+    def limits(self, data: Curve, expected: Curve) -> Array:
+        """Return the observed limit and the expected ones: nan if not reached, the first value if all are excluded."""
+        return np.array([self.limit(data, expected, sigmas) for sigmas in (None, *SIGMAS)])
+
+    def limit(self, data: Curve, expected: Curve, sigmas: int | None) -> float:
+        alpha, x = 1 - self.options.level, data.values
+
+        def p_value(q: Array, q_expected: Array) -> Array:
+            if sigmas is not None:
+                return self.band(sigmas, q_expected)
+            return ratio_of(*self.tails(q, q_expected), self.options.cls)
+
+        accepted = np.flatnonzero(p_value(data.q, expected.q) >= alpha)
+        if not len(accepted):
+            return float(x[0])
+        if (inner := int(accepted[-1])) == len(x) - 1:
+            return nan
+        ends = float(x[inner]), float(x[inner + 1])
+        q, q_expected = data.between(*ends), expected.between(*ends)
+        return bisect(lambda v: bool(p_value(np.array(q(v)), np.array(q_expected(v))) >= alpha), *ends)
+
+
+# ------------------------------------------------------------------------------------ toys
+
+
+def both_hypotheses(fits: DataFits, name: str, values: Array, bound: float | None) -> Hypotheses:
+    """Return toys with a signal at each value, then toys without one that test the same values; fits begin at 0."""
+    count = len(values)
+    return Hypotheses(
+        name=name, values=np.tile(values, 2), truths=fits.truths[1:] + fits.truths[:1] * count,
+        starts=fits.starts[1:] + fits.starts[:1] * count, idle=fits.idle[1:] * 2, bound=bound,
+    )  # fmt: skip
+
+
+def from_toys(toys: RatioToys, fits: DataFits, values: Array, name: str, options: Options) -> UpperLimit:
+    """Return the limit of toys: the first half of the hypotheses have the tested values, the others no signal."""
+    q = Curve.of(fits, np.append(0.0, values), options.statistic).q[1:]
+    # unknown t count as large with a signal and as small without, which makes limits high rather than low
+    signal = np.sort(np.nan_to_num(toys.below[: len(values)], nan=inf), axis=1)
+    background = np.sort(np.nan_to_num(toys.below[len(values) :], nan=-inf), axis=1)
+    rows = list(expected_ratios(background))
+    p_signal, p_background = (tail_fractions(t, [q, *rows]) for t in (signal, background))
+    p = ratio_of(p_signal, p_background, options.cls)
+    count = signal.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one, other = ((1 - f) / (f * count) for f in (p_signal, p_background))
+        errors = np.where(p_signal > 0, p * np.sqrt(one + (other if options.cls else 0.0)), 1 / count)
+    ends = [toy_limit(values, row, error, 1 - options.level) for row, error in zip(p, errors, strict=True)]
+    return UpperLimit(
+        name=name, observed=ends[0][0], expected=tuple(x for x, _ in ends[1:]), values=values, q=q,
+        p_signal=p_signal[0], p_background=p_background[0], expected_p_values=p[1:], level=options.level,
+        cls=options.cls, statistic=options.statistic, best=fits.best, errors=tuple(e for _, e in ends), toys=count,
+    )  # fmt: skip
+
+
+def expected_ratios(background: Array) -> Iterator[Array]:
+    """Yield the t that background has at each value where it fluctuates by -2 to 2 standard deviations."""
+    from scipy.special import ndtr
+
+    for sigmas in SIGMAS:
+        index = int(
+            np.clip(np.ceil(float(ndtr(-sigmas)) * background.shape[1]) - 1, 0, background.shape[1] - 1)
+        )
+        yield background[:, index]
+
+
+def tail_fractions(ordered: Array, rows: list[Array]) -> Array:
+    """Return the fraction of toys of each value with at least the t of each row, (rows, K)."""
+    count = ordered.shape[1]
+    return np.array(
+        [[1 - np.searchsorted(t, x - TIE) / count for t, x in zip(ordered, row, strict=True)] for row in rows]
+    )
+
+
+def toy_limit(values: Array, p: Array, errors: Array, alpha: float) -> tuple[float, float]:
+    """Return where the p-value crosses alpha, on a line in its logarithm, and the error of that."""
+    accepted = np.flatnonzero(p >= alpha)
+    if not len(accepted):
+        return float(values[0]), nan
+    if (inner := int(accepted[-1])) == len(values) - 1:
+        return nan, nan
+    floor = np.maximum(p, errors)  # no toy may be so far out
+    heights, spread = np.log(alpha / floor), errors / floor
+    ends = [(float(values[k]), float(heights[k]), float(spread[k])) for k in (inner, inner + 1)]
+    where = crossing(ends[0], ends[1])
+    return where.value, where.error

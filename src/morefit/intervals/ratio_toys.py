@@ -1,0 +1,139 @@
+"""Toys of tests of hypotheses as long jobs: the ratio of likelihoods of each, and the value that it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import partial
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morefit.arrays import Array, freeze, rebuilt
+from morefit.errors import DataError, FitError
+from morefit.intervals.scan import run_scan
+from morefit.intervals.toys_at_points import TIE, Tested
+from morefit.jobs.checkpoint import choose_seed, read_saved
+from morefit.jobs.executors import DaskClient, Report, Work, choose_place
+from morefit.likelihood import Term
+from morefit.minimise import FitResult
+from morefit.minimise.conditional import best_fit
+from morefit.records.fields import floats
+from morefit.records.results import Layout
+from morefit.targets import Backend
+from morefit.toys.arguments import events_of_toys, without_events
+
+Values = Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class RatioToys:
+    """Toys at K tested values: t = 2 (nll with the parameter fixed - nll), nan if a fit failed, and the fitted values."""
+
+    values: Array  # (K,)
+    t: NDArray[np.float32]  # (K, T)
+    estimates: Array  # (K, T)
+    seed: int
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    backend: str = ""
+
+    def __post_init__(self) -> None:
+        freeze(self, seconds=floats)
+
+    __reduce__ = rebuilt
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def below(self) -> Array:
+        """The t of toys that fit less than the tested value, 0 of the others, (K, T): what limits test."""
+        return self.one_sided(self.estimates <= self.values[:, None])
+
+    @property
+    def above(self) -> Array:
+        """The t of toys that fit more than the tested value, 0 of the others, (K, T): what discoveries test."""
+        return self.one_sided(self.estimates >= self.values[:, None])
+
+    def one_sided(self, side: NDArray[np.bool_]) -> Array:
+        return np.where(side | np.isnan(self.t), self.t, 0.0).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Hypotheses:
+    """Where toys are drawn and what they test: ``truths[k]`` and the value ``values[k]`` of the parameter ``name``."""
+
+    name: str
+    values: Array
+    truths: tuple[Values, ...]
+    starts: tuple[Values, ...]  # of free fits
+    idle: tuple[tuple[str, ...], ...]  # fixed as well, at the truth
+    bound: float | None = None  # as in ``Tested``
+
+
+def draw_ratios(
+    what: str,
+    term: Term,
+    hypotheses: Hypotheses,
+    *,
+    toys: int,
+    seed: int | None,
+    t_data: Array,
+    backend: str | Backend,
+    executor: Executor | DaskClient | None,
+    save: str | Path | None,
+    progress: bool,
+) -> RatioToys:
+    """Draw toys at each hypothesis and fit each twice; ``save`` holds finished hypotheses, and resumes."""
+    layout = Layout(f"morefit {what} toys", ("seed", "seconds", "backend"), ("values", "t", "estimates"))
+    saved, points = read_saved(what, save, layout, RatioToys), hypotheses.values
+    tested = Tested(
+        term=without_events(term), name=hypotheses.name, truths=tuple(map(dict, hypotheses.truths)),
+        starts=hypotheses.starts, idle=hypotheses.idle, seed=choose_seed(seed, saved), purpose=layout.format, toys=toys,
+        events=events_of_toys(what, term), values=tuple(points.tolist()), bound=hypotheses.bound,
+        backend=choose_place(backend, executor, 2 * term.events * toys * len(points)),
+    )  # fmt: skip
+
+    def work(k: int, report: Report) -> Work[RatioToys]:
+        return partial(compute_point, tested, k, report)
+
+    return run_scan(
+        tested, what=what, layout=layout, points=points, t_data=t_data, work=work, save=save, saved=saved,
+        executor=executor, progress=progress,
+    )  # fmt: skip
+
+
+def compute_point(tested: Tested, point: int, report: Report) -> RatioToys:
+    """Draw and fit the toys of one hypothesis, on any worker."""
+    toys = tested.ratios(point, report)
+    assert tested.values is not None and toys.estimates is not None
+    return RatioToys(
+        values=np.array([tested.values[point]]), t=toys.numbers[None], estimates=toys.estimates[None], seed=tested.seed,
+        seconds=toys.seconds, backend=tested.backend.label,
+    )  # fmt: skip
+
+
+def fraction_above(t: Array, t_data: float, tie: float = TIE) -> tuple[float, float]:
+    """Return the fraction of toys with at least this t, failed ones included, and its error, which is never zero.
+
+    Ratios that differ by less than the precision of fits, ``tie``, are equal.
+    """
+    count, above = len(t), int(np.count_nonzero(~(t < t_data - tie)))
+    smoothed = (above + 1) / (count + 2)
+    return above / count, sqrt(smoothed * (1 - smoothed) / count)
+
+
+def start_test(what: str, likelihood: Term, best: FitResult | None) -> FitResult:
+    """Return the best fit, if ratios of the likelihood have the distributions that tests assume."""
+    if not isinstance(likelihood, Term):
+        raise FitError(
+            f"{what}: takes a likelihood, as in mf.Likelihood(model, data), got {type(likelihood).__name__}"
+        )
+    if likelihood.weighted:
+        raise DataError(
+            f"{what}: events with weights have ratios of likelihoods of another distribution, so the data must not have any"
+        )
+    return best_fit(what, likelihood, best)

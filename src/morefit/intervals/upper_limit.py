@@ -1,0 +1,102 @@
+"""Upper limits by CLs and CLs+b, observed and expected, from formulas for many events or from toys."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morefit.arrays import Array
+from morefit.errors import FitError, OptionError
+from morefit.intervals.limit_methods import NAME, Asymptotic, both_hypotheses, from_toys
+from morefit.intervals.limit_record import Options, Statistic, UpperLimit
+from morefit.intervals.nuisance import fit_data
+from morefit.intervals.ratio_toys import draw_ratios, start_test
+from morefit.jobs.checkpoint import locks_file
+from morefit.jobs.executors import DaskClient
+from morefit.likelihood import Term
+from morefit.minimise import FitResult
+from morefit.minimise.conditional import check_floating, check_points
+from morefit.model import Parameter
+from morefit.targets import Backend
+from morefit.validate import check_level, name_of, number_list, whole_number
+
+Method = Literal["asymptotic", "toys"]
+
+
+@locks_file(NAME)
+def upper_limit(
+    likelihood: Term,
+    parameter: str | Parameter,
+    points: ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+    statistic: Statistic = "q_tilde",
+    method: Method = "asymptotic",
+    cls: bool = True,
+    toys: int = 5000,
+    seed: int | None = None,
+    best: FitResult | None = None,
+    backend: str | Backend = "auto",
+    executor: Executor | DaskClient | None = None,
+    save: str | Path | None = None,
+    progress: bool = True,
+) -> UpperLimit:
+    """Return the upper limit of a parameter that is 0 without a signal, observed and expected.
+
+    Parameters
+    ----------
+    points : values to test, in addition to 0; by default as many as are needed, and with toys 12 around the limits.
+    statistic : "q_tilde": best fits below 0 count as 0; "q": they do not, so that the parameter must be allowed
+        below 0. Both are 0 where the best fit is above the tested value (arXiv:1007.1727).
+    method : "asymptotic": formulas for many events, and Asimov data of the background; "toys": drawn at each value
+        and for the background, with the other parameters where the data have their minimum.
+    cls : False for the limit by CLs+b, which may exclude what the data are not sensitive to.
+    best, executor, save : as for ``feldman_cousins``.
+    """
+    level, name = check_level(NAME, level), name_of(parameter)
+    if statistic not in ("q_tilde", "q"):
+        raise OptionError(f"{NAME}: statistic must be 'q_tilde' or 'q', got {statistic!r}")
+    if method not in ("asymptotic", "toys"):
+        raise OptionError(f"{NAME}: method must be 'asymptotic' or 'toys', got {method!r}")
+    best = start_test(NAME, likelihood, best)
+    check_floating(NAME, best, name)
+    check_limits(best, name, statistic)
+    wanted = None if points is None else check_tested(best, name, points)
+    options = Options(level, statistic, cls)
+    if method == "asymptotic":
+        return Asymptotic(likelihood, best, name, options).run(wanted)
+    toys = whole_number(f"{NAME}: toys", toys, 1)
+    tested = (Asymptotic(likelihood, best, name, options).around() if wanted is None else wanted)[1:]
+    fits = fit_data(NAME, likelihood, best, name, np.append(0.0, tested), progress=False)
+    below_zero = best.limits[name][0] < 0
+    ratios = draw_ratios(
+        NAME, likelihood, both_hypotheses(fits, name, tested, 0.0 if statistic == "q_tilde" and below_zero else None),
+        toys=toys, seed=seed, t_data=fits.t, backend=backend, executor=executor, save=save, progress=progress,
+    )  # fmt: skip
+    return from_toys(ratios, fits, tested, name, options)
+
+
+def check_limits(best: FitResult, name: str, statistic: Statistic) -> None:
+    """Refuse a parameter that cannot have the values that are tested."""
+    low, high = best.limits[name]
+    if not low <= 0 < high:
+        raise FitError(
+            f"{NAME}: parameter '{name}': limits must allow 0 and positive values, got [{low}, {high}]"
+        )
+    if statistic == "q" and low == 0:
+        raise FitError(
+            f"{NAME}: parameter '{name}': statistic 'q' needs a lower limit below 0, got 0; use statistic='q_tilde'"
+        )
+
+
+def check_tested(best: FitResult, name: str, points: ArrayLike) -> Array:
+    """Return the values to test in ascending order, the first of which is 0."""
+    values = np.union1d(0.0, number_list(f"{NAME}: points", points))
+    check_points(NAME, best, name, values)
+    if values[0] < 0 or len(values) < 2:
+        raise FitError(f"{NAME}: points must be positive values of '{name}', got {values.tolist()[:5]}")
+    return values

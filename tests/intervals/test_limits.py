@@ -1,0 +1,379 @@
+"""Discoveries, upper limits and likelihood ratios against closed forms, sums of Poisson probabilities and SciPy."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import morefit as mf
+from morefit.errors import DataError, FitError, ModelError, OptionError
+from morefit.intervals import asimov, discovery, likelihood_ratio, upper_limit
+from morefit.intervals.limit_record import SIGMAS
+from tolerances import LIMIT, LOST_IN_BINS, PULL_SIGMAS, RATIO, SAME_MINIMUM
+
+X = mf.Observable("x", 0.1, 3.0)
+MEAN, SIGMA = mf.Parameter("mean", 1.2, fixed=True), mf.Parameter("sigma", 0.1, fixed=True)
+SIGNAL, BACKGROUND = mf.Parameter("s", 5.0, -20.0, 1000.0), mf.Parameter("b", 300.0, 0.0, 2000.0)
+SLOPE = mf.Parameter("slope", -2.0, -4.0, -1.0)
+MODEL = mf.Sum([mf.Gaussian(X, MEAN, SIGMA), mf.Exponential(X, SLOPE)], yields=[SIGNAL, BACKGROUND])
+
+UNIT = mf.Observable("u", 0.0, 1.0)
+COUNTED, KNOWN = mf.Parameter("s", 1.0, -2.9, 60.0), mf.Parameter("b", 3.0, fixed=True)
+COUNTING = mf.Sum([mf.shapes.Uniform(UNIT), mf.shapes.Uniform(UNIT)], yields=[COUNTED, KNOWN])
+
+
+def peak(signals):
+    """Return the data of the tutorials of hepstats: a peak of some events over 300 of background."""
+    rng = np.random.RandomState(0)
+    events = np.concatenate([rng.exponential(0.5, 300), rng.normal(1.2, 0.1, signals)])
+    return {"x": events[(events > 0.1) & (events < 3)]}
+
+
+def counted(n, **options):
+    return mf.BinnedLikelihood(COUNTING, ([n], [0.0, 1.0]), **options)
+
+
+def on_off(n, m, scale=1.0):
+    """Return a count in a signal region and one in a control region of so many times its background."""
+    b = mf.Parameter("b", 50.0, 1.0, 1000.0)
+    s = mf.Parameter("s", 5.0, -30.0, 500.0)
+    model = mf.Sum([mf.shapes.Uniform(UNIT), mf.shapes.Uniform(UNIT)], yields=[s, b])
+    control = mf.constraint(scale * b, m, kind="poisson")
+    return mf.BinnedLikelihood(model, ([n], [0.0, 1.0]), constraints=control)
+
+
+def profiled(x, s):
+    """Return minus the log likelihood of the peak by SciPy, minimised over background and slope."""
+
+    def nll(p):
+        b, slope = p
+        norm = (np.exp(slope * 3.0) - np.exp(slope * 0.1)) / slope
+        gauss = stats.norm.pdf(x, 1.2, 0.1) / np.diff(stats.norm.cdf([0.1, 3.0], 1.2, 0.1))
+        return s + b - np.sum(np.log(s * gauss + b * np.exp(slope * x) / norm))
+
+    return optimize.minimize(
+        nll, [250.0, -2.0], method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-10}
+    ).fun
+
+
+@pytest.fixture(scope="module")
+def weak():
+    return mf.Likelihood(MODEL, peak(10))
+
+
+# ------------------------------------------------------------------------------------ Asimov data
+
+
+def test_asimov_data_of_events_have_the_expected_information(weak):
+    truth = {"s": 20.0, "b": 280.0, "slope": -2.1}
+    errors = mf.fit(asimov(weak, truth)).errors
+    expected = mf.fisher_information(MODEL, truth=truth).errors
+    for name in truth:
+        assert errors[name] == pytest.approx(expected[name], rel=LOST_IN_BINS)
+
+
+def test_a_fit_of_asimov_data_returns_the_values_they_are_made_of():
+    truth = {"s": 7.0, "b": 40.0}
+    result = mf.fit(asimov(on_off(50, 38), truth))
+    for name, value in truth.items():
+        assert abs(result.values[name] - value) < SAME_MINIMUM * result.errors[name]
+
+
+def test_asimov_data_of_a_sum_and_of_a_model_without_yields(weak):
+    alone = mf.Likelihood(mf.Exponential(X, SLOPE), peak(0))
+    joint = asimov(weak + alone, {"slope": -1.7})
+    assert [part.entries for part in joint.parts] == pytest.approx([305.0, alone.events])
+    result = mf.fit(joint)
+    assert abs(result.values["slope"] + 1.7) < SAME_MINIMUM * result.errors["slope"]
+
+
+def test_asimov_data_in_two_dimensions():
+    y = mf.Observable("y", -1.0, 1.0)
+    mu = mf.Parameter("mu", 0.1, -1.0, 1.0)
+    model = mf.Product([mf.Exponential(X, SLOPE), mf.Gaussian(y, mu, mf.Parameter("w", 0.3, fixed=True))])
+    data = mf.generate(model, 200, seed=1)
+    result = mf.fit(asimov(mf.Likelihood(model, data), {"mu": 0.2}))
+    assert abs(result.values["mu"] - 0.2) < SAME_MINIMUM * result.errors["mu"]
+    assert result.errors["mu"] == pytest.approx(
+        mf.fisher_information(model, 200, truth={"mu": 0.2}).errors["mu"], rel=LOST_IN_BINS
+    )
+
+
+def test_asimov_data_that_cannot_be_binned_are_refused(weak):
+    with pytest.raises(
+        ModelError, match=r"asimov: takes events of up to 3 observables in their whole ranges"
+    ):
+        asimov(mf.Likelihood(MODEL, peak(10), ranges={"x": [(0.1, 1.0), (1.5, 3.0)]}), {"s": 0.0})
+    with pytest.raises(ModelError, match="parameter 't': not in the model"):
+        asimov(weak, {"t": 0.0})
+
+
+# ------------------------------------------------------------------------------------ discovery
+
+
+def test_discovery_agrees_with_the_number_that_hepstats_documents():
+    found = discovery(mf.Likelihood(MODEL, peak(25)), SIGNAL)
+    assert found.significance == pytest.approx(3.1719, abs=1e-3)
+    assert found.p_value == pytest.approx(0.00075734, rel=1e-3)
+
+
+def test_discovery_agrees_with_scipy():
+    x = peak(25)["x"]
+    found = discovery(mf.Likelihood(MODEL, {"x": x}), "s")
+    free = optimize.minimize_scalar(lambda s: profiled(x, s), bounds=(5.0, 40.0), method="bounded")
+    assert found.q == pytest.approx(2 * (profiled(x, 0.0) - free.fun), abs=RATIO)
+    assert found.p_value == pytest.approx(stats.norm.sf(np.sqrt(found.q)))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "opencl", "reference"])
+def test_discovery_in_a_counting_experiment_is_the_closed_form(backend):
+    found = discovery(counted(9, backend=backend), "s")
+    assert found.q == pytest.approx(2 * (9 * np.log(9 / 3) - 6), abs=RATIO)
+
+
+def test_discovery_with_a_control_region_is_the_formula_of_li_and_ma():
+    n, m, tau = 60, 80, 2.0
+    found = discovery(on_off(n, m, tau), "s")
+    together = n + m
+    expected = 2 * (n * np.log((1 + tau) * n / together) + m * np.log((1 + tau) * m / (tau * together)))
+    assert found.q == pytest.approx(expected, abs=RATIO)
+
+
+def test_expected_significance_of_asimov_data_is_that_of_cowan_and_others():
+    s, b = 10.0, 9.0  # equation 97 of arXiv:1007.1727
+    signal, known = mf.Parameter("s", 1.0, -8.0, 100.0), mf.Parameter("b", b, fixed=True)
+    model = mf.Sum([mf.shapes.Uniform(UNIT), mf.shapes.Uniform(UNIT)], yields=[signal, known])
+    found = discovery(asimov(mf.BinnedLikelihood(model, ([9], [0.0, 1.0])), {"s": s}), "s")
+    assert found.significance == pytest.approx(np.sqrt(2 * ((s + b) * np.log(1 + s / b) - s)), abs=1e-4)
+
+
+def test_fewer_events_than_background_discover_nothing():
+    found = discovery(counted(1), "s", toys=500, seed=1, progress=False)
+    assert (found.q, found.significance, found.p_value, found.toy_p_value) == (0.0, 0.0, 0.5, 1.0)
+    assert np.isnan(found.toy_significance)
+
+
+def test_toys_of_a_counting_experiment_have_the_p_value_of_poisson():
+    found = discovery(counted(7), "s", toys=6000, seed=3, progress=False)
+    assert len(found.toys) == 6000
+    assert abs(found.toy_p_value - stats.poisson.sf(6, 3.0)) < PULL_SIGMAS * found.toy_p_error
+    again = discovery(counted(7), "s", toys=6000, seed=3, progress=False)
+    np.testing.assert_array_equal(again.toys, found.toys)
+    assert "6000 toys: p-value 0.03" in str(pickle.loads(pickle.dumps(found)))
+
+
+def test_toys_of_a_signal_anywhere_have_a_larger_p_value():
+    mean = mf.Parameter("mean", 1.2, 0.3, 2.8)
+    signal = mf.Parameter("s", 20.0, 0.0, 1000.0)
+    model = mf.Sum([mf.Gaussian(X, mean, SIGMA), mf.Exponential(X, SLOPE)], yields=[signal, BACKGROUND])
+    found = discovery(mf.Likelihood(model, peak(25)), signal, toys=400, seed=1, progress=False)
+    assert found.toy_p_value > 3 * found.p_value
+    assert not np.isnan(found.toys).any()
+
+
+def test_stopped_toys_of_a_discovery_are_resumed(tmp_path):
+    whole = discovery(counted(7), "s", toys=300, seed=4, progress=False)
+    for _ in range(2):
+        saved = discovery(counted(7), "s", toys=300, seed=4, save=tmp_path / "toys.npz", progress=False)
+        np.testing.assert_array_equal(saved.toys, whole.toys)
+
+
+@pytest.mark.parametrize("function", [discovery, upper_limit])
+def test_what_cannot_be_tested_is_refused(function, weak):
+    name = function.__name__
+    with pytest.raises(FitError, match=f"{name}: takes a likelihood, as in mf.Likelihood"):
+        function(MODEL, "s")
+    with pytest.raises(FitError, match=f"{name}: needs floating parameters, got 'signal'"):
+        function(weak, "signal")
+    with pytest.raises(DataError, match=f"{name}: events with weights have ratios of likelihoods of another"):
+        function(mf.Likelihood(MODEL, peak(10), weights=np.full(len(peak(10)["x"]), 0.5)), "s")
+    with pytest.raises(OptionError, match=f"{name}: toys must be at least 1, got 0"):
+        function(weak, "s", toys=0, **({"method": "toys"} if function is upper_limit else {}))
+
+
+def test_a_value_outside_the_limits_is_refused(weak):
+    with pytest.raises(
+        FitError, match=r"discovery: values of 's' must be a list of numbers in \[-20.0, 1000.0\]"
+    ):
+        discovery(weak, "s", -30.0)
+    with pytest.raises(OptionError, match="discovery: value must be a finite number, got nan"):
+        discovery(weak, "s", float("nan"))
+
+
+# ------------------------------------------------------------------------------------ upper limits
+
+
+def exact_limit(n, b, cls=True):
+    """Return the limit of a counting experiment by sums of Poisson probabilities."""
+    scale = stats.poisson.cdf(n, b) if cls else 1.0
+    return optimize.brentq(lambda s: stats.poisson.cdf(n, s + b) / scale - 0.05, 0, 100)
+
+
+def asymptotic_limit(n, b, sigmas=None):
+    """Return the CLs limit of a counting experiment by the formulas of arXiv:1007.1727, evaluated directly."""
+
+    def q(count, s):
+        best = max(count, b)
+        return 2 * (s + b - best - count * np.log((s + b) / best)) if count < s + b else 0.0
+
+    def p(s):
+        qa = q(b, s)
+        if sigmas is not None:
+            return stats.norm.sf(np.sqrt(qa) - sigmas) / stats.norm.cdf(sigmas)
+        qn = q(n, s)
+        if qn > qa:
+            above, below = (qn + qa) / (2 * np.sqrt(qa)), (qn - qa) / (2 * np.sqrt(qa))
+        else:
+            above, below = np.sqrt(qn), np.sqrt(qn) - np.sqrt(qa)
+        return stats.norm.sf(above) / stats.norm.sf(below)
+
+    return optimize.brentq(lambda s: p(s) - 0.05, 1e-3, 100)
+
+
+def test_limits_agree_with_what_hepstats_documents(weak):
+    found = upper_limit(weak, SIGNAL, statistic="q")
+    assert found.observed == pytest.approx(15.7258, abs=0.01)  # interpolated between few points there
+    assert found.expected[2] == pytest.approx(11.4642, abs=0.05)
+    assert np.all(np.diff(found.expected) > 0)
+
+
+@pytest.mark.parametrize("n", [0, 2, 3, 9])
+def test_asymptotic_limits_of_a_counting_experiment_are_the_formulas(n):
+    found = upper_limit(counted(n), "s")
+    assert found.observed == pytest.approx(asymptotic_limit(n, 3.0), rel=LIMIT)
+    for sigmas, limit in zip(SIGMAS, found.expected, strict=True):
+        assert limit == pytest.approx(asymptotic_limit(n, 3.0, sigmas), rel=LIMIT)
+
+
+def test_limits_of_a_bounded_parameter_are_those_of_q_tilde():
+    signal = mf.Parameter("s", 1.0, 0.0, 60.0)
+    model = mf.Sum([mf.shapes.Uniform(UNIT), mf.shapes.Uniform(UNIT)], yields=[signal, KNOWN])
+    bounded = upper_limit(mf.BinnedLikelihood(model, ([1], [0.0, 1.0])), "s")
+    free = upper_limit(counted(1), "s")
+    assert bounded.observed == pytest.approx(free.observed, rel=LIMIT)
+    assert upper_limit(counted(1), "s", statistic="q").observed != pytest.approx(free.observed, rel=1e-3)
+
+
+def test_without_the_ratio_limits_are_lower_and_may_exclude_everything():
+    sure, plain = upper_limit(counted(3), "s"), upper_limit(counted(3), "s", cls=False)
+    assert plain.observed < sure.observed
+    assert plain.expected[0] == 0.0
+    np.testing.assert_allclose(plain.p_values, plain.p_signal)
+
+
+@pytest.mark.parametrize(("n", "cls"), [(2, True), (9, False)])
+def test_limits_with_toys_are_those_of_poisson_sums(n, cls):
+    points = exact_limit(n, 3.0, cls) + np.array([-2.0, -1.0, 0.2, 1.0, 2.0])
+    found = upper_limit(
+        counted(n), "s", points[points > 0], method="toys", cls=cls, toys=1500, seed=1, progress=False
+    )
+    for k, s in enumerate(found.values):
+        exact = stats.poisson.cdf(n, s + 3.0)
+        assert abs(found.p_signal[k] - exact) < PULL_SIGMAS * np.sqrt(exact * (1 - exact) / 1500)
+    exact = stats.poisson.cdf(n, 3.0)
+    assert np.all(np.abs(found.p_background - exact) < PULL_SIGMAS * np.sqrt(exact * (1 - exact) / 1500))
+    assert abs(found.observed - exact_limit(n, 3.0, cls)) < PULL_SIGMAS * found.errors[0] + 0.05
+
+
+def test_limits_with_toys_choose_their_points_and_resume(tmp_path, weak):
+    call = {"method": "toys", "toys": 100, "seed": 1, "progress": False}
+    found = upper_limit(weak, "s", **call)
+    saved = [upper_limit(weak, "s", save=tmp_path / "limit.npz", **call) for _ in range(2)]
+    assert {one.observed for one in saved} == {found.observed}
+    asymptotic = upper_limit(weak, "s")
+    assert found.values[-1] == pytest.approx(1.25 * asymptotic.expected[-1])
+    assert abs(found.observed - asymptotic.observed) < PULL_SIGMAS * found.errors[0]
+    assert "100 toys for each hypothesis" in str(found)
+
+
+def test_a_limit_that_is_not_reached_is_not_a_number():
+    found = upper_limit(counted(9), "s", [1.0, 2.0])
+    assert np.isnan(found.observed)
+    assert "observed           NOT REACHED" in str(found)
+
+
+def test_a_limit_record_pickles(weak):
+    found = upper_limit(weak, "s")
+    assert pickle.loads(pickle.dumps(found)).observed == found.observed
+    assert not found.values.flags.writeable
+
+
+def test_wrong_options_of_limits_are_refused(weak):
+    for options, message in (
+        ({"statistic": "t"}, r"upper_limit: statistic must be 'q_tilde' or 'q', got 't'"),
+        ({"method": "magic"}, r"upper_limit: method must be 'asymptotic' or 'toys', got 'magic'"),
+        ({"level": 95}, r"upper_limit: level must lie between 0 and 1, got 95"),
+        ({"points": [-1.0, 2.0]}, r"upper_limit: points must be positive values of 's', got \[-1.0"),
+        ({"points": []}, r"upper_limit: points must be positive values of 's', got \[0.0\]"),
+    ):
+        with pytest.raises((OptionError, FitError), match=message):
+            upper_limit(weak, "s", **options)
+    with pytest.raises(
+        FitError, match=r"parameter 'slope': limits must allow 0 and positive values, got \[-4"
+    ):
+        upper_limit(weak, "slope")
+    positive = mf.Parameter("s", 1.0, 0.0, 60.0)
+    model = mf.Sum([mf.shapes.Uniform(UNIT), mf.shapes.Uniform(UNIT)], yields=[positive, KNOWN])
+    with pytest.raises(
+        FitError, match=r"statistic 'q' needs a lower limit below 0, got 0; use statistic='q_tilde'"
+    ):
+        upper_limit(mf.BinnedLikelihood(model, ([3], [0.0, 1.0])), "s", statistic="q")
+
+
+def test_limits_are_drawn_with_their_bands(weak):
+    found = upper_limit(weak, "s")
+    drawn = mf.plots.limit(found, labels={"s": "$N_s$"})
+    np.testing.assert_array_equal(drawn.artists["observed"].get_ydata(), found.p_values)
+    np.testing.assert_array_equal(drawn.artists["expected"].get_ydata(), found.expected_p_values[2])
+    assert drawn.axes[0].get_xlabel() == "$N_s$"
+    assert "limit" not in mf.plots.limit(replace(found, observed=float("nan"))).artists
+
+
+# ------------------------------------------------------------------------------------ likelihood ratios
+
+
+def test_a_ratio_of_nested_models_has_the_probability_of_wilks(weak):
+    found = likelihood_ratio(weak, {"s": 0.0, SLOPE: -2.0}, toys=400, progress=False)
+    free, fixed = mf.fit(weak), mf.fit(weak, fixed={"s": 0.0, "slope": -2.0})
+    assert found.t == pytest.approx(2 * (fixed.nll - free.nll), abs=RATIO)
+    assert found.p_value == pytest.approx(stats.chi2.sf(found.t, 2))
+    assert (
+        abs(found.toy_p_value - found.p_value) < PULL_SIGMAS * found.toy_p_error + 0.03
+    )  # not quite many events
+    assert "with 2 degrees of freedom" in str(found)
+
+
+def test_a_ratio_that_leaves_parameters_without_effect_needs_toys():
+    mean = mf.Parameter("mean", 1.2, 0.3, 2.8)
+    signal = mf.Parameter("s", 20.0, 0.0, 1000.0)
+    model = mf.Sum([mf.Gaussian(X, mean, SIGMA), mf.Exponential(X, SLOPE)], yields=[signal, BACKGROUND])
+    found = likelihood_ratio(mf.Likelihood(model, peak(10)), {"s": 0.0}, toys=50, progress=False)
+    assert np.isnan(found.p_value)
+    assert 0 < found.toy_p_value <= 1
+
+
+def test_models_that_are_not_nested_are_compared_by_toys():
+    mean, width = mf.Parameter("m", 1.0, 0.5, 3.0), mf.Parameter("w", 1.0, 0.2, 5.0)
+    null = mf.Likelihood(mf.Exponential(X, SLOPE), peak(0))
+    other = mf.Likelihood(mf.Gaussian(X, mean, width), peak(0))
+    found = likelihood_ratio(null, alternative=other, toys=200, progress=False)
+    assert found.t == pytest.approx(2 * (mf.fit(null).nll - mf.fit(other).nll), abs=RATIO)
+    assert np.isnan(found.p_value)
+    assert found.toy_p_value > 0.05
+    wrong = likelihood_ratio(other, alternative=null, toys=200, progress=False)
+    assert wrong.toy_p_value < 0.05
+
+
+def test_wrong_ratios_are_refused(weak):
+    with pytest.raises(
+        OptionError, match="likelihood_ratio: takes values of parameters as fixed, or an alternative"
+    ):
+        likelihood_ratio(weak)
+    with pytest.raises(OptionError, match="likelihood_ratio: fixed must be numbers by name"):
+        likelihood_ratio(weak, {})
+    with pytest.raises(FitError, match="likelihood_ratio: needs floating parameters, got 'mean'"):
+        likelihood_ratio(weak, {"mean": 1.0})
+    with pytest.raises(DataError, match="the alternative must have the same data, 256 entries, got"):
+        likelihood_ratio(weak, alternative=mf.Likelihood(MODEL, peak(25)))
