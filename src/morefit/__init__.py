@@ -15,7 +15,7 @@ from morefit.errors import (
 
 if TYPE_CHECKING:
     from morefit import acceptance, functions, intervals, plots
-    from morefit.data import CutReport, Dataset, read
+    from morefit.data import Category, CutReport, Dataset, read
     from morefit.expr import where
     from morefit.functions import (
         arccosh,
@@ -105,7 +105,7 @@ else:
         __name__,
         {
             "morefit": ["acceptance", "functions", "intervals", "plots"],
-            "morefit.data": ["CutReport", "Dataset", "read"],
+            "morefit.data": ["Category", "CutReport", "Dataset", "read"],
             "morefit.expr": ["where"],
             "morefit.functions": [
                 "arccosh", "arcsinh", "arctanh", "bernstein", "bernstein_series", "beta", "betainc",
@@ -132,7 +132,7 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "BackendError", "BinnedLikelihood", "BrokenJob", "Choice", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
+    "BackendError", "BinnedLikelihood", "BrokenJob", "Category", "Choice", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
     "Density", "Derived", "Drawing", "Efficiency", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Histogram", "KernelDensity", "LeastSquares", "Likelihood", "ModelError", "MomentMorph", "MorefitError", "Morph", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
     "Polynomial", "Product", "Restricted", "Spline", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
