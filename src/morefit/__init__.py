@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         Constraint,
         LeastSquares,
         Likelihood,
+        Simultaneous,
         constraint,
         generate,
     )
@@ -117,7 +118,7 @@ else:
             "morefit.inspect.explain": ["Explanation", "explain"],
             "morefit.inspect.graphs": ["Drawing", "draw"],
             "morefit.intervals.information": ["FisherInformation", "fisher_information"],
-            "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "constraint", "generate"],
+            "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "Simultaneous", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
             "morefit.model": [
                 "Choice", "Convolution", "CrystalBall", "Density", "Derived", "Efficiency", "Exponential", "Gaussian", "Histogram", "KernelDensity", "MomentMorph", "Morph", "Observable",
@@ -135,7 +136,7 @@ __all__ = [
     "BackendError", "BinnedLikelihood", "BrokenJob", "Category", "Choice", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
     "Density", "Derived", "Drawing", "Efficiency", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Histogram", "KernelDensity", "LeastSquares", "Likelihood", "ModelError", "MomentMorph", "MorefitError", "Morph", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
-    "Polynomial", "Product", "Restricted", "Spline", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
+    "Polynomial", "Product", "Restricted", "Simultaneous", "Spline", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",
     "hermite", "hermite_series", "histogram_function", "interp", "intervals", "iv", "ive", "kv", "kve", "legendre", "legendre_series", "log_ndtr",

@@ -267,7 +267,7 @@ class Dataset:
     @overload
     def __getitem__(self, which: slice | Sequence[int] | NDArray[Any]) -> Dataset: ...
 
-    def __getitem__(self, which: Any) -> Array | Dataset:
+    def __getitem__(self, which: Any) -> NDArray[Any] | Dataset:
         """Return a column by its name or observable, labels as text; or the events of a slice, a mask or indices as a dataset."""
         name = which.name if is_ranged(which) else which
         if isinstance(name, str):
