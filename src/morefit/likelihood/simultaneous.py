@@ -177,6 +177,14 @@ class Simultaneous:
         }
         return tuple(whole.get(label) for label in self.models)
 
+    def in_order_of(self, other: object) -> Simultaneous:
+        """Return the same models in the order of others, which must have the same labels."""
+        if not isinstance(other, Simultaneous) or set(other.labels) != set(self.labels):
+            raise ModelError(
+                f"simultaneous: both models must have the labels {shown(self.labels)}, got {other!r}"
+            )
+        return Simultaneous({label: self.models[label] for label in other.labels}, self.category)
+
     def __repr__(self) -> str:
         return f"Simultaneous({self.category.name!r}: {', '.join(self.models)})"
 
