@@ -27,7 +27,7 @@ from morefit.data.columns import (
     read_source,
     without_other_labels,
 )
-from morefit.data.labels import Category, common_labels, decode, without_categories
+from morefit.data.labels import Category, Labelled, common_labels, without_categories
 from morefit.errors import DataError
 from morefit.text.suggest import suggest
 
@@ -173,10 +173,17 @@ class Dataset:
 
         return data_frame(self._with_weights_as(weight))
 
-    def _raw(self, ranges: Sequence[Ranged] | None) -> dict[str, NDArray[Any]]:
-        """Return the columns to read a dataset of; labels that are not wanted remain numbers."""
-        wanted = self.names if ranges is None else {o.name for o in ranges}
-        return {name: self[name] if name in wanted else column for name, column in self._columns.items()}
+    def _raw(self, ranges: Sequence[Ranged] | None) -> dict[str, object]:
+        """Return the columns to read a dataset of; labels as text where numbers are wanted, which is an error then."""
+        numeric = {o.name for o in ranges or () if not isinstance(o, Category)}
+        return {
+            name: self[name] if name in numeric or name not in self._labels else self._labelled(name)
+            for name in self._columns
+        }
+
+    def _labelled(self, name: str) -> Labelled:
+        """Return a column of labels with what they are."""
+        return Labelled(self._columns[name], self._labels[name])
 
     def _with_weights_as(self, weight: str) -> dict[str, NDArray[Any]]:
         """Return the columns, with the weights, if there are any, as another column."""
@@ -219,6 +226,14 @@ class Dataset:
         """The sum of the weights, or the number of events if there are none."""
         return float(len(self)) if self._weights is None else float(self._weights.sum())
 
+    def by_label(self, category: str | Category) -> dict[str, Dataset]:
+        """Return the events of each label of a column of labels."""
+        name = category if isinstance(category, str) else category.name
+        if name not in self._labels:
+            raise DataError(f"dataset: no column of labels {name!r}; {suggest(name, tuple(self._labels))}")
+        codes = self._columns[name]
+        return {label: self[codes == k] for k, label in enumerate(self._labels[name])}
+
     def with_weights(self, weights: ArrayLike | None) -> Dataset:
         """Return the same events with other weights, or with none."""
         draft = Draft(dict(self._columns), "column", dict.fromkeys(self._columns, 0))
@@ -253,7 +268,7 @@ class Dataset:
         columns = {
             name: np.concatenate([part._columns[name] for part in parts])
             if name not in labels
-            else np.concatenate([Category(name, labels[name]).encode(part[name]) for part in parts])
+            else np.concatenate([Category(name, labels[name]).encode(part._labelled(name)) for part in parts])
             for name in parts[0].names
         }
         if all(part.weights is None for part in parts):
@@ -274,7 +289,7 @@ class Dataset:
             if name not in self._columns:
                 raise DataError(f"dataset: no column {name!r}; {suggest(name, self.names)}")
             column: NDArray[Any] = self._columns[name]
-            return decode(column, self._labels[name]) if name in self._labels else column
+            return self._labelled(name).decoded() if name in self._labels else column
         events = check_events(which, len(self))
         weights = None if self._weights is None else self._weights[events]
         chosen = {name: column[events] for name, column in self._columns.items()}

@@ -59,17 +59,31 @@ class Category:
 
     def encode(self, raw: object) -> Array:
         """Return the number of the label of each event, -1 for another label if these are dropped."""
-        items = label_items(raw)
+        items, places = distinct(raw)
+        counts = np.bincount(places, minlength=len(items))
+        texts = texts_of(items, counts)
         numbers = {label: float(k) for k, label in enumerate(self.labels)}
-        texts = texts_of(items)
-        codes = {item: numbers.get(text, -1.0) for item, text in texts.items()}
-        if self.other == "error" and (unknown := [texts[item] for item, code in codes.items() if code < 0]):
-            count = sum(codes[item] < 0 for item in items)
+        codes = np.array([numbers.get(text, -1.0) for text in texts], np.float64)
+        other = (codes < 0) & (counts > 0)
+        if self.other == "error" and other.any():
+            unknown = sorted(text for text, wrong in zip(texts, other, strict=True) if wrong)
             raise DataError(
-                f"{count} of {len(items)} events have labels that are not known, {shown(sorted(unknown))}; the labels are"
-                f' {shown(self.labels)}; add them, or leave such events out with mf.Category(..., other="drop")'
+                f"{counts[other].sum()} of {len(places)} events have labels that are not known, {shown(unknown)}; the labels"
+                f' are {shown(self.labels)}; add them, or leave such events out with mf.Category(..., other="drop")'
             )
-        return np.array([codes[item] for item in items], np.float64)
+        return codes[places] if len(places) else np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """A column of labels as a dataset has it: the number of the label of each event."""
+
+    codes: Array
+    labels: tuple[str, ...]
+
+    def decoded(self) -> NDArray[np.str_]:
+        """Return the label of each event."""
+        return np.array(self.labels, np.str_)[self.codes.astype(np.int64)]
 
 
 def check_labels(name: str, labels: Iterable[str | int]) -> tuple[str, ...]:
@@ -99,28 +113,33 @@ def label_text(item: object) -> str | None:
     return None
 
 
-def label_items(raw: object) -> list[Any]:
-    """Return the labels of events as objects of Python."""
+def distinct(raw: object) -> tuple[list[Any], NDArray[np.int64]]:
+    """Return the different labels of a column as objects of Python, and which of them each event has."""
+    if isinstance(raw, Labelled):
+        return list(raw.labels), raw.codes.astype(np.int64)
     array = to_array(raw)
     if array.ndim != 1:
         raise DataError(f"labels must have one dimension, got {described(array)}")
-    items: list[Any] = array.tolist()  # masked ones become None
-    return items
-
-
-def texts_of(items: Sequence[Any]) -> dict[Any, str]:
-    """Return each label among those of events as text, or raise an error for events without one."""
+    if array.dtype.kind in "iuf" and not isinstance(array, np.ma.MaskedArray):
+        numbers, places = np.unique(array, return_inverse=True)
+        return numbers.tolist(), places
+    items = array.tolist()  # masked ones become None
     try:
-        texts = {item: label_text(item) for item in set(items)}
+        known = {item: k for k, item in enumerate(dict.fromkeys(items))}
     except TypeError:  # lists
         raise DataError("labels must be text or whole numbers, got lists") from None
-    missing = {item for item, text in texts.items() if text is None and is_missing(item)}
+    return list(known), np.fromiter(map(known.__getitem__, items), np.int64, len(items))
+
+
+def texts_of(items: Sequence[Any], counts: NDArray[np.int64]) -> list[str]:
+    """Return different labels as text, or raise an error for events without one."""
+    missing = sum(int(n) for item, n in zip(items, counts, strict=True) if is_missing(item))
     if missing:
-        count = sum(item in missing for item in items)
-        raise DataError(f"{count} of {len(items)} events have no label; leave them out")
-    if wrong := [item for item, text in texts.items() if text is None]:
+        raise DataError(f"{missing} of {counts.sum()} events have no label; leave them out")
+    texts = [label_text(item) for item in items]
+    if wrong := [item for item, text in zip(items, texts, strict=True) if text is None]:
         raise DataError(f"labels must be text or whole numbers, got {wrong[0]!r}")
-    return {item: text for item, text in texts.items() if text is not None}
+    return [text for text in texts if text is not None]
 
 
 def is_missing(item: object) -> bool:
@@ -130,6 +149,8 @@ def is_missing(item: object) -> bool:
 
 def is_text(raw: object) -> bool:
     """Return whether a column is of text."""
+    if isinstance(raw, Labelled):
+        return True
     try:
         array = to_array(raw)
     except DataError:
@@ -142,7 +163,10 @@ def is_text(raw: object) -> bool:
 
 def category_of(name: str, raw: object) -> Category:
     """Return the category of a column of text, with its labels in the order of the alphabet."""
-    labels = sorted(set(texts_of(label_items(raw)).values()))
+    if isinstance(raw, Labelled):
+        return Category(name, raw.labels)
+    items, places = distinct(raw)
+    labels = sorted(set(texts_of(items, np.bincount(places, minlength=len(items)))))
     if len(labels) > MAX_LABELS:
         raise DataError(
             f"has {len(labels)} different texts, where labels are at most {MAX_LABELS}; convert numbers with"
@@ -171,11 +195,6 @@ def without_categories(ranges: list[Ranged]) -> list[Ranged]:
     if wrong := [o.name for o in ranges if isinstance(o, Category)]:
         raise DataError(f"category '{wrong[0]}': has no bins; make a histogram of the events of each label")
     return ranges
-
-
-def decode(codes: Array, labels: Sequence[str]) -> NDArray[np.str_]:
-    """Return the label of each event."""
-    return np.array(labels, np.str_)[codes.astype(np.int64)]
 
 
 def shown(labels: Sequence[str]) -> str:

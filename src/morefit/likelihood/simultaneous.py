@@ -121,6 +121,11 @@ class Simultaneous:
         if isinstance(data, Mapping) and self.category.name not in data:
             if weights is not None and not isinstance(weights, str | Mapping):
                 raise DataError("simultaneous: data by label need their weights by label as well")
+            if not any(label_text(key) in self.models for key in data):
+                raise DataError(
+                    f"simultaneous: data must have the column '{self.category.name}' of labels, or a dataset for each of"
+                    f" {shown(self.labels)}, got {shown(list(map(str, data)))}"
+                )
             each = self.by_label("data", data)
             own = self.by_label("weights", weights) if isinstance(weights, Mapping) else {}
             return {label: (each[label], own.get(label, weights)) for label in self.models}
@@ -130,8 +135,8 @@ class Simultaneous:
         # ranges may differ between categories: each model checks its own
         every = [Observable(name, -sys.float_info.max, sys.float_info.max) for name in dict.fromkeys(wanted)]
         table = Dataset(data, [self.category, *every], weights=weights)
-        labels = table[self.category]
-        return {label: (table[labels == label], None) for label in self.models}
+        own_data = table.by_label(self.category)
+        return {label: (own_data[label], None) for label in self.models}
 
     def ranges_of(self, label: str, ranges: Any) -> Ranges | None:
         """Return the ranges of one category: those of all, or of a mapping by label."""
@@ -289,6 +294,8 @@ def generate_simultaneous(
     if unknown:
         raise ModelError(f"generate: no category has a parameter {shown(unknown)}")
     numbers = simultaneous.numbers("generate", events)
+    if given is not None and not any(model.given for model in simultaneous.models.values()):
+        raise ModelError("generate: no category is given anything; leave given out")
     rows = None if given is None else simultaneous.split(given, columns=lambda model: model.given)
     check_generator(generator, seed)
     key = secrets.randbits(63) if seed is None else check_seed(seed)
