@@ -22,7 +22,6 @@ from morefit.likelihood.joint import JointLikelihood
 from morefit.likelihood.sums import terms_of, with_constrained
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Parameter, Pdf
-from morefit.model.compose.choice import choices_in
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.observable import Ranges
 from morefit.model.pdf import check_model
@@ -61,19 +60,15 @@ class Simultaneous:
             )
         self.models = dict(zip(labels, models.values(), strict=True))
         self.category = own
-        for label, model in self.models.items():
-            self._check(label, model)
+        for model in self.models.values():
+            self._check(model)
         self.parameters: tuple[Parameter, ...] = one_of_each(
             p for model in self.models.values() for p in model.parameters
         )
 
-    def _check(self, label: str, model: Pdf) -> None:
+    def _check(self, model: Pdf) -> None:
         """Refuse what is no model, and names that could mean two things."""
         check_model(model)
-        if choices_in(model):
-            raise ModelError(
-                f"category '{label}': a model with mf.Choice cannot be fitted with others; decide it"
-            )
         names = {o.name for o in model.observables}
         if self.category.name in names:
             raise ModelError(
