@@ -192,6 +192,34 @@ def test_generation_says_what_is_missing():
         mf.generate(MODELS["2016"], {"2016": 3})
 
 
+def test_categories_may_be_conditional():
+    error = mf.Observable("error", 0.01, 0.1)
+    scales = {label: mf.Parameter(f"scale_{label}", 1, 0.5, 2) for label in ("a", "b")}
+    models = mf.Simultaneous(
+        {label: mf.Gaussian(M, MU, error * scale, given=[error]) for label, scale in scales.items()}, "kind"
+    )
+    given = {"error": np.linspace(0.02, 0.05, 300), "kind": np.where(np.arange(300) % 3, "a", "b")}
+    data = mf.generate(models, given=given, seed=1)
+    assert data["kind"].tolist() == ["a"] * 200 + ["b"] * 100
+    assert mf.fit(models, data).valid
+    assert mf.toy_study(models, toys=2, given=given, seed=1, progress=False).events.tolist() == [300, 300]
+
+
+def test_numerical_integrals_share_programs_too():
+    widths = [mf.Parameter(f"w{k}", 0.2 + 0.05 * k, 0.05, 1) for k in range(2)]
+    peak = mf.Parameter("peak", 5.5, 5.2, 5.8)
+    models = mf.Simultaneous(
+        {k: mf.Density(np.exp(-(((M - peak) / w) ** 4)) + 0.1 * M, M) for k, w in enumerate(widths)}, "kind"
+    )
+    data = mf.generate(models, {0: 300, 1: 400}, seed=1)
+    own = mf.Likelihood(models, data)
+    hand = sum(mf.Likelihood(models[label], part) for label, part in data.by_label("kind").items())
+    assert len({id(part.sums(2)) for part in own.parts}) == 1
+    x = [5.45, 0.25, 0.3]
+    np.testing.assert_allclose(own.hessian(x), hand.hessian(x), rtol=1e-9)
+    assert mf.fit(own).nll == pytest.approx(mf.fit(hand).nll, abs=1e-6)
+
+
 def test_toys_are_those_of_the_sum_of_likelihoods():
     own = mf.toy_study(MODELS, toys=5, seed=3, progress=False)
     hand = mf.toy_study(by_hand(), toys=5, seed=3, progress=False)

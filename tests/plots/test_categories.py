@@ -68,5 +68,31 @@ def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(mf.DataError, match="category 'down': dataset: none of 0 events"):
         mf.plot(MODELS, DATA[DATA["polarity"] == "up"])
     bins = {label: own.to_hist(M, 10 + len(label)) for label, own in DATA.by_label("polarity").items()}
-    with pytest.raises(mf.OptionError, match="plot: a sum of categories needs the same bins in all"):
+    with pytest.raises(
+        mf.OptionError, match="plot: categories that are combined need the same range and the same bins"
+    ):
         mf.plot(MODELS, bins, summed=True)
+
+
+def test_the_asymmetry_is_that_of_counts_and_models():
+    plot = mf.plots.asymmetry(MODELS, DATA, ("up", "down"), values=RESULT, bins=5)
+    own = DATA.by_label("polarity")
+    up, down = (np.histogram(own[label]["m"], bins=5, range=(0, 1))[0] for label in ("up", "down"))
+    expected = (up - down) / (up + down)
+    np.testing.assert_allclose(plot.numbers.values, expected)
+    np.testing.assert_allclose(plot.numbers.errors, np.sqrt((1 - expected**2) / (up + down)))
+    n = [RESULT.values[f"n_{label}"] for label in ("up", "down")]
+    np.testing.assert_allclose(plot.numbers.curve, (n[0] - n[1]) / (n[0] + n[1]))
+    twice = mf.plots.asymmetry(
+        MODELS, DATA.with_weights(np.full(len(DATA), 2.0)), ("up", "down"), values=RESULT, bins=5
+    )
+    np.testing.assert_allclose(twice.numbers.errors, plot.numbers.errors)
+
+
+def test_an_asymmetry_needs_two_labels():
+    with pytest.raises(mf.OptionError, match="asymmetry: labels must be two, got 'up'"):
+        mf.plots.asymmetry(MODELS, DATA, "up")
+    with pytest.raises(mf.OptionError, match="asymmetry: labels must differ, got"):
+        mf.plots.asymmetry(MODELS, DATA, ("up", "up"))
+    with pytest.raises(mf.OptionError, match="category 'polarity': has no label 'left'"):
+        mf.plots.asymmetry(MODELS, DATA, ("up", "left"))

@@ -156,24 +156,24 @@ class Simultaneous:
             label: {o.name: np.empty(0) for o in model.observables} for label, model in self.models.items()
         }
 
-    def numbers(self, what: str, events: Any) -> tuple[int | None, ...]:
-        """Return how many events to draw for each label; None for a Poisson number around what the model expects."""
+    def numbers(self, what: str, events: Any, given: Any = None) -> tuple[int | None, ...]:
+        """Return how many events to draw for each label; None for what the model expects, or the rows that it is given."""
         if events is not None and not isinstance(events, Mapping):
             raise ModelError(
                 f"{what}: events must be numbers by label, as in {{{self.labels[0]!r}: 1000}}, got {events!r}"
             )
-        given = self.by_label("events", events or {}, complete=False)
+        chosen = self.by_label("events", events or {}, complete=False)
         silent = [
             label
             for label, model in self.models.items()
-            if label not in given and model.expected_events() is None
+            if label not in chosen and model.expected_events() is None and (given is None or not model.given)
         ]
         if silent:
             raise ModelError(
                 f"{what}: events is missing for {shown(silent)}; the model predicts no number, as one with yields would"
             )
         whole = {
-            label: whole_number(f"{what}: events of '{label}'", number) for label, number in given.items()
+            label: whole_number(f"{what}: events of '{label}'", number) for label, number in chosen.items()
         }
         return tuple(whole.get(label) for label in self.models)
 
@@ -288,7 +288,7 @@ def generate_simultaneous(
     unknown = [name for name in values if name not in {p.name for p in simultaneous.parameters}]
     if unknown:
         raise ModelError(f"generate: no category has a parameter {shown(unknown)}")
-    numbers = simultaneous.numbers("generate", events)
+    numbers = simultaneous.numbers("generate", events, given)
     if given is not None and not any(model.given for model in simultaneous.models.values()):
         raise ModelError("generate: no category is given anything; leave given out")
     rows = None if given is None else simultaneous.split(given, columns=lambda model: model.given)

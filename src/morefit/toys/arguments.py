@@ -30,14 +30,14 @@ from morefit.validate import numbers_by_name, whole_number
 
 @dataclass(frozen=True)
 class PartNumbers:
-    """How many events toys have in each part; None for a Poisson number around what it expects."""
+    """How many events toys have in each part; None for what it expects, or the rows that it is given."""
 
     numbers: tuple[int | None, ...]
 
     @classmethod
-    def of(cls, model: object, events: Any) -> Any:
+    def of(cls, model: object, events: Any, given: Any) -> Any:
         """Return the numbers of the categories of simultaneous models; of others, what the user says."""
-        return cls(model.numbers("toy study", events)) if isinstance(model, Simultaneous) else events
+        return cls(model.numbers("toy study", events, given)) if isinstance(model, Simultaneous) else events
 
 
 def whole(what: str, number: Any, least: int) -> int:
@@ -175,7 +175,8 @@ def poisson_part_sizes(part: Likelihood, truth: Mapping[str, float], toys: int, 
 def events_of_toys(what: str, term: Term, events: int | PartNumbers | None = None) -> tuple[int | None, ...]:
     """Return how many events toys have in each part; None for a Poisson number around what it expects."""
     if isinstance(events, PartNumbers):
-        return events.numbers
+        own = zip(term.parts, events.numbers, strict=True)
+        return tuple(part.events if n is None and not part.extended else n for part, n in own)
     if events is not None:
         if len(term.parts) > 1:
             raise ModelError(

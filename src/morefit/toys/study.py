@@ -101,7 +101,7 @@ def toy_study(
     begin = starts(fitted, truth, start, keep_fixed=fit_model is not None)
     saved = read_saved(NAME, save, LAYOUT, ToyResults)
     seed = choose_seed(seed, saved)
-    sizes = toy_sizes(drawn, truth, toys, PartNumbers.of(model, events), seed)
+    sizes = toy_sizes(drawn, truth, toys, PartNumbers.of(model, events, given), seed)
     if not resample:
         check_rows(drawn, sizes)
     place = choose_place(backend, executor, int(sizes.sum()))
