@@ -15,7 +15,7 @@ from morefit.errors import (
 
 if TYPE_CHECKING:
     from morefit import acceptance, functions, intervals, plots
-    from morefit.data import CutReport, Dataset, read
+    from morefit.data import Category, CutReport, Dataset, read
     from morefit.data.kendall import kendall_tau
     from morefit.expr import where
     from morefit.functions import (
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         Constraint,
         LeastSquares,
         Likelihood,
+        Simultaneous,
         constraint,
         generate,
     )
@@ -107,7 +108,7 @@ else:
         __name__,
         {
             "morefit": ["acceptance", "functions", "intervals", "plots"],
-            "morefit.data": ["CutReport", "Dataset", "read"],
+            "morefit.data": ["Category", "CutReport", "Dataset", "read"],
             "morefit.data.kendall": ["kendall_tau"],
             "morefit.expr": ["where"],
             "morefit.functions": [
@@ -120,7 +121,7 @@ else:
             "morefit.inspect.explain": ["Explanation", "explain"],
             "morefit.inspect.graphs": ["Drawing", "draw"],
             "morefit.intervals.information": ["FisherInformation", "fisher_information"],
-            "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "constraint", "generate"],
+            "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "Simultaneous", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
             "morefit.minimise.sweights": ["SWeights", "sweights"],
             "morefit.model": [
@@ -136,10 +137,10 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "BackendError", "BinnedLikelihood", "BrokenJob", "Choice", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
+    "BackendError", "BinnedLikelihood", "BrokenJob", "Category", "Choice", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
     "Density", "Derived", "Drawing", "Efficiency", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Histogram", "KernelDensity", "LeastSquares", "Likelihood", "ModelError", "MomentMorph", "MorefitError", "Morph", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
-    "Polynomial", "Product", "Restricted", "SWeights", "Spline", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
+    "Polynomial", "Product", "Restricted", "SWeights", "Simultaneous", "Spline", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",
     "hermite", "hermite_series", "histogram_function", "interp", "intervals", "iv", "ive", "kendall_tau", "kv", "kve", "legendre", "legendre_series", "log_ndtr",

@@ -70,6 +70,14 @@ def compile_sums(request: Request, parameters: tuple[Expr, ...], settings: Setti
     return run_passes(Draft(SumSpec(request, settings.backend.tiles_from), parameters, settings))
 
 
+@lru_cache(maxsize=256)
+def compile_renamed(
+    request: Request, parameters: tuple[Expr, ...], names: tuple[Expr, ...], settings: Settings
+) -> Compiled:
+    """Compile sums whose parameters have other names, so that formulas that differ in names alone share a program."""
+    return compile_sums(request.renamed(dict(zip(parameters, names, strict=True))), names, settings)
+
+
 @lru_cache(maxsize=128)
 def compile_values(outputs: tuple[Expr, ...], parameters: tuple[Expr, ...], settings: Settings) -> Compiled:
     """Compile expressions to be computed and stored for each event."""

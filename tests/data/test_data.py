@@ -140,7 +140,7 @@ def test_masked_entries_are_counted():
 
 @pytest.mark.parametrize(
     ("column", "dtype"),
-    [([True, False], "bool"), (["a", "b"], "<U1"), ([1j, 2], "complex128"), ([1, None], "object"),
+    [([True, False], "bool"), ([b"a", b"b"], "|S1"), ([1j, 2], "complex128"), ([1, None], "object"),
      (np.array(["2020-01-01"], "M8[D]"), "datetime64[D]")],
 )  # fmt: skip
 def test_what_is_not_a_real_number_is_refused(column, dtype):

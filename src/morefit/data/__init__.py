@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from morefit.data.dataset import Dataset
+from morefit.data.labels import Category
 
 if TYPE_CHECKING:
     from morefit.data.reading import read
@@ -14,4 +15,4 @@ else:
         __name__, {"morefit.data.reading": ["read"], "morefit.data.report": ["CutReport"]}
     )
 
-__all__ = ["CutReport", "Dataset", "read"]
+__all__ = ["Category", "CutReport", "Dataset", "read"]

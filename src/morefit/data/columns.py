@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array
+from morefit.data.labels import Category, category_of, is_text
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from morefit.data.io import Ranged
+    from morefit.data.report import CutReport
 
 Mask = NDArray[np.bool_]
 MAX_DOUBLE = sys.float_info.max
@@ -40,15 +42,21 @@ class Draft:
     masked_weights: int = 0
     problems: list[str] = field(default_factory=list)
     copies: bool = True  # of the columns; not needed if the source never changes
+    categories: dict[str, Category] = field(default_factory=dict)  # of the columns of labels
 
     def label(self, name: str) -> str:
         """Return how messages name a column."""
-        return f"{self.kind} '{name}'"
+        return f"{'category' if name in self.categories else self.kind} '{name}'"
 
     def add(self, name: str, raw: object) -> None:
         """Read one column, or add the problem to the list."""
         try:
-            self.columns[name], self.masked[name] = to_column(raw, copy=self.copies)
+            if name not in self.categories and self.kind == "column" and is_text(raw):
+                self.categories[name] = category_of(name, raw)
+            if name in self.categories:
+                self.columns[name], self.masked[name] = self.categories[name].encode(raw), 0
+            else:
+                self.columns[name], self.masked[name] = to_column(raw, copy=self.copies)
         except DataError as error:
             self.problems.append(f"{self.label(name)}: {error}")
 
@@ -77,7 +85,12 @@ class Draft:
         """Return the draft of the events where a mask is true."""
         columns = {name: column[keep] for name, column in self.columns.items()}
         weights = None if self.weights is None else self.weights[keep]
-        return Draft(columns, self.kind, self.masked, weights)
+        return Draft(columns, self.kind, self.masked, weights, categories=self.categories)
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """The labels of the columns of labels."""
+        return {name: category.labels for name, category in self.categories.items()}
 
 
 def is_ranged(thing: object) -> TypeGuard[Ranged]:
@@ -102,6 +115,7 @@ def read_source(
     """Read columns and weights, with a list of all problems."""
     raw = raw_columns(source, ranges)
     draft = Draft({}, "column" if ranges is None else "observable", copies=copies)
+    draft.categories |= {o.name: o for o in ranges or () if isinstance(o, Category)}
     named = weights if isinstance(weights, str) else None
     names = [n for n in raw if n != named] if ranges is None else [o.name for o in ranges]
     read_columns(draft, raw, names)
@@ -111,6 +125,19 @@ def read_source(
         draft.add_weights(weights)
     draft.check_lengths()
     return draft
+
+
+def without_other_labels(draft: Draft) -> tuple[Draft, CutReport | None]:
+    """Leave out events that have another label than their category, and count them; None if there are none."""
+    masks = {name: draft.columns[name] < 0 for name in draft.categories if name in draft.columns}
+    others = {name: mask for name, mask in masks.items() if mask.any()}
+    if draft.problems or not others:
+        return draft, None
+    from morefit.data.report import CutReport
+
+    keep = ~np.logical_or.reduce(list(others.values()))
+    counts = {name: int(mask.sum()) for name, mask in others.items()}
+    return draft.select(keep), CutReport(len(keep), int(keep.sum()), counts)
 
 
 def read_columns(draft: Draft, raw: Mapping[Any, object], names: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""A dataset: named columns with one number per event and optional weights, checked and read-only."""
+"""A dataset: named columns with one number or label per event and optional weights, checked and read-only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from morefit.data.columns import (
     outside_ranges,
     raise_if,
     read_source,
+    without_other_labels,
 )
+from morefit.data.labels import Category, Labelled, common_labels, without_categories
 from morefit.errors import DataError
 from morefit.text.suggest import suggest
 
@@ -42,12 +44,13 @@ NOT_BINNED = (
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Dataset:
-    """Events as named columns of numbers, with optional weights; a read-only copy.
+    """Events as named columns of numbers or labels, with optional weights; a read-only copy.
 
     The source is a mapping from names to columns, a DataFrame, a table of Arrow, an awkward or structured array of
     records, an array of shape (events, observables), an array of shape (events,) for one observable, or another
     dataset, whose weights are used unless others are passed. With observables, other columns are ignored and every event
-    must lie in the ranges; without, all columns are used. Weights are an array or the name of a column.
+    must lie in the ranges; without, all columns are used. Weights are an array or the name of a column. Labels are
+    declared with ``mf.Category`` among the observables; without observables, columns of text are labels.
     """
 
     _columns: dict[str, Array]
@@ -56,6 +59,7 @@ class Dataset:
     _checked: tuple[
         Ranged, ...
     ]  # observables in whose ranges all events lie, if these are all columns; else empty
+    _labels: dict[str, tuple[str, ...]]  # of the columns that have the numbers of labels
 
     __iter__: ClassVar[None] = None
 
@@ -67,15 +71,17 @@ class Dataset:
         weights: ArrayLike | str | None = None,
     ) -> None:
         ranges = None if observables is None else listed(observables)
-        columns = source.columns if isinstance(source, Dataset) else source
+        columns = source._raw(ranges) if isinstance(source, Dataset) else source
         copies = columns is source  # a dataset never changes
         draft = read_source(columns, ranges, own_weights(source, weights), copies=copies)
+        draft, report = without_other_labels(draft)
         for name in draft.columns:
             draft.problems += not_finite(draft.label(name), draft.columns[name], draft.masked[name], "events")
         if ranges is not None:
             draft.problems += outside_ranges(draft.columns, ranges)
         raise_if(draft.problems + bad_weights(draft))
-        fill(self, draft.columns, draft.weights, None, checked=tuple(ranges or ()))
+        checked = () if draft.labels else tuple(ranges or ())
+        fill(self, draft.columns, draft.weights, report, checked=checked, labels=draft.labels)
 
     @classmethod
     def cut(
@@ -96,7 +102,8 @@ class Dataset:
         counts = {name: int(mask.sum()) for name, mask in outside.items()}
         selected = draft.select(keep)
         raise_if(bad_weights(selected))
-        return build(selected.columns, selected.weights, CutReport(len(keep), int(keep.sum()), counts))
+        report = CutReport(len(keep), int(keep.sum()), counts)
+        return build(selected.columns, selected.weights, report, draft.labels)
 
     def inside(self, region: Mapping[str, Sequence[tuple[float, float]]]) -> Dataset:
         """Return the events in one or several ranges of each of some columns, with their numbers in ``report``."""
@@ -111,7 +118,9 @@ class Dataset:
         counts = {name: int((~mask).sum()) for name, mask in inside.items()}
         report = CutReport(len(self), int(keep.sum()), counts)
         chosen = {name: column[keep] for name, column in self._columns.items()}
-        return fill(object.__new__(Dataset), chosen, weights, report, checked=self._checked)
+        return fill(
+            object.__new__(Dataset), chosen, weights, report, checked=self._checked, labels=self._labels
+        )
 
     @classmethod
     def from_hist(
@@ -130,7 +139,7 @@ class Dataset:
 
         from morefit.data.io import events_of
 
-        ranges = listed(observables)
+        ranges = without_categories(listed(observables))
         columns, weights = events_of(histogram, ranges)
         if not at_centres:
             warnings.warn(NOT_BINNED, UserWarning, stacklevel=2)
@@ -145,7 +154,7 @@ class Dataset:
         """
         from morefit.data.io import fill_histogram
 
-        ranges = listed(observables)
+        ranges = without_categories(listed(observables))
         return fill_histogram({o.name: self[o.name] for o in ranges}, self._weights, ranges, bins)
 
     def write(self, path: str | PathLike[str], *, weight: str = "weight", tree: str | None = None) -> None:
@@ -164,7 +173,19 @@ class Dataset:
 
         return data_frame(self._with_weights_as(weight))
 
-    def _with_weights_as(self, weight: str) -> dict[str, Array]:
+    def _raw(self, ranges: Sequence[Ranged] | None) -> dict[str, object]:
+        """Return the columns to read a dataset of; labels as text where numbers are wanted, which is an error then."""
+        numeric = {o.name for o in ranges or () if not isinstance(o, Category)}
+        return {
+            name: self[name] if name in numeric or name not in self._labels else self._labelled(name)
+            for name in self._columns
+        }
+
+    def _labelled(self, name: str) -> Labelled:
+        """Return a column of labels with what they are."""
+        return Labelled(self._columns[name], self._labels[name])
+
+    def _with_weights_as(self, weight: str) -> dict[str, NDArray[Any]]:
         """Return the columns, with the weights, if there are any, as another column."""
         columns = self.columns
         if self._weights is not None:
@@ -182,8 +203,13 @@ class Dataset:
 
     @property
     def columns(self) -> dict[str, Array]:
-        """The columns by name."""
-        return dict(self._columns)
+        """The columns by name; labels as text."""
+        return dict(self._columns) if not self._labels else {name: self[name] for name in self._columns}
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """The labels that each column of labels can have, by its name."""
+        return dict(self._labels)
 
     @property
     def weights(self) -> Array | None:
@@ -200,14 +226,22 @@ class Dataset:
         """The sum of the weights, or the number of events if there are none."""
         return float(len(self)) if self._weights is None else float(self._weights.sum())
 
+    def by_label(self, category: str | Category) -> dict[str, Dataset]:
+        """Return the events of each label of a column of labels."""
+        name = category if isinstance(category, str) else category.name
+        if name not in self._labels:
+            raise DataError(f"dataset: no column of labels {name!r}; {suggest(name, tuple(self._labels))}")
+        codes = self._columns[name]
+        return {label: self[codes == k] for k, label in enumerate(self._labels[name])}
+
     def with_weights(self, weights: ArrayLike | None) -> Dataset:
         """Return the same events with other weights, or with none."""
-        draft = Draft(self.columns, "column", dict.fromkeys(self._columns, 0))
+        draft = Draft(dict(self._columns), "column", dict.fromkeys(self._columns, 0))
         if weights is not None:
             draft.add_weights(weights)
         draft.check_lengths()
         raise_if(draft.problems + bad_weights(draft))
-        return build(draft.columns, draft.weights, self._report)
+        return build(draft.columns, draft.weights, self._report, self._labels)
 
     def with_column(self, name: str, function: Callable[..., ArrayLike]) -> Dataset:
         """Return the same events with one more column, computed once by a function whose arguments are named as columns.
@@ -218,8 +252,9 @@ class Dataset:
 
         label = getattr(function, "__name__", type(function).__name__)
         numbers = function(*(self[argument] for argument in arguments_of(function, label, "column")))
-        with_it = Dataset({**self.columns, name: np.asarray(numbers)}, weights=self._weights)
-        return build(with_it.columns, with_it.weights, self._report)
+        with_it = Dataset({**self._columns, name: np.asarray(numbers)}, weights=self._weights)
+        labels = {other: own for other, own in self._labels.items() if other != name} | with_it._labels
+        return build(with_it._columns, with_it.weights, self._report, labels)
 
     @classmethod
     def concatenate(cls, datasets: Iterable[Dataset]) -> Dataset:
@@ -229,11 +264,17 @@ class Dataset:
         """
         parts = list(datasets)
         check_columns(parts)
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].names}
+        labels = common_labels([part._labels for part in parts])
+        columns = {
+            name: np.concatenate([part._columns[name] for part in parts])
+            if name not in labels
+            else np.concatenate([Category(name, labels[name]).encode(part._labelled(name)) for part in parts])
+            for name in parts[0].names
+        }
         if all(part.weights is None for part in parts):
-            return build(columns, None, None)
+            return build(columns, None, None, labels)
         weights = [np.ones(len(part)) if part.weights is None else part.weights for part in parts]
-        return build(columns, np.concatenate(weights), None)
+        return build(columns, np.concatenate(weights), None, labels)
 
     @overload
     def __getitem__(self, which: str | Ranged) -> Array: ...
@@ -241,22 +282,24 @@ class Dataset:
     @overload
     def __getitem__(self, which: slice | Sequence[int] | NDArray[Any]) -> Dataset: ...
 
-    def __getitem__(self, which: Any) -> Array | Dataset:
-        """Return a column by its name or observable, or the events of a slice, a mask or indices as a dataset."""
+    def __getitem__(self, which: Any) -> NDArray[Any] | Dataset:
+        """Return a column by its name or observable, labels as text; or the events of a slice, a mask or indices as a dataset."""
         name = which.name if is_ranged(which) else which
         if isinstance(name, str):
             if name not in self._columns:
                 raise DataError(f"dataset: no column {name!r}; {suggest(name, self.names)}")
-            return self._columns[name]
+            column: NDArray[Any] = self._columns[name]
+            return self._labelled(name).decoded() if name in self._labels else column
         events = check_events(which, len(self))
         weights = None if self._weights is None else self._weights[events]
-        return build({name: column[events] for name, column in self._columns.items()}, weights, None)
+        chosen = {name: column[events] for name, column in self._columns.items()}
+        return build(chosen, weights, None, self._labels)
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values())))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return build, (self._columns, self._weights, self._report)
+        return build, (self._columns, self._weights, self._report, self._labels)
 
     def __str__(self) -> str:
         from morefit.data.text import as_text
@@ -294,9 +337,14 @@ def own_weights(source: object, weights: ArrayLike | str | None) -> ArrayLike | 
     return source.weights if weights is None and isinstance(source, Dataset) else weights
 
 
-def build(columns: Mapping[str, Array], weights: Array | None, report: CutReport | None) -> Dataset:
+def build(
+    columns: Mapping[str, Array],
+    weights: Array | None,
+    report: CutReport | None,
+    labels: Mapping[str, tuple[str, ...]] | None = None,
+) -> Dataset:
     """Return a dataset of columns that are checked already."""
-    return fill(object.__new__(Dataset), columns, weights, report)
+    return fill(object.__new__(Dataset), columns, weights, report, labels=labels)
 
 
 def build_drawn(columns: Mapping[str, Array], observables: tuple[Ranged, ...]) -> Dataset:
@@ -333,6 +381,7 @@ def fill(
     report: CutReport | None,
     *,
     checked: tuple[Ranged, ...] = (),
+    labels: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Dataset:
     """Set the columns and weights of a new dataset, read-only."""
     frozen = {name: freeze(column) for name, column in columns.items()}
@@ -340,6 +389,7 @@ def fill(
     object.__setattr__(dataset, "_columns", frozen)
     object.__setattr__(dataset, "_weights", None if weights is None else freeze(weights))
     object.__setattr__(dataset, "_report", report)
+    object.__setattr__(dataset, "_labels", dict(labels or {}))
     return dataset
 
 

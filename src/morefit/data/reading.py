@@ -16,6 +16,7 @@ from morefit.data.columns import Mask, is_outside, listed, raise_if, suggest_col
 from morefit.data.cut import Condition, condition
 from morefit.data.dataset import Dataset, build
 from morefit.data.io import Columns, Ranged, Source, check_tree, find_files, open_table
+from morefit.data.labels import Category
 from morefit.data.report import CutReport, add_reports
 from morefit.errors import DataError
 from morefit.text.progress import Bar
@@ -37,6 +38,11 @@ class Wanted:
         """The columns to read."""
         more = self.condition.names if self.condition else ()
         return tuple(dict.fromkeys((*self.columns, *more)))
+
+    @property
+    def categories(self) -> dict[str, Category]:
+        """The columns that have labels."""
+        return {o.name: o for o in self.ranges if isinstance(o, Category)}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -101,7 +107,7 @@ def finish(wanted: Wanted, pieces: dict[str, list[Array]], report: CutReport) ->
         )
     columns = {name: np.concatenate(pieces.pop(name)) for name in wanted.columns}
     weights = None if wanted.weight is None else columns.pop(wanted.weight)
-    return build(columns, weights, report)
+    return build(columns, weights, report, {name: c.labels for name, c in wanted.categories.items()})
 
 
 def check_names(files: Sequence[Path], wanted: Wanted, tree: str | None) -> None:
@@ -167,9 +173,10 @@ class Reader:
         return next(iter(lengths.values()))
 
     def column(self, name: str, raw: NDArray[Any]) -> Array:
-        """Return a column in double precision."""
+        """Return a column in double precision, of labels their numbers."""
+        category = self.wanted.categories.get(name)
         try:
-            return to_column(raw)[0]
+            return to_column(raw)[0] if category is None else category.encode(raw)
         except DataError as error:
             raise DataError(f"file '{self.file}': column '{name}': {error}") from None
 

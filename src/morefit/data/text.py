@@ -12,6 +12,7 @@ from morefit.text.html import html_table
 from morefit.text.tables import Column, text_table
 
 MAX_NAMES = 60  # characters of the names of columns in one line
+MAX_LABELS = 10  # of a column that are printed
 
 
 class Shown(Protocol):
@@ -19,6 +20,9 @@ class Shown(Protocol):
 
     @property
     def columns(self) -> dict[str, Array]: ...
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]: ...
 
     @property
     def weights(self) -> Array | None: ...
@@ -35,12 +39,15 @@ class Shown(Protocol):
 def as_text(dataset: Shown) -> str:
     """Return the number of events, a table of the columns, and the summary of a cut."""
     rows = text_table(summary(dataset)).splitlines()
-    return "\n".join([title(dataset), *(f"  {row}" for row in rows), *cut_lines(dataset)])
+    more = [*label_lines(dataset), *cut_lines(dataset)]
+    return "\n".join([title(dataset), *(f"  {row}" for row in rows), *more])
 
 
 def as_html(dataset: Shown) -> str:
     """Return the same as HTML for a notebook."""
-    return html_table(summary(dataset), caption="\n".join([title(dataset), *cut_lines(dataset)]))
+    return html_table(
+        summary(dataset), caption="\n".join([title(dataset), *label_lines(dataset), *cut_lines(dataset)])
+    )
 
 
 def short(dataset: Shown) -> str:
@@ -48,6 +55,17 @@ def short(dataset: Shown) -> str:
     names = ", ".join(dataset.columns)
     columns = names if len(names) <= MAX_NAMES else f"{len(dataset.columns)} columns"
     return f"Dataset({counts(dataset)}: {columns})"
+
+
+def label_lines(dataset: Shown) -> list[str]:
+    """Return how many events have each label, one line for each column of labels."""
+    lines = []
+    for name, labels in dataset.labels.items():
+        column = dataset.columns[name]
+        each = ", ".join(f"{label} ({np.count_nonzero(column == label)})" for label in labels[:MAX_LABELS])
+        more = f", and {len(labels) - MAX_LABELS} more" if len(labels) > MAX_LABELS else ""
+        lines.append(f"labels of '{name}': {each}{more}")
+    return lines
 
 
 def cut_lines(dataset: Shown) -> list[str]:
@@ -68,7 +86,7 @@ def counts(dataset: Shown) -> str:
 
 def summary(dataset: Shown) -> list[Column]:
     """Return a table with minimum, mean and maximum of every column and of the weights."""
-    columns = dataset.columns
+    columns = {name: column for name, column in dataset.columns.items() if name not in dataset.labels}
     if dataset.weights is not None:
         columns["(weights)"] = dataset.weights
     numbers = zip(*map(extent, columns.values()), strict=True)

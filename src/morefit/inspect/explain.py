@@ -13,6 +13,7 @@ import numpy as np
 from morefit.expr import Expr, Op, price, toposort
 from morefit.expr.show import to_dot, to_text
 from morefit.likelihood import Likelihood, Term
+from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihood
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Pdf
 from morefit.model.pdf import check_model
@@ -136,9 +137,14 @@ def explain(
     backend: str | Backend = "auto", precompute: Precompute = "auto",
 ) -> Explanation: ...  # fmt: skip
 @overload
+def explain(
+    model: Simultaneous, data: Any = None, *, constraints: Sequence[Any] | Any = (),
+    backend: str | Backend = "auto", precompute: Precompute = "auto",
+) -> Explanation | JointExplanation: ...  # fmt: skip
+@overload
 def explain(model: Term) -> Explanation | JointExplanation: ...
 def explain(
-    model: Pdf | Term,
+    model: Pdf | Simultaneous | Term,
     data: Any = None,
     *,
     constraints: Sequence[Any] | Any = (),
@@ -151,6 +157,11 @@ def explain(
     """
     if isinstance(model, Term):
         term = as_likelihood("explain", model, data, constraints=constraints)
+    elif isinstance(model, Simultaneous):
+        own = model.without_data() if data is None else data
+        term = simultaneous_likelihood(
+            model, own, constraints=constraints, backend=backend, precompute=precompute
+        )
     else:
         check_model(model)
         events = {o.name: np.empty(0) for o in model.observables} if data is None else data

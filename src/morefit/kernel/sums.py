@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from morefit.expr import (
     MINUS_ONE,
@@ -61,6 +61,13 @@ class Request:
         n = len(self.parameters)
         triangle = n * (n + 1) // 2
         return triangle if self.fisher else 1 + n * (self.order > 0) + triangle * (self.order > 1)
+
+    def renamed(self, names: Mapping[Expr, Expr]) -> Request:
+        """Return the same sums with other names for their parameters."""
+        log_density, per_set, *parameters = substitute_all(
+            (self.log_density, self.per_set, *self.parameters), names
+        )
+        return replace(self, log_density=log_density, per_set=per_set, parameters=tuple(parameters))
 
 
 def open_log(log_density: Expr) -> tuple[Expr, list[Expr]]:

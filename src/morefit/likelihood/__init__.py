@@ -11,6 +11,7 @@ from morefit.likelihood.unbinned import Likelihood
 if TYPE_CHECKING:
     from morefit.likelihood.binned import BinnedLikelihood
     from morefit.likelihood.least_squares import LeastSquares
+    from morefit.likelihood.simultaneous import Simultaneous
 else:
     from morefit.lazy import import_when_used
 
@@ -19,6 +20,7 @@ else:
         {
             "morefit.likelihood.binned": ["BinnedLikelihood"],
             "morefit.likelihood.least_squares": ["LeastSquares"],
+            "morefit.likelihood.simultaneous": ["Simultaneous"],
         },
     )
 
@@ -30,6 +32,7 @@ __all__ = [
     "JointLikelihood",
     "LeastSquares",
     "Likelihood",
+    "Simultaneous",
     "Term",
     "constraint",
     "generate",

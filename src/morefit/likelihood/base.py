@@ -226,8 +226,9 @@ class Term(ABC):
     def compile_seconds(self) -> dict[str, float]:
         """Return the seconds spent in each stage of compiling, so far."""
         total: dict[str, float] = {}
-        for stages in (compiled.seconds for part in self.parts for compiled in part.compiled.values()):
-            total |= {stage: total.get(stage, 0.0) + seconds for stage, seconds in stages.items()}
+        every = {id(compiled): compiled for part in self.parts for compiled in part.compiled.values()}
+        for compiled in every.values():  # parts may share them
+            total |= {stage: total.get(stage, 0.0) + seconds for stage, seconds in compiled.seconds.items()}
         return total
 
     def value(self, x: Point) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from morefit.data import Dataset
 from morefit.errors import ModelError
 from morefit.likelihood.base import Term
+from morefit.likelihood.simultaneous import Simultaneous, generate_simultaneous
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Pdf
 from morefit.model.compose.restricted import in_ranges
@@ -29,6 +30,12 @@ def generate(
 ) -> Dataset: ...  # fmt: skip
 @overload
 def generate(
+    model: Simultaneous, events: Mapping[str, int] | None = None, *, truth: Any = None, seed: int | None = None,
+    fluctuate: bool = True, ranges: Ranges | None = None, backend: str | Backend = "auto",
+    generator: Generator = ..., given: Any = None,
+) -> Dataset: ...  # fmt: skip
+@overload
+def generate(
     model: Pdf, events: Sequence[int], *, truth: Any = None, seed: int | None = None,
     fluctuate: bool = True, ranges: Ranges | None = None, backend: str | Backend = "auto",
     generator: Generator = ..., given: Any = None,
@@ -40,8 +47,8 @@ def generate(
     generator: Generator = ..., given: Any = None,
 ) -> Term: ...  # fmt: skip
 def generate(
-    model: Pdf | Term,
-    events: int | Sequence[int] | None = None,
+    model: Pdf | Simultaneous | Term,
+    events: int | Sequence[int] | Mapping[str, int] | None = None,
     *,
     truth: Any = None,
     seed: int | None = None,
@@ -61,14 +68,29 @@ def generate(
     A conditional model takes the columns that it is given from the data ``given``: one event for each row; with ``events``,
     or if it is extended, each event is drawn for a row by chance. A likelihood takes them from its own data, by chance.
 
+    Of ``mf.Simultaneous``, the events of all categories are one dataset with the column of labels; ``events`` are numbers by
+    label.
+
     Of a likelihood, the same likelihood of pseudo-data is returned: each part has as many events as its data, or a
     Poisson number around what it expects, and constraints measure another value, unless ``fluctuate`` is False.
 
     ``generator`` is "philox" or "xoshiro128++", both compiled with the rest; or, with the numbers made on the host,
     "xoshiro256++", the name of one of NumPy's ("PCG64DXSM", "MT19937", ...), or an object to be drawn from as it is.
     """
+    if isinstance(model, Simultaneous):
+        return generate_simultaneous(
+            model.restricted(ranges),
+            events,
+            truth=truth,
+            seed=seed,
+            backend=backend,
+            generator=generator,
+            given=given,
+        )
     if not isinstance(model, Term):
         model = in_ranges(model, ranges)
+        if isinstance(events, Mapping):
+            raise ModelError("generate: a model has one number of events, got numbers by name")
         return generate_events(
             model, events, truth=truth, seed=seed, backend=backend, generator=generator, given=given
         )

@@ -32,7 +32,16 @@ from morefit.model.observable import Ranges
 from morefit.model.opaque import opaque_names
 from morefit.model.pdf import conditional_parts
 from morefit.model.region import YieldsIn
-from morefit.pipeline import Bound, Columns, Compiled, Settings, able_backend, compile_sums, compile_values
+from morefit.pipeline import (
+    Bound,
+    Columns,
+    Compiled,
+    Settings,
+    able_backend,
+    compile_renamed,
+    compile_sums,
+    compile_values,
+)
 from morefit.rewrite.precompute import Precompute
 from morefit.sampling.generate import Sampler, ToySampler, generate_events
 from morefit.sampling.given import given_rows
@@ -40,6 +49,7 @@ from morefit.targets import Backend, Events, choose_backend
 
 NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,
 MIN_EVENTS = 1000  # of them: with fewer, the accuracy is that of this many,
+NO_NAMES: Mapping[Expr, Expr] = {}
 BEST_ERROR = 1e-10  # the smallest relative error of an integral that is requested
 
 
@@ -51,6 +61,16 @@ class Likelihood(Term):
     model (``mf.Restricted``): ``{"m": [(5.0, 5.2), (5.4, 6.0)]}``; its yields and fractions are those of the full
     ranges, or of the events in the ranges of the fit if ``yields_in="range"``.
     """
+
+    def __new__(cls, model: Any = None, *arguments: Any, **options: Any) -> Any:
+        """Return the sum of the likelihoods of all categories if the model is ``mf.Simultaneous``."""
+        if cls is not Likelihood or model is None or isinstance(model, Pdf):
+            return object.__new__(cls)
+        from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihood
+
+        if isinstance(model, Simultaneous):
+            return simultaneous_likelihood(model, *arguments, **options)
+        return object.__new__(cls)
 
     def __init__(
         self,
@@ -81,10 +101,14 @@ class Likelihood(Term):
         constraints: tuple[Constraint, ...],
         settings: Settings,
         fixed: frozenset[str] = frozenset(),
+        names: Mapping[Expr, Expr] = NO_NAMES,
     ) -> None:
-        """Set what the likelihood is made of; what has been checked is not checked again."""
+        """Set what the likelihood is made of; what has been checked is not checked again.
+
+        ``names`` are what parameters are called in kernels, which likelihoods with alike formulas then share.
+        """
         self.model, self.data, self.constraints, self.settings = model, data, constraints, settings
-        self.fixed_names = fixed
+        self.fixed_names, self.kernel_names = fixed, names
         self.measured = np.array([value for c in constraints for value in c.measured])
         self.measured_symbols = tuple(scalar(f"measured value {k}") for k in range(len(self.measured)))
         self.constraint_terms = tuple(terms_of(constraints, self.measured_symbols))
@@ -102,6 +126,7 @@ class Likelihood(Term):
         constraints: tuple[Constraint, ...] | None = None,
         backend: Backend | None = None,
         fixed: frozenset[str] | None = None,
+        names: Mapping[Expr, Expr] | None = None,
     ) -> Self:
         """Return the same likelihood with something else in the place of its data, constraints or backend."""
         settings = self.settings
@@ -114,6 +139,7 @@ class Likelihood(Term):
             self.constraints if constraints is None else constraints,
             settings,
             self.fixed_names if fixed is None else fixed,
+            self.kernel_names if names is None else names,
         )
         return other
 
@@ -241,7 +267,10 @@ class Likelihood(Term):
 
     def compile_request(self, request: Request) -> Compiled:
         """Compile sums, to be bound to any events."""
-        return compile_sums(request, (*self.all_symbols, *self.measured_symbols), self.settings)
+        own = (*self.all_symbols, *self.measured_symbols)
+        if not self.kernel_names:
+            return compile_sums(request, own, self.settings)
+        return compile_renamed(request, own, tuple(self.kernel_names.get(s, s) for s in own), self.settings)
 
     def sums(self, order: int) -> Compiled:
         """Return the sums of the data up to an order of derivatives, compiled."""
@@ -387,7 +416,7 @@ class Likelihood(Term):
     def __getstate__(self) -> dict[str, Any]:
         return {
             "model": self.model, "data": self.data, "constraints": self.constraints, "settings": self.settings,
-            "fixed": self.fixed_names,
+            "fixed": self.fixed_names, "names": self.kernel_names,
         }  # fmt: skip
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:

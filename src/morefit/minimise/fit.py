@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.likelihood import Term
 from morefit.likelihood.base import one_of_each
+from morefit.likelihood.simultaneous import Simultaneous
 from morefit.minimise.covariance import Errors
 from morefit.minimise.options import Derivatives, Minimiser, Options
 from morefit.minimise.path import minimise_likelihood
@@ -37,7 +38,7 @@ MIN_VALID = 0.9  # of the replicas
 
 
 def fit(
-    model: Pdf | Term,
+    model: Pdf | Simultaneous | Term,
     data: Any = None,
     *,
     weights: ArrayLike | None = None,
@@ -88,7 +89,9 @@ def fit(
         simulation=True,
     )
 
-    def decided(model: Pdf | Term, start: Any, fixed: Any, limits: Any, options: Options) -> FitResult:
+    def decided(
+        model: Pdf | Simultaneous | Term, start: Any, fixed: Any, limits: Any, options: Options
+    ) -> FitResult:
         likelihood = as_likelihood(
             "fit",
             model,

@@ -19,6 +19,7 @@ from morefit.data.sources import is_histogram
 from morefit.errors import DataError, FitError, OptionError
 from morefit.likelihood import Evaluation, Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
+from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihood
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import counted_in
@@ -74,7 +75,7 @@ class Problem:
 
 def as_likelihood(
     what: str,
-    model: Pdf | Term,
+    model: Pdf | Simultaneous | Term,
     data: Any = None,
     *,
     weights: ArrayLike | None = None,
@@ -90,11 +91,21 @@ def as_likelihood(
         check_no_ranges(what, ranges)
         extra = as_constraints(constraints)
         return model.with_constraints(extra) if extra else model
-    if not isinstance(model, Pdf):
+    if not isinstance(model, Pdf | Simultaneous):
         raise FitError(f"{what}: takes a model or a likelihood, got {type(model).__name__}")
     if data is None:
         advice = "call fit(model, data)" if what == "fit" else "pass mf.Likelihood(model, data), or data="
         raise FitError(f"{what}: a model needs data; {advice}")
+    if isinstance(model, Simultaneous):
+        return simultaneous_likelihood(
+            model,
+            data,
+            weights=weights,
+            constraints=constraints,
+            ranges=ranges,
+            yields_in=yields_in,
+            backend=backend,
+        )
     if not isinstance(data, Dataset) and is_histogram(data):
         from morefit.likelihood import BinnedLikelihood  # seldom needed
 

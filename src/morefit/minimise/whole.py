@@ -59,7 +59,8 @@ def find_job(likelihood: Term, problem: Problem, compiled: tuple[Compiled, ...])
     """Return the job of a fit; one without numerical integrals serves all data."""
     if any(own.integrals for own in compiled):
         return make_job(likelihood, problem, compiled)
-    key = (*map(id, compiled), problem.floating)
+    # alike parts share what is compiled, so that names say whose parameters are whose
+    key = (*map(id, compiled), problem.floating, *(part.all_parameters for part in likelihood.parts))
     known = _jobs.get(key)
     if known is None:
         # what was compiled is stored with it, so that nothing else can have its address

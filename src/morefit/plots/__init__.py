@@ -1,6 +1,7 @@
 """Figures: models over data, pulls of toys, profiles, contours, belts, p-values, limits, correlations."""
 
 from morefit.plots.canvas import Plot
+from morefit.plots.categories import Asymmetry, asymmetry
 from morefit.plots.correlations import correlation
 from morefit.plots.fitted import plot as data
 from morefit.plots.limits import limit
@@ -9,7 +10,7 @@ from morefit.plots.scans import belt, contour, p_values, profile
 from morefit.plots.toy_pulls import PullFit, pulls
 
 __all__ = [
-    "Plot", "Projection", "PullFit", "belt", "contour", "correlation", "data", "limit", "p_values", "profile",
+    "Asymmetry", "Plot", "Projection", "PullFit", "asymmetry", "belt", "contour", "correlation", "data", "limit", "p_values", "profile",
     "project", "pulls",
 ]  # fmt: skip
 

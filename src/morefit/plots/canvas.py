@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -170,6 +171,19 @@ def two_panels(what: str, ax: AnyAxes, ratio: float, *, lower: bool) -> tuple[Ax
         kinds = ", ".join(type(a).__name__ for a in pair) or type(ax).__name__
         raise OptionError(f"{what}: ax must be Axes or a pair (main, lower) of them, got {kinds}")
     return pair
+
+
+def panel_grid(count: int, ratio: float, *, lower: bool) -> list[Any]:
+    """Return axes for several plots in one new figure, row by row: of each plot a pair, or one without others below."""
+    columns = math.ceil(math.sqrt(count))
+    rows = math.ceil(count / columns)
+    plt = load_pyplot()
+    width, height = plt.rcParams["figure.figsize"]
+    figure = plt.figure(layout="constrained", figsize=(width * columns, height * rows))
+    cells = figure.subfigures(rows, columns, squeeze=False).ravel()[:count]
+    if lower:
+        return [cell.subplots(2, 1, sharex=True, height_ratios=(ratio, 1)) for cell in cells]
+    return [cell.subplots() for cell in cells]
 
 
 def is_axes(ax: object) -> bool:

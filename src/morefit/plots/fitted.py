@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.data.sources import is_histogram
 from morefit.errors import OptionError
-from morefit.likelihood import BinnedLikelihood, LeastSquares, Likelihood, Term
+from morefit.likelihood import BinnedLikelihood, LeastSquares, Likelihood, Simultaneous, Term
 from morefit.model import Observable, Pdf
 from morefit.model.observable import Ranges
 from morefit.model.pdf import check_model
@@ -44,7 +44,7 @@ FURTHEST = 5.0  # pull that the panel shows; those beyond are marked at its edge
 
 
 def plot(
-    model: Pdf | Term,
+    model: Pdf | Simultaneous | Term,
     data: Any = None,
     observable: Observable | str | None = None,
     *,
@@ -62,13 +62,15 @@ def plot(
     ax: AnyAxes = None,
     style: Style = None,
     backend: str | Backend = "auto",
+    category: str | int | None = None,
+    summed: bool = False,
 ) -> Any:
     """Plot data and a model in one observable, the others integrated over their ranges; nothing is shown or saved.
 
     A conditional model is averaged over what it is given in the data.
 
     A likelihood has its data: ``mf.plot(nll, "m", values=result)``; a sum of likelihoods gives a tuple of
-    plots, one for each part.
+    plots, one for each part. ``mf.Simultaneous`` gives plots by label, in the grid of one figure.
 
     Parameters
     ----------
@@ -86,11 +88,18 @@ def plot(
     oversampling : how many times finer than the data's the bins of the curve are.
     ax : axes for the main panel alone, or a pair (main, pulls); None makes a new figure.
     style : None for morefit's own, the name of one of mplhep's ("LHCb2"), or settings of matplotlib.
+    category : the label of the one to plot of ``mf.Simultaneous``; ``summed=True`` plots the sum of all.
     """
     drawing = Drawing(
         bins=bins, ranges=ranges, labels=labels, pulls=pulls, oversampling=oversampling, blind=blind, ax=ax, style=style,
         backend=backend, look=Look(components, log, empty_bins),
     )  # fmt: skip
+    if isinstance(model, Simultaneous):
+        from morefit.plots.categories import plot_categories
+
+        return plot_categories(drawing, model, (data, weights), observable, values, category, summed)
+    if category is not None or summed:
+        raise OptionError("plot: only mf.Simultaneous has categories; leave category and summed out")
     if not isinstance(model, Term):
         check_model(model)
         if is_histogram(data) and weights is None:
@@ -127,35 +136,44 @@ class Drawing:
     style: Style
     backend: str | Backend
     look: Look
+    heights: ClassVar[float] = MAIN_HEIGHT
 
     def plot(
         self, model: Pdf, data: Dataset, observable: Observable | str | None, values: Any
     ) -> Plot[Projection]:
         """Plot one model over its data."""
-        numbers = project(
+        return self.draw(self.projection(model, data, observable, values))
+
+    def projection(
+        self, model: Pdf, data: Dataset, observable: Observable | str | None, values: Any
+    ) -> Projection:
+        """Return a model and its data in bins."""
+        return project(
             model, data, the_observable(model, observable), values=values,
             bins=self.bins, ranges=self.ranges, labels=self.labels, oversampling=self.oversampling,
             blind=self.blind, backend=self.backend,
         )  # fmt: skip
-        return self.draw(numbers)
 
     def plot_part(
         self, part: Likelihood, observable: Observable | str | None, values: Any
     ) -> Plot[Projection]:
         """Plot the likelihood of one dataset, or of one histogram in its own bins."""
+        return self.draw(self.projection_of(part, observable, values))
+
+    def projection_of(self, part: Likelihood, observable: Observable | str | None, values: Any) -> Projection:
+        """Return the model of a likelihood and its data in bins; those of a histogram are its own."""
         if isinstance(part, LeastSquares):
             raise OptionError(
                 "plot: draws events and bins, got points of least squares; use matplotlib's errorbar"
             )
         if not isinstance(part, BinnedLikelihood):
-            return self.plot(part.model, part.data, observable, values)
+            return self.projection(part.model, part.data, observable, values)
         if self.bins is not None or self.ranges:
             raise OptionError("plot: a binned likelihood has its bins already; give no bins and no ranges")
-        numbers = project_bins(
+        return project_bins(
             part, the_observable(part.model.source, observable), values=values, labels=self.labels,
             oversampling=self.oversampling, backend=self.backend,
         )  # fmt: skip
-        return self.draw(numbers)
 
     def draw(self, numbers: Projection) -> Plot[Projection]:
         """Draw data and curves."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from morefit.data import Dataset
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
+from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihood
 from morefit.minimise.problem import check_no_ranges
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
@@ -26,6 +28,18 @@ from morefit.toys.task import STREAM
 from morefit.validate import numbers_by_name, whole_number
 
 
+@dataclass(frozen=True)
+class PartNumbers:
+    """How many events toys have in each part; None for what it expects, or the rows that it is given."""
+
+    numbers: tuple[int | None, ...]
+
+    @classmethod
+    def of(cls, model: object, events: Any, given: Any) -> Any:
+        """Return the numbers of the categories of simultaneous models; of others, what the user says."""
+        return cls(model.numbers("toy study", events, given)) if isinstance(model, Simultaneous) else events
+
+
 def whole(what: str, number: Any, least: int) -> int:
     """Return a whole number that a study is asked for."""
     return whole_number(f"toy study: {what}", number, least)
@@ -33,7 +47,7 @@ def whole(what: str, number: Any, least: int) -> int:
 
 def template_of(
     what: str,
-    model: Pdf | Term,
+    model: Pdf | Simultaneous | Term,
     constraints: Any = (),
     given: Any = None,
     *,
@@ -49,12 +63,30 @@ def template_of(
             raise DataError(f"{what}: toys have no weights, so the data must not have any")
         check_no_ranges(what, ranges)
         return model.with_constraints(extra) if extra else model
+    if isinstance(model, Simultaneous):
+        return template_of_all(what, model, given, constraints=extra, ranges=ranges, yields_in=yields_in)
     check_model(model)
     template = Likelihood(
         model, no_events(model), constraints=extra, ranges=ranges, yields_in=yields_in, backend="cpu"
     )
     rows = None if given is None else given_rows(what, model, given)
     return template if rows is None else template.replaced(data=Dataset(rows.columns))
+
+
+def template_of_all(what: str, model: Simultaneous, given: Any, **options: Any) -> Term:
+    """Return the likelihood of all categories without events, but with the columns that they are given."""
+    template = simultaneous_likelihood(model, model.without_data(), backend="cpu", **options)
+    if given is None:
+        return template
+    rows = model.split(given, columns=lambda one: one.given)
+    known = [
+        given_rows(what, model[label], data) if model[label].given else None
+        for label, (data, _) in rows.items()
+    ]
+    parts = zip(template.parts, known, strict=True)
+    return template.with_parts(
+        [p if own is None else p.replaced(data=Dataset(own.columns)) for p, own in parts]
+    )
 
 
 def without_events(term: Term) -> Term:
@@ -102,7 +134,7 @@ def toy_sizes(term: Term, truth: Mapping[str, float], toys: int, events: Any, se
     """
     check_memory(f"toy study: results of {toys:.6g} toys", toys * 8.0 * (2 * len(term.parameters) + 5))
     stream = stream_key(seed, STREAM)
-    if events is None or len(term.parts) > 1:
+    if events is None or isinstance(events, PartNumbers) or len(term.parts) > 1:
         each = enumerate(zip(term.parts, events_of_toys("toy study", term, events), strict=True))
         columns = [
             poisson_part_sizes(part, truth, toys, part_key(stream, k))
@@ -140,8 +172,11 @@ def poisson_part_sizes(part: Likelihood, truth: Mapping[str, float], toys: int, 
     return poisson_sizes(expected, toys, seed)
 
 
-def events_of_toys(what: str, term: Term, events: int | None = None) -> tuple[int | None, ...]:
+def events_of_toys(what: str, term: Term, events: int | PartNumbers | None = None) -> tuple[int | None, ...]:
     """Return how many events toys have in each part; None for a Poisson number around what it expects."""
+    if isinstance(events, PartNumbers):
+        own = zip(term.parts, events.numbers, strict=True)
+        return tuple(part.events if n is None and not part.extended else n for part, n in own)
     if events is not None:
         if len(term.parts) > 1:
             raise ModelError(

@@ -12,7 +12,7 @@ from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError
-from morefit.likelihood import BinnedLikelihood, Term
+from morefit.likelihood import BinnedLikelihood, Simultaneous, Term
 from morefit.likelihood.accuracy import is_simulated
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
@@ -30,7 +30,7 @@ from morefit.toys.results import ToyResults
 
 
 def fit_many(
-    model: Pdf | Term,
+    model: Pdf | Simultaneous | Term,
     datasets: Iterable[Any],
     *,
     constraints: Sequence[Any] | Any = (),
@@ -41,7 +41,7 @@ def fit_many(
 ) -> ToyResults:
     """Fit a model, or a likelihood, to each of many datasets in compiled code, as toys are fitted.
 
-    For a sum of likelihoods each dataset is a list, one for each part. Constraints keep what they measured. Errors are
+    For a sum of likelihoods each dataset is a list, one for each part; for ``mf.Simultaneous`` as in ``fit``. Constraints keep what they measured. Errors are
     those of ``fit``, and so are ``ranges`` and ``yields_in``: from the sandwich for datasets with weights, else from the inverse Hessian.
     """
     begin = time.perf_counter()
@@ -53,6 +53,8 @@ def fit_many(
     if isinstance(model, Pdf) and is_histogram(each[0]):
         model = BinnedLikelihood(model, each[0], backend="cpu")
     template = template_of("fit_many", model, constraints, ranges=ranges, yields_in=yields_in)
+    if isinstance(model, Simultaneous):
+        each = [[own for own, _ in model.split(data).values()] for data in each]
     checked = [datasets_of(template, data) for data in each]
     sizes = np.array([sum(map(len, data)) for data in checked], np.int64)
     place = choose_backend(backend, int(sizes.sum()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -17,14 +17,23 @@ from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
 from morefit.jobs.executors import Block, DaskClient, Report, Work, choose_place
 from morefit.jobs.facts import Facts
 from morefit.jobs.run import Job, run_job
-from morefit.likelihood import Term
+from morefit.likelihood import Simultaneous, Term
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
 from morefit.records.results import Layout, Part
 from morefit.sampling.generate import Sizes
 from morefit.targets import Backend
-from morefit.toys.arguments import check_rows, complete, starts, template_of, toy_sizes, whole, without_events
+from morefit.toys.arguments import (
+    PartNumbers,
+    check_rows,
+    complete,
+    starts,
+    template_of,
+    toy_sizes,
+    whole,
+    without_events,
+)
 from morefit.toys.blocks import GROWN_EVENTS, MAX_EVENTS, Pace, cut_all, events_of
 from morefit.toys.results import LAYOUT, ToyResults
 from morefit.toys.task import Statistic, Task, compute_block, facts_of, last_ensemble, other_names
@@ -34,12 +43,12 @@ NAME = "toy study"
 
 @locks_file(NAME)
 def toy_study(
-    model: Pdf | Term,
+    model: Pdf | Simultaneous | Term,
     *,
     toys: int,
-    events: int | Sequence[int] | NDArray[Any] | None = None,
+    events: int | Sequence[int] | NDArray[Any] | Mapping[str, int] | None = None,
     truth: Any = None,
-    fit_model: Pdf | Term | None = None,
+    fit_model: Pdf | Simultaneous | Term | None = None,
     constraints: Sequence[Any] | Any = (),
     ranges: Ranges | None = None,
     yields_in: YieldsIn = "full",
@@ -61,7 +70,7 @@ def toy_study(
     Parameters
     ----------
     events : of every toy, or one number for each; None draws Poisson numbers around what an extended model expects,
-        and else takes as many as a likelihood has.
+        and else takes as many as a likelihood has. Of ``mf.Simultaneous``, numbers by label.
     truth : true values by name, or the result of a fit; by default the start values of the parameters.
     constraints : for a model, independent measurements; a likelihood has its own. Each toy draws what they measure
         anew around the truth, unless ``fluctuate`` is False.
@@ -86,11 +95,13 @@ def toy_study(
         raise OptionError(
             f"toy study: the statistic must be a function of a dataset and fitted values, got {statistic!r}"
         )
+    if isinstance(fit_model, Simultaneous):
+        fit_model = fit_model.in_order_of(model)
     fitted = drawn if fit_model is None else template(fit_model, constraints)
     begin = starts(fitted, truth, start, keep_fixed=fit_model is not None)
     saved = read_saved(NAME, save, LAYOUT, ToyResults)
     seed = choose_seed(seed, saved)
-    sizes = toy_sizes(drawn, truth, toys, events, seed)
+    sizes = toy_sizes(drawn, truth, toys, PartNumbers.of(model, events, given), seed)
     if not resample:
         check_rows(drawn, sizes)
     place = choose_place(backend, executor, int(sizes.sum()))

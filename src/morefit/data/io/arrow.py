@@ -72,7 +72,10 @@ def open_csv(path: Path, tree: str | None) -> Iterator[Table]:
     def chunks(names: Sequence[str]) -> Iterator[Chunk]:
         # numbers after the first lines may have fractions
         whole = {n for n in names if pyarrow.types.is_integer(kinds[n])}
-        types = {n: kinds[n] if pyarrow.types.is_boolean(kinds[n]) else pyarrow.float64() for n in names}
+        other = (pyarrow.types.is_boolean, pyarrow.types.is_string)
+        types = {
+            n: kinds[n] if any(is_kind(kinds[n]) for is_kind in other) else pyarrow.float64() for n in names
+        }
         types |= dict.fromkeys(whole, pyarrow.string())
         layout = pyarrow.csv.ReadOptions(column_names=list(kinds), skip_rows=1, block_size=BYTES)
         wanted = pyarrow.csv.ConvertOptions(

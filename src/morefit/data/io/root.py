@@ -55,6 +55,10 @@ def choose_tree(path: Path, names: Sequence[str], tree: str | None) -> str:
 
 def write_root(path: Path, columns: Columns, tree: str) -> None:
     """Write columns as a tree, with every bit of every number."""
+    if labels := [name for name, column in columns.items() if column.dtype.kind == "U"]:
+        raise DataError(
+            f"dataset: column '{labels[0]}': labels cannot be written to a tree of ROOT; write a .parquet, .csv or .npz file"
+        )
     with import_uproot().recreate(path) as file:
         table = file.mktree(tree, {name: column.dtype for name, column in columns.items()})
         length = len(next(iter(columns.values())))
