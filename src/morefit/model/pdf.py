@@ -85,6 +85,7 @@ class Pdf(ABC):
     """
 
     whole_numbers: ClassVar[bool] = False  # whether its events are whole numbers
+    extends: ClassVar[bool] = True  # whether its formula holds outside of the ranges of its observables
     given: tuple[Observable, ...] = ()
 
     def __new__(cls, *_: Any, given: Any = None, **__: Any) -> Self:

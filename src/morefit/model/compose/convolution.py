@@ -29,7 +29,7 @@ def Convolution(  # it stands where a density is made
 
     ``pdf`` is the density of the true value $t$, written in the observable $x$ that is measured. The range of $x$ is
     that of measured values: true values may lie outside of it, anywhere the formula of ``pdf`` is positive, or, with
-    ``truth=(low, high)``, anywhere between these. ``resolution`` is the density of the difference $d$ of measured and
+    ``truth=(low, high)``, anywhere between these; those of a table, such as a histogram, in its range. ``resolution`` is the density of the difference $d$ of measured and
     true value, in an observable of its own whose range is that of differences; written in $x$, differences reach from
     ``x.low - x.high`` to ``x.high - x.low``.
 
@@ -42,7 +42,7 @@ def Convolution(  # it stands where a density is made
     Example: ``Convolution(BreitWigner(m, mu=5.8, gamma=0.1), Gaussian(d, mu=0.0, sigma=0.05))``
     """
     x, difference = check_parts(pdf, resolution)
-    ends = check_truth(truth)
+    ends = check_truth(truth) or (None if holds_outside(pdf) else (x.low, x.high))
     if isinstance(pdf, Sum):
         parts = [Convolution(part, resolution, truth=truth) for part in pdf.pdfs]
         weights: dict[str, Any] = {"yields": pdf.yields} if pdf.yields else {"fractions": pdf.fractions}
@@ -59,6 +59,11 @@ def Convolution(  # it stands where a density is made
         width = x.high - x.low
         difference = Observable.interned(f"smear {x.name}", -width, width, "")
     return Convolved(x, difference, pdf, resolution, ends)
+
+
+def holds_outside(pdf: Pdf) -> bool:
+    """Return whether the formula of a density means something outside of the range of its observable."""
+    return pdf.extends and all(holds_outside(part) for *_, part in pdf.branches())
 
 
 def by_formula(pdf: Pdf, resolution: Pdf) -> Pdf | None:
@@ -141,16 +146,13 @@ class Convolved(Pdf):
         return integral_over(product, [self.x, self.difference], self.parameters)
 
     def integral_between(self, low: Expr, high: Expr) -> Expr | None:
-        middle, name = (self.x.low + self.x.high) / 2, self.x.name
-        ends = (
-            Observable.interned(f"low {name}", self.x.low, middle, ""),
-            Observable.interned(f"high {name}", middle, self.x.high, ""),
-        )
-        known = self.smeared_area(*(end.expr for end in ends))
+        # kinks are put in order for ends in their ranges, so that an end has the whole range of the observable
+        end = Observable.interned(f"end {self.x.name}", self.x.low, self.x.high, "")
+        known = self.smeared_area(const(self.x.low), end.expr)
         if known is None:
             return None
-        between = integral_over(known[0], [known[1]], self.parameters, given=ends)
-        return substitute(between, {ends[0].expr: low, ends[1].expr: high})
+        below = integral_over(known[0], [known[1]], self.parameters, given=[end])
+        return substitute(below, {end.expr: high}) - substitute(below, {end.expr: low})
 
     def smeared_area(self, low: Expr, high: Expr) -> tuple[Expr, Observable] | None:
         """Return what the integral over an interval is one integral of, and over what, if there is a formula."""
@@ -191,7 +193,12 @@ def check_parts(pdf: Pdf, resolution: Pdf) -> tuple[Observable, Observable]:
             raise ModelError(
                 f"convolution: the {role} must be a density, got {described(part)}; wrap a formula in mf.Density"
             )
-        if len(part.drawn) != 1 or (part.given and part is pdf):
+        if part.given and part is pdf:
+            raise ModelError(
+                f"convolution: the {role} must not be conditional, got one with {listing(part.given)} given; write a width"
+                " for each event into a shape, such as mf.shapes.Decay(t, tau, sigma=[s], given=[s]) or Voigt"
+            )
+        if len(part.drawn) != 1:
             names = ", ".join(repr(o.name) for o in part.observables)
             raise ModelError(
                 f"convolution: the {role} must have one observable, got {names}; convolve the factors of a product"

@@ -134,6 +134,7 @@ class Grid:
 class GridDensity(Pdf):
     """A density that is a grid; ``domain`` are its observables, to whose ranges ``_grid`` is cut."""
 
+    extends = False
     domain: tuple[Observable, ...]
     _grid: Grid
     _density: Expr

@@ -28,6 +28,7 @@ class Spline(Pdf):
     Example: ``Spline(m, [5.0, 5.5, 6.0, 7.0], [1.0, 0.8, 0.5, 0.4], boundary="natural")``
     """
 
+    extends = False
     x: Observable
     knots: Array
     values: tuple[Expr, ...]
