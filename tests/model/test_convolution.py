@@ -231,9 +231,9 @@ def test_a_convolution_prints_its_parts():
             "the density must have one observable, got 'm', 't'; convolve the factors of a product",
         ),
         (
-            (mf.Uniform(M), mf.Gaussian(D, 0.0, T, given=[T])),
+            (mf.Gaussian(M, 5.0, T, given=[T]), gaussian()),
             {},
-            "the resolution must not be conditional, got one with 't' given; write a width for each event into a shape",
+            "the density must not be conditional, got one with 't' given; write a width for each event into a shape",
         ),
         ((mf.Uniform(M), gaussian()), {"truth": 3.0}, r"truth must be \(low, high\), got 3.0"),
         ((mf.Uniform(M), gaussian()), {"truth": (6, 5)}, r"low below high, got \(6, 5\)"),
