@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         Polynomial,
         Product,
         Restricted,
+        Spline,
         Sum,
         Uniform,
         histogram_function,
