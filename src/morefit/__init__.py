@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         Polynomial,
         Product,
         Restricted,
+        Spline,
         Sum,
         Uniform,
         histogram_function,
