@@ -50,7 +50,7 @@ class Tables:
     )
     # NAMED(expression): what a name stands for, a derived quantity or a blinded parameter; it is in no kernel
     NAMED = Operation(
-        rank=69,
+        rank=70,
         arity=1,
         price=1,
         numpy=lambda x: x,
@@ -59,7 +59,7 @@ class Tables:
     )
     # NODE_SUM(body): the weighted sum over the nodes of a rule, whose column is bound inside it; its weights add up to 1
     NODE_SUM = Operation(
-        rank=69,
+        rank=71,
         arity=0,
         price=1000,
         numpy=lambda body: body,  # of a number
