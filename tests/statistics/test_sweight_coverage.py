@@ -50,7 +50,7 @@ def check(plain, complete):
     allowed = 4 / np.sqrt(2 * len(plain))
     assert np.std(complete) == pytest.approx(1, abs=allowed)
     assert np.mean(np.abs(complete) < 1) == pytest.approx(0.6827, abs=4 * np.sqrt(0.22 / len(plain)))
-    assert np.std(plain) > 1.15  # it takes the weights as known
+    assert np.std(plain) > 1.1  # it takes the weights as known
 
 
 @pytest.mark.slow
@@ -61,4 +61,4 @@ def test_corrected_errors_of_a_lifetime_cover():
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("variance", [None, "total", 1], ids=["classic", "total", "uniform"])
 def test_corrected_errors_of_a_lifetime_cover_in_many_toys(variance):
-    check(*pulls(2000, variance, seed=100))
+    check(*pulls(1000, variance, seed=100))

@@ -123,13 +123,16 @@ def sweights(
     that the weights of an event add up to one, and those of a component to its yield. With ``variance``, weights are
     custom orthogonal weight functions (arXiv:2112.04574): densities over this function, which may be a density, a formula,
     a number or "total" for that of the model, are made orthogonal by integrals. ``expansion`` are further densities that
-    they are orthogonal to, for a background that one density does not describe.
+    they are orthogonal to, for a background that one density does not describe. A model with given columns has
+    ``variance="total"`` unless another one is passed, as its weights must be orthogonal for each value of them.
     """
     if not isinstance(result, FitResult):
         raise OptionError(
             f"sweights: result must be that of mf.fit, got {type(result).__name__}; call sweights(model, data, result)"
         )
     likelihood, events, fitted = fitted_events(model, data, result, backend)
+    if variance is None and likelihood.model.given:
+        variance = "total"
     extra = listed("sweights: expansion", expansion)
     if extra and variance is None:
         raise OptionError(

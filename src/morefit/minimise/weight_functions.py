@@ -15,7 +15,6 @@ from morefit.likelihood import Likelihood
 from morefit.likelihood.evaluate import check_known
 from morefit.likelihood.sums import triangle
 from morefit.likelihood.unbinned import BEST_ERROR
-from morefit.minimise.check import invert
 from morefit.model import Pdf
 from morefit.model.arguments import listing
 from morefit.model.integrate import integral_over
@@ -180,10 +179,16 @@ def conditional_yields(densities: Array, counts: Array, start: Array) -> Array:
 
 def inverse_of(matrix: Array) -> Array:
     """Return the inverse of a matrix, or of each of many, if it determines the yields."""
-    inverse = np.array([invert(one) for one in matrix]) if matrix.ndim > 2 else invert(matrix)
-    left = 1 / np.einsum("...ii,...ii->...i", inverse, matrix)
-    if not (left > SEPARATED).all():
+    with np.errstate(invalid="ignore", divide="ignore"):
+        roots = np.sqrt(np.einsum("...ii->...i", matrix))
+        scales = roots[..., :, None] * roots[..., None, :]
+        try:
+            unit = np.linalg.inv(matrix / scales)
+        except np.linalg.LinAlgError:
+            unit = np.full_like(matrix, np.nan)
+        left = 1 / np.einsum("...ii->...i", unit)
+    if not ((left > SEPARATED) & (left < 1 + SEPARATED)).all():
         raise ModelError(
             "sweights: the densities of the components must differ, got some that are too much alike to be told apart"
         )
-    return inverse
+    return np.asarray(unit / scales, np.float64)
