@@ -354,6 +354,14 @@ def test_a_ratio_that_leaves_parameters_without_effect_needs_toys():
     assert 0 < found.toy_p_value <= 1
 
 
+def test_a_ratio_may_fix_every_parameter(weak):
+    values = {"s": 5.0, "b": 250.0, "slope": -2.0}
+    found = likelihood_ratio(weak, values, toys=50, progress=False)
+    assert found.t == pytest.approx(2 * (weak.value(values) - mf.fit(weak).nll), abs=RATIO)
+    assert not np.isnan(found.toys).any()
+    assert pickle.loads(pickle.dumps(found)).null["b"] == 250.0
+
+
 def test_models_that_are_not_nested_are_compared_by_toys():
     mean, width = mf.Parameter("m", 1.0, 0.5, 3.0), mf.Parameter("w", 1.0, 0.2, 5.0)
     null = mf.Likelihood(mf.Exponential(X, SLOPE), peak(0))
@@ -373,6 +381,8 @@ def test_wrong_ratios_are_refused(weak):
         likelihood_ratio(weak)
     with pytest.raises(OptionError, match="likelihood_ratio: fixed must be numbers by name"):
         likelihood_ratio(weak, {})
+    with pytest.raises(FitError, match="likelihood_ratio: values of 's' must be a list of numbers in"):
+        likelihood_ratio(weak, {"slope": -2.0, "s": -50.0})
     with pytest.raises(FitError, match="likelihood_ratio: needs floating parameters, got 'mean'"):
         likelihood_ratio(weak, {"mean": 1.0})
     with pytest.raises(DataError, match="the alternative must have the same data, 256 entries, got"):
