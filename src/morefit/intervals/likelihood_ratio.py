@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from math import nan
@@ -10,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, freeze, rebuilt
-from morefit.errors import DataError, FitError, OptionError
-from morefit.intervals.nuisance import without_effect
+from morefit.errors import DataError, OptionError
+from morefit.intervals.nuisance import minimised, without_effect
 from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, fraction_above, start_test
 from morefit.jobs.executors import DaskClient
 from morefit.likelihood import Term
-from morefit.minimise import FitResult, fit
-from morefit.minimise.conditional import best_fit, check_floating
+from morefit.minimise import FitResult
+from morefit.minimise.conditional import check_floating, check_points
+from morefit.records.fields import floats
 from morefit.sampling.generate import check_seed
 from morefit.targets import Backend
+from morefit.text.progress import Bar
 from morefit.toys.study import toy_study
 from morefit.validate import numbers_by_name, whole_number
 
@@ -37,12 +40,12 @@ class LikelihoodRatio:
 
     t: float
     ndf: int
-    null: FitResult
-    alternative: FitResult
+    null: Mapping[str, float]  # all parameters where the null hypothesis fits best,
+    alternative: Mapping[str, float]  # and where the alternative does
     toys: Array  # their t, (T,), nan where a fit failed; empty if none were drawn
 
     def __post_init__(self) -> None:
-        freeze(self)
+        freeze(self, null=floats, alternative=floats)
 
     __reduce__ = rebuilt
 
@@ -106,30 +109,24 @@ def likelihood_ratio(
     if not values:
         raise OptionError(f"{NAME}: fixed must be numbers by name, as in {{'mu': 1.0}}, got {fixed!r}")
     check_floating(NAME, best, *values)
+    for name, value in values.items():
+        check_points(NAME, best, name, np.array([value]))
     name, *others = values
     tested = replace(best, values={**best.values, **values})
     (idle,) = without_effect(likelihood, tested, name, np.array([values[name]]))
-    also = [n for n in best.names if n not in best.floating or n in idle]
-    everything = {n: best.values[n] for n in also} | values
-    null = best_fit(NAME, likelihood, fit(likelihood, start=best.values, fixed=everything))
-    if not null.valid:
-        raise FitError(
-            f"{NAME}: the fit with {', '.join(values)} fixed is not valid ({'; '.join(null.reasons)})"
-        )
-    t, drawn = max(2 * (null.nll - best.nll), 0.0), np.empty(0)
+    also = tuple(dict.fromkeys([*others, *(n for n in idle if n in best.floating)]))
+    point = np.array([[tested.values[n] for n in (name, *also)]])
+    full, nll = minimised(NAME, likelihood, best, (name, *also), point, Bar("", 1, False))
+    null = dict(zip((p.name for p in likelihood.all_parameters), full[0].tolist(), strict=True))
+    t, drawn = max(2 * (float(nll[0]) - best.nll), 0.0), np.empty(0)
     if count is not None:
-        start = best.values if idle else null.values
-        hypotheses = Hypotheses(
-            name,
-            np.array([values[name]]),
-            (null.values,),
-            (dict(start),),
-            (tuple(dict.fromkeys([*others, *idle])),),
-        )
-        drawn = draw_ratios(
+        start = dict(best.values) if idle else null
+        hypotheses = Hypotheses(name, np.array([values[name]]), (null,), (start,), (also,))
+        ratios = draw_ratios(
             NAME, likelihood, hypotheses, toys=count, t_data=np.array([t]), save=None, **where
-        ).t.ravel().astype(np.float64)  # fmt: skip
-    return LikelihoodRatio(t, 0 if idle else len(values), null, best, drawn)
+        )
+        drawn = ratios.t.ravel().astype(np.float64)
+    return LikelihoodRatio(t, 0 if idle else len(values), null, best.values, drawn)
 
 
 def against(
@@ -149,4 +146,4 @@ def against(
         ]
         t = 2 * (studies[0].nll - studies[1].nll)
         drawn = np.where(studies[0].valid & studies[1].valid, t, nan)
-    return LikelihoodRatio(2 * (null.nll - alternative.nll), 0, null, alternative, drawn)
+    return LikelihoodRatio(2 * (null.nll - alternative.nll), 0, null.values, alternative.values, drawn)
