@@ -44,7 +44,9 @@ def test_rf102_dataimport_histograms_and_columns():
     of_events, of_bins = mf.fit(GAUSS, events), mf.fit(GAUSS, histogram)
     assert len(events) == histogram[0].sum()
     assert near_truth(of_bins, mean=0, sigma=3)
-    assert of_bins.values["mean"] == pytest.approx(of_events.values["mean"], abs=0.2 * of_events.errors["mean"])
+    assert of_bins.values["mean"] == pytest.approx(
+        of_events.values["mean"], abs=0.2 * of_events.errors["mean"]
+    )
 
 
 def test_rf103_interprfuncs_any_formula_is_a_density():

@@ -104,7 +104,10 @@ def test_rf307_fullpereventerrors_with_a_histogram_of_the_errors():
 
 def test_rf308_normintegration2d_parts_of_a_plane():
     model = mf.Product([mf.Gaussian(X, -2.0, 3.0), mf.Gaussian(Y, 2.0, 2.0)])
-    px, py = (np.diff(stats.norm.cdf(ends, m, s)) for m, s, ends in ((-2, 3, [-5, -1, 1, 5]), (2, 2, [-5, -1, 1, 5])))
+    px, py = (
+        np.diff(stats.norm.cdf(ends, m, s))
+        for m, s, ends in ((-2, 3, [-5, -1, 1, 5]), (2, 2, [-5, -1, 1, 5]))
+    )
     part = model.integrate({"x": (-1, 1), "y": (-1, 1)})
     assert part == pytest.approx(px[1] * py[1] / (px.sum() * py.sum()), rel=SCIPY_DENSITY)
     assert model.marginal("x").cdf(1.0) == pytest.approx(px[:2].sum() / px.sum(), rel=SCIPY_DENSITY)
@@ -126,7 +129,9 @@ def test_rf310_sliceplot_decays_of_one_tag():
     """Categories are parts of a joint likelihood: each has its data, its density and its plot."""
     t = mf.Observable("t", -8, 8)
     delta_m, mistag = mf.Parameter("delta_m", 0.5, 0.1, 1), mf.Parameter("mistag", 0.2, 0, 0.5)
-    tags = {q: mf.shapes.BDecay(t, 1.5, delta_m=delta_m, cos=q * (1 - 2 * mistag), sigma=[0.3]) for q in (1, -1)}
+    tags = {
+        q: mf.shapes.BDecay(t, 1.5, delta_m=delta_m, cos=q * (1 - 2 * mistag), sigma=[0.3]) for q in (1, -1)
+    }
     parts = [mf.Likelihood(tags[q], mf.generate(tags[q], n, seed=n)) for q, n in ((1, 1_500), (-1, 1_000))]
     result = mf.fit(parts[0] + parts[1])
     assert near_truth(result, delta_m=0.5, mistag=0.2)

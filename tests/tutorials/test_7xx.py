@@ -77,7 +77,9 @@ def test_rf705_linearmorph_between_two_shapes():
     ends = {0.0: mf.Gaussian(x, -5.0, 2.0), 1.0: mf.Gaussian(x, 5.0, 2.0)}
     moved, faded = mf.MomentMorph(alpha, ends), mf.Morph(alpha, ends)
     assert moved.pdf(-1.0) == pytest.approx(stats.norm.pdf(0, 0, 2), rel=1e-6)
-    assert faded.pdf(-1.0) == pytest.approx(np.dot([0.6, 0.4], stats.norm.pdf([-1, -1], [-5, 5], 2)), rel=1e-6)
+    assert faded.pdf(-1.0) == pytest.approx(
+        np.dot([0.6, 0.4], stats.norm.pdf([-1, -1], [-5, 5], 2)), rel=1e-6
+    )
     assert near_truth(mf.fit(moved, mf.generate(moved, 1_000, seed=5)), alpha=0.4)
 
 
@@ -108,9 +110,12 @@ def test_rf708_bphysics_mixing_cp_violation_and_lifetime_differences():
     t = mf.Observable("t", -10, 10)
     delta_m, sin2b = mf.Parameter("delta_m", 0.5, 0.1, 1), mf.Parameter("sin2b", 0.7, -1, 1)
     mistag = 0.1
-    mixed = {q: mf.shapes.BDecay(t, 1.547, delta_m=delta_m, cos=q * (1 - 2 * mistag), sigma=[0.4]) for q in (1, -1)}
+    mixed = {
+        q: mf.shapes.BDecay(t, 1.547, delta_m=delta_m, cos=q * (1 - 2 * mistag), sigma=[0.4]) for q in (1, -1)
+    }
     golden = {
-        q: mf.shapes.BDecay(t, 1.547, delta_m=delta_m, sin=q * (1 - 2 * mistag) * sin2b, sigma=[0.4]) for q in (1, -1)
+        q: mf.shapes.BDecay(t, 1.547, delta_m=delta_m, sin=q * (1 - 2 * mistag) * sin2b, sigma=[0.4])
+        for q in (1, -1)
     }
     parts = [
         mf.Likelihood(pdf, mf.generate(pdf, 800, seed=9 + k))
@@ -118,7 +123,9 @@ def test_rf708_bphysics_mixing_cp_violation_and_lifetime_differences():
     ]
     result = mf.fit(parts[0] + parts[1] + parts[2] + parts[3])
     assert near_truth(result, delta_m=0.5, sin2b=0.7)
-    wide = mf.shapes.BDecay(t, 1.5, delta_m=0.5, delta_gamma=0.1, cosh=1.0, sinh=0.3, cos=0.2, sin=0.1, sigma=[0.4])
+    wide = mf.shapes.BDecay(
+        t, 1.5, delta_m=0.5, delta_gamma=0.1, cosh=1.0, sinh=0.3, cos=0.2, sin=0.1, sigma=[0.4]
+    )
     assert integrate.quad(lambda u: wide.pdf(u), -10, 10)[0] == pytest.approx(1, abs=UNIT_INTEGRAL)
 
 
