@@ -1,5 +1,7 @@
 """Features in combination: conditional densities in ranges, whole numbers in ranges or given something, tables that are smeared."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -38,7 +40,7 @@ def test_a_plot_of_a_conditional_fit_in_ranges_extrapolates_event_by_event():
     edges = [0, 2, 5, 10]
     numbers = mf.plots.project(mf.Restricted(PEAK, {"x": (2, 5)}), data, "x", bins=edges)
     y = data["y"][(data["x"] >= 2) & (data["x"] <= 5)]
-    expected = [np.sum(chance(a, b, y) / chance(2, 5, y)) for a, b in zip(edges, edges[1:], strict=False)]
+    expected = [np.sum(chance(a, b, y) / chance(2, 5, y)) for a, b in itertools.pairwise(edges)]
     assert numbers.expected == pytest.approx(expected, rel=NUMERICAL)
 
 

@@ -1,5 +1,7 @@
 """RooFit's tutorials 701 to 712, efficiencies and special densities, each in a few lines."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -139,7 +141,7 @@ def test_rf709_barlowbeeston_templates_with_statistical_errors():
     counts = rng.poisson(truth)
     signal = mf.Parameter("signal", 500, 0, 5_000)
     factors = [mf.Parameter(f"gamma{k}", 1.0, 0.1, 3.0) for k in range(5)]
-    bins = [(x >= low) & (x < high) for low, high in zip(edges, edges[1:], strict=False)]
+    bins = [(x >= low) & (x < high) for low, high in itertools.pairwise(edges)]
     total = simulated.sum()
     heights = [signal * n / total * gamma + 100 for n, gamma in zip(simulated, factors, strict=True)]
     yields = sum(heights[1:], heights[0])
