@@ -72,3 +72,14 @@ def test_a_binomial_may_be_given_a_column_of_any_numbers():
     p = stats.norm.cdf((points - 4) * 2**0.5 / 0.8)
     by_hand = -np.log(np.where(data["passed"] == 1, p, 1 - p)).sum()
     assert mf.Likelihood(model, data).value({"s": 0.8}) == pytest.approx(by_hand, rel=NUMERICAL)
+
+
+def test_an_acceptance_of_whole_numbers_is_that_of_each_number():
+    # this used to be integrated over the step around each number, as if numbers between were possible
+    model = mf.Efficiency(mf.shapes.Poisson(N, LAM), 1 / (1 + np.exp(-(N - 2))))
+    numbers = np.arange(21)
+    expected = stats.poisson.pmf(numbers, 3) / (1 + np.exp(-(numbers - 2.0)))
+    assert model.pdf(numbers) == pytest.approx(expected / expected.sum(), rel=NUMERICAL)
+    assert model.integrate({"n": (2.5, 3.5)}) == pytest.approx(expected[3] / expected.sum(), rel=NUMERICAL)
+    result = mf.fit(model, mf.generate(model, 1_000, seed=5))
+    assert abs(result.values["lam"] - 3) < 4 * result.errors["lam"]
