@@ -33,7 +33,7 @@ from morefit.expr.operations import (
     with_trait,
 )
 from morefit.expr.show import to_latex, to_text
-from morefit.expr.symbol import OwnSymbol, Symbol, Table
+from morefit.expr.symbol import HIDDEN, OwnSymbol, Symbol, Table
 from morefit.expr.walk import (
     domain_of,
     fresh_prefix,
@@ -60,6 +60,7 @@ else:
 
 __all__ = [
     "COMPARISONS",
+    "HIDDEN",
     "LEAVES",
     "MINUS_ONE",
     "NARY",

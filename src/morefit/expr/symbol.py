@@ -22,6 +22,9 @@ class OwnSymbol(Symbol):
     """A symbol of morefit's own: never equal to a user's, whatever its name."""
 
 
+HIDDEN = "hidden"  # what the names of such tables begin with
+
+
 @dataclass(frozen=True)
 class Table(Symbol):
     """Numbers inside an expression, stored as the bytes of doubles."""
@@ -38,6 +41,11 @@ class Table(Symbol):
     @property
     def array(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         return np.frombuffer(self.numbers, np.float64)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a lookup stays one, so that what is found is a number in no text."""
+        return self.name.startswith(HIDDEN)
 
     @cached_property
     def digest(self) -> str:

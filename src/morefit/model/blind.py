@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from morefit.expr import Expr, Op, Table, const, evaluate, lookup
+from morefit.expr import HIDDEN, Expr, Op, Table, const, evaluate, lookup
 
 SHARE = 0.1  # of the range of a parameter: the largest offset
 MAX_ANGLE = 1000.0
@@ -27,7 +27,7 @@ def hidden_offset(phrase: str, numbers: Numbers) -> Expr:
         text = f"{phrase} {size.hex()} {draw}".encode()
         angle = int.from_bytes(hashlib.sha256(text).digest()[:6], "big") / 2**48 * MAX_ANGLE
         draw, offset = draw + 1, size * math.sin(angle)
-    return const(size) * Op.SIN(lookup(Table("hidden angle", np.array([angle]).tobytes()), 0))
+    return const(size) * Op.SIN(lookup(Table(f"{HIDDEN} angle", np.array([angle]).tobytes()), 0))
 
 
 def offset_of(phrase: str, numbers: Numbers) -> float:

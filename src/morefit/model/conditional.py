@@ -78,7 +78,7 @@ def check_normalisation(pdf: Pdf, place: float) -> None:
     values |= {o.name: o.low + place * (o.high - o.low) for o in pdf.given}
     density, integral = pdf.density(), pdf.integral()
     numerical = any(node.op is Op.INTEGRAL for node in toposort(integral))
-    if len(pdf.drawn) > MAX_AXES or numerical:
+    if len(pdf.drawn) > MAX_AXES or numerical or pdf.whole_numbers:
         return
     known: dict[Expr, Expr] = {q.expr: const(values[q.name]) for q in (*pdf.parameters, *pdf.given)}
     check = integral_over_box(substitute(density, known), pdf.drawn, ())

@@ -80,4 +80,4 @@ class Counts(Pdf):
 @once_per_model("its counts")
 def counted_in(model: Pdf) -> frozenset[str]:
     """Return the names of the observables of a model that are whole numbers."""
-    return frozenset(o.name for part in parts_of(model) if part.whole_numbers for o in part.observables)
+    return frozenset(o.name for part in parts_of(model) if part.whole_numbers for o in part.drawn)

@@ -108,11 +108,16 @@ def project(
     hidden = check_blind(x, blind) + (gaps(x, fitted) if len(inside) == len(sample) else [])
     histogram = blinded(count_events(chosen[x.name], chosen.weights, edges), hidden)
     rest = {name: ends for name, ends in box.items() if name != x.name}
-    coarse = Bins(x, edges, rest, given_rows(model, sample, box))
-    components, fine = curves(whole, known, coarse, labels, oversampling, backend)
     scale = total(model, known, inside)
+    rows = given_rows(model, inside if x.name in region else sample, box)
     if x.name in region:
-        scale /= float(evaluate(probability_of(whole, {x.name: fitted}, known), known))
+        chance = probability_of(whole, {x.name: fitted}, known)
+        if rows:  # each event in the ranges stands for those outside of them as well
+            rows = replace(rows, weights=rows.weights / evaluate(chance, {**rows.columns, **known}))
+        else:
+            scale /= float(evaluate(chance, known))
+    coarse = Bins(x, edges, rest, rows)
+    components, fine = curves(whole, known, coarse, labels, oversampling, backend)
     scaled = {name: scale * curve for name, curve in components.items()}
     return assemble(fine, histogram, scaled, fitted, chosen.weights is not None)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from morefit.expr import NARY, Expr, Op, Operation, const, evaluate, leaves, make, toposort
+from morefit.expr import NARY, Expr, Op, Operation, Table, const, evaluate, leaves, make, toposort
 from morefit.expr.quadrature import Domain
 
 Match = dict[Expr, Expr]
@@ -79,7 +79,8 @@ def fold_constants(node: Expr) -> Expr | None:
             None if leaves(Op.SCALAR, node) or leaves(Op.WILD, node) else as_number(float(evaluate(node, {})))
         )
     if node.op in (Op.LOOKUP, Op.CELL) and node.args[1].op is Op.CONST:
-        return as_number(float(evaluate(node, {})))
+        table = node.args[0].value
+        return None if isinstance(table, Table) and table.hidden else as_number(float(evaluate(node, {})))
     if not node.args or any(a.op is not Op.CONST for a in node.args):
         return None
     try:

@@ -250,7 +250,7 @@ def conditional_recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers, 
     if quantile is not None:
         (x,), bound = pdf.drawn, bind_values(quantile, pdf, values)
         for row, example in zip(rows, examples, strict=True):
-            check_quantile(substitute(bound, row), example, x, True)
+            check_quantile(substitute(bound, row), example, x, not pdf.whole_numbers)
         return Recipe({x.name: drawn_point(substitute(bound, known), x, numbers)}, ONE, ZERO, 1.0)
     inner, area = envelope_recipe(substitute(density, known), pdf.drawn, numbers, examples)
     return replace(inner, efficiency=1 / area)

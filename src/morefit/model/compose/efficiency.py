@@ -22,12 +22,14 @@ from morefit.expr import (
     leaves,
     make,
     multiply_all,
+    substitute,
     symbols,
 )
 from morefit.model.acceptance import MAX_OBSERVABLES, Expansion, Simulation, values_on_grid
 from morefit.model.arguments import described, listing
 from morefit.model.compose.accepted import Acceptance, Region, combined, split_by_factors
 from morefit.model.compose.product import Product
+from morefit.model.counts import counted_in
 from morefit.model.density import Density
 from morefit.model.observable import Box, Observable
 from morefit.model.parameter import Parameter
@@ -70,6 +72,9 @@ class Efficiency(Pdf):
                 f"efficiency: acceptance must be an expression, an expansion or a simulation, got {described(acceptance)};"
                 " see mf.acceptance for samples"
             )
+        if isinstance(checked, Expr) and (counted := counted_in(pdf)):  # that of a number is that of its step
+            steps = {o.expr: Op.FLOOR(o + 0.5) for o in pdf.observables if o.name in counted}
+            checked = substitute(checked, steps)
         object.__setattr__(self, "base", pdf)
         object.__setattr__(self, "acceptance", checked)
         check_domain(pdf, checked)

@@ -8,7 +8,9 @@ from functools import cached_property, lru_cache
 
 from morefit.errors import ModelError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, multiply_all, substitute, where
+from morefit.model.arguments import listing
 from morefit.model.compose.product import Product
+from morefit.model.counts import counted_in
 from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares, check_model
 from morefit.model.region import (
@@ -50,6 +52,7 @@ class Restricted(Pdf):
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "ranges", check_region(model.observables, ranges))
         object.__setattr__(self, "yields_in", yields_in)
+        vars(self)["given"] = model.given
         if not self.ranges:
             raise ModelError("restricted: needs ranges of at least one observable, got none")
 
@@ -62,6 +65,11 @@ class Restricted(Pdf):
     def inner_shares(self) -> tuple[tuple[Expr, Pdf, Expr], ...]:
         """The densities that the whole model adds up: the share of each, and its probability of the region."""
         return tuple((w, pdf, probability_of(pdf, self.ranges)) for w, pdf in self.whole.shares())
+
+    @property
+    def ranges_given(self) -> Region:
+        """The ranges of observables that are given."""
+        return part_of(self.ranges, self.given)
 
     def inside_of(self, total: Expr) -> Expr:
         """Return which part of a number of events, or of an area, lies in the region."""
@@ -147,14 +155,30 @@ class Restricted(Pdf):
         return probability_of(self.whole, both, values) / probability_of(self.whole, self.ranges, values)
 
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
+        if self.given and (len(list(boxes(self.ranges))) > 1 or len(self.shares()) > 1 or self.ranges_given):
+            raise ModelError(
+                f"restricted: events with {listing(self.given)} given can be drawn from one density in one range of what is"
+                f" drawn, got {region_text(self.ranges)}; draw from the model itself, and cut"
+            )
         if len(shares := self.shares()) > 1:
             return recipes.mixture([share for share, _ in shares], [pdf for _, pdf in shares])
         if len(factors := self.factors()) > 1:
             return recipes.product(factors)
-        pieces = [Piece(self.whole, box) for box in boxes(self.ranges)]
+        pieces = [piece_of(self.whole, box) for box in boxes(self.ranges)]
         if len(pieces) == 1:
             return recipes.single(pieces[0])
         return recipes.mixture([piece.integral() for piece in pieces], pieces)
+
+
+def piece_of(model: Pdf, box: Box) -> Pdf:
+    """Return a density in one box; that of whole numbers is one of its own kind."""
+    if model.whole_numbers:
+        return model.replace({o: o.within(box) for o in model.drawn})
+    if counted := sorted(counted_in(model)):
+        raise ModelError(
+            f"restricted: whole numbers of {counted} cannot be drawn from a composition in ranges; restrict its parts"
+        )
+    return Piece(model, box)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +187,9 @@ class Piece(Pdf):
 
     model: Pdf
     box: Box
+
+    def __post_init__(self) -> None:
+        vars(self)["given"] = tuple(o.within(self.box) for o in self.model.given)
 
     def density(self) -> Expr:
         inner = {o.expr: o.within(self.box).expr for o in self.model.observables}
