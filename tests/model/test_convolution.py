@@ -285,3 +285,21 @@ def test_a_width_for_each_event_needs_a_formula():
     both = mf.Sum([smear, mf.Gaussian(t, 0.0, 2 * width, given=[width])], fractions=[0.5])
     with pytest.raises(mf.ModelError, match="convolution: of a sum of Gaussians none may depend on 'width'"):
         mf.Convolution(mf.shapes.Decay(t, 1.5), both)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_issue_a_landau_of_no_number_reads_nothing_outside_its_tables(name):
+    # this used to end the process: the place of nan in a table is that of no number in it
+    x, sigma = mf.Observable("x", 0.0, 10.0), mf.Parameter("sigma", 0.5, -1.0, 3.0)
+    nll = mf.Likelihood(mf.shapes.Landau(x, 3.0, sigma), {"x": [3.0, 4.0]}, backend=there(COMPILED[name]))
+    assert not np.isfinite(nll.value([0.0]))
+
+
+@pytest.mark.slow
+def test_a_landau_seen_with_a_gaussian_resolution_is_fitted():
+    x, d = mf.Observable("x", 0.0, 10.0), mf.Observable("d", -2.0, 2.0)
+    mu, sigma = mf.Parameter("mu", 3.0, 1.0, 9.0), mf.Parameter("sigma", 0.3, 0.1, 1.0)
+    model = mf.Convolution(mf.shapes.Landau(x, mu, sigma), mf.Gaussian(d, 0.0, 0.3))
+    result = mf.fit(model, mf.generate(model, 1000, seed=1))
+    assert result.valid
+    assert all(abs(result.values[p] - p.start) < 4 * result.errors[p] for p in (mu, sigma))

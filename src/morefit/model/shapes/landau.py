@@ -12,7 +12,6 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.expr import Expr, Op, Table, const, lookup, to_expr, where
 from morefit.model.arguments import Number, Positive
-from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
@@ -46,10 +45,6 @@ class Landau(Pdf):
         beyond = HIGHEST / Op.MAX(z, const(HIGHEST))
         return where(z < LOWEST, 0, beyond**2 * Op.EXP(tabulated("density", z) - fall(z)))
 
-    def integral(self) -> Expr:
-        # once per call there are no tables, and lookups would be long chains of choices
-        return integral_over(self.density(), self.observables, self.parameters)
-
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         first, last = self.standard(low), self.standard(high)
         below = [where(z < LOWEST, 0, Op.EXP(tabulated("lower", z) - fall(z))) for z in (first, last)]
@@ -71,7 +66,9 @@ def tabulated(name: str, z: Expr) -> Expr:
     inside = Op.MIN(Op.MAX(z, const(LOWEST)), const(HIGHEST))
     first, last = math.asinh(LOWEST), math.asinh(HIGHEST)
     place = (Op.ASINH(inside) - first) * (PIECES / (last - first))
-    cell = Op.MIN(place, const(PIECES - 0.5))  # a lookup takes the whole part
+    cell = where(
+        z > LOWEST, Op.MIN(place, const(PIECES - 0.5)), 0
+    )  # whose whole part a lookup takes; none of nan
     centres, *tables = (
         Table(f"Landau {name} {k}", row.tobytes(), f"{name}{k}")
         for k, row in enumerate(landau_tables()[name])
