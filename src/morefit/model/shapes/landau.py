@@ -30,7 +30,7 @@ SEAM = 3.0  # of v: integrals run over the angle below, and over v above
 class Landau(Pdf):
     r"""$\frac1\pi\int_0^\infty e^{-t\ln t-zt}\sin\pi t\,dt$ with $z=(x-\mu)/\sigma-0.2228$; its peak is at $\mu$.
 
-    Energy losses in thin layers; to 1e-13 for $z<10^6$. (L. Landau, J. Phys. 8 (1944) 201; RooLandau of RooFit has the
+    Energy losses in thin layers; to 1e-13 for $-5<z<10^5$. (L. Landau, J. Phys. 8 (1944) 201; RooLandau of RooFit has the
     mean $\mu+0.2228\sigma$, scipy.stats.landau the scale $\pi\sigma/2$)
 
     Example: ``Landau(m, mu=5.5, sigma=0.1)``
