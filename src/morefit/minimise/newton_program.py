@@ -13,10 +13,8 @@ from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import other_start, remember_end
 from morefit.minimise.trust_region import CONVERGED, FLAT, MOVING, begin, step
 
+HIGHER = 0.5  # of the value, one error: a minimum is worse than an end so much lower that is as close to another one
 draw = Stage("draw")  # the events of a toy
-HIGHER = (
-    0.5  # of the value, one error: a minimum that is so much higher than a point elsewhere is not the lowest
-)
 sums = Stage("sums")  # over its events, at the trial point
 
 
@@ -59,9 +57,10 @@ def end_attempt(fit: Fit) -> None:
     A thorough fit goes on in any case.
     """
     finish(fit)
-    rank = 2.0 if fit.status == CONVERGED else 1.0 if fit.status == FLAT else 0.0
-    ahead = rank > fit.best_rank or (rank == fit.best_rank and fit.value < fit.best_value - fit.goal)
-    best = fit.value < fit.best_value - HIGHER or (ahead and fit.value <= fit.best_value + HIGHER)
+    rank = 2.0 if fit.status == CONVERGED else 1.0 if fit.status == FLAT else 0.5 if fit.edm < HIGHER else 0.0
+    best = rank > fit.best_rank or (rank == fit.best_rank and fit.value < fit.best_value - fit.goal)
+    if min(rank, fit.best_rank) > 0.0 and abs(fit.value - fit.best_value) > HIGHER:
+        best = bool(fit.value < fit.best_value)
     if best:
         fit.best_rank = rank
         fit.best_value = fit.value
