@@ -750,3 +750,16 @@ def test_a_fit_keeps_no_data_when_it_is_done(data, minimiser, begin, monkeypatch
         assert not any(ref() for ref in seen)
     finally:
         gc.enable()
+
+
+def test_issue_a_fit_leaves_the_print_level_of_minuit_alone(capfd):
+    # this used to be left behind, so that Minuit printed in the next fit of anybody in the process
+    from iminuit import Minuit
+
+    x, mu = mf.Observable("x", -5.0, 5.0), mf.Parameter("mu", 0.5, -2.0, 2.0)
+    model = mf.Gaussian(x, mu, 1.0)
+    data = mf.generate(model, 100, seed=1)
+    before = Minuit(lambda a: a**2, a=1.0).print_level
+    for level in (0, 3):
+        mf.fit(model, data, minimiser="minuit", print_level=level)
+        assert Minuit(lambda a: a**2, a=1.0).print_level == before

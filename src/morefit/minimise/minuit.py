@@ -85,6 +85,9 @@ class Migrad:
 
     def attempt(self, job: Callable[..., object], *names: str, **options: int | None) -> bool:
         """Call a method of Minuit; an exception makes the fit invalid, and is not raised."""
+        assert self.minuit is not None
+        level = self.minuit.print_level  # of all of Minuit in this process
+        self.minuit.print_level = self.options.print_level or -1  # problems are reported in the result
         try:
             job(*names, **options)
         except (BackendError, CompileError, MemoryError):
@@ -93,6 +96,8 @@ class Migrad:
             self.failure = f"Minuit failed with {type(error).__name__}: {error}"
         else:
             self.failure = ""
+        finally:
+            self.minuit.print_level = level
         return not self.failure
 
     def run(self, start: Array) -> Minuit:
@@ -121,7 +126,6 @@ class Migrad:
         minuit.errordef = Minuit.LIKELIHOOD
         minuit.strategy = self.strategy
         minuit.tol = self.options.tolerance
-        minuit.print_level = self.options.print_level or -1  # problems are reported in the result
         minuit.limits = [problem.limits[n] for n in problem.floating]
         minuit.errors = step_sizes(problem, self.first)
         return minuit
