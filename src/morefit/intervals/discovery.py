@@ -12,7 +12,8 @@ import numpy as np
 
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.intervals.nuisance import fit_data
-from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, fraction_above, start_test
+from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
+from morefit.intervals.toy_p_value import ToyPValue
 from morefit.jobs.checkpoint import locks_file
 from morefit.jobs.executors import DaskClient
 from morefit.likelihood import Term
@@ -27,7 +28,7 @@ BLOCK = 5000  # toys that are saved together
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Discovery:
+class Discovery(ToyPValue):
     """The test of a parameter being ``value``, its other values being larger, as the yield of a signal is.
 
     ``q`` = 2 (nll with the parameter fixed - nll), 0 if the best fit is below the value. ``p_value`` and
@@ -57,14 +58,8 @@ class Discovery:
         return NormalDist().cdf(-self.significance)
 
     @property
-    def toy_p_value(self) -> float:
-        """The fraction of toys with at least this q; nan without toys."""
-        return fraction_above(self.toys, self.q)[0] if len(self.toys) else nan
-
-    @property
-    def toy_p_error(self) -> float:
-        """The binomial error of that fraction; never zero, as one toy more and one less is added."""
-        return fraction_above(self.toys, self.q)[1] if len(self.toys) else nan
+    def observed(self) -> float:
+        return self.q
 
     @property
     def toy_significance(self) -> float:
@@ -76,11 +71,7 @@ class Discovery:
             f"discovery: {self.name} = {self.value:g} against larger values, best fit {self.best:.6g}",
             f"  q {self.q:.4f}, significance {self.significance:.3f}, p-value {self.p_value:.4g}",
         ]
-        if count := len(self.toys):
-            failed = int(np.isnan(self.toys).sum())
-            verdict = f", FITS OF {failed} FAILED" if failed else ""
-            lines.append(f"  {count} toys: p-value {self.toy_p_value:.4g} +- {self.toy_p_error:.1g}{verdict}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.toy_lines()])
 
     __repr__ = __str__
 

@@ -13,8 +13,7 @@ import numpy as np
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import DataError, OptionError
 from morefit.intervals.fit_statistics import BinnedChiSquare, ChiSquare, Total, part_statistic
-from morefit.intervals.ratio_toys import fraction_above
-from morefit.intervals.toys_at_points import TIE
+from morefit.intervals.toy_p_value import ToyPValue
 from morefit.jobs.executors import DaskClient
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
@@ -31,7 +30,7 @@ TESTS = ("chi2", "saturated", "ks", "anderson", "energy")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GoodnessOfFit:
+class GoodnessOfFit(ToyPValue):
     """A statistic of data and the fitted model, larger where they differ more, and that of toys which were fitted as well.
 
     ``p_value`` is that of a chi-square with ``ndf`` degrees of freedom, nan where the statistic is none (``ndf`` 0).
@@ -56,30 +55,20 @@ class GoodnessOfFit:
         return float(chdtrc(self.ndf, self.statistic)) if self.ndf > 0 else nan
 
     @property
-    def toy_p_value(self) -> float:
-        """The fraction of toys that are described at most as well; nan without toys."""
-        return self._fraction()[0]
+    def observed(self) -> float:
+        return self.statistic
 
     @property
-    def toy_p_error(self) -> float:
-        """The binomial error of that fraction; never zero, as one toy more and one less is added."""
-        return self._fraction()[1]
-
-    def _fraction(self) -> tuple[float, float]:
-        tie = (
-            TIE if self.test == "saturated" else 0.0
+    def tie(self) -> float:
+        return (
+            super().tie if self.test == "saturated" else 0.0
         )  # counts may be equal, but fits end at different places
-        return fraction_above(self.toys, self.statistic, tie) if len(self.toys) else (nan, nan)
 
     def __str__(self) -> str:
         line = f"goodness of fit, {self.test}: {self.statistic:.6g}"
         if self.ndf > 0:
             line += f" with {self.ndf} degrees of freedom, p-value {self.p_value:.4g}"
-        if count := len(self.toys):
-            failed = int(np.isnan(self.toys).sum())
-            verdict = f", FITS OF {failed} FAILED" if failed else ""
-            line += f"\n  {count} toys: p-value {self.toy_p_value:.4g} +- {self.toy_p_error:.1g}{verdict}"
-        return line
+        return "\n".join([line, *self.toy_lines()])
 
     __repr__ = __str__
 

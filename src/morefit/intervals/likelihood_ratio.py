@@ -13,7 +13,8 @@ import numpy as np
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import DataError, OptionError
 from morefit.intervals.nuisance import minimised, without_effect
-from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, fraction_above, start_test
+from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
+from morefit.intervals.toy_p_value import ToyPValue
 from morefit.jobs.executors import DaskClient
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
@@ -29,7 +30,7 @@ NAME = "likelihood_ratio"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LikelihoodRatio:
+class LikelihoodRatio(ToyPValue):
     """t = 2 (nll of the null hypothesis - nll of the alternative) of data, and of toys of the null hypothesis.
 
     ``p_value`` is that of a chi-square with ``ndf`` degrees of freedom, one for each fixed parameter; nan (``ndf`` 0)
@@ -57,24 +58,14 @@ class LikelihoodRatio:
         return float(chdtrc(self.ndf, self.t)) if self.ndf else nan
 
     @property
-    def toy_p_value(self) -> float:
-        """The fraction of toys of the null hypothesis with at least this t; nan without toys."""
-        return fraction_above(self.toys, self.t)[0] if len(self.toys) else nan
-
-    @property
-    def toy_p_error(self) -> float:
-        """The binomial error of that fraction; never zero, as one toy more and one less is added."""
-        return fraction_above(self.toys, self.t)[1] if len(self.toys) else nan
+    def observed(self) -> float:
+        return self.t
 
     def __str__(self) -> str:
         line = f"likelihood ratio: t {self.t:.6g}"
         if self.ndf:
             line += f" with {self.ndf} degrees of freedom, p-value {self.p_value:.4g}"
-        if count := len(self.toys):
-            failed = int(np.isnan(self.toys).sum())
-            verdict = f", FITS OF {failed} FAILED" if failed else ""
-            line += f"\n  {count} toys: p-value {self.toy_p_value:.4g} +- {self.toy_p_error:.1g}{verdict}"
-        return line
+        return "\n".join([line, *self.toy_lines()])
 
     __repr__ = __str__
 

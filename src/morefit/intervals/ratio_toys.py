@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from math import sqrt
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import DataError, FitError
 from morefit.intervals.scan import run_scan
-from morefit.intervals.toys_at_points import TIE, Tested
+from morefit.intervals.toys_at_points import Tested
 from morefit.jobs.checkpoint import choose_seed, read_saved
 from morefit.jobs.executors import DaskClient, Report, Work, choose_place
 from morefit.likelihood import Term
@@ -114,16 +113,6 @@ def compute_point(tested: Tested, point: int, report: Report) -> RatioToys:
         values=np.array([tested.values[point]]), t=toys.numbers[None], estimates=toys.estimates[None], seed=tested.seed,
         seconds=toys.seconds, backend=tested.backend.label,
     )  # fmt: skip
-
-
-def fraction_above(t: Array, t_data: float, tie: float = TIE) -> tuple[float, float]:
-    """Return the fraction of toys with at least this t, failed ones included, and its error, which is never zero.
-
-    Ratios that differ by less than the precision of fits, ``tie``, are equal.
-    """
-    count, above = len(t), int(np.count_nonzero(~(t < t_data - tie)))
-    smoothed = (above + 1) / (count + 2)
-    return above / count, sqrt(smoothed * (1 - smoothed) / count)
 
 
 def start_test(what: str, likelihood: Term, best: FitResult | None) -> FitResult:

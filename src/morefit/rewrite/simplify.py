@@ -72,7 +72,6 @@ ODD_HALF = Guard(odd, (-1.0, 1.0, 3.0))
 TRUE = Guard(lambda e: e.op is Op.CONST and e.number != 0, (1.0, -2.0))
 FALSE = Guard(lambda e: e is ZERO, (0.0,))
 NOT_NEGATIVE = Guard(nonnegative, (0.0, 0.5, 3.0))
-ABOVE_ZERO = Guard(positive, (0.25, 1.0, 7.0))
 
 
 def fn(op: Operation, *args: Expr) -> Expr:
