@@ -83,3 +83,17 @@ def test_an_acceptance_of_whole_numbers_is_that_of_each_number():
     assert model.integrate({"n": (2.5, 3.5)}) == pytest.approx(expected[3] / expected.sum(), rel=NUMERICAL)
     result = mf.fit(model, mf.generate(model, 1_000, seed=5))
     assert abs(result.values["lam"] - 3) < 4 * result.errors["lam"]
+
+
+@pytest.mark.parametrize("ranges", [{"x": (1.0, 9.0)}, {"x": [(0.0, 4.0), (6.0, 10.0)]}, {"y": (0.3, 1.0)}])
+@pytest.mark.parametrize("yields_in", ["full", "range"])
+def test_issue_an_extended_conditional_model_has_no_ranges(ranges, yields_in):
+    # this used to be a KeyError, or yields that were not those of the full ranges
+    x, y = mf.Observable("x", 0.0, 10.0), mf.Observable("y", 0.2, 1.5)
+    parts = [mf.Gaussian(x, 5.0, y, given=[y]), mf.Exponential(x, -0.3)]
+    yields = [mf.Parameter("signal", 400.0, 0.0, 3000.0), mf.Parameter("rest", 600.0, 0.0, 3000.0)]
+    model = mf.Sum(parts, yields=yields, given=[y])
+    with pytest.raises(
+        mf.ModelError, match="restricted: with 'y' given, how many events an extended model expects"
+    ):
+        mf.fit(model, {"x": [2.0, 5.0], "y": [0.5, 0.6]}, ranges=ranges, yields_in=yields_in)

@@ -101,6 +101,16 @@ def test_density_is_exact_against_mpmath(row, point):
     assert found == pytest.approx(value, rel=row.tolerance, abs=row.tolerance * max(1.0, point.scale**0.5))
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("row", "point"), CASES)
+def test_recorded_references_are_what_mpmath_computes(row, point):
+    value, first, second = judge_derivatives(row, point)
+    recorded_value, recorded_first, recorded_second = judged(row, point)
+    assert recorded_value == value
+    assert recorded_first == first
+    assert recorded_second == second
+
+
 @pytest.mark.parametrize(("row", "point"), CASES)
 def test_gradient_is_exact_against_mpmath(row, point):
     _, first, _ = derivatives_of(pdf_of(row, point))

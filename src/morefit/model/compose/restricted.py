@@ -55,6 +55,11 @@ class Restricted(Pdf):
         vars(self)["given"] = model.given
         if not self.ranges:
             raise ModelError("restricted: needs ranges of at least one observable, got none")
+        if self.given and model.expected_events() is not None:
+            raise ModelError(
+                f"restricted: with {listing(self.given)} given, how many events an extended model expects in ranges depends"
+                " on each event; use fractions, or narrower observables and data that are cut"
+            )
 
     @cached_property
     def whole(self) -> Pdf:
