@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Self
@@ -63,7 +63,12 @@ class Likelihood(Term):
     """
 
     def __new__(cls, model: Any = None, *arguments: Any, **options: Any) -> Any:
-        """Return the sum of the likelihoods of all categories if the model is ``mf.Simultaneous``."""
+        """Return the sum of the likelihoods of all categories if the model is ``mf.Simultaneous``; one in pieces of files."""
+        data = options.get("data", arguments[0] if arguments else None)
+        if cls is Likelihood and isinstance(data, Dataset) and not data.in_memory:
+            from morefit.likelihood.in_pieces import LikelihoodInPieces
+
+            return object.__new__(LikelihoodInPieces)
         if cls is not Likelihood or model is None or isinstance(model, Pdf):
             return object.__new__(cls)
         from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihood
@@ -89,7 +94,8 @@ class Likelihood(Term):
         dataset = events_of(model, data, weights)
         check_whole_numbers(dataset, counted_in(model))
         if conditional := conditional_parts(model):
-            check_events(conditional, {p.name: p.start for p in model.parameters}, dataset.columns)
+            for piece in dataset.pieces():
+                check_events(conditional, {p.name: p.start for p in model.parameters}, piece.columns)
         place = able_backend(model, choose_backend(backend, 0 if opaque_names(model) else len(dataset)))
         settings = Settings(place, choose_precision(precision), precompute)
         self.set_up(model, dataset, as_constraints(constraints), settings)
@@ -115,7 +121,6 @@ class Likelihood(Term):
         self.all_parameters = (
             with_constrained(model.parameters, self.constraint_terms) if constraints else model.parameters
         )
-        self.columns = Columns(data.columns)
         self.bound: dict[tuple[int, bool], Bound] = {}
         self.compiled: dict[tuple[int, bool], Compiled] = {}
 
@@ -132,7 +137,7 @@ class Likelihood(Term):
         settings = self.settings
         if backend is not None:
             settings = Settings(able_backend(self.model, backend), settings.precision, settings.precompute)
-        other = object.__new__(type(self))
+        other: Self = object.__new__(self.kind(data))
         other.set_up(
             self.model,
             self.data if data is None else data,
@@ -143,9 +148,31 @@ class Likelihood(Term):
         )
         return other
 
+    def kind(self, data: Dataset | None) -> type[Any]:
+        """Return the class of the same likelihood of other data; None for its own."""
+        return type(self)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns of the data, and what has been computed from them."""
+        return Columns(self.data.columns)
+
     @property
     def parts(self) -> tuple[Likelihood, ...]:
         return (self,)
+
+    @property
+    def passes(self) -> int:
+        """How many times events were read from files for evaluations."""
+        return 0
+
+    def own_data(self) -> tuple[PartData, ...]:
+        events = Events.all_sets(self.events)
+        return (PartData(self.columns, events, self.data.weights, boxes=self.boxes),)
+
+    def by_piece(self) -> Generator[Likelihood, None, None]:
+        """Yield likelihoods of all events that are in memory, one after the other."""
+        yield self
 
     def with_parts(self, parts: Sequence[Likelihood]) -> Likelihood:
         (part,) = parts
@@ -260,7 +287,7 @@ class Likelihood(Term):
             self.parameters if floating is None else floating,
             order,
             constraints=self.constraint_terms,
-            weighted=(self.data.weights is not None) if weighted is None else weighted,
+            weighted=self.data.weighted if weighted is None else weighted,
             careful=careful,
             fisher=fisher,
         )
@@ -303,7 +330,7 @@ class Likelihood(Term):
 
     # --------------------------------------------------------------------- evaluation
 
-    def program(self, order: int, careful: bool = False, fisher: bool = False) -> Bound:
+    def program(self, order: int, careful: bool = False, fisher: bool = False) -> Callable[[Array], Array]:
         """Return the compiled sums bound to the data, compiling them when they are first used."""
         key = (3 if fisher else order, careful)
         if key not in self.bound:
@@ -368,13 +395,16 @@ class Likelihood(Term):
         count = len(self.parameters)
         total = np.zeros((len(full), count, count))
         floating = tuple(p.symbol for p in self.parameters)
-        names = [symbol.name for symbol in (*self.all_symbols, *self.measured_symbols)]
         for term in terms:
             seconds = set_terms(Request(ZERO, floating, 2, per_set=term))[1 + count :]
-            for k, row in enumerate(self.with_measured(full)):
-                values = dict(zip(names, row, strict=True))
-                total[k] += triangle(np.array([[float(evaluate(s, values)) for s in seconds]]), count)[0]
+            total += triangle(self.values_of(seconds, self.with_measured(full)), count)
         return total
+
+    def values_of(self, terms: Sequence[Expr], points: Array) -> Array:
+        """Return terms without events at points with measured values, (sets, terms)."""
+        names = [symbol.name for symbol in (*self.all_symbols, *self.measured_symbols)]
+        rows = [dict(zip(names, row, strict=True)) for row in points]
+        return np.array([[float(evaluate(term, values)) for term in terms] for values in rows])
 
     # --------------------------------------------------------------------- single events
 
@@ -406,7 +436,7 @@ class Likelihood(Term):
         points, _ = self.points(x)
         values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
         check_smooth(self.model, values)
-        return integral_error(self.model, values, self.data.columns)
+        return integral_error(self.model, values, self.data.sample.columns)
 
     def __repr__(self) -> str:
         names = ", ".join(p.name for p in self.parameters)
