@@ -49,12 +49,15 @@ class LikelihoodInPieces(Likelihood):
         return self.read_passes
 
     @cached_property
-    def columns(self) -> Columns:
-        return Columns({})
+    def own(self) -> PartData:
+        """What stands for the events in the files; of as many as there are one launch is."""
+        return PartData(Columns({}), Events.all_sets(min(self.events, self.data.rows_of_piece)))
 
     def own_data(self) -> tuple[PartData, ...]:
-        rows = min(self.events, self.data.rows_of_piece)  # of as many events one launch is
-        return (PartData(self.columns, Events.all_sets(rows), boxes=self.boxes),)
+        return (self.own,)
+
+    def replicas(self, weights: Callable[[], Array], seed: int, numbers: Integers) -> PartData:
+        raise in_files("replicas")
 
     def by_piece(self) -> Generator[Likelihood, None, None]:
         with closing(self.data.pieces()) as pieces:
@@ -116,12 +119,12 @@ class LikelihoodInPieces(Likelihood):
     def evaluate_many(
         self, data: Sequence[PartData], sets: Integers, full: Array, order: int = 2
     ) -> Evaluation:
-        if data[0].columns is self.columns:
+        if data[0] is self.own:
             return self.evaluate_full(full, order)
         return self.without_events().evaluate_many(data, sets, full, order)
 
     def many_scores(self, data: Sequence[PartData], sets: Integers, full: Array) -> Array:
-        if data[0].columns is self.columns:
+        if data[0] is self.own:
             return self.squared_scores(full)
         return self.without_events().many_scores(data, sets, full)
 
@@ -130,10 +133,7 @@ class LikelihoodInPieces(Likelihood):
         return unpack(out, len(self.parameters), 2)
 
     def event_values(self, full: Array, *wanted: Expr) -> Array:
-        raise DataError(
-            "likelihood: values of each event need all events in memory, got events that stay in files; read some"
-            " with mf.read(path, observables, cut=...)"
-        )
+        raise in_files("values of each event")
 
     def own_bad_events(self, x: Point) -> BadEvents:
         """Return the bad events of the first piece that has any."""
@@ -150,3 +150,11 @@ class LikelihoodInPieces(Likelihood):
 def bind_piece(compiled: Compiled, columns: Columns, weights: Array | None) -> Callable[[Array], Array]:
     """Return the sums over the events of a piece, as a function of rows that have the integrals already."""
     return compiled.bind(columns, Events.all_sets(columns.count), weights).launch
+
+
+def in_files(what: str) -> DataError:
+    """Return the error for what needs all events."""
+    return DataError(
+        f"likelihood: {what} need all events in memory, got events that stay in files; read those that are needed with"
+        " mf.read(path, observables, cut=...)"
+    )

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.data import Dataset
+from morefit.data.dataset import dataset_of
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide, poisson_errors
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
@@ -95,7 +96,7 @@ def project(
     x = named_observable(model.observables, observable)
     check_drawn(model, x.name)
     box = checked_ranges(model, ranges or {})
-    dataset = Dataset(data, model.observables, weights=weights)
+    dataset = dataset_of(data, model.observables, weights)
     region = model.region()
     whole, fitted = model.beyond(x), region.get(x.name, ((x.low, x.high),))
     inside = dataset.inside(region) if region else dataset
@@ -106,7 +107,7 @@ def project(
         bins = round(high - low)  # one for each whole number
     edges = choose_edges(f"observable '{x.name}'", bins, low, high, len(chosen))
     hidden = check_blind(x, blind) + (gaps(x, fitted) if len(inside) == len(sample) else [])
-    histogram = blinded(count_events(chosen[x.name], chosen.weights, edges), hidden)
+    histogram = blinded(count_events(chosen, x.name, edges), hidden)
     rest = {name: ends for name, ends in box.items() if name != x.name}
     scale = total(model, known, inside)
     rows = given_rows(model, inside if x.name in region else sample, box)
@@ -119,7 +120,7 @@ def project(
     coarse = Bins(x, edges, rest, rows)
     components, fine = curves(whole, known, coarse, labels, oversampling, backend)
     scaled = {name: scale * curve for name, curve in components.items()}
-    return assemble(fine, histogram, scaled, fitted, chosen.weights is not None)
+    return assemble(fine, histogram, scaled, fitted, chosen.weighted)
 
 
 def project_bins(
@@ -259,11 +260,11 @@ def total(model: Pdf, values: Mapping[str, float], dataset: Dataset) -> float:
 
 def cut(dataset: Dataset, box: Box) -> Dataset:
     """Return the events in a box; complain if there are none."""
-    keep = in_box(dataset, box)
-    if not keep.any():
+    chosen = dataset.inside({name: (ends,) for name, ends in box.items()}) if box else dataset
+    if not len(chosen):
         where = ", ".join(f"'{name}' in [{low}, {high}]" for name, (low, high) in box.items())
         raise DataError(f"dataset: none of {len(dataset)} events has {where or 'a value'}; widen the ranges")
-    return dataset[keep]
+    return chosen
 
 
 def in_box(dataset: Dataset, box: Box) -> NDArray[np.bool_]:
