@@ -16,8 +16,10 @@ from morefit.data.labels import Category
 from morefit.data.pieces import MAX_NUMBERS, MAX_ROWS, Pieces, Region, StoredFile, Summary, read_ahead
 from morefit.data.reading import check_filled, check_names, wanted_of
 from morefit.data.report import CutReport, add_reports
+from morefit.data.spread import Group, Spread
 from morefit.errors import DataError
 from morefit.text.progress import Bar
+from morefit.workers import DaskClient
 
 ARRAYS = ("_columns", "_weights")  # that a dataset in files does not have
 
@@ -28,6 +30,7 @@ class FileDataset(Dataset):
     The arguments are those of ``mf.read``, and the same events are selected. The first pass over the files counts and
     checks them; every evaluation of a likelihood is another one. ``mf.fit``, ``mf.Likelihood``, ``mf.plot`` and what
     evaluates likelihoods, such as ``mf.intervals.profile``, take it in the place of a dataset. The files must not change.
+    With a ``dask.distributed.Client`` as ``executor`` its workers read the files once and have the events in memory.
     """
 
     in_memory = False
@@ -35,6 +38,7 @@ class FileDataset(Dataset):
     _kept: tuple[int, ...]  # events of each piece
     _summary: Summary  # of all
     _progress: bool
+    _spread: Spread | None  # where workers have the pieces
 
     def __init__(
         self,
@@ -44,6 +48,7 @@ class FileDataset(Dataset):
         cut: str | Callable[..., Any] | None = None,
         weight: str | None = None,
         tree: str | None = None,
+        executor: DaskClient | None = None,
         progress: bool = True,
     ) -> None:
         wanted = wanted_of(observables, cut, weight)
@@ -59,16 +64,17 @@ class FileDataset(Dataset):
         stored = tuple(StoredFile.of(file, tree) for file in files)
         check_names(files, wanted, tree)
         rows = min(MAX_ROWS, MAX_NUMBERS // len(wanted.names))
-        self._fill(Pieces(stored, wanted, tree, rows), progress)
+        self._fill(Pieces(stored, wanted, tree, rows), executor, progress)
 
-    def _fill(self, pieces: Pieces, progress: bool) -> None:
+    def _fill(self, pieces: Pieces, executor: DaskClient | None, progress: bool) -> None:
         """Read all events once, to count and to check them."""
         put = object.__setattr__
         put(self, "_pieces", pieces)
         put(self, "_kept", ())
         put(self, "_progress", progress)
-        with closing(self._read("counting")) as counted:
-            summaries = [Summary.of(piece) for piece in counted]
+        put(self, "_spread", None if executor is None else Spread(pieces, executor, progress))
+        with closing(self._count()) as counted:
+            summaries = list(counted)
         report = self._report_of(summaries)
         check_filled(report)
         put(self, "_kept", tuple(one.report.kept for one in summaries))
@@ -90,6 +96,15 @@ class FileDataset(Dataset):
             reports[str(file.path)] = replace(add_reports(each), files={})
         return add_reports(reports)
 
+    def _count(self) -> Generator[Summary, None, None]:
+        """Yield the summaries of all pieces, from here or from the workers."""
+        if self._spread is not None:
+            for several in self._spread.results("counting", summarise):
+                yield from several
+            return
+        with closing(self._read("counting")) as pieces:
+            yield from map(Summary.of, pieces)
+
     def _read(self, what: str) -> Generator[Dataset, None, None]:
         """Read all pieces, the next one while one is used."""
         pieces, done = self._pieces, 0
@@ -110,7 +125,8 @@ class FileDataset(Dataset):
     def inside(self, region: Region) -> FileDataset:
         """Return the events in one or several ranges of each of some columns, with their numbers in ``report``."""
         other = object.__new__(FileDataset)
-        other._fill(replace(self._pieces, regions=(*self._pieces.regions, region)), self._progress)
+        executor = None if self._spread is None else self._spread.client
+        other._fill(replace(self._pieces, regions=(*self._pieces.regions, region)), executor, self._progress)
         return other
 
     def to_hist(self, observables: Ranged | Iterable[Ranged], bins: Bins = 100) -> Any:
@@ -151,6 +167,11 @@ class FileDataset(Dataset):
         return tuple(o.name for o in self._pieces.wanted.ranges)
 
     @property
+    def spread(self) -> Spread | None:
+        """The pieces in the memory of workers; None if they are read here."""
+        return self._spread
+
+    @property
     def rows_of_piece(self) -> int:
         """How many rows of a file a piece has at most."""
         return self._pieces.rows
@@ -184,7 +205,8 @@ class FileDataset(Dataset):
     def __reduce__(self) -> tuple[Any, ...]:
         known = ("_pieces", "_kept", "_summary", "_progress", "_report", "_checked", "_labels")
         state = {name: getattr(self, name) for name in known}
-        return restored, (state if self.weighted else {**state, "_weights": None},)
+        weights = {} if self.weighted else {"_weights": None}
+        return restored, ({**state, **weights, "_spread": None},)  # clients of Dask do not pickle
 
     def __str__(self) -> str:
         return f"{self!r}\n  {self._summary.report.summary}"
@@ -200,6 +222,11 @@ class FileDataset(Dataset):
         from html import escape
 
         return f"<pre>{escape(str(self))}</pre>"
+
+
+def summarise(group: Group) -> list[Summary]:
+    """Return the summaries of the pieces of a worker."""
+    return [Summary.of(piece) for piece in group.datasets]
 
 
 def restored(state: Mapping[str, Any]) -> FileDataset:

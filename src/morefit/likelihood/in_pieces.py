@@ -13,6 +13,7 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.data.files import FileDataset
+from morefit.data.spread import Group
 from morefit.errors import DataError
 from morefit.expr import ZERO, Expr
 from morefit.integrals import MORE_POINTS, SharedBoxes
@@ -22,8 +23,10 @@ from morefit.likelihood.datasets import PartData
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.unbinned import Likelihood
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums
-from morefit.targets import Events
+from morefit.targets import Cpu, Events
 
+Arguments = tuple[Request, tuple[Expr, ...], Settings]  # of what is compiled
+MAX_BOUND = 4  # kernels that a worker binds to its pieces
 REMEMBERED = 4  # evaluations: a minimum is looked at again by those who check it
 
 
@@ -37,6 +40,9 @@ class LikelihoodInPieces(Likelihood):
     ) -> None:
         if settings.precompute == "auto":  # a column that is read once is not worth its memory
             settings = replace(settings, precompute="none")
+        assert isinstance(data, FileDataset)
+        if data.spread is not None and settings.backend == Cpu():  # a worker has one thread for each group
+            settings = replace(settings, backend=Cpu(threads=1))
         super().set_up(model, data, constraints, settings, *others, **named)
         self.read_passes = 0
         self.evaluated: list[tuple[bytes, int, Evaluation]] = []
@@ -66,7 +72,7 @@ class LikelihoodInPieces(Likelihood):
 
     # --------------------------------------------------------------------- sums
 
-    def arguments(self, request: Request) -> tuple[Request, tuple[Expr, ...], Settings]:
+    def arguments(self, request: Request) -> Arguments:
         """Return what the sums of a piece are compiled of: without what is added once."""
         own = (*self.all_symbols, *self.measured_symbols)
         names = tuple(self.kernel_names.get(s, s) for s in own)
@@ -99,11 +105,17 @@ class LikelihoodInPieces(Likelihood):
 
     def piece_sums(self, request: Request, rows: Array) -> Generator[Array, None, None]:
         """Yield the sums of each piece at points with measured values and integrals."""
+        if self.data.spread is not None:
+            function = partial(group_sums, self.arguments(request), rows)
+            with closing(self.data.spread.results("summing", function)) as groups:
+                for group in groups:
+                    yield from group
+            return
         compiled = self.compile_request(request)
         with closing(self.data.pieces()) as pieces:
             for piece in pieces:
                 if len(piece):
-                    yield bind_piece(compiled, Columns(piece.columns), piece.weights)(rows)
+                    yield bind_piece(compiled, piece)(rows)
 
     # --------------------------------------------------------------------- evaluation
 
@@ -147,9 +159,19 @@ class LikelihoodInPieces(Likelihood):
         return BadEvents(np.empty(0, np.int64), np.empty(0), before)
 
 
-def bind_piece(compiled: Compiled, columns: Columns, weights: Array | None) -> Callable[[Array], Array]:
+def bind_piece(compiled: Compiled, piece: Dataset) -> Callable[[Array], Array]:
     """Return the sums over the events of a piece, as a function of rows that have the integrals already."""
-    return compiled.bind(columns, Events.all_sets(columns.count), weights).launch
+    return compiled.bind(Columns(piece.columns), Events.all_sets(len(piece)), piece.weights).launch
+
+
+def group_sums(arguments: Arguments, rows: Array, group: Group) -> list[Array]:
+    """Return the sums of each piece that a worker has; what is bound to them stays there for the next call."""
+    if arguments not in group.computed:
+        compiled = compile_sums(*arguments)
+        while len(group.computed) >= MAX_BOUND:
+            group.computed.pop(next(iter(group.computed)))
+        group.computed[arguments] = [bind_piece(compiled, piece) for piece in group.datasets if len(piece)]
+    return [bound(rows) for bound in group.computed[arguments]]
 
 
 def in_files(what: str) -> DataError:
