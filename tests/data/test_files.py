@@ -95,7 +95,8 @@ def test_it_prints_and_pickles(paths):
 def test_a_file_without_rows_has_no_pieces(tmp_path, paths):
     empty = tmp_path / f"empty{paths[0].suffix}"
     mf.Dataset({"m": np.empty(0)}).write(empty)
-    data = mf.FileDataset([empty, paths[0]], M)
+    data = mf.FileDataset([empty, paths[0]], M, cut="pt > 1")
+    assert str(data.report) == str(mf.read([empty, paths[0]], M, cut="pt > 1").report)
     assert [report.kept for report in data.report.files.values()] == [0, len(data)]
     with pytest.raises(mf.DataError, match="has no events; check whether it was filled"):
         mf.FileDataset(empty, M)

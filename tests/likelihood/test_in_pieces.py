@@ -165,6 +165,19 @@ def test_toys_and_explanations_need_no_events(path):
     assert "value, gradient and Hessian" in str(mf.explain(nll))
 
 
+def test_other_data_are_fitted_with_what_is_added_once(path):
+    """This used to leave out the expected number of events."""
+    data = [mf.generate(YIELDS, seed=k) for k in (1, 2)]
+    found = mf.fit_many(mf.Likelihood(YIELDS, mf.FileDataset(path, M)), data)
+    assert np.array_equal(found.values, mf.fit_many(YIELDS, data).values)
+
+
+def test_tests_and_limits_take_pieces(path):
+    here, nll = mf.Likelihood(YIELDS, mf.read(path, M)), mf.Likelihood(YIELDS, mf.FileDataset(path, M))
+    expected = mf.intervals.discovery(here, "signal").significance
+    assert mf.intervals.discovery(nll, "signal").significance == pytest.approx(expected, rel=1e-6)
+
+
 def test_it_pickles(path):
     nll = mf.Likelihood(MODEL, mf.FileDataset(path, M))
     other = pickle.loads(pickle.dumps(nll))
@@ -216,7 +229,8 @@ def test_a_progress_bar_is_shown_on_a_terminal(path, monkeypatch):
         (lambda data: mf.Likelihood(MODEL, data).per_event([5.28, 0.06, -1.0, 0.3]), "likelihood: values of each event need all events in memory, got events that stay in files; read those"),
         (lambda data: mf.sweights(YIELDS, data, mf.fit(YIELDS, data)), "all events in memory"),
         (lambda data: mf.fit(MODEL, data, weights=np.ones(3)), "weights: must be a column of the files"),
-        (lambda data: mf.fit(MODEL, data, errors="bootstrap"), "likelihood: replicas need all events in memory"),
+        (lambda data: mf.fit(MODEL, data, errors="bootstrap"), "fit: errors='bootstrap' needs all events in memory, got events that stay in files; use errors='sandwich'"),
+        (lambda data: mf.fit(MODEL, data, errors="sumw2"), "fit: errors='sumw2' needs all events in memory"),
         (lambda data: mf.intervals.bootstrap(mf.Likelihood(MODEL, data), replicas=2), "all events in memory"),
         (lambda data: mf.intervals.goodness_of_fit(mf.Likelihood(MODEL, data), "ks"), "all events in memory"),
         (lambda data: mf.fit(mf.Simultaneous({"a": MODEL}, "sample"), data), "all events in memory"),

@@ -88,12 +88,12 @@ class FileDataset(Dataset):
     def _report_of(self, summaries: Sequence[Summary]) -> CutReport:
         """Return the report of all pieces, file by file."""
         pieces, reports = self._pieces, {}
-        outside = summaries[0].report.outside if summaries else {}
+        first = summaries[0].report if summaries else CutReport(0, 0, {})
+        empty = replace(first, total=0, kept=0, failed=0, outside=dict.fromkeys(first.outside, 0))
         for k, file in enumerate(pieces.files):
             own = summaries[pieces.starts[k] : pieces.starts[k + 1]]
             each = {str(j): one.report for j, one in enumerate(own)}
-            each = each or {"none": CutReport(0, 0, dict.fromkeys(outside, 0))}
-            reports[str(file.path)] = replace(add_reports(each), files={})
+            reports[str(file.path)] = replace(add_reports(each), files={}) if each else empty
         return add_reports(reports)
 
     def _count(self) -> Generator[Summary, None, None]:

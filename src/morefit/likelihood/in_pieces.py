@@ -80,20 +80,20 @@ class LikelihoodInPieces(Likelihood):
         renamed = each.renamed(dict(zip(own, names, strict=True))) if self.kernel_names else each
         return renamed, names, self.settings
 
-    def compile_request(self, request: Request) -> Compiled:
-        return compile_sums(*self.arguments(request))
-
     def program(self, order: int, careful: bool = False, fisher: bool = False) -> Callable[[Array], Array]:
-        if not (careful or fisher):
-            self.sums(order)
-        return partial(self.sum_pieces, self.request(order, careful=careful, fisher=fisher), self.boxes)
+        self.check_derivatives(order)
+        request = self.request(order, careful=careful, fisher=fisher)
+        compile_sums(*self.arguments(request))
+        return partial(self.sum_pieces, request, self.boxes)
 
     def sum_pieces(self, request: Request, boxes: SharedBoxes, points: Array) -> Array:
         """Sum over the events of all pieces, in their order, at points with measured values."""
-        compiled = self.compile_request(request)
+        out = np.zeros((len(points), request.outputs + 1))
+        if not len(points):
+            return out
+        compiled = compile_sums(*self.arguments(request))
         integrals = [one.at_run_time(boxes)(points) for one in compiled.integrals]
         rows = np.concatenate([points, *integrals], axis=1)
-        out = np.zeros((len(points), request.outputs + 1))
         with np.errstate(all="ignore"):
             once = self.values_of(set_terms(request), points)
         out[:, : once.shape[1]] = once
@@ -111,7 +111,7 @@ class LikelihoodInPieces(Likelihood):
                 for group in groups:
                     yield from group
             return
-        compiled = self.compile_request(request)
+        compiled = compile_sums(*self.arguments(request))
         with closing(self.data.pieces()) as pieces:
             for piece in pieces:
                 if len(piece):
@@ -133,12 +133,12 @@ class LikelihoodInPieces(Likelihood):
     ) -> Evaluation:
         if data[0] is self.own:
             return self.evaluate_full(full, order)
-        return self.without_events().evaluate_many(data, sets, full, order)
+        return super().evaluate_many(data, sets, full, order)
 
     def many_scores(self, data: Sequence[PartData], sets: Integers, full: Array) -> Array:
         if data[0] is self.own:
             return self.squared_scores(full)
-        return self.without_events().many_scores(data, sets, full)
+        return super().many_scores(data, sets, full)
 
     def evaluate_again(self, full: Array) -> Evaluation:
         out = self.sum_pieces(self.request(2), self.new_boxes(MORE_POINTS), self.with_measured(full))

@@ -114,7 +114,7 @@ class Likelihood(Term):
         ``names`` are what parameters are called in kernels, which likelihoods with alike formulas then share.
         """
         self.model, self.data, self.constraints, self.settings = model, data, constraints, settings
-        self.fixed_names, self.kernel_names = fixed, names
+        self.fixed_names, self.kernel_names, self.checked = fixed, names, False
         self.measured = np.array([value for c in constraints for value in c.measured])
         self.measured_symbols = tuple(scalar(f"measured value {k}") for k in range(len(self.measured)))
         self.constraint_terms = tuple(terms_of(constraints, self.measured_symbols))
@@ -303,10 +303,15 @@ class Likelihood(Term):
         """Return the sums of the data up to an order of derivatives, compiled."""
         key = (order, False)
         if key not in self.compiled:
-            if order > 0 and is_numerical(self.model) and not any(known for known, _ in self.compiled):
-                check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
+            self.check_derivatives(order)
             self.compiled[key] = self.compile_request(self.request(order))
         return self.compiled[key]
+
+    def check_derivatives(self, order: int) -> None:
+        """Refuse a model whose numerical integrals have no derivatives that can be computed, if they are wanted."""
+        if order > 0 and not self.checked and is_numerical(self.model):
+            check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
+        self.checked |= order > 0
 
     @cached_property
     def log_intensity(self) -> Expr:
@@ -404,7 +409,8 @@ class Likelihood(Term):
         """Return terms without events at points with measured values, (sets, terms)."""
         names = [symbol.name for symbol in (*self.all_symbols, *self.measured_symbols)]
         rows = [dict(zip(names, row, strict=True)) for row in points]
-        return np.array([[float(evaluate(term, values)) for term in terms] for values in rows])
+        numbers = [[float(evaluate(term, values)) for term in terms] for values in rows]
+        return np.array(numbers, np.float64).reshape(len(points), len(terms))
 
     # --------------------------------------------------------------------- single events
 
