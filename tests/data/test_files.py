@@ -157,9 +157,9 @@ def test_numbers_that_are_none_are_named_by_file_and_row(tmp_path, name):
         (lambda data: data.with_column("y", lambda m: m), "needs all events in memory"),
         (lambda data: mf.Dataset(data, M), "needs all events in memory"),
         (lambda data: mf.Dataset.concatenate([data, data]), "needs all events in memory"),
-        (lambda data: data.with_observables((M,), [1.0]), "weights: must be a column of the files; name it with"),
-        (lambda data: data.with_observables((mf.Observable("x", 0, 1),)), "observable 'x': missing; did you mean|observable 'x': missing; "),
-        (lambda data: data.with_observables((mf.Observable("m", 5, 6),)), r"observable 'm': events must lie in \[5.0, 6.0\], got 5.* to 6.9.*; pass this observable to mf.FileDataset"),
+        (lambda data: data._for_observables((M,), [1.0]), "weights: must be a column of the files; name it with"),
+        (lambda data: data._for_observables((mf.Observable("x", 0, 1),)), "observable 'x': missing; did you mean|observable 'x': missing; "),
+        (lambda data: data._for_observables((mf.Observable("m", 5, 6),)), r"observable 'm': events must lie in \[5.0, 6.0\], got 5.* to 6.9.*; pass this observable to mf.FileDataset"),
     ],
 )  # fmt: skip
 def test_what_needs_all_events_is_refused(paths, call, rule):

@@ -220,7 +220,7 @@ def test_a_progress_bar_is_shown_on_a_terminal(path, monkeypatch):
     nll = mf.Likelihood(MODEL, mf.FileDataset(path, M))
     nll.value([5.28, 0.06, -1.0, 0.3])
     assert ("counting", 4500) in shown
-    assert ("reading", 1000) in shown
+    assert ("pass 1 over the events", 1000) in shown
 
 
 @pytest.mark.parametrize(
@@ -257,3 +257,5 @@ def test_a_plot_counts_in_one_pass(path):
         mf.plots.project(MODEL, mf.read(path, M), M, **part).counts,
     )
     assert set(mf.plot(MODEL, data).artists) >= {"data", "model"}
+    category = mf.Simultaneous({"a": MODEL, "b": MODEL}, "sample")
+    assert set(mf.plot(category, {"a": data, "b": here})) == {"a", "b"}

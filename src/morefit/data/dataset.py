@@ -249,7 +249,7 @@ class Dataset:
         codes = self._columns[name]
         return {label: self[codes == k] for k, label in enumerate(self._labels[name])}
 
-    def with_observables(self, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:
+    def _for_observables(self, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:
         """Return a dataset of observables: this one itself if it has been checked for the same ones."""
         known = self._checked
         same = known is observables or (len(known) == len(observables) and all(map(is_, known, observables)))
@@ -392,7 +392,7 @@ def check_whole_numbers(dataset: Dataset, names: Collection[str]) -> None:
 def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:
     """Return a dataset of observables, of any source."""
     if isinstance(source, Dataset):
-        return source.with_observables(observables, weights)
+        return source._for_observables(observables, weights)
     return Dataset(source, observables, weights=weights)
 
 

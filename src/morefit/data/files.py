@@ -102,11 +102,11 @@ class FileDataset(Dataset):
             for several in self._spread.results("counting", summarise):
                 yield from several
             return
-        with closing(self._read("counting")) as pieces:
+        with closing(self.read("counting")) as pieces:
             yield from map(Summary.of, pieces)
 
-    def _read(self, what: str) -> Generator[Dataset, None, None]:
-        """Read all pieces, the next one while one is used."""
+    def read(self, what: str) -> Generator[Dataset, None, None]:
+        """Yield all events in pieces, the next one being read while one is used; a bar shows what is done."""
         pieces, done = self._pieces, 0
         rows = sum(file.rows for file in pieces.files)
         with (
@@ -119,8 +119,8 @@ class FileDataset(Dataset):
                 bar.done(min(done, rows))
 
     def pieces(self) -> Generator[Dataset, None, None]:
-        """Yield all events in pieces, the next one being read while one is used."""
-        return self._read("reading")
+        """Yield all events in pieces that fit into memory."""
+        return self.read("reading")
 
     def inside(self, region: Region) -> FileDataset:
         """Return the events in one or several ranges of each of some columns, with their numbers in ``report``."""
@@ -137,7 +137,7 @@ class FileDataset(Dataset):
                 histogram += piece.to_hist(observables, bins)
         return histogram
 
-    def with_observables(
+    def _for_observables(
         self, observables: tuple[Ranged, ...], weights: ArrayLike | None = None
     ) -> FileDataset:
         """Return the dataset itself if it has the observables, and all events lie in their ranges."""

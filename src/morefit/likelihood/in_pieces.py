@@ -105,14 +105,15 @@ class LikelihoodInPieces(Likelihood):
 
     def piece_sums(self, request: Request, rows: Array) -> Generator[Array, None, None]:
         """Yield the sums of each piece at points with measured values and integrals."""
+        what = f"pass {self.read_passes} over the events"
         if self.data.spread is not None:
             function = partial(group_sums, self.arguments(request), rows)
-            with closing(self.data.spread.results("summing", function)) as groups:
+            with closing(self.data.spread.results(what, function)) as groups:
                 for group in groups:
                     yield from group
             return
         compiled = compile_sums(*self.arguments(request))
-        with closing(self.data.pieces()) as pieces:
+        with closing(self.data.read(what)) as pieces:
             for piece in pieces:
                 if len(piece):
                     yield bind_piece(compiled, piece)(rows)

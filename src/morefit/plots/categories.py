@@ -10,6 +10,7 @@ import numpy as np
 
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.data import Dataset
+from morefit.data.dataset import dataset_of
 from morefit.data.histogram import Histogram, choose_edges, poisson_errors
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError, OptionError
@@ -76,7 +77,7 @@ def projected(
     try:
         if not isinstance(source, Dataset) and is_histogram(source):
             return drawing.projection_of(BinnedLikelihood(model, source), observable, chosen)
-        dataset = Dataset(source, model.observables, weights=weights)
+        dataset = dataset_of(source, model.observables, weights)
         return drawing.projection(model, dataset, observable, chosen)
     except DataError as error:
         raise DataError(f"category '{label}': {error}") from None
