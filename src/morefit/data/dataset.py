@@ -16,13 +16,12 @@ from morefit.arrays import Array
 from morefit.data.columns import (
     Draft,
     all_between,
+    bad_columns,
     bad_weights,
     check_events,
     is_outside,
     is_ranged,
     listed,
-    not_finite,
-    outside_ranges,
     raise_if,
     read_source,
     without_other_labels,
@@ -75,10 +74,7 @@ class Dataset:
         copies = columns is source  # a dataset never changes
         draft = read_source(columns, ranges, own_weights(source, weights), copies=copies)
         draft, report = without_other_labels(draft)
-        for name in draft.columns:
-            draft.problems += not_finite(draft.label(name), draft.columns[name], draft.masked[name], "events")
-        if ranges is not None:
-            draft.problems += outside_ranges(draft.columns, ranges)
+        draft.problems += bad_columns(draft, ranges or ())
         raise_if(draft.problems + bad_weights(draft))
         checked = () if draft.labels else tuple(ranges or ())
         fill(self, draft.columns, draft.weights, report, checked=checked, labels=draft.labels)
