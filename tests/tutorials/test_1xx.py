@@ -147,14 +147,27 @@ def test_rf110_normintegration_parts_of_ranges_and_distributions():
     assert gauss.cdf(1.0) == pytest.approx((cdf(1) - cdf(-10)) / whole, rel=SCIPY_DENSITY)
 
 
-def test_rf111_derivatives_are_exact():
-    nll = mf.Likelihood(GAUSS, {"x": [4.0]})
-    by_mean, by_sigma = nll.gradient([1.0, 3.0])
+def test_rf111_derivatives_are_exact_by_observables_and_parameters():
+    points = np.linspace(-4, 6, 5)
+    inside = np.diff(stats.norm.cdf([-10, 10], 1, 3))[0]
+    u = (points - 1) / 3
+    density = stats.norm.pdf(u) / 3 / inside
+    hermite = {1: -u, 2: u**2 - 1, 3: 3 * u - u**3}  # of the derivatives of a Gaussian
+    for order, factor in hermite.items():
+        assert GAUSS.derivative(points, X, order) == pytest.approx(factor * density / 3**order, rel=NUMERICAL)
 
-    def minus_log(mean, sigma):
-        return -stats.norm.logpdf(4, mean, sigma) + np.log(np.diff(stats.norm.cdf([-10, 10], mean, sigma))[0])
+    def gauss(sigma):
+        return stats.norm.pdf(points, 1, sigma) / np.diff(stats.norm.cdf([-10, 10], 1, sigma))[0]
 
-    step = 1e-5
-    assert by_mean == pytest.approx((minus_log(1 + step, 3) - minus_log(1 - step, 3)) / (2 * step), rel=1e-6)
-    assert by_sigma == pytest.approx((minus_log(1, 3 + step) - minus_log(1, 3 - step)) / (2 * step), rel=1e-6)
-    assert nll.hessian([1.0, 3.0]).shape == (2, 2)
+    step = 1e-4
+    slope = (gauss(3 + step) - gauss(3 - step)) / (2 * step)
+    assert GAUSS.derivative(points, "sigma") == pytest.approx(slope, abs=1e-8)
+    second = (gauss(2 + step) - 2 * gauss(2) + gauss(2 - step)) / step**2
+    assert GAUSS.derivative(points, "sigma", 2, {"sigma": 2}) == pytest.approx(second, abs=1e-6)
+
+
+def test_rf111_a_derivative_by_something_else_is_refused():
+    with pytest.raises(mf.ModelError, match="derivative: 'sigm' is not in the model; did you mean 'sigma'"):
+        GAUSS.derivative(1.0, "sigm")
+    with pytest.raises(mf.OptionError, match="derivative: order must be at least 1, got 0"):
+        GAUSS.derivative(1.0, X, 0)

@@ -136,10 +136,14 @@ def test_rf210_angularconv_a_cyclical_observable_is_the_smeared_formula_of_a_wav
 
 
 def test_rf211_paramconv_smears_a_parameter_instead_of_an_observable():
-    """A parameter with a distribution is integrated over as an observable of its own would be."""
-    x, mean = mf.Observable("x", -10, 10), mf.Observable("mean", -8, 8)
-    sigma = mf.Parameter("sigma", 1.5, 0.1, 5)
-    both = mf.Density(np.exp(-0.5 * ((x - mean) / sigma) ** 2 - 0.5 * mean**2), [x, mean])
-    numbers = mf.plots.project(both, mf.generate(both, 100, seed=7), "x", bins=4)
-    expected = 100 * np.diff(stats.norm.cdf([-10, -5, 0, 5, 10], 0, (1 + 1.5**2) ** 0.5))
-    assert numbers.expected == pytest.approx(expected, rel=1e-6)
+    """A parameter with a distribution is an observable that is integrated over; what is left is a model as any other."""
+    x, mean = mf.Observable("x", -10, 10), mf.Observable("mean", -3, 3)
+    sigma, a = mf.Parameter("sigma", 0.5, 0.1, 10), mf.Parameter("a", 2, 1, 2.9)
+    both = mf.Product([mf.Gaussian(x, mean, sigma, given=[mean]), mf.Density(1.0 * (np.abs(mean) < a), mean)])
+    model = both.marginal("x")
+    exact = np.diff(stats.norm.cdf([[-2, 2]], np.array([[0.0], [1.7], [3.0]]), 0.5))[:, 0] / 4
+    assert model.pdf([0.0, 1.7, 3.0]) == pytest.approx(exact, rel=1e-6)
+    counts = np.histogram(mf.generate(both, 1_000, seed=7)["x"], 50, (-10, 10))
+    assert near_truth(mf.fit(model, counts), sigma=0.5, a=2)
+    # the other one: what nothing depends on integrates to one
+    assert both.marginal("mean").pdf(0.5) == pytest.approx(0.25)
