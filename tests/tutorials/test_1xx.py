@@ -7,8 +7,7 @@ from scipy import integrate, special, stats
 
 import morefit as mf
 from tolerances import NUMERICAL, SCIPY_DENSITY, UNIT_INTEGRAL
-
-FEW_SIGMA = 4.0  # by how much a fitted value may differ from the truth
+from tutorial_models import near_truth
 
 X = mf.Observable("x", -10, 10)
 MEAN, SIGMA = mf.Parameter("mean", 1, -10, 10), mf.Parameter("sigma", 3, 0.1, 10)
@@ -20,13 +19,6 @@ def no_open_figures():
     """Close what a test drew."""
     yield
     plt.close("all")
-
-
-def near_truth(result, **truth):
-    """Return whether a fit is valid, and its values are what was generated, within a few of their errors."""
-    return result.valid and all(
-        abs(result.values[n] - v) < FEW_SIGMA * result.errors[n] for n, v in truth.items()
-    )
 
 
 def test_rf101_basics_a_gaussian_is_drawn_fitted_and_plotted():

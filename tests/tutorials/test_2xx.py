@@ -7,27 +7,7 @@ from scipy import integrate, optimize, stats
 
 import morefit as mf
 from tolerances import NUMERICAL, UNIT_INTEGRAL
-
-FEW_SIGMA = 4.0  # by how much a fitted value may differ from the truth
-
-
-def near_truth(result, **truth):
-    """Return whether a fit is valid, and its values are what was generated, within a few of their errors."""
-    return result.valid and all(
-        abs(result.values[n] - v) < FEW_SIGMA * result.errors[n] for n, v in truth.items()
-    )
-
-
-def signal_and_background(**weights):
-    """Return two Gaussians of one mean over a Chebyshev polynomial, as most tutorials of this series have."""
-    x = mf.Observable("x", 0, 10)
-    a0, a1 = mf.Parameter("a0", 0.5, 0, 1), mf.Parameter("a1", -0.2, -1, 1)
-    narrow, wide = mf.Gaussian(x, 5.0, 0.5), mf.Gaussian(x, 5.0, 1.0)
-    share = mf.Parameter("share", 0.8, 0, 1)
-    signal = mf.Sum([narrow, wide], fractions=[share], labels=["narrow", "wide"])
-    background = mf.shapes.Chebyshev(x, [a0, a1])
-    return mf.Sum([signal, background], labels=["signal", "background"], **weights)
-
+from tutorial_models import near_truth, signal_and_background
 
 FRACTION = mf.Parameter("fraction", 0.5, 0, 1)
 YIELDS = [mf.Parameter("nsig", 600, 0, 10_000), mf.Parameter("nbkg", 900, 0, 10_000)]

@@ -8,15 +8,7 @@ from scipy import integrate, stats
 
 import morefit as mf
 from tolerances import NUMERICAL, UNIT_INTEGRAL
-
-FEW_SIGMA = 4.0  # by how much a fitted value may differ from the truth
-
-
-def near_truth(result, **truth):
-    """Return whether a fit is valid, and its values are what was generated, within a few of their errors."""
-    return result.valid and all(
-        abs(result.values[n] - v) < FEW_SIGMA * result.errors[n] for n, v in truth.items()
-    )
+from tutorial_models import FEW_SIGMA, near_truth
 
 
 def test_rf701_efficiencyfit_a_turn_on_from_events_that_passed_and_failed():
