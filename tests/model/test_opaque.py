@@ -190,7 +190,7 @@ def test_a_column_is_also_an_array_or_one_value_for_all_events():
     assert data.with_column("year", "2016").by_label("year").keys() == {"2016"}
     factors = [data.with_column("p", lambda px, factor=k: factor * px)["p"][0] for k in (1, 2)]
     assert factors == [3.0, 6.0]  # an argument with a default is no column
-    with pytest.raises(mf.DataError, match="length must be 2 as for .px., got 3"):
+    with pytest.raises(mf.DataError, match=r"length must be 2 as for .px., got 3"):
         data.with_column("pz", [1, 2, 3])
     with pytest.raises(mf.DataError, match="not finite"):
         data.with_column("pz", np.nan)

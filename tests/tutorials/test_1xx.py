@@ -35,6 +35,7 @@ def test_rf102_dataimport_histograms_and_columns():
     histogram = np.histogram(values, bins=50, range=(-10, 10))
     of_events, of_bins = mf.fit(GAUSS, events), mf.fit(GAUSS, histogram)
     assert len(events) == histogram[0].sum()
+    assert mf.fit(GAUSS, tuple(part.tolist() for part in histogram)).values == of_bins.values
     assert near_truth(of_bins, mean=0, sigma=3)
     assert of_bins.values["mean"] == pytest.approx(
         of_events.values["mean"], abs=0.2 * of_events.errors["mean"]
