@@ -157,7 +157,7 @@ def test_rf710_roopoly_coefficients_as_those_of_numpy():
     assert model.pdf([1.0, 8.0]) == pytest.approx(values / area, rel=NUMERICAL)
 
 
-def test_rf711_lagrangianmorph_a_coupling_squared_from_templates():
+def test_rf711_rf712_lagrangianmorph_a_coupling_squared_from_templates():
     """With one coupling g the rate is SM + g interference + g**2 new, as amplitudes squared are; 712 fits it."""
     x, g = mf.Observable("x", 0, 10), mf.Parameter("g", 0.5, -1, 2)
     edges = np.linspace(0, 10, 21)

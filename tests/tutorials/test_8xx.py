@@ -15,7 +15,9 @@ TOYS = 200
 def test_rf801_mcstudy_binned_and_extended():
     model = signal_and_background(mean=mf.Parameter("mean", 5, 0, 10), yields=YIELDS)
     positive = {"a0": mf.Parameter("a0", 0.5, 0, 0.6), "a1": mf.Parameter("a1", -0.2, -0.4, 0.4)}
-    model = model.replace({"share": 0.8, **positive})  # the polynomial must not be negative where a bin is empty
+    model = model.replace(
+        {"share": 0.8, **positive}
+    )  # the polynomial must not be negative where a bin is empty
     bins = mf.generate(model, seed=1).to_hist(model.observables, 40)
     study = mf.toy_study(
         mf.BinnedLikelihood(model, bins), toys=TOYS, truth={"mean": 5}, seed=2, progress=False
