@@ -51,6 +51,8 @@ class Dataset:
     dataset, whose weights are used unless others are passed. With observables, other columns are ignored and every event
     must lie in the ranges; without, all columns are used. Weights are an array or the name of a column. Labels are
     declared with ``mf.Category`` among the observables; without observables, columns of text are labels.
+
+    Example: ``mf.Dataset({"m": [5.1, 5.8]}, m, weights=[1.0, 0.5])``
     """
 
     _columns: dict[str, Array]

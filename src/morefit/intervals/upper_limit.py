@@ -56,6 +56,8 @@ def upper_limit(
         and for the background, with the other parameters where the data have their minimum.
     cls : False for the limit by CLs+b, which may exclude what the data are not sensitive to.
     best, executor, save : as for ``feldman_cousins``.
+
+    Example: ``mf.intervals.upper_limit(nll, n_signal).observed``
     """
     level, name = check_level(NAME, level), name_of(parameter)
     if statistic not in ("q_tilde", "q"):

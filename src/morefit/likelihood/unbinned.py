@@ -60,6 +60,8 @@ class Likelihood(Term):
     the dataset by default. ``ranges`` leave out the events outside of them, as ``data.report`` says, and restrict the
     model (``mf.Restricted``): ``{"m": [(5.0, 5.2), (5.4, 6.0)]}``; its yields and fractions are those of the full
     ranges, or of the events in the ranges of the fit if ``yields_in="range"``.
+
+    Example: ``mf.Likelihood(model, data, constraints=[mf.constraint(sigma, 0.1, 0.01)])``
     """
 
     def __new__(cls, model: Any = None, *arguments: Any, **options: Any) -> Any:

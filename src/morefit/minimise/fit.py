@@ -76,6 +76,8 @@ def fit(
     nll, minimised over the others, has risen by a half. They come from conditional fits of all of them together, or with
     "minuit" from its MINOS. ``starts`` is from how many points to look for the lowest minimum, all together: the start
     values first, then between the limits and around what was found; ``result.minima`` lists the minima.
+
+    Example: ``mf.fit(model, data, fixed={"sigma": 0.1}, minos=["mu"])``
     """
     options = Options(
         derivatives=derivatives,

@@ -21,6 +21,8 @@ class Parameter(NamedQuantity):
     It never changes; fitted values live in results. In formulas it stands for its value. With ``blind``, a phrase,
     that is the shown value plus an offset that is computed from the phrase and the limits and printed nowhere; all
     start values, limits and results are those of the shown value.
+
+    Example: ``mf.Parameter("mu", 5.28, 5.2, 5.4)``
     """
 
     start: float

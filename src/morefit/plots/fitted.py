@@ -141,7 +141,10 @@ class Drawing:
     def plot(
         self, model: Pdf, data: Dataset, observable: Observable | str | None, values: Any
     ) -> Plot[Projection]:
-        """Plot one model over its data."""
+        """Plot one model over its data.
+
+        Example: ``mf.plot(model, data, m, values=result)``
+        """
         return self.draw(self.projection(model, data, observable, values))
 
     def projection(

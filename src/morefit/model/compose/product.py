@@ -16,7 +16,10 @@ from morefit.model.region import Region, intersection
 
 @dataclass(frozen=True, init=False, eq=False)
 class Product(Pdf):
-    r"""$\prod_k p_k$ of densities in different observables, or conditional on those of others: $p(x|y)\,p(y)$."""
+    r"""$\prod_k p_k$ of densities in different observables, or conditional on those of others: $p(x|y)\,p(y)$.
+
+    Example: ``mf.Product([signal, mf.Exponential(t, -1 / tau)])``
+    """
 
     pdfs: tuple[Pdf, ...]
 
