@@ -83,6 +83,8 @@ def plot(
         to its yields, or to the (weighted) number in the whole dataset.
     labels : names of the components of a sum, in its order.
     pulls : draw (data - model) / error below; the error is that of the data on the side of the model.
+    log : draw the axis of the counts logarithmically.
+    weights : of the events, if the data have none of their own.
     empty_bins : draw bins without events, with the upper end of their Poisson interval.
     blind : ranges of the plotted observable, one or a list: bins that reach into them have no data and no pull.
     oversampling : how many times finer than the data's the bins of the curve are.
