@@ -163,7 +163,7 @@ def test_there_are_examples():
     assert len(EXAMPLES) >= 4
 
 
-@pytest.mark.parametrize("name", ["map", "shapes"])
+@pytest.mark.parametrize("name", ["api", "map", "shapes"])
 def test_a_page_that_is_made_from_docstrings_is_current(name):
     spec = importlib.util.spec_from_file_location(f"make_{name}", DOCS / f"make_{name}.py")
     script = importlib.util.module_from_spec(spec)

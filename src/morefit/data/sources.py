@@ -122,7 +122,11 @@ def is_histogram(source: object) -> bool:
 
 def is_numpy_histogram(source: object) -> bool:
     """Return whether something is what numpy.histogram, its siblings or matplotlib return: counts and their edges."""
-    if not isinstance(source, tuple) or len(source) < 2 or not isinstance(source[0], np.ndarray):
+    if not isinstance(source, tuple) or len(source) < 2:
+        return False
+    if len(source) == 2 and all(isinstance(part, list) for part in source):  # never columns: one is longer
+        return len(source[1]) == len(source[0]) + 1 and not any(map(np.ndim, source[0] + source[1]))
+    if not isinstance(source[0], np.ndarray):
         return False
     shape = source[0].shape
     several = isinstance(source[1], list | tuple) and all(isinstance(e, np.ndarray) for e in source[1])

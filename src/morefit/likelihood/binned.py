@@ -45,6 +45,8 @@ class BinnedLikelihood(TableLikelihood):
     Poisson likelihood of Bohm and Zech. Bins may cover a part of the ranges of the observables: yields are those of the whole ranges.
     ``flow`` adds under- and overflow as bins. ``statistic`` "neyman", "pearson" or "combined" is half a chi-square, with
     variances from counts (empty bins are left out), from mu, or (1 / n + 2 / mu) / 3 as their inverse (arXiv:1903.07185).
+
+    Example: ``mf.BinnedLikelihood(model, np.histogram(data["m"], 50, (5.0, 7.0)))``
     """
 
     model: BinnedModel

@@ -29,6 +29,8 @@ class LeastSquares(TableLikelihood):
     ``function`` is a formula of observables and parameters, or a Python function of x that returns one. ``x`` and
     ``x_errors`` are arrays, or by the names of the observables if there are several; errors may be single numbers. The variance is
     y_error**2 + (f'(x) x_error)**2, with the derivative at the parameters of each step. Ranges of observables play no role.
+
+    Example: ``mf.LeastSquares(lambda x: mu * x, [1.0, 2.0], [5.9, 11.5], 0.2)``
     """
 
     model: PointModel

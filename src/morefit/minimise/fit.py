@@ -75,7 +75,10 @@ def fit(
     1 to 3, with which it prints what it does. ``minos`` asks for asymmetric errors, of all parameters or of some: where the
     nll, minimised over the others, has risen by a half. They come from conditional fits of all of them together, or with
     "minuit" from its MINOS. ``starts`` is from how many points to look for the lowest minimum, all together: the start
-    values first, then between the limits and around what was found; ``result.minima`` lists the minima.
+    values first, then between the limits and around what was found; ``result.minima`` lists the minima. With
+    ``derivatives="numeric"`` Minuit takes differences instead of the exact gradient.
+
+    Example: ``mf.fit(model, data, fixed={"sigma": 0.1}, minos=["mu"])``
     """
     options = Options(
         derivatives=derivatives,

@@ -19,6 +19,8 @@ def correlation(
     """Plot the correlations of the floating parameters, written into their squares unless there are many.
 
     ``labels`` of parameters are those of a model, or texts by name.
+
+    Example: ``mf.plots.correlation(result)``
     """
     names, matrix = result.floating, result.correlation
     if not names:

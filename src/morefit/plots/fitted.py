@@ -83,6 +83,8 @@ def plot(
         to its yields, or to the (weighted) number in the whole dataset.
     labels : names of the components of a sum, in its order.
     pulls : draw (data - model) / error below; the error is that of the data on the side of the model.
+    log : draw the axis of the counts logarithmically.
+    weights : of the events, if the data have none of their own.
     empty_bins : draw bins without events, with the upper end of their Poisson interval.
     blind : ranges of the plotted observable, one or a list: bins that reach into them have no data and no pull.
     oversampling : how many times finer than the data's the bins of the curve are.
@@ -141,7 +143,10 @@ class Drawing:
     def plot(
         self, model: Pdf, data: Dataset, observable: Observable | str | None, values: Any
     ) -> Plot[Projection]:
-        """Plot one model over its data."""
+        """Plot one model over its data.
+
+        Example: ``mf.plot(model, data, m, values=result)``
+        """
         return self.draw(self.projection(model, data, observable, values))
 
     def projection(

@@ -40,7 +40,9 @@ def fit_many(
     """Fit a model, or a likelihood, to each of many datasets in compiled code, as toys are fitted.
 
     For a sum of likelihoods each dataset is a list, one for each part; for ``mf.Simultaneous`` as in ``fit``. Constraints keep what they measured. Errors are
-    those of ``fit``, and so are ``ranges`` and ``yields_in``: from the sandwich for datasets with weights, else from the inverse Hessian.
+    those of ``fit``, and so are ``ranges`` and ``yields_in``: from the sandwich for datasets with weights, else from the inverse Hessian. ``start`` are values by name.
+
+    Example: ``mf.fit_many(model, mf.generate(model, [500] * 10, seed=2))``
     """
     begin = time.perf_counter()
     if isinstance(datasets, str | Mapping | Dataset) or not isinstance(datasets, Iterable):
