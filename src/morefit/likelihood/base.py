@@ -162,6 +162,12 @@ class Term(ABC):
         return sum(part.entries for part in self.parts)
 
     @property
+    def unit(self) -> str:
+        """What its data are counted in: "events", "bins" or "points", or "rows" where parts differ."""
+        units = {part.unit for part in self.parts}
+        return units.pop() if len(units) == 1 else "rows"
+
+    @property
     def ndata(self) -> float:
         """The number of bins and points, infinite if there are events that are not binned."""
         return sum(part.ndata for part in self.parts)

@@ -83,6 +83,7 @@ def fit_many(
         seed=0,
         seconds={"fit": time.perf_counter() - begin},
         backend=place.label,
+        unit=template.unit,
     )
 
 
