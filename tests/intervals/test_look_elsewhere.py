@@ -33,7 +33,9 @@ def search(nll=None, **options):
 def test_q_is_that_of_a_discovery_at_each_point():
     result = search(toys=0)
     for k in (0, 6, 16):
-        local = mf.intervals.discovery(mf.Likelihood(bump(float(POINTS[k])), DATA), S)
+        local = mf.intervals.discovery(
+            mf.Likelihood(bump(mf.Parameter("at", POINTS[k], fixed=True)), DATA), S
+        )
         assert result.q[k] == pytest.approx(local.q, abs=1e-5)
         assert result.best[k] == pytest.approx(local.best, rel=1e-3)
     assert result.local_significance == pytest.approx(np.sqrt(result.q.max()))
