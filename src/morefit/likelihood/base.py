@@ -248,6 +248,21 @@ class Term(ABC):
         values = np.where(evaluation.bad > 0, np.inf, evaluation.value)
         return float(values[0]) if one else values
 
+    def log_probability(self, x: Point) -> Any:
+        """Return the log likelihood, as ``value`` takes points, and -inf outside the limits of the floating parameters.
+
+        That is what samplers take: constraints are priors, and parameters without one have a flat prior in their limits.
+        """
+        points, one = self.points(x)
+        own = points[:, self.floating_columns]
+        low, high = np.array([(p.low, p.high) for p in self.parameters]).reshape(-1, 2).T
+        inside = np.all((own >= low) & (own <= high), axis=1)
+        logs = np.full(len(points), -np.inf)
+        if inside.any():
+            evaluation = self.evaluate_full(points[inside], 0)
+            logs[inside] = np.where(evaluation.bad > 0, -np.inf, -evaluation.value)
+        return float(logs[0]) if one else logs
+
     def gradient(self, x: Point) -> Array:
         """Return the first derivatives, (P,) or (B, P); nan where an event has no positive density."""
         points, one = self.points(x)
