@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         generate,
     )
     from morefit.minimise import FitResult, fit
+    from morefit.minimise.combine import Combination, combine
     from morefit.minimise.sweights import SWeights, sweights
     from morefit.model import (
         Choice,
@@ -124,6 +125,7 @@ else:
             "morefit.intervals.information": ["FisherInformation", "fisher_information"],
             "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "Simultaneous", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
+            "morefit.minimise.combine": ["Combination", "combine"],
             "morefit.minimise.sweights": ["SWeights", "sweights"],
             "morefit.model": [
                 "Choice", "Convolution", "CrystalBall", "Density", "Derived", "Efficiency", "Exponential", "Gaussian", "Histogram", "KernelDensity", "MomentMorph", "Morph", "Observable",
@@ -138,11 +140,11 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "BackendError", "BinnedLikelihood", "BrokenJob", "Category", "Choice", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
+    "BackendError", "BinnedLikelihood", "BrokenJob", "Category", "Choice", "Combination", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
     "Density", "Derived", "Drawing", "Efficiency", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Histogram", "KernelDensity", "LeastSquares", "Likelihood", "ModelError", "MomentMorph", "MorefitError", "Morph", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
     "Polynomial", "Product", "Restricted", "SWeights", "Simultaneous", "Spline", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
-    "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
+    "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "combine", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",
     "hermite", "hermite_series", "histogram_function", "interp", "intervals", "iv", "ive", "kendall_tau", "kv", "kve", "legendre", "legendre_series", "log_ndtr",
     "ndtr", "ndtri", "opaque", "physics", "piecewise", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "spline", "sweights", "table",

@@ -116,10 +116,10 @@ def read_source(
     source: object, ranges: Sequence[Ranged] | None, weights: ArrayLike | str | None, *, copies: bool = True
 ) -> Draft:
     """Read columns and weights, with a list of all problems."""
-    raw = raw_columns(source, ranges)
+    named = weights if isinstance(weights, str) else None
+    raw = raw_columns(source, ranges, named)
     draft = Draft({}, "column" if ranges is None else "observable", copies=copies)
     draft.categories |= {o.name: o for o in ranges or () if isinstance(o, Category)}
-    named = weights if isinstance(weights, str) else None
     names = [n for n in raw if n != named] if ranges is None else [o.name for o in ranges]
     read_columns(draft, raw, names)
     if named is not None:

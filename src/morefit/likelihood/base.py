@@ -162,6 +162,12 @@ class Term(ABC):
         return sum(part.entries for part in self.parts)
 
     @property
+    def unit(self) -> str:
+        """What its data are counted in: "events", "bins" or "points", or "rows" where parts differ."""
+        units = {part.unit for part in self.parts}
+        return units.pop() if len(units) == 1 else "rows"
+
+    @property
     def ndata(self) -> float:
         """The number of bins and points, infinite if there are events that are not binned."""
         return sum(part.ndata for part in self.parts)
@@ -241,6 +247,21 @@ class Term(ABC):
         evaluation = self.evaluate_full(points, 0)
         values = np.where(evaluation.bad > 0, np.inf, evaluation.value)
         return float(values[0]) if one else values
+
+    def log_probability(self, x: Point) -> Any:
+        """Return the log likelihood, as ``value`` takes points, and -inf outside the limits of the floating parameters.
+
+        That is what samplers take: constraints are priors, and parameters without one have a flat prior in their limits.
+        """
+        points, one = self.points(x)
+        own = points[:, self.floating_columns]
+        low, high = np.array([(p.low, p.high) for p in self.parameters]).reshape(-1, 2).T
+        inside = np.all((own >= low) & (own <= high), axis=1)
+        logs = np.full(len(points), -np.inf)
+        if inside.any():
+            evaluation = self.evaluate_full(points[inside], 0)
+            logs[inside] = np.where(evaluation.bad > 0, -np.inf, -evaluation.value)
+        return float(logs[0]) if one else logs
 
     def gradient(self, x: Point) -> Array:
         """Return the first derivatives, (P,) or (B, P); nan where an event has no positive density."""

@@ -61,6 +61,10 @@ class LeastSquares(TableLikelihood):
         model = PointModel.of(formula, observables, with_errors=list(errors))
         self.set_up_table(model, columns, constraints, backend)
 
+    @property
+    def unit(self) -> str:
+        return "points"
+
     def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
         """Draw what is measured at the x of the points: y, and x where it has an error."""
         columns = self.data.columns

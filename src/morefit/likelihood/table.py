@@ -80,6 +80,10 @@ class TableLikelihood(Likelihood):
         settings = Settings(choose_backend(backend, len(data)))
         self.set_up(model, data, as_constraints(constraints), settings)
 
+    @property
+    def unit(self) -> str:
+        return "bins"
+
     @abstractmethod
     def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
         """Draw what a toy has in the place of some columns."""

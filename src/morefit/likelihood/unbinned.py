@@ -172,6 +172,10 @@ class Likelihood(Term):
         return self.model.expected_events() is not None
 
     @property
+    def unit(self) -> str:
+        return "events"
+
+    @property
     def ndata(self) -> float:
         return math.inf
 

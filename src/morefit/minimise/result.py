@@ -18,6 +18,7 @@ from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
 if TYPE_CHECKING:
+    from morefit.minimise.budget import ErrorBudget
     from morefit.minimise.derived import Derived
     from morefit.model.region import YieldsIn
 
@@ -205,6 +206,16 @@ class FitResult:
         from morefit.minimise.derived import propagate
 
         return propagate(expressions, self.values, self.floating, self.covariance, unblind)
+
+    def error_budget(self, parameter: Any, groups: Mapping[str, Any]) -> ErrorBudget:
+        """Return how much of the error of a parameter comes from groups of others, by the covariance.
+
+        ``groups`` are parameters, or lists of them, by name, as in {"luminosity": "lumi", "shape": [c1, c2]}. What is left
+        where all of them are fixed is the statistical error.
+        """
+        from morefit.minimise.budget import budget_of
+
+        return budget_of(self, parameter, groups)
 
     def unblind(self, phrase: str) -> Derived:
         """Return the true values of the parameters that are blinded with a phrase, and their covariance."""

@@ -87,6 +87,7 @@ def fit_many(
         seed=0,
         seconds={"fit": time.perf_counter() - begin},
         backend=place.label,
+        unit=template.unit,
     )
 
 
