@@ -18,7 +18,7 @@ def correlation(
 ) -> Plot[Array]:
     """Plot the correlations of the floating parameters, written into their squares unless there are many.
 
-    ``labels`` of parameters are those of a model, or texts by name.
+    ``labels`` of parameters are those of a model, or texts by name; those of the result by default.
     """
     names, matrix = result.floating, result.correlation
     if not names:
@@ -27,7 +27,7 @@ def correlation(
         main = one_panel("plots.correlation", ax)
         image = main.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1)
         artists: dict[str, Any] = {"image": image}
-        ticks, texts = range(len(names)), [label_of(name, labels) for name in names]
+        ticks, texts = range(len(names)), [label_of(name, labels or result.labels) for name in names]
         main.set_xticks(ticks, texts, rotation=45 if len(names) > 4 else 0)
         main.set_yticks(ticks, texts)
         main.tick_params(which="both", length=0)
