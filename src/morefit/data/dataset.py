@@ -75,6 +75,8 @@ class Dataset:
         copies = columns is source  # a dataset never changes
         draft = read_source(columns, ranges, own_weights(source, weights), copies=copies)
         draft, report = without_other_labels(draft)
+        if report is None and isinstance(source, Dataset):
+            report = source._report  # of what it was cut from
         for name in draft.columns:
             draft.problems += not_finite(draft.label(name), draft.columns[name], draft.masked[name], "events")
         if ranges is not None:

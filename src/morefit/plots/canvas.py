@@ -213,13 +213,18 @@ def label_of(name: str, labels: Labels) -> str:
 
 def drawable(label: str) -> str:
     """Return a label as matplotlib can draw it: one whose mathematics it does not know is shown as it is written."""
+    return label if is_drawable(label) else label.replace("$", r"\$")
+
+
+def is_drawable(label: str) -> bool:
+    """Return whether matplotlib knows the mathematics of a label."""
     from matplotlib.mathtext import MathTextParser
 
     try:
         MathTextParser("path").parse(label)
     except ValueError:
-        return label.replace("$", r"\$")
-    return label
+        return False
+    return True
 
 
 def marker_size(ax: Axes, bins: int) -> float:
@@ -247,7 +252,8 @@ def place_legend(ax: Axes, handles: Sequence[Any], x: Array, top: Array) -> Lege
     left, right = (np.nanmax(top[side], initial=-np.inf) for side in (x < middle, x >= middle))
     corner = "upper left" if left < right else "upper right"
     for columns in (1, 2):
-        legend = ax.legend(handles=handles, loc=corner, ncols=columns)
+        look: dict[str, Any] = {"loc": corner, "ncols": columns}
+        legend = ax.legend(handles=handles, **look)
         root(ax).draw_without_rendering()
         if legend.get_window_extent().transformed(ax.transAxes.inverted()).y0 > LOWEST:
             break

@@ -28,6 +28,7 @@ FURTHEST = 5.0  # pull that the panel shows; those beyond are marked at its edge
 LARGEST_RATIO = 1.0  # by which ratios that are shown differ from one
 NOTHING = 1e-6  # of the height of a plot: components that stay below need not be seen
 FILL, SHADE = 0.55, 0.35  # opacities of stacked components and of bands
+MAX_LISTED = 8  # components in the legend
 Lower = Literal["pulls", "residuals", "ratio"]
 LOWER_LABELS = {"pulls": "pull", "residuals": "data \N{MINUS SIGN} model", "ratio": "data / model"}
 
@@ -70,12 +71,15 @@ def draw_main(ax: Axes, numbers: Projection, look: Look) -> dict[str, Any]:
     if numbers.band is not None:
         artists["band"] = draw_band(ax, places, curve, to_ends(numbers.band * fine))
     parts = {name: to_ends(part * fine) for name, part in numbers.components.items() if look.components}
-    artists |= draw_components(ax, places, parts, stacked=look.components == "stacked")
+    drawn = draw_components(ax, places, parts, stacked=look.components == "stacked")
+    listed = [*artists.values(), *list(drawn.values())[:MAX_LISTED]]
+    more = (f"and {len(drawn) - MAX_LISTED} more",) if len(drawn) > MAX_LISTED else ()
+    artists |= drawn
     ax.set_ylabel(y_label(numbers, look.events))
     ax.set_xlim(numbers.edges[0], numbers.edges[-1])
     set_heights(ax, counts, errors, [curve, *parts.values()], look.log)
     tops = np.concatenate([np.where(shown, counts + errors[1], np.nan), curve])
-    handles = [*artists.values(), *without_handle(ax, look.box)]
+    handles = [*listed, *without_handle(ax, (*more, *look.box))]
     artists["legend"] = place_legend(ax, handles, np.concatenate([centres, places]), tops)
     return artists
 

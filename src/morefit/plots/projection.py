@@ -257,6 +257,10 @@ def assemble(
     """Put together data and curves, which have finer bins."""
     parts, middles = curves.parts_at(curves.known), (bins.edges[:-1] + bins.edges[1:]) / 2
     curve = np.sum(list(parts.values()), axis=0)
+    if not np.isfinite(curve).all():
+        raise ModelError(
+            f"plot: the model is not a number in bins of '{bins.x.name}' at these values; choose others"
+        )
     expected = curve.reshape(len(data.counts), -1).sum(axis=1)
     fitted_names = curves.values.floating if isinstance(curves.values, FitResult) else ()
     derivatives = slopes(curves.whole_at, curves.known, curves.values) if curves.band else {}
@@ -326,6 +330,8 @@ def total(model: Pdf, values: Mapping[str, float], dataset: Dataset) -> float:
 
 def cut(dataset: Dataset, box: Box) -> Dataset:
     """Return the events in a box; complain if there are none."""
+    if not len(dataset):
+        raise DataError("plot: the dataset has no events, so there is nothing to draw")
     keep = in_box(dataset, box)
     if not keep.any():
         where = ", ".join(f"'{name}' in [{low}, {high}]" for name, (low, high) in box.items())
