@@ -75,8 +75,6 @@ class Dataset:
         copies = columns is source  # a dataset never changes
         draft = read_source(columns, ranges, own_weights(source, weights), copies=copies)
         draft, report = without_other_labels(draft)
-        if report is None and isinstance(source, Dataset):
-            report = source._report  # of what it was cut from
         for name in draft.columns:
             draft.problems += not_finite(draft.label(name), draft.columns[name], draft.masked[name], "events")
         if ranges is not None:
@@ -373,7 +371,10 @@ def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLi
         known = source._checked
         if known is observables or (len(known) == len(observables) and all(map(is_, known, observables))):
             return source
-    return Dataset(source, observables, weights=weights)
+    dataset = Dataset(source, observables, weights=weights)
+    if type(source) is Dataset and dataset._report is None:
+        object.__setattr__(dataset, "_report", source._report)  # of what it was cut from
+    return dataset
 
 
 def fill(
