@@ -104,7 +104,7 @@ def test_rf106_plotdecoration_axes_and_artists_are_those_of_matplotlib():
 
 def test_rf107_plotstyles_of_lines_and_of_whole_figures():
     data = mf.generate(GAUSS, 500, seed=7)
-    drawn = mf.plot(GAUSS, data, pulls=False, style={"axes.linewidth": 3.0})
+    drawn = mf.plot(GAUSS, data, lower=None, style={"axes.linewidth": 3.0})
     drawn.artists["model"].set(color="red", linestyle="--", linewidth=4)
     assert drawn.artists["model"].get_color() == "red"
     assert len(drawn.axes) == 1

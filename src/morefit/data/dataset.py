@@ -375,7 +375,10 @@ def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLi
         known = source._checked
         if known is observables or (len(known) == len(observables) and all(map(is_, known, observables))):
             return source
-    return Dataset(source, observables, weights=weights)
+    dataset = Dataset(source, observables, weights=weights)
+    if type(source) is Dataset and dataset._report is None:
+        object.__setattr__(dataset, "_report", source._report)  # of what it was cut from
+    return dataset
 
 
 def fill(

@@ -82,6 +82,7 @@ class Term(ABC):
 
     all_parameters: tuple[Parameter, ...]
     fixed_names: frozenset[str]  # besides those of the parameters that are fixed anyway
+    labels: tuple[str, ...] = ()  # of the parts, if they are categories
     errordef: ClassVar[float] = 0.5  # this and what follows make it a cost function of iminuit
     has_grad: ClassVar[bool] = True
     has_hessian: ClassVar[bool] = False  # iminuit would call it with numbers one by one

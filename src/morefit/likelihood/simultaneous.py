@@ -237,7 +237,8 @@ def simultaneous_likelihood(
         except (DataError, ModelError) as error:
             raise type(error)(f"category '{label}': {error}") from None
         parts.append(part)
-    return JointLikelihood(share_kernels(constrained(parts, as_constraints(constraints))))
+    shared = share_kernels(constrained(parts, as_constraints(constraints)))
+    return JointLikelihood(shared, simultaneous.labels)
 
 
 def constrained(parts: Sequence[Likelihood], constraints: Sequence[Constraint]) -> list[Likelihood]:

@@ -107,7 +107,7 @@ def fit(
         )
         check_data(likelihood)
         problem = make_problem(likelihood, start, fixed, limits)
-        return minimise_problem(likelihood, problem, options, starts)
+        return minimise_problem(likelihood, problem, options, starts).fitted_to(likelihood)
 
     if isinstance(model, Pdf) and choices_in(model):
         return fit_choices(model, decided, (start, fixed, limits), options)
@@ -150,7 +150,9 @@ def fit_choices(
     scores = [r.nll + way.penalty(r.floating) for way, r in zip(ways, results, strict=True)]
     best = min(range(len(ways)), key=lambda k: (not results[k].valid, scores[k]))
     alternatives = {way.label: score for way, score in zip(ways, scores, strict=True)}
-    return replace(results[best], choices=ways[best].labels, alternatives=alternatives)
+    likelihood = results[best].likelihood
+    chosen = replace(results[best], choices=ways[best].labels, alternatives=alternatives)
+    return chosen if likelihood is None else chosen.fitted_to(likelihood)
 
 
 def replica_covariance(likelihood: Term, result: FitResult, reasons: list[str]) -> Array:
