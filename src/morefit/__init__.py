@@ -15,7 +15,7 @@ from morefit.errors import (
 
 if TYPE_CHECKING:
     from morefit import acceptance, functions, intervals, plots
-    from morefit.data import Category, CutReport, Dataset, read
+    from morefit.data import Category, CutReport, Dataset, FileDataset, read
     from morefit.data.kendall import kendall_tau
     from morefit.expr import where
     from morefit.functions import (
@@ -110,7 +110,7 @@ else:
         __name__,
         {
             "morefit": ["acceptance", "functions", "intervals", "plots"],
-            "morefit.data": ["Category", "CutReport", "Dataset", "read"],
+            "morefit.data": ["Category", "CutReport", "Dataset", "FileDataset", "read"],
             "morefit.data.kendall": ["kendall_tau"],
             "morefit.expr": ["where"],
             "morefit.functions": [
@@ -141,7 +141,7 @@ else:
 
 __all__ = [
     "BackendError", "BinnedLikelihood", "BrokenJob", "Category", "Choice", "Combination", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
-    "Density", "Derived", "Drawing", "Efficiency", "Explanation", "Exponential", "FisherInformation", "FitError", "FitResult", "Gaussian",
+    "Density", "Derived", "Drawing", "Efficiency", "Explanation", "Exponential", "FileDataset", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Histogram", "KernelDensity", "LeastSquares", "Likelihood", "ModelError", "MomentMorph", "MorefitError", "Morph", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
     "Polynomial", "Product", "Restricted", "SWeights", "Simultaneous", "Spline", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "combine", "constraint", "devices", "digamma",

@@ -354,7 +354,7 @@ def test_a_column_of_text_is_refused(suffix, tmp_path):
 @all_kinds
 def test_numbers_that_are_none_are_refused_with_the_way_out(suffix, tmp_path):
     path = write(tmp_path / f"nan{suffix}", {"m": [5.5, np.nan, np.inf], "w": [np.nan, 1.0, 1.0]})
-    with pytest.raises(mf.DataError, match=r"""nan.*': column 'm': 2 of 3 events are not finite; column 'w': 1 of 3 events are not finite; leave them out with cut="isfinite\(m\) & isfinite\(w\)"$"""):  # fmt: skip
+    with pytest.raises(mf.DataError, match=r"""nan.*': column 'm': 2 of 3 events are not finite, the first in row 1; column 'w': 1 of 3 events are not finite, the first in row 0; leave them out with cut="isfinite\(m\) & isfinite\(w\)"$"""):  # fmt: skip
         mf.read(path, M, weight="w")
 
 

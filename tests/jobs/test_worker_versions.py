@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from morefit import workers
 from morefit.errors import BackendError, BrokenJob
-from morefit.jobs import executors as workers
 from morefit.toys import toy_study
 
 SOURCE = Path(mf.__file__).parent
@@ -84,7 +84,7 @@ def test_a_worker_with_other_source_is_refused(elsewhere):
 
 
 def test_a_worker_that_cannot_compare_versions_is_refused(elsewhere):
-    change(elsewhere, "jobs/executors.py", "def on_worker(", "def another(")
+    change(elsewhere, "workers.py", "def on_worker(", "def another(")
     with pytest.raises(
         BackendError, match=r"a worker must have the morefit of the main process; install the same"
     ):

@@ -72,7 +72,7 @@ def test_poisson_intervals_are_those_of_garwood():
 
 
 def test_counts_carry_their_poisson_intervals():
-    found = count_events(np.array([0.1, 0.2, 0.2, 0.9]), None, np.array([0.0, 0.5, 0.8, 1.0]))
+    found = count_events(mf.Dataset({"x": [0.1, 0.2, 0.2, 0.9]}), "x", np.array([0.0, 0.5, 0.8, 1.0]))
     np.testing.assert_array_equal(found.counts, [3, 0, 1])
     low, high = poisson_interval(found.counts)
     np.testing.assert_allclose(found.counts - found.low, low, rtol=FEW_ROUNDINGS)
@@ -81,14 +81,16 @@ def test_counts_carry_their_poisson_intervals():
 
 def test_weighted_counts_carry_the_root_of_the_sum_of_squared_weights():
     weights = np.array([0.5, 2.0, -1.0, 3.0])
-    found = count_events(np.array([0.1, 0.2, 0.2, 0.9]), weights, np.array([0.0, 0.5, 0.8, 1.0]))
+    found = count_events(
+        mf.Dataset({"x": [0.1, 0.2, 0.2, 0.9]}, weights=weights), "x", np.array([0.0, 0.5, 0.8, 1.0])
+    )
     np.testing.assert_allclose(found.counts, [1.5, 0, 3])
     np.testing.assert_allclose(found.low, [np.sqrt(5.25), 0, 3])
     np.testing.assert_array_equal(found.low, found.high)
 
 
 def test_pulls_use_the_error_on_the_side_of_the_model():
-    found = count_events(np.repeat([0.5, 1.5], 9), None, np.array([0.0, 1.0, 2.0]))
+    found = count_events(mf.Dataset({"x": np.repeat([0.5, 1.5], 9)}), "x", np.array([0.0, 1.0, 2.0]))
     low, high = poisson_interval(np.array([9.0]))
     expected = [(9 - 5) / (9 - low[0]), (9 - 14) / (high[0] - 9)]
     np.testing.assert_allclose(found.pulls(np.array([5.0, 14.0])), expected, rtol=FEW_ROUNDINGS)
@@ -96,9 +98,9 @@ def test_pulls_use_the_error_on_the_side_of_the_model():
 
 def test_empty_bins_have_finite_pulls_and_none_if_no_error_is_known():
     edges = np.array([0.0, 1.0, 2.0])
-    plain = count_events(np.array([0.5]), None, edges)
+    plain = count_events(mf.Dataset({"x": [0.5]}), "x", edges)
     assert plain.pulls(np.array([1.0, 3.0]))[1] == pytest.approx(-3 / 1.841, rel=1e-3)
-    weighted = count_events(np.array([0.5]), np.array([2.0]), edges)
+    weighted = count_events(mf.Dataset({"x": [0.5]}, weights=[2.0]), "x", edges)
     np.testing.assert_array_equal(np.isnan(weighted.pulls(np.array([1.0, 3.0]))), [False, True])
 
 

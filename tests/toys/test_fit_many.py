@@ -87,5 +87,7 @@ def test_weighted_datasets_are_fitted_in_compiled_code_like_one_alone(backend, m
     for k, one in enumerate(data):
         alone = mf.fit(mass_model(), one, backend="cpu", minimiser="minuit", tolerance=1e-4)
         values, errors = (np.array([row[n] for n in fits.names]) for row in (alone.values, alone.errors))
-        assert np.abs((fits.values[k] - values) / errors).max() < np.sqrt(2 * GOAL)  # what the goal of the EDM leaves
+        assert np.abs((fits.values[k] - values) / errors).max() < np.sqrt(
+            2 * GOAL
+        )  # what the goal of the EDM leaves
         np.testing.assert_allclose(fits.errors[k], errors, rtol=5e-3)

@@ -6,13 +6,19 @@ from morefit.data.dataset import Dataset
 from morefit.data.labels import Category
 
 if TYPE_CHECKING:
+    from morefit.data.files import FileDataset
     from morefit.data.reading import read
     from morefit.data.report import CutReport
 else:
     from morefit.lazy import import_when_used
 
     __getattr__ = import_when_used(
-        __name__, {"morefit.data.reading": ["read"], "morefit.data.report": ["CutReport"]}
+        __name__,
+        {
+            "morefit.data.files": ["FileDataset"],
+            "morefit.data.reading": ["read"],
+            "morefit.data.report": ["CutReport"],
+        },
     )
 
-__all__ = ["Category", "CutReport", "Dataset", "read"]
+__all__ = ["Category", "CutReport", "Dataset", "FileDataset", "read"]

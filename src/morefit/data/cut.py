@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -97,13 +97,24 @@ def condition(cut: str | Callable[..., Any]) -> Condition:
     """Return the condition of a text, or of a function whose arguments are named as columns."""
     if isinstance(cut, str):
         root = parse(cut)
-        return Condition(
-            cut, tuple(dict.fromkeys(names_in(root))), lambda columns: Evaluator(cut, columns)(root)
-        )
+        return Condition(cut, tuple(dict.fromkeys(names_in(root))), partial(evaluate_text, cut, root))
     if not callable(cut):
         raise DataError(f"cut {cut!r}: must be a text or a function; {EXAMPLE}")
     name = getattr(cut, "__name__", repr(cut))
-    return Condition(name, arguments_of(cut, name), lambda columns: cut(*in_doubles(name, columns)))
+    return Condition(name, arguments_of(cut, name), partial(call_function, name, cut))
+
+
+# functions of this module, which pickle
+
+
+def evaluate_text(text: str, root: ast.expr, columns: Mapping[str, Values]) -> Any:
+    """Evaluate the condition of a text."""
+    return Evaluator(text, columns)(root)
+
+
+def call_function(name: str, function: Callable[..., Any], columns: Mapping[str, Values]) -> Any:
+    """Evaluate the condition of a function."""
+    return function(*in_doubles(name, columns))
 
 
 def arguments_of(function: Callable[..., Any], name: str, kind: str = "cut") -> tuple[str, ...]:

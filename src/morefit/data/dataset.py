@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import is_
 from os import PathLike
@@ -63,6 +63,7 @@ class Dataset:
     _labels: dict[str, tuple[str, ...]]  # of the columns that have the numbers of labels
 
     __iter__: ClassVar[None] = None
+    in_memory: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -215,6 +216,20 @@ class Dataset:
         return self._weights
 
     @property
+    def weighted(self) -> bool:
+        """Whether events have weights."""
+        return self._weights is not None
+
+    @property
+    def sample(self) -> Dataset:
+        """Events for checks of a model: all of them, or some of data that stay in files."""
+        return self
+
+    def pieces(self) -> Generator[Dataset, None, None]:
+        """Yield all events in pieces that fit into memory; there is one piece, unless the data stay in files."""
+        yield self
+
+    @property
     def report(self) -> CutReport | None:
         """The numbers of events before and after the cut that made this dataset, or None if there was none."""
         return self._report
@@ -231,6 +246,17 @@ class Dataset:
             raise DataError(f"dataset: no column of labels {name!r}; {suggest(name, tuple(self._labels))}")
         codes = self._columns[name]
         return {label: self[codes == k] for k, label in enumerate(self._labels[name])}
+
+    def with_observables(self, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:
+        """Return a dataset of observables: this one itself if it has been checked for the same ones."""
+        known = self._checked
+        same = known is observables or (len(known) == len(observables) and all(map(is_, known, observables)))
+        if known and same and weights is None:
+            return self
+        dataset = Dataset(self, observables, weights=weights)
+        if dataset._report is None:
+            object.__setattr__(dataset, "_report", self._report)  # of what it was cut from
+        return dataset
 
     def with_weights(self, weights: ArrayLike | None) -> Dataset:
         """Return the same events with other weights, or with none."""
@@ -358,27 +384,25 @@ def build_drawn(columns: Mapping[str, Array], observables: tuple[Ranged, ...]) -
     return Dataset(build(columns, None, None), observables)  # an error that lists what is wrong
 
 
-def check_whole_numbers(dataset: Dataset, names: Iterable[str]) -> None:
+def check_whole_numbers(dataset: Dataset, names: Collection[str]) -> None:
     """Refuse columns of counts that have other numbers."""
-    for name in names:
-        numbers = dataset[name]
-        if len(wrong := numbers[numbers != np.floor(numbers)]):
-            raise DataError(
-                f"dataset: observable '{name}': {len(wrong)} of {len(numbers)} events are not whole numbers, such as"
-                f" {wrong[0]:g}; the model counts"
-            )
+    if not names:
+        return
+    for piece in dataset.pieces():
+        for name in names:
+            numbers = piece[name]
+            if len(wrong := numbers[numbers != np.floor(numbers)]):
+                raise DataError(
+                    f"dataset: observable '{name}': {len(wrong)} of {len(numbers)} events are not whole numbers, such as"
+                    f" {wrong[0]:g}; the model counts"
+                )
 
 
 def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:
-    """Return a dataset of observables: the source itself if it is one and has been checked for the same ones."""
-    if type(source) is Dataset and weights is None and source._checked:
-        known = source._checked
-        if known is observables or (len(known) == len(observables) and all(map(is_, known, observables))):
-            return source
-    dataset = Dataset(source, observables, weights=weights)
-    if type(source) is Dataset and dataset._report is None:
-        object.__setattr__(dataset, "_report", source._report)  # of what it was cut from
-    return dataset
+    """Return a dataset of observables, of any source."""
+    if isinstance(source, Dataset):
+        return source.with_observables(observables, weights)
+    return Dataset(source, observables, weights=weights)
 
 
 def fill(

@@ -9,6 +9,7 @@ from statistics import NormalDist
 import numpy as np
 
 from morefit.arrays import Array, freeze, rebuilt
+from morefit.data.dataset import Dataset
 from morefit.errors import OptionError
 from morefit.resources import check_memory
 
@@ -40,14 +41,16 @@ class Histogram:
             return np.where(error > 0, difference / error, np.nan)
 
 
-def count_events(column: Array, weights: Array | None, edges: Array) -> Histogram:
+def count_events(dataset: Dataset, name: str, edges: Array) -> Histogram:
     """Count events with central Poisson intervals (Garwood), or add weights, with the root of the sum of their squares."""
-    if weights is None:
-        counts = np.histogram(column, edges)[0].astype(np.float64)
-        return Histogram(edges, counts, *poisson_errors(counts))
-    counts = np.histogram(column, edges, weights=weights)[0]
-    errors = np.sqrt(np.histogram(column, edges, weights=weights**2)[0])
-    return Histogram(edges, counts, errors, errors)
+    counts, squares = np.zeros((2, len(edges) - 1))
+    for piece in dataset.pieces():
+        column, weights = piece[name], piece.weights
+        counts += np.histogram(column, edges, weights=weights)[0]
+        if weights is not None:
+            squares += np.histogram(column, edges, weights=weights**2)[0]
+    low, high = (np.sqrt(squares),) * 2 if dataset.weighted else poisson_errors(counts)
+    return Histogram(edges, counts, low, high)
 
 
 def poisson_errors(counts: Array) -> tuple[Array, Array]:

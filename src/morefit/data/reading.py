@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array
-from morefit.data.columns import Mask, is_outside, listed, raise_if, suggest_column, to_column
+from morefit.data.columns import (
+    MAX_DOUBLE,
+    Mask,
+    all_between,
+    is_outside,
+    listed,
+    raise_if,
+    suggest_column,
+    to_column,
+)
 from morefit.data.cut import Condition, condition
 from morefit.data.dataset import Dataset, build
 from morefit.data.io import Columns, Ranged, Source, check_tree, find_files, open_table
@@ -72,13 +81,7 @@ def read(
 
     The dataset's ``report`` has the numbers of events that were left out, file by file.
     """
-    if not (weight is None or isinstance(weight, str)):
-        raise DataError(f"weights: must be the name of a column, got {weight!r}")
-    wanted = Wanted(tuple(listed(observables)), None if cut is None else condition(cut), weight)
-    raise_if(
-        [f"weights: column '{weight}' is an observable; name another column"]
-        * (weight in wanted.columns[:-1])
-    )
+    wanted = wanted_of(observables, cut, weight)
     files = find_files(path)
     check_tree(files, tree)
     check_names(files, wanted, tree)
@@ -97,17 +100,36 @@ def read(
     return finish(wanted, pieces, add_reports(reports))
 
 
+def wanted_of(
+    observables: Ranged | Iterable[Ranged], cut: str | Callable[..., Any] | None, weight: str | None
+) -> Wanted:
+    """Return what is read of every file, of arguments that are checked."""
+    if not (weight is None or isinstance(weight, str)):
+        raise DataError(f"weights: must be the name of a column, got {weight!r}")
+    wanted = Wanted(tuple(listed(observables)), None if cut is None else condition(cut), weight)
+    raise_if(
+        [f"weights: column '{weight}' is an observable; name another column"]
+        * (weight in wanted.columns[:-1])
+    )
+    return wanted
+
+
 def finish(wanted: Wanted, pieces: dict[str, list[Array]], report: CutReport) -> Dataset:
     """Return the chunks as a dataset; they are joined column by column, which needs less memory."""
+    check_filled(report)
+    columns = {name: np.concatenate(pieces.pop(name)) for name in wanted.columns}
+    weights = None if wanted.weight is None else columns.pop(wanted.weight)
+    return build(columns, weights, report, {name: c.labels for name, c in wanted.categories.items()})
+
+
+def check_filled(report: CutReport) -> None:
+    """Raise an error if the files have no events at all."""
     if not report.total:
         named = ", ".join(map(repr, report.files))
         raise DataError(
             f"file {named}: has no events; check whether it was filled and the tree is the right one, or pass empty"
             " columns to mf.Dataset if none was observed"
         )
-    columns = {name: np.concatenate(pieces.pop(name)) for name in wanted.columns}
-    weights = None if wanted.weight is None else columns.pop(wanted.weight)
-    return build(columns, weights, report, {name: c.labels for name, c in wanted.categories.items()})
 
 
 def check_names(files: Sequence[Path], wanted: Wanted, tree: str | None) -> None:
@@ -125,13 +147,16 @@ def check_names(files: Sequence[Path], wanted: Wanted, tree: str | None) -> None
 
 
 class Reader:
-    """Selects the events of one file, and counts the others."""
+    """Selects the events of one file from a row on, and counts the others."""
 
-    def __init__(self, file: Path, wanted: Wanted, pieces: Mapping[str, list[Array]]) -> None:
-        self.file, self.wanted, self.pieces = file, wanted, pieces
+    def __init__(
+        self, file: Path, wanted: Wanted, pieces: Mapping[str, list[Array]], first_row: int = 0
+    ) -> None:
+        self.file, self.wanted, self.pieces, self.first_row = file, wanted, pieces, first_row
         self.total = self.passed = self.selected = 0
         self.outside = Counter({o.name: 0 for o in wanted.ranges})
         self.not_finite: Counter[str] = Counter()
+        self.bad_rows: dict[str, int] = {}  # the first one with a number that is not finite, by column
 
     def add(self, raw: Columns) -> None:
         """Append the selected events of a chunk of the file to the chunks of each column."""
@@ -142,6 +167,7 @@ class Reader:
         columns = {name: self.column(name, raw[name][passes]) for name in self.wanted.columns}
         outside = {o.name: is_outside(columns[o.name], o) for o in self.wanted.ranges}
         keep = ~np.logical_or.reduce(list(outside.values()))
+        rows = self.first_row + self.total
         self.total += length
         self.passed += len(keep)
         self.selected += int(keep.sum())
@@ -149,7 +175,10 @@ class Reader:
         for name, column in columns.items():
             # a missing number may be removed by the cut, but not silently by a range
             tested = column[keep] if name == self.wanted.weight else column
-            self.not_finite[name] += int((~np.isfinite(tested)).sum())
+            if not all_between(tested, -MAX_DOUBLE, MAX_DOUBLE):
+                wrong = ~np.isfinite(column) & (keep if name == self.wanted.weight else True)
+                self.not_finite[name] += int(wrong.sum())
+                self.bad_rows.setdefault(name, rows + int(np.arange(length)[passes][wrong][0]))
             self.pieces[name].append(column[keep])
 
     def check_shapes(self, raw: Columns) -> int:
@@ -183,7 +212,7 @@ class Reader:
     def report(self) -> CutReport:
         """Return the report of the cut, or raise an error for numbers that are not finite."""
         problems = [
-            f"column '{name}': {count} of {self.passed} events are not finite"
+            f"column '{name}': {count} of {self.passed} events are not finite, the first in row {self.bad_rows[name]}"
             for name, count in self.not_finite.items()
             if count
         ]

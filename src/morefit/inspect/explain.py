@@ -173,9 +173,9 @@ def explain(
 
 
 def explain_part(part: Likelihood) -> Explanation:
-    """Explain the likelihood of one dataset; without events nothing is timed."""
+    """Explain the likelihood of one dataset; without events in memory nothing is timed."""
     compiled = tuple(part.compile_request(part.request(order)) for order in (0, 1, 2))
-    seconds = tuple(best_of(c, part) for c in compiled) if part.events else ()
+    seconds = tuple(best_of(c, part) for c in compiled) if part.events and part.data.in_memory else ()
     return Explanation(
         before=part.log_intensity,
         after=simplify(part.log_intensity),

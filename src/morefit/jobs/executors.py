@@ -1,20 +1,16 @@
-"""Compute blocks on the workers of any executor: how many they are, which versions they have, how they fail."""
+"""Compute blocks on the workers of any executor: how many they are, and what is submitted when."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from functools import cache
-from hashlib import sha256
-from pathlib import Path
-from pickle import PicklingError
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 from morefit.errors import BackendError
-from morefit.jobs.facts import versions
-from morefit.records.output import node
 from morefit.targets import Backend, Cpu, choose_backend
+from morefit.workers import DaskClient as DaskClient  # for all who take executors
+from morefit.workers import explained
 
 R = TypeVar("R")
 Block = tuple[int, int]  # its first item, and the first that is no longer in it
@@ -22,15 +18,6 @@ Work = Callable[[], R]
 Report = Callable[[int], None]  # of how many steps of a block are done
 BLOCKS_PER_WORKER = 4  # at least, so that no worker waits long for the last
 IN_FLIGHT = 2  # blocks submitted for each worker: one to work on and one to go on with
-
-
-@runtime_checkable
-class DaskClient(Protocol):
-    """What this file needs of a dask.distributed.Client."""
-
-    def get_executor(self, **options: Any) -> Executor: ...
-
-    def nthreads(self) -> Mapping[str, int]: ...
 
 
 def no_report(done: int) -> None:
@@ -65,31 +52,6 @@ def share(missing: Sequence[Block], executor: Executor | DaskClient | None, limi
     return min(limit, max(-(-items // (BLOCKS_PER_WORKER * workers(executor))), 1))
 
 
-@cache
-def origin() -> dict[str, str]:
-    """Return what the results of a process depend on: versions, and a digest of morefit's own source."""
-    root, digest = Path(__file__).parents[1], sha256()
-    for file in sorted(root.rglob("*.py")):
-        digest.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes())
-    return versions() | {"source of morefit": digest.hexdigest()[:12]}
-
-
-def on_worker(expected: Mapping[str, str], work: Work[R]) -> R:
-    """Compute a block on a worker if it has the expected versions; those of others could differ unnoticed."""
-    own = origin()
-    others = [
-        f"{name} {own.get(name)} instead of {version}"
-        for name, version in expected.items()
-        if own.get(name) != version
-    ]
-    if others:
-        raise BackendError(
-            f"worker on '{node()}': must have the versions of the main process, got {', '.join(others)};"
-            " install the same on all, and start the workers anew"
-        )
-    return work()
-
-
 def on_workers(
     name: str, tasks: Iterator[tuple[Block, Work[R]]], executor: Executor | DaskClient
 ) -> Generator[tuple[Block, R], None, None]:
@@ -120,19 +82,3 @@ def on_workers(
 def failure_of(future: Future[Any]) -> BaseException | None:
     """Return the error of a block that is finished, if there is one."""
     return CancelledError("cancelled") if future.cancelled() else future.exception()
-
-
-def explained(name: str, failure: BaseException) -> BaseException:
-    """Return an error with a remedy for a failure of the workers; others stay as they are."""
-    lost = isinstance(failure, CancelledError) or type(failure).__name__ == "KilledWorker"  # of Dask
-    if lost:
-        return BrokenExecutor(f"{type(failure).__name__}: {failure}")
-    if isinstance(failure, PicklingError | AttributeError | TypeError) and "pickle" in str(failure):
-        rule = (
-            "what is sent to workers must pickle; define models and functions in a module, not in a function"
-        )
-        return BackendError(f"{name}: {rule} ({failure})")
-    if isinstance(failure, AttributeError | ImportError) and "morefit" in str(failure):
-        rule = "a worker must have the morefit of the main process; install the same on all"
-        return BackendError(f"{name}: {rule} ({failure})")
-    return failure

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from importlib import metadata
 from typing import Any
 
 from morefit.jobs.digest import function_digest
-from morefit.records.archive import morefit_version
+from morefit.workers import versions as versions  # one of the facts
 
 DIGEST = "digest"
 Facts = dict[str, Any]
@@ -24,11 +23,6 @@ def function_facts(what: str, function: Callable[..., Any] | None) -> Facts | No
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         DIGEST: function_digest(what, function),
     }
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what the last bits depend on."""
-    return {"morefit": morefit_version()} | {n: metadata.version(n) for n in ("numpy", "llvmlite", "iminuit")}
 
 
 def differences(old: Facts, new: Facts) -> Iterator[str]:

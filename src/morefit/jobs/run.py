@@ -22,13 +22,12 @@ from morefit.jobs.executors import (
     Work,
     check_executor,
     no_report,
-    on_worker,
     on_workers,
-    origin,
 )
 from morefit.jobs.facts import Facts, differences
 from morefit.records.results import Layout, Part, Result, concatenate, save_result
 from morefit.text.progress import Bar, tell
+from morefit.workers import on_worker, origin
 
 R = TypeVar("R", bound=Result)
 

@@ -17,7 +17,7 @@ from morefit.expr import Expr, Quantity
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.model import Parameter
-from morefit.targets import Backend, Events
+from morefit.targets import Backend
 from morefit.validate import by_name
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Term(ABC):
     @property
     def weighted(self) -> bool:
         """Whether events have weights, so that the inverse Hessian is not the covariance."""
-        return any(part.data.weights is not None for part in self.parts)
+        return any(part.data.weighted for part in self.parts)
 
     @property
     def extended(self) -> bool:
@@ -167,6 +167,11 @@ class Term(ABC):
         """What its data are counted in: "events", "bins" or "points", or "rows" where parts differ."""
         units = {part.unit for part in self.parts}
         return units.pop() if len(units) == 1 else "rows"
+
+    @property
+    def passes(self) -> int:
+        """How many times events were read from files for evaluations."""
+        return sum(part.passes for part in self.parts)
 
     @property
     def ndata(self) -> float:
@@ -199,10 +204,7 @@ class Term(ABC):
 
     def own_data(self) -> tuple[PartData, ...]:
         """Return the data as those of many sets, which share them."""
-        return tuple(
-            PartData(part.columns, Events.all_sets(part.events), part.data.weights, boxes=part.boxes)
-            for part in self.parts
-        )
+        return tuple(data for part in self.parts for data in part.own_data())
 
     def prepare(self, order: int) -> None:
         """Compile what an evaluation of this order needs."""

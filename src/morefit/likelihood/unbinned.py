@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Self
@@ -66,7 +66,12 @@ class Likelihood(Term):
     """
 
     def __new__(cls, model: Any = None, *arguments: Any, **options: Any) -> Any:
-        """Return the sum of the likelihoods of all categories if the model is ``mf.Simultaneous``."""
+        """Return the sum of the likelihoods of all categories if the model is ``mf.Simultaneous``; one in pieces of files."""
+        data = options.get("data", arguments[0] if arguments else None)
+        if cls is Likelihood and isinstance(data, Dataset) and not data.in_memory:
+            from morefit.likelihood.in_pieces import LikelihoodInPieces
+
+            return object.__new__(LikelihoodInPieces)
         if cls is not Likelihood or model is None or isinstance(model, Pdf):
             return object.__new__(cls)
         from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihood
@@ -92,7 +97,8 @@ class Likelihood(Term):
         dataset = events_of(model, data, weights)
         check_whole_numbers(dataset, counted_in(model))
         if conditional := conditional_parts(model):
-            check_events(conditional, {p.name: p.start for p in model.parameters}, dataset.columns)
+            for piece in dataset.pieces():
+                check_events(conditional, {p.name: p.start for p in model.parameters}, piece.columns)
         place = able_backend(model, choose_backend(backend, 0 if opaque_names(model) else len(dataset)))
         settings = Settings(place, choose_precision(precision), precompute)
         self.set_up(model, dataset, as_constraints(constraints), settings)
@@ -111,14 +117,13 @@ class Likelihood(Term):
         ``names`` are what parameters are called in kernels, which likelihoods with alike formulas then share.
         """
         self.model, self.data, self.constraints, self.settings = model, data, constraints, settings
-        self.fixed_names, self.kernel_names = fixed, names
+        self.fixed_names, self.kernel_names, self.checked = fixed, names, False
         self.measured = np.array([value for c in constraints for value in c.measured])
         self.measured_symbols = tuple(scalar(f"measured value {k}") for k in range(len(self.measured)))
         self.constraint_terms = tuple(terms_of(constraints, self.measured_symbols))
         self.all_parameters = (
             with_constrained(model.parameters, self.constraint_terms) if constraints else model.parameters
         )
-        self.columns = Columns(data.columns)
         self.bound: dict[tuple[int, bool], Bound] = {}
         self.compiled: dict[tuple[int, bool], Compiled] = {}
 
@@ -135,7 +140,7 @@ class Likelihood(Term):
         settings = self.settings
         if backend is not None:
             settings = Settings(able_backend(self.model, backend), settings.precision, settings.precompute)
-        other = object.__new__(type(self))
+        other: Self = object.__new__(self.kind(data))
         other.set_up(
             self.model,
             self.data if data is None else data,
@@ -146,9 +151,31 @@ class Likelihood(Term):
         )
         return other
 
+    def kind(self, data: Dataset | None) -> type[Any]:
+        """Return the class of the same likelihood of other data; None for its own."""
+        return type(self)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns of the data, and what has been computed from them."""
+        return Columns(self.data.columns)
+
     @property
     def parts(self) -> tuple[Likelihood, ...]:
         return (self,)
+
+    @property
+    def passes(self) -> int:
+        """How many times events were read from files for evaluations."""
+        return 0
+
+    def own_data(self) -> tuple[PartData, ...]:
+        events = Events.all_sets(self.events)
+        return (PartData(self.columns, events, self.data.weights, boxes=self.boxes),)
+
+    def by_piece(self) -> Generator[Likelihood, None, None]:
+        """Yield likelihoods of all events that are in memory, one after the other."""
+        yield self
 
     def with_parts(self, parts: Sequence[Likelihood]) -> Likelihood:
         (part,) = parts
@@ -267,7 +294,7 @@ class Likelihood(Term):
             self.parameters if floating is None else floating,
             order,
             constraints=self.constraint_terms,
-            weighted=(self.data.weights is not None) if weighted is None else weighted,
+            weighted=self.data.weighted if weighted is None else weighted,
             careful=careful,
             fisher=fisher,
         )
@@ -283,10 +310,15 @@ class Likelihood(Term):
         """Return the sums of the data up to an order of derivatives, compiled."""
         key = (order, False)
         if key not in self.compiled:
-            if order > 0 and is_numerical(self.model) and not any(known for known, _ in self.compiled):
-                check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
+            self.check_derivatives(order)
             self.compiled[key] = self.compile_request(self.request(order))
         return self.compiled[key]
+
+    def check_derivatives(self, order: int) -> None:
+        """Refuse a model whose numerical integrals have no derivatives that can be computed, if they are wanted."""
+        if order > 0 and not self.checked and is_numerical(self.model):
+            check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
+        self.checked |= order > 0
 
     @cached_property
     def log_intensity(self) -> Expr:
@@ -310,7 +342,7 @@ class Likelihood(Term):
 
     # --------------------------------------------------------------------- evaluation
 
-    def program(self, order: int, careful: bool = False, fisher: bool = False) -> Bound:
+    def program(self, order: int, careful: bool = False, fisher: bool = False) -> Callable[[Array], Array]:
         """Return the compiled sums bound to the data, compiling them when they are first used."""
         key = (3 if fisher else order, careful)
         if key not in self.bound:
@@ -375,13 +407,17 @@ class Likelihood(Term):
         count = len(self.parameters)
         total = np.zeros((len(full), count, count))
         floating = tuple(p.symbol for p in self.parameters)
-        names = [symbol.name for symbol in (*self.all_symbols, *self.measured_symbols)]
         for term in terms:
             seconds = set_terms(Request(ZERO, floating, 2, per_set=term))[1 + count :]
-            for k, row in enumerate(self.with_measured(full)):
-                values = dict(zip(names, row, strict=True))
-                total[k] += triangle(np.array([[float(evaluate(s, values)) for s in seconds]]), count)[0]
+            total += triangle(self.values_of(seconds, self.with_measured(full)), count)
         return total
+
+    def values_of(self, terms: Sequence[Expr], points: Array) -> Array:
+        """Return terms without events at points with measured values, (sets, terms)."""
+        names = [symbol.name for symbol in (*self.all_symbols, *self.measured_symbols)]
+        rows = [dict(zip(names, row, strict=True)) for row in points]
+        numbers = [[float(evaluate(term, values)) for term in terms] for values in rows]
+        return np.array(numbers, np.float64).reshape(len(points), len(terms))
 
     # --------------------------------------------------------------------- single events
 
@@ -413,7 +449,7 @@ class Likelihood(Term):
         points, _ = self.points(x)
         values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
         check_smooth(self.model, values)
-        return integral_error(self.model, values, self.data.columns)
+        return integral_error(self.model, values, self.data.sample.columns)
 
     def __repr__(self) -> str:
         names = ", ".join(p.name for p in self.parameters)

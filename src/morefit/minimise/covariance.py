@@ -43,6 +43,10 @@ def choose_errors(errors: str, likelihood: Term, floating: tuple[str, ...], mino
     chosen = best if errors == "auto" else errors
     if chosen == "gradients" and likelihood.weighted:
         raise OptionError("fit: errors='gradients' is for events without weights; use errors='sandwich'")
+    if chosen in ("sumw2", "bootstrap") and not all(part.data.in_memory for part in likelihood.parts):
+        raise OptionError(
+            f"fit: errors={chosen!r} needs all events in memory, got events that stay in files; use errors='sandwich'"
+        )
     if minos and chosen not in ("naive", "gradients"):
         raise OptionError(
             f"fit: MINOS errors are not defined for errors={chosen!r}; use errors='naive' or drop minos"

@@ -34,10 +34,14 @@ def missing(part: Likelihood, x: Array, names: Sequence[str], order: int) -> Ite
     wanted = [derivative(part.log_intensity, symbol, order) for symbol in symbols]
     if not part.events or not wanted:
         return
-    for name, numbers in zip(names, part.event_values(full, *wanted)[0], strict=True):
-        wrong = np.flatnonzero(~np.isfinite(numbers))
-        if len(wrong):
-            yield name, describe(part, wrong)
+    before, lost = 0, dict[str, str]()
+    for piece in part.by_piece():
+        for name, numbers in zip(names, piece.event_values(full, *wanted)[0], strict=True):
+            wrong = np.flatnonzero(~np.isfinite(numbers))
+            if len(wrong) and name not in lost:
+                lost[name] = describe(piece, wrong, before)
+        before += piece.events
+    yield from lost.items()
 
 
 def derivative(log_intensity: Expr, symbol: Expr, order: int) -> Expr:
@@ -48,9 +52,9 @@ def derivative(log_intensity: Expr, symbol: Expr, order: int) -> Expr:
     return result
 
 
-def describe(part: Likelihood, wrong: Integers) -> str:
-    """Name an event by its number and what was measured, and count the others like it."""
+def describe(part: Likelihood, wrong: Integers, before: int) -> str:
+    """Name an event by its number, after some others, and what was measured, and count the others like it."""
     first = int(wrong[0])
     measured = ", ".join(f"{name} = {column[first]:.10g}" for name, column in part.data.columns.items())
     more = f" nor for {len(wrong) - 1} others" if len(wrong) > 1 else ""
-    return f"event {first} ({measured}){more}"
+    return f"event {before + first} ({measured}){more}"

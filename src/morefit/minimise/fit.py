@@ -116,6 +116,14 @@ def fit(
 
 def minimise_problem(likelihood: Term, problem: Problem, options: Options, starts: int) -> FitResult:
     """Minimise from one start or several, and find the errors of MINOS if they are wanted."""
+    before = likelihood.passes
+    result = minimise_starts(likelihood, problem, options, starts)
+    if passes := likelihood.passes - before:
+        return replace(result, notes=(*result.notes, f"events stay in files: {passes} passes over them"))
+    return result
+
+
+def minimise_starts(likelihood: Term, problem: Problem, options: Options, starts: int) -> FitResult:
     if type(starts) is int and starts == 1:
         result = minimise_likelihood(likelihood, problem, options, replica_covariance)
     else:

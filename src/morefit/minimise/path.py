@@ -40,7 +40,7 @@ def minimise_likelihood(
     objective = Objective(likelihood, problem, chosen == "gradients")
     if newton:
         for part in likelihood.parts:
-            part.sums(2)
+            (part.sums if part.data.in_memory else part.program)(2)
     else:
         likelihood.prepare(1 if options.derivatives == "analytic" else 0)
     ready = time.perf_counter()

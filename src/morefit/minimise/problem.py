@@ -165,9 +165,9 @@ def check_ranges(model: Pdf, fit_model: Pdf) -> None:
 
 def check_weights(data: Dataset) -> None:
     """Refuse weights that leave nothing to fit: a likelihood of a sum below zero has no minimum."""
-    if data.weights is None or not len(data):
+    if not data.weighted or not len(data):
         return
-    if not data.weights.any():
+    if data.sum_of_weights == 0 and not any(np.any(piece.weights) for piece in data.pieces()):
         raise DataError(f"dataset: weights: all {len(data)} are zero; there is nothing to fit")
     if not 0 < data.sum_of_weights < math.inf:
         raise DataError(

@@ -18,8 +18,8 @@ from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
 if TYPE_CHECKING:
-    from morefit.minimise.budget import ErrorBudget
     from morefit.likelihood import Term
+    from morefit.minimise.budget import ErrorBudget
     from morefit.minimise.derived import Derived
     from morefit.model.region import YieldsIn
 

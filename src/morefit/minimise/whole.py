@@ -28,6 +28,8 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
     if likelihood.backend.name != "cpu" or likelihood.events > MAX_EVENTS:
         return None
     parts = likelihood.parts
+    if not all(part.data.in_memory for part in parts):
+        return None
     compiled = tuple(part.sums(2) for part in parts)
     if not can_fit_whole(parts, compiled):
         return None

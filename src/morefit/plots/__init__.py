@@ -4,8 +4,8 @@ from morefit.plots.canvas import Plot
 from morefit.plots.categories import Asymmetry, asymmetry
 from morefit.plots.correlations import correlation
 from morefit.plots.fitted import plot as data
-from morefit.plots.impacts import impacts
 from morefit.plots.goodness import goodness_of_fit
+from morefit.plots.impacts import impacts
 from morefit.plots.limits import limit
 from morefit.plots.plane import Plane, plane
 from morefit.plots.points import Points

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.data import Dataset
+from morefit.data.dataset import dataset_of
 from morefit.data.sources import is_histogram
 from morefit.errors import OptionError
 from morefit.intervals import GoodnessOfFit
@@ -105,7 +106,7 @@ def plot(
         check_model(model)
         if is_histogram(data) and weights is None:
             return drawing.plot_part(BinnedLikelihood(model, data), observable, values)
-        return drawing.plot(model, Dataset(data, model.observables, weights=weights), observable, values)
+        return drawing.plot(model, dataset_of(data, model.observables, weights), observable, values)
     if observable is None and isinstance(data, Observable | str):
         data, observable = None, data
     if data is not None or weights is not None:

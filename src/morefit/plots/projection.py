@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Flags, freeze, rebuilt
 from morefit.data import Dataset
+from morefit.data.dataset import dataset_of
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide, poisson_errors
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
@@ -132,7 +133,7 @@ def project(
     x = named_observable(model.observables, observable)
     check_drawn(model, x.name)
     box = checked_ranges(model, ranges or {})
-    dataset = Dataset(data, model.observables, weights=weights)
+    dataset = dataset_of(data, model.observables, weights)
     region = model.region()
     whole, fitted = model.beyond(x), region.get(x.name, ((x.low, x.high),))
     inside = dataset.inside(region) if region else dataset
@@ -143,7 +144,7 @@ def project(
         bins = round(high - low)  # one for each whole number
     edges = choose_edges(f"observable '{x.name}'", bins, low, high, len(chosen))
     hidden = check_blind(x, blind) + (gaps(x, fitted) if len(inside) == len(sample) else [])
-    histogram = blinded(count_events(chosen[x.name], chosen.weights, edges), hidden)
+    histogram = blinded(count_events(chosen, x.name, edges), hidden)
     rest = {name: ends for name, ends in box.items() if name != x.name}
     rows = given_rows(model, inside if x.name in region else sample, box)
     fine = finer(Bins(x, edges, rest, rows), oversampling)
@@ -159,9 +160,7 @@ def project(
                 scale /= float(evaluate(chance, known))
         return curves(split(whole, labels, nested), model.parameters, known, bins, scale, backend)
 
-    return assemble(
-        fine, histogram, Curves(model, values, known, parts_at, band), fitted, chosen.weights is not None
-    )
+    return assemble(fine, histogram, Curves(model, values, known, parts_at, band), fitted, chosen.weighted)
 
 
 def project_bins(
@@ -332,11 +331,11 @@ def cut(dataset: Dataset, box: Box) -> Dataset:
     """Return the events in a box; complain if there are none."""
     if not len(dataset):
         raise DataError("plot: the dataset has no events, so there is nothing to draw")
-    keep = in_box(dataset, box)
-    if not keep.any():
+    chosen = dataset.inside({name: (ends,) for name, ends in box.items()}) if box else dataset
+    if not len(chosen):
         where = ", ".join(f"'{name}' in [{low}, {high}]" for name, (low, high) in box.items())
         raise DataError(f"dataset: none of {len(dataset)} events has {where or 'a value'}; widen the ranges")
-    return dataset[keep]
+    return chosen
 
 
 def in_box(dataset: Dataset, box: Box) -> Flags:

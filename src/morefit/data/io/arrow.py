@@ -39,13 +39,19 @@ def open_parquet(path: Path, tree: str | None) -> Iterator[Table]:
     ) as file:
         rows = int(file.metadata.num_rows)
 
-        def chunks(names: Sequence[str]) -> Iterator[Chunk]:
-            read = 0
-            for batch in file.iter_batches(batch_size=ROWS, columns=list(names)):
-                read += batch.num_rows
-                yield Chunk(arrays(batch, names), read / rows)
+        def chunks_from(names: Sequence[str], first: int) -> Iterator[Chunk]:
+            read, groups = 0, list(range(file.num_row_groups))
+            while groups and read + (size := file.metadata.row_group(groups[0]).num_rows) <= first:
+                read += size
+                del groups[0]
+            for batch in file.iter_batches(batch_size=ROWS, row_groups=groups, columns=list(names)):
+                before, read = read, read + batch.num_rows
+                if read > first:
+                    yield Chunk(arrays(batch.slice(max(first - before, 0)), names), read / rows)
 
-        yield Table("table", tuple(file.schema_arrow.names), rows, chunks)
+        yield Table(
+            "table", tuple(file.schema_arrow.names), rows, lambda names: chunks_from(names, 0), chunks_from
+        )
 
 
 def arrays(batch: Any, names: Collection[str]) -> dict[str, NDArray[Any]]:

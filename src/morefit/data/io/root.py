@@ -32,13 +32,13 @@ def open_root(path: Path, tree: str | None) -> Iterator[Table]:
         branches = dict(entries.items(full_paths=False)) | dict(entries.items(full_paths=True))
         rows = int(entries.num_entries)
 
-        def chunks(names: Sequence[str]) -> Iterator[Chunk]:
-            for start in range(0, rows, ROWS):
+        def chunks_from(names: Sequence[str], first: int) -> Iterator[Chunk]:
+            for start in range(first, rows, ROWS):
                 stop = min(start + ROWS, rows)
                 read = {n: branches[n].array(entry_start=start, entry_stop=stop, library="np") for n in names}
                 yield Chunk(read, stop / rows)
 
-        yield Table(f"tree '{name}'", tuple(branches), rows, chunks)
+        yield Table(f"tree '{name}'", tuple(branches), rows, lambda names: chunks_from(names, 0), chunks_from)
 
 
 def choose_tree(path: Path, names: Sequence[str], tree: str | None) -> str:

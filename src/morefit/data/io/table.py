@@ -37,12 +37,15 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Table:
-    """An open file: its columns by name, read in chunks."""
+    """An open file: its columns by name, read in chunks; of some formats from any row on."""
 
     what: str  # its name in messages, such as "tree 'events'"
     names: tuple[str, ...]
     rows: int | None  # None if not known before reading
     chunks: Callable[[Sequence[str]], Iterator[Chunk]]
+    chunks_from: Callable[[Sequence[str], int], Iterator[Chunk]] | None = (
+        None  # None: only from the first row on
+    )
 
 
 def not_installed(package: str) -> DataError:
