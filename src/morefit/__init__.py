@@ -14,7 +14,7 @@ from morefit.errors import (
 )
 
 if TYPE_CHECKING:
-    from morefit import acceptance, functions, intervals, plots
+    from morefit import acceptance, functions, histfactory, intervals, plots
     from morefit.data import Category, CutReport, Dataset, read
     from morefit.data.kendall import kendall_tau
     from morefit.expr import where
@@ -108,7 +108,7 @@ else:
     __getattr__ = import_when_used(
         __name__,
         {
-            "morefit": ["acceptance", "functions", "intervals", "plots"],
+            "morefit": ["acceptance", "functions", "histfactory", "intervals", "plots"],
             "morefit.data": ["Category", "CutReport", "Dataset", "read"],
             "morefit.data.kendall": ["kendall_tau"],
             "morefit.expr": ["where"],
@@ -144,7 +144,7 @@ __all__ = [
     "Polynomial", "Product", "Restricted", "SWeights", "Simultaneous", "Spline", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
     "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",
-    "hermite", "hermite_series", "histogram_function", "interp", "intervals", "iv", "ive", "kendall_tau", "kv", "kve", "legendre", "legendre_series", "log_ndtr",
+    "hermite", "hermite_series", "histfactory", "histogram_function", "interp", "intervals", "iv", "ive", "kendall_tau", "kv", "kve", "legendre", "legendre_series", "log_ndtr",
     "ndtr", "ndtri", "opaque", "physics", "piecewise", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "spline", "sweights", "table",
     "toy_study", "where",
     "wofz_imag", "wofz_real",

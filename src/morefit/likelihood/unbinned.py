@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,6 +61,8 @@ class Likelihood(Term):
     model (``mf.Restricted``): ``{"m": [(5.0, 5.2), (5.4, 6.0)]}``; its yields and fractions are those of the full
     ranges, or of the events in the ranges of the fit if ``yields_in="range"``.
     """
+
+    has_kernels: ClassVar[bool] = True  # compiled ones sum over its events
 
     def __new__(cls, model: Any = None, *arguments: Any, **options: Any) -> Any:
         """Return the sum of the likelihoods of all categories if the model is ``mf.Simultaneous``."""

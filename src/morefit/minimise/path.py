@@ -40,7 +40,8 @@ def minimise_likelihood(
     objective = Objective(likelihood, problem, chosen == "gradients")
     if newton:
         for part in likelihood.parts:
-            part.sums(2)
+            if part.has_kernels:
+                part.sums(2)
     else:
         likelihood.prepare(1 if options.derivatives == "analytic" else 0)
     ready = time.perf_counter()
