@@ -6,6 +6,8 @@ python benchmarks/histfactory.py --toys 100 --sizes tiny small
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 
 # channels, bins of each, samples, normsys, histosys; and whether all other kinds of modifiers are there
@@ -20,8 +22,8 @@ SIZES = {
 
 def workspace(size: str, seed: int = 1) -> dict:
     """Return a workspace with a signal and several backgrounds, the same at every call."""
-    channels, bins, samples, norms, shapes, every = SIZES[size]
-    rng = np.random.default_rng(seed)
+    channels, bins, samples, *_, every = SIZES[size]
+    rng = Random(seed)  # whose numbers are the same everywhere
     specs, observations = [], []
     for c in range(channels):
         each, total = [], np.zeros(bins)
@@ -31,10 +33,10 @@ def workspace(size: str, seed: int = 1) -> dict:
             if s == 0:
                 nominal = 12 * np.exp(-0.5 * ((np.arange(bins) - bins / 2) / 1.5) ** 2) + 0.5
             total += nominal
-            modifiers = modifiers_of(rng, c, s, nominal, norms, shapes, every)
+            modifiers = modifiers_of(rng, c, s, nominal, SIZES[size])
             each.append({"name": f"sample_{s}", "data": nominal.round(4).tolist(), "modifiers": modifiers})
         specs.append({"name": f"channel_{c}", "samples": each})
-        counts = rng.poisson(total).astype(float).tolist()
+        counts = [float(round(n + n**0.5 * (sum(rng.random() for _ in range(12)) - 6))) for n in total]
         observations.append({"name": f"channel_{c}", "data": counts})
     parameters = [{"name": "mu", "bounds": [[0.0, 10.0]], "inits": [1.0]}]
     if every:
@@ -50,9 +52,9 @@ def workspace(size: str, seed: int = 1) -> dict:
     }
 
 
-def modifiers_of(rng, channel: int, sample: int, nominal, norms: int, shapes: int, every: bool) -> list[dict]:
+def modifiers_of(rng: Random, channel: int, sample: int, nominal: np.ndarray, size: tuple) -> list[dict]:
     """Return the modifiers of a sample: all systematic variations, and one or two of the others."""
-    bins = len(nominal)
+    bins, (*_, norms, shapes, every) = len(nominal), size
     some = [{"name": "mu", "type": "normfactor", "data": None}] if sample == 0 else []
     for k in range(norms):
         high, low = 1 + rng.uniform(0.005, 0.06), 1 - rng.uniform(0.005, 0.06)
@@ -72,7 +74,7 @@ def modifiers_of(rng, channel: int, sample: int, nominal, norms: int, shapes: in
             else some
         )
     some.append({"name": "lumi", "type": "lumi", "data": None})
-    errors = (0.02 * nominal * rng.uniform(0.5, 2.0, bins)).tolist()
+    errors = [0.02 * n * rng.uniform(0.5, 2.0) for n in nominal]
     if sample == 1:
         some.append({"name": f"shapesys_{channel}", "type": "shapesys", "data": errors})
     elif sample:
