@@ -10,6 +10,7 @@ from morefit.likelihood.unbinned import Likelihood
 
 if TYPE_CHECKING:
     from morefit.likelihood.binned import BinnedLikelihood
+    from morefit.likelihood.histfactory import HistFactoryLikelihood
     from morefit.likelihood.least_squares import LeastSquares
     from morefit.likelihood.simultaneous import Simultaneous
 else:
@@ -19,6 +20,7 @@ else:
         __name__,
         {
             "morefit.likelihood.binned": ["BinnedLikelihood"],
+            "morefit.likelihood.histfactory": ["HistFactoryLikelihood"],
             "morefit.likelihood.least_squares": ["LeastSquares"],
             "morefit.likelihood.simultaneous": ["Simultaneous"],
         },
@@ -29,6 +31,7 @@ __all__ = [
     "BinnedLikelihood",
     "Constraint",
     "Evaluation",
+    "HistFactoryLikelihood",
     "JointLikelihood",
     "LeastSquares",
     "Likelihood",

@@ -12,6 +12,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.errors import BackendError, DataError, ModelError
+from morefit.expr import column
 from morefit.likelihood.auxiliary import Auxiliary
 from morefit.likelihood.base import Evaluation, Point
 from morefit.likelihood.binned import BadBins
@@ -92,7 +93,9 @@ class HistFactoryLikelihood(CountsLikelihood):
         self, data: Sequence[PartData], sets: Integers, full: Array, order: int = 2
     ) -> Evaluation:
         (own,) = data
-        every = np.asarray(own.columns.buffer(COUNT.expr, self.settings).values).reshape(-1, self.events)
+        every = np.asarray(own.columns.buffer(column(COUNT.name), self.settings).values).reshape(
+            -1, self.events
+        )
         rows = np.zeros(len(sets), np.int64) if own.events.shared else own.events.starts[sets] // self.events
         return self.evaluate_counts(full, every[rows], own.rows(sets), order)
 
@@ -122,7 +125,8 @@ class HistFactoryLikelihood(CountsLikelihood):
 
     def request(self, *_: Any, **__: Any) -> NoReturn:
         raise ModelError(
-            "histfactory: expected counts are sums over arrays, not a formula that kernels could be shown of"
+            "histfactory: expected counts are products of arrays, not a formula, so that there is no kernel to explain and"
+            " no sum of squared gradients"
         )
 
     @property
@@ -150,6 +154,15 @@ class HistFactoryModel(TableModel):
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         return self.all_parameters
+
+    def __repr__(self) -> str:
+        return f"HistFactoryModel({len(self.channels)} channels, {len(self.parameters)} parameters, poi: {self.poi})"
+
+    def __str__(self) -> str:
+        bins = [c.stop - c.start for c in self.counts.channels]
+        each = zip(self.channels.items(), bins, strict=True)
+        lines = [f"channel {name}, {count} bins: {', '.join(samples)}" for (name, samples), count in each]
+        return "\n".join([repr(self), *lines])
 
     @cached_property
     def counts_digest(self) -> str:

@@ -13,7 +13,14 @@ from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.data.sources import is_histogram
 from morefit.errors import OptionError
-from morefit.likelihood import BinnedLikelihood, LeastSquares, Likelihood, Simultaneous, Term
+from morefit.likelihood import (
+    BinnedLikelihood,
+    HistFactoryLikelihood,
+    LeastSquares,
+    Likelihood,
+    Simultaneous,
+    Term,
+)
 from morefit.model import Observable, Pdf
 from morefit.model.observable import Ranges
 from morefit.model.pdf import check_model
@@ -32,7 +39,7 @@ from morefit.plots.canvas import (
     styled,
     two_panels,
 )
-from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins
+from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins, project_channel
 from morefit.targets import Backend
 from morefit.validate import numbers_by_name
 
@@ -69,7 +76,7 @@ def plot(
 
     A conditional model is averaged over what it is given in the data.
 
-    A likelihood has its data: ``mf.plot(nll, "m", values=result)``; a sum of likelihoods gives a tuple of
+    A likelihood has its data: ``mf.plot(nll, "m", values=result)``, of HistFactory with the name of a channel; a sum of likelihoods gives a tuple of
     plots, one for each part. ``mf.Simultaneous`` gives plots by label, in the grid of one figure.
 
     Parameters
@@ -166,6 +173,9 @@ class Drawing:
             raise OptionError(
                 "plot: draws events and bins, got points of least squares; use matplotlib's errorbar"
             )
+        if isinstance(part, HistFactoryLikelihood):
+            channel = observable.name if isinstance(observable, Observable) else observable
+            return project_channel(part, channel, values=values, oversampling=self.oversampling)
         if not isinstance(part, BinnedLikelihood):
             return self.projection(part.model, part.data, observable, values)
         if self.bins is not None or self.ranges:

@@ -14,10 +14,11 @@ from morefit.data import Dataset
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide, poisson_errors
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
-from morefit.likelihood import BinnedLikelihood
+from morefit.likelihood import BinnedLikelihood, HistFactoryLikelihood
 from morefit.likelihood.bins import Bins, Rows, bin_probabilities
 from morefit.likelihood.evaluate import check_drawn, checked_ranges, values_of
 from morefit.minimise import FitResult
+from morefit.likelihood.table import TableColumn
 from morefit.model import Observable, Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.counts import counted_in
@@ -149,6 +150,25 @@ def project_bins(
     scale = counts.sum() / inside if expected is None else float(evaluate(expected, known))
     scaled = {name: scale * curve for name, curve in components.items()}
     return assemble(fine, histogram, scaled, ((x.low, x.high),), part.model.weighted)
+
+
+def project_channel(
+    part: HistFactoryLikelihood,
+    channel: str | None,
+    *,
+    values: Values = None,
+    oversampling: int = OVERSAMPLING,
+) -> Projection:
+    """Return the counts of a channel, and what its samples expect, in bins of width one."""
+    if channel is None and len(part.channels) > 1:
+        raise OptionError(f"plot: channel is missing; the model has {', '.join(map(repr, part.channels))}")
+    name = channel or part.channels[0]
+    counts, samples = part.channel(name, values_of(part.model, values))
+    x = TableColumn(f"bin of {name}", 0.0, float(len(counts)))
+    histogram = Histogram(np.arange(len(counts) + 1.0), counts, *poisson_errors(counts))
+    fine = Bins(x, divide(histogram.edges, oversampling), {})
+    steps = {label: np.repeat(each / oversampling, oversampling) for label, each in samples.items()}
+    return assemble(fine, histogram, steps, ((x.low, x.high),), False)
 
 
 def curves(
