@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from morefit.likelihood.histfactory import HistFactoryLikelihood
     from morefit.likelihood.least_squares import LeastSquares
     from morefit.likelihood.simultaneous import Simultaneous
+    from morefit.likelihood.templates import TemplateLikelihood
 else:
     from morefit.lazy import import_when_used
 
@@ -23,6 +24,7 @@ else:
             "morefit.likelihood.histfactory": ["HistFactoryLikelihood"],
             "morefit.likelihood.least_squares": ["LeastSquares"],
             "morefit.likelihood.simultaneous": ["Simultaneous"],
+            "morefit.likelihood.templates": ["TemplateLikelihood"],
         },
     )
 
@@ -36,6 +38,7 @@ __all__ = [
     "LeastSquares",
     "Likelihood",
     "Simultaneous",
+    "TemplateLikelihood",
     "Term",
     "constraint",
     "generate",

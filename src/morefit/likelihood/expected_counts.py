@@ -16,6 +16,7 @@ from morefit.arrays import Array, Flags, Integers
 from morefit.likelihood.base import Evaluation
 
 TINY = 1e-100  # in the place of a factor of zero: products of some are not zero, so that quotients are exact
+NOTHING = 1e-80  # expected counts below this are zero
 MAX_NUMBERS = 1 << 23  # that one piece of the sets needs at once
 POWERS = np.arange(1, 7)
 # coefficients of the polynomial of degree 6 through 1, with the values and two derivatives of an exponential at -1 and 1
@@ -193,7 +194,8 @@ class Point:
             own = self.x[:, model.group_parameters[layer], None]
             self.factor[:, model.group_bins[layer]] *= np.where(model.group_samples[layer], own, 1.0)
         self.parts = content * self.factor
-        self.total = self.parts.sum(axis=2)
+        total = self.parts.sum(axis=2)
+        self.total = np.where(np.abs(total) < NOTHING, 0.0, total)
 
     def multipliers(self, x: Array, order: int) -> tuple[Array, Array, Array]:
         """Return f' / f and f'' / f of what multiplies samples of channels, (scalars, sets, C * S), and the product of all f."""

@@ -17,8 +17,8 @@ from morefit.expr import Expr, evaluate
 from morefit.likelihood import BinnedLikelihood, HistFactoryLikelihood
 from morefit.likelihood.bins import Bins, Rows, bin_probabilities
 from morefit.likelihood.evaluate import check_drawn, checked_ranges, values_of
-from morefit.minimise import FitResult
 from morefit.likelihood.table import TableColumn
+from morefit.minimise import FitResult
 from morefit.model import Observable, Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.counts import counted_in
