@@ -16,7 +16,7 @@ import morefit as mf
 EXPECTED = [
     "BackendError", "BinnedLikelihood", "BrokenJob", "Category", "Choice", "CompileError", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Derived", "Drawing", "Efficiency", "Explanation",
     "Exponential", "FileDataset", "FisherInformation", "FitError", "FitResult", "Gaussian", "LeastSquares", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter",
-    "Pdf", "Polynomial", "Product", "Restricted", "Simultaneous", "Sum", "ToyResults", "Uniform", "Histogram", "histogram_function", "KernelDensity", "Morph", "MomentMorph", "Spline", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
+    "Pdf", "Polynomial", "Product", "Restricted", "Simultaneous", "Sum", "TemplateLikelihood", "ToyResults", "Uniform", "Histogram", "histfactory", "histogram_function", "KernelDensity", "Morph", "MomentMorph", "Spline", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
     *mf.functions.__all__, "functions",
     "acceptance", "Combination", "combine", "intervals", "opaque", "physics", "Plot", "plot", "plots", "read", "shapes", "SWeights", "sweights", "kendall_tau", "toy_study", "where",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from morefit.errors import DataError, ModelError
 from morefit.expr import Op, add_all, apply, column, scalar
 from morefit.kernel.sums import Request
 from morefit.likelihood import BinnedLikelihood, Likelihood
-from morefit.likelihood.table import TableLikelihood
+from morefit.likelihood.table import CountsLikelihood, TableLikelihood
 from morefit.model import Pdf
 from morefit.pipeline import Columns, Settings, compile_sums
 from morefit.sampling.generate import expected_events, generate_events
@@ -34,12 +34,12 @@ PartStatistic = Callable[
 class BinnedChiSquare:
     """Pearson's chi-square of the bins of a binned likelihood, merged where few are expected."""
 
-    part: BinnedLikelihood
+    part: CountsLikelihood
     starts: Integers  # of the merged bins among the bins
 
     @classmethod
-    def of(cls, part: BinnedLikelihood, values: Values) -> BinnedChiSquare:
-        if part.model.weighted:
+    def of(cls, part: CountsLikelihood, values: Values) -> BinnedChiSquare:
+        if isinstance(part, BinnedLikelihood) and part.model.weighted:
             raise DataError("goodness_of_fit: chi2 takes counts of events, so the data must have no weights")
         return cls(part, merged(part.expected_at(values)))
 
@@ -182,7 +182,7 @@ class Total:
 
 def part_statistic(test: str, part: Likelihood, values: Values, bins: int, seed: int) -> PartStatistic:
     """Return the statistic of a test for one part."""
-    if test == "chi2" and isinstance(part, BinnedLikelihood):
+    if test == "chi2" and isinstance(part, CountsLikelihood):
         return BinnedChiSquare.of(part, values)
     if isinstance(part, TableLikelihood):
         raise DataError(

@@ -209,7 +209,8 @@ class Term(ABC):
     def prepare(self, order: int) -> None:
         """Compile what an evaluation of this order needs."""
         for part in self.parts:
-            part.program(order)
+            if part.has_kernels:
+                part.program(order)
 
     def bad_events(self, x: Point) -> BadEvents:
         """Return the events of the first part that has any with a density that is zero, negative or not a number."""

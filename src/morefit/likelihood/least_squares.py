@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,7 +73,7 @@ class LeastSquares(TableLikelihood):
             drawn[name] = columns[name] + columns[x_error(name).name] * rng.standard_normal(self.events)
         return drawn
 
-    def asimov(self, values: Mapping[str, float]) -> LeastSquares:
+    def asimov(self, values: Mapping[str, float]) -> Self:
         return self.with_columns({Y.name: self.expected_at(values)})
 
     def __repr__(self) -> str:

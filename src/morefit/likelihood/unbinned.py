@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,6 +64,8 @@ class Likelihood(Term):
 
     Example: ``mf.Likelihood(model, data, constraints=[mf.constraint(sigma, 0.1, 0.01)])``
     """
+
+    has_kernels: ClassVar[bool] = True  # compiled ones sum over its events
 
     def __new__(cls, model: Any = None, *arguments: Any, **options: Any) -> Any:
         """Return the sum of the likelihoods of all categories if the model is ``mf.Simultaneous``; one in pieces of files."""

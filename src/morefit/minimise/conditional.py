@@ -16,15 +16,15 @@ from morefit.likelihood import Evaluation, Term
 from morefit.minimise import FitResult, fit
 from morefit.minimise.batch import ANOTHER_START, NEWTON, UNDETERMINED, Batch, Fits
 from morefit.minimise.newton import Minima, minimise
-from morefit.minimise.replicas import GOAL, TOLERANCE
+from morefit.minimise.replicas import TOLERANCE
 from morefit.resources import check_memory
 from morefit.text.progress import Bar
 from morefit.text.suggest import suggest
 from morefit.validate import as_number, whole_number
 
 BYTES_OF_POINT = 200.0  # of a scan: values of all parameters, and what the minimiser needs
-
-LOWER = 10 * GOAL  # than the best fit: a point so much lower is the better minimum
+GOAL = 1e-12  # EDM: Asimov data have what is expected at such minima, and p-values of them six digits
+LOWER = 1e-5  # than the best fit: a point so much lower is the better minimum
 
 
 def best_fit(what: str, likelihood: Term, best: FitResult | None) -> FitResult:

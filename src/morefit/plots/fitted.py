@@ -14,7 +14,14 @@ from morefit.data.dataset import dataset_of
 from morefit.data.sources import is_histogram
 from morefit.errors import OptionError
 from morefit.intervals import GoodnessOfFit
-from morefit.likelihood import BinnedLikelihood, LeastSquares, Likelihood, Simultaneous, Term
+from morefit.likelihood import (
+    BinnedLikelihood,
+    HistFactoryLikelihood,
+    LeastSquares,
+    Likelihood,
+    Simultaneous,
+    Term,
+)
 from morefit.minimise import FitResult
 from morefit.minimise.text import latex_cell
 from morefit.model import Observable, Parameter, Pdf
@@ -22,7 +29,7 @@ from morefit.model.observable import Ranges
 from morefit.model.pdf import check_model
 from morefit.plots.canvas import AnyAxes, Plot, Style, label_of, root, styled, two_panels
 from morefit.plots.panels import Look, Lower, draw_lower, draw_main, x_label
-from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins
+from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins, project_channel
 from morefit.targets import Backend
 from morefit.text.suggest import suggest
 from morefit.validate import numbers_by_name
@@ -61,7 +68,7 @@ def plot(
 
     A conditional model is averaged over what it is given in the data.
 
-    A likelihood has its data: ``mf.plot(nll, "m", values=result)``; a sum of likelihoods gives a tuple of
+    A likelihood has its data: ``mf.plot(nll, "m", values=result)``, of HistFactory with the name of a channel; a sum of likelihoods gives a tuple of
     plots, one for each part. ``mf.Simultaneous`` gives plots by label, in the grid of one figure. Least squares are
     drawn as points with errors and the function.
 
@@ -184,6 +191,11 @@ class Drawing:
 
     def projection_of(self, part: Likelihood, observable: Observable | str | None, values: Any) -> Projection:
         """Return the model of a likelihood and its data in bins; those of a histogram are its own."""
+        if isinstance(part, HistFactoryLikelihood):
+            channel = observable.name if isinstance(observable, Observable) else observable
+            return project_channel(
+                part, channel, values=values, oversampling=self.oversampling, band=self.band
+            )
         if not isinstance(part, BinnedLikelihood):
             return self.projection(part.model, part.data, observable, values)
         if self.bins is not None or self.ranges:

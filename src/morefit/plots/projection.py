@@ -17,9 +17,10 @@ from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
 from morefit.intervals import GoodnessOfFit
 from morefit.intervals.fit_statistics import merged
-from morefit.likelihood import BinnedLikelihood
+from morefit.likelihood import BinnedLikelihood, HistFactoryLikelihood
 from morefit.likelihood.bins import Bins, Rows, bin_probabilities
 from morefit.likelihood.evaluate import check_drawn, checked_ranges, values_of
+from morefit.likelihood.table import TableColumn
 from morefit.minimise import FitResult
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.compose.restricted import in_ranges
@@ -198,6 +199,33 @@ def project_bins(
 
     return assemble(
         fine, histogram, Curves(model, values, known, parts_at, band), ((x.low, x.high),), part.model.weighted
+    )
+
+
+def project_channel(
+    part: HistFactoryLikelihood,
+    channel: str | None,
+    *,
+    values: Values = None,
+    oversampling: int = OVERSAMPLING,
+    band: bool = False,
+) -> Projection:
+    """Return the counts of a channel, and what its samples expect, in bins of width one."""
+    if channel is None and len(part.channels) > 1:
+        raise OptionError(f"plot: channel is missing; the model has {', '.join(map(repr, part.channels))}")
+    name = channel or part.channels[0]
+    known = values_of(part.model, values)
+    counts, _ = part.channel(name, known)
+    x = TableColumn(f"bin of {name}", 0.0, float(len(counts)))
+    histogram = Histogram(np.arange(len(counts) + 1.0), counts, *poisson_errors(counts))
+    fine = finer(Bins(x, histogram.edges, {}), oversampling)
+
+    def parts_at(known: Mapping[str, float]) -> dict[str, Array]:
+        samples = part.channel(name, known)[1]
+        return {label: np.repeat(each / oversampling, oversampling) for label, each in samples.items()}
+
+    return assemble(
+        fine, histogram, Curves(part.model, values, known, parts_at, band), ((x.low, x.high),), False
     )
 
 

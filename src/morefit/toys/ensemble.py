@@ -144,7 +144,8 @@ class Ensemble:
     @cached_property
     def has_whole_fit(self) -> bool:
         """Whether a fit can run without Python."""
-        return can_fit_whole(self.fitted.parts, self.compiled)
+        parts = self.fitted.parts
+        return all(part.has_kernels for part in parts) and can_fit_whole(parts, self.compiled)
 
     def whole_fit(self) -> WholeFit | None:
         """Return a fit that needs no Python, if there is one; made anew when a sampler was repaired."""
