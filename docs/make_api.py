@@ -50,7 +50,7 @@ SECTIONS = {
     "targets": "Backends",
     "errors": "Errors",
 }
-ROOMS = {"expr": "functions"}  # of names that belong to another section
+ROOMS = {"expr": "functions", "histfactory": "likelihood"}  # of names that belong to another section
 BRIEF = {"functions", "errors"}  # rooms with one line for each name
 RESULTS = {"minimise", "toys", "intervals", "plots", "inspect"}  # rooms whose classes are returned, not made
 # what users call of classes that have more methods than that, and what is described at another class
