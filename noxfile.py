@@ -57,7 +57,8 @@ def review(session: nox.Session) -> None:
 def write_map(session: nox.Session) -> None:
     """Write docs/map.md and docs/shapes.md, and print how large the rooms are."""
     session.run("python", "docs/make_map.py")
-    session.run("python", "docs/make_shapes.py", env={"PYTHONPATH": "src"})
+    for page in ("shapes", "api"):
+        session.run("python", f"docs/make_{page}.py", env={"PYTHONPATH": "src"})
     session.run("python", "docs/budget.py")
 
 

@@ -19,11 +19,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from rich.console import Console
@@ -40,9 +39,9 @@ from hard_models import (
 from models import kstar_model, mass_model
 from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Term
-from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, UNDETERMINED, Batch, Fits
-from morefit.toys.ensemble import Ensemble
-from morefit.toys.many import fit_weighted, with_data
+from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, UNDETERMINED, Fits
+from morefit.toys.ensemble import Ensemble, StoredToys
+from morefit.toys.many import fit_stored, with_data
 from peers.analyses.worker import WEIGHT
 from peers.environments import ROOT, SetupError, prepare, variables
 from peers.systems import ENVIRONMENTS
@@ -194,27 +193,22 @@ def datasets(name: str, ensemble: Ensemble, count: int) -> list[tuple[mf.Dataset
 
 
 def time_weighted(name: str, backend: Any, repeats: int) -> dict[str, Any]:
-    """Time fits of weighted datasets, with sandwich errors; they run step by step, all datasets together."""
+    """Time fits of weighted datasets that are in memory, with sandwich errors."""
     begin = time.perf_counter()
-    ensemble, events = make_ensemble(name, backend)
-    fit_weighted(ensemble, datasets(name, ensemble, 1))
-    first, count = time.perf_counter() - begin, 1000
-    data = datasets(name, ensemble, count)
-    evaluated: list[tuple[Batch, int]] = []
-    plain = Batch.evaluate
-
-    def counted(batch: Batch, sets: Any, x: Any, order: int = 2) -> Any:
-        evaluated.append((batch, len(sets)))
-        return plain(batch, sets, x, order)
-
-    with mock.patch.object(Batch, "evaluate", counted):
-        fits = fit_weighted(ensemble, data)
-    batch, steps = evaluated[0][0], sum(sets for _, sets in evaluated) / count
-    toy = best(lambda: fit_weighted(ensemble, data), repeats) / count
+    drawn, events = make_ensemble(name, backend)
+    ensemble = replace(drawn, weighted=True)
+    fit_stored(ensemble, datasets(name, drawn, 1))
+    first, count = time.perf_counter() - begin, 4000
+    data = datasets(name, drawn, count)
+    fits = fit_stored(ensemble, data)
+    toy = best(lambda: fit_stored(ensemble, data), repeats) / count
+    toys = StoredToys.of_datasets(ensemble, data)
+    batch, job = toys.batch(ensemble), ensemble.whole_fit_of(ensemble.whole_parts)
+    rows = FitRows(job.layout, backend.fit_whole(job, toys.whole_batch(ensemble), job.layout.width))
     one_pass = best(lambda: batch.evaluate(np.arange(count), batch.start), repeats) / count
     return summary(
-        name, ensemble, events, fits, one_pass=one_pass, draw=0.0, toy=toy, steps=steps, toys=count
-    ) | {"first_toy_s": first}
+        name, ensemble, events, fits, one_pass=one_pass, draw=0.0, toy=toy, steps=float(rows.steps.mean()), toys=count
+    ) | {"first_toy_s": first}  # fmt: skip
 
 
 def time_analysis(name: str, backend: Any, seconds: float, repeats: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ os.environ["MPLBACKEND"] = "Agg"  # figures are looked at by tests only
 
 PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 settings.register_profile(
-    "morefit", deadline=None, derandomize=True, database=None, max_examples=200, suppress_health_check=PATIENT
+    "morefit", deadline=None, derandomize=True, database=None, max_examples=100, suppress_health_check=PATIENT
 )
 # to look for bugs rather than to guard against old ones: pytest --hypothesis-profile=search
 settings.register_profile(

@@ -31,12 +31,16 @@ def content(name: str) -> dict[str, Any]:
     return json.loads(path_of(name).read_text()) if path_of(name).exists() else {}
 
 
-def recorded(name: str, modules: tuple[str, ...], key: str, compute: Callable[[], Any]) -> Any:
+def recorded(
+    name: str, modules: tuple[str, ...], key: str, compute: Callable[[], Any], *, state: str = ""
+) -> Any:
     """Return what was recorded in a file under a key by these modules as they are now, or compute it.
+
+    ``state`` is a digest of what else the number depends on.
 
     With MOREFIT_UPDATE_GOLDEN=1 it is computed and recorded (in one process: without -n).
     """
-    known, now = content(name), digest_of(*modules)
+    known, now = content(name), digest_of(*modules) + state
     entry = known.get(key)
     if entry is None or entry["of"] != now or UPDATE:
         entry = {"of": now, "value": compute()}

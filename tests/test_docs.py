@@ -10,6 +10,7 @@ import sys
 import types
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,12 @@ def has_opencl():
 
 
 # what a block may need, and whether it is there
-NEEDS = {"opencl": has_opencl, "dask": lambda: importlib.util.find_spec("distributed") is not None}
+def has_module(name):
+    return importlib.util.find_spec(name) is not None
+
+
+NEEDS = {"opencl": has_opencl, "dask": lambda: has_module("distributed")}
+NEEDS |= {name: partial(has_module, name) for name in ("arviz", "dynesty", "emcee", "hepstats")}
 
 
 def name_of(path):
@@ -163,7 +169,7 @@ def test_there_are_examples():
     assert len(EXAMPLES) >= 4
 
 
-@pytest.mark.parametrize("name", ["map", "shapes"])
+@pytest.mark.parametrize("name", ["api", "map", "shapes"])
 def test_a_page_that_is_made_from_docstrings_is_current(name):
     spec = importlib.util.spec_from_file_location(f"make_{name}", DOCS / f"make_{name}.py")
     script = importlib.util.module_from_spec(spec)

@@ -16,9 +16,9 @@ import morefit as mf
 EXPECTED = [
     "BackendError", "BinnedLikelihood", "BrokenJob", "Category", "Choice", "CompileError", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset", "Density", "Derived", "Drawing", "Efficiency", "Explanation",
     "Exponential", "FileDataset", "FisherInformation", "FitError", "FitResult", "Gaussian", "LeastSquares", "Likelihood", "ModelError", "MorefitError", "Observable", "OpenCL", "OptionError", "Parameter",
-    "Pdf", "Polynomial", "Product", "Restricted", "Simultaneous", "Sum", "ToyResults", "Uniform", "Histogram", "histogram_function", "KernelDensity", "Morph", "MomentMorph", "Spline", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
+    "Pdf", "Polynomial", "Product", "Restricted", "Simultaneous", "Sum", "TemplateLikelihood", "ToyResults", "Uniform", "Histogram", "histfactory", "histogram_function", "KernelDensity", "Morph", "MomentMorph", "Spline", "devices", "draw", "explain", "fisher_information", "fit", "fit_many", "Constraint", "constraint", "generate",
     *mf.functions.__all__, "functions",
-    "acceptance", "intervals", "opaque", "physics", "Plot", "plot", "plots", "read", "shapes", "SWeights", "sweights", "kendall_tau", "toy_study", "where",
+    "acceptance", "Combination", "combine", "intervals", "opaque", "physics", "Plot", "plot", "plots", "read", "shapes", "SWeights", "sweights", "kendall_tau", "toy_study", "where",
 ]  # fmt: skip
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 ROOT = Path(__file__).parent.parent

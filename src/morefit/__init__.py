@@ -14,7 +14,7 @@ from morefit.errors import (
 )
 
 if TYPE_CHECKING:
-    from morefit import acceptance, functions, intervals, plots
+    from morefit import acceptance, functions, histfactory, intervals, plots
     from morefit.data import Category, CutReport, Dataset, FileDataset, read
     from morefit.data.kendall import kendall_tau
     from morefit.expr import where
@@ -66,10 +66,12 @@ if TYPE_CHECKING:
         LeastSquares,
         Likelihood,
         Simultaneous,
+        TemplateLikelihood,
         constraint,
         generate,
     )
     from morefit.minimise import FitResult, fit
+    from morefit.minimise.combine import Combination, combine
     from morefit.minimise.sweights import SWeights, sweights
     from morefit.model import (
         Choice,
@@ -108,7 +110,7 @@ else:
     __getattr__ = import_when_used(
         __name__,
         {
-            "morefit": ["acceptance", "functions", "intervals", "plots"],
+            "morefit": ["acceptance", "functions", "histfactory", "intervals", "plots"],
             "morefit.data": ["Category", "CutReport", "Dataset", "FileDataset", "read"],
             "morefit.data.kendall": ["kendall_tau"],
             "morefit.expr": ["where"],
@@ -122,8 +124,9 @@ else:
             "morefit.inspect.explain": ["Explanation", "explain"],
             "morefit.inspect.graphs": ["Drawing", "draw"],
             "morefit.intervals.information": ["FisherInformation", "fisher_information"],
-            "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "Simultaneous", "constraint", "generate"],
+            "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "Simultaneous", "TemplateLikelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],
+            "morefit.minimise.combine": ["Combination", "combine"],
             "morefit.minimise.sweights": ["SWeights", "sweights"],
             "morefit.model": [
                 "Choice", "Convolution", "CrystalBall", "Density", "Derived", "Efficiency", "Exponential", "Gaussian", "Histogram", "KernelDensity", "MomentMorph", "Morph", "Observable",
@@ -138,13 +141,13 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "BackendError", "BinnedLikelihood", "BrokenJob", "Category", "Choice", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
+    "BackendError", "BinnedLikelihood", "BrokenJob", "Category", "Choice", "Combination", "CompileError", "Constraint", "Convolution", "Cpu", "CrystalBall", "CutReport", "DataError", "Dataset",
     "Density", "Derived", "Drawing", "Efficiency", "Explanation", "Exponential", "FileDataset", "FisherInformation", "FitError", "FitResult", "Gaussian",
     "Histogram", "KernelDensity", "LeastSquares", "Likelihood", "ModelError", "MomentMorph", "MorefitError", "Morph", "Observable", "OpenCL", "OptionError", "Parameter", "Pdf", "Plot",
-    "Polynomial", "Product", "Restricted", "SWeights", "Simultaneous", "Spline", "Sum", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
-    "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "constraint", "devices", "digamma",
+    "Polynomial", "Product", "Restricted", "SWeights", "Simultaneous", "Spline", "Sum", "TemplateLikelihood", "ToyResults", "Uniform", "acceptance", "arccosh", "arcsinh", "arctanh", "bernstein",
+    "bernstein_series", "beta", "betainc", "betaln", "chebyshev", "chebyshev_series", "clip", "combine", "constraint", "devices", "digamma",
     "draw", "erf", "erfc", "erfcx", "explain", "fisher_information", "fit", "fit_many", "functions", "gammainc", "gammaincc", "gammaln", "generate",
-    "hermite", "hermite_series", "histogram_function", "interp", "intervals", "iv", "ive", "kendall_tau", "kv", "kve", "legendre", "legendre_series", "log_ndtr",
+    "hermite", "hermite_series", "histfactory", "histogram_function", "interp", "intervals", "iv", "ive", "kendall_tau", "kv", "kve", "legendre", "legendre_series", "log_ndtr",
     "ndtr", "ndtri", "opaque", "physics", "piecewise", "plot", "plots", "read", "shapes", "sign", "spherical_harmonic", "spline", "sweights", "table",
     "toy_study", "where",
     "wofz_imag", "wofz_real",

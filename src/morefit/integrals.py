@@ -158,11 +158,27 @@ class SampleIntegral:
         return FixedBoxes(self.nodes, np.array([np.inf]), np.zeros((1, self.axes, 2)))
 
 
-class FollowedIntegral:
-    """Integrals by boxes that are made for the parameters of the first call, and anew when those have moved too far."""
+def bind_boxes(bind: Bind, boxes: Boxes) -> Callable[[Array], Array]:
+    """Bind integrals to the nodes of some boxes, the same for all sets of parameters."""
+    nodes = boxes.nodes()
+    return bind(nodes, Events.all_sets(len(nodes.weights)))
 
-    def __init__(self, integral: Integral, bodies: tuple[Expr, ...], bind: Bind, shared: SharedBoxes) -> None:
-        self.integral, self.bind, self.shared = integral, bind, shared
+
+class FollowedIntegral:
+    """Integrals by boxes that are made for the parameters of the first call, and anew when those have moved too far.
+
+    ``bind_trial`` is for the boxes that are tried on the way.
+    """
+
+    def __init__(
+        self,
+        integral: Integral,
+        bodies: tuple[Expr, ...],
+        bind: Bind,
+        bind_trial: Bind,
+        shared: SharedBoxes,
+    ) -> None:
+        self.integral, self.bind, self.bind_trial, self.shared = integral, bind, bind_trial, shared
         self.key = (integral, bodies)
 
     def __call__(self, parameters: Array) -> Array:
@@ -205,7 +221,7 @@ class FollowedIntegral:
     def launch(self, parameters: Array) -> Array:
         made, known = self.shared.made[self.key], self.shared.bound
         if self.key not in known or known[self.key][0] is not made:
-            known[self.key] = (made, self.bind_boxes(made.adapted.boxes))
+            known[self.key] = (made, bind_boxes(self.bind, made.adapted.boxes))
         return known[self.key][1](parameters)[:, :-1]
 
     def unresolved(self, parameters: Array, out: Array) -> NDArray[np.int64]:
@@ -230,15 +246,11 @@ class FollowedIntegral:
             if not len(earlier):
                 raise cannot_integrate(self.integral.values(rows[0]), adapted.error)
             return False
-        out = self.bind_boxes(adapted.boxes)(joint)[:, :-1]
+        out = bind_boxes(self.bind_trial, adapted.boxes)(joint)[:, :-1]
         reading = Reading.of(out, self.integral, adapted.boxes)
         contrast = float(np.nan_to_num(reading.contrast, nan=0.0).max())
         self.shared.made[self.key] = Made(joint, adapted, contrast, reading.coarseness.max(axis=0))
         return True
-
-    def bind_boxes(self, boxes: Boxes) -> Callable[[Array], Array]:
-        nodes = boxes.nodes()
-        return self.bind(nodes, Events.all_sets(len(nodes.weights)))
 
     def adapt(self, rows: Array) -> Adapted:
         """Find boxes that integrate at all of some rows of parameters: the integrand, then all that is integrated."""
@@ -250,7 +262,7 @@ class FollowedIntegral:
             nodes = boxes.nodes()
             starts = np.repeat(np.arange(len(boxes)) * boxes.nodes_each, len(rows))
             events = Events(starts, starts + boxes.nodes_each, False)
-            out = self.bind(nodes, events)(np.tile(rows, (len(boxes), 1)))[:, :-1]
+            out = self.bind_trial(nodes, events)(np.tile(rows, (len(boxes), 1)))[:, :-1]
             return np.asarray(out[:, outputs].reshape(len(boxes), -1))
 
         places = [p for row in rows for p in places_at(subject[1:], domain, self.integral.values(row))]

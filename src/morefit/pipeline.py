@@ -44,6 +44,14 @@ class Settings:
     precision: Precision = Precision.DOUBLE
     precompute: Precompute = "auto"
 
+    def for_trials(self) -> Settings:
+        """Return where the boxes of integrals are tried: here, since drivers of devices take seconds to compile."""
+        if self.backend.name in ("cpu", "reference"):
+            return self
+        from morefit.targets.cpu.run import Cpu
+
+        return replace(self, backend=Cpu(threads=1))
+
 
 def able_backend(model: Pdf, backend: Backend) -> Backend:
     """Return a backend that can evaluate a model: NumPy in the place of the CPU if it has functions of Python."""
@@ -339,19 +347,29 @@ class CompiledIntegral:
     def bind(self, nodes: Nodes, events: Events) -> Bound:
         return self.compiled.bind(node_columns(nodes), events)
 
+    @cached_property
+    def tried(self) -> Compiled:
+        """The same integrals where boxes are tried."""
+        settings = self.compiled.settings
+        trials = settings.for_trials()
+        return self.compiled if trials is settings else compile_integrals(self.integral, self.bodies, trials)
+
+    def bind_trial(self, nodes: Nodes, events: Events) -> Bound:
+        return self.tried.bind(node_columns(nodes), events)
+
     def at_run_time(self, boxes: SharedBoxes) -> FollowedIntegral | SampleIntegral:
         """Return the integrals as functions of parameters: by boxes that follow them, or by a sample."""
         domain = self.integral.domain
         if isinstance(domain, NodeDomain):
             return SampleIntegral(domain.nodes, len(domain.axes), len(self.bodies), self.bind)
-        return FollowedIntegral(self.integral, self.bodies, self.bind, boxes)
+        return FollowedIntegral(self.integral, self.bodies, self.bind, self.bind_trial, boxes)
 
     def fix(self, rows: Array, boxes: SharedBoxes) -> WholeIntegral:
         """Return the integrals for a whole fit, by boxes made for some rows of parameters."""
         fixed = self.at_run_time(boxes).fix(rows)
-        data, compiled = node_columns(fixed.nodes), self.compiled
-        data.precompute(tuple(compiled.per_dataset.values()), compiled.settings)
-        columns = tuple(data.buffer(wanted, compiled.settings).values for wanted in compiled.columns)
+        data, compiled, here = node_columns(fixed.nodes), self.compiled, self.tried.settings
+        data.precompute(tuple(compiled.per_dataset.values()), here)
+        columns = tuple(data.buffer(wanted, here).values for wanted in compiled.columns)
         return WholeIntegral(
             program=compiled.program,
             nodes=columns,

@@ -5,6 +5,7 @@ import decimal
 import io
 import pathlib
 import warnings
+from types import SimpleNamespace
 
 import awkward as ak
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 import uproot
 
 import morefit as mf
-from morefit.data.sources import LazyFrame
+from morefit.data.sources import Query
 
 X, Y = mf.Observable("x", -5.0, 5.0), mf.Observable("y", -5.0, 5.0)
 ONE, TWO = np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0, 3.0])
@@ -31,7 +32,7 @@ class Named:
 
 
 class Lazy:
-    """As a lazy frame of polars is: to ask for its columns is warned of, and it has no items."""
+    """As a query of Spark is: it has no items."""
 
     @property
     def columns(self):
@@ -48,11 +49,35 @@ class Lazy:
         return Named()
 
 
+class Polars(Lazy):
+    """As a lazy frame of polars is: it says what its columns are, and runs for some of them."""
+
+    def __init__(self, numbers):
+        self.numbers, self.selected = numbers, None
+
+    def collect_schema(self):
+        return SimpleNamespace(names=lambda: list(self.numbers))
+
+    def head(self, rows):
+        return Polars({name: column[:rows] for name, column in self.numbers.items()})
+
+    def select(self, names):
+        self.selected = list(names)
+        return Polars({name: self.numbers[name] for name in names})
+
+    def collect(self):
+        return self.numbers
+
+
 class Elsewhere:
     """As a tensor on another device is."""
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError("can't convert a tensor of a device\nto numpy")
+
+
+class Ndarray(np.ndarray):
+    """As the arrays of RDataFrame are."""
 
 
 # what both columns can be read from
@@ -69,6 +94,8 @@ READ = {
     "a record array": np.rec.array(list(zip(ONE, TWO, strict=True)), RECORDS),
     "a frame of another kind": Named(),
     "what a lazy frame collects": Lazy().collect(),
+    "a lazy frame of polars": Polars({"x": ONE, "y": TWO, "z": ["a", "b", "c"]}),
+    "what RDataFrame.AsNumpy returns": {"x": ONE.view(Ndarray), "y": TWO.view(Ndarray)},
     "an array": np.column_stack([ONE, TWO]),
     "a list of rows": [[0.1, 1.0], [0.2, 2.0], [0.3, 3.0]],
     "a dataset": mf.Dataset({"x": ONE, "y": TWO}),
@@ -177,6 +204,35 @@ def test_a_column_is_found_by_its_name():
 
 
 def test_frames_are_not_taken_for_lazy_ones():
-    assert isinstance(Lazy(), LazyFrame)
-    for source in READ.values():
-        assert not isinstance(source, LazyFrame)
+    assert isinstance(Lazy(), Query)
+    for name, source in READ.items():
+        assert isinstance(source, Query) == (name == "a lazy frame of polars")
+
+
+def test_a_lazy_frame_runs_for_the_columns_that_are_needed():
+    frame = Polars({"x": ONE, "y": TWO, "w": TWO, "z": ["a", "b", "c"]})
+    data = mf.Dataset(frame, X, weights="w")
+    assert frame.selected == ["x", "w"]
+    assert data.weights.tolist() == TWO.tolist()
+    with pytest.raises(mf.DataError, match="observable 'y': missing; there are 'x'"):
+        mf.Dataset(Polars({"x": ONE}), Y)
+    assert mf.Dataset(Polars({"x": ONE, "y": TWO})).names == ("x", "y")
+
+
+def test_frames_of_polars_are_read():
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    frame = polars.DataFrame({"x": ONE, "y": TWO, "name": ["a", "b", "c"]})
+    for source in (frame, frame.lazy(), {"x": frame["x"], "y": frame["y"]}):
+        data = mf.Dataset(source, [X, Y])
+        assert data["x"].tolist() == ONE.tolist()
+        assert data["y"].tolist() == TWO.tolist()
+    with pytest.raises(mf.DataError, match="observable 'x': 1 of 3 events are not finite"):
+        mf.Dataset(polars.LazyFrame({"x": [0.1, None, 0.3]}), X)
+
+
+def test_arrays_of_xarray_are_read():
+    xarray = pytest.importorskip("xarray", reason="xarray is not installed")
+    data = xarray.Dataset({"x": ("event", ONE), "y": ("event", TWO)}, coords={"event": [4, 5, 6]})
+    table = xarray.DataArray(np.column_stack([ONE, TWO]), dims=("event", "column"))
+    for source in (data, table, {"x": data["x"], "y": data["y"]}):
+        assert mf.Dataset(source, [X, Y])["y"].tolist() == TWO.tolist()

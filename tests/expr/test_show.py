@@ -147,7 +147,7 @@ def shared(levels=1000):
 
 
 @cache
-def wide(terms=100_000):
+def wide(terms=20_000):
     return add_all(*(scalar(f"p{k}") * m for k in range(terms)))
 
 

@@ -15,6 +15,7 @@ from morefit.kernel import Precision
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.rewrite.derive import gradient
 from morefit.targets import Cpu, Events, OpenCL, Reference
+from recorded import recorded
 from tolerances import SCIPY_FUNCTION, SINGLE
 
 BACKENDS = {
@@ -48,23 +49,37 @@ def values_and_slopes(row: Row, backend, precision=Precision.DOUBLE):
         return compiled.bind(Columns(columns), Events.all_sets(len(row.points)))(np.empty((1, 0)))[0]
 
 
+def exact(row: Row, what: str, digits: int, compute):
+    """Return a number with many digits, recorded: mpmath takes half a minute for all."""
+
+    modules = ("function_rows", "mp_functions")
+    with mp.workdps(digits):
+        return mp.mpf(recorded("functions", modules, f"{what} of {row.name}", lambda: str(compute())))
+
+
+def exact_value(row: Row, point: tuple[float, ...]):
+    return exact(row, f"value at {point}", 40, lambda: row.exact(*map(mp.mpf, point)))
+
+
 def exact_slope(row: Row, argument: int, point: tuple[float, ...]):
     """Differentiate with many digits, away from kinks."""
 
     def along(value):
         return row.exact(*(value if k == argument else mp.mpf(number) for k, number in enumerate(point)))
 
-    at = mp.mpf(point[argument])
-    return mp.diff(along, at, h=mp.mpf(10) ** -18 * (abs(at) or 1))
+    def slope():
+        at = mp.mpf(point[argument])
+        return mp.diff(along, at, h=mp.mpf(10) ** -18 * (abs(at) or 1))
+
+    return exact(row, f"slope by argument {argument} at {point}", 60, slope)
 
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_function_is_right(row, name):
     values = values_and_slopes(row, there(BACKENDS[name]))[0]
-    with mp.workdps(40):
-        exact = [row.exact(*map(mp.mpf, point)) for point in row.points]
     tolerance = max(row.tolerance, SCIPY_FUNCTION) if name == "reference" else row.tolerance
-    for point, value, truth in zip(row.points, values, exact, strict=True):
+    for point, value in zip(row.points, values, strict=True):
+        truth = exact_value(row, point)
         assert abs(value - truth) <= tolerance * max(abs(truth), row.scale), point
 
 
@@ -88,8 +103,7 @@ def test_function_in_single_precision_is_right_for_its_arguments(row):
     values = values_and_slopes(row, BACKENDS["cpu"], Precision.SINGLE)[0]
     for point, value in zip(row.points, values, strict=True):
         if all(abs(number) < 1e30 for number in point):
-            with mp.workdps(40):
-                truth = row.exact(*(mp.mpf(float(np.float32(number))) for number in point))
+            truth = exact_value(row, tuple(float(np.float32(number)) for number in point))
             if 1e-30 < abs(truth) < 1e30:
                 assert abs(value - truth) <= SINGLE * max(abs(truth), row.scale, 1e-3), point
 

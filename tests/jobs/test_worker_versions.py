@@ -50,7 +50,7 @@ class Elsewhere(Executor):
 @pytest.fixture
 def elsewhere(tmp_path):
     """A copy of morefit in another folder."""
-    shutil.copytree(SOURCE, tmp_path / "morefit", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SOURCE, tmp_path / "morefit")  # with its bytecode, so that a process starts in no time
     return Elsewhere(tmp_path)
 
 

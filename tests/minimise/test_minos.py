@@ -9,7 +9,6 @@ from scipy.optimize import brentq
 import morefit as mf
 from backend_rows import COMPILED, JUDGE, there
 from morefit.minimise import minos as minos_module
-from morefit.minimise.minos import Crossings
 from morefit.minimise.trust_region import GIVEN_UP
 from tolerances import MINOS, PROFILE
 
@@ -168,14 +167,14 @@ def test_a_lower_minimum_on_the_way_is_taken():
 
 
 def test_a_failed_conditional_fit_leaves_the_parameter_to_minuit(monkeypatch):
-    expected, plain = mf.fit(mass(), data_of(200), minos=True), Crossings.minimise
+    expected, plain = mf.fit(mass(), data_of(200), minos=True), minos_module.minimise_others
 
-    def broken(self, sets):
-        minima = plain(self, sets)
-        status = np.where(self.which[sets] == 0, GIVEN_UP, minima.status)
+    def broken(batch, sets, which, x):
+        minima = plain(batch, sets, which, x)
+        status = np.where(which == 0, GIVEN_UP, minima.status)
         return replace(minima, status=status)
 
-    monkeypatch.setattr(Crossings, "minimise", broken)
+    monkeypatch.setattr(minos_module, "minimise_others", broken)
     calls, minuit = [], minos_module.minos_of_minuit
 
     def watched(likelihood, problem, options, names, sides):

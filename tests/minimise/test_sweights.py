@@ -300,11 +300,16 @@ def assert_effects_are_those_of_multiplicities(data, **options):
         assert each[event] / curvature == pytest.approx(slope, abs=SWEIGHT_EFFECT * error)
 
 
-@pytest.mark.parametrize("variance", [None, "total", 1], ids=["classic", "total", "uniform"])
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"constraints": [mf.constraint(SIGMA, 0.1, 0.005)]}, {"ranges": {"m": (5.15, 5.95)}}],
-    ids=["free", "constrained", "in a range"],
+    ("variance", "options"),
+    [
+        (None, {}),
+        ("total", {}),
+        (1, {"ranges": {"m": (5.15, 5.95)}}),
+        (None, {"ranges": {"m": (5.15, 5.95)}}),
+        ("total", {"constraints": [mf.constraint(SIGMA, 0.1, 0.005)]}),
+    ],
+    ids=["classic", "total", "uniform in a range", "classic in a range", "total, constrained"],
 )
 def test_effects_of_events_are_those_of_their_multiplicities(data, variance, options):
     assert_effects_are_those_of_multiplicities(data, variance=variance, **options)

@@ -78,7 +78,7 @@ def test_small_means_and_ranges_of_one_number_are_drawn():
 
 def test_a_plot_has_a_bin_for_each_number():
     model = MODELS["Poisson"][0]
-    drawn = mf.plot(model, mf.generate(model, 100, seed=1), pulls=False)
+    drawn = mf.plot(model, mf.generate(model, 100, seed=1), lower=None)
     plt.close("all")
     np.testing.assert_allclose(np.diff(drawn.numbers.edges), 1)
     np.testing.assert_allclose(drawn.numbers.expected, 100 * model.pdf(np.arange(16)), rtol=1e-9)

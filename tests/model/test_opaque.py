@@ -183,6 +183,19 @@ def test_a_column_is_computed_once():
         data.with_column("pt", lambda px: px / 0 if False else px * np.nan)
 
 
+def test_a_column_is_also_an_array_or_one_value_for_all_events():
+    data = mf.Dataset({"px": [3.0, 5.0]})
+    assert data.with_column("pz", [1, 2])["pz"].tolist() == [1.0, 2.0]
+    assert data.with_column("pz", 7)["pz"].tolist() == [7.0, 7.0]
+    assert data.with_column("year", "2016").by_label("year").keys() == {"2016"}
+    factors = [data.with_column("p", lambda px, factor=k: factor * px)["p"][0] for k in (1, 2)]
+    assert factors == [3.0, 6.0]  # an argument with a default is no column
+    with pytest.raises(mf.DataError, match=r"length must be 2 as for .px., got 3"):
+        data.with_column("pz", [1, 2, 3])
+    with pytest.raises(mf.DataError, match="not finite"):
+        data.with_column("pz", np.nan)
+
+
 def test_joint_fits_mix_functions_and_formulas():
     nll = mf.Likelihood(MODEL, DATA) + mf.Likelihood(TRUE, DATA)
     turned = mf.Likelihood(TRUE, DATA) + mf.Likelihood(MODEL, DATA)

@@ -12,6 +12,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy import integrate, stats
 
 import morefit as mf
+from derivatives import value_and_derivatives
 from morefit.expr import evaluate
 from morefit.model import formulas, shapes
 from morefit.rewrite.derive import gradient, hessian
@@ -40,10 +41,15 @@ def pdf_of(row: Row, point: Point) -> mf.Pdf:
 
 
 @cache
-def derivatives_of(pdf):
-    leaves = [p.expr for p in pdf.parameters]
+def slopes_of(pdf):
+    """Return log P and its first derivatives."""
     (log,) = normalise(pdf.log_normalised())
-    return log, gradient(log, leaves), hessian(log, leaves)
+    return log, gradient(log, [p.expr for p in pdf.parameters])
+
+
+@cache
+def curvatures_of(pdf):
+    return hessian(slopes_of(pdf)[0], [p.expr for p in pdf.parameters])
 
 
 def reference(row: Row, point: Point, what: str, compute: Callable[[], object]):
@@ -96,7 +102,7 @@ def test_every_physics_density_is_tested_here():
 
 @pytest.mark.parametrize(("row", "point"), CASES)
 def test_density_is_exact_against_mpmath(row, point):
-    found = float(evaluate(derivatives_of(pdf_of(row, point))[0], {**point.values, "x": point.at}))
+    found = float(evaluate(slopes_of(pdf_of(row, point))[0], {**point.values, "x": point.at}))
     value, _, _ = judged(row, point)
     assert found == pytest.approx(value, rel=row.tolerance, abs=row.tolerance * max(1.0, point.scale**0.5))
 
@@ -113,7 +119,7 @@ def test_recorded_references_are_what_mpmath_computes(row, point):
 
 @pytest.mark.parametrize(("row", "point"), CASES)
 def test_gradient_is_exact_against_mpmath(row, point):
-    _, first, _ = derivatives_of(pdf_of(row, point))
+    _, first = slopes_of(pdf_of(row, point))
     found = [float(evaluate(d, {**point.values, "x": point.at})) for d in first]
     _, expected, _ = judged(row, point)
     np.testing.assert_allclose(
@@ -123,7 +129,7 @@ def test_gradient_is_exact_against_mpmath(row, point):
 
 @pytest.mark.parametrize(("row", "point"), [c for c in CASES if c.values[1].second])
 def test_hessian_is_exact_against_mpmath(row, point):
-    _, _, second = derivatives_of(pdf_of(row, point))
+    second = curvatures_of(pdf_of(row, point))
     _, _, expected = judged(row, point)
     for i, line in enumerate(second):
         for j, entry in enumerate(line):
@@ -145,21 +151,19 @@ def test_compiled_likelihood_of_one_event_is_exact_against_mpmath(name, points):
         x = [point.values[p.name] for p in likelihood.parameters]
         value, first, second = judged(row, point)
         units = np.array(point.units)
-        assert likelihood.value(x) == pytest.approx(
+        if not units.size:
+            assert likelihood.value(x) == pytest.approx(-value, rel=row.tolerance, abs=row.tolerance)
+            continue
+        found = value_and_derivatives(likelihood, x, 2 if point.second else 1)
+        assert found[0] == pytest.approx(
             -value, rel=row.tolerance, abs=row.tolerance * max(1.0, point.scale**0.5)
         )
-        if not units.size:
-            continue
         np.testing.assert_allclose(
-            -likelihood.gradient(x) * units,
-            first,
-            row.tolerance,
-            row.tolerance * point.scale,
-            err_msg=point.label,
+            -found[1] * units, first, row.tolerance, row.tolerance * point.scale, err_msg=point.label
         )
         if point.second:
-            found = -likelihood.hessian(x) * np.outer(units, units)
-            lower = [found[i, j] for i in range(len(units)) for j in range(i + 1)]
+            curvature = -found[2] * np.outer(units, units)
+            lower = [curvature[i, j] for i in range(len(units)) for j in range(i + 1)]
             flat = [h for line in second for h in line]
             np.testing.assert_allclose(
                 lower, flat, row.tolerance, row.tolerance * point.scale, err_msg=point.label
@@ -232,7 +236,7 @@ def test_the_unit_of_the_observable_does_not_matter(name, factor):
     row = ROWS[name]
     point = row.points[0]
     values = {n: v * factor if n in row.lengths else v for n, v in point.values.items()}
-    log, first, _ = derivatives_of(built(row.make, point.low * factor, point.high * factor, tuple(values)))
+    log, first = slopes_of(built(row.make, point.low * factor, point.high * factor, tuple(values)))
     units = [u * factor if n in row.lengths else u for n, u in zip(values, point.units, strict=True)]
     value, expected, _ = judged(row, point)
     at = {**values, "x": point.at * factor}
@@ -249,8 +253,17 @@ def test_samples_follow_the_distribution(name):
     assert stats.kstest(drawn, lambda x: pdf.cdf(x, point.values)).pvalue > 1e-4
 
 
+FITTED = [
+    [name for name, row in rows.items() if row.fit and row.points[0].values] for rows in families().values()
+]
+
+
+# Of each family the first: what a fit joins, the kernel and the events of a shape, the tests above look at for every one.
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.fit and row.points[0].values])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.exhaustive] * (n != names[0])) for names in FITTED for n in names],
+)
 def test_a_fit_finds_the_truth_with_the_right_errors(name):
     point = ROWS[name].points[0]
     x = mf.Observable("x", point.low, point.high)
@@ -350,7 +363,7 @@ def test_crystal_ball_is_smooth_where_tail_meets_core():
     x = mf.Observable("x", 5.0, 7.0)
     values = {"mu": 5.8, "sigma": 0.1, "alpha": 1.3, "n": 2.5}
     pdf = mf.CrystalBall(x, *(mf.Parameter(n, v) for n, v in values.items()))
-    log, first, _ = derivatives_of(pdf)
+    log, first = slopes_of(pdf)
     seam = 5.8 - 0.13
     for expr in (log, *first):
         left, right = (float(evaluate(expr, {**values, "x": seam + step})) for step in (-1e-9, 1e-9))

@@ -7,6 +7,9 @@ import pytest
 from mpmath import mp, mpf
 
 import morefit as mf
+from derivatives import value_and_derivatives
+from morefit.expr import to_text
+from recorded import recorded
 from tolerances import WRITTEN_GRADIENT, WRITTEN_HESSIAN, WRITTEN_VALUE
 from written.precise import DIGITS, break_points, compile_precise, derivatives, panel
 
@@ -72,6 +75,21 @@ class Pieces:
         return function
 
 
+def exact_derivatives(pieces, model, values):
+    """Return value, gradient and Hessian of the logarithm of the integral; those of the first seeds are recorded."""
+    formula = to_text(model.density(), limit=None)
+
+    def compute():
+        with mp.workdps(DIGITS):
+            exact = pieces.log_integral(compile_precise(model.density()))
+            point = {n: mpf(v) for n, v in values.items()}
+            found = derivatives(exact, point, [p.name for p in model.parameters])
+            return [np.array(part, float).tolist() for part in found]
+
+    modules = ("written.precise", __name__)
+    return recorded("pieces", modules, f"integral at {values} of {formula}", compute)
+
+
 @pytest.mark.parametrize(
     "seed", [*range(3), *(pytest.param(k, marks=pytest.mark.exhaustive) for k in range(3, 24))]
 )
@@ -79,22 +97,15 @@ def test_random_pieces_are_integrated_with_exact_derivatives(seed):
     pieces = Pieces(seed)
     model = mf.Density(pieces.formula, [pieces.x])
     names = [p.name for p in model.parameters]
-    with mp.workdps(DIGITS):
-        exact = pieces.log_integral(compile_precise(model.density()))
-        for values in (pieces.start, pieces.moved):
-            point = {n: mpf(v) for n, v in values.items()}
-            value, gradient, hessian = (np.array(part, float) for part in derivatives(exact, point, names))
-            event = {"x": [0.123456]}
-            all_of_it, events = mf.Likelihood(model, event), mf.Likelihood(bare(model), event)
-            x = [values[n] for n in names]
-            scale = max(1.0, np.abs(hessian).max(initial=0.0))
-            assert abs(all_of_it.value(x) - events.value(x) - value[0]) < WRITTEN_VALUE
-            np.testing.assert_allclose(
-                all_of_it.gradient(x) - events.gradient(x), gradient, rtol=0, atol=WRITTEN_GRADIENT * scale
-            )
-            np.testing.assert_allclose(
-                all_of_it.hessian(x) - events.hessian(x), hessian, rtol=0, atol=WRITTEN_HESSIAN * scale
-            )
+    likelihoods = [mf.Likelihood(density, {"x": [0.123456]}) for density in (model, bare(model))]
+    for values in (pieces.start, pieces.moved):
+        value, gradient, hessian = (np.array(part) for part in exact_derivatives(pieces, model, values))
+        x = [values[n] for n in names]
+        whole, events = (value_and_derivatives(likelihood, x) for likelihood in likelihoods)
+        scale = max(1.0, np.abs(hessian).max(initial=0.0))
+        assert abs(whole[0] - events[0] - value[0]) < WRITTEN_VALUE
+        np.testing.assert_allclose(whole[1] - events[1], gradient, rtol=0, atol=WRITTEN_GRADIENT * scale)
+        np.testing.assert_allclose(whole[2] - events[2], hessian, rtol=0, atol=WRITTEN_HESSIAN * scale)
 
 
 def bare(model):

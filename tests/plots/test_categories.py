@@ -65,7 +65,7 @@ def test_what_cannot_be_drawn_is_refused():
         mf.plot(MODELS, DATA, ax=plt.subplots()[1])
     with pytest.raises(mf.OptionError, match="has categories; leave category and summed out"):
         mf.plot(MODELS["up"], DATA, category="up")
-    with pytest.raises(mf.DataError, match="category 'down': dataset: none of 0 events"):
+    with pytest.raises(mf.DataError, match="category 'down': plot: the dataset has no events"):
         mf.plot(MODELS, DATA[DATA["polarity"] == "up"])
     bins = {label: own.to_hist(M, 10 + len(label)) for label, own in DATA.by_label("polarity").items()}
     with pytest.raises(

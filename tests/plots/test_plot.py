@@ -235,11 +235,11 @@ def test_labels_say_observable_unit_and_width(data):
     main, below = mf.plot(mass(), data, M, bins=40).axes
     assert below.get_xlabel() == "$m$ [GeV]"
     assert main.get_ylabel() == "Events / (0.05 GeV)"
-    (main,) = mf.plot(mass(), data, M, bins=[5, 5.5, 7], pulls=False).axes
+    (main,) = mf.plot(mass(), data, M, bins=[5, 5.5, 7], lower=None).axes
     assert main.get_ylabel() == "Events / (GeV)"
-    (main,) = mf.plot(angle(), {"c": [0.5]}, C, bins=[-1, 0.5, 1], pulls=False).axes
+    (main,) = mf.plot(angle(), {"c": [0.5]}, C, bins=[-1, 0.5, 1], lower=None).axes
     assert main.get_ylabel() == "Events per unit of c"
-    (main,) = mf.plot(angle(), {"c": [0.5]}, C, bins=10, pulls=False, weights=[2.0]).axes
+    (main,) = mf.plot(angle(), {"c": [0.5]}, C, bins=10, lower=None, weights=[2.0]).axes
     assert main.get_ylabel() == "Weighted events / 0.2"
 
 
@@ -471,7 +471,7 @@ WRONG = {
     "bins outside": ({"bins": [4, 6]}, mf.OptionError, r"bins must lie in \[5.0, 7.0\], got edges from 4.0 to 6.0"),
     "oversampling": ({"oversampling": 0}, mf.OptionError, "plot: oversampling must be at least 1, got 0"),
     "labels": ({"labels": ["one"]}, mf.ModelError, r"labels must name the 2 components of the model, .* got \['one'\]"),
-    "taken": ({"labels": ["data", "b"]}, mf.ModelError, r"and not 'data', 'model', 'extrapolation', 'pulls', 'legend', got \['data', 'b'\]"),
+    "taken": ({"labels": ["data", "b"]}, mf.ModelError, r"and not 'data', 'model', 'extrapolation', 'band', 'legend', 'pulls', 'residuals', 'ratio', got \['data', 'b'\]"),
     "stranger": ({"values": {"nu": 1.0}}, mf.ModelError, r"has no parameter 'nu'; did you mean 'mu'\?"),
     "ax": ({"ax": 3}, mf.OptionError, r"plot: ax must be Axes or a pair \(main, lower\) of them, got int"),
     "three axes": ({"ax": (1, 2, 3)}, mf.OptionError, "of them, got int, int, int"),

@@ -8,19 +8,19 @@ class Sizes:
     """Numbers that tolerances follow from: with fewer toys a statement is the same, but less sharp."""
 
     sample: int = 400_000  # events that are compared with their density
-    rare: int = 50_000_000  # events of which one in a million is looked for
+    rare: int = 20_000_000  # events of which one in a million is looked for
     pairs: int = 2_000_000  # events that must know nothing of each other
     neighbours: int = 4000  # toys that must know nothing of each other
     single_fits: int = 300  # toys fitted one by one
     study: int = 2000  # toys of a study of pulls
-    constructed: int = 20_000  # toys at each tested value of a construction
+    constructed: int = 10_000  # toys at each tested value of a construction
     scanned: int = 21  # tested values of a construction
-    uniform: int = 100  # experiments with a p-value each
+    uniform: int = 60  # experiments with a p-value each
     judged: int = 200  # toys for each of these p-values
     belts: int = 25  # tested values of a belt
     in_belts: int = 4000  # toys at each of them
-    profiled: int = 600  # toys with a profile each
-    fresh: int = 600  # datasets fitted one by one
+    profiled: int = 300  # toys with a profile each
+    fresh: int = 300  # datasets fitted one by one
     replicas: int = 1000  # of a bootstrap
     weighted: int = 2000  # toys with weights
     naive: int = 200  # of them, fitted one by one
@@ -29,16 +29,13 @@ class Sizes:
     by_minuit: int = 2000  # toys of a paper model that are compared with Minuit
 
 
-# On a CPU, OpenCL is some times slower than the backend made for it, and a test suite must end. Of rare events enough
-# are left that none at all would be seen. Values that are tested lie apart by no round number: a text is built anew for
-# each 0.5, 1 or 2 among them.
+# On a CPU, OpenCL is some times slower than the backend made for it, and a test suite must end. Values that
+# are tested lie apart by no round number: a text is built anew for each 0.5, 1 or 2 among them.
 FEWER = Sizes(
-    rare=20_000_000,
     pairs=1_000_000,
     neighbours=1000,
     constructed=4000,
     scanned=20,
-    uniform=60,
     belts=24,
     profiled=150,
     fresh=200,

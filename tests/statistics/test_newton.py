@@ -1,7 +1,7 @@
 """Fits without Minuit end where Minuit ends: over thousands of toys, easy and hard.
 
 Backends fit the same toys by the same steps, so that they are compared toy by toy, and with Minuit on one of them for
-all toys, on the others for some.
+all toys.
 """
 
 from dataclasses import dataclass
@@ -171,6 +171,7 @@ def report(found):
 )
 @pytest.mark.parametrize("events", [200, 1000, 10_000])
 @pytest.mark.parametrize("make", [mass_model, kstar_model], ids=lambda f: f.__name__)
+@on_one_backend  # the others end where this one ends
 def test_minima_of_the_paper_models_agree_with_minuit(make, events, events_in_all, backend, sizes):
     toys = min(sizes.by_minuit, events_in_all // events)
     found = compare(make(), events, toys, backend)

@@ -183,9 +183,8 @@ def test_densities_and_sums_are_drawn_as_they_are(name, draw):
 
 
 @pytest.mark.parametrize("generator", ["xoshiro128++", *HOSTED])
-@pytest.mark.parametrize("name", ["mass", "mixture", "numerical"])
-def test_every_generator_draws_what_it_should(name, generator, draw):
-    model = SUMS[name]()
+def test_every_generator_draws_what_it_should(generator, draw):
+    model = mixture()  # takes more numbers for an event than other models do
     assert probability(model, draw.column(model, 104, generator=generator)) > LEAST
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from backend_rows import on_one_backend
 from tolerances import PULL_SIGMAS
 
 EVENTS = 2000  # of the signal; weighted errors are those of many events
@@ -68,6 +69,7 @@ def test_intervals_of_weighted_fits_cover_as_often_as_they_say(toys, extended, b
 
 
 @pytest.mark.slow
+@on_one_backend
 @pytest.mark.parametrize("extended", [False, True], ids=["fractions", "yields"])
 def test_naive_errors_of_these_fits_would_be_far_too_small(toys, extended, backend, sizes):
     model = signal(extended=extended)

@@ -12,9 +12,11 @@ from morefit.targets.cpu import run as cpu
 
 FOLDER = Path(__file__).parent
 SIDES = {"two-threads", "width-4", "width-2", "width-1"}  # they share all but the loop with the main width
+AS_ANOTHER = {"width-2"}  # a number in the text, as width 4 is; width 1 alone has no vectors
+# of operations outside the loop: threads run the code of one thread, and width 4 is a number in the text
+AS_ANOTHER_OPERATION = AS_ANOTHER | {"two-threads", "width-4"}
 ON_SIDES = {"mass", "zero", "zero under no logarithm", "power beyond an edge"}  # what is tried on them
 CHEAP = {"mass", "kstarmumu", "gaussian"}  # models that compile fast also on a device, weighted or not
-MANY = 10**7  # events that the main width alone is tried with
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -28,8 +30,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = chosen.get("fast", chosen.get("backend", "cpu"))
         name, case = chosen.get("name", "mass"), chosen.get("case", "zero")
         aside = place in SIDES and not {name, case} <= ON_SIDES
+        alike = AS_ANOTHER_OPERATION if item.path.name == "test_operations.py" else AS_ANOTHER
         dear = name == "many" or (name not in CHEAP and place == "opencl")
-        if aside or (dear and chosen.get("weighted")) or (chosen.get("n") == MANY and place != "cpu"):
+        if aside or place in alike or (dear and chosen.get("weighted")):
             item.add_marker(pytest.mark.exhaustive)
         elif dear:
             item.add_marker(pytest.mark.slow)

@@ -91,7 +91,7 @@ def test_a_second_process_does_not_compile(tmp_path):
 
 
 def test_many_processes_may_start_on_an_empty_cache(tmp_path):
-    found = [finish(p) for p in [start(tmp_path) for _ in range(8)]]
+    found = [finish(p) for p in [start(tmp_path) for _ in range(4)]]
     assert len({f["value"] for f in found}) == 1
     assert sorted(p.suffix for p in tmp_path.iterdir()) == [".kernel", ".o"]
     assert finish(start(tmp_path))["built"] == 0

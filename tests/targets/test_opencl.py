@@ -32,6 +32,7 @@ from morefit.targets.opencl import discover as opencl_found
 from morefit.targets.opencl import fit as opencl_fit
 from morefit.targets.opencl import launch as opencl_launch
 from morefit.targets.opencl import run as opencl
+from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.dialect import Names, number_text
 from morefit.targets.opencl.functions import HELPERS
 from morefit.targets.opencl.lift import PLAIN, lift_numbers
@@ -726,3 +727,32 @@ def test_functions_of_a_text_are_used_again(device):
     del one
     another = Owner()
     assert here.kernels(another, source, ["nothing"])["nothing"] is first
+
+
+def test_large_columns_that_cannot_change_are_sent_once():
+    backend, column = OpenCL(), np.arange(200_000.0)
+    column.flags.writeable = False
+    first = backend.upload(column)
+    assert backend.upload(column) is first
+    assert backend.upload(first.values) is first  # drawn events are where they were drawn
+    copies = backend.open().copies
+    del column
+    assert len([c for c in copies.columns.values() if c is first]) == 0
+
+
+def test_a_column_that_changed_is_sent_again():
+    backend, column = OpenCL(), np.arange(200_000.0)
+    column.flags.writeable = False
+    backend.upload(column)
+    column.flags.writeable = True
+    column[:] = 7.0
+    assert (backend.upload(column).values == 7.0).all()
+
+
+def test_copies_make_room_for_other_columns():
+    column = np.arange(200_000.0)
+    column.flags.writeable = False
+    tight = OpenCL(memory=OpenCL().open().column_bytes + 2_000_000)
+    tight.upload(column)
+    other = np.ones(200_000)
+    assert isinstance(tight.upload(other), DeviceColumn)

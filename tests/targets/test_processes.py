@@ -229,7 +229,7 @@ def count_during(function):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("n", [10**6, pytest.param(10**7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [10**6, pytest.param(10**7, marks=pytest.mark.exhaustive)])
 def test_other_threads_run_during_an_evaluation(n, threads):
     model, data, x = gaussian(n)
     nll = mf.Likelihood(model, data, backend=Cpu(threads=threads))

@@ -75,7 +75,7 @@ LIKELIHOODS = {
     "integral_of_one": (integral_of_one, [300]),
     "integral_of_two": (integral_of_two, [300]),
     "fourteen": (lambda: mixture(15), [3000]),
-    "thirty": (lambda: mixture(31), [6000]),
+    "eighteen": (lambda: mixture(19), [4000]),  # beyond sixteen, tiles are larger on a device
 }
 
 
@@ -93,7 +93,7 @@ def sizes_of(name, toys=12):
 def cases():
     for name in LIKELIHOODS:
         for place in BACKENDS:
-            slow = name == "thirty" or (place == "opencl" and name in ("fourteen", "integral_of_two"))
+            slow = name == "eighteen" or (place == "opencl" and name in ("fourteen", "integral_of_two"))
             yield pytest.param(name, place, marks=pytest.mark.slow if slow else ())
 
 

@@ -6,6 +6,7 @@ import pytest
 import morefit as mf
 from ensembles import ensemble_of
 from morefit.cli import mass_model
+from morefit.minimise.batch import Batch
 from morefit.toys.ensemble import GOAL, StoredToys
 
 SIZES = [300, 500, 5000, 64, 1000, 4097]
@@ -73,3 +74,20 @@ def test_bad_input_is_named():
     weighted = mf.Dataset({"m": [5.3, 5.4]}, mass_model().observables, weights=[1.0, -2.0])
     with pytest.raises(mf.DataError, match="weights: their sum must be positive, got -1"):
         mf.fit_many(mass_model(), [weighted])
+
+
+@pytest.mark.parametrize("backend", ["cpu", "opencl"])
+def test_weighted_datasets_are_fitted_in_compiled_code_like_one_alone(backend, monkeypatch):
+    rng = np.random.default_rng(3)
+    plain = datasets([300, 800, 500])
+    data = [d.with_weights(rng.uniform(0.2, 1.8, len(d))) for d in plain[:2]] + [plain[2]]
+    monkeypatch.setattr(Batch, "newton", None)  # step by step is for what fails
+    fits = mf.fit_many(mass_model(), data, backend=backend)
+    assert fits.valid.all()
+    for k, one in enumerate(data):
+        alone = mf.fit(mass_model(), one, backend="cpu", minimiser="minuit", tolerance=1e-4)
+        values, errors = (np.array([row[n] for n in fits.names]) for row in (alone.values, alone.errors))
+        assert np.abs((fits.values[k] - values) / errors).max() < np.sqrt(
+            2 * GOAL
+        )  # what the goal of the EDM leaves
+        np.testing.assert_allclose(fits.errors[k], errors, rtol=5e-3)

@@ -420,3 +420,19 @@ def test_arrays_are_copied_unless_they_were_given_away():
     assert not ToyResults(
         ("mu",), {"mu": 1.0}, np.ones((3, 1), np.float32), **arguments
     ).values.flags.writeable
+
+
+def test_toys_of_bins_are_counted_in_bins(tmp_path):
+    # this used to print the number of bins as "40 events each"
+    x, n = mf.Observable("x", 0.0, 10.0), mf.Parameter("n", 100.0, 0.0, 500.0)
+    model = mf.Sum([mf.Uniform(x)], yields=[n])
+    bins = mf.BinnedLikelihood(model, (np.full(40, 2.0), np.linspace(0, 10, 41)))
+    points = mf.LeastSquares(lambda t: n * t, [1.0, 1.1], [99.0, 101.0], [1.0, 1.0])
+    for nll, text in (
+        (bins, "40 bins each"),
+        (points, "2 points each"),
+        (bins + mf.Likelihood(model, [1.0]), " rows"),
+    ):
+        toys = mf.toy_study(nll, toys=3, seed=1, progress=False)
+        toys.save(tmp_path / "toys.npz")
+        assert text in str(ToyResults.load(tmp_path / "toys.npz"))

@@ -7,8 +7,7 @@ from scipy import integrate, special, stats
 
 import morefit as mf
 from tolerances import NUMERICAL, SCIPY_DENSITY, UNIT_INTEGRAL
-
-FEW_SIGMA = 4.0  # by how much a fitted value may differ from the truth
+from tutorial_models import near_truth
 
 X = mf.Observable("x", -10, 10)
 MEAN, SIGMA = mf.Parameter("mean", 1, -10, 10), mf.Parameter("sigma", 3, 0.1, 10)
@@ -20,13 +19,6 @@ def no_open_figures():
     """Close what a test drew."""
     yield
     plt.close("all")
-
-
-def near_truth(result, **truth):
-    """Return whether a fit is valid, and its values are what was generated, within a few of their errors."""
-    return result.valid and all(
-        abs(result.values[n] - v) < FEW_SIGMA * result.errors[n] for n, v in truth.items()
-    )
 
 
 def test_rf101_basics_a_gaussian_is_drawn_fitted_and_plotted():
@@ -43,6 +35,7 @@ def test_rf102_dataimport_histograms_and_columns():
     histogram = np.histogram(values, bins=50, range=(-10, 10))
     of_events, of_bins = mf.fit(GAUSS, events), mf.fit(GAUSS, histogram)
     assert len(events) == histogram[0].sum()
+    assert mf.fit(GAUSS, tuple(part.tolist() for part in histogram)).values == of_bins.values
     assert near_truth(of_bins, mean=0, sigma=3)
     assert of_bins.values["mean"] == pytest.approx(
         of_events.values["mean"], abs=0.2 * of_events.errors["mean"]
@@ -111,7 +104,7 @@ def test_rf106_plotdecoration_axes_and_artists_are_those_of_matplotlib():
 
 def test_rf107_plotstyles_of_lines_and_of_whole_figures():
     data = mf.generate(GAUSS, 500, seed=7)
-    drawn = mf.plot(GAUSS, data, pulls=False, style={"axes.linewidth": 3.0})
+    drawn = mf.plot(GAUSS, data, lower=None, style={"axes.linewidth": 3.0})
     drawn.artists["model"].set(color="red", linestyle="--", linewidth=4)
     assert drawn.artists["model"].get_color() == "red"
     assert len(drawn.axes) == 1
@@ -147,14 +140,27 @@ def test_rf110_normintegration_parts_of_ranges_and_distributions():
     assert gauss.cdf(1.0) == pytest.approx((cdf(1) - cdf(-10)) / whole, rel=SCIPY_DENSITY)
 
 
-def test_rf111_derivatives_are_exact():
-    nll = mf.Likelihood(GAUSS, {"x": [4.0]})
-    by_mean, by_sigma = nll.gradient([1.0, 3.0])
+def test_rf111_derivatives_are_exact_by_observables_and_parameters():
+    points = np.linspace(-4, 6, 5)
+    inside = np.diff(stats.norm.cdf([-10, 10], 1, 3))[0]
+    u = (points - 1) / 3
+    density = stats.norm.pdf(u) / 3 / inside
+    hermite = {1: -u, 2: u**2 - 1, 3: 3 * u - u**3}  # of the derivatives of a Gaussian
+    for order, factor in hermite.items():
+        assert GAUSS.derivative(points, X, order) == pytest.approx(factor * density / 3**order, rel=NUMERICAL)
 
-    def minus_log(mean, sigma):
-        return -stats.norm.logpdf(4, mean, sigma) + np.log(np.diff(stats.norm.cdf([-10, 10], mean, sigma))[0])
+    def gauss(sigma):
+        return stats.norm.pdf(points, 1, sigma) / np.diff(stats.norm.cdf([-10, 10], 1, sigma))[0]
 
-    step = 1e-5
-    assert by_mean == pytest.approx((minus_log(1 + step, 3) - minus_log(1 - step, 3)) / (2 * step), rel=1e-6)
-    assert by_sigma == pytest.approx((minus_log(1, 3 + step) - minus_log(1, 3 - step)) / (2 * step), rel=1e-6)
-    assert nll.hessian([1.0, 3.0]).shape == (2, 2)
+    step = 1e-4
+    slope = (gauss(3 + step) - gauss(3 - step)) / (2 * step)
+    assert GAUSS.derivative(points, "sigma") == pytest.approx(slope, abs=1e-8)
+    second = (gauss(2 + step) - 2 * gauss(2) + gauss(2 - step)) / step**2
+    assert GAUSS.derivative(points, "sigma", 2, {"sigma": 2}) == pytest.approx(second, abs=1e-6)
+
+
+def test_rf111_a_derivative_by_something_else_is_refused():
+    with pytest.raises(mf.ModelError, match="derivative: 'sigm' is not in the model; did you mean 'sigma'"):
+        GAUSS.derivative(1.0, "sigm")
+    with pytest.raises(mf.OptionError, match="derivative: order must be at least 1, got 0"):
+        GAUSS.derivative(1.0, X, 0)

@@ -7,27 +7,7 @@ from scipy import integrate, optimize, stats
 
 import morefit as mf
 from tolerances import NUMERICAL, UNIT_INTEGRAL
-
-FEW_SIGMA = 4.0  # by how much a fitted value may differ from the truth
-
-
-def near_truth(result, **truth):
-    """Return whether a fit is valid, and its values are what was generated, within a few of their errors."""
-    return result.valid and all(
-        abs(result.values[n] - v) < FEW_SIGMA * result.errors[n] for n, v in truth.items()
-    )
-
-
-def signal_and_background(**weights):
-    """Return two Gaussians of one mean over a Chebyshev polynomial, as most tutorials of this series have."""
-    x = mf.Observable("x", 0, 10)
-    a0, a1 = mf.Parameter("a0", 0.5, 0, 1), mf.Parameter("a1", -0.2, -1, 1)
-    narrow, wide = mf.Gaussian(x, 5.0, 0.5), mf.Gaussian(x, 5.0, 1.0)
-    share = mf.Parameter("share", 0.8, 0, 1)
-    signal = mf.Sum([narrow, wide], fractions=[share], labels=["narrow", "wide"])
-    background = mf.shapes.Chebyshev(x, [a0, a1])
-    return mf.Sum([signal, background], labels=["signal", "background"], **weights)
-
+from tutorial_models import near_truth, signal_and_background
 
 FRACTION = mf.Parameter("fraction", 0.5, 0, 1)
 YIELDS = [mf.Parameter("nsig", 600, 0, 10_000), mf.Parameter("nbkg", 900, 0, 10_000)]
@@ -136,10 +116,14 @@ def test_rf210_angularconv_a_cyclical_observable_is_the_smeared_formula_of_a_wav
 
 
 def test_rf211_paramconv_smears_a_parameter_instead_of_an_observable():
-    """A parameter with a distribution is integrated over as an observable of its own would be."""
-    x, mean = mf.Observable("x", -10, 10), mf.Observable("mean", -8, 8)
-    sigma = mf.Parameter("sigma", 1.5, 0.1, 5)
-    both = mf.Density(np.exp(-0.5 * ((x - mean) / sigma) ** 2 - 0.5 * mean**2), [x, mean])
-    numbers = mf.plots.project(both, mf.generate(both, 100, seed=7), "x", bins=4)
-    expected = 100 * np.diff(stats.norm.cdf([-10, -5, 0, 5, 10], 0, (1 + 1.5**2) ** 0.5))
-    assert numbers.expected == pytest.approx(expected, rel=1e-6)
+    """A parameter with a distribution is an observable that is integrated over; what is left is a model as any other."""
+    x, mean = mf.Observable("x", -10, 10), mf.Observable("mean", -3, 3)
+    sigma, a = mf.Parameter("sigma", 0.5, 0.1, 10), mf.Parameter("a", 2, 1, 2.9)
+    both = mf.Product([mf.Gaussian(x, mean, sigma, given=[mean]), mf.Density(1.0 * (np.abs(mean) < a), mean)])
+    model = both.marginal("x")
+    exact = np.diff(stats.norm.cdf([[-2, 2]], np.array([[0.0], [1.7], [3.0]]), 0.5))[:, 0] / 4
+    assert model.pdf([0.0, 1.7, 3.0]) == pytest.approx(exact, rel=1e-6)
+    counts = np.histogram(mf.generate(both, 1_000, seed=7)["x"], 50, (-10, 10))
+    assert near_truth(mf.fit(model, counts), sigma=0.5, a=2)
+    # the other one: what nothing depends on integrates to one
+    assert both.marginal("mean").pdf(0.5) == pytest.approx(0.25)

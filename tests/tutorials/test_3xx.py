@@ -6,19 +6,11 @@ from scipy import integrate, stats
 
 import morefit as mf
 from tolerances import NUMERICAL, SCIPY_DENSITY, UNIT_INTEGRAL
-
-FEW_SIGMA = 4.0  # by how much a fitted value may differ from the truth
+from tutorial_models import FEW_SIGMA, near_truth
 
 X, Y = mf.Observable("x", -5, 5), mf.Observable("y", -5, 5)
 A0, A1 = mf.Parameter("a0", -0.5, -5, 5), mf.Parameter("a1", -0.5, -1, 1)
 SIGMA = mf.Parameter("sigma", 0.5, 0.1, 2)
-
-
-def near_truth(result, **truth):
-    """Return whether a fit is valid, and its values are what was generated, within a few of their errors."""
-    return result.valid and all(
-        abs(result.values[n] - v) < FEW_SIGMA * result.errors[n] for n, v in truth.items()
-    )
 
 
 def test_rf301_composition_a_mean_that_is_a_function_of_another_observable():

@@ -8,15 +8,7 @@ from scipy import integrate, stats
 
 import morefit as mf
 from tolerances import NUMERICAL, UNIT_INTEGRAL
-
-FEW_SIGMA = 4.0  # by how much a fitted value may differ from the truth
-
-
-def near_truth(result, **truth):
-    """Return whether a fit is valid, and its values are what was generated, within a few of their errors."""
-    return result.valid and all(
-        abs(result.values[n] - v) < FEW_SIGMA * result.errors[n] for n, v in truth.items()
-    )
+from tutorial_models import FEW_SIGMA, near_truth
 
 
 def test_rf701_efficiencyfit_a_turn_on_from_events_that_passed_and_failed():
@@ -165,7 +157,7 @@ def test_rf710_roopoly_coefficients_as_those_of_numpy():
     assert model.pdf([1.0, 8.0]) == pytest.approx(values / area, rel=NUMERICAL)
 
 
-def test_rf711_lagrangianmorph_a_coupling_squared_from_templates():
+def test_rf711_rf712_lagrangianmorph_a_coupling_squared_from_templates():
     """With one coupling g the rate is SM + g interference + g**2 new, as amplitudes squared are; 712 fits it."""
     x, g = mf.Observable("x", 0, 10), mf.Parameter("g", 0.5, -1, 2)
     edges = np.linspace(0, 10, 21)

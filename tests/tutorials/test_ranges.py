@@ -6,13 +6,7 @@ from scipy import integrate, optimize, stats
 
 import morefit as mf
 from tolerances import NUMERICAL, NUMPY_SUM, SAME_MINIMUM
-
-FEW_SIGMA = 4.0  # by how much a fitted value may differ from the truth
-
-
-def near_truth(result, **truth):
-    """Return whether fitted values are what was generated, within a few of their errors."""
-    return all(abs(result.values[n] - v) < FEW_SIGMA * result.errors[n] for n, v in truth.items())
+from tutorial_models import FEW_SIGMA, near_truth
 
 
 def test_rf203_ranges_a_fit_in_a_part_of_the_range():

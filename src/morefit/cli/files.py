@@ -31,7 +31,9 @@ STANDARD_OUTPUT = "-"
 def check_targets(options: Namespace) -> None:
     """Refuse files that cannot be written, before anything else is done."""
     targets = {
-        f"--{name}": path for name in ("json", "plot", "save", "draw") if (path := vars(options).get(name))
+        f"--{name}": path
+        for name in ("json", "plot", "report", "save", "draw")
+        if (path := vars(options).get(name))
     }
     problems = [
         problem
@@ -44,7 +46,7 @@ def check_targets(options: Namespace) -> None:
     ]  # fmt: skip
     if problems:
         raise DataError("; ".join(problems))
-    if "--plot" in targets:
+    if targets.keys() & {"--plot", "--report"}:
         load_pyplot()  # raises with a hint how to install it
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import morefit as mf
 from morefit.cli.command import NOT_VALID, VALID, Command
-from morefit.cli.files import check_figures, check_targets, write_figures, write_json
+from morefit.cli.files import check_figures, check_targets, write_figures, write_json, wrote
 from morefit.cli.model_file import load_model
 from morefit.cli.options import (
     add_data,
@@ -136,6 +137,10 @@ def write_result(
         return drawn.figure
 
     write_figures(draw, [observable.name for observable in model.observables], options, console)
+    if options.report is not None:
+        path = Path(options.report).expanduser()
+        result.report(path)
+        wrote(console, path)
 
 
 def exit_code(result: mf.FitResult) -> int:
@@ -148,6 +153,7 @@ FIT = Command(
     """
 morefit fit model.py data.root
 morefit fit model.py 'run*.root' --tree events --cut 'pt > 2 & abs(eta) < 2.5' --plot fit.pdf
+morefit fit model.py data.root --minos --report fit.html
 morefit fit model.py data.csv --weight sw --errors sumw2 --json -
 morefit fit model.py data.npz --fix alpha=-1 --start mu=5.3,sigma=0.05 --minos=mu
 morefit fit model.py:signal data.parquet --threads 2 --quiet --json fit.json

@@ -234,6 +234,9 @@ def add_drawing(group: Group) -> None:
         "--bins", type=bin_count, metavar="N", help="of the plot (default: by the number of events)"
     )
     group.add_argument("--log", action="store_true", help="plot on a logarithmic scale")
+    group.add_argument(
+        "--report", metavar="FILE", help="write a page of HTML: model, data, result, plots, goodness of fit"
+    )
 
 
 def add_seed(parser: Group) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from morefit.arrays import Array
 from morefit.data.labels import Category, category_of, is_text
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
+from morefit.resources import available_cores
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 Mask = NDArray[np.bool_]
 MAX_DOUBLE = sys.float_info.max
+PIECE = 1 << 20  # numbers of a column that a thread takes
+T = TypeVar("T")
 # What to do with columns that are not real numbers, by the kind of their dtype.
 CONVERSIONS = {
     "c": "take its real part or its absolute value",
@@ -113,10 +116,10 @@ def read_source(
     source: object, ranges: Sequence[Ranged] | None, weights: ArrayLike | str | None, *, copies: bool = True
 ) -> Draft:
     """Read columns and weights, with a list of all problems."""
-    raw = raw_columns(source, ranges)
+    named = weights if isinstance(weights, str) else None
+    raw = raw_columns(source, ranges, named)
     draft = Draft({}, "column" if ranges is None else "observable", copies=copies)
     draft.categories |= {o.name: o for o in ranges or () if isinstance(o, Category)}
-    named = weights if isinstance(weights, str) else None
     names = [n for n in raw if n != named] if ranges is None else [o.name for o in ranges]
     read_columns(draft, raw, names)
     if named is not None:
@@ -175,8 +178,7 @@ def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
         if type(array) is np.ndarray or not isinstance(
             array, np.ma.MaskedArray
         ):  # numpy.ma is imported when used
-            make = np.array if copy else np.asarray
-            return make(array, np.float64, order="C"), 0
+            return copied(array) if copy else np.asarray(array, np.float64, order="C"), 0
         column = np.ma.filled(array.astype(np.float64), np.nan)
     return np.ascontiguousarray(column), int(np.ma.getmaskarray(array).sum())
 
@@ -222,7 +224,46 @@ def is_outside(column: Array, observable: Ranged) -> Mask:
 
 def all_between(column: Array, low: float, high: float) -> bool:
     """Return whether all numbers lie between two others; NaN does not."""
-    return not len(column) or bool(column.min() >= low and column.max() <= high)
+    return all(
+        in_pieces(lambda c: bool(column[c].min() >= low and column[c].max() <= high), len(column))
+        if len(column)
+        else ()
+    )
+
+
+def copied(array: NDArray[Any]) -> Array:
+    """Return a copy as doubles."""
+    copy = np.empty(len(array), np.float64)
+    in_pieces(lambda c: np.copyto(copy[c], array[c], casting="unsafe"), len(array))
+    return copy
+
+
+def in_pieces(work: Callable[[slice], T], length: int) -> list[T]:
+    """Return what some work gives for pieces of a column; those of a large one are shared among threads."""
+    cuts = [slice(first, first + PIECE) for first in range(0, length, PIECE)]
+    threads = min(available_cores(), len(cuts))
+    if threads < 2:
+        return [work(slice(length))]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, cuts))
+
+
+def bad_columns(draft: Draft, ranges: Iterable[Ranged]) -> Iterator[str]:
+    """Yield a message for each column with events that are masked, not finite, or outside the range of its observable."""
+    by_name = {o.name: o for o in ranges}
+    inside = {
+        name
+        for name, o in by_name.items()
+        if name in draft.columns
+        and not draft.masked[name]
+        and all_between(draft.columns[name], o.low, o.high)
+    }  # the usual case, and fast
+    for name, column in draft.columns.items():
+        if name not in inside:
+            yield from not_finite(draft.label(name), column, draft.masked[name], "events")
+    yield from outside_ranges(draft.columns, [o for name, o in by_name.items() if name not in inside])
 
 
 def outside_ranges(columns: Mapping[str, Array], ranges: Iterable[Ranged]) -> Iterator[str]:
@@ -230,8 +271,6 @@ def outside_ranges(columns: Mapping[str, Array], ranges: Iterable[Ranged]) -> It
     remedy = "use cut() to keep the events in range, or widen the range"
     for o in ranges:
         column = columns.get(o.name, np.empty(0))
-        if all_between(column, o.low, o.high):  # the usual case, and fast
-            continue
         count = int((is_outside(column, o) & np.isfinite(column)).sum())
         if count:
             rule = f"{count} of {len(column)} events lie outside [{float(o.low)}, {float(o.high)}]"

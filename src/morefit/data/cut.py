@@ -118,12 +118,13 @@ def call_function(name: str, function: Callable[..., Any], columns: Mapping[str,
 
 
 def arguments_of(function: Callable[..., Any], name: str, kind: str = "cut") -> tuple[str, ...]:
-    """Return the names of the columns that a function takes."""
+    """Return the names of the columns that a function takes; arguments with a default keep it."""
     rule = f"{kind} '{name}': the arguments of a function must be named as columns"
     try:
-        arguments = inspect.signature(function).parameters.values()
+        every = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         raise DataError(f"{rule}, got one without a signature; write lambda pt, eta: ...") from None
+    arguments = [a for a in every if a.default is inspect.Parameter.empty]
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     odd = [str(a) for a in arguments if a.kind not in plain]
     if odd or not arguments:

@@ -16,13 +16,12 @@ from morefit.arrays import Array
 from morefit.data.columns import (
     Draft,
     all_between,
+    bad_columns,
     bad_weights,
     check_events,
     is_outside,
     is_ranged,
     listed,
-    not_finite,
-    outside_ranges,
     raise_if,
     read_source,
     without_other_labels,
@@ -51,6 +50,8 @@ class Dataset:
     dataset, whose weights are used unless others are passed. With observables, other columns are ignored and every event
     must lie in the ranges; without, all columns are used. Weights are an array or the name of a column. Labels are
     declared with ``mf.Category`` among the observables; without observables, columns of text are labels.
+
+    Example: ``mf.Dataset({"m": [5.1, 5.8]}, m, weights=[1.0, 0.5])``
     """
 
     _columns: dict[str, Array]
@@ -76,10 +77,7 @@ class Dataset:
         copies = columns is source  # a dataset never changes
         draft = read_source(columns, ranges, own_weights(source, weights), copies=copies)
         draft, report = without_other_labels(draft)
-        for name in draft.columns:
-            draft.problems += not_finite(draft.label(name), draft.columns[name], draft.masked[name], "events")
-        if ranges is not None:
-            draft.problems += outside_ranges(draft.columns, ranges)
+        draft.problems += bad_columns(draft, ranges or ())
         raise_if(draft.problems + bad_weights(draft))
         checked = () if draft.labels else tuple(ranges or ())
         fill(self, draft.columns, draft.weights, report, checked=checked, labels=draft.labels)
@@ -253,7 +251,12 @@ class Dataset:
         """Return a dataset of observables: this one itself if it has been checked for the same ones."""
         known = self._checked
         same = known is observables or (len(known) == len(observables) and all(map(is_, known, observables)))
-        return self if known and same and weights is None else Dataset(self, observables, weights=weights)
+        if known and same and weights is None:
+            return self
+        dataset = Dataset(self, observables, weights=weights)
+        if dataset._report is None:
+            object.__setattr__(dataset, "_report", self._report)  # of what it was cut from
+        return dataset
 
     def with_weights(self, weights: ArrayLike | None) -> Dataset:
         """Return the same events with other weights, or with none."""
@@ -264,16 +267,22 @@ class Dataset:
         raise_if(draft.problems + bad_weights(draft))
         return build(draft.columns, draft.weights, self._report, self._labels)
 
-    def with_column(self, name: str, function: Callable[..., ArrayLike]) -> Dataset:
-        """Return the same events with one more column, computed once by a function whose arguments are named as columns.
+    def with_column(self, name: str, values: Callable[..., ArrayLike] | ArrayLike) -> Dataset:
+        """Return the same events with one more column: numbers or labels, one for all events, or a function of columns.
 
-        For example ``data.with_column("pt", lambda px, py: np.hypot(px, py))``; an existing column is replaced.
+        The arguments of a function are named as columns: ``data.with_column("pt", lambda px, py: np.hypot(px, py))``;
+        it is called once. An existing column is replaced.
         """
         from morefit.data.cut import arguments_of
 
-        label = getattr(function, "__name__", type(function).__name__)
-        numbers = function(*(self[argument] for argument in arguments_of(function, label, "column")))
-        with_it = Dataset({**self._columns, name: np.asarray(numbers)}, weights=self._weights)
+        if callable(values):
+            label = getattr(values, "__name__", type(values).__name__)
+            column = np.asarray(
+                values(*(self[argument] for argument in arguments_of(values, label, "column")))
+            )
+        else:
+            column = np.full(len(self), values) if np.ndim(values) == 0 else np.asarray(values)
+        with_it = Dataset({**self._columns, name: column}, weights=self._weights)
         labels = {other: own for other, own in self._labels.items() if other != name} | with_it._labels
         return build(with_it._columns, with_it.weights, self._report, labels)
 

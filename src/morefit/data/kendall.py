@@ -25,6 +25,8 @@ def kendall_tau(data: Any, x: Any, y: Any) -> KendallTau:
     """Return Kendall's tau of two columns, by name or observable, with the p-value of their independence.
 
     The data should be of one component only, such as simulated signal, or a sideband; events count once.
+
+    Example: ``mf.kendall_tau({"m": [5.1, 5.8, 6.1], "t": [0.3, 0.1, 2.0]}, m, t)``
     """
     dataset = data if isinstance(data, Dataset) else Dataset(data)
     if dataset.weights is not None:

@@ -29,6 +29,8 @@ class Category:
     """A column of labels and which there are: text, or whole numbers, which count as their digits.
 
     Events with another label are an error; with ``other="drop"`` they are left out, as the ``report`` of the dataset says.
+
+    Example: ``mf.Category("year", [2016, 2017])``
     """
 
     name: str

@@ -32,12 +32,21 @@ class Frame(Protocol):
 
 
 @runtime_checkable
-class LazyFrame(Protocol):
-    """A query of polars or Spark that has not been run."""
+class Query(Protocol):
+    """A query, such as one of Spark, that has not been run."""
 
     def collect(self) -> Any: ...
 
     def select(self, *columns: Any) -> Any: ...
+
+
+@runtime_checkable
+class LazyFrame(Query, Protocol):
+    """A query of polars, which says what its columns are before it is run."""
+
+    def collect_schema(self) -> Any: ...
+
+    def head(self, rows: int, /) -> Any: ...
 
 
 @runtime_checkable
@@ -74,8 +83,14 @@ class RootHistogram(Protocol):
     def GetBinContent(self, number: int, /) -> float: ...
 
 
-def raw_columns(source: object, ranges: Sequence[Ranged] | None) -> dict[Any, object]:
-    """Return the columns of any source, not yet converted."""
+def raw_columns(
+    source: object, ranges: Sequence[Ranged] | None, weights: str | None = None
+) -> dict[Any, object]:
+    """Return the columns of any source, not yet converted; of a query those of observables and weights alone."""
+    if isinstance(source, LazyFrame):
+        source = collected(
+            source, None if ranges is None else [o.name for o in ranges] + [weights] * bool(weights)
+        )
     try:
         if isinstance(source, str | bytes | PathLike):
             raise DataError(f"must be {KINDS}, got {source!r}; read files with mf.read(path, observables)")
@@ -85,6 +100,14 @@ def raw_columns(source: object, ranges: Sequence[Ranged] | None) -> dict[Any, ob
         return array_columns(to_array(source), ranges) if named is None else named
     except DataError as error:
         raise DataError(f"dataset: source: {error}") from None
+
+
+def collected(query: LazyFrame, names: Sequence[Any] | None) -> Any:
+    """Run a query for some columns, or all; where it lacks one, return no rows, as the names say what is wrong."""
+    if names is None:
+        return query.collect()
+    known = query.collect_schema().names()
+    return (query.select(names) if set(names) <= set(known) else query.head(0)).collect()
 
 
 def named_columns(source: object) -> dict[Any, object] | None:
@@ -107,7 +130,7 @@ def refuse(source: object) -> None:
     kind = type(source).__name__
     if is_histogram(source) or isinstance(source, RootHistogram):
         raise DataError(f"a histogram has no events, got one of type {kind}; {NO_EVENTS}")
-    if isinstance(source, LazyFrame):
+    if isinstance(source, Query):
         raise DataError(f"got a query of type {kind} that has not been run; pass what its collect() returns")
     if isinstance(source, Iterator | Set):
         raise DataError(f"must have an order and a length, got one of type {kind}; make a list of it")
@@ -122,7 +145,11 @@ def is_histogram(source: object) -> bool:
 
 def is_numpy_histogram(source: object) -> bool:
     """Return whether something is what numpy.histogram, its siblings or matplotlib return: counts and their edges."""
-    if not isinstance(source, tuple) or len(source) < 2 or not isinstance(source[0], np.ndarray):
+    if not isinstance(source, tuple) or len(source) < 2:
+        return False
+    if len(source) == 2 and all(isinstance(part, list) for part in source):  # never columns: one is longer
+        return len(source[1]) == len(source[0]) + 1 and not any(map(np.ndim, source[0] + source[1]))
+    if not isinstance(source[0], np.ndarray):
         return False
     shape = source[0].shape
     several = isinstance(source[1], list | tuple) and all(isinstance(e, np.ndarray) for e in source[1])

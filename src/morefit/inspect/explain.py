@@ -154,6 +154,8 @@ def explain(
     """Show the graph of a model before and after, the cut with prices, the kernels and the time of each stage.
 
     Of a likelihood, or of a model with ``data`` and ``constraints``, the kernels are those that its fit uses.
+
+    Example: ``mf.explain(model).cut()``
     """
     if isinstance(model, Term):
         term = as_likelihood("explain", model, data, constraints=constraints)

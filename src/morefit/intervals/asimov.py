@@ -30,6 +30,8 @@ def asimov(likelihood: Term, values: Any) -> Term:
     three observables become a ``BinnedLikelihood`` of many bins: of one observable a few thousand, narrow next to the
     values of parameters, so that 0.1 % of the information is lost at most; of two 200 x 200, of three 50 x 50 x 50.
     A model without yields expects as many events as the data have.
+
+    Example: ``mf.intervals.asimov(nll, {"n_signal": 0})``
     """
     term = as_likelihood(NAME, likelihood)
     known = complete(term, values, "values")

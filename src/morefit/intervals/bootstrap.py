@@ -156,6 +156,8 @@ def bootstrap(
     executor : a concurrent.futures.Executor or a dask.distributed.Client; the likelihood is sent to its workers.
     save : a file for finished replicas. The same call resumes a bootstrap that was stopped, with the same bits; more
         replicas extend it. Ctrl-C returns what is finished, and errors carry it (``BrokenJob``).
+
+    Example: ``mf.intervals.bootstrap(nll, replicas=50, progress=False)``
     """
     replicas, seed = whole_number("bootstrap: replicas", replicas, 1), check_seed(seed)
     term = as_likelihood(NAME, likelihood, data)

@@ -174,6 +174,8 @@ def contour(
 
     ``levels`` are probabilities of regions in two dimensions; the grid holds the outermost one if the nll is
     about a parabola, unless ``bounds`` of x and of y are passed. ``best`` is as for ``profile``.
+
+    Example: ``mf.intervals.contour(nll, mu, sigma, size=9, progress=False)``
     """
     levels = [check_level("contour", level) for level in np.atleast_1d(np.asarray(levels, object))]
     if not levels:

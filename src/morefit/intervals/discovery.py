@@ -95,6 +95,8 @@ def discovery(
     ``toys`` are drawn with the parameter at the value and the others where the data then have their minimum; where
     the mass of the signal floats, their p-value is the global one, with the look-elsewhere effect. ``best``,
     ``executor`` and ``save`` are as for ``feldman_cousins``.
+
+    Example: ``mf.intervals.discovery(nll, n_signal).significance``
     """
     name, value = name_of(parameter), finite_number(f"{NAME}: value", value)
     best = start_test(NAME, likelihood, best)

@@ -224,6 +224,8 @@ def feldman_cousins(
     nuisance : "plugin": toys are drawn with the other parameters where the data have their minimum.
     best : the fit of the data, if it is known already, with all parameters floating that float in the model.
     executor, save : as for ``toy_study``.
+
+    Example: ``mf.intervals.feldman_cousins(nll, n_signal, [250, 300, 350], toys=20, seed=1, progress=False)``
     """
     level, toys = check_level(NAME, level), whole_number(f"{NAME}: toys", toys, 1)
     if nuisance != "plugin":

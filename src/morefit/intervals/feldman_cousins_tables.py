@@ -29,6 +29,8 @@ def feldman_cousins_poisson(
     lowest such signal to the highest. As counts are whole, that highest one jumps up here and there as the
     background grows; with ``non_increasing`` the interval is lengthened to what a larger background would give,
     as in the published tables.
+
+    Example: ``mf.intervals.feldman_cousins_poisson(6, 3.0)``
     """
     check_level("feldman_cousins_poisson", level)
     n = whole_number("feldman_cousins_poisson: n", n)

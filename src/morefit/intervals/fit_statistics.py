@@ -12,15 +12,18 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.errors import DataError, ModelError
+from morefit.expr import Op, add_all, apply, column, scalar
+from morefit.kernel.sums import Request
 from morefit.likelihood import BinnedLikelihood, Likelihood
-from morefit.likelihood.table import TableLikelihood
+from morefit.likelihood.table import CountsLikelihood, TableLikelihood
 from morefit.model import Pdf
+from morefit.pipeline import Columns, Settings, compile_sums
 from morefit.sampling.generate import expected_events, generate_events
+from morefit.targets import Backend, Events
 
 MIN_EXPECTED = 5.0  # counts of a bin; neighbours with fewer are merged
 REFERENCE = 1000  # events of the model that the energy test compares data with
 NEAR = 1e-3  # of the spread of an observable: closer events repel no more
-AT_ONCE = 1 << 22  # distances in memory
 Values = Mapping[str, float]
 PartStatistic = Callable[
     [Dataset, Values], float
@@ -31,12 +34,12 @@ PartStatistic = Callable[
 class BinnedChiSquare:
     """Pearson's chi-square of the bins of a binned likelihood, merged where few are expected."""
 
-    part: BinnedLikelihood
+    part: CountsLikelihood
     starts: Integers  # of the merged bins among the bins
 
     @classmethod
-    def of(cls, part: BinnedLikelihood, values: Values) -> BinnedChiSquare:
-        if part.model.weighted:
+    def of(cls, part: CountsLikelihood, values: Values) -> BinnedChiSquare:
+        if isinstance(part, BinnedLikelihood) and part.model.weighted:
             raise DataError("goodness_of_fit: chi2 takes counts of events, so the data must have no weights")
         return cls(part, merged(part.expected_at(values)))
 
@@ -116,59 +119,50 @@ class Energy:
     """The energy of charges at events and opposite ones at events of the model (Aslan and Zech, hep-ex/0203010).
 
     Pairs have the potential -ln r, r being in units of the spread of each observable. The events of the model are drawn
-    once and have weights at other values of the parameters.
+    once and have weights at other values of the parameters. Pairs are summed by compiled code.
     """
 
     model: Pdf
+    backend: Backend
     reference: Dataset
     density: Array  # of the reference, where it was drawn
     scales: Array
-    potential: Array  # of the reference at each of its events, (R, R)
 
     @classmethod
     def of(cls, part: Likelihood, values: Values, seed: int) -> Energy:
         known = own_values(part.model, values)
         reference = generate_events(part.model, REFERENCE, truth=known, seed=seed)
         assert isinstance(reference, Dataset)
-        points = coordinates(part.model, reference)
-        scales = points.std(axis=0)
+        density = part.model.pdf(reference, known)
         return cls(
-            part.model,
-            reference,
-            part.model.pdf(reference, known),
-            scales,
-            potentials(points, points, scales),
+            part.model, part.backend, reference, density, coordinates(part.model, reference).std(axis=0)
         )
 
     def __call__(self, data: Dataset, values: Values) -> float:
-        if len(data) < 2:
+        if (count := len(data)) < 2:
             return 0.0
         weights = self.model.pdf(self.reference, own_values(self.model, values)) / self.density
         weights /= weights.sum()
-        points, count = coordinates(self.model, data), len(data)
-        others, step = coordinates(self.model, self.reference), max(1, AT_ONCE // max(count, REFERENCE))
-        own = across = 0.0
-        for first in range(0, count, step):
-            some = points[first : first + step]
-            own += float(potentials(some, points, self.scales).sum())
-            across += float((potentials(some, others, self.scales) @ weights).sum())
-        own += count * log(NEAR)  # without those of each event with itself
-        return (
-            own / (2 * count * (count - 1)) - across / count + 0.5 * float(weights @ self.potential @ weights)
-        )
+        events, others = (coordinates(self.model, d) / self.scales for d in (data, self.reference))
+        own = self.potentials(events, events).sum() + count * log(NEAR)  # without those of each with itself
+        across = self.potentials(events, others, weights).sum()
+        model = weights @ self.potentials(others, others, weights)
+        return float(own / (2 * count * (count - 1)) - across / count + 0.5 * model)
+
+    def potentials(self, points: Array, others: Array, weights: Array | None = None) -> Array:
+        """Return the sum of w (-ln r) over all other points, for each point."""
+        here = tuple(scalar(f"here {k}") for k in range(points.shape[1]))
+        there = [column(f"there {k}") for k in range(points.shape[1])]
+        squares = add_all(*((a - b) ** 2 for a, b in zip(here, there, strict=True)), NEAR**2)
+        request = Request(-0.5 * apply(Op.LOG, squares), (), 0, weighted=weights is not None)
+        columns = Columns({c.name: np.ascontiguousarray(x) for c, x in zip(there, others.T, strict=True)})
+        sums = compile_sums(request, here, Settings(self.backend))
+        return sums.bind(columns, Events.all_sets(len(others)), weights)(np.ascontiguousarray(points))[:, 0]
 
 
 def coordinates(model: Pdf, data: Dataset) -> Array:
     """Return the observables of events, (events, observables)."""
     return np.column_stack([data[o.name] for o in model.observables])
-
-
-def potentials(points: Array, others: Array, scales: Array) -> Array:
-    """Return -ln r of all pairs."""
-    squares = np.full((len(points), len(others)), NEAR**2)
-    for a, b, scale in zip(points.T, others.T, scales, strict=True):
-        squares += ((a[:, None] - b) / scale) ** 2
-    return np.asarray(-0.5 * np.log(squares), np.float64)
 
 
 def own_values(model: Pdf, values: Values) -> dict[str, float]:
@@ -188,7 +182,7 @@ class Total:
 
 def part_statistic(test: str, part: Likelihood, values: Values, bins: int, seed: int) -> PartStatistic:
     """Return the statistic of a test for one part."""
-    if test == "chi2" and isinstance(part, BinnedLikelihood):
+    if test == "chi2" and isinstance(part, CountsLikelihood):
         return BinnedChiSquare.of(part, values)
     if isinstance(part, TableLikelihood):
         raise DataError(

@@ -98,6 +98,8 @@ def goodness_of_fit(
         observable; "energy": point-to-point dissimilarity, for events of any number of observables.
     best : the fit, if it is known already.
     toys, seed, executor, save : as for ``toy_study``; without ``toys`` only chi-squares have a p-value.
+
+    Example: ``mf.intervals.goodness_of_fit(nll).p_value``
     """
     if test not in TESTS:
         raise OptionError(f"{NAME}: test must be one of {', '.join(map(repr, TESTS))}, got {test!r}")

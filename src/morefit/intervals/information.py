@@ -112,6 +112,8 @@ def fisher_information(
 
     Of a likelihood it is the information of its parts, each with as many events as its data or as it expects, and of
     its constraints.
+
+    Example: ``mf.fisher_information(model).errors``
     """
     if not (as_number(tolerance) or 0.0) > 0:
         raise OptionError(f"fisher information: tolerance must be positive, got {tolerance!r}")

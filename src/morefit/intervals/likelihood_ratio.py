@@ -86,6 +86,8 @@ def likelihood_ratio(
 
     The null hypothesis is the likelihood with these parameters fixed, or the likelihood against its ``alternative``.
     ``toys`` are drawn where the null hypothesis fits the data best, and fitted with both.
+
+    Example: ``mf.intervals.likelihood_ratio(nll, {"mu": 5.8}).p_value``
     """
     if (fixed is None) == (alternative is None):
         raise OptionError(

@@ -101,7 +101,7 @@ class Asymptotic:
         from scipy.special import ndtr
 
         spread = np.sqrt(q_expected)
-        root = np.maximum(spread - sigmas, 0.0)
+        root = spread - sigmas  # below 0 where the best fit would be above the value
         return ratio_of(ndtr(-root), ndtr(spread - root), self.options.cls)
 
     def limits(self, data: Curve, expected: Curve) -> Array:

@@ -126,6 +126,8 @@ def profile(
     The points are ``points``, or ``size`` from ``bounds[0]`` to ``bounds[1]``, or as many within three errors of
     the best fit. ``best`` is that fit, if it is known already; parameters that were fixed in it stay fixed. For a model
     with choices it is the lowest of the profiles of all ways to decide them, each with its penalty.
+
+    Example: ``mf.intervals.profile(nll, mu, progress=False).interval()``
     """
     if isinstance(likelihood, Pdf) and choices_in(likelihood):
         return envelope(likelihood, name_of(parameter), points, data, bounds, size, best, progress)

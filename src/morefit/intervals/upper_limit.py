@@ -54,8 +54,11 @@ def upper_limit(
         below 0. Both are 0 where the best fit is above the tested value (arXiv:1007.1727).
     method : "asymptotic": formulas for many events, and Asimov data of the background; "toys": drawn at each value
         and for the background, with the other parameters where the data have their minimum.
+    level : the confidence level.
     cls : False for the limit by CLs+b, which may exclude what the data are not sensitive to.
     best, executor, save : as for ``feldman_cousins``.
+
+    Example: ``mf.intervals.upper_limit(nll, n_signal).observed``
     """
     level, name = check_level(NAME, level), name_of(parameter)
     if statistic not in ("q_tilde", "q"):

@@ -147,6 +147,10 @@ class FitRows:
         return self.rows[:, self.layout.record.slice(name)]
 
     @property
+    def has_covariance(self) -> bool:
+        return bool(self.rows.shape[1] > self.layout.width)
+
+    @property
     def status(self) -> Array:
         return self.column("status")
 

@@ -10,8 +10,10 @@ from morefit.likelihood.unbinned import Likelihood
 
 if TYPE_CHECKING:
     from morefit.likelihood.binned import BinnedLikelihood
+    from morefit.likelihood.histfactory import HistFactoryLikelihood
     from morefit.likelihood.least_squares import LeastSquares
     from morefit.likelihood.simultaneous import Simultaneous
+    from morefit.likelihood.templates import TemplateLikelihood
 else:
     from morefit.lazy import import_when_used
 
@@ -19,8 +21,10 @@ else:
         __name__,
         {
             "morefit.likelihood.binned": ["BinnedLikelihood"],
+            "morefit.likelihood.histfactory": ["HistFactoryLikelihood"],
             "morefit.likelihood.least_squares": ["LeastSquares"],
             "morefit.likelihood.simultaneous": ["Simultaneous"],
+            "morefit.likelihood.templates": ["TemplateLikelihood"],
         },
     )
 
@@ -29,10 +33,12 @@ __all__ = [
     "BinnedLikelihood",
     "Constraint",
     "Evaluation",
+    "HistFactoryLikelihood",
     "JointLikelihood",
     "LeastSquares",
     "Likelihood",
     "Simultaneous",
+    "TemplateLikelihood",
     "Term",
     "constraint",
     "generate",

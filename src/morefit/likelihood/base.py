@@ -82,6 +82,7 @@ class Term(ABC):
 
     all_parameters: tuple[Parameter, ...]
     fixed_names: frozenset[str]  # besides those of the parameters that are fixed anyway
+    labels: tuple[str, ...] = ()  # of the parts, if they are categories
     errordef: ClassVar[float] = 0.5  # this and what follows make it a cost function of iminuit
     has_grad: ClassVar[bool] = True
     has_hessian: ClassVar[bool] = False  # iminuit would call it with numbers one by one
@@ -162,6 +163,12 @@ class Term(ABC):
         return sum(part.entries for part in self.parts)
 
     @property
+    def unit(self) -> str:
+        """What its data are counted in: "events", "bins" or "points", or "rows" where parts differ."""
+        units = {part.unit for part in self.parts}
+        return units.pop() if len(units) == 1 else "rows"
+
+    @property
     def passes(self) -> int:
         """How many times events were read from files for evaluations."""
         return sum(part.passes for part in self.parts)
@@ -202,7 +209,8 @@ class Term(ABC):
     def prepare(self, order: int) -> None:
         """Compile what an evaluation of this order needs."""
         for part in self.parts:
-            part.program(order)
+            if part.has_kernels:
+                part.program(order)
 
     def bad_events(self, x: Point) -> BadEvents:
         """Return the events of the first part that has any with a density that is zero, negative or not a number."""
@@ -243,6 +251,21 @@ class Term(ABC):
         evaluation = self.evaluate_full(points, 0)
         values = np.where(evaluation.bad > 0, np.inf, evaluation.value)
         return float(values[0]) if one else values
+
+    def log_probability(self, x: Point) -> Any:
+        """Return the log likelihood, as ``value`` takes points, and -inf outside the limits of the floating parameters.
+
+        That is what samplers take: constraints are priors, and parameters without one have a flat prior in their limits.
+        """
+        points, one = self.points(x)
+        own = points[:, self.floating_columns]
+        low, high = np.array([(p.low, p.high) for p in self.parameters]).reshape(-1, 2).T
+        inside = np.all((own >= low) & (own <= high), axis=1)
+        logs = np.full(len(points), -np.inf)
+        if inside.any():
+            evaluation = self.evaluate_full(points[inside], 0)
+            logs[inside] = np.where(evaluation.bad > 0, -np.inf, -evaluation.value)
+        return float(logs[0]) if one else logs
 
     def gradient(self, x: Point) -> Array:
         """Return the first derivatives, (P,) or (B, P); nan where an event has no positive density."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -19,23 +19,20 @@ from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.likelihood.accuracy import integral_error, is_numerical
 from morefit.likelihood.base import BadEvents, Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
-from morefit.likelihood.datasets import PartData
-from morefit.likelihood.table import TableColumn, TableLikelihood, TableModel, numbered_generator
+from morefit.likelihood.table import COUNT, CountsLikelihood, TableColumn, TableModel, not_negative
 from morefit.model import Parameter, Pdf
 from morefit.model.pdf import check_model
-from morefit.pipeline import Columns
-from morefit.targets import Backend, Events
+from morefit.targets import Backend
 
 Statistic = Literal["likelihood", "neyman", "pearson", "combined"]
 STATISTICS = ("likelihood", "neyman", "pearson", "combined")
 MAX_AXES = 3
-COUNT = TableColumn("count of the bin")
 TOTAL = TableColumn("total count")  # of all bins, which a model without yields is scaled to
 SCALE = TableColumn("events per weight")  # of a weighted histogram: count / variance
 VARIANCE = TableColumn("variance of the count")  # of a weighted histogram
 
 
-class BinnedLikelihood(TableLikelihood):
+class BinnedLikelihood(CountsLikelihood):
     """Minus the logarithm of the likelihood of counts in bins, relative to one that expects what was counted.
 
     That is sum of mu - n - n ln(mu / n) over bins, so that twice the minimum is the chi-square of Baker and Cousins;
@@ -45,6 +42,8 @@ class BinnedLikelihood(TableLikelihood):
     Poisson likelihood of Bohm and Zech. Bins may cover a part of the ranges of the observables: yields are those of the whole ranges.
     ``flow`` adds under- and overflow as bins. ``statistic`` "neyman", "pearson" or "combined" is half a chi-square, with
     variances from counts (empty bins are left out), from mu, or (1 / n + 2 / mu) / 3 as their inverse (arXiv:1903.07185).
+
+    Example: ``mf.BinnedLikelihood(model, np.histogram(data["m"], 50, (5.0, 7.0)))``
     """
 
     model: BinnedModel
@@ -93,10 +92,6 @@ class BinnedLikelihood(TableLikelihood):
         return self.data[(VARIANCE if self.model.weighted else COUNT).name].reshape(self.shape)
 
     @property
-    def entries(self) -> float:
-        return float(self.data[COUNT.name].sum())
-
-    @property
     def extended(self) -> bool:
         return self.model.source.expected_events() is not None
 
@@ -132,9 +127,8 @@ class BinnedLikelihood(TableLikelihood):
         columns = {name: column for name, column in count_columns(bins).items() if name in known}
         return build({**self.data.columns, **columns}, None, None)
 
-    def counting(self, counts: Array) -> dict[str, Array]:
-        """Return what other counts, one bin after the other, change in the table."""
-        columns = {COUNT.name: np.asarray(counts, np.float64)}
+    def counting(self, counts: Array | Integers) -> dict[str, Array]:
+        columns = super().counting(counts)
         if not self.extended:
             columns[TOTAL.name] = np.full(len(counts), counts.sum())
         if self.model.weighted:
@@ -142,34 +136,16 @@ class BinnedLikelihood(TableLikelihood):
         return columns
 
     def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
-        if np.any(expected < 0):
-            raise DataError(
-                f"toys: expected counts must not be negative, got {expected.min():g}; change the truth"
-            )
+        not_negative(expected)
         if self.extended or self.model.weighted:
             return self.counting(rng.poisson(expected * self.scale) / self.scale)
         drawn = rng.multinomial(round(self.entries), expected / expected.sum())
         return self.counting(drawn.astype(np.float64))
 
     def resampled(self, rng: np.random.Generator) -> Mapping[str, Array]:
-        """Draw counts around those of the data, as if each event counted a Poisson number of times."""
         if np.any(self.counts < 0):
             raise DataError("bootstrap: bins with negative counts cannot be drawn anew")
         return self.counting(rng.poisson(self.data[COUNT.name] * self.scale) / self.scale)
-
-    def replicas(self, weights: Callable[[], Array], seed: int, numbers: Integers) -> PartData:
-        tables = [
-            {**self.data.columns, **self.resampled(numbered_generator(seed, k))} for k in numbers.tolist()
-        ]
-        columns = Columns({c.name: np.concatenate([t[c.name] for t in tables]) for c in self.model.table})
-        return PartData(columns, Events.slices([self.events] * len(tables)), boxes=self.boxes)
-
-    def replica(self, data: PartData, k: int) -> Dataset:
-        own = slice(k * self.events, (k + 1) * self.events)
-        return build({name: column[own] for name, column in data.columns.arrays.items()}, None, None)
-
-    def asimov(self, values: Mapping[str, float]) -> BinnedLikelihood:
-        return self.with_columns(self.counting(self.expected_at(values)))
 
     def own_bad_events(self, x: Point) -> BadBins:
         """Return the bins whose counts have no probability."""

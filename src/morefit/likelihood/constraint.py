@@ -213,6 +213,8 @@ def constraint(
     >>> import morefit as mf
     >>> mf.constraint(mf.Parameter("sigma", 0.02), 0.016, 0.001)
     constraint(sigma = 0.016 +- 0.001)
+
+    Example: ``mf.constraint(sigma, 0.1, 0.01)``
     """
     if value is None:
         return formula_constraint(quantity, error, measured, sample)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.errors import DataError, ModelError
-from morefit.expr import add_all, const
+from morefit.expr import Expr, add_all, const
 from morefit.likelihood.bins import HIGH, Bins, Rows, bin_probabilities, probability_between, unresolved
 from morefit.model import Observable, Pdf
 from morefit.model.evaluation import HasValues, Values
@@ -20,8 +20,11 @@ from morefit.model.opaque import opaque_names
 from morefit.model.pdf import check_model, simulations
 from morefit.model.region import boxes, check_region, named_observable
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
+from morefit.rewrite.derive import derivatives
 from morefit.sampling.generate import all_values
 from morefit.targets import Backend, Events, choose_backend
+from morefit.text.suggest import suggest
+from morefit.validate import name_of, whole_number
 
 LARGEST = sys.float_info.max
 
@@ -31,21 +34,21 @@ class CompiledEvaluator:
 
     def pdf(self, model: Pdf, data: object, values: Values, backend: str | Backend) -> Array:
         """Return the normalised density of each event, in the shape of the data if they are an array."""
-        known = values_of(model, values)
-        check_known(model, "a density")
-        columns, shape = read_columns(model, data)
-        inside = np.ones(shape, bool).ravel()
-        for o in model.observables:
-            inside &= (columns[o.name] >= o.low) & (columns[o.name] <= o.high)
-        clipped = Columns({o.name: np.clip(columns[o.name], o.low, o.high) for o in model.observables})
-        place = able_backend(model, choose_backend(backend, 0 if opaque_names(model) else clipped.count))
-        settings = Settings(place, precompute="none")
-        leaves = tuple(p.symbol for p in model.parameters)
-        bound = compile_values((model.normalised(),), leaves, settings).bind(
-            clipped, Events.all_sets(clipped.count)
-        )
-        density = bound(np.array([[known[p.name] for p in model.parameters]]))[0, 0]
-        return np.where(inside, density, 0.0).reshape(shape)[()]  # a number for a number, as in NumPy
+        return per_event(model, model.normalised(), data, values, backend)
+
+    def derivative(
+        self, model: Pdf, data: object, by: object, order: int, values: Values, backend: str | Backend
+    ) -> Array:
+        """Return a derivative of the normalised density of each event, by an observable or a parameter."""
+        check_model(model)
+        leaves = {o.name: o.expr for o in model.observables} | {p.name: p.symbol for p in model.parameters}
+        name = name_of(by)
+        if name not in leaves:
+            raise ModelError(f"derivative: {name!r} is not in the model; {suggest(str(name), leaves)}")
+        formula = model.normalised()
+        for _ in range(whole_number("derivative: order", order, 1)):
+            (formula,) = derivatives(formula, [leaves[name]])
+        return per_event(model, formula, data, values, backend)
 
     def cdf(
         self, model: Pdf, x: ArrayLike, values: Values, backend: str | Backend, given: object = None
@@ -80,6 +83,23 @@ class CompiledEvaluator:
             rows = Rows(columns, np.full(count, 1 / count))
         place = choose_backend(backend)
         return sum(box_probability(model, known, box, rows, place) for box in boxes(region))
+
+
+def per_event(model: Pdf, formula: Expr, data: object, values: Values, backend: str | Backend) -> Array:
+    """Return a formula of a model for each event, in the shape of the data if they are an array; zero outside the ranges."""
+    known = values_of(model, values)
+    check_known(model, "a density")
+    columns, shape = read_columns(model, data)
+    inside = np.ones(shape, bool).ravel()
+    for o in model.observables:
+        inside &= (columns[o.name] >= o.low) & (columns[o.name] <= o.high)
+    clipped = Columns({o.name: np.clip(columns[o.name], o.low, o.high) for o in model.observables})
+    place = able_backend(model, choose_backend(backend, 0 if opaque_names(model) else clipped.count))
+    settings = Settings(place, precompute="none")
+    leaves = tuple(p.symbol for p in model.parameters)
+    bound = compile_values((formula,), leaves, settings).bind(clipped, Events.all_sets(clipped.count))
+    numbers = bound(np.array([[known[p.name] for p in model.parameters]]))[0, 0]
+    return np.where(inside, numbers, 0.0).reshape(shape)[()]  # a number for a number, as in NumPy
 
 
 def box_probability(

@@ -76,6 +76,8 @@ def generate(
 
     ``generator`` is "philox" or "xoshiro128++", both compiled with the rest; or, with the numbers made on the host,
     "xoshiro256++", the name of one of NumPy's ("PCG64DXSM", "MT19937", ...), or an object to be drawn from as it is.
+
+    Example: ``mf.generate(model, 1_000, seed=2)``
     """
     if isinstance(model, Simultaneous):
         return generate_simultaneous(

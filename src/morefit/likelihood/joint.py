@@ -16,7 +16,8 @@ from morefit.targets import Backend
 class JointLikelihood(Term):
     """The sum of likelihoods; a constraint that several of them have is one measurement and counts once."""
 
-    def __init__(self, terms: Sequence[Term]) -> None:
+    def __init__(self, terms: Sequence[Term], labels: tuple[str, ...] = ()) -> None:
+        self.labels = labels
         self._parts = tuple(without_repeated([part for term in terms for part in term.parts]))
         self.all_parameters = one_of_each(p for part in self.parts for p in part.all_parameters)
         self.fixed_names = frozenset().union(*(part.fixed_names for part in self.parts))
@@ -30,7 +31,7 @@ class JointLikelihood(Term):
         return self._parts
 
     def with_parts(self, parts: Sequence[Likelihood]) -> JointLikelihood:
-        return JointLikelihood(parts)
+        return JointLikelihood(parts, self.labels)
 
     @property
     def events(self) -> int:

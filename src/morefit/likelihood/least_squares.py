@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,8 @@ class LeastSquares(TableLikelihood):
     ``function`` is a formula of observables and parameters, or a Python function of x that returns one. ``x`` and
     ``x_errors`` are arrays, or by the names of the observables if there are several; errors may be single numbers. The variance is
     y_error**2 + (f'(x) x_error)**2, with the derivative at the parameters of each step. Ranges of observables play no role.
+
+    Example: ``mf.LeastSquares(lambda x: mu * x, [1.0, 2.0], [5.9, 11.5], 0.2)``
     """
 
     model: PointModel
@@ -59,6 +61,10 @@ class LeastSquares(TableLikelihood):
         model = PointModel.of(formula, observables, with_errors=list(errors))
         self.set_up_table(model, columns, constraints, backend)
 
+    @property
+    def unit(self) -> str:
+        return "points"
+
     def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
         """Draw what is measured at the x of the points: y, and x where it has an error."""
         columns = self.data.columns
@@ -67,7 +73,7 @@ class LeastSquares(TableLikelihood):
             drawn[name] = columns[name] + columns[x_error(name).name] * rng.standard_normal(self.events)
         return drawn
 
-    def asimov(self, values: Mapping[str, float]) -> LeastSquares:
+    def asimov(self, values: Mapping[str, float]) -> Self:
         return self.with_columns({Y.name: self.expected_at(values)})
 
     def __repr__(self) -> str:

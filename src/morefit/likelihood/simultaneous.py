@@ -40,6 +40,8 @@ class Simultaneous:
     Fits, toys, plots and ``mf.generate`` take it in the place of a model, with one dataset that has the column of
     labels, or with a dataset or histogram for each label by name. Its likelihood is the sum of those of the
     categories. The category is the name of the column, or a ``mf.Category`` with the labels of the models.
+
+    Example: ``mf.Simultaneous({"2016": model, "2017": model.replace({"mu": 5.81})}, "year")``
     """
 
     models: Mapping[str, Pdf]
@@ -235,7 +237,8 @@ def simultaneous_likelihood(
         except (DataError, ModelError) as error:
             raise type(error)(f"category '{label}': {error}") from None
         parts.append(part)
-    return JointLikelihood(share_kernels(constrained(parts, as_constraints(constraints))))
+    shared = share_kernels(constrained(parts, as_constraints(constraints)))
+    return JointLikelihood(shared, simultaneous.labels)
 
 
 def constrained(parts: Sequence[Likelihood], constraints: Sequence[Constraint]) -> list[Likelihood]:

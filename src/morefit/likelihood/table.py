@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -19,11 +19,12 @@ from morefit.errors import DataError, ModelError
 from morefit.expr import ONE, Expr, Op, apply
 from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import as_constraints
+from morefit.likelihood.datasets import PartData
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Pdf
-from morefit.pipeline import Settings
+from morefit.pipeline import Columns, Settings
 from morefit.random.host import source_for, stream_key
-from morefit.targets import Backend, Drawn, choose_backend
+from morefit.targets import Backend, Drawn, Events, choose_backend
 
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -33,6 +34,9 @@ class TableColumn(Observable):
 
     def __new__(cls, name: str, low: Any = -LARGEST, high: Any = LARGEST, label: str = "") -> TableColumn:
         return cls.interned(name, low, high, label)
+
+
+COUNT = TableColumn("count of the bin")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,6 +84,10 @@ class TableLikelihood(Likelihood):
         settings = Settings(choose_backend(backend, len(data)))
         self.set_up(model, data, as_constraints(constraints), settings)
 
+    @property
+    def unit(self) -> str:
+        return "bins"
+
     @abstractmethod
     def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
         """Draw what a toy has in the place of some columns."""
@@ -87,8 +95,12 @@ class TableLikelihood(Likelihood):
     def expected(self, x: Point) -> Array:
         """Return what each row is expected to have, (rows,) or (B, rows)."""
         points, one = self.points(x)
-        rows = self.event_values(points, self.model.expected)[:, 0, :]
+        rows = self.expected_rows(points)
         return np.asarray(rows[0] if one else rows, np.float64)
+
+    def expected_rows(self, full: Array) -> Array:
+        """Return what each row is expected to have at all parameters, (B, rows)."""
+        return np.asarray(self.event_values(full, self.model.expected)[:, 0, :], np.float64)
 
     def per_event(self, x: Point) -> Array:
         raise ModelError("likelihood: rows of a table have no density; use expected")
@@ -96,7 +108,7 @@ class TableLikelihood(Likelihood):
     def expected_at(self, values: Mapping[str, float]) -> Array:
         """Return what each row is expected to have at values of all parameters by name."""
         full = np.array([[values[p.name] for p in self.all_parameters]])
-        expected = self.event_values(full, self.model.expected)[0, 0]
+        (expected,) = self.expected_rows(full)
         if not np.isfinite(expected).all():
             raise ModelError(
                 f"toys: what is expected must be finite, got {expected[~np.isfinite(expected)][0]}"
@@ -125,7 +137,7 @@ class TableLikelihood(Likelihood):
         return self.draw_rows(expected, numbered_generator(stream_key(seed, "table"), toy))
 
     @abstractmethod
-    def asimov(self, values: Mapping[str, float]) -> TableLikelihood:
+    def asimov(self, values: Mapping[str, float]) -> Self:
         """Return the same likelihood of what is expected at values of all parameters."""
 
     @property
@@ -154,6 +166,53 @@ class TableLikelihood(Likelihood):
         """What toys depend on besides the model."""
         fixed = [column for name, column in self.data.columns.items() if name != self.model.counted]
         return {"rows": sha256(np.concatenate(fixed).tobytes()).hexdigest()}
+
+
+class CountsLikelihood(TableLikelihood):
+    """A likelihood of counts in bins, which are the rows of its table."""
+
+    @property
+    def counts(self) -> Array:
+        """The count of each bin."""
+        return self.data[COUNT.name]
+
+    @property
+    def entries(self) -> float:
+        return float(self.counts.sum())
+
+    def counting(self, counts: Array | Integers) -> dict[str, Array]:
+        """Return what other counts, one bin after the other, change in the table."""
+        return {COUNT.name: np.asarray(counts, np.float64)}
+
+    def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
+        return self.counting(rng.poisson(not_negative(expected)))
+
+    def resampled(self, rng: np.random.Generator) -> Mapping[str, Array]:
+        """Draw counts around those of the data, as if each event counted a Poisson number of times."""
+        return self.counting(rng.poisson(self.counts))
+
+    def replicas(self, weights: Callable[[], Array], seed: int, numbers: Integers) -> PartData:
+        tables = [
+            {**self.data.columns, **self.resampled(numbered_generator(seed, k))} for k in numbers.tolist()
+        ]
+        columns = Columns({c.name: np.concatenate([t[c.name] for t in tables]) for c in self.model.table})
+        return PartData(columns, Events.slices([self.events] * len(tables)), boxes=self.boxes)
+
+    def replica(self, data: PartData, k: int) -> Dataset:
+        own = slice(k * self.events, (k + 1) * self.events)
+        return build({name: column[own] for name, column in data.columns.arrays.items()}, None, None)
+
+    def asimov(self, values: Mapping[str, float]) -> Self:
+        return self.with_columns(self.counting(self.expected_at(values)))
+
+
+def not_negative(expected: Array) -> Array:
+    """Refuse to draw counts where fewer than none are expected."""
+    if np.any(expected < 0):
+        raise DataError(
+            f"toys: expected counts must not be negative, got {expected.min():g}; change the truth"
+        )
+    return expected
 
 
 def numbered_generator(key: int, toy: int) -> np.random.Generator:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,8 +59,13 @@ class Likelihood(Term):
     ``constraints`` are independent measurements, such as ``mf.constraint(mu, 5.28, 0.01)``. Weights are taken from
     the dataset by default. ``ranges`` leave out the events outside of them, as ``data.report`` says, and restrict the
     model (``mf.Restricted``): ``{"m": [(5.0, 5.2), (5.4, 6.0)]}``; its yields and fractions are those of the full
-    ranges, or of the events in the ranges of the fit if ``yields_in="range"``.
+    ranges, or of the events in the ranges of the fit if ``yields_in="range"``. ``precision="single"`` computes each
+    event in single precision; ``precompute`` says what is computed once per dataset: "auto" what pays, "none", or "all".
+
+    Example: ``mf.Likelihood(model, data, constraints=[mf.constraint(sigma, 0.1, 0.01)])``
     """
+
+    has_kernels: ClassVar[bool] = True  # compiled ones sum over its events
 
     def __new__(cls, model: Any = None, *arguments: Any, **options: Any) -> Any:
         """Return the sum of the likelihoods of all categories if the model is ``mf.Simultaneous``; one in pieces of files."""
@@ -194,6 +199,10 @@ class Likelihood(Term):
     @property
     def extended(self) -> bool:
         return self.model.expected_events() is not None
+
+    @property
+    def unit(self) -> str:
+        return "events"
 
     @property
     def ndata(self) -> float:

@@ -154,9 +154,9 @@ def well_determined(hessian: Array, inverse: Array, edm: float, least: Array) ->
     return bool((curvature > least).all() and left.min() > SUSPECT * len(left) * math.sqrt(2 * edm))
 
 
-def edm_goal(tolerance: float) -> float:
-    """Return the estimated distance to the minimum (EDM) at which Minuit stops."""
-    return 0.002 * max(tolerance, 1e-4) * 0.5
+def edm_goal(tolerance: float, least: float = 1e-4) -> float:
+    """Return the estimated distance to the minimum (EDM) at which Minuit stops, for a tolerance of at least its least one."""
+    return 0.002 * max(tolerance, least) * 0.5
 
 
 def invert(hessian: Array) -> Array:

@@ -12,18 +12,19 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.errors import FitError, OptionError
 from morefit.expr import Op, symbols
-from morefit.likelihood import Term
+from morefit.likelihood import Evaluation, Term
 from morefit.minimise import FitResult, fit
 from morefit.minimise.batch import ANOTHER_START, NEWTON, UNDETERMINED, Batch, Fits
-from morefit.minimise.replicas import GOAL, TOLERANCE
+from morefit.minimise.newton import Minima, minimise
+from morefit.minimise.replicas import TOLERANCE
 from morefit.resources import check_memory
 from morefit.text.progress import Bar
 from morefit.text.suggest import suggest
 from morefit.validate import as_number, whole_number
 
 BYTES_OF_POINT = 200.0  # of a scan: values of all parameters, and what the minimiser needs
-
-LOWER = 10 * GOAL  # than the best fit: a point so much lower is the better minimum
+GOAL = 1e-12  # EDM: Asimov data have what is expected at such minima, and p-values of them six digits
+LOWER = 1e-5  # than the best fit: a point so much lower is the better minimum
 
 
 def best_fit(what: str, likelihood: Term, best: FitResult | None) -> FitResult:
@@ -134,6 +135,29 @@ def batch_of(
         tolerance=TOLERANCE,
         done=done,
     )
+
+
+def minimise_others(batch: Batch, sets: Integers, which: Integers, x: Array) -> Minima:
+    """Minimise each of some sets over all floating parameters but the one at ``which``, from ``x`` (S, P).
+
+    The minima have the P - 1 others.
+    """
+    others = others_of(which, len(batch.floating))
+
+    def evaluate(rows: Integers, values: Array) -> Evaluation:
+        full, own = x[rows].copy(), others[rows]
+        np.put_along_axis(full, own, values, 1)
+        at, every = batch.evaluate(sets[rows], full), np.arange(len(rows))[:, None, None]
+        gradient = np.take_along_axis(at.gradient, own, 1)
+        return Evaluation(at.value, gradient, at.hessian[every, own[:, :, None], own[:, None, :]], at.bad)
+
+    return minimise(evaluate, np.take_along_axis(x, others, 1), batch.limits[others], GOAL)
+
+
+def others_of(which: Integers, count: int) -> Integers:
+    """Return the columns of all of so many parameters but one, for each that is left out, (S, count - 1)."""
+    columns = np.tile(np.arange(count), (len(which), 1))
+    return np.asarray(columns[columns != which[:, None]].reshape(len(which), count - 1), np.int64)
 
 
 class Conditional:

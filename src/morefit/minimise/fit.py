@@ -75,7 +75,10 @@ def fit(
     1 to 3, with which it prints what it does. ``minos`` asks for asymmetric errors, of all parameters or of some: where the
     nll, minimised over the others, has risen by a half. They come from conditional fits of all of them together, or with
     "minuit" from its MINOS. ``starts`` is from how many points to look for the lowest minimum, all together: the start
-    values first, then between the limits and around what was found; ``result.minima`` lists the minima.
+    values first, then between the limits and around what was found; ``result.minima`` lists the minima. With
+    ``derivatives="numeric"`` Minuit takes differences instead of the exact gradient.
+
+    Example: ``mf.fit(model, data, fixed={"sigma": 0.1}, minos=["mu"])``
     """
     options = Options(
         derivatives=derivatives,
@@ -104,7 +107,7 @@ def fit(
         )
         check_data(likelihood)
         problem = make_problem(likelihood, start, fixed, limits)
-        return minimise_problem(likelihood, problem, options, starts)
+        return minimise_problem(likelihood, problem, options, starts).fitted_to(likelihood)
 
     if isinstance(model, Pdf) and choices_in(model):
         return fit_choices(model, decided, (start, fixed, limits), options)
@@ -155,7 +158,9 @@ def fit_choices(
     scores = [r.nll + way.penalty(r.floating) for way, r in zip(ways, results, strict=True)]
     best = min(range(len(ways)), key=lambda k: (not results[k].valid, scores[k]))
     alternatives = {way.label: score for way, score in zip(ways, scores, strict=True)}
-    return replace(results[best], choices=ways[best].labels, alternatives=alternatives)
+    likelihood = results[best].likelihood
+    chosen = replace(results[best], choices=ways[best].labels, alternatives=alternatives)
+    return chosen if likelihood is None else chosen.fitted_to(likelihood)
 
 
 def replica_covariance(likelihood: Term, result: FitResult, reasons: list[str]) -> Array:

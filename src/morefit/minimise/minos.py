@@ -12,16 +12,14 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.errors import FitError, OptionError
-from morefit.likelihood import Evaluation, Term
+from morefit.likelihood import Term
 from morefit.minimise.check import edm_goal
-from morefit.minimise.conditional import LOWER, batch_of, refined
+from morefit.minimise.conditional import LOWER, batch_of, minimise_others, others_of, refined
 from morefit.minimise.minuit import Migrad
-from morefit.minimise.newton import Minima, minimise
 from morefit.minimise.objective import Objective
 from morefit.minimise.options import Options
 from morefit.minimise.path import minimise_likelihood
 from morefit.minimise.problem import Problem
-from morefit.minimise.replicas import GOAL
 from morefit.minimise.result import FitResult
 from morefit.minimise.trust_region import CONVERGED, FLAT
 from morefit.model import Parameter
@@ -141,7 +139,7 @@ class Crossings:
     def __init__(self, likelihood: Term, best: FitResult, names: Sequence[str]) -> None:
         floating, self.best, self.names = best.floating, best, names
         self.which = np.repeat([floating.index(n) for n in names], 2)  # (S,) the parameter that is fixed
-        self.others = np.array([[j for j in range(len(floating)) if j != k] for k in self.which], np.int64)
+        self.others = others_of(self.which, len(floating))
         self.sign = np.tile([-1.0, 1.0], len(names))
         base = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(self.which), 1))
         self.batch = batch_of(likelihood, best, floating, base)
@@ -201,39 +199,23 @@ class Crossings:
     def clip(self, sets: Integers, x: Array) -> Array:
         return np.asarray(np.clip(x, self.limits[sets, :, 0], self.limits[sets, :, 1]), np.float64)
 
-    def evaluate(self, sets: Integers, x: Array) -> Evaluation:
-        """Evaluate with the derivatives by all floating parameters."""
-        full = np.empty((len(sets), x.shape[1] + 1))
-        np.put_along_axis(full, self.others[sets], x, 1)
+    def full(self, sets: Integers) -> Array:
+        """Return all floating parameters, with those that are fixed."""
+        full = np.empty((len(sets), self.x.shape[1] + 1))
+        np.put_along_axis(full, self.others[sets], self.x[sets], 1)
         full[np.arange(len(sets)), self.which[sets]] = self.theta(sets)
-        return self.batch.evaluate(sets, full)
-
-    def minimise(self, sets: Integers) -> Minima:
-        """Minimise over the other parameters."""
-
-        def evaluate(rows: Integers, x: Array) -> Evaluation:
-            at, others = self.evaluate(sets[rows], x), self.others[sets[rows]]
-            return Evaluation(
-                value=at.value,
-                gradient=np.take_along_axis(at.gradient, others, 1),
-                hessian=at.hessian[
-                    np.arange(len(rows))[:, None, None], others[:, :, None], others[:, None, :]
-                ],
-                bad=at.bad,
-            )
-
-        return minimise(evaluate, self.x[sets], self.limits[sets], GOAL)
+        return full
 
     def advance(self, sets: Integers, bisect: bool) -> None:
         """Minimise at the present distances, and choose the next ones."""
         covariance = np.zeros((len(sets), self.x.shape[1], self.x.shape[1]))
         if self.x.shape[1]:
-            minima = self.minimise(sets)
+            minima = minimise_others(self.batch, sets, self.which[sets], self.full(sets))
             good = np.isin(minima.status, (CONVERGED, FLAT))
             self.status[sets[~good]] = FAILED
             sets, covariance = sets[good], np.nan_to_num(minima.covariance[good])
             self.x[sets] = minima.x[good]
-        at, rows = self.evaluate(sets, self.x[sets]), np.arange(len(sets))
+        at, rows = self.batch.evaluate(sets, self.full(sets)), np.arange(len(sets))
         self.rise[sets] = at.value - self.best.nll
         if self.rise[sets].min(initial=inf) < -LOWER:
             k = sets[[np.argmin(self.rise[sets])]]

@@ -27,6 +27,7 @@ from morefit.model.blind import phrase_digest
 from morefit.model.derived import derived_in
 
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
+MIN_TOLERANCE = 1e-9  # of Newton's method: an EDM of 1e-12 is about what rounding leaves
 REFUSED = (DataError, FitError, ModelError)  # what a fit raises where it cannot start
 
 
@@ -40,7 +41,8 @@ def minimise_likelihood(
     objective = Objective(likelihood, problem, chosen == "gradients")
     if newton:
         for part in likelihood.parts:
-            (part.sums if part.data.in_memory else part.program)(2)
+            if part.has_kernels:
+                (part.sums if part.data.in_memory else part.program)(2)
     else:
         likelihood.prepare(1 if options.derivatives == "analytic" else 0)
     ready = time.perf_counter()
@@ -67,7 +69,7 @@ def minimise_likelihood(
 
 def newton_steps(objective: Objective, tolerance: float) -> Verdict | None:
     """Take Newton steps, all in one call if that can be done; None if they do not end at a minimum."""
-    problem, goal = objective.problem, edm_goal(tolerance)
+    problem, goal = objective.problem, edm_goal(tolerance, MIN_TOLERANCE)
     try:
         rows = None if objective.by_scores else fit_at_once(objective.likelihood, problem, goal)
         if rows is None or rows.column("unresolved")[0]:  # integrals by boxes that follow the parameters

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
 if TYPE_CHECKING:
+    from morefit.likelihood import Term
+    from morefit.minimise.budget import ErrorBudget
     from morefit.minimise.derived import Derived
     from morefit.model.region import YieldsIn
 
@@ -93,6 +95,7 @@ class FitResult:
     of the fit.
     ``ndf`` is the number of degrees of freedom of a fit of bins or points, 0 for one of events.
     ``simulation_errors`` is the part of the errors that comes from simulated samples which normalise the model.
+    ``likelihood`` is what was minimised, with its data; None for a result that was copied, pickled or read from a file.
     """
 
     names: tuple[str, ...]
@@ -126,6 +129,7 @@ class FitResult:
     yields_in: tuple[YieldsIn, ...] = ()
     ndf: int = 0
     simulation_errors: Mapping[Any, float] = field(default_factory=dict)
+    likelihood: ClassVar[Term | None] = None  # of each result that comes from a fit
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)
@@ -141,7 +145,13 @@ class FitResult:
         if not set(self.floating) <= set(self.names) == set(self.values) == set(self.errors):
             raise DataError("fit result: names, floating, values and errors must name the same parameters")
 
-    __reduce__ = rebuilt
+    __reduce__ = rebuilt  # without the likelihood
+
+    def fitted_to(self, likelihood: Term) -> FitResult:
+        """Set the likelihood that was minimised, without its kernels and what backends hold of its data."""
+        light = likelihood.with_parts([part.replaced() for part in likelihood.parts])
+        object.__setattr__(self, "likelihood", light)
+        return self
 
     @property
     def chi2(self) -> float:
@@ -206,6 +216,16 @@ class FitResult:
 
         return propagate(expressions, self.values, self.floating, self.covariance, unblind)
 
+    def error_budget(self, parameter: Any, groups: Mapping[str, Any]) -> ErrorBudget:
+        """Return how much of the error of a parameter comes from groups of others, by the covariance.
+
+        ``groups`` are parameters, or lists of them, by name, as in {"luminosity": "lumi", "shape": [c1, c2]}. What is left
+        where all of them are fixed is the statistical error.
+        """
+        from morefit.minimise.budget import budget_of
+
+        return budget_of(self, parameter, groups)
+
     def unblind(self, phrase: str) -> Derived:
         """Return the true values of the parameters that are blinded with a phrase, and their covariance."""
         from morefit.minimise.derived import unblinded
@@ -238,6 +258,17 @@ class FitResult:
             "at_limit": [name in self.at_limit for name in self.names],
         }
         return data_frame(columns, self.names)
+
+    def report(self, path: str | Path, likelihood: Term | None = None) -> None:
+        """Write a report of the fit: one HTML page with everything in it, which opens without a network.
+
+        It has the model as formula and tree, checks of the data, the result, correlations, a plot of each observable,
+        the goodness of fit and versions. A result that was read from a file needs the ``likelihood`` for model, data and
+        plots.
+        """
+        from morefit.plots.report import write_report
+
+        write_report(self, path, self.likelihood if likelihood is None else likelihood)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the result as JSON text, and write it to a file at a path that is not None.

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.errors import FitError
 from morefit.likelihood import Term
 from morefit.minimise.batch import NEWTON, Fits
 from morefit.minimise.conditional import LOWER, batch_of
@@ -30,7 +31,7 @@ def search_minima(
     """Minimise from the start of a problem and from others; return the result at the lowest minimum, and list all."""
     starts = whole_number("fit: starts", starts, 1)
     check_memory(f"fit: {starts:.6g} starts", 80.0 * starts * (len(problem.floating) + 4) ** 2)
-    result = minimise_likelihood(likelihood, problem, options, spread)
+    problem, result = first_minimum(likelihood, problem, options, spread, starts)
     points = start_points(problem, result, starts)
     base = np.repeat(problem.template, starts, axis=0)
     base[:, problem.columns] = points
@@ -47,6 +48,27 @@ def search_minima(
         (fits.nll[rows[0]], dict(zip(problem.floating, fits.values[rows[0]], strict=True))) for rows in minima
     )
     return replace(result, minima=listed, notes=(*result.notes, in_words(fits, minima)))
+
+
+def first_minimum(
+    likelihood: Term, problem: Problem, options: Options, spread: Spread, starts: int
+) -> tuple[Problem, FitResult]:
+    """Return the result from the start of a problem, or from other points if the likelihood is not defined there."""
+    low, high = problem.floating_limits.T
+    way = np.maximum(np.abs(problem.start), 1.0)
+    ends = (
+        np.where(np.isfinite(low), low, problem.start - way),
+        np.where(np.isfinite(high), high, problem.start + way),
+    )
+    rng, failures = np.random.default_rng(SEED), []
+    for _ in range(starts):
+        try:
+            return problem, minimise_likelihood(likelihood, problem, options, spread)
+        except FitError as error:
+            failures.append(error)
+        point = dict(zip(problem.floating, rng.uniform(*ends).tolist(), strict=True))
+        problem = replace(problem, values={**problem.values, **point})
+    raise failures[0]
 
 
 def start_points(problem: Problem, result: FitResult, starts: int) -> Array:

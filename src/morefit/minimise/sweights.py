@@ -125,6 +125,8 @@ def sweights(
     a number or "total" for that of the model, are made orthogonal by integrals. ``expansion`` are further densities that
     they are orthogonal to, for a background that one density does not describe. A model with given columns has
     ``variance="total"`` unless another one is passed, as its weights must be orthogonal for each value of them.
+
+    Example: ``mf.sweights(model, data, result).data_for("signal")``
     """
     if not isinstance(result, FitResult):
         raise OptionError(

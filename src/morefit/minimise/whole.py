@@ -25,10 +25,10 @@ _jobs: OrderedDict[tuple[object, ...], tuple[WholeFit, tuple[Compiled, ...]]] = 
 
 def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | None:
     """Fit in one call; return the record of the fit, None if the likelihood or its backend does not allow it."""
+    parts = likelihood.parts
     if likelihood.backend.name != "cpu" or likelihood.events > MAX_EVENTS:
         return None
-    parts = likelihood.parts
-    if not all(part.data.in_memory for part in parts):
+    if not all(part.has_kernels and part.data.in_memory for part in parts):
         return None
     compiled = tuple(part.sums(2) for part in parts)
     if not can_fit_whole(parts, compiled):

@@ -19,6 +19,8 @@ class Density(Pdf):
     """Any expression in observables and parameters; without ``integral`` it is integrated term by term or numerically.
 
     ``integral`` is that over the ranges of all observables that are not ``given``.
+
+    Example: ``mf.Density(np.exp(-t / tau) * (1 + 0.1 * t), t)``
     """
 
     formula: Expr

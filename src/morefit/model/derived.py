@@ -21,6 +21,8 @@ class Derived(NamedQuantity):
     """A formula of parameters that has a name: it stands wherever a parameter can, and in the results of fits.
 
     Tables list its value with the error that the whole covariance of the parameters gives it.
+
+    Example: ``mf.Derived("width", 2.355 * sigma)``
     """
 
     formula: Expr

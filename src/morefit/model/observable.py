@@ -16,7 +16,10 @@ Box = Mapping[str, tuple[float, float]]  # ranges of observables by name; the ot
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Observable(NamedQuantity):
-    """A measured quantity and the range it is fitted in; in formulas it stands for its value in each event."""
+    """A measured quantity and the range it is fitted in; in formulas it stands for its value in each event.
+
+    Example: ``mf.Observable("m", 5.0, 7.0, label=r"$m$ [GeV]")``
+    """
 
     low: float
     high: float

@@ -18,9 +18,11 @@ from morefit.model.naming import check_limits, check_name, check_number
 class Parameter(NamedQuantity):
     """A number to be fitted: where to start, its limits (None: no limit), whether it is fixed.
 
-    It never changes; fitted values live in results. In formulas it stands for its value. With ``blind``, a phrase,
+    ``low`` and ``high`` are the limits. It never changes; fitted values live in results. In formulas it stands for its value. With ``blind``, a phrase,
     that is the shown value plus an offset that is computed from the phrase and the limits and printed nowhere; all
     start values, limits and results are those of the shown value.
+
+    Example: ``mf.Parameter("mu", 5.28, 5.2, 5.4)``
     """
 
     start: float

@@ -297,6 +297,12 @@ class Pdf(ABC):
         """
         return evaluator().pdf(self, data, values, backend)
 
+    def derivative(
+        self, data: object, by: Any, order: int = 1, values: Values = None, *, backend: Any = "auto"
+    ) -> Array:
+        """Return the derivative of what ``pdf`` returns by an observable or a parameter, exactly."""
+        return evaluator().derivative(self, data, by, order, values, backend)
+
     def cdf(self, x: ArrayLike, values: Values = None, *, given: Any = None, backend: Any = "auto") -> Array:
         """Return the probability that the observable of a density in one observable is at most ``x``.
 

@@ -1,17 +1,21 @@
-"""Figures: models over data, pulls of toys, profiles, contours, belts, p-values, limits, correlations."""
+"""Figures: models over data, in one or two observables, pulls of toys, scans, limits, impacts, correlations, goodness of fit."""
 
 from morefit.plots.canvas import Plot
 from morefit.plots.categories import Asymmetry, asymmetry
 from morefit.plots.correlations import correlation
 from morefit.plots.fitted import plot as data
+from morefit.plots.goodness import goodness_of_fit
+from morefit.plots.impacts import impacts
 from morefit.plots.limits import limit
+from morefit.plots.plane import Plane, plane
+from morefit.plots.points import Points
 from morefit.plots.projection import Projection, project
 from morefit.plots.scans import belt, contour, p_values, profile
 from morefit.plots.toy_pulls import PullFit, pulls
 
 __all__ = [
-    "Asymmetry", "Plot", "Projection", "PullFit", "asymmetry", "belt", "contour", "correlation", "data", "limit", "p_values", "profile",
-    "project", "pulls",
+    "Asymmetry", "Plane", "Plot", "Points", "Projection", "PullFit", "asymmetry", "belt", "contour", "correlation", "data",
+    "goodness_of_fit", "impacts", "limit", "p_values", "plane", "profile", "project", "pulls",
 ]  # fmt: skip
 
 

@@ -54,6 +54,7 @@ ONLY_FILES = (
 )  # backends of matplotlib without a screen
 GENERIC = ("serif", "sans-serif", "cursive", "fantasy", "monospace")  # names for lists of fonts
 SPARE = 0.04  # of the height of axes, between a legend and what is below it
+LOWEST = 0.3  # end of a legend in one column
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,10 +129,20 @@ def settings(style: Style) -> dict[str, Any]:
     chosen = dict(named_style(style) if isinstance(style, str) else style)
     family = chosen.get("font.family")
     if family in GENERIC and f"font.{family}" in chosen:  # looked up when drawn, and so with other settings
-        chosen["font.family"] = chosen[f"font.{family}"]
-    if chosen.get("mathtext.fontset") == "custom":
-        chosen["mathtext.fontset"] = "stix"
+        chosen["font.family"] = installed_font(chosen[f"font.{family}"], family)
+        if chosen.get("mathtext.fontset", "custom") == "custom":  # as are the fonts of "custom"
+            chosen["mathtext.fontset"] = "stix" if family == "serif" else "stixsans"
     return chosen
+
+
+def installed_font(names: str | Sequence[str], family: str) -> str:
+    """Return the first font of a list that is installed, as matplotlib logs those that are not; or one of its own."""
+    from matplotlib.font_manager import get_font_names
+
+    installed = {name.lower(): name for name in get_font_names()}
+    listed = [names] if isinstance(names, str) else names
+    own = "STIXGeneral" if family == "serif" else "DejaVu Sans"
+    return next((installed[name.lower()] for name in listed if name.lower() in installed), own)
 
 
 def named_style(name: str) -> Mapping[str, Any]:
@@ -197,7 +208,23 @@ def label_of(name: str, labels: Labels) -> str:
     """Return the label of a parameter, as a model or a mapping has it; the name if there is none."""
     if isinstance(labels, Pdf):
         labels = {p.name: p.label for p in labels.parameters}
-    return (labels or {}).get(name) or name
+    return drawable((labels or {}).get(name) or name)
+
+
+def drawable(label: str) -> str:
+    """Return a label as matplotlib can draw it: one whose mathematics it does not know is shown as it is written."""
+    return label if is_drawable(label) else label.replace("$", r"\$")
+
+
+def is_drawable(label: str) -> bool:
+    """Return whether matplotlib knows the mathematics of a label."""
+    from matplotlib.mathtext import MathTextParser
+
+    try:
+        MathTextParser("path").parse(label)
+    except ValueError:
+        return False
+    return True
 
 
 def marker_size(ax: Axes, bins: int) -> float:
@@ -223,8 +250,13 @@ def place_legend(ax: Axes, handles: Sequence[Any], x: Array, top: Array) -> Lege
     """Put a legend into the upper corner with more room, and raise the axis until what reaches up to ``top`` is below it."""
     middle = sum(ax.get_xlim()) / 2
     left, right = (np.nanmax(top[side], initial=-np.inf) for side in (x < middle, x >= middle))
-    legend = ax.legend(handles=handles, loc="upper left" if left < right else "upper right")
-    root(ax).draw_without_rendering()
+    corner = "upper left" if left < right else "upper right"
+    for columns in (1, 2):
+        look: dict[str, Any] = {"loc": corner, "ncols": columns}
+        legend = ax.legend(handles=handles, **look)
+        root(ax).draw_without_rendering()
+        if legend.get_window_extent().transformed(ax.transAxes.inverted()).y0 > LOWEST:
+            break
     corners = legend.get_window_extent().transformed(ax.transData.inverted())
     covered = (x >= corners.x0) & (x <= corners.x1) & np.isfinite(top)
     if covered.any():

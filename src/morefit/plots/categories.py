@@ -20,11 +20,12 @@ from morefit.minimise import FitResult
 from morefit.model import Observable, Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.region import named_observable
+from morefit.plots.bands import band
 from morefit.plots.canvas import DATA, GREY, MODEL, AnyAxes, Plot, Style, one_panel, panel_grid, styled
-from morefit.plots.fitted import Drawing, Look, middles, the_observable, x_label
-from morefit.plots.projection import OVERSAMPLING, Projection
+from morefit.plots.fitted import Drawing, own_values, the_observable
+from morefit.plots.panels import middles, x_label
+from morefit.plots.projection import Projection
 from morefit.targets import Backend
-from morefit.validate import numbers_by_name
 
 
 def plot_categories(
@@ -42,19 +43,21 @@ def plot_categories(
         if summed:
             raise OptionError("plot: draws one category or the sum of all; leave category or summed out")
         label = models.known(category)
-        return drawing.draw(projected(drawing, models, label, each[label], observable, values))
+        own = projected(drawing, models, label, each[label], observable, values)
+        return drawing.draw(own, models[label].parameters, values)
     if summed:
-        return drawing.draw(sum_of(drawing, models, each, observable, values))
+        total = sum_of(drawing, models, each, observable, values)
+        return drawing.draw(total, models.parameters, values)
     if drawing.ax is not None:
         raise OptionError("plot: ax is for one plot; choose a category or summed=True")
     numbers = {
         label: projected(drawing, models, label, own, observable, values) for label, own in each.items()
     }
     with styled(drawing.style):
-        panels = panel_grid(len(numbers), drawing.heights, lower=drawing.pulls)
+        panels = panel_grid(len(numbers), drawing.heights, lower=drawing.lower is not None)
         plots = {}
         for (label, own), ax in zip(numbers.items(), panels, strict=True):
-            plots[label] = replace(drawing, ax=ax).draw(own)
+            plots[label] = replace(drawing, ax=ax).draw(own, models[label].parameters, values)
             plots[label].axes[0].set_title(label)
     return plots
 
@@ -68,12 +71,8 @@ def projected(
     values: Any,
 ) -> Projection:
     """Return the data and the model of one category in bins, at its own values."""
-    named = numbers_by_name("values", values)
-    known, model = {p.name for p in models.parameters}, models[label]
-    own = {p.name for p in model.parameters}
-    chosen = {name: value for name, value in named.items() if name in own or name not in known}
-    model = as_fitted(model, values, models.labels.index(label), len(models.labels))
-    source, weights = data
+    model = as_fitted(models[label], values, models.labels.index(label), len(models.labels))
+    chosen, (source, weights) = own_values(models.parameters, model, values), data
     try:
         if not isinstance(source, Dataset) and is_histogram(source):
             return drawing.projection_of(BinnedLikelihood(model, source), observable, chosen)
@@ -99,7 +98,8 @@ def sum_of(
 ) -> Projection:
     """Return the sum over categories, in bins that all of them have."""
     same = in_common_bins(drawing, models, data, observable)
-    return added([projected(same, models, label, own, observable, values) for label, own in data.items()])
+    each = [projected(same, models, label, own, observable, values) for label, own in data.items()]
+    return added(each, values)
 
 
 def in_common_bins(
@@ -117,7 +117,7 @@ def in_common_bins(
     return replace(drawing, bins=choose_edges(f"observable '{x.name}'", drawing.bins, x.low, x.high, events))
 
 
-def added(each: Sequence[Projection]) -> Projection:
+def added(each: Sequence[Projection], values: Any) -> Projection:
     """Return the sum of several projections in the same bins; components of one name are added."""
     first = each[0]
     check_bins(each)
@@ -127,8 +127,7 @@ def added(each: Sequence[Projection]) -> Projection:
     else:
         low, high = poisson_errors(counts)
     expected = np.sum([own.expected for own in each], axis=0)
-    names = dict.fromkeys(name for own in each for name in own.components)
-    nothing = np.zeros_like(first.curve)
+    slopes = sum_by_name([own.slopes for own in each])
     return replace(
         first,
         counts=counts,
@@ -136,12 +135,20 @@ def added(each: Sequence[Projection]) -> Projection:
         expected=expected,
         pulls=Histogram(first.edges, counts, low, high).pulls(expected),
         curve=np.sum([own.curve for own in each], axis=0),
-        components={
-            name: np.sum([own.components.get(name, nothing) for own in each], axis=0) for name in names
-        },
+        components=sum_by_name([own.components for own in each]),
         fitted=np.logical_and.reduce([own.fitted for own in each]),
         weighted=weighted,
+        slopes=slopes,
+        band=band(slopes, values),
+        floating=tuple(dict.fromkeys(name for own in each for name in own.floating)),
+        normalised=all(own.normalised for own in each),
     )
+
+
+def sum_by_name(each: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Add arrays of the same name."""
+    names = dict.fromkeys(name for own in each for name in own)
+    return {name: np.sum([own[name] for own in each if name in own], axis=0) for name in names}
 
 
 def check_bins(each: Sequence[Projection]) -> None:
@@ -185,10 +192,7 @@ def asymmetry(
     """
     if not isinstance(labels, tuple | list) or len(labels) != 2:
         raise OptionError(f"asymmetry: labels must be two, got {labels!r}")
-    drawing = Drawing(
-        bins=bins, ranges=None, labels=None, pulls=False, oversampling=OVERSAMPLING, blind=(), ax=ax, style=style,
-        backend=backend, look=Look(),
-    )  # fmt: skip
+    drawing = Drawing(bins=bins, ax=ax, style=style, backend=backend)
     each = models.split(data, weights)
     pair = {label: each[label] for label in map(models.known, labels)}
     if len(pair) < 2:

@@ -1,12 +1,11 @@
-"""Plot a fitted model over the data, with its components and a panel of pulls."""
+"""Plot a fitted model over the data, with its components and a panel of pulls, residuals or ratios."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
@@ -14,34 +13,30 @@ from morefit.data import Dataset
 from morefit.data.dataset import dataset_of
 from morefit.data.sources import is_histogram
 from morefit.errors import OptionError
-from morefit.likelihood import BinnedLikelihood, LeastSquares, Likelihood, Simultaneous, Term
-from morefit.model import Observable, Pdf
+from morefit.intervals import GoodnessOfFit
+from morefit.likelihood import (
+    BinnedLikelihood,
+    HistFactoryLikelihood,
+    LeastSquares,
+    Likelihood,
+    Simultaneous,
+    Term,
+)
+from morefit.minimise import FitResult
+from morefit.minimise.text import latex_cell
+from morefit.model import Observable, Parameter, Pdf
 from morefit.model.observable import Ranges
 from morefit.model.pdf import check_model
-from morefit.plots.canvas import (
-    DATA,
-    GREY,
-    MODEL,
-    AnyAxes,
-    Plot,
-    Style,
-    component_styles,
-    marker_size,
-    place_legend,
-    root,
-    split_label,
-    styled,
-    two_panels,
-)
-from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins
+from morefit.plots.canvas import AnyAxes, Plot, Style, label_of, root, styled, two_panels
+from morefit.plots.panels import Look, Lower, draw_lower, draw_main, x_label
+from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins, project_channel
 from morefit.targets import Backend
+from morefit.text.suggest import suggest
 from morefit.validate import numbers_by_name
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-MAIN_HEIGHT = 3.6  # of the main panel, in heights of that of the pulls
-FURTHEST = 5.0  # pull that the panel shows; those beyond are marked at its edge
+MAIN_HEIGHT = 3.6  # of the main panel, in heights of the lower one
+MAX_LISTED = 12  # parameters below the legend
+LOOK = Look()
 
 
 def plot(
@@ -53,9 +48,12 @@ def plot(
     bins: int | Sequence[float] | Array | None = None,
     ranges: Ranges | None = None,
     weights: ArrayLike | None = None,
-    components: bool = True,
+    components: bool | Literal["stacked"] = True,
+    nested: bool = False,
     labels: Sequence[str] | None = None,
-    pulls: bool = True,
+    band: bool = False,
+    lower: Lower | None = "pulls",
+    box: bool | str | Sequence[str] = (),
     log: bool = False,
     empty_bins: bool = False,
     blind: Any = (),
@@ -70,30 +68,40 @@ def plot(
 
     A conditional model is averaged over what it is given in the data.
 
-    A likelihood has its data: ``mf.plot(nll, "m", values=result)``; a sum of likelihoods gives a tuple of
-    plots, one for each part. ``mf.Simultaneous`` gives plots by label, in the grid of one figure.
+    A likelihood has its data: ``mf.plot(nll, "m", values=result)``, of HistFactory with the name of a channel; a sum of likelihoods gives a tuple of
+    plots, one for each part. ``mf.Simultaneous`` gives plots by label, in the grid of one figure. Least squares are
+    drawn as points with errors and the function.
 
     Parameters
     ----------
     observable : or its name; may be left out if the model has only one.
-    values : a fit result, or numbers by name; None, and parameters that are not named, stand for start values. The
-        model of a fit in ranges is normalised in them, and dashed outside.
+    values : a fit result, or numbers by name; None, and parameters that are not named, stand for start values, and
+        the legend says so for None. The model of a fit in ranges is normalised in them, and dashed outside.
     bins : how many, or their edges; None chooses by the number of events.
     ranges : sub-ranges by name, such as ``{"ctl": (0, 1)}``: only events in them are drawn, and the model is integrated
         over them. That of the plotted observable is the range of the plot. The model is normalised to all events:
         to its yields, or to the (weighted) number in the whole dataset.
-    labels : names of the components of a sum, in its order.
-    pulls : draw (data - model) / error below; the error is that of the data on the side of the model.
+    components : draw those of a sum as lines, or "stacked" on each other, the last one lowest.
+    nested : draw the components of components in the place of these.
+    labels : names of the components that are drawn, in the order of the model.
+    band : shade one standard deviation of the model, by the covariance of the fit.
+    lower : what is drawn below: "pulls", (data - model) / error with the error of the data on the side of the model;
+        "residuals", data - model; "ratio", data / model; or None.
+    box : lines below the legend: "chi2" and names of parameters; True for the chi-square and all fitted parameters.
+    log : draw the axis of the counts logarithmically.
+    weights : of the events, if the data have none of their own.
     empty_bins : draw bins without events, with the upper end of their Poisson interval.
     blind : ranges of the plotted observable, one or a list: bins that reach into them have no data and no pull.
     oversampling : how many times finer than the data's the bins of the curve are.
-    ax : axes for the main panel alone, or a pair (main, pulls); None makes a new figure.
+    ax : axes for the main panel alone, or a pair (main, lower); None makes a new figure.
     style : None for morefit's own, the name of one of mplhep's ("LHCb2"), or settings of matplotlib.
     category : the label of the one to plot of ``mf.Simultaneous``; ``summed=True`` plots the sum of all.
+
+    Example: ``mf.plot(model, data, m, values=result)``
     """
     drawing = Drawing(
-        bins=bins, ranges=ranges, labels=labels, pulls=pulls, oversampling=oversampling, blind=blind, ax=ax, style=style,
-        backend=backend, look=Look(components, log, empty_bins),
+        bins=bins, ranges=ranges, labels=labels, nested=nested, band=band, lower=lower, box=box, blind=blind,
+        oversampling=oversampling, ax=ax, style=style, backend=backend, look=Look(components, log, empty_bins),
     )  # fmt: skip
     if isinstance(model, Simultaneous):
         from morefit.plots.categories import plot_categories
@@ -112,38 +120,56 @@ def plot(
         raise OptionError("plot: a likelihood has its data already; give no data and no weights")
     if len(model.parts) > 1 and ax is not None:
         raise OptionError("plot: ax is for one plot; a sum of likelihoods has several, so plot its parts")
-    named = numbers_by_name("values", values)
-    plots = tuple(drawing.plot_part(part, observable, own_values(model, part, named)) for part in model.parts)
+    known = model.all_parameters
+    plots = tuple(
+        drawing.plot_part(part, observable, own_values(known, part.model, values)) for part in model.parts
+    )
     return plots[0] if isinstance(model, Likelihood) else plots
 
 
-def own_values(term: Term, part: Likelihood, values: dict[str, float]) -> dict[str, float]:
-    """Return the values of the parameters of one part; names that no part has are left to be refused."""
-    own, known = {p.name for p in part.model.parameters}, {p.name for p in term.all_parameters}
-    return {name: value for name, value in values.items() if name in own or name not in known}
+def own_values(parameters: Sequence[Parameter], model: Pdf, values: Any) -> Any:
+    """Return the values of a model that has some of the parameters; names that nothing has are left to be refused."""
+    if values is None or isinstance(values, FitResult):
+        return values
+    own, known = {p.name for p in model.parameters}, {p.name for p in parameters}
+    named = numbers_by_name("values", values)
+    return {name: value for name, value in named.items() if name in own or name not in known}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Drawing:
     """How models are drawn over their data."""
 
-    bins: int | Sequence[float] | Array | None
-    ranges: Ranges | None
-    labels: Sequence[str] | None
-    pulls: bool
-    oversampling: int
-    blind: Any
-    ax: AnyAxes
-    style: Style
-    backend: str | Backend
-    look: Look
+    bins: int | Sequence[float] | Array | None = None
+    ranges: Ranges | None = None
+    labels: Sequence[str] | None = None
+    nested: bool = False
+    band: bool = False
+    lower: Lower | None = None
+    box: bool | str | Sequence[str] = ()
+    oversampling: int = OVERSAMPLING
+    blind: Any = ()
+    ax: AnyAxes = None
+    style: Style = None
+    backend: str | Backend = "auto"
+    look: Look = LOOK
     heights: ClassVar[float] = MAIN_HEIGHT
+
+    def __post_init__(self) -> None:
+        if self.lower not in (*get_args(Lower), None):
+            raise OptionError(
+                f"plot: lower must be 'pulls', 'residuals', 'ratio' or None, got {self.lower!r}"
+            )
+        if self.look.components not in (True, False, "stacked"):
+            raise OptionError(
+                f"plot: components must be True, False or 'stacked', got {self.look.components!r}"
+            )
 
     def plot(
         self, model: Pdf, data: Dataset, observable: Observable | str | None, values: Any
     ) -> Plot[Projection]:
         """Plot one model over its data."""
-        return self.draw(self.projection(model, data, observable, values))
+        return self.draw(self.projection(model, data, observable, values), model.parameters, values)
 
     def projection(
         self, model: Pdf, data: Dataset, observable: Observable | str | None, values: Any
@@ -151,21 +177,24 @@ class Drawing:
         """Return a model and its data in bins."""
         return project(
             model, data, the_observable(model, observable), values=values,
-            bins=self.bins, ranges=self.ranges, labels=self.labels, oversampling=self.oversampling,
-            blind=self.blind, backend=self.backend,
+            bins=self.bins, ranges=self.ranges, labels=self.labels, nested=self.nested, band=self.band,
+            oversampling=self.oversampling, blind=self.blind, backend=self.backend,
         )  # fmt: skip
 
-    def plot_part(
-        self, part: Likelihood, observable: Observable | str | None, values: Any
-    ) -> Plot[Projection]:
-        """Plot the likelihood of one dataset, or of one histogram in its own bins."""
-        return self.draw(self.projection_of(part, observable, values))
+    def plot_part(self, part: Likelihood, observable: Observable | str | None, values: Any) -> Plot[Any]:
+        """Plot the likelihood of one dataset, of one histogram in its own bins, or of points."""
+        if isinstance(part, LeastSquares):
+            from morefit.plots.points import plot_points
+
+            return plot_points(self, part, values)
+        return self.draw(self.projection_of(part, observable, values), part.model.parameters, values)
 
     def projection_of(self, part: Likelihood, observable: Observable | str | None, values: Any) -> Projection:
         """Return the model of a likelihood and its data in bins; those of a histogram are its own."""
-        if isinstance(part, LeastSquares):
-            raise OptionError(
-                "plot: draws events and bins, got points of least squares; use matplotlib's errorbar"
+        if isinstance(part, HistFactoryLikelihood):
+            channel = observable.name if isinstance(observable, Observable) else observable
+            return project_channel(
+                part, channel, values=values, oversampling=self.oversampling, band=self.band
             )
         if not isinstance(part, BinnedLikelihood):
             return self.projection(part.model, part.data, observable, values)
@@ -173,22 +202,52 @@ class Drawing:
             raise OptionError("plot: a binned likelihood has its bins already; give no bins and no ranges")
         return project_bins(
             part, the_observable(part.model.source, observable), values=values, labels=self.labels,
-            oversampling=self.oversampling, backend=self.backend,
+            nested=self.nested, band=self.band, oversampling=self.oversampling, blind=self.blind, backend=self.backend,
         )  # fmt: skip
 
-    def draw(self, numbers: Projection) -> Plot[Projection]:
+    def draw(self, numbers: Projection, parameters: Sequence[Parameter], values: Any) -> Plot[Projection]:
         """Draw data and curves."""
+        names = ("Weighted events", "weighted data") if numbers.weighted else ("Events", "data")
+        lines = box_lines(self.box, parameters, values, numbers.chi2 if self.box else None)
         with styled(self.style):
-            main, below = two_panels("plot", self.ax, MAIN_HEIGHT, lower=self.pulls)
-            names = ("Weighted events", "weighted data") if numbers.weighted else ("Events", "data")
-            artists = draw_main(main, numbers, replace(self.look, events=names[0], data=names[1]))
+            main, below = two_panels("plot", self.ax, MAIN_HEIGHT, lower=self.lower is not None)
+            artists = draw_main(main, numbers, replace(self.look, events=names[0], data=names[1], box=lines))
             if below is None:
                 main.set_xlabel(x_label(numbers))
                 return Plot((main,), artists, numbers)
-            artists |= draw_pulls(below, numbers)
+            artists |= draw_lower(below, numbers, self.lower or "pulls")
             main.tick_params(axis="x", labelbottom=False)
             root(main).align_ylabels([main, below])
             return Plot((main, below), artists, numbers)
+
+
+def box_lines(
+    wanted: bool | str | Sequence[str],
+    parameters: Sequence[Parameter],
+    values: Any,
+    chi2: GoodnessOfFit | None,
+) -> tuple[str, ...]:
+    """Return what is written below the legend: the chi-square, and parameters with their errors."""
+    if chi2 is None:
+        return ()
+    labels = {p.name: p.label for p in parameters}
+    fit = values if isinstance(values, FitResult) else None
+    floating = [name for name in labels if fit and name in fit.floating]
+    names = (
+        ["chi2", *floating] if wanted is True else [wanted] if isinstance(wanted, str) else list(wanted or ())
+    )
+    if unknown := [name for name in names if name != "chi2" and name not in labels]:
+        raise OptionError(
+            f"plot: box names {unknown[0]!r}, which is no parameter; {suggest(unknown[0], ['chi2', *labels])}"
+        )
+    if fit is None and names != ["chi2"]:
+        raise OptionError(
+            "plot: box with parameters needs the result of a fit; pass values=result, or box='chi2'"
+        )
+    lines = [rf"$\chi^2/\mathrm{{ndf}} = {chi2.statistic:.1f}/{chi2.ndf}$"] * ("chi2" in names)
+    some = [name for name in names if name != "chi2"]
+    lines += [f"{label_of(n, labels)} = {latex_cell(fit, n)}" for n in some[:MAX_LISTED] if fit]
+    return tuple([*lines, f"and {len(some) - MAX_LISTED} more"] if len(some) > MAX_LISTED else lines)
 
 
 def the_observable(model: Pdf, observable: Observable | str | None) -> Observable | str:
@@ -197,117 +256,3 @@ def the_observable(model: Pdf, observable: Observable | str | None) -> Observabl
         known = ", ".join(repr(o.name) for o in model.drawn)
         raise OptionError(f"plot: observable is missing; the model has {known}")
     return model.observables[0] if observable is None else observable
-
-
-@dataclass(frozen=True)
-class Look:
-    """What is drawn in the main panel, and how it is called."""
-
-    components: bool = True
-    log: bool = False
-    empty_bins: bool = False
-    events: str = "Events"
-    data: str = "data"
-    model: str = "model"
-
-
-def draw_main(ax: Axes, numbers: Projection, look: Look) -> dict[str, Any]:
-    """Draw data, model and components; return the artists by name."""
-    scale = heights_per_event(numbers)
-    shown = np.isfinite(numbers.counts) & (look.empty_bins | (numbers.counts != 0))
-    centres, counts, errors = middles(numbers.edges), numbers.counts * scale, numbers.errors * scale
-    sideways = None if numbers.equal_bins else np.diff(numbers.edges)[shown] / 2
-    artists: dict[str, Any] = {
-        "data": ax.errorbar(
-            centres[shown], counts[shown], errors[:, shown], sideways, fmt="o", color=DATA, label=look.data,
-            markersize=marker_size(ax, len(centres)), elinewidth=0.9, capsize=0, zorder=4,
-        )
-    }  # fmt: skip
-    fine = np.repeat(scale, numbers.oversampling) * numbers.oversampling
-    places = np.concatenate([numbers.edges[:1], middles(numbers.curve_edges), numbers.edges[-1:]])
-    curve, fitted = to_ends(numbers.curve * fine), np.pad(numbers.fitted, 1, mode="edge")
-    solid = np.where(fitted, curve, np.nan)
-    (artists["model"],) = ax.plot(places, solid, color=MODEL, label=look.model, zorder=3)
-    if not fitted.all():
-        (artists["extrapolation"],) = ax.plot(
-            places, curve, color=MODEL, label="extrapolation", zorder=2.9, linestyle=(0, (2, 2))
-        )
-    parts = numbers.components if look.components else {}
-    for (label, part), dashes in zip(parts.items(), component_styles(), strict=False):
-        (artists[label],) = ax.plot(places, to_ends(part * fine), label=label, zorder=2, **dashes)
-    ax.set_ylabel(y_label(numbers, look.events))
-    ax.set_xlim(numbers.edges[0], numbers.edges[-1])
-    set_heights(ax, counts, errors, curve, look.log)
-    tops = np.concatenate([np.where(shown, counts + errors[1], np.nan), curve])
-    artists["legend"] = place_legend(ax, list(artists.values()), np.concatenate([centres, places]), tops)
-    return artists
-
-
-def set_heights(ax: Axes, counts: Array, errors: Array, curve: Array, log: bool) -> None:
-    """Choose the range of the vertical axis."""
-    tops, bottoms = counts + np.where(counts != 0, errors[1], 0.0), counts - errors[0]
-    top = float(np.nanmax(tops, initial=np.max(curve))) or 1.0
-    if log:
-        ax.set_yscale("log")
-        positive = np.concatenate([counts[counts > 0], [top]])
-        ax.set_ylim(0.5 * float(np.min(positive)), 2 * top)
-    else:
-        ax.set_ylim(min(0.0, 1.1 * float(np.nanmin(bottoms, initial=0.0))), 1.08 * top)
-
-
-def draw_pulls(ax: Axes, numbers: Projection) -> dict[str, Any]:
-    """Draw the panel of pulls; those that it does not reach are arrowheads at its edge."""
-    centres, widths = middles(numbers.edges), np.diff(numbers.edges)
-    known = np.isfinite(numbers.pulls)
-    inside = np.clip(np.where(known, numbers.pulls, 0.0), -FURTHEST, FURTHEST)
-    artists: dict[str, Any] = {"pulls": ax.bar(centres, inside, widths, color=GREY, linewidth=0, zorder=2)}
-    beyond = known & (np.abs(numbers.pulls) > FURTHEST)
-    for name, marker, which in (("above", "^", numbers.pulls > 0), ("below", "v", numbers.pulls < 0)):
-        far = beyond & which
-        if far.any():
-            edge = np.sign(inside[far]) * 0.9 * FURTHEST
-            (artists[f"pulls {name}"],) = ax.plot(
-                centres[far], edge, marker, color="#c01c28", markersize=5, zorder=3
-            )
-    ax.axhline(0, color=DATA, linewidth=0.8, zorder=3)
-    for height in (-3, 3):
-        ax.axhline(height, color=DATA, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
-    ax.set_ylim(-FURTHEST, FURTHEST)
-    ax.set_yticks([-3, 0, 3])
-    ax.set_yticks([], minor=True)
-    ax.set_ylabel("pull", loc="center")
-    ax.set_xlabel(x_label(numbers))
-    ax.set_xlim(numbers.edges[0], numbers.edges[-1])
-    return artists
-
-
-def heights_per_event(numbers: Projection) -> Array:
-    """Return what turns numbers of events into heights: one, or densities if the bins differ in width."""
-    widths = np.diff(numbers.edges)
-    return np.ones(len(widths)) if numbers.equal_bins else 1 / widths
-
-
-def y_label(numbers: Projection, events: str) -> str:
-    """Return what the heights are, in the unit that stands in brackets behind the label of the observable."""
-    name, unit = split_label(x_label(numbers))
-    width = f"{float(np.mean(np.diff(numbers.edges))):.3g}"
-    if numbers.equal_bins:
-        return f"{events} / ({width} {unit})" if unit else f"{events} / {width}"
-    return f"{events} / ({unit})" if unit else f"{events} per unit of {name}"
-
-
-def x_label(numbers: Projection) -> str:
-    return numbers.observable.label or numbers.observable.name
-
-
-def middles(edges: Array) -> Array:
-    return np.asarray((edges[:-1] + edges[1:]) / 2, np.float64)
-
-
-def to_ends(heights: Array) -> Array:
-    """Continue a curve from the middles of its first and last bin to their ends, straight on but not below zero."""
-    if len(heights) < 2:
-        return np.concatenate([heights, heights, heights])
-    ends = np.array([1.5 * heights[0] - 0.5 * heights[1], 1.5 * heights[-1] - 0.5 * heights[-2]])
-    ends = np.where((ends > 0) | (heights[[0, -1]] < 0), ends, heights[[0, -1]])
-    return np.concatenate([ends[:1], heights, ends[1:]])

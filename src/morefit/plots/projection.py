@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Flags, freeze, rebuilt
 from morefit.data import Dataset
 from morefit.data.dataset import dataset_of
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide, poisson_errors
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
-from morefit.likelihood import BinnedLikelihood
+from morefit.intervals import GoodnessOfFit
+from morefit.intervals.fit_statistics import merged
+from morefit.likelihood import BinnedLikelihood, HistFactoryLikelihood
 from morefit.likelihood.bins import Bins, Rows, bin_probabilities
 from morefit.likelihood.evaluate import check_drawn, checked_ranges, values_of
+from morefit.likelihood.table import TableColumn
 from morefit.minimise import FitResult
-from morefit.model import Observable, Pdf
+from morefit.model import Observable, Parameter, Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.counts import counted_in
 from morefit.model.evaluation import Values
 from morefit.model.observable import Box, Ranges
-from morefit.model.region import Range, check_range, listed_ranges, named_observable, probability_of
+from morefit.model.region import Range, named_observable, probability_of
+from morefit.plots.bands import band as band_of
+from morefit.plots.bands import slopes
+from morefit.plots.blind import SAME_WIDTH, blinded, check_blind, gaps
 from morefit.records.fields import arrays, pairs
 from morefit.resources import check_memory
 from morefit.targets import Backend, choose_backend
 
-SAME_WIDTH = 1e-9  # relative: bins that differ less in width are equal
-TAKEN = ("data", "model", "extrapolation", "pulls", "legend")  # names of artists that are no components
+TAKEN = (
+    "data",
+    "model",
+    "extrapolation",
+    "band",
+    "legend",
+    "pulls",
+    "residuals",
+    "ratio",
+)  # names of artists that are no components
 OVERSAMPLING = 10  # bins of a curve in each bin of the data
 
 
@@ -41,7 +55,8 @@ class Projection:
     Everything is a number of events in a bin: ``counts`` (or sums of weights) with ``errors`` below and above,
     ``expected`` as the integral of the density over the bin, ``pulls`` as (counts - expected) / error, with the error
     on the side of the model; nan where no error is known. In blind bins counts, errors and pulls are nan. The curve has
-    its own, finer bins: ``curve`` of the whole model, ``components`` of its parts, and whether they were ``fitted``.
+    its own, finer bins: ``curve`` of the whole model, ``components`` of its parts, whether they were ``fitted``, and on
+    request the standard deviation ``band`` and the derivatives ``slopes`` by the floating parameters of the fit.
     """
 
     observable: Observable
@@ -54,13 +69,16 @@ class Projection:
     curve_edges: Array  # (N * oversampling + 1,)
     curve: Array  # (N * oversampling,)
     components: Mapping[str, Array]  # (N * oversampling,) each
-    fitted: NDArray[
-        np.bool_
-    ]  # (N * oversampling,) whether the middle of the bin lies in the ranges of the fit
+    fitted: Flags  # (N * oversampling,) whether the middle of the bin lies in the ranges of the fit
     weighted: bool
+    slopes: Mapping[str, Array] = field(default_factory=dict)  # (N * oversampling,) each
+    band: Array | None = None  # (N * oversampling,)
+    at_start: bool = False  # whether start values are drawn, as no others are known
+    floating: tuple[str, ...] = ()  # parameters of the curve that were fitted
+    normalised: bool = False  # to the data, rather than to yields
 
     def __post_init__(self) -> None:
-        freeze(self, ranges=pairs, components=arrays)
+        freeze(self, ranges=pairs, components=arrays, slopes=arrays)
 
     __reduce__ = rebuilt
 
@@ -75,6 +93,24 @@ class Projection:
         """How many bins of the curve are in each bin of the data."""
         return len(self.curve) // len(self.counts)
 
+    @property
+    def chi2(self) -> GoodnessOfFit:
+        """Pearson's chi-square, neighbours being merged until 5 events are expected; with weights, by their variances."""
+        shown = np.isfinite(self.counts) & (
+            np.max(self.errors, axis=0) > 0 if self.weighted else self.expected > 0
+        )
+        counts, expected = self.counts[shown], self.expected[shown]
+        if not len(counts):
+            return GoodnessOfFit("chi2", 0.0, 0, np.empty(0))
+        if self.weighted:
+            each = ((counts - expected) / self.errors[0, shown]) ** 2
+        else:
+            starts = merged(expected)
+            counts, expected = (np.add.reduceat(n, starts) for n in (counts, expected))
+            each = (counts - expected) ** 2 / expected
+        taken = len(self.floating) + self.normalised
+        return GoodnessOfFit("chi2", float(each.sum()), max(len(each) - taken, 0), np.empty(0))
+
 
 def project(
     model: Pdf,
@@ -86,6 +122,8 @@ def project(
     ranges: Ranges | None = None,
     weights: ArrayLike | None = None,
     labels: Sequence[str] | None = None,
+    nested: bool = False,
+    band: bool = False,
     oversampling: int = OVERSAMPLING,
     blind: Any = (),
     backend: str | Backend = "auto",
@@ -109,18 +147,21 @@ def project(
     hidden = check_blind(x, blind) + (gaps(x, fitted) if len(inside) == len(sample) else [])
     histogram = blinded(count_events(chosen, x.name, edges), hidden)
     rest = {name: ends for name, ends in box.items() if name != x.name}
-    scale = total(model, known, inside)
     rows = given_rows(model, inside if x.name in region else sample, box)
-    if x.name in region:
-        chance = probability_of(whole, {x.name: fitted}, known)
-        if rows:  # each event in the ranges stands for those outside of them as well
-            rows = replace(rows, weights=rows.weights / evaluate(chance, {**rows.columns, **known}))
-        else:
-            scale /= float(evaluate(chance, known))
-    coarse = Bins(x, edges, rest, rows)
-    components, fine = curves(whole, known, coarse, labels, oversampling, backend)
-    scaled = {name: scale * curve for name, curve in components.items()}
-    return assemble(fine, histogram, scaled, fitted, chosen.weighted)
+    fine = finer(Bins(x, edges, rest, rows), oversampling)
+
+    def parts_at(known: Mapping[str, float]) -> dict[str, Array]:
+        scale, bins = total(model, known, inside), fine
+        if x.name in region:
+            chance = probability_of(whole, {x.name: fitted}, known)
+            if rows:  # each event in the ranges stands for those outside of them as well
+                weights = rows.weights / evaluate(chance, {**rows.columns, **known})
+                bins = replace(fine, rows=replace(rows, weights=weights))
+            else:
+                scale /= float(evaluate(chance, known))
+        return curves(split(whole, labels, nested), model.parameters, known, bins, scale, backend)
+
+    return assemble(fine, histogram, Curves(model, values, known, parts_at, band), fitted, chosen.weighted)
 
 
 def project_bins(
@@ -129,7 +170,10 @@ def project_bins(
     *,
     values: Values = None,
     labels: Sequence[str] | None = None,
+    nested: bool = False,
+    band: bool = False,
     oversampling: int = OVERSAMPLING,
+    blind: Any = (),
     backend: str | Backend = "auto",
 ) -> Projection:
     """Add up the counts of a binned likelihood, and its model, in the bins of one observable."""
@@ -144,35 +188,70 @@ def project_bins(
     counts = part.counts.sum(axis=rest)
     errors = np.sqrt(part.variances.sum(axis=rest))
     low, high = (errors, errors) if part.model.weighted else poisson_errors(counts)
-    histogram = Histogram(part.model.edges[axis], counts, low, high)
-    components, fine = curves(model, known, Bins(x, histogram.edges, others), labels, oversampling, backend)
-    expected, inside = model.expected_events(), np.sum(list(components.values()))
-    scale = counts.sum() / inside if expected is None else float(evaluate(expected, known))
-    scaled = {name: scale * curve for name, curve in components.items()}
-    return assemble(fine, histogram, scaled, ((x.low, x.high),), part.model.weighted)
+    histogram = blinded(Histogram(part.model.edges[axis], counts, low, high), check_blind(x, blind))
+    fine = finer(Bins(x, histogram.edges, others), oversampling)
+
+    def parts_at(known: Mapping[str, float]) -> dict[str, Array]:
+        components = curves(split(model, labels, nested), model.parameters, known, fine, 1.0, backend)
+        expected, inside = model.expected_events(), np.sum(list(components.values()))
+        scale = counts.sum() / inside if expected is None else float(evaluate(expected, known))
+        return {name: scale * curve for name, curve in components.items()}
+
+    return assemble(
+        fine, histogram, Curves(model, values, known, parts_at, band), ((x.low, x.high),), part.model.weighted
+    )
 
 
-def curves(
-    model: Pdf,
-    values: Mapping[str, float],
-    bins: Bins,
-    labels: Sequence[str] | None,
-    oversampling: int,
-    backend: str | Backend,
-) -> tuple[dict[str, Array], Bins]:
-    """Return the probability of each component in bins that are finer than those of the data, and these."""
+def project_channel(
+    part: HistFactoryLikelihood,
+    channel: str | None,
+    *,
+    values: Values = None,
+    oversampling: int = OVERSAMPLING,
+    band: bool = False,
+) -> Projection:
+    """Return the counts of a channel, and what its samples expect, in bins of width one."""
+    if channel is None and len(part.channels) > 1:
+        raise OptionError(f"plot: channel is missing; the model has {', '.join(map(repr, part.channels))}")
+    name = channel or part.channels[0]
+    known = values_of(part.model, values)
+    counts, _ = part.channel(name, known)
+    x = TableColumn(f"bin of {name}", 0.0, float(len(counts)))
+    histogram = Histogram(np.arange(len(counts) + 1.0), counts, *poisson_errors(counts))
+    fine = finer(Bins(x, histogram.edges, {}), oversampling)
+
+    def parts_at(known: Mapping[str, float]) -> dict[str, Array]:
+        samples = part.channel(name, known)[1]
+        return {label: np.repeat(each / oversampling, oversampling) for label, each in samples.items()}
+
+    return assemble(
+        fine, histogram, Curves(part.model, values, known, parts_at, band), ((x.low, x.high),), False
+    )
+
+
+def finer(bins: Bins, oversampling: int) -> Bins:
+    """Return the bins of a curve, several in each bin of the data."""
     if oversampling < 1:
         raise OptionError(f"plot: oversampling must be at least 1, got {oversampling}")
     check_memory(
         f"plot: {oversampling:.6g} points of a curve in each bin", 8.0 * float(oversampling) * len(bins.edges)
     )
-    fine = replace(bins, edges=divide(bins.edges, oversampling))
-    parts = split(model, labels)
-    probabilities = bin_probabilities(
-        [pdf for _, pdf in parts.values()], model.parameters, values, fine, choose_backend(backend)
-    )
+    return replace(bins, edges=divide(bins.edges, oversampling))
+
+
+def curves(
+    parts: Mapping[str, tuple[Expr, Pdf]],
+    parameters: Sequence[Parameter],
+    values: Mapping[str, float],
+    bins: Bins,
+    scale: float,
+    backend: str | Backend,
+) -> dict[str, Array]:
+    """Return the number of events of each component in each bin."""
+    pdfs = [pdf for _, pdf in parts.values()]
+    probabilities = bin_probabilities(pdfs, parameters, values, bins, choose_backend(backend))
     shares = zip(parts.items(), probabilities, strict=True)
-    return {name: float(evaluate(weight, values)) * p for (name, (weight, _)), p in shares}, fine
+    return {name: scale * float(evaluate(weight, values)) * p for (name, (weight, _)), p in shares}
 
 
 def given_rows(model: Pdf, dataset: Dataset, box: Box) -> Rows | None:
@@ -185,12 +264,33 @@ def given_rows(model: Pdf, dataset: Dataset, box: Box) -> Rows | None:
     return Rows(columns, np.where(inside, weights, 0.0) / dataset.sum_of_weights)
 
 
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """The components of a model in bins as functions of its parameters, and where they are drawn."""
+
+    model: Pdf
+    values: Any  # as the user gave them
+    known: dict[str, float]
+    parts_at: Callable[[Mapping[str, float]], dict[str, Array]]
+    band: bool
+
+    def whole_at(self, known: Mapping[str, float]) -> Array:
+        return np.asarray(np.sum(list(self.parts_at(known).values()), axis=0), np.float64)
+
+
 def assemble(
-    bins: Bins, data: Histogram, parts: Mapping[str, Array], fitted: Sequence[Range], weighted: bool
+    bins: Bins, data: Histogram, curves: Curves, fitted: Sequence[Range], weighted: bool
 ) -> Projection:
     """Put together data and curves, which have finer bins."""
-    curve, middles = np.sum(list(parts.values()), axis=0), (bins.edges[:-1] + bins.edges[1:]) / 2
+    parts, middles = curves.parts_at(curves.known), (bins.edges[:-1] + bins.edges[1:]) / 2
+    curve = np.sum(list(parts.values()), axis=0)
+    if not np.isfinite(curve).all():
+        raise ModelError(
+            f"plot: the model is not a number in bins of '{bins.x.name}' at these values; choose others"
+        )
     expected = curve.reshape(len(data.counts), -1).sum(axis=1)
+    fitted_names = curves.values.floating if isinstance(curves.values, FitResult) else ()
+    derivatives = slopes(curves.whole_at, curves.known, curves.values) if curves.band else {}
     return Projection(
         observable=bins.x,
         ranges=bins.box,
@@ -204,6 +304,11 @@ def assemble(
         components=parts if len(parts) > 1 else {},
         fitted=np.logical_or.reduce([(middles > low) & (middles < high) for low, high in fitted]),
         weighted=weighted,
+        slopes=derivatives,
+        band=band_of(derivatives, curves.values),
+        at_start=curves.values is None and not all(p.fixed for p in curves.model.parameters),
+        floating=tuple(name for name in fitted_names if name in curves.known),
+        normalised=curves.model.expected_events() is None,
     )
 
 
@@ -219,37 +324,29 @@ def as_fitted(model: Pdf, values: Any) -> Pdf:
     return in_ranges(model, values.ranges[0], values.yields_in[0])
 
 
-def check_blind(x: Observable, blind: Any) -> list[Range]:
-    """Return the ranges of an observable in which no data are shown."""
-    none = isinstance(blind, Sequence) and not len(blind)
-    return [] if none else [check_range(x, ends) for ends in listed_ranges(x, blind)]
-
-
-def gaps(x: Observable, ranges: Sequence[Range]) -> list[Range]:
-    """Return what some ranges leave out of that of an observable: data that were cut to them show nothing there."""
-    ends = [x.low, *(end for pair in ranges for end in pair), x.high]
-    return list(zip(ends[::2], ends[1::2], strict=True))
-
-
-def blinded(data: Histogram, ranges: Sequence[Range]) -> Histogram:
-    """Return a histogram without the counts of bins that reach into some ranges."""
-    near = SAME_WIDTH * (data.edges[-1] - data.edges[0])
-    shown = np.ones(len(data.counts), bool)
-    for low, high in ranges:
-        shown &= (data.edges[1:] <= low + near) | (data.edges[:-1] >= high - near)
-    return Histogram(
-        data.edges, *(np.where(shown, own, np.nan) for own in (data.counts, data.low, data.high))
-    )
-
-
-def split(model: Pdf, labels: Sequence[str] | None) -> dict[str, tuple[Expr, Pdf]]:
+def split(model: Pdf, labels: Sequence[str] | None, nested: bool = False) -> dict[str, tuple[Expr, Pdf]]:
     """Return the components of a model by name, each with its share of the events; a model without any is one."""
-    parts = model.shares()
-    names = list(model.share_names() if labels is None else labels)
+    names, parts = components_of(model, nested)
+    names = names if labels is None else list(labels)
     if len(names) != len(parts) or len({*names, *TAKEN}) < len(names) + len(TAKEN):
         rule = f"labels must name the {len(parts)} components of the model, each differently"
         raise ModelError(f"plot: {rule} and not {', '.join(map(repr, TAKEN))}, got {names}")
     return dict(zip(names, parts, strict=True))
+
+
+def components_of(model: Pdf, nested: bool) -> tuple[list[str], list[tuple[Expr, Pdf]]]:
+    """Return the components of a model and their names; nested ones down to those that have no components."""
+    names: list[str] = []
+    parts: list[tuple[Expr, Pdf]] = []
+    for name, (share, part) in zip(model.share_names(), model.shares(), strict=True):
+        inner, own = components_of(part, nested) if nested and part is not model else ([], [])
+        if len(own) > 1:
+            names += [f"{name}: {one}" for one in inner]
+            parts += [(share * weight, one) for weight, one in own]
+        else:
+            names.append(name)
+            parts.append((share, part))
+    return names, parts
 
 
 def total(model: Pdf, values: Mapping[str, float], dataset: Dataset) -> float:
@@ -260,6 +357,8 @@ def total(model: Pdf, values: Mapping[str, float], dataset: Dataset) -> float:
 
 def cut(dataset: Dataset, box: Box) -> Dataset:
     """Return the events in a box; complain if there are none."""
+    if not len(dataset):
+        raise DataError("plot: the dataset has no events, so there is nothing to draw")
     chosen = dataset.inside({name: (ends,) for name, ends in box.items()}) if box else dataset
     if not len(chosen):
         where = ", ".join(f"'{name}' in [{low}, {high}]" for name, (low, high) in box.items())
@@ -267,7 +366,7 @@ def cut(dataset: Dataset, box: Box) -> Dataset:
     return chosen
 
 
-def in_box(dataset: Dataset, box: Box) -> NDArray[np.bool_]:
+def in_box(dataset: Dataset, box: Box) -> Flags:
     """Return which events lie in a box."""
     keep = np.ones(len(dataset), bool)
     for name, (low, high) in box.items():

@@ -49,6 +49,8 @@ def profile(
     """Plot how the nll rises from its minimum, with the intervals of some levels; points without a minimum are crosses.
 
     ``labels`` of parameters are those of a model, or texts by name.
+
+    Example: ``mf.plots.profile(mf.intervals.profile(nll, mu, progress=False))``
     """
     check_some("plots.profile", levels)
     x, delta = scan.curve()

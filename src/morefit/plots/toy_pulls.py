@@ -11,7 +11,7 @@ from morefit.errors import DataError
 from morefit.minimise import FitResult, fit
 from morefit.model import Gaussian, Observable, Parameter
 from morefit.plots.canvas import AnyAxes, Labels, Plot, Style, label_of, one_panel, styled
-from morefit.plots.fitted import Look, draw_main, x_label
+from morefit.plots.panels import Look, draw_main, x_label
 from morefit.plots.projection import Projection, project
 from morefit.targets import Backend
 from morefit.text.rounding import round_pdg

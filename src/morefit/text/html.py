@@ -11,6 +11,12 @@ GOOD, BAD = "#d9f2d9", "#f8c9c9"
 WARNINGS = ("AT LIMIT", "UNDETERMINED")  # cells with a coloured background
 
 
+class Markup(str):
+    """A cell that is HTML already."""
+
+    __slots__ = ()
+
+
 def html_page(
     headline: str,
     details: Iterable[str],
@@ -43,4 +49,5 @@ def html_text(text: str) -> str:
 def html_cell(column: Column, cell: str) -> str:
     """Return one cell of a table; warnings have a coloured background."""
     colour = f";background:{BAD}" if cell in WARNINGS else ""
-    return f'<td style="text-align:{"right" if column.numeric else "left"}{colour}">{html.escape(cell)}</td>'
+    text = cell if isinstance(cell, Markup) else html.escape(cell)
+    return f'<td style="text-align:{"right" if column.numeric else "left"}{colour}">{text}</td>'

@@ -14,6 +14,7 @@ from morefit.data import Dataset
 from morefit.errors import FitError
 from morefit.integrals import SharedBoxes
 from morefit.kernel.fit_layout import FitLayout, FitRows
+from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.whole import can_fit_whole, whole_part
@@ -45,6 +46,7 @@ class Ensemble:
     fluctuate: bool = True  # toys draw what constraints measured anew
     thorough: bool = False  # every fit is started again elsewhere
     resample: bool = True  # toys draw rows of what a conditional model is given
+    weighted: bool = False  # events are stored, with weights
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[ToySampler, ...] | None = field(default=None, repr=False)
     made: tuple[tuple[Compiled | None, ...], WholeFit] | None = field(init=False, default=None, repr=False)
@@ -126,6 +128,7 @@ class Ensemble:
             fluctuate=self.fluctuate,
             thorough=self.thorough,
             resample=self.resample,
+            weighted=self.weighted,
             samplers=self.samplers,
         )
 
@@ -134,12 +137,15 @@ class Ensemble:
     @cached_property
     def compiled(self) -> tuple[Compiled, ...]:
         """The sums of each part."""
-        return tuple(part.compile_request(part.request(2, weighted=False)) for part in self.fitted.parts)
+        return tuple(
+            part.compile_request(part.request(2, weighted=self.weighted)) for part in self.fitted.parts
+        )
 
     @cached_property
     def has_whole_fit(self) -> bool:
         """Whether a fit can run without Python."""
-        return can_fit_whole(self.fitted.parts, self.compiled)
+        parts = self.fitted.parts
+        return all(part.has_kernels for part in parts) and can_fit_whole(parts, self.compiled)
 
     def whole_fit(self) -> WholeFit | None:
         """Return a fit that needs no Python, if there is one; made anew when a sampler was repaired."""
@@ -176,7 +182,10 @@ class Ensemble:
                 part,
                 compiled,
                 places=places,
-                columns=[o.name for o in drawn.model.observables],
+                columns=[
+                    *(o.name for o in drawn.model.observables),
+                    *([WEIGHT.name] if self.weighted else []),
+                ],
                 fluctuating=self.fluctuate,
                 rows=np.array([self.values_of(part, {}), self.values_of(part, self.truth)]),
                 boxes=self.boxes,
@@ -234,6 +243,7 @@ class Toys:
             PartData(
                 columns=Columns.uploaded(self.named(k, self.drawn[k].columns), Settings(ensemble.backend)),
                 events=Events.slices(sizes),
+                weights=self.arrays[k][WEIGHT.name] if ensemble.weighted else None,
                 measured=ensemble.measured(k, self.numbers),
                 boxes=ensemble.boxes,
             )
@@ -242,7 +252,8 @@ class Toys:
 
     def named(self, part: int, columns: Sequence[Buffer]) -> dict[str, Buffer]:
         observables = self.ensemble.drawn.parts[part].model.observables
-        return {o.name: c for o, c in zip(observables, columns, strict=True)}
+        names = [*(o.name for o in observables), *([WEIGHT.name] if self.ensemble.weighted else [])]
+        return dict(zip(names, columns, strict=True))
 
     @cached_property
     def arrays(self) -> tuple[dict[str, Array], ...]:
@@ -257,7 +268,10 @@ class Toys:
         events = [Events.slices(sizes) for sizes in self.sizes.T]
         cuts = [slice(int(e.starts[toy]), int(e.stops[toy])) for e in events]
         return tuple(
-            Dataset({n: column[cut] for n, column in arrays.items()})
+            Dataset(
+                {n: column[cut] for n, column in arrays.items() if n != WEIGHT.name},
+                weights=arrays[WEIGHT.name][cut] if self.ensemble.weighted else None,
+            )
             for arrays, cut in zip(self.arrays, cuts, strict=True)
         )
 
@@ -365,7 +379,7 @@ class Toys:
 class StoredToys(Toys):
     """Toys whose events are stored, one toy after the other."""
 
-    buffers: tuple[tuple[Buffer, ...], ...] = ()  # of each part, a column for each observable
+    buffers: tuple[tuple[Buffer, ...], ...] = ()  # of each part: a column for each observable, weights last
     toy_numbers: Integers = field(
         default_factory=lambda: np.empty(0, np.int64)
     )  # for what constraints measure
@@ -382,15 +396,16 @@ class StoredToys(Toys):
     ) -> StoredToys:
         """Take the datasets of each toy, part by part."""
         sizes = np.array([[len(d) for d in toy] for toy in datasets], np.int64)
-        buffers = tuple(
-            tuple(
-                ensemble.backend.upload(np.concatenate([toy[k][o.name] for toy in datasets]))
-                for o in part.model.observables
-            )
-            for k, part in enumerate(ensemble.drawn.parts)
-        )
+        upload = ensemble.backend.upload
+        buffers = []
+        for k, part in enumerate(ensemble.drawn.parts):
+            own = [toy[k] for toy in datasets]
+            columns = [[d[o.name] for d in own] for o in part.model.observables]
+            if ensemble.weighted:  # events of datasets without weights count once
+                columns.append([np.ones(len(d)) if d.weights is None else d.weights for d in own])
+            buffers.append(tuple(upload(np.concatenate(column)) for column in columns))
         known = np.arange(len(datasets)) if numbers is None else numbers
-        return cls(ensemble, 0, sizes, buffers, known)
+        return cls(ensemble, 0, sizes, tuple(buffers), known)
 
     @property
     def numbers(self) -> Integers:
@@ -408,7 +423,8 @@ class StoredToys(Toys):
         if not ensemble.has_whole_fit:
             return None
         job = ensemble.whole_fit_of(ensemble.whole_parts)
-        rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble), job.layout.width)
+        width = job.layout.derivatives_width if ensemble.weighted else job.layout.width
+        rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble), width)
         return None if rows is None else read_rows(FitRows(job.layout, rows))
 
     def is_stored(self, k: int) -> bool:
@@ -433,7 +449,7 @@ def check_pairs(drawn: Sequence[Likelihood], fitted: Sequence[Likelihood]) -> No
 
 def read_rows(rows: FitRows) -> Fits:
     """Read the results of whole fits."""
-    resolved = rows.column("unresolved") == 0
+    resolved, (fits, count) = rows.column("unresolved") == 0, rows.x.shape
     valid = is_valid(rows.status, rows.column("fixed")) & resolved
     return Fits(
         values=rows.x.copy(),
@@ -442,6 +458,9 @@ def read_rows(rows: FitRows) -> Fits:
         edm=rows.edm.copy(),
         valid=valid,
         method=np.where(resolved, methods(rows.status, valid), FAILED).astype(np.uint8),
+        covariance=rows.columns("covariance").reshape(fits, count, count).copy()
+        if rows.has_covariance
+        else None,
     )
 
 

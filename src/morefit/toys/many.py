@@ -14,7 +14,6 @@ from morefit.data.sources import is_histogram
 from morefit.errors import DataError
 from morefit.likelihood import BinnedLikelihood, Simultaneous, Term
 from morefit.likelihood.accuracy import is_simulated
-from morefit.likelihood.datasets import PartData
 from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
 from morefit.minimise.check import invert
 from morefit.minimise.covariance import sandwich, simulation_covariance, split_fixed
@@ -22,10 +21,9 @@ from morefit.minimise.problem import check_data
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
-from morefit.pipeline import Columns
-from morefit.targets import Backend, Events, choose_backend
+from morefit.targets import Backend, choose_backend
 from morefit.toys.arguments import starts, template_of
-from morefit.toys.ensemble import GOAL, Ensemble, StoredToys
+from morefit.toys.ensemble import Ensemble, StoredToys
 from morefit.toys.results import ToyResults
 
 
@@ -42,7 +40,9 @@ def fit_many(
     """Fit a model, or a likelihood, to each of many datasets in compiled code, as toys are fitted.
 
     For a sum of likelihoods each dataset is a list, one for each part; for ``mf.Simultaneous`` as in ``fit``. Constraints keep what they measured. Errors are
-    those of ``fit``, and so are ``ranges`` and ``yields_in``: from the sandwich for datasets with weights, else from the inverse Hessian.
+    those of ``fit``, and so are ``ranges`` and ``yields_in``: from the sandwich for datasets with weights, else from the inverse Hessian. ``start`` are values by name.
+
+    Example: ``mf.fit_many(model, mf.generate(model, [500] * 10, seed=2))``
     """
     begin = time.perf_counter()
     if isinstance(datasets, str | Mapping | Dataset) or not isinstance(datasets, Iterable):
@@ -62,12 +62,16 @@ def fit_many(
         check_data(with_data(template, data))
     values = starts(template, {}, start, keep_fixed=True)
     ensemble = Ensemble(
-        drawn=template, fitted=template, truth=values, start=values, seed=0, backend=place, fluctuate=False
+        drawn=template,
+        fitted=template,
+        truth=values,
+        start=values,
+        seed=0,
+        backend=place,
+        fluctuate=False,
+        weighted=any(d.weights is not None for data in checked for d in data),
     )
-    if any(d.weights is not None for data in checked for d in data):
-        fits = fit_weighted(ensemble, checked)
-    else:
-        fits = StoredToys.of_datasets(ensemble, checked).fit()
+    fits = fit_stored(ensemble, checked)
     if any(is_simulated(part.model) for part in template.parts):
         fits.errors[:] = simulated_errors(template, checked, fits, ensemble.floating)
     return ToyResults(
@@ -83,6 +87,7 @@ def fit_many(
         seed=0,
         seconds={"fit": time.perf_counter() - begin},
         backend=place.label,
+        unit=template.unit,
     )
 
 
@@ -117,33 +122,13 @@ def with_data(template: Term, data: Sequence[Dataset]) -> Term:
     return template.with_parts([p.replaced(data=d) for p, d in zip(template.parts, data, strict=True)])
 
 
-def fit_weighted(ensemble: Ensemble, datasets: Sequence[Sequence[Dataset]]) -> Fits:
-    """Fit datasets of which some have weights; the events of the others count once."""
-    term = ensemble.fitted
-    data = tuple(part_data(term, k, [d[k] for d in datasets]) for k in range(len(term.parts)))
-    batch = Batch(
-        likelihood=term,
-        data=data,
-        base=np.tile(ensemble.start_values, (len(datasets), 1)),
-        floating=ensemble.floating,
-        limits=ensemble.limits,
-        goal=GOAL,
-        alone=lambda k: with_data(term, datasets[k]),
-    )
-    fits = batch.fit()
-    fits.errors[:] = sandwich_errors(batch, fits, datasets)
+def fit_stored(ensemble: Ensemble, datasets: Sequence[Sequence[Dataset]]) -> Fits:
+    """Fit datasets, with errors from the sandwich for those with weights."""
+    toys = StoredToys.of_datasets(ensemble, datasets)
+    fits = toys.fit()
+    if ensemble.weighted:
+        fits.errors[:] = sandwich_errors(toys.batch(ensemble), fits, datasets)
     return fits
-
-
-def part_data(term: Term, k: int, datasets: Sequence[Dataset]) -> PartData:
-    """Concatenate the datasets of one part."""
-    weights = [np.ones(len(d)) if d.weights is None else d.weights for d in datasets]
-    names = [o.name for o in term.parts[k].model.observables]
-    return PartData(
-        columns=Columns({n: np.concatenate([d[n] for d in datasets]) for n in names}),
-        events=Events.slices([len(d) for d in datasets]),
-        weights=np.concatenate(weights),
-    )
 
 
 def sandwich_errors(batch: Batch, fits: Fits, datasets: Sequence[Sequence[Dataset]]) -> Array:

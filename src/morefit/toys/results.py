@@ -26,7 +26,10 @@ from morefit.validate import check_level, name_of
 HOW = ("newton", "newton, another start", "minuit", "failed", "undetermined")
 ARRAYS = ("values", "errors", "nll", "edm", "valid", "how", "events")
 LAYOUT = Layout(
-    "morefit toy results", ("names", "truth", "seed", "first", "seconds", "backend"), ARRAYS, "statistics"
+    "morefit toy results",
+    ("names", "truth", "seed", "first", "seconds", "backend", "unit"),
+    ARRAYS,
+    "statistics",
 )
 
 
@@ -47,12 +50,13 @@ class ToyResults:
     edm: Array  # (T,)
     valid: NDArray[np.bool_]  # (T,)
     how: NDArray[np.uint8]  # (T,)
-    events: NDArray[np.int64]  # (T,)
+    events: NDArray[np.int64]  # (T,): how many events, bins or points each toy has, as ``unit`` says
     seed: int
     first: int = 0
     statistics: Mapping[Any, NDArray[Any]] = field(default_factory=dict)
     seconds: Mapping[Any, float] = field(default_factory=dict)
     backend: str = ""  # where the toys were fitted
+    unit: str = "events"
 
     def __post_init__(self) -> None:
         freeze(self, **CONVERT)
@@ -210,6 +214,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "statistics": arrays,
     "seconds": floats,
     "backend": str,
+    "unit": str,
 }
 
 
@@ -284,6 +289,7 @@ def report(toys: ToyResults) -> Report:
         statistics=toys.statistics,
         seconds=toys.seconds,
         backend=toys.backend,
+        unit=toys.unit,
     )
 
 

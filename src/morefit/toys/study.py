@@ -87,6 +87,8 @@ def toy_study(
     save : a file for finished toys. The same call resumes a study that was stopped, with the same bits; more toys
         extend it. Ctrl-C returns what is finished, and errors carry it (``BrokenJob``).
     block : toys that are computed together; results do not depend on it.
+
+    Example: ``mf.toy_study(model, toys=100, seed=2, progress=False)``
     """
     toys, template = whole("toys", toys, 1), partial(template_of, NAME, ranges=ranges, yields_in=yields_in)
     drawn = template(model, constraints, given)

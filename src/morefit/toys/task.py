@@ -110,7 +110,7 @@ def fit_toys(task: Task, toys: Toys) -> ToyResults:
     return ToyResults(
         names=names, truth=task.truth, values=fitted.values, errors=fitted.errors, nll=fitted.nll, edm=fitted.edm,
         valid=fitted.valid, how=fitted.method, events=toys.events, seed=task.seed, first=toys.first,
-        statistics=statistics, seconds=seconds, backend=task.backend.label,
+        statistics=statistics, seconds=seconds, backend=task.backend.label, unit=toys.ensemble.fitted.unit,
     )  # fmt: skip
 
 

@@ -50,6 +50,7 @@ class Report(NamedTuple):
     statistics: Mapping[str, NDArray[Any]]
     seconds: Mapping[str, float]
     backend: str
+    unit: str
 
     @property
     def bad(self) -> int:
@@ -79,16 +80,16 @@ def details(report: Report) -> list[str]:
     """Return how the results were obtained, from how many events, and the seed."""
     ways = "; ".join(f"{way}: {count}" for way, count in report.ways.items() if count)
     numbers = f"toys {report.first} to {report.first + report.toys - 1}" if report.toys else "none"
-    lines = [f"obtained by {ways}", event_counts(report.events)] if report.toys else []
+    lines = [f"obtained by {ways}", event_counts(report.events, report.unit)] if report.toys else []
     return [*lines, f"seed {report.seed}, {numbers}"]
 
 
-def event_counts(events: NDArray[np.int64]) -> str:
-    """Return the smallest, largest and mean number of events of a toy."""
+def event_counts(events: NDArray[np.int64], unit: str) -> str:
+    """Return the smallest, largest and mean number of events, bins or points of a toy."""
     low, high = int(events.min()), int(events.max())
     if low == high:
-        return f"{low} events each"
-    return f"{low} to {high} events, {events.mean():.6g} on average"
+        return f"{low} {unit} each"
+    return f"{low} to {high} {unit}, {events.mean():.6g} on average"
 
 
 def tables(report: Report) -> list[list[Column]]:

@@ -37,6 +37,8 @@ def draw(
     values : of parameters, by name; the others have their start values
     limit : boxes of the picture; in a larger graph equivalent parts are drawn once, with their number beside the
         arrow, and what is still too much is dots
+
+    Example: ``mf.draw(model)``
     """
     if limit < 1:
         raise OptionError(f"draw: limit must be positive, got {limit}")

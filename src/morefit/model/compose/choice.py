@@ -26,6 +26,8 @@ class Choice(Pdf):
 
     Each floating parameter of a density adds ``penalty`` to its nll before they are compared: 0.5 is half of the bias
     of the likelihood (arXiv:1408.6865), 1 the information criterion of Akaike, 0 none. ``model.choose`` decides by hand.
+
+    Example: ``mf.Choice("shape", {"falling": background, "flat": mf.Uniform(m)})``
     """
 
     name: str

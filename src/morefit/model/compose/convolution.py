@@ -39,7 +39,7 @@ def Convolution(  # it stands where a density is made
     1e-8 of the density or better. The convolution of a ``Sum`` is the sum of convolutions: its fractions and yields are
     those of measured events in the range of $x$.
 
-    Example: ``Convolution(BreitWigner(m, mu=5.8, gamma=0.1), Gaussian(d, mu=0.0, sigma=0.05))``
+    Example: ``mf.Convolution(mf.shapes.BreitWigner(m, 5.8, 0.1), mf.Gaussian(d, 0.0, sigma))``
     """
     x, difference = check_parts(pdf, resolution)
     ends = check_truth(truth) or (None if holds_outside(pdf) else (x.low, x.high))

@@ -46,6 +46,8 @@ class Efficiency(Pdf):
     (``mf.acceptance.Expansion``), or simulated events that were accepted (``mf.acceptance.simulation``), with which
     $\varepsilon$ itself need not be known. Only its shape matters, not its scale. Fractions of a sum are those before the
     acceptance; yields are numbers of observed events, of each density of the sum.
+
+    Example: ``mf.Efficiency(mf.Exponential(t, -1 / tau), 1 - np.exp(-2 * t))``
     """
 
     base: Pdf  # before the acceptance

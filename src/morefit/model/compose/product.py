@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, add_all, multiply_all
 from morefit.model.compose.checks import check_parts, given_to
+from morefit.model.density import projected_density
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Branches, Change, Pdf, Recipe, Recipes, Shares
 from morefit.model.region import Region, intersection
@@ -15,7 +16,10 @@ from morefit.model.region import Region, intersection
 
 @dataclass(frozen=True, init=False, eq=False)
 class Product(Pdf):
-    r"""$\prod_k p_k$ of densities in different observables, or conditional on those of others: $p(x|y)\,p(y)$."""
+    r"""$\prod_k p_k$ of densities in different observables, or conditional on those of others: $p(x|y)\,p(y)$.
+
+    Example: ``mf.Product([signal, mf.Exponential(t, -1 / tau)])``
+    """
 
     pdfs: tuple[Pdf, ...]
 
@@ -100,8 +104,14 @@ class Product(Pdf):
 
     def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
         names = {o.name for o in kept}
-        own = [(pdf, tuple(o for o in pdf.observables if o.name in names)) for pdf in self.pdfs]
-        factors = [pdf.projected(some, region) for pdf, some in own if some]
+        factors: list[Pdf] = []
+        for group in self.groups({*names, *region}):
+            whole = group[0] if len(group) == 1 else Product(group)
+            some = tuple(o for o in whole.observables if o.name in names)
+            if some and len(group) > 1 and len(some) < len(whole.observables):
+                factors.append(projected_density(whole, some, region))
+            elif some:
+                factors += [whole.projected(some, region)] if len(group) == 1 else group
         return factors[0] if len(factors) == 1 else Product(factors)
 
     def density(self) -> Expr:

@@ -38,7 +38,7 @@ class Restricted(Pdf):
     $\sum_i n_i P_i(R)$ events. With ``yields_in="range"`` they count the events in the region, as do the fractions of
     sums inside of it.
 
-    Example: ``Restricted(model, {"m": [(5.0, 5.2), (5.4, 6.0)]})``
+    Example: ``mf.Restricted(model, {"m": [(5.0, 5.2), (5.4, 6.0)]})``
     """
 
     model: Pdf

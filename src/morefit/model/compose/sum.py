@@ -27,6 +27,8 @@ class Sum(Pdf):
     ``recursive``, a fraction is that of what the densities before it leave over, so that fractions between 0 and 1
     never add up to more than 1. One density alone with a yield is extended.
     ``labels`` name the densities in print and in the legends of plots.
+
+    Example: ``mf.Sum([signal, background], yields=[n_signal, n_background])``
     """
 
     pdfs: tuple[Pdf, ...]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence, Set
 from functools import lru_cache
 
-from morefit.expr import ONE, ZERO, Expr, Op, Operation, add_all, apply, leaves, make, toposort, where
+from morefit.expr import ONE, ZERO, Expr, Op, Operation, add_all, apply, leaves, multiply_all, toposort, where
 
 MAX_STEPS = 40  # of a floor, or turns of a periodic function, that are solved for; each is an edge
 Span = Callable[[Expr], tuple[float, float]]  # between which numbers an expression may lie
@@ -108,7 +108,7 @@ def invert(left: Expr, right: Expr, within: set[Expr], span: Span | None) -> lis
     if left.op is Op.ADD and len(inner) == 2 and not outer and right is ZERO:
         return equal_logarithms(*inner)
     if left.op is Op.MUL and len(inner) == 1:
-        return [(inner[0], right / make(Op.MUL, tuple(outer)) if right is not ZERO else ZERO)]
+        return [(inner[0], right / multiply_all(*outer) if right is not ZERO else ZERO)]
     if left.op is Op.MUL and right is ZERO:
         return [(factor, ZERO) for factor in inner]
     if left.op is Op.POW:

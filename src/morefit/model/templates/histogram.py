@@ -35,6 +35,8 @@ class Histogram(GridDensity):
 
     The ranges of observables must lie inside the axes; what is beyond a range does not count, nor do underflow and
     overflow.
+
+    Example: ``mf.Histogram(m, np.histogram(data["m"], 50, (5.0, 7.0)))``
     """
 
     domain: tuple[Observable, ...]
@@ -74,6 +76,8 @@ def histogram_function(
 
     ``histogram`` and ``interpolation`` are those of ``Histogram``; contents are taken as they are, and beyond an axis
     the function is constant. A histogram of means, such as a profile, will do.
+
+    Example: ``mf.histogram_function(m, ([0.5, 0.9], [5.0, 6.0, 7.0]))``
     """
     places = [points] if isinstance(points, Quantity) or as_double(points) is not None else list(points)
     names = [one.name if isinstance(one, Observable) else "" for one in places]

@@ -42,6 +42,8 @@ class KernelDensity(GridDensity):
 
     It is computed on a grid and interpolated linearly: to 1e-3 of its value, where it is not small, if kernels are
     wider than a thousandth of the range (two dimensions: a twentieth, three: a fifth).
+
+    Example: ``mf.KernelDensity(m, data)``
     """
 
     domain: tuple[Observable, ...]

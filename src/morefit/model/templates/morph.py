@@ -36,6 +36,8 @@ class Morph(Sum):
     interpolation : "linear" takes the two next to the parameter, weighted by the distances: never negative, but the
         likelihood has a kink at each value, where a fit may end without a valid minimum. "cubic" takes natural splines:
         smooth, with weights that may be a little negative
+
+    Example: ``mf.Morph(mu, {5.5: mf.Gaussian(m, 5.5, 0.1), 6.1: mf.Gaussian(m, 6.1, 0.1)})``
     """
 
     parameter: Expr

@@ -25,7 +25,7 @@ class Spline(Pdf):
     of $x$. Only ratios of values matter (with ``exponential``: differences), so make one of them a number. ``boundary`` is
     "not-a-knot", or "natural" for a second derivative of zero at both ends. (CubicSpline of scipy)
 
-    Example: ``Spline(m, [5.0, 5.5, 6.0, 7.0], [1.0, 0.8, 0.5, 0.4], boundary="natural")``
+    Example: ``mf.Spline(m, [5.0, 5.5, 6.0, 7.0], [1.0, 0.8, 0.5, 0.4], boundary="natural")``
     """
 
     extends = False

@@ -64,7 +64,10 @@ class CpuColumn:
 
 @dataclass(frozen=True)
 class Cpu:
-    """The processor: ``threads`` (default: all cores) and vector ``width`` in doubles (default: the widest)."""
+    """The processor: ``threads`` (default: all cores) and vector ``width`` in doubles (default: the widest).
+
+    Example: ``mf.fit(model, data, backend=mf.Cpu(threads=1))``
+    """
 
     threads: int | None = None
     width: int | None = None

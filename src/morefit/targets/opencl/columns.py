@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, read_only
 from morefit.targets.base import Events
 from morefit.targets.opencl.device import Device
 from morefit.targets.opencl.sums import MAX_EVENTS
@@ -41,9 +41,13 @@ class DeviceColumn:
 
     @property
     def values(self) -> Array:
+        """The numbers, read-only: an upload of them finds this column again."""
         numbers = np.empty(self.count, self.kind)
         self.device.read(self.buffer, numbers, self.first * self.kind.itemsize)
-        return numbers.astype(np.float64, copy=False)
+        values = read_only(numbers.astype(np.float64, copy=False))
+        if values is numbers and self.first == 0:
+            self.device.copies.add(values, self)
+        return values
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,32 @@ from morefit.targets.cache import key_of, load, store
 from morefit.targets.opencl.discover import DeviceInfo, choose_device, devices, pick, pyopencl
 
 MAX_SENT = 1 << 26  # bytes that are sent without waiting
+MIN_COPY = 1 << 20  # bytes of an array that is not sent twice
 MAX_PROGRAMS = 256  # cached in this process
 # Drivers with a cache on disk of their own. PoCL builds a kernel when it is first started, but all of a text when its
 # binary is read: a first fit took 5.1 s with it and 1.6 s without, one of another process 0.12 s and 0.24 s.
 KEEPS_ITS_OWN = frozenset({"Portable Computing Language"})
 OTHER_ARGUMENTS = 256  # bytes of addresses and sizes among a kernel's arguments, besides numbers to draw with
+
+
+class Copies:
+    """Columns on a device that are copies of large arrays which cannot change, found again for as long as these live."""
+
+    def __init__(self) -> None:
+        self.columns: dict[int, Any] = {}
+
+    def add(self, array: np.ndarray[Any, Any], column: Any) -> None:
+        """Note that a column is a copy of an array, if this owns its numbers and is read-only."""
+        if array.nbytes >= MIN_COPY and array.flags.owndata and not array.flags.writeable:
+            self.columns[id(array)] = column
+            weakref.finalize(array, self.columns.pop, id(array), None)
+
+    def find(self, array: np.ndarray[Any, Any]) -> Any | None:
+        """Return the copy of an array, unless that could have been changed since."""
+        return None if array.flags.writeable else self.columns.get(id(array))
+
+    def clear(self) -> None:
+        self.columns.clear()
 
 
 class Device:
@@ -37,6 +58,7 @@ class Device:
         # buffers that are let go are used again: a driver takes longer to make one than a small fit takes
         self.pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         self.column_bytes = 0
+        self.copies = Copies()
         self.on_their_way: deque[Any] = deque(maxlen=64)
         self.process = os.getpid()
         self.programs: OrderedDict[str, Any] = OrderedDict()
@@ -115,8 +137,9 @@ class Device:
         """Copy an array to the device."""
         buffer = self.allocate(numbers.nbytes)
         if 0 < numbers.nbytes <= MAX_SENT:
-            # not waited for: what is started later comes later, and the event keeps the copy until it is read
-            self.on_their_way.append(self.write(buffer, np.array(numbers, order="C"), wait=False))
+            # not waited for: what is started later comes later, and the event keeps what is sent until it is read
+            fixed = np.array(numbers, order="C", copy=True if numbers.flags.writeable else None)
+            self.on_their_way.append(self.write(buffer, fixed, wait=False))
         elif numbers.size:
             self.write(buffer, np.ascontiguousarray(numbers))
         return buffer
@@ -140,6 +163,7 @@ class Device:
                 self.cl.enqueue_copy(self.queue, numbers, buffer, src_offset=first)
             except self.cl.Error as error:
                 raise self.failed("running a kernel", error) from error
+            self.on_their_way.clear()
 
     def read_done(self, buffer: Any, numbers: np.ndarray[Any, Any], done: Any) -> None:
         """Wait for what was started as ``done``, and copy a buffer into an array, whatever was started since."""

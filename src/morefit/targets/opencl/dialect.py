@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from morefit.expr.operations import Operation
 from morefit.kernel import Atom, Body, NodeLoop, Precision
 
 
@@ -101,16 +102,32 @@ class Names:
         return Names(self.precision, dict(self.known))
 
 
-def body_lines(body: Body, names: Names, kind: str) -> list[str]:
-    """Write the lines of a body as constants of a type."""
+def body_lines(
+    body: Body, names: Names, kind: str, outlined: Container[Operation] = frozenset()
+) -> list[str]:
+    """Write the lines of a body as constants of a type; those operations are functions of their own."""
     lines = []
     for line in body.lines:
         if isinstance(line, NodeLoop):
             lines += node_loop_lines(line, names, kind)
             continue
-        text = line.op.c.format(*(names.atom(a) for a in line.args))
+        text = (outlined_call(line.op) if line.op in outlined else line.op.c).format(
+            *map(names.atom, line.args)
+        )
         lines.append(f"const {kind} {names.target(line.target)} = {text};")
     return lines
+
+
+def outlined_call(op: Operation) -> str:
+    """Return how an operation that is a function of its own is called."""
+    return f"call_{op.name.lower()}({', '.join(f'{{{k}}}' for k in range(op.arity))})"
+
+
+def outlined_function(op: Operation) -> str:
+    """Write an operation as a function that is not copied to where it is called."""
+    names = [f"x{k}" for k in range(op.arity)]
+    call = outlined_call(op).format(*(f"const double {name}" for name in names))
+    return f"__attribute__((noinline)) double {call} {{ return {op.c.format(*names)}; }}"
 
 
 def node_loop_lines(loop: NodeLoop, names: Names, kind: str) -> list[str]:

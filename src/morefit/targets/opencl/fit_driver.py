@@ -47,7 +47,6 @@ class FitSource:
     def text(self) -> str:
         d = self.d
         kernels = [kernel for part in self.parts for kernel in part.kernels]
-        bodies = [b for k in kernels for b in (k.per_event, k.per_call)]
         return "\n".join([
             f"// whole fits of {self.shape.layout.count} parameters in {d.name}",
             d.prologue,
@@ -57,7 +56,7 @@ class FitSource:
             *TASK.splitlines(),
             "",
             *(line for part in self.parts for line in part.place_table()),
-            *helpers(bodies),
+            *helpers(kernels),
             *self.generators(),
             *self.sum_functions(),
             *self.program_functions(),

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from morefit.kernel import Body
+from morefit.expr.operations import Operation
+from morefit.kernel import Body, Kernel, Line
 from morefit.targets import coefficients
 from morefit.targets.opencl import bessel_functions, error_functions, incomplete_functions
+from morefit.targets.opencl.dialect import outlined_function
 from morefit.targets.opencl.polynomial import horner
 
 
-def helpers(bodies: Sequence[Body]) -> list[str]:
-    """Return the functions that some lines call and C does not have."""
-    used = {line.op.name for body in bodies for line in body.flat}
+def helpers(kernels: Sequence[Kernel]) -> list[str]:
+    """Return the functions that some kernels call and C does not have."""
+    used = {line.op.name for k in kernels for body in (k.per_call, k.per_event) for line in body.flat}
     used |= {name for op in used for name in CALLED.get(op, ())}
     shared = [text for text, operations in SHARED if used & operations]
-    return shared + [text for name, text in HELPERS.items() if name in used]
+    calls = {op: outlined_function(op) for k in kernels for op in outlined(k.per_call)}
+    return [*shared, *(text for name, text in HELPERS.items() if name in used), *calls.values()]
+
+
+def outlined(body: Body) -> list[Operation]:
+    """Return which operations of what depends on parameters alone are functions of their own.
+
+    Compilers copy an exponential to each place it is used at: hundreds of them, which integrals have, take seconds.
+    """
+    uses = Counter(line.op for line in body.lines if isinstance(line, Line))
+    return [op for op, n in uses.items() if n >= MIN_USES and op.price >= MIN_PRICE and op.c[0].isalpha()]
+
+
+MIN_USES, MIN_PRICE = 8, 15  # of an operation that is worth a function of its own
 
 
 def logarithm(name: str, base: str, factor: tuple[float, float]) -> str:

@@ -88,7 +88,8 @@ class Writer:
         fixed = isinstance(s.end, Number)
         end = self.text(s.end) if fixed else f"{name}end"
         head = f"for ({name} = {self.text(s.begin)}; {name} {test} {end}; {name} += {s.step}) {{"
-        loop = [head, *indented(self.lines(s.body)), "}"]
+        # unrolled, the loops of a driver take compilers seconds and devices as long as before
+        loop = ["#pragma unroll 1", head, *indented(self.lines(s.body)), "}"]
         return loop if fixed else ["{", *indented([f"const int {end} = {self.text(s.end)};", *loop]), "}"]
 
     def text(self, value: Value) -> str:
@@ -137,7 +138,7 @@ class GroupWriter(Writer):
         head = (
             f"for ({name} = {begin} + {self.dialect.item}; {name} < {end}; {name} += {self.dialect.items}) {{"
         )
-        return [wait, head, *indented(turn.lines(s.body)), "}", wait]
+        return [wait, "#pragma unroll 1", head, *indented(turn.lines(s.body)), "}", wait]
 
 
 def operation(op: str, kind: Kind, args: Sequence[str]) -> str:

@@ -84,13 +84,21 @@ class OpenCL:
         return run_whole_fits(self.open(), self.work_group, job, toys, width)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> DeviceColumn | HostColumn:
-        """Copy a column to the device, if there is room for it."""
+        """Copy a column to the device, if it is not there yet and there is room for it."""
         device = self.open()
         with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
             numbers = np.ascontiguousarray(column, KINDS[precision])
+        known: DeviceColumn | None = device.copies.find(numbers)
+        if known is not None:
+            return known
+        if not device.room_for(numbers.nbytes, self.memory):
+            device.copies.clear()  # of columns that nobody may need any more
         if not device.room_for(numbers.nbytes, self.memory):
             return HostColumn(numbers)
-        return DeviceColumn.of(device, device.send(numbers), len(column), numbers.dtype)
+        sent = DeviceColumn.of(device, device.send(numbers), len(column), numbers.dtype)
+        if numbers is column:
+            device.copies.add(numbers, sent)
+        return sent
 
 
 @dataclass(eq=False)

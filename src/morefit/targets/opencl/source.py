@@ -92,7 +92,7 @@ class KernelSource:
             *TASK.splitlines(),
             "",
             *self.drawing.number_type(),
-            *helpers((kernel.per_call, kernel.per_event)),
+            *helpers([kernel]),
             *(self.prepare() if kernel.per_call.results else []),
             *frame(),
         ]

@@ -18,6 +18,7 @@ from morefit.targets.opencl.dialect import (
     indented,
     number_text,
 )
+from morefit.targets.opencl.functions import outlined
 
 SCRATCH = 2048  # doubles of shared memory: every device has 16 KB
 MAX_EVENTS = 512  # of an item: a product of that many mantissas stays below 2**512
@@ -205,7 +206,7 @@ def scalar_lines(
         for k, name in enumerate(kernel.parameters)
         if name in used
     ]
-    lines = body_lines(kernel.per_call, names, "double")
+    lines = body_lines(kernel.per_call, names, "double", outlined(kernel.per_call))
     stores = [f"{store.format(k)} = {names.atom(a)};" for k, a in enumerate(kernel.per_call.results)]
     return [*parameters, *lines, *stores]
 

@@ -1,0 +1,1 @@
+"""Neighbours: likelihoods in the shapes that other packages expect."""

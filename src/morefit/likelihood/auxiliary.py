@@ -1,0 +1,106 @@
+"""Constraints of hundreds of parameters, most of one parameter each: their sum and its derivatives, by arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from morefit.arrays import Array, Integers
+from morefit.expr import ONE, ZERO, Expr, Op, apply, evaluate, leaves, where
+from morefit.kernel.sums import Request, set_terms
+from morefit.likelihood.base import Evaluation
+from morefit.likelihood.constraint import Constraint, GaussianConstraint, PoissonConstraint
+
+
+@dataclass(frozen=True, eq=False)
+class AuxiliaryCount(PoissonConstraint):
+    """A count, not necessarily whole, whose mean is a parameter times a number, relative to expecting the count."""
+
+    is_square: ClassVar[bool] = True
+    factor: float
+
+    def nll(self, measured: Sequence[Expr]) -> Expr:
+        mean, (n,) = self.factor * self.quantity, measured
+        return mean - n - n * apply(Op.LOG, mean / where(n > 0, n, ONE))
+
+    def expected(self, values: Mapping[str, float]) -> tuple[float, ...]:
+        return (self.factor * super().expected(values)[0],)
+
+
+@dataclass(frozen=True, eq=False)
+class Auxiliary:
+    """The sum of constraints as a function of all parameters and of what was measured."""
+
+    parameters: int
+    gaussian: Integers  # (N, 2): places of the parameter and of what was measured
+    precisions: Array  # (N,)
+    counted: Integers  # (M, 2)
+    factors: Array  # (M,)
+    others: tuple[Callable[[Array, Array, Evaluation], None], ...]
+
+    @classmethod
+    def of(cls, constraints: Sequence[Constraint], terms: Sequence[Expr], names: Sequence[str]) -> Auxiliary:
+        """Sort constraints by their kinds; ``names`` are those of all parameters and measured values."""
+        place = {name: k for k, name in enumerate(names)}
+        gaussian, precisions, counted, factors, others, first = [], [], [], [], [], 0
+        total = len(names) - sum(len(c.measured) for c in constraints)
+        for constraint, term in zip(constraints, terms, strict=True):
+            match constraint:
+                case GaussianConstraint(quantities=(Expr(op=Op.SCALAR) as quantity,)):
+                    gaussian.append((place[quantity.name], first))
+                    precisions.append(1 / constraint.covariance[0][0])
+                case AuxiliaryCount(quantity=quantity):
+                    counted.append((place[quantity.name], first))
+                    factors.append(constraint.factor)
+                case _:
+                    others.append(general_term(term, place, total))
+            first += len(constraint.measured)
+        pairs = (np.array(some, np.int64).reshape(-1, 2) for some in (gaussian, counted))
+        return cls(total, next(pairs), np.array(precisions), next(pairs), np.array(factors), tuple(others))
+
+    def evaluate(self, full: Array, measured: Array) -> Evaluation:
+        """Evaluate at all parameters (sets, P) and measured values (sets, values)."""
+        total = Evaluation.zero(len(full), self.parameters)
+        (columns, places), rows = self.gaussian.T, np.arange(len(full))[:, None]
+        away = full[:, columns] - measured[:, places]
+        total.value[:] = 0.5 * (away**2 @ self.precisions)
+        np.add.at(total.gradient, (rows, columns), away * self.precisions)
+        np.add.at(total.hessian, (rows, columns, columns), self.precisions)
+        columns, places = self.counted.T
+        x, n = full[:, columns], measured[:, places]
+        possible = (x > 0) | ((x == 0) & (n == 0))
+        safe = np.where(x > 0, x, 1.0)
+        terms = self.factors * x - n - n * np.log(self.factors * safe / np.where(n > 0, n, 1.0))
+        total.value[:] += np.where(possible, terms, 0.0).sum(axis=1)
+        total.bad[:] += (~possible).sum(axis=1)
+        np.add.at(total.gradient, (rows, columns), np.where(possible, self.factors - n / safe, 0.0))
+        np.add.at(total.hessian, (rows, columns, columns), np.where(possible, n / safe**2, 0.0))
+        for add in self.others:
+            add(full, measured, total)
+        return total
+
+
+def general_term(
+    term: Expr, place: Mapping[str, int], parameters: int
+) -> Callable[[Array, Array, Evaluation], None]:
+    """Return what adds a constraint that is any formula."""
+    known = leaves(Op.SCALAR, term)
+    own = tuple(leaf for leaf in known if place[leaf.name] < parameters)
+    count = len(own)
+    formulas = set_terms(Request(ZERO, own, 2, per_set=term))
+    columns, (low, high) = np.array([place[leaf.name] for leaf in own], np.int64), np.tril_indices(count)
+
+    def add(full: Array, measured: Array, total: Evaluation) -> None:
+        row = np.concatenate([full, measured], axis=1)
+        values = {leaf.name: row[:, place[leaf.name]] for leaf in known}
+        numbers = np.array([np.broadcast_to(evaluate(f, values), len(full)) for f in formulas]).T
+        total.value[:] += numbers[:, 0]
+        total.gradient[:, columns] += numbers[:, 1 : 1 + count]
+        matrix = np.zeros((len(full), count, count))
+        matrix[:, low, high] = matrix[:, high, low] = numbers[:, 1 + count :]
+        total.hessian[:, columns[:, None], columns] += matrix
+
+    return add

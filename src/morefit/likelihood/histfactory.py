@@ -1,0 +1,174 @@
+"""The likelihood of a HistFactory model: counts of channels, expected as sums of samples with modifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from morefit.arrays import Array, Integers
+from morefit.errors import BackendError, DataError, ModelError
+from morefit.expr import column
+from morefit.likelihood.auxiliary import Auxiliary
+from morefit.likelihood.base import Evaluation, Point
+from morefit.likelihood.binned import BadBins
+from morefit.likelihood.datasets import PartData
+from morefit.likelihood.expected_counts import ExpectedCounts
+from morefit.likelihood.table import COUNT, CountsLikelihood, TableModel
+from morefit.model import Parameter
+from morefit.targets import Backend
+
+
+class HistFactoryLikelihood(CountsLikelihood):
+    """Minus the logarithm of the likelihood of a HistFactory model, relative to one that expects what was counted.
+
+    ``mf.histfactory.read`` makes it. Its constraints are those of the model, and toys draw what they measured anew.
+    Differences of twice its value are those of pyhf.
+    """
+
+    model: HistFactoryModel
+    has_kernels: ClassVar[bool] = False
+
+    @classmethod
+    def of(
+        cls, model: HistFactoryModel, counts: Array, constraints: Sequence[Any], backend: str | Backend
+    ) -> HistFactoryLikelihood:
+        """Return the likelihood of counts, one channel after the other."""
+        likelihood: HistFactoryLikelihood = object.__new__(cls)
+        likelihood.set_up_table(model, {COUNT.name: counts}, constraints, backend)
+        likelihood.check_backend()
+        return likelihood
+
+    def check_backend(self) -> None:
+        """Refuse devices: the sums are matrix products of NumPy."""
+        if self.backend.name == "opencl":
+            raise BackendError("backend 'opencl': cannot sum a HistFactory likelihood; use backend='cpu'")
+
+    def replaced(self, **changes: Any) -> HistFactoryLikelihood:
+        other = super().replaced(**changes)
+        other.check_backend()
+        return other
+
+    @property
+    def poi(self) -> str:
+        """The name of the parameter of interest."""
+        return self.model.poi
+
+    @property
+    def extended(self) -> bool:
+        return True
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The names of the channels."""
+        return tuple(self.model.channels)
+
+    def channel(self, name: str, values: Mapping[str, float]) -> tuple[Array, dict[str, Array]]:
+        """Return the counts of a channel, and what each of its samples expects, by name."""
+        if name not in self.model.channels:
+            known = ", ".join(map(repr, self.channels))
+            raise DataError(f"channel '{name}': not in the model, which has {known}")
+        bins = self.model.counts.channels[self.channels.index(name)]
+        full = np.array([[values[p.name] for p in self.model.parameters]])
+        parts = self.model.counts.samples(full)[bins].T
+        return self.counts[bins], dict(zip(self.model.channels[name], parts, strict=False))
+
+    # --------------------------------------------------------------------- evaluation
+
+    @cached_property
+    def auxiliary(self) -> Auxiliary:
+        """The sum of the constraints."""
+        names = [s.name for s in (*self.all_symbols, *self.measured_symbols)]
+        return Auxiliary.of(self.constraints, self.constraint_terms, names)
+
+    def evaluate_full(self, full: Array, order: int) -> Evaluation:
+        counts = np.broadcast_to(self.counts, (len(full), self.events))
+        return self.evaluate_counts(full, counts, None, order)
+
+    def evaluate_many(
+        self, data: Sequence[PartData], sets: Integers, full: Array, order: int = 2
+    ) -> Evaluation:
+        (own,) = data
+        every = np.asarray(own.columns.buffer(column(COUNT.name), self.settings).values).reshape(
+            -1, self.events
+        )
+        rows = np.zeros(len(sets), np.int64) if own.events.shared else own.events.starts[sets] // self.events
+        return self.evaluate_counts(full, every[rows], own.rows(sets), order)
+
+    def evaluate_counts(self, full: Array, counts: Array, measured: Array | None, order: int) -> Evaluation:
+        """Evaluate at all parameters for the counts of each set, with derivatives by the floating parameters."""
+        own = len(self.model.parameters)
+        seen = np.broadcast_to(
+            self.measured if measured is None else measured, (len(full), len(self.measured))
+        )
+        total = self.auxiliary.evaluate(full, seen)
+        total.add(self.model.counts.evaluate(full[:, :own], counts, order), range(own), order)
+        return total.cut(self.floating_columns)
+
+    def expected_rows(self, full: Array) -> Array:
+        return self.model.counts.expected(full[:, : len(self.model.parameters)])
+
+    def own_bad_events(self, x: Point) -> BadBins:
+        """Return the bins whose counts have no probability."""
+        expected = self.expected_rows(self.points(x)[0])[0]
+        bad = np.flatnonzero((expected < 0) | ((expected == 0) & (self.counts > 0)))
+        names = [
+            f"{k - bins.start} of channel '{name}'"
+            for name, bins in zip(self.channels, self.model.counts.channels, strict=True)
+            for k in range(bins.start, bins.stop)
+        ]
+        return BadBins(bad, expected[bad], self.events, self.counts[bad], [names[k] for k in bad])
+
+    def request(self, *_: Any, **__: Any) -> NoReturn:
+        raise ModelError(
+            "histfactory: expected counts are products of arrays, not a formula, so that there is no kernel to explain and"
+            " no sum of squared gradients"
+        )
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"rows": self.model.counts_digest}
+
+    def __repr__(self) -> str:
+        floating = len(self.parameters)
+        return (
+            f"HistFactoryLikelihood({len(self.channels)} channels, {self.events} bins, {self.entries:g} counts,"
+            f" {floating} floating parameters, poi: {self.poi})"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HistFactoryModel(TableModel):
+    """What the bins of a HistFactory model expect."""
+
+    all_parameters: tuple[Parameter, ...]
+    channels: Mapping[str, tuple[str, ...]]  # the samples of each
+    poi: str
+    counts: ExpectedCounts
+    counted: ClassVar[str] = COUNT.name
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return self.all_parameters
+
+    def __repr__(self) -> str:
+        return f"HistFactoryModel({len(self.channels)} channels, {len(self.parameters)} parameters, poi: {self.poi})"
+
+    def __str__(self) -> str:
+        bins = [c.stop - c.start for c in self.counts.channels]
+        each = zip(self.channels.items(), bins, strict=True)
+        lines = [f"channel {name}, {count} bins: {', '.join(samples)}" for (name, samples), count in each]
+        return "\n".join([repr(self), *lines])
+
+    @cached_property
+    def counts_digest(self) -> str:
+        """A digest of all numbers of the model."""
+        digest = sha256()
+        for field in fields(ExpectedCounts):
+            content = getattr(self.counts, field.name)
+            digest.update(content.tobytes() if isinstance(content, np.ndarray) else repr(content).encode())
+        return digest.hexdigest()

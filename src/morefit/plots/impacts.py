@@ -1,0 +1,98 @@
+"""Plot impacts: how each parameter moves the one of interest, beside its pull."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from morefit.errors import DataError
+from morefit.intervals import Impacts
+from morefit.plots.canvas import (
+    DATA,
+    GREY,
+    MODEL,
+    AnyAxes,
+    Labels,
+    Plot,
+    Style,
+    label_of,
+    load_pyplot,
+    styled,
+    two_panels,
+)
+from morefit.text.rounding import round_pdg
+from morefit.validate import whole_number
+
+SIDES = (("one error down", "#62a0ea"), ("one error up", "#f66151"))
+ROW = 0.32  # inches of height for each parameter
+WIDTHS = (1.0, 1.6)  # of the panels of pulls and impacts
+
+
+def impacts(
+    result: Impacts, *, largest: int = 30, labels: Labels = None, ax: AnyAxes = None, style: Style = None
+) -> Plot[Impacts]:
+    """Plot the largest impacts on a parameter, filled after the fit and as outlines before it, beside the pulls.
+
+    ``ax`` is a pair of axes, (pulls, impacts). ``labels`` of parameters are those of a model, or texts by name.
+    """
+    if not result.names:
+        raise DataError("plots.impacts: no other parameter floats in this fit; free one and fit again")
+    count = min(whole_number("plots.impacts: largest", largest, 1), len(result.names))
+    with styled(style):
+        left, right = panels(ax, count)
+        rows = np.arange(count)
+        artists: dict[str, Any] = {}
+        draw_pulls(left, result, rows, artists)
+        draw_impacts(right, result, rows, artists)
+        left.set_yticks(rows, [label_of(name, labels) for name in result.names[:count]])
+        for axes in (left, right):
+            axes.set_yticks([], minor=True)
+            axes.tick_params(axis="y", which="both", length=0)
+            axes.set_ylim(count + 0.5, -0.6)  # with a row for the legend
+        right.set_yticks(rows, [""] * count)
+        name, (value, error) = label_of(result.name, labels), round_pdg(result.value, result.error)
+        right.set_xlabel(f"change of {name}")
+        right.set_title(rf"{name} = ${value} \pm {error}$", loc="right", fontsize="medium")
+        return Plot((left, right), artists, result)
+
+
+def panels(ax: AnyAxes, count: int) -> tuple[Any, Any]:
+    """Return a pair of axes side by side: those passed, or those of a new figure, as high as its rows need."""
+    if ax is not None:
+        left, right = two_panels("plots.impacts", ax, 1.0, lower=False)
+        if right is None:
+            raise DataError("plots.impacts: ax must be a pair of axes, (pulls, impacts), got one")
+        return left, right
+    plt = load_pyplot()
+    width, height = plt.rcParams["figure.figsize"]
+    figure = plt.figure(layout="constrained", figsize=(1.3 * width, max(0.45 * height, ROW * count + 1.6)))
+    left, right = figure.subplots(1, 2, width_ratios=WIDTHS)
+    return left, right
+
+
+def draw_pulls(axes: Any, result: Impacts, rows: Any, artists: dict[str, Any]) -> None:
+    """Draw pulls with the errors after the fit, both in errors of the constraints."""
+    pulls, errors = result.pulls[: len(rows)], result.constrained[: len(rows)]
+    artists["constraints"] = axes.axvspan(-1, 1, color="0.9", linewidth=0)
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    artists["pulls"] = axes.errorbar(pulls, rows, xerr=errors, fmt="o", color=DATA, linewidth=1.4)
+    reach = np.nanmax(np.abs(pulls) + errors, initial=1.0) if np.isfinite(pulls).any() else 1.0
+    axes.set_xlim(-1.15 * max(reach, 1.2), 1.15 * max(reach, 1.2))
+    axes.set_xlabel("pull")
+
+
+def draw_impacts(axes: Any, result: Impacts, rows: Any, artists: dict[str, Any]) -> None:
+    """Draw the changes of both sides, after the fit as bars and before it as outlines."""
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    for k, (label, colour) in enumerate(SIDES):
+        after, before = result.after[: len(rows), k], result.before[: len(rows), k]
+        artists[f"after, {label}"] = axes.barh(rows, after, 0.7, color=colour, alpha=0.85, label=label)
+        if np.isfinite(before).any():
+            artists[f"before, {label}"] = axes.barh(
+                rows, before, 0.7, fill=False, edgecolor=MODEL if k == 0 else "#a51d2d", linestyle="--", linewidth=1.1,
+                label="before the fit" if k == 0 else None,
+            )  # fmt: skip
+    reach = np.nanmax(np.abs(np.concatenate([result.after, result.before])), initial=0.0)
+    axes.set_xlim(-1.1 * reach or -1.0, 1.1 * reach or 1.0)
+    artists["legend"] = axes.legend(loc="lower center", ncols=3, fontsize="small", columnspacing=1.0)

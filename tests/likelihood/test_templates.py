@@ -1,0 +1,163 @@
+"""Template fits: values against iminuit and scipy, every backend, coverage, and what is refused."""
+
+import pickle
+
+import hist
+import numpy as np
+import pytest
+from iminuit import cost
+from scipy.optimize import brentq, minimize
+
+import morefit as mf
+
+EDGES = np.linspace(0, 1, 16)
+RNG = np.random.default_rng(1)
+SIGNAL = np.histogram(RNG.normal(0.5, 0.2, 400), EDGES)[0].astype(float)
+BACKGROUND = np.histogram(RNG.exponential(0.4, 600), EDGES)[0].astype(float)
+COUNTS = RNG.poisson(150 * SIGNAL / SIGNAL.sum() + 400 * BACKGROUND / BACKGROUND.sum())
+WEIGHTED = (1.5 * BACKGROUND, 3.0 * BACKGROUND)  # sums of weights and of squared weights
+TEMPLATES = {"signal": SIGNAL, "background": BACKGROUND}
+TRUTH = {"signal": 150.0, "background": 400.0}
+METHODS = {
+    "barlow-beeston-lite": "jsc",
+    "dembinski-abdelmotteleb": "da",
+    "arguelles-schneider-yuan": "asy",
+}
+POINTS = [(150.0, 400.0), (120.0, 430.0), (10.0, 600.0)]
+SAME_COST = 1e-10  # of values of a few hundred, against iminuit
+
+
+def by_name(point):
+    return dict(zip(TEMPLATES, point, strict=True))
+
+
+@pytest.mark.parametrize("background", [BACKGROUND, WEIGHTED], ids=["counts", "weighted"])
+@pytest.mark.parametrize("backend", ["cpu", "opencl", "reference"])
+@pytest.mark.parametrize("method", METHODS)
+def test_values_are_those_of_iminuit(method, backend, background):
+    nll = mf.TemplateLikelihood(
+        COUNTS, {"signal": SIGNAL, "background": background}, method=method, backend=backend
+    )
+    other = np.stack(background, axis=1) if isinstance(background, tuple) else background
+    judge = cost.Template(COUNTS, EDGES, [SIGNAL, other], method=METHODS[method])
+    scale = 1.0 if method == "arguelles-schneider-yuan" else 2.0
+    for point in POINTS:
+        assert scale * nll.value(by_name(point)) == pytest.approx(judge(*point), abs=SAME_COST)
+
+
+def test_bins_without_counts_are_those_of_iminuit():
+    counts = np.where(np.arange(15) % 3, COUNTS, 0)
+    sparse = np.where(np.arange(15) == 6, 1.0, SIGNAL)
+    for method, short in METHODS.items():
+        nll = mf.TemplateLikelihood(counts, {"signal": sparse, "background": BACKGROUND}, method=method)
+        judge = cost.Template(counts, EDGES, [sparse, BACKGROUND], method=short)
+        ours = nll.value(by_name(POINTS[0])) - nll.value(by_name(POINTS[2]))
+        scale = 1.0 if short == "asy" else 2.0
+        assert scale * ours == pytest.approx(judge(*POINTS[0]) - judge(*POINTS[2]), abs=SAME_COST)
+
+
+def barlow_beeston(yields):
+    """Return the likelihood of Barlow and Beeston, solved bin by bin for t (Comput. Phys. Commun. 77, 219), times two."""
+    total = 0.0
+    p = np.array(yields) / [SIGNAL.sum(), BACKGROUND.sum()]
+    for n, simulated in zip(COUNTS, np.stack([SIGNAL, BACKGROUND], axis=1), strict=True):
+        seen = simulated > 0
+        a, q = simulated[seen], p[seen]
+        t = (
+            brentq(
+                lambda t, a=a, q=q, n=n: n - (1 - t) * np.sum(q * a / (1 + q * t)), -1 / q.max() + 1e-12, 1
+            )
+            if n
+            else 1.0
+        )
+        true = a / (1 + q * t)
+        mu = np.sum(q * true)
+        total += 2 * (mu - n + (n * np.log(n / mu) if n else 0.0))
+        total += 2 * np.sum(true - a + a * np.log(a / true))
+    return total
+
+
+def test_the_full_likelihood_is_that_of_barlow_and_beeston():
+    nll = mf.TemplateLikelihood(COUNTS, TEMPLATES, method="barlow-beeston")
+    result = mf.fit(nll, tolerance=1e-9)
+    best = minimize(barlow_beeston, POINTS[0], method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-10})
+    assert result.valid
+    assert 2 * result.nll == pytest.approx(best.fun, abs=1e-8)
+    assert [result.values[n] for n in TEMPLATES] == pytest.approx(best.x, rel=1e-5)
+    profile = mf.intervals.profile(nll, "signal", [120.0, 180.0], progress=False)
+    for value, nll_there, background in zip(profile.values, profile.nll, profile.others[:, 0], strict=True):
+        assert 2 * nll_there == pytest.approx(barlow_beeston([value, background]), abs=1e-8)
+
+
+def test_without_simulation_errors_it_is_a_plain_likelihood():
+    nll = mf.TemplateLikelihood(COUNTS, TEMPLATES, method="exact")
+    mu = 120 * SIGNAL / SIGNAL.sum() + 430 * BACKGROUND / BACKGROUND.sum()
+    assert 2 * nll.value(by_name(POINTS[1])) == pytest.approx(cost.poisson_chi2(COUNTS, mu), abs=SAME_COST)
+    larger = mf.fit(mf.TemplateLikelihood(COUNTS, TEMPLATES)).errors["signal"]
+    assert mf.fit(nll).errors["signal"] < larger
+
+
+def test_histograms_and_yields_can_be_given():
+    filled = hist.Hist.new.Reg(15, 0, 1).Weight()
+    filled.view().value, filled.view().variance = WEIGHTED
+    strength = mf.Parameter("strength", 1.0, 0.0, 10.0)
+    nll = mf.TemplateLikelihood(
+        COUNTS, {"s": SIGNAL, "b": filled}, [150 * strength, mf.Parameter("b", 400.0, 0.0)]
+    )
+    plain = mf.TemplateLikelihood(COUNTS, {"s": SIGNAL, "b": WEIGHTED})
+    assert nll.value({"strength": 1.2, "b": 390.0}) == pytest.approx(plain.value({"s": 180.0, "b": 390.0}))
+
+
+def test_a_template_likelihood_can_be_pickled():
+    nll = mf.TemplateLikelihood(COUNTS, TEMPLATES)
+    assert pickle.loads(pickle.dumps(nll)).value(TRUTH) == nll.value(TRUTH)
+
+
+def test_empty_bins_are_left_out():
+    counts, templates = np.append(COUNTS, 0), {n: np.append(t, 0.0) for n, t in TEMPLATES.items()}
+    nll = mf.TemplateLikelihood(counts, templates)
+    assert nll.events == len(COUNTS)
+    assert nll.value(TRUTH) == pytest.approx(mf.TemplateLikelihood(COUNTS, TEMPLATES).value(TRUTH))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["barlow-beeston", "barlow-beeston-lite", "dembinski-abdelmotteleb"])
+def test_errors_cover_the_truth_when_simulation_is_drawn_anew(method):
+    toys = mf.toy_study(
+        mf.TemplateLikelihood(COUNTS, TEMPLATES, method=method), toys=400, truth=TRUTH, seed=1, progress=False
+    )
+    column = toys.names.index("signal")
+    away = (toys.values[:, column] - 150.0) / toys.errors[:, column]
+    assert np.mean(toys.valid) > 0.99
+    assert np.mean(np.abs(away[toys.valid]) < 1) == pytest.approx(0.683, abs=0.07)
+    plain = mf.toy_study(
+        mf.TemplateLikelihood(COUNTS, TEMPLATES, method="exact"), toys=50, truth=TRUTH, seed=1, progress=False
+    )
+    assert np.median(plain.errors[:, list(plain.names).index("signal")]) < 0.9 * np.median(
+        toys.errors[:, column]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((COUNTS, {}), {}, "templates must be histograms by name"),
+        ((COUNTS, [SIGNAL]), {}, "templates must be histograms by name"),
+        ((-COUNTS, TEMPLATES), {}, "counts must be numbers of events"),
+        ((COUNTS, {"signal": SIGNAL[:5]}), {}, r"template 'signal' must have \(15,\) bins"),
+        ((COUNTS, {"signal": 0 * SIGNAL}), {}, "template 'signal' must have contents that are not negative"),
+        ((COUNTS, {"signal": (SIGNAL, SIGNAL[:3])}), {}, "contents and squared weights must have one shape"),
+        ((COUNTS, {"signal": SIGNAL + np.nan}), {}, "contents must be finite"),
+        ((COUNTS, {"signal": np.eye(15)[0]}), {}, "14 bins have counts, but no template has contents there"),
+        ((COUNTS, TEMPLATES, [mf.Parameter("a", 1.0)]), {}, "needs a yield for each of 2 templates, got 1"),
+        ((COUNTS, TEMPLATES), {"method": "bb"}, "method must be one of 'barlow-beeston', .* got 'bb'"),
+        (
+            (COUNTS, {"signal": SIGNAL + 1}, [2 * mf.Parameter("a", 1.0)]),
+            {"method": "barlow-beeston"},
+            "yields must be parameters for method 'barlow-beeston'",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments, options, message):
+    with pytest.raises(mf.MorefitError, match=message):
+        mf.TemplateLikelihood(*arguments, **options)
