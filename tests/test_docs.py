@@ -125,6 +125,8 @@ def test_python_blocks_run_and_print_what_the_page_says(page, tmp_path, monkeypa
     monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look for it there
     monkeypatch.chdir(tmp_path)  # blocks may write files
     missing = run_page(page, module)
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")  # pyplot warns when many pages leave figures open
     if missing:
         pytest.skip(f"blocks that need {', '.join(sorted(missing))} were left out; all others are right")
 

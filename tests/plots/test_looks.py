@@ -224,7 +224,7 @@ def test_labels_that_matplotlib_cannot_draw_are_shown_as_they_are_written(label)
     mf.plot(mf.Uniform(x), {"x": [0.5]}).figure.draw_without_rendering()
 
 
-@pytest.mark.parametrize("name", ["LHCb1", "LHCb2", "CMS", "ATLAS", "ALICE"])
+@pytest.mark.parametrize("name", ["LHCb1", "CMS", "ATLAS"])
 def test_text_and_mathematics_of_a_style_are_of_one_kind(name, caplog):
     chosen = settings(name)
     serif = vars(mplhep.style)[name]["font.family"] == "serif"
@@ -329,7 +329,7 @@ def test_the_statistics_of_toys_are_drawn_with_that_of_the_data(fitted):
     test = mf.intervals.goodness_of_fit(nll, "chi2", best=result, toys=50, progress=False, bins=20)
     drawn = mf.plots.goodness_of_fit(test, bins=10)
     assert {"toys", "chi2", "data", "legend"} <= set(drawn.artists)
-    assert drawn.artists["data"].get_xdata()[0] == test.statistic
+    assert drawn.artists["data"].get_segments()[0][0, 0] == test.statistic
     values, _, _ = drawn.artists["toys"].get_data()
     assert values.sum() == np.isfinite(test.toys).sum()
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Figures look as they did when somebody last looked at them: ``python tests/test_plot_images.py`` draws them anew."""
+"""Figures look as they did when somebody last looked at them: ``python tests/plots/test_plot_images.py`` draws them anew."""
 
 import importlib.util
 from functools import cache
@@ -106,6 +106,36 @@ def p_values():
     )
 
 
+def two_dimensions():
+    model, data, result = fitted("kstarmumu_fit", 20_000)
+    return mf.plots.plane(model, data, "ctl", "phi", values=result, bins=10)
+
+
+def points():
+    start, slope = (
+        mf.Parameter("start", 1.0, -10.0, 10.0, label="$a_0$"),
+        mf.Parameter("slope", 1.0, -10.0, 10.0),
+    )
+    x = np.arange(1.0, 9.0)
+    y = 1 + 0.5 * x + 0.2 * np.cos(5 * x)
+    nll = mf.LeastSquares(lambda x: start + slope * x, x, y, 0.2, 0.1)
+    return mf.plot(nll, values=mf.fit(nll), band=True, box=True)
+
+
+def goodness(likelihood, best):
+    test = mf.intervals.goodness_of_fit(
+        likelihood, "chi2", best=best, bins=20, toys=300, seed=1, progress=False
+    )
+    return mf.plots.goodness_of_fit(test)
+
+
+def small_fit(**options):
+    data = mf.generate(small_model(), 1_000, seed=2)
+    return mf.plot(
+        small_model(), data, values=mf.fit(small_model(), data), band=True, box=True, bins=20, **options
+    )
+
+
 FIGURES = {
     "mass_fit": mass_fit,
     "mass_fit_log": lambda: mass_fit(log=True),
@@ -119,6 +149,11 @@ FIGURES = {
     "profile": lambda: scanned(profile),
     "contour": lambda: scanned(contour),
     "correlation": lambda: scanned(lambda _, best: mf.plots.correlation(best)),
+    "stacked": lambda: small_fit(components="stacked", lower="residuals"),
+    "ratio": lambda: small_fit(lower="ratio", blind=(5.2, 5.4)),
+    "points": points,
+    "plane": two_dimensions,
+    "goodness_of_fit": lambda: scanned(goodness),
     "belt": belt,
     "p_values": p_values,
 }

@@ -40,7 +40,7 @@ def goodness_of_fit(
             (artists["chi2"],) = main.plot(places, curve, color=MODEL, label=name)
             top = max(top, float(curve.max()))
         name = f"data, $p = {test.toy_p_value:.3g}$"
-        artists["data"] = main.axvline(test.statistic, color=COLOURS[0], label=name)
+        artists["data"] = main.vlines([test.statistic], 0, 1.05 * top, color=COLOURS[0], label=name)
         missing = len(test.toys) - len(known)
         if missing:
             main.plot([], [], " ", color=DATA, label=f"{missing} toys without a fit")

@@ -28,7 +28,7 @@ from morefit.records.output import complete_file
 from morefit.text.html import Markup, html_table
 from morefit.text.tables import Column
 
-PACKAGES = ("morefit", "numpy", "scipy", "llvmlite", "iminuit", "pyopencl", "matplotlib", "mplhep")
+PACKAGES = ("numpy", "scipy", "llvmlite", "iminuit", "pyopencl", "matplotlib", "mplhep")
 NO_LIKELIHOOD = (
     "This result does not have the model and the data: it was read from a file, or copied from one that has them."
     " result.report(path, likelihood) shows them and draws plots."
@@ -260,7 +260,7 @@ def versions(result: FitResult) -> str:
 
 
 def installed() -> Iterator[str]:
-    """Go through the packages that are installed, with their versions."""
+    """Go through the other packages that are installed, with their versions."""
     for name in PACKAGES:
         try:
             yield f"{name} {version(name)}"
