@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, stats
 
 import morefit as mf
-from morefit.interop import hepstats as adapter
+from morefit.interop import hepstats_parts as adapter
 from morefit.interop.hepstats import Loss, Minimiser
 
 X = mf.Observable("x", 0.1, 3.0)

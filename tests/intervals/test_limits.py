@@ -11,6 +11,8 @@ import morefit as mf
 from morefit.errors import DataError, FitError, ModelError, OptionError
 from morefit.intervals import asimov, discovery, likelihood_ratio, upper_limit
 from morefit.intervals.limit_record import SIGMAS
+from morefit.sampling.generate import Sampler
+from morefit.toys.ensemble import Toys
 from tolerances import LIMIT, LOST_IN_BINS, PULL_SIGMAS, RATIO, SAME_MINIMUM
 
 X = mf.Observable("x", 0.1, 3.0)
@@ -386,3 +388,20 @@ def test_wrong_ratios_are_refused(weak):
         likelihood_ratio(weak, {"mean": 1.0})
     with pytest.raises(DataError, match="the alternative must have the same data, 256 entries, got"):
         likelihood_ratio(weak, alternative=mf.Likelihood(MODEL, peak(25)))
+
+
+def test_both_fits_of_a_toy_see_events_that_are_drawn_once(monkeypatch):
+    # this used to draw them for each fit
+    drawn, plain = [], Sampler.draw
+
+    def counted(self, sizes, *rest):
+        drawn.append(len(sizes))
+        return plain(self, sizes, *rest)
+
+    def drawing(*_):
+        raise AssertionError("a fit draws its events")
+
+    monkeypatch.setattr(Sampler, "draw", counted)
+    monkeypatch.setattr(Toys, "fit_whole", drawing)
+    discovery(mf.Likelihood(MODEL, peak(25)), SIGNAL, toys=30, seed=1, progress=False)
+    assert drawn == [30]

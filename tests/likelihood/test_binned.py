@@ -729,3 +729,23 @@ def test_pulls_are_standard_normal(statistic, weighted):
     pulls = np.array([study.pulls(name) for name in study.names]).T
     assert study.valid.all()
     assert np.abs(pulls.mean(axis=0)).max() < 0.12 and np.abs(pulls.std(axis=0) - 1).max() < 0.06
+
+
+def test_histograms_go_out_as_they_came_in():
+    x, y = mf.Observable("x", 0.0, 4.0), mf.Observable("y", 0.0, 1.0)
+    flat = mf.Product([mf.Uniform(x), mf.Uniform(y)])
+    model = mf.Sum([flat], yields=[mf.Parameter("n", 10.0, 0.0, 100.0)])
+    edges = {"x": np.array([0.0, 1.0, 4.0]), "y": np.array([0.0, 0.2, 0.5, 1.0])}
+    data = mf.Dataset({"x": [0.5, 2.0, 3.9, 4.0], "y": [0.1, 0.3, 0.9, 0.95]})
+    for dataset in (data, data.with_weights([1.0, 2.0, 0.5, 1.5])):
+        histogram = dataset.to_hist([x, y], edges)
+        out = mf.BinnedLikelihood(model, histogram).to_hist()
+        assert [axis.name for axis in out.axes] == ["x", "y"]
+        np.testing.assert_array_equal(out.values(), histogram.values())
+        np.testing.assert_array_equal(out.variances(), histogram.variances())
+        again = mf.BinnedLikelihood(model, out)
+        assert again.value([10.0]) == mf.BinnedLikelihood(model, histogram).value([10.0])
+    expected = mf.intervals.asimov(
+        mf.BinnedLikelihood(model, data.to_hist([x, y], edges)), {"n": 12.0}
+    ).to_hist()
+    assert expected.sum() == pytest.approx(12.0)

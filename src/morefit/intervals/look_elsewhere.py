@@ -231,7 +231,8 @@ def compute_block(tested: Tested, scanned: str, points: Array, block: int, repor
     at, value = Point(tested, block), tested.values[block]
     q = np.empty((tested.toys, len(points)), np.float32)
     column = at.free.floating.index(tested.name)
-    for first, toys in at.blocks():
+    for first, drawn in at.blocks():
+        toys = drawn.stored()
         null, _, null_known = at.timed("fits without a signal", at.conditional, toys, at.fixed)
         rows = slice(first, first + len(toys))
         for k, point in enumerate(points.tolist()):

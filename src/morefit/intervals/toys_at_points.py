@@ -108,7 +108,7 @@ class Point:
         ratios, estimates = np.empty(self.tested.toys, np.float32), np.empty(self.tested.toys)
         clipped = 0
         for first, toys in self.blocks():
-            t, estimates[first : first + len(toys)] = self.ratios_of(toys)
+            t, estimates[first : first + len(toys)] = self.ratios_of(toys.stored())
             clipped += int(np.count_nonzero((t < 0) & (t >= -TIE)))
             ratios[first : first + len(t)] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
             report(first + len(t))

@@ -91,6 +91,18 @@ class BinnedLikelihood(CountsLikelihood):
         """The variance of the count of each bin, in the shape of the histogram."""
         return self.data[(VARIANCE if self.model.weighted else COUNT).name].reshape(self.shape)
 
+    def to_hist(self) -> Any:
+        """Return the counts as a hist.Hist, whose axes have the names of the observables; with weights, also variances.
+
+        Expected counts are those of ``mf.intervals.asimov(likelihood, values)``.
+        """
+        from morefit.data.io import filled_histogram  # seldom needed
+
+        edges = {
+            o.name: line for o, line in zip(self.model.source.observables, self.model.edges, strict=True)
+        }
+        return filled_histogram(edges, self.counts, self.variances if self.model.weighted else None)
+
     @property
     def extended(self) -> bool:
         return self.model.source.expected_events() is not None

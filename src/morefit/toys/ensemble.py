@@ -279,6 +279,16 @@ class Toys:
         """Return one toy alone; it is drawn again, since the events of all may never have been in memory."""
         return Toys(self.ensemble, self.first + toy, self.sizes[toy : toy + 1])
 
+    def stored(self) -> StoredToys:
+        """Return the same toys, drawn once for several fits."""
+        return StoredToys(
+            self.ensemble,
+            self.first,
+            self.sizes,
+            tuple(tuple(part.columns) for part in self.drawn),
+            self.numbers,
+        )
+
     def fit(self, ensemble: Ensemble | None = None) -> Fits:
         """Fit every toy: by Newton's method, again from other starts, and by Minuit what is left.
 

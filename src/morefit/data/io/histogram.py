@@ -146,11 +146,7 @@ def fill_histogram(
     bins: Bins,
 ) -> Any:
     """Return events counted in bins as a hist.Hist, which also sums squared weights where there are weights."""
-    each = bins_of_axes(bins, ranges)
-    try:
-        import hist
-    except ImportError as error:
-        raise not_installed("hist") from error
+    each, hist = bins_of_axes(bins, ranges), load_hist()
     axes: list[Any] = []
     filled = []
     for o in ranges:
@@ -167,6 +163,26 @@ def fill_histogram(
     histogram = hist.Hist(*axes, storage=hist.storage.Double() if weights is None else hist.storage.Weight())
     histogram.fill(*filled, weight=weights)
     return histogram
+
+
+def load_hist() -> Any:
+    """Return the package hist, or raise an error that says how to install it."""
+    try:
+        import hist
+    except ImportError as error:
+        raise not_installed("hist") from error
+    return hist
+
+
+def filled_histogram(edges: Mapping[str, Array], counts: Array, variances: Array | None) -> Any:
+    """Return counts of bins as a hist.Hist; with variances, those of weighted events."""
+    hist = load_hist()
+    axes = [
+        hist.axis.Variable(line, name=name, overflow=False, underflow=False) for name, line in edges.items()
+    ]
+    if variances is None:
+        return hist.Hist(*axes, storage=hist.storage.Double(), data=counts)
+    return hist.Hist(*axes, storage=hist.storage.Weight(), data=np.stack([counts, variances], axis=-1))
 
 
 def bins_of_axes(bins: Bins, ranges: Sequence[Ranged]) -> Mapping[str, Any]:
