@@ -14,6 +14,8 @@ from morefit.kernel.sums import Request, set_terms
 from morefit.likelihood.base import Evaluation
 from morefit.likelihood.constraint import Constraint, GaussianConstraint, PoissonConstraint
 
+General = tuple[Callable[[Array, Array, Evaluation], None], Integers]
+
 
 @dataclass(frozen=True, eq=False)
 class AuxiliaryCount(PoissonConstraint):
@@ -39,7 +41,7 @@ class Auxiliary:
     precisions: Array  # (N,)
     counted: Integers  # (M, 2)
     factors: Array  # (M,)
-    others: tuple[Callable[[Array, Array, Evaluation], None], ...]
+    others: tuple[General, ...]
 
     @classmethod
     def of(cls, constraints: Sequence[Constraint], terms: Sequence[Expr], names: Sequence[str]) -> Auxiliary:
@@ -64,29 +66,43 @@ class Auxiliary:
     def evaluate(self, full: Array, measured: Array) -> Evaluation:
         """Evaluate at all parameters (sets, P) and measured values (sets, values)."""
         total = Evaluation.zero(len(full), self.parameters)
-        (columns, places), rows = self.gaussian.T, np.arange(len(full))[:, None]
-        away = full[:, columns] - measured[:, places]
-        total.value[:] = 0.5 * (away**2 @ self.precisions)
-        np.add.at(total.gradient, (rows, columns), away * self.precisions)
-        np.add.at(total.hessian, (rows, columns, columns), self.precisions)
+        columns, places = self.gaussian.T
+        total.value[:] = 0.5 * (full[:, columns] - measured[:, places]) ** 2 @ self.precisions
         columns, places = self.counted.T
         x, n = full[:, columns], measured[:, places]
         possible = (x > 0) | ((x == 0) & (n == 0))
-        safe = np.where(x > 0, x, 1.0)
-        terms = self.factors * x - n - n * np.log(self.factors * safe / np.where(n > 0, n, 1.0))
+        mean = self.factors * np.where(x > 0, x, 1.0)
+        terms = self.factors * x - n - n * np.log(mean / np.where(n > 0, n, 1.0))
         total.value[:] += np.where(possible, terms, 0.0).sum(axis=1)
         total.bad[:] += (~possible).sum(axis=1)
-        np.add.at(total.gradient, (rows, columns), np.where(possible, self.factors - n / safe, 0.0))
-        np.add.at(total.hessian, (rows, columns, columns), np.where(possible, n / safe**2, 0.0))
-        for add in self.others:
+        diagonal = np.arange(self.parameters)
+        total.gradient[:], total.hessian[:, diagonal, diagonal] = self.diagonal(full, measured)
+        for add, _ in self.others:
             add(full, measured, total)
         return total
 
+    def diagonal(self, full: Array, measured: Array) -> tuple[Array, Array]:
+        """Return the first two derivatives of what has one parameter each, (sets, P)."""
+        first, second = np.zeros(full.shape), np.zeros(full.shape)
+        rows = np.arange(len(full))[:, None]
+        columns, places = self.gaussian.T
+        np.add.at(first, (rows, columns), (full[:, columns] - measured[:, places]) * self.precisions)
+        np.add.at(second, (rows, columns), self.precisions)
+        columns, places = self.counted.T
+        x, n = full[:, columns], measured[:, places]
+        safe = np.where(x > 0, x, np.inf)
+        np.add.at(first, (rows, columns), np.where(x >= 0, self.factors - n / safe, 0.0))
+        np.add.at(second, (rows, columns), n / safe**2)
+        return first, second
 
-def general_term(
-    term: Expr, place: Mapping[str, int], parameters: int
-) -> Callable[[Array, Array, Evaluation], None]:
-    """Return what adds a constraint that is any formula."""
+    @property
+    def elsewhere(self) -> list[int]:
+        """The parameters of the other constraints."""
+        return [column for _, columns in self.others for column in columns.tolist()]
+
+
+def general_term(term: Expr, place: Mapping[str, int], parameters: int) -> General:
+    """Return what adds a constraint that is any formula, and the places of its parameters."""
     known = leaves(Op.SCALAR, term)
     own = tuple(leaf for leaf in known if place[leaf.name] < parameters)
     count = len(own)
@@ -103,4 +119,4 @@ def general_term(
         matrix[:, low, high] = matrix[:, high, low] = numbers[:, 1 + count :]
         total.hessian[:, columns[:, None], columns] += matrix
 
-    return add
+    return add, columns

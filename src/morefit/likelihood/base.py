@@ -21,6 +21,7 @@ from morefit.targets import Backend
 from morefit.validate import by_name
 
 if TYPE_CHECKING:
+    from morefit.likelihood.eliminate import Elimination
     from morefit.likelihood.unbinned import Likelihood
 
 Point = ArrayLike | Mapping[str, ArrayLike]  # in the order of the parameters, or by their names
@@ -211,6 +212,10 @@ class Term(ABC):
         for part in self.parts:
             if part.has_kernels:
                 part.program(order)
+
+    def elimination(self, floating: Sequence[str], limits: Array) -> Elimination | None:
+        """Return what minimises over some floating parameters at any values of the others; None if there is nothing such."""
+        return None
 
     def bad_events(self, x: Point) -> BadEvents:
         """Return the events of the first part that has any with a density that is zero, negative or not a number."""

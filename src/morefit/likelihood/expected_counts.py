@@ -150,8 +150,11 @@ class ExpectedCounts:
         """Return what each sample of each bin expects at one set of parameters, (B, S)."""
         return np.asarray(Point(self, x, 0).parts[0])
 
-    def evaluate(self, x: Array, counts: Array, order: int) -> Evaluation:
-        """Evaluate minus the logarithm of the Poisson likelihood of counts (sets, B), relative to expecting the counts."""
+    def evaluate(self, x: Array, counts: Array, order: int, linear: bool = False) -> Evaluation:
+        """Evaluate minus the logarithm of the Poisson likelihood of counts (sets, B), relative to expecting the counts.
+
+        ``linear`` leaves the second derivatives of expected counts out of the Hessian, which then has no negative curvature.
+        """
         total = Evaluation.zero(len(x), self.parameters)
         for some in self.pieces(len(x)):
             point = Point(self, x[some], order)
@@ -165,6 +168,7 @@ class ExpectedCounts:
                 slope = np.where(possible, 1 - n / safe, 0.0)
                 total.gradient[some] = point.gradient(slope)
             if order > 1:
+                slope = np.zeros_like(slope) if linear else slope
                 total.hessian[some] = point.hessian(slope, np.where(possible, n / safe**2, 0.0))
         return total
 
@@ -189,11 +193,17 @@ class Point:
         self.slopes, self.curvatures, products = self.multipliers(x, order)
         widths = [c.stop - c.start for c in model.channels]
         self.channel = np.repeat(np.arange(len(widths)), widths)
-        self.factor = products.reshape(self.sets, -1, samples)[:, self.channel]  # (sets, B, S), a copy
+        self.content, self.multiplier = content, products.reshape(self.sets, -1, samples)[:, self.channel]
+        self.multiply_groups(self.x)
+
+    def multiply_groups(self, x: Array) -> None:
+        """Multiply by the parameters of groups."""
+        model, self.x = self.model, x
+        self.factor = self.multiplier.copy()  # (sets, B, S)
         for layer in model.layers:
             own = self.x[:, model.group_parameters[layer], None]
             self.factor[:, model.group_bins[layer]] *= np.where(model.group_samples[layer], own, 1.0)
-        self.parts = content * self.factor
+        self.parts = self.content * self.factor
         total = self.parts.sum(axis=2)
         self.total = np.where(np.abs(total) < NOTHING, 0.0, total)
 
@@ -255,9 +265,21 @@ class Point:
     @cached_property
     def group_slopes(self) -> Array:
         """Derivatives of the bin of each group by its parameter, (sets, Q)."""
+        return self.slopes_of_groups(slice(None))
+
+    def slopes_of_groups(self, groups: Integers | slice) -> Array:
+        """Return derivatives of the bins of some groups by their parameters."""
         model = self.model
-        samples = self.parts[:, model.group_bins] * model.group_samples
-        return np.asarray(samples.sum(axis=2) / self.x[:, model.group_parameters], np.float64)
+        samples = self.parts[:, model.group_bins[groups]] * model.group_samples[groups]
+        return np.asarray(samples.sum(axis=2) / self.x[:, model.group_parameters[groups]], np.float64)
+
+    def overlaps(self, one: Integers, other: Integers) -> Array:
+        """Return second derivatives of bins by the parameters of pairs of groups that have samples in common."""
+        model = self.model
+        both = model.group_samples[one] & model.group_samples[other]
+        common = (self.parts[:, model.group_bins[one]] * both).sum(axis=2)
+        x, parameters = self.x, model.group_parameters
+        return np.asarray(common / (x[:, parameters[one]] * x[:, parameters[other]]), np.float64)
 
     def gradient(self, slope: Array) -> Array:
         """Return first derivatives, where d(nll) / d(expected count) is ``slope`` (sets, B)."""
@@ -287,8 +309,7 @@ class Point:
         one, other, overlap = model.pairs
         both = curvature[:, bins[one]] * self.group_slopes[:, one] * self.group_slopes[:, other]
         a, b = one[overlap], other[overlap]
-        common = (self.parts[:, bins[a]] * (model.group_samples[a] & model.group_samples[b])).sum(axis=2)
-        both[:, overlap] += slope[:, bins[a]] * common / (self.x[:, parameters[a]] * self.x[:, parameters[b]])
+        both[:, overlap] += slope[:, bins[a]] * self.overlaps(a, b)
         places = parameters[one] * model.parameters + parameters[other]
         order = np.argsort(places, kind="stable")
         names, added = summed_groups(places[order], both[:, order])

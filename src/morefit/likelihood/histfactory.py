@@ -17,6 +17,7 @@ from morefit.likelihood.auxiliary import Auxiliary
 from morefit.likelihood.base import Evaluation, Point
 from morefit.likelihood.binned import BadBins
 from morefit.likelihood.datasets import PartData
+from morefit.likelihood.eliminate import Elimination
 from morefit.likelihood.expected_counts import ExpectedCounts
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableModel
 from morefit.model import Parameter
@@ -87,27 +88,42 @@ class HistFactoryLikelihood(CountsLikelihood):
 
     def evaluate_full(self, full: Array, order: int) -> Evaluation:
         counts = np.broadcast_to(self.counts, (len(full), self.events))
-        return self.evaluate_counts(full, counts, None, order)
+        measured = np.broadcast_to(self.measured, (len(full), len(self.measured)))
+        return self.evaluate_counts(full, counts, measured, order)
 
     def evaluate_many(
         self, data: Sequence[PartData], sets: Integers, full: Array, order: int = 2
     ) -> Evaluation:
+        return self.evaluate_counts(full, *self.observed(data, sets), order)
+
+    def observed(self, data: Sequence[PartData], sets: Integers) -> tuple[Array, Array]:
+        """Return counts, and what constraints measured, in some of many datasets."""
         (own,) = data
         every = np.asarray(own.columns.buffer(column(COUNT.name), self.settings).values).reshape(
             -1, self.events
         )
         rows = np.zeros(len(sets), np.int64) if own.events.shared else own.events.starts[sets] // self.events
-        return self.evaluate_counts(full, every[rows], own.rows(sets), order)
+        measured = own.rows(sets)
+        seen = self.measured if measured is None else measured
+        return every[rows], np.broadcast_to(seen, (len(sets), len(self.measured)))
 
-    def evaluate_counts(self, full: Array, counts: Array, measured: Array | None, order: int) -> Evaluation:
+    def evaluate_counts(self, full: Array, counts: Array, measured: Array, order: int) -> Evaluation:
         """Evaluate at all parameters for the counts of each set, with derivatives by the floating parameters."""
+        return self.evaluate_all(full, counts, measured, order).cut(self.floating_columns)
+
+    def evaluate_all(
+        self, full: Array, counts: Array, measured: Array, order: int, linear: bool = False
+    ) -> Evaluation:
+        """Evaluate with derivatives by all parameters."""
         own = len(self.model.parameters)
-        seen = np.broadcast_to(
-            self.measured if measured is None else measured, (len(full), len(self.measured))
-        )
-        total = self.auxiliary.evaluate(full, seen)
-        total.add(self.model.counts.evaluate(full[:, :own], counts, order), range(own), order)
-        return total.cut(self.floating_columns)
+        total = self.auxiliary.evaluate(full, measured)
+        part = self.model.counts.evaluate(full[:, :own], counts, order, linear)
+        total.gradient[:, :own] += part.gradient
+        total.hessian[:, :own, :own] += part.hessian
+        return Evaluation(total.value + part.value, total.gradient, total.hessian, total.bad + part.bad)
+
+    def elimination(self, floating: Sequence[str], limits: Array) -> Elimination | None:
+        return Elimination.of(self, floating, limits)
 
     def expected_rows(self, full: Array) -> Array:
         return self.model.counts.expected(full[:, : len(self.model.parameters)])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Flags, Integers
 from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.datasets import PartData
-from morefit.minimise.newton import minimise
+from morefit.minimise.newton import minimise, minimise_eliminated
 from morefit.minimise.options import Options
 from morefit.minimise.path import REFUSED, minimise_likelihood
 from morefit.minimise.problem import check_data, make_problem
@@ -177,9 +177,15 @@ class Batch:
 
     def newton(self, sets: Integers, start: Array) -> Fits:
         """Take Newton steps for some sets together."""
-        minima = minimise(
-            lambda k, x: self.evaluate(sets[k], x), start, self.limits, self.goal, thorough=self.thorough
-        )
+        elimination = None if self.thorough else self.likelihood.elimination(self.floating, self.limits)
+        if elimination is None:
+            minima = minimise(
+                lambda k, x: self.evaluate(sets[k], x), start, self.limits, self.goal, thorough=self.thorough
+            )
+        else:
+            full = self.base[sets]
+            full[:, self.columns] = start
+            minima = minimise_eliminated(elimination, self.data, sets, full, self.limits, self.goal)
         return Fits(
             values=minima.x,
             errors=minima.errors,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Flags, Integers
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Evaluation
+from morefit.likelihood.datasets import PartData
+from morefit.likelihood.eliminate import Elimination
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import STARTS, THOROUGH
@@ -67,13 +69,20 @@ def is_valid(status: Array, fixed: Array) -> Flags:
 
 @np.errstate(all="ignore")
 def minimise(
-    evaluate: Evaluate, start: Array, limits: Array, goal: float, *, thorough: bool = False
+    evaluate: Evaluate,
+    start: Array,
+    limits: Array,
+    goal: float,
+    *,
+    thorough: bool = False,
+    starts: int = STARTS,
 ) -> Minima:
     """Minimise B functions of P parameters from ``start`` (B, P) within ``limits`` (P, 2) or (B, P, 2).
 
-    What is done is left out of the next evaluation. Where it is ``thorough``, every minimisation is started again elsewhere.
+    What is done is left out of the next evaluation. Where it is ``thorough``, every minimisation is started again elsewhere;
+    else only one that ends at a limit, from ``starts`` other points.
     """
-    layout, starts = FitLayout(start.shape[1]), THOROUGH if thorough else STARTS
+    layout, starts = FitLayout(start.shape[1]), THOROUGH if thorough else starts
     records = layout.first_records(start, np.asarray(limits), goal, starts, thorough)
     steps = Steps(fit_driver(layout), layout, records)
     final = np.empty((len(start), layout.state_size))
@@ -86,3 +95,35 @@ def minimise(
             final[active[ended]] = steps.take(ended)
             active = active[~ended]
     return Minima.of(FitRows(layout, final))
+
+
+def minimise_eliminated(
+    elimination: Elimination,
+    data: Sequence[PartData],
+    sets: Integers,
+    full: Array,
+    limits: Array,
+    goal: float,
+) -> Minima:
+    """Minimise a likelihood for some datasets from rows of all parameters, with some of its parameters eliminated.
+
+    Templates with constraints have one minimum, so that one at a limit is not searched again.
+    """
+
+    def at(rows: Integers, x: Array) -> Array:
+        points = full[rows]
+        points[:, elimination.rest] = x
+        return points
+
+    minima = minimise(
+        lambda rows, x: elimination.evaluate(data, sets[rows], at(rows, x)),
+        full[:, elimination.rest],
+        limits[elimination.outer],
+        goal,
+        starts=0,
+    )
+    values, covariance = elimination.complete(
+        data, sets, at(np.arange(len(sets)), minima.x), minima.covariance
+    )
+    errors = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    return replace(minima, x=values, covariance=covariance, errors=errors)

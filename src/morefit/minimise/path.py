@@ -16,7 +16,7 @@ from morefit.minimise.check import Verdict, check_minimum, edm_goal, failure_rea
 from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors, with_simulation
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.minimise.minuit import Migrad
-from morefit.minimise.newton import is_valid, minimise
+from morefit.minimise.newton import Minima, is_valid, minimise, minimise_eliminated
 from morefit.minimise.objective import Objective
 from morefit.minimise.options import Options
 from morefit.minimise.problem import Problem
@@ -73,8 +73,7 @@ def newton_steps(objective: Objective, tolerance: float) -> Verdict | None:
     try:
         rows = None if objective.by_scores else fit_at_once(objective.likelihood, problem, goal)
         if rows is None or rows.column("unresolved")[0]:  # integrals by boxes that follow the parameters
-            limits = problem.floating_limits
-            minima = minimise(lambda _, x: objective.at(x[0], 2), problem.start[None, :], limits, goal)
+            minima = stepwise(objective, goal)
             return check_minimum(objective, minima.x[0], tolerance) if minima.valid[0] else None
     except ModelError:
         return None
@@ -83,6 +82,20 @@ def newton_steps(objective: Objective, tolerance: float) -> Verdict | None:
     if status == CONVERGED and not fixed:
         return verdict_of(rows, goal)
     return check_minimum(objective, rows.x[0], tolerance) if is_valid(status, fixed) else None
+
+
+def stepwise(objective: Objective, goal: float) -> Minima:
+    """Take Newton steps one by one, with parameters eliminated if the likelihood can do so."""
+    likelihood, problem = objective.likelihood, objective.problem
+    limits = problem.floating_limits
+    elimination = None if objective.by_scores else likelihood.elimination(problem.floating, limits)
+    if elimination is None:
+        return minimise(lambda _, x: objective.at(x[0], 2), problem.start[None, :], limits, goal)
+    minima = minimise_eliminated(
+        elimination, likelihood.own_data(), np.zeros(1, np.int64), problem.full(problem.start), limits, goal
+    )
+    objective.calls["hessian"] += int(minima.steps[0])
+    return minima
 
 
 def verdict_of(rows: FitRows, goal: float) -> Verdict:

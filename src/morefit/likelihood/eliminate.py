@@ -1,0 +1,186 @@
+"""Minimise a HistFactory likelihood over the parameters that multiply single bins, at any values of the others.
+
+These parameters, often most of all, are measured by constraints of their own and act on one bin each. So their Hessian has a
+small block for each bin, and the minimiser sees the other parameters only, with the exact derivatives of the profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from morefit.arrays import Array, Flags, Integers
+from morefit.likelihood.base import Evaluation
+from morefit.likelihood.datasets import PartData
+from morefit.likelihood.expected_counts import Point
+
+if TYPE_CHECKING:
+    from morefit.likelihood.histfactory import HistFactoryLikelihood
+
+MAX_STEPS = 60  # of Newton's method in a bin, which needs about four
+CLOSE = 1e-11  # errors: steps so short end it
+SHORTEST = 0.2  # of its value: a factor is not made smaller in one step
+FAR = 0.01  # EDM: farther away, a Hessian with negative curvature is replaced by one without
+
+
+@dataclass(frozen=True, eq=False)
+class Elimination:
+    """Q parameters that are eliminated, and the others.
+
+    ``inner`` and ``outer`` are their places among the floating parameters of a fit, ``columns`` and ``rest`` among all.
+    """
+
+    likelihood: HistFactoryLikelihood
+    inner: Integers  # (Q,)
+    outer: Integers
+    columns: Integers  # (Q,)
+    rest: Integers
+    groups: Integers  # (Q,) of expected counts
+    limits: Array  # (Q, 2)
+
+    @classmethod
+    def of(
+        cls, likelihood: HistFactoryLikelihood, floating: Sequence[str], limits: Array
+    ) -> Elimination | None:
+        """Return the elimination of parameters that float, act on one bin and have a constraint of their own."""
+        counts, auxiliary = likelihood.model.counts, likelihood.auxiliary
+        places = {p.name: k for k, p in enumerate(likelihood.all_parameters)}
+        columns = np.array([places[name] for name in floating], np.int64)
+        known, first, uses = np.unique(counts.group_parameters, return_index=True, return_counts=True)
+        group = dict(zip(known[uses == 1].tolist(), first[uses == 1].tolist(), strict=True))
+        measured = set(auxiliary.gaussian[:, 0].tolist()) | set(auxiliary.counted[:, 0].tolist())
+        able = measured & set(group) - set(auxiliary.elsewhere)
+        chosen = np.array([column in able for column in columns.tolist()], np.bool_)
+        if not chosen.any() or chosen.all():
+            return None
+        inner, outer = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        bins = counts.group_bins[[group[c] for c in columns[inner].tolist()]]
+        inner = inner[np.argsort(bins, kind="stable")]
+        groups = np.array([group[c] for c in columns[inner].tolist()], np.int64)
+        return cls(likelihood, inner, outer, columns[inner], columns[outer], groups, limits[inner])
+
+    @cached_property
+    def blocks(self) -> tuple[Integers, Integers, int]:
+        """Which block each parameter is in, its place there, and the size of the largest: one block for each bin."""
+        bins = self.likelihood.model.counts.group_bins[self.groups]
+        starts = np.flatnonzero(np.diff(bins, prepend=-1))
+        block = np.cumsum(np.diff(bins, prepend=-1) > 0) - 1
+        place = np.arange(len(bins)) - starts[block]
+        return block, place, int(place.max()) + 1
+
+    @cached_property
+    def pairs(self) -> tuple[Integers, Integers, Flags]:
+        """Parameters of one bin, each with itself as well, and which pairs have samples in common."""
+        block, _, _ = self.blocks
+        one, other = np.nonzero(block[:, None] == block[None, :])
+        samples = self.likelihood.model.counts.group_samples[self.groups]
+        return one, other, (one != other) & (samples[one] & samples[other]).any(axis=1)
+
+    def in_blocks(self, terms: Array) -> Array:
+        """Write terms of pairs as matrices of blocks, (sets, blocks, size, size), with ones where there is no parameter."""
+        (block, place, size), (one, other, _) = self.blocks, self.pairs
+        total = np.zeros((len(terms), int(block[-1]) + 1, size, size))
+        total[:] = np.eye(size)
+        total[:, block, place, place] = 0.0
+        total[:, block[one], place[one], place[other]] += terms
+        return total
+
+    def solve(self, matrices: Array, right: Array) -> Array:
+        """Solve for right sides of parameters, (sets, Q, ...), with the matrices of their blocks."""
+        block, place, size = self.blocks
+        if size == 1:
+            return np.asarray(
+                right / matrices[:, :, 0, 0].reshape(*right.shape[:2], *(1,) * (right.ndim - 2))
+            )
+        each = np.zeros((len(right), int(block[-1]) + 1, size, int(np.prod(right.shape[2:]))))
+        each[:, block, place] = right.reshape(*right.shape[:2], -1)
+        return np.asarray(np.linalg.solve(matrices, each)[:, block, place].reshape(right.shape))
+
+    # --------------------------------------------------------------------- the minimum in every bin
+
+    def minimise(self, full: Array, counts: Array, measured: Array) -> Array:
+        """Return all parameters with the eliminated ones at their minimum."""
+        model, auxiliary = self.likelihood.model.counts, self.likelihood.auxiliary
+        own, bins = len(self.likelihood.model.parameters), model.group_bins[self.groups]
+        (one, other, overlap), full = self.pairs, full.copy()
+        itself = one == other
+        point = Point(model, full[:, :own], 0)
+        a, b = self.groups[one[overlap]], self.groups[other[overlap]]
+        for _ in range(MAX_STEPS):
+            x = full[:, self.columns]
+            safe = np.where(point.total > 0, point.total, np.inf)
+            slope, curvature = 1 - counts / safe, counts / safe**2
+            slopes = point.slopes_of_groups(self.groups)
+            first, second = (some[:, self.columns] for some in auxiliary.diagonal(full, measured))
+            gradient = slope[:, bins] * slopes + first
+            terms = curvature[:, bins[one]] * slopes[:, one] * slopes[:, other]
+            terms[:, itself] += second
+            safe_step = self.solve(self.in_blocks(terms), gradient)
+            if overlap.any():
+                terms[:, overlap] += slope[:, model.group_bins[a]] * point.overlaps(a, b)
+                step = self.solve(self.in_blocks(terms), gradient)
+                safe_step = np.where((gradient * step > 0) | (gradient == 0), step, safe_step)
+            moved = np.clip(np.maximum(x - safe_step, SHORTEST * x), *self.limits.T)
+            full[:, self.columns] = moved
+            if np.all(np.abs(moved - x) * np.sqrt(terms[:, itself]) < CLOSE):
+                break
+            point.multiply_groups(np.where(full[:, :own] == 0, point.x, full[:, :own]))
+        return full
+
+    # --------------------------------------------------------------------- what the minimiser sees
+
+    def evaluate(self, data: Sequence[PartData], sets: Integers, full: Array) -> Evaluation:
+        """Evaluate the profile with its derivatives by the parameters that are not eliminated."""
+        counts, measured = self.likelihood.observed(data, sets)
+        full = self.minimise(full, counts, measured)
+        exact, _ = self.reduced(self.likelihood.evaluate_all(full, counts, measured, 2))
+        bent = np.flatnonzero([not is_definite(h) for h in exact.hessian])
+        if len(bent):
+            linear = self.likelihood.evaluate_all(full[bent], counts[bent], measured[bent], 2, linear=True)
+            straight, _ = self.reduced(linear)
+            steps = np.linalg.solve(straight.hessian, straight.gradient[:, :, None])[:, :, 0]
+            far = 0.5 * np.sum(steps * straight.gradient, axis=1) > FAR
+            exact.hessian[bent[far]] = straight.hessian[far]
+        return exact
+
+    def reduced(self, whole: Evaluation) -> tuple[Evaluation, tuple[Array, Array]]:
+        """Return derivatives of the profile, and what eliminated ones are made of: H_ii^-1 H_io, and H_ii in blocks."""
+        one, other, _ = self.pairs
+        blocks = self.in_blocks(whole.hessian[:, self.columns[one], self.columns[other]])
+        mixed = whole.hessian[:, self.columns[:, None], self.rest]
+        solved = self.solve(blocks, mixed)
+        hessian = whole.hessian[:, self.rest[:, None], self.rest] - mixed.transpose(0, 2, 1) @ solved
+        return Evaluation(whole.value, whole.gradient[:, self.rest], hessian, whole.bad), (solved, blocks)
+
+    def complete(
+        self, data: Sequence[PartData], sets: Integers, full: Array, covariance: Array
+    ) -> tuple[Array, Array]:
+        """Return floating parameters and their covariance, from those that are not eliminated and theirs."""
+        counts, measured = self.likelihood.observed(data, sets)
+        full = self.minimise(full, counts, measured)
+        _, (solved, blocks) = self.reduced(self.likelihood.evaluate_all(full, counts, measured, 2))
+        count = len(self.inner) + len(self.outer)
+        values, matrix = np.empty((len(full), count)), np.zeros((len(full), count, count))
+        values[:, self.inner], values[:, self.outer] = full[:, self.columns], full[:, self.rest]
+        mixed = -solved @ covariance
+        own = -mixed @ solved.transpose(0, 2, 1)
+        (block, place, _), (one, other, _) = self.blocks, self.pairs
+        own[:, one, other] += np.linalg.inv(blocks)[:, block[one], place[one], place[other]]
+        matrix[:, self.outer[:, None], self.outer] = covariance
+        matrix[:, self.inner[:, None], self.outer] = mixed
+        matrix[:, self.outer[:, None], self.inner] = mixed.transpose(0, 2, 1)
+        matrix[:, self.inner[:, None], self.inner] = own
+        return values, matrix
+
+
+def is_definite(hessian: Array) -> bool:
+    """Return whether a matrix is positive definite."""
+    try:
+        np.linalg.cholesky(hessian)
+    except np.linalg.LinAlgError:
+        return False
+    return True
