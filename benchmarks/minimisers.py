@@ -24,11 +24,11 @@ from hard_models import MODELS, HardModel
 from models import MODELS as PAPER
 from morefit.kernel.fit_layout import FitRows
 from morefit.minimise.newton import is_valid
-from morefit.minimise.starts import STARTS, THOROUGH
+from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.minimise.trust_region import DEGENERATE, FLAT
 from morefit.toys.ensemble import GOAL, Ensemble, Toys
 
-WAYS = {"one start": (0, False), "default": (STARTS, False), "thorough": (THOROUGH, True)}
+WAYS = ("one start", "default", "thorough")
 ALL = {name: (lambda make=make: HardModel(make(), 1000)) for name, (make, _) in PAPER.items()} | dict(MODELS)
 
 
@@ -53,8 +53,15 @@ def compare(name: str, toys: int, minuit: int, seed: int) -> dict[str, Any]:
     )
     drawn = ensemble.draw(0, sizes)
     best = best_of_minuit(drawn, min(minuit, toys))
-    result: dict[str, Any] = {"model": name, "parameters": len(ensemble.floating), "toys": toys}
-    for label, (starts, thorough) in WAYS.items():
+    result: dict[str, Any] = {
+        "model": name,
+        "parameters": len(ensemble.floating),
+        "toys": toys,
+        "by Minuit": len(best),
+        "without a minimum by Minuit": float(np.mean(~np.isfinite(best))),
+    }
+    many = thorough_starts(len(ensemble.floating))
+    for label, (starts, thorough) in zip(WAYS, ((0, False), (STARTS, False), (many, True)), strict=True):
         rows = fit(drawn, starts, thorough)
         lost = np.isin(rows.status, (FLAT, DEGENERATE))
         off = rows.value[: len(best)] - best

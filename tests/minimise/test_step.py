@@ -11,7 +11,7 @@ from morefit.likelihood import Evaluation
 from morefit.minimise.newton import minimise
 from morefit.minimise.newton_program import advance, begin_fit
 from morefit.minimise.quadratic_model import UNKNOWN
-from morefit.minimise.starts import THOROUGH
+from morefit.minimise.starts import BESIDE, thorough_starts
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT, GIVEN_UP, MOVING
 from morefit.targets import Cpu, OpenCL
 from running_drivers import PythonRecord, compile_driver
@@ -41,7 +41,8 @@ def random_records(count, sets=300):
     if count > 2:
         limits[-1] = -np.inf, np.inf
     start = rng.uniform(-1, 1, (sets, count))
-    records = layout.first_records(start, limits, GOAL, THOROUGH)
+    many = thorough_starts(count)
+    records = layout.first_records(start, limits, GOAL, many)
 
     def write(name, values):
         records[:, layout.record.slice(name)] = np.reshape(values, (sets, -1))
@@ -55,11 +56,13 @@ def random_records(count, sets=300):
     write("radius", rng.choice([UNKNOWN, 1.0, 0.1, 1e-10], sets))
     write("length", rng.choice([0.0, 0.5, 2.0], sets))
     write("doubts", rng.choice([0.0, 7.0], sets))
-    write("starts", rng.choice([0.0, 1.0, 3.0, THOROUGH], sets))
+    write("starts", rng.choice([0.0, 1.0, 3.0, BESIDE, BESIDE + 1, many - 1, many], sets))
     write("thorough", rng.choice([0.0, 1.0], sets))
     write("tries", rng.choice([1.0, 99.0], sets))
     write("best", rng.uniform(-1, 1, (sets, count)))
     write("end", rng.uniform(-1, 1, (sets, count)))
+    write("end_error", rng.choice([-1.0, 0.001, 0.1], (sets, count)))
+    write("rough", rng.choice([0.0, 1.0], sets))
     write("best_rank", rng.choice([-1.0, 0.0, 2.0], sets))
     write("best_value", rng.normal(size=sets))
     write("running", np.ones(sets))
@@ -72,7 +75,7 @@ def random_records(count, sets=300):
     write("new_gradient", size * rng.normal(size=(sets, count)))
     write("new_hessian", hessian)
     write("bad", rng.random(sets) < 0.1)
-    last = {"new_value": -9.0, "bad": 0.0, "starts": THOROUGH, "best_rank": -1.0}
+    last = {"new_value": -9.0, "bad": 0.0, "starts": many, "best_rank": -1.0}
     records[:5, [layout.record.first(name) for name in last]] = list(last.values())
     return layout, records
 
@@ -101,7 +104,11 @@ def test_whole_ways_are_the_same_compiled_and_as_python(count):
     layout = FitLayout(count)
     matrix = random_matrices(rng, 1, count)[0] - 0.3 * np.eye(count)
     (record,) = layout.first_records(
-        rng.uniform(-1, 1, (1, count)), np.array([[-2.0, 1.5]] * count), GOAL, 4, True
+        rng.uniform(-1, 1, (1, count)),
+        np.array([[-2.0, 1.5]] * count),
+        GOAL,
+        thorough_starts(count) if count < 10 else 4,
+        True,
     )
     ends = []
     for begin, go_on in (

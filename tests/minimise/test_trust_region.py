@@ -11,15 +11,17 @@ from morefit.minimise.newton_program import draw as draw_stage
 from morefit.minimise.newton_program import sums as sums_stage
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import (
+    ASIDE,
+    BESIDE,
     DOWN,
     ERRORS,
     MIRROR,
     STARTS,
     SWAP,
-    THOROUGH,
     UP,
     other_start,
     remember_end,
+    thorough_starts,
 )
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FAR, FLAT, GIVEN_UP, MAX_DOUBTS, MOVING
 from running_drivers import PythonRecord
@@ -356,24 +358,69 @@ def test_a_minimum_inside_all_limits_is_not_left_again():
 
 def test_a_thorough_fit_leaves_every_minimum_and_takes_the_lowest():
     layout = FitLayout(1)
-    (record,) = layout.first_records(np.array([[0.9]]), np.array([[-3.0, 3.0]]), GOAL, THOROUGH, True)
+    many = thorough_starts(1)
+    (record,) = layout.first_records(np.array([[0.9]]), np.array([[-3.0, 3.0]]), GOAL, many, True)
     fit, points = PythonRecord(layout.record, record), 0
     begin_fit(fit)
     while fit.running > 0:
         evaluate(fit, tilted_wells)
         advance(fit)
         points += 1
-    assert (fit.status, fit.starts, fit.steps) == (CONVERGED, THOROUGH, points)
+    assert (fit.status, fit.starts, fit.steps) == (CONVERGED, many, points)
     assert fit.x[0] == pytest.approx(-1.035, abs=0.01)
 
 
-def test_parameters_with_the_same_limits_exchange_their_values():
+def test_a_smooth_way_to_a_limit_is_the_only_one():
+    """This used to start again three times, though a quadratic has one minimum within limits."""
+    matrix = np.array([[1.0, 0.4], [0.4, 1.0]])
+    fit, _ = minimise(quadratic(matrix, [1.0, -3.0]), [0.5, 0.0], [(-9.0, 9.0), (-1.0, 9.0)], starts=STARTS)
+    assert (fit.status, fit.fixed, fit.starts, fit.rough) == (CONVERGED, 1, 0, 0)
+
+
+def test_a_rough_way_that_ends_near_a_limit_is_not_the_only_one():
+    for high, starts in ((1.2, STARTS), (3.0, 0)):  # the error at the higher minimum is 0.38
+        fit, _ = minimise(tilted_wells, [0.3], [(-3.0, high)], starts=STARTS)
+        assert (fit.status, fit.starts, fit.rough) == (CONVERGED, starts, 1)
+        assert fit.x[0] == pytest.approx(-1.035 if starts else 0.96, abs=0.01)
+
+
+def test_another_start_that_promises_nothing_lower_is_given_up():
+    fit, points = minimise(tilted_wells, [-0.3], [(-1.2, 3.0)], starts=STARTS)
+    assert (fit.status, fit.starts) == (CONVERGED, STARTS)
+    assert fit.x[0] == pytest.approx(-1.035, abs=0.01)
+    higher = [x[0] for x in points if abs(x[0] - 0.96) < 0.01]
+    assert not higher, "the way to the higher minimum is not followed to its end"
+
+
+def test_two_parameters_with_the_same_limits_exchange_their_values():
     one, two = (0.0, 1.0), (-1.0, 2.0)
     limits = [one, two, one, EVERYWHERE, one, two, EVERYWHERE, (0.0, 2.0)]
     fit = new_fit([0.0] * len(limits), limits)
     fit.end[:] = [0.1, -0.5, 0.2, 7.0, 0.3, 1.5, 9.0, 1.1]
     other_start(fit, SWAP)
-    np.testing.assert_array_equal(fit.x, [0.3, 1.5, 0.2, 7.0, 0.1, -0.5, 9.0, 1.1])
+    np.testing.assert_array_equal(fit.x, [0.1, 1.5, 0.2, 7.0, 0.3, -0.5, 9.0, 1.1])
+
+
+def test_the_other_starts_of_a_thorough_fit_move_one_parameter_then_all_that_are_loose():
+    """Of six parameters: tight, loose, without an error, without limits, and two at a limit, tight and loose."""
+    limits = [(0.0, 1.0)] * 3 + [EVERYWHERE] + [(0.0, 1.0)] * 2
+    fit = new_fit([0.5] * 6, limits)
+    fit.end[:] = [0.2, 0.2, 0.2, 7.0, 0.0, 0.0]
+    fit.end_error[:] = [1e-3, 0.1, -1.0, 2.0, 1e-3, 0.1]
+    for i, moved in enumerate([2e-3, 0.2, 0.0, 4.0, 2e-3, 0.2]):
+        for kind, sign in ((BESIDE + 2 * i, 1), (BESIDE + 2 * i + 1, -1)):
+            other_start(fit, kind)
+            expected = fit.end.copy()
+            expected[i] = max(expected[i] + sign * moved, limits[i][0])
+            np.testing.assert_allclose(fit.x, expected, err_msg=f"{ASIDE} errors")
+    places = []
+    for kind in range(BESIDE + 12, thorough_starts(6)):
+        other_start(fit, kind)
+        np.testing.assert_array_equal(fit.x[[0, 3, 4]], [0.2, 7.0, 0.5])
+        places.append(fit.x[[1, 2, 5]].copy())
+    places = np.sort(places, axis=0)
+    assert np.all(places[0] < 0.2) and np.all(places[-1] > 0.8)
+    assert np.all(np.diff(places, axis=0) < 0.35)
 
 
 def test_a_minimum_is_better_than_a_lower_end_that_is_none():

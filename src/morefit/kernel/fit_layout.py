@@ -36,8 +36,10 @@ class Fit(Record):
     doubts: float  # how often the EDM was below the goal, but the curvature not to be believed
     tries: float  # steps from the present start
     starts: float  # other starts that were tried
+    rough: float  # 1 if a step failed or the curvature was negative on the way
     returning: float  # 1 on the way back to the best end
     end: Vector  # (n,) where the first start led
+    end_error: Vector  # (n,) there, negative where there are none
     valley: Vector  # (n,) one error along the parameter that the others widen most
     best: Vector  # (n,) the best end so far,
     best_value: float  # its value
@@ -54,7 +56,7 @@ class Fit(Record):
     high: Vector  # (n,)
     goal: float  # of the edm
     max_steps: float  # from each start
-    max_starts: float  # other starts of a fit that ends at a limit, or at no minimum
+    max_starts: float  # other starts of a fit that may have ended in the wrong valley
     thorough: float  # 1: other starts of every fit
     # scratch: the quadratic model of the free parameters, in their units, and what it says
     unit: Vector  # (n,)

@@ -15,7 +15,7 @@ from morefit.likelihood.datasets import PartData
 from morefit.likelihood.eliminate import Elimination
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.quadratic_model import UNKNOWN
-from morefit.minimise.starts import STARTS, THOROUGH
+from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.minimise.trust_region import CONVERGED, FLAT
 from morefit.targets.cpu.steps import Steps
 
@@ -82,7 +82,8 @@ def minimise(
     What is done is left out of the next evaluation. Where it is ``thorough``, every minimisation is started again elsewhere;
     else only one that ends at a limit, from ``starts`` other points.
     """
-    layout, starts = FitLayout(start.shape[1]), THOROUGH if thorough else starts
+    layout = FitLayout(start.shape[1])
+    starts = thorough_starts(layout.count) if thorough else starts
     records = layout.first_records(start, np.asarray(limits), goal, starts, thorough)
     steps = Steps(fit_driver(layout), layout, records)
     final = np.empty((len(start), layout.state_size))

@@ -10,10 +10,11 @@ from morefit.kernel.program import Stage, parallel
 from morefit.kernel.read_program import Driver
 from morefit.minimise.fit_errors import finish
 from morefit.minimise.quadratic_model import UNKNOWN
-from morefit.minimise.starts import other_start, remember_end
+from morefit.minimise.starts import may_be_wrong, other_start, remember_end
 from morefit.minimise.trust_region import CONVERGED, FLAT, MOVING, begin, step
 
 HIGHER = 0.5  # of the value, one error: a minimum is worse than an end so much lower that is as close to another one
+PROMISE = 3.0  # times the EDM: another start that promises less is given up
 draw = Stage("draw")  # the events of a toy
 sums = Stage("sums")  # over its events, at the trial point
 
@@ -36,6 +37,7 @@ def begin_fit(fit: Fit) -> None:
     fit.steps = 0.0
     fit.tries = 0.0
     fit.starts = 0.0
+    fit.rough = 0.0
     fit.returning = 0.0
     fit.best_rank = -1.0
     fit.best_value = UNKNOWN
@@ -47,12 +49,14 @@ def advance(fit: Fit) -> None:
     step(fit)
     fit.steps += 1.0
     fit.tries += 1.0
-    if fit.status != MOVING or fit.tries >= fit.max_steps:
+    known = fit.starts > 0.0 and fit.returning == 0.0 and fit.best_rank >= 1.0
+    hopeless = known and fit.value - PROMISE * fit.edm > fit.best_value - fit.goal
+    if fit.status != MOVING or fit.tries >= fit.max_steps or hopeless:
         end_attempt(fit)
 
 
 def end_attempt(fit: Fit) -> None:
-    """Compute the errors; go on from another start if this is no minimum inside limits, at last back to the best end.
+    """Compute the errors; go on from another start if this may be the wrong minimum, or none, at last back to the best end.
 
     A thorough fit goes on in any case.
     """
@@ -66,7 +70,7 @@ def end_attempt(fit: Fit) -> None:
         fit.best_value = fit.value
         for i in range(len(fit.x)):
             fit.best[i] = fit.x[i]
-    if fit.starts == 0.0 and rank == 2.0 and fit.fixed == 0.0 and fit.thorough == 0.0:
+    if fit.starts == 0.0 and rank == 2.0 and fit.thorough == 0.0 and not may_be_wrong(fit):
         fit.running = 0.0
     elif fit.starts < fit.max_starts and fit.returning == 0.0:
         if fit.starts == 0.0:

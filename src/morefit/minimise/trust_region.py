@@ -87,6 +87,8 @@ def move_on(fit: Fit, taken: bool) -> None:
     radius = fit.model_radius
     edm = fit.model_edm
     bounded = fit.bounded > 0.0
+    if not (bounded and taken):
+        fit.rough = 1.0
     close = bounded and edm <= fit.goal
     unsure = fit.doubtful > 0.0
     flats = fit.flats

@@ -22,7 +22,7 @@ from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits, methods
 from morefit.minimise.newton import is_valid
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import check_ranges
-from morefit.minimise.starts import STARTS, THOROUGH
+from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.pipeline import Columns, Compiled, Settings, able_backend
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import REPAIRS, Sizes, ToySampler, envelope_error
@@ -170,7 +170,7 @@ class Ensemble:
         """The record with which each whole fit begins."""
         layout = FitLayout(len(self.floating), len(self.fitted.parts))
         start = self.start_values[self.fitted.floating_columns]
-        starts = THOROUGH if self.thorough else STARTS
+        starts = thorough_starts(layout.count) if self.thorough else STARTS
         return np.asarray(layout.first_records(start[None], self.limits, GOAL, starts, self.thorough)[0])
 
     @cached_property
