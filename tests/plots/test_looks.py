@@ -9,6 +9,7 @@ import pytest
 from scipy import integrate
 
 import morefit as mf
+from morefit.minimise.conditional import best_fit
 from morefit.plots import project
 from morefit.plots.canvas import drawable, settings
 from tolerances import BIN_INTEGRAL, FEW_ROUNDINGS
@@ -180,8 +181,10 @@ def test_looks_that_do_not_exist_are_refused(options, message, fitted):
 
 def test_the_chi_square_of_a_plot_is_that_of_the_test_of_the_same_bins(fitted):
     model, data, result = fitted
-    test = mf.intervals.goodness_of_fit(mf.Likelihood(model, data), "chi2", best=result, bins=50)
-    shown = project(model, data, "m", values=result, bins=50).chi2
+    nll = mf.Likelihood(model, data)
+    exact = best_fit("test", nll, result)  # tests go on from a fit to the minimum itself
+    test = mf.intervals.goodness_of_fit(nll, "chi2", best=exact, bins=50)
+    shown = project(model, data, "m", values=exact, bins=50).chi2
     assert shown.statistic == pytest.approx(test.statistic, rel=BIN_INTEGRAL)
     assert shown.ndf == test.ndf
 
