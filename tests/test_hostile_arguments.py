@@ -222,3 +222,16 @@ def test_a_belt_is_not_told_twice_where_it_is():
 def test_weights_of_files_are_a_column():
     with pytest.raises(mf.DataError, match=r"weights: must be the name of a column, got \['w'\]"):
         mf.read("nowhere.npz", X, weight=["w"])
+
+
+def test_habits_of_other_libraries_are_refused_with_the_way_out():
+    with pytest.raises(mf.ModelError, match=r"start must lie in .*; the order is name, start, low, high"):
+        mf.Parameter("mean", -10, 10)
+    for values in (BEST, BEST.values, {"mu": 0.1}):
+        with pytest.raises(
+            mf.ModelError,
+            match=r"observable: must be one of the model or its name, got \w+; pass that as values=",
+        ):
+            mf.plot(MODEL, DATA, values)
+    with pytest.raises(mf.OptionError, match="likelihood: is called with numbers one by one"):
+        mf.Likelihood(MODEL, DATA)([0.1, 1.0])

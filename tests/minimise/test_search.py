@@ -138,3 +138,16 @@ def test_starts_that_are_no_number_are_refused(starts, message):
 def test_more_starts_than_there_is_memory_for_are_refused():
     with pytest.raises(mf.DataError, match=r"fit: 1e[+]15 starts need about"):
         mf.fit(TWO_WELLS, {"x": [0.0]}, starts=10**15)
+
+
+def test_a_start_without_probability_is_left_for_another():
+    slope = mf.Parameter("b", 0.0, -2.0, 2.0)
+    line = mf.Density(1 + slope * X / 5, X)
+    data = mf.generate(line, 200, truth={"b": 0.5}, seed=1)
+    plain, found = mf.fit(line, data), mf.fit(line, data, start={"b": 2.0}, starts=8)
+    assert found.valid and found.values["b"] == pytest.approx(plain.values["b"], abs=0.01 * plain.errors["b"])
+    # this used to be the end of a fit from several starts, too
+    with pytest.raises(mf.FitError, match=r"at the start values .* events have no positive density"):
+        mf.fit(line, data, start={"b": 2.0})
+    with pytest.raises(mf.FitError, match=r"at the start values .* events have no positive density"):
+        mf.fit(line, data, start={"b": 2.0}, limits={"b": (1.5, 2.0)}, starts=3)

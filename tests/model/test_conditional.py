@@ -608,3 +608,22 @@ def test_an_attribute_named_given_is_refused():
         mf.ModelError, match="density: 'given' are the observables that it does not draw; pass given="
     ):
         Own()
+
+
+def test_a_conditional_product_is_integrated_over_what_it_is_given():
+    """This used to fail: each density was integrated by itself."""
+    three = mf.Product([PULLS, mf.Exponential(Y, K), mf.Gaussian(Z, X, 1.0, given=[X])])
+    x, z = 0.7, -0.4
+
+    def joint(y):
+        return three.pdf({"x": [x], "y": [y], "z": [z]})[0]
+
+    both = three.marginal(["x", "z"])
+    area = integrate.quad(joint, Y.low, Y.high)[0]
+    assert both.pdf({"x": [x], "z": [z]})[0] == pytest.approx(area, rel=1e-8)
+    alone = three.marginal("x")  # z depends on it, and integrates to one
+    assert alone.pdf(x) == pytest.approx(JOINT.marginal("x").pdf(x), rel=1e-12)
+    assert integrate.quad(alone.pdf, X.low, X.high)[0] == pytest.approx(1, abs=1e-8)
+    assert three.marginal("y").pdf(0.5) == pytest.approx(mf.Exponential(Y, K).pdf(0.5), rel=1e-12)
+    with pytest.raises(mf.ModelError, match="its integral over 'x', 'y' has no formula"):
+        three.marginal("z")

@@ -51,7 +51,8 @@ def test_rf501_simultaneouspdf_a_control_sample_determines_the_width():
     assert near_truth(result, mean_physics=0, mean_control=-3, sigma=0.3, f_physics=0.2, f_control=0.5)
     assert result.errors["sigma"] < 0.7 * alone.errors["sigma"]
     assert mf.plot(both, data, "x", values=result, summed=True).numbers.counts.sum() == 3_000
-    assert set(mf.plot(both, data, "x", values=result)) == {"physics", "control"}
+    physics = mf.plot(both, data, "x", values=result, category="physics")
+    assert physics.numbers.counts.sum() == 1_000
     plt.close("all")
 
 
@@ -156,6 +157,7 @@ def test_rf511_wsfactory_basic_a_model_in_one_expression():
     assert smooth.cdf(5.0) == pytest.approx(model.cdf(5.0), abs=0.05)
 
 
+@pytest.mark.slow
 def test_rf512_wsfactory_oper_every_operator_of_the_language():
     x, y, z = (mf.Observable(name, -10, 10) for name in "xyz")
     m, f, u, v = mf.Parameter("m", 0, -10, 10), mf.Parameter("f", 0.5, 0, 1), 10.0, 12.0
@@ -182,6 +184,7 @@ def test_rf512_wsfactory_oper_every_operator_of_the_language():
     assert line.pdf(3.0) == pytest.approx(line.pdf(0.0) + 3.0 * line.derivative(0.0, x), rel=NUMERICAL)
 
 
+@pytest.mark.slow
 def test_rf513_wsfactory_tools_mixing_by_tag_with_edited_dilutions():
     """SIMCLONE is a dictionary of `replace`, and so is EDIT."""
     dt, mes = mf.Observable("dt", -5, 20), mf.Observable("mes", 5.20, 5.29)

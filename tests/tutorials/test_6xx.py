@@ -265,6 +265,7 @@ def test_rf616_morphing_between_templates():
     assert near_truth(mf.fit(mf.MomentMorph(mu, templates), data), mu=2.5)
 
 
+@pytest.mark.slow
 def test_rf617_simulation_based_inference_in_two_dimensions():
     x, y = mf.Observable("x", -5, 15), mf.Observable("y", -5, 15)
     mus = [mf.Parameter("mu1", 2.0, 0, 4), mf.Parameter("mu2", 2.5, 0, 4)]
@@ -293,6 +294,7 @@ def test_rf618_mixture_models_from_ratios_of_signal_and_background():
     assert near_truth(result, mu=2)
 
 
+@pytest.mark.slow
 def test_rf619_discrete_profiling_of_two_choices_in_two_categories():
     """`mf.Choice` decides within one model; choices in several categories are gone through here."""
     x, mean = mf.Observable("x", 0, 50), mf.Parameter("mean", 25, 0, 50)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, Integers
-from morefit.errors import ModelError
+from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Quantity
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
@@ -191,6 +191,10 @@ class Term(ABC):
 
     def __call__(self, *x: float) -> float:
         """Return minus the log likelihood, as a function of the floating parameters one by one."""
+        if len(x) == 1 and np.ndim(x[0]):
+            raise OptionError(
+                "likelihood: is called with numbers one by one, nll(1.0, 2.0); use nll.value for arrays"
+            )
         return self._value(x)
 
     def grad(self, *x: float) -> Array:

@@ -48,7 +48,10 @@ class Parameter(NamedQuantity):
             raise ModelError(f"parameter '{name}': start must be finite, got {start}")
         ends = check_limits(name, (low, high))
         if not ends[0] <= begin <= ends[1]:
-            raise ModelError(f"parameter '{name}': start must lie in [{ends[0]}, {ends[1]}], got {start}")
+            order = "; the order is name, start, low, high" if high is None else ""
+            raise ModelError(
+                f"parameter '{name}': start must lie in [{ends[0]}, {ends[1]}], got {start}{order}"
+            )
         if not isinstance(fixed, (bool, np.bool_)):
             raise ModelError(f"parameter '{name}': fixed must be True or False, got {fixed!r}")
         if not isinstance(blind, str):

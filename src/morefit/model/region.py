@@ -10,6 +10,7 @@ import numpy as np
 
 from morefit.errors import DataError, ModelError
 from morefit.expr import ONE, Expr, add_all, as_double, multiply_all
+from morefit.model.evaluation import HasValues
 from morefit.model.observable import Box, Observable, Ranges
 from morefit.text.suggest import suggest
 
@@ -40,6 +41,11 @@ def named_observable(observables: Sequence[Observable], key: Observable | str) -
     """Return the one of some observables that is meant."""
     name = key.name if isinstance(key, Observable) else key
     known = {o.name: o for o in observables}
+    if isinstance(name, HasValues):
+        kind = type(name).__name__
+        raise ModelError(
+            f"observable: must be one of the model or its name, got {kind}; pass that as values="
+        )
     if name not in known:
         raise ModelError(f"observable {name!r}: not in the model; {suggest(str(name), known)}")
     return known[name]
