@@ -405,3 +405,9 @@ def test_both_fits_of_a_toy_see_events_that_are_drawn_once(monkeypatch):
     monkeypatch.setattr(Toys, "fit_whole", drawing)
     discovery(mf.Likelihood(MODEL, peak(25)), SIGNAL, toys=30, seed=1, progress=False)
     assert drawn == [30]
+
+
+def test_p_values_of_large_significances_have_all_their_digits():
+    # this used to be 0 beyond 8.3 standard deviations
+    found = replace(discovery(mf.Likelihood(MODEL, peak(25)), SIGNAL), q=225.0)
+    assert found.p_value == pytest.approx(stats.norm.sf(15.0), rel=1e-9)
