@@ -106,6 +106,24 @@ def p_values():
     )
 
 
+def impacts():
+    """Parameters with and without constraints."""
+    x = mf.Observable("x", 0.0, 10.0)
+    mean, width = mf.Parameter("mean", 5.0, 4.0, 6.0), mf.Parameter("width", 0.5, 0.2, 1.0)
+    yields = [mf.Parameter("signals", 200.0, 0.0, 1000.0), mf.Parameter("backgrounds", 300.0, 0.0, 2000.0)]
+    slope = mf.Parameter("slope", -0.2, -1.0, 1.0)
+    model = mf.Sum([mf.Gaussian(x, mean, width), mf.Exponential(x, slope)], yields=yields)
+    constraints = [
+        mf.constraint(mean, 5.05, 0.05),
+        mf.constraint(width, 0.5, 0.05),
+        mf.constraint(slope, -0.2, 0.02),
+    ]
+    nll = mf.Likelihood(model, mf.generate(model, seed=4), constraints=constraints)
+    return mf.plots.impacts(
+        mf.intervals.impacts(nll, "signals"), labels={"mean": r"$\mu$", "width": r"$\sigma$"}
+    )
+
+
 FIGURES = {
     "mass_fit": mass_fit,
     "mass_fit_log": lambda: mass_fit(log=True),
@@ -121,6 +139,7 @@ FIGURES = {
     "correlation": lambda: scanned(lambda _, best: mf.plots.correlation(best)),
     "belt": belt,
     "p_values": p_values,
+    "impacts": impacts,
 }
 
 
