@@ -103,11 +103,35 @@ def test_asimov_data_in_two_dimensions():
     )
 
 
+def test_asimov_data_in_ranges_are_those_of_the_ranges():
+    # this used to be refused
+    truth = {"s": 50.0, "b": 280.0, "slope": -2.1}
+    nll = mf.Likelihood(MODEL, peak(10), ranges={"x": [(0.2, 1.15), (1.3, 2.77)]})
+    expected = asimov(nll, truth)
+    shares = [MODEL.integrate({"x": r}, truth) for r in ((0.2, 1.15), (1.3, 2.77))]
+    assert expected.entries == pytest.approx(330 * sum(shares), rel=1e-6)
+    result = mf.fit(expected)
+    for name, value in truth.items():
+        assert abs(result.values[name] - value) < SAME_MINIMUM * result.errors[name]
+
+
+def test_asimov_data_in_ranges_of_two_dimensions():
+    y = mf.Observable("y", -1.0, 1.0)
+    mu = mf.Parameter("mu", 0.1, -1.0, 1.0)
+    model = mf.Product([mf.Exponential(X, SLOPE), mf.Gaussian(y, mu, 0.3)])
+    nll = mf.Likelihood(model, mf.generate(model, 200, seed=1), ranges={"y": (-0.55, 0.123)})
+    result = mf.fit(asimov(nll, {"mu": 0.2}))
+    assert abs(result.values["mu"] - 0.2) < SAME_MINIMUM * result.errors["mu"]
+
+
 def test_asimov_data_that_cannot_be_binned_are_refused(weak):
+    error = mf.Observable("error", 0.1, 3.0)
+    given = mf.Gaussian(X, mf.Parameter("mu", 1.0, 0.0, 3.0), error, given=[error])
+    data = {"x": [1.0, 2.0], "error": [0.5, 1.0]}
     with pytest.raises(
-        ModelError, match=r"asimov: takes events of up to 3 observables in their whole ranges"
+        ModelError, match="asimov: takes events of up to 3 observables, of densities that are given nothing"
     ):
-        asimov(mf.Likelihood(MODEL, peak(10), ranges={"x": [(0.1, 1.0), (1.5, 3.0)]}), {"s": 0.0})
+        asimov(mf.Likelihood(given, data), {"mu": 1.0})
     with pytest.raises(ModelError, match="parameter 't': not in the model"):
         asimov(weak, {"t": 0.0})
 
@@ -405,3 +429,9 @@ def test_both_fits_of_a_toy_see_events_that_are_drawn_once(monkeypatch):
     monkeypatch.setattr(Toys, "fit_whole", drawing)
     discovery(mf.Likelihood(MODEL, peak(25)), SIGNAL, toys=30, seed=1, progress=False)
     assert drawn == [30]
+
+
+def test_p_values_of_large_significances_have_all_their_digits():
+    # this used to be 0 beyond 8.3 standard deviations
+    found = replace(discovery(mf.Likelihood(MODEL, peak(25)), SIGNAL), q=225.0)
+    assert found.p_value == pytest.approx(stats.norm.sf(15.0), rel=1e-9)

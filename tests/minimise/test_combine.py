@@ -1,6 +1,7 @@
 """Combination of results by the best linear unbiased estimate: published numbers, joint fits, refusals."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,3 +107,27 @@ def test_a_blinded_result_is_refused():
     result = mf.fit(mf.Gaussian(X, mean, 1.0), np.linspace(3, 7, 50))
     with pytest.raises(mf.DataError, match="parameter 'mean': is blinded in result 1"):
         mf.combine([result, {"mean": (5.0, 0.1)}])
+
+
+def test_a_fit_that_is_not_valid_or_ends_at_a_limit_is_refused():
+    mean, width = mf.Parameter("mean", 7.0, 6.0, 9.0), mf.Parameter("width", 1.0, 0.5, 3.0)
+    result = mf.fit(mf.Gaussian(X, mean, width), np.linspace(3, 7, 50))
+    assert result.at_limit == ("mean",)
+    with pytest.raises(mf.DataError, match="parameter 'mean': is at its limit in result 1"):
+        mf.combine([result, {"mean": (5.0, 0.1)}])
+    bad = replace(result, valid=False, reasons=("no minimum",))
+    with pytest.raises(mf.DataError, match="result 2 must be a valid fit, got one that is not: no minimum"):
+        mf.combine([{"mean": (5.0, 0.1)}, bad])
+    with pytest.raises(mf.FitError, match="error_budget: needs a valid fit, got one that is not: no minimum"):
+        bad.error_budget("width", {"mean": "mean"})
+
+
+def test_parameters_of_very_different_sizes_are_combined_exactly():
+    # an inverse without scaling used to lose all digits of the smaller one
+    result = mf.combine(
+        [{"n": (1e9, 1e6), "f": (1e-9, 1e-12)}, {"n": (1.001e9, 1e6), "f": (2e-9, 1e-12)}],
+        correlations={"n": 0.5, ("n", "f"): 0.1},
+    )
+    assert result.values["n"] == pytest.approx(1.0005e9, rel=1e-6)
+    assert result.values["f"] == pytest.approx(1.5e-9, rel=1e-12)
+    assert result.errors["f"] == pytest.approx(1e-12 / np.sqrt(2), rel=1e-2)

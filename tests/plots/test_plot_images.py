@@ -136,6 +136,24 @@ def small_fit(**options):
     )
 
 
+def impacts():
+    """Parameters with and without constraints."""
+    x = mf.Observable("x", 0.0, 10.0)
+    mean, width = mf.Parameter("mean", 5.0, 4.0, 6.0), mf.Parameter("width", 0.5, 0.2, 1.0)
+    yields = [mf.Parameter("signals", 200.0, 0.0, 1000.0), mf.Parameter("backgrounds", 300.0, 0.0, 2000.0)]
+    slope = mf.Parameter("slope", -0.2, -1.0, 1.0)
+    model = mf.Sum([mf.Gaussian(x, mean, width), mf.Exponential(x, slope)], yields=yields)
+    constraints = [
+        mf.constraint(mean, 5.05, 0.05),
+        mf.constraint(width, 0.5, 0.05),
+        mf.constraint(slope, -0.2, 0.02),
+    ]
+    nll = mf.Likelihood(model, mf.generate(model, seed=4), constraints=constraints)
+    return mf.plots.impacts(
+        mf.intervals.impacts(nll, "signals"), labels={"mean": r"$\mu$", "width": r"$\sigma$"}
+    )
+
+
 FIGURES = {
     "mass_fit": mass_fit,
     "mass_fit_log": lambda: mass_fit(log=True),
@@ -156,6 +174,7 @@ FIGURES = {
     "goodness_of_fit": lambda: scanned(goodness),
     "belt": belt,
     "p_values": p_values,
+    "impacts": impacts,
 }
 
 

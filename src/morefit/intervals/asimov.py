@@ -29,7 +29,7 @@ def asimov(likelihood: Term, values: Any) -> Term:
     Bins and points have their expected contents, and constraints measure their expected values. Events of one to
     three observables become a ``BinnedLikelihood`` of many bins: of one observable a few thousand, narrow next to the
     values of parameters, so that 0.1 % of the information is lost at most; of two 200 x 200, of three 50 x 50 x 50.
-    A model without yields expects as many events as the data have.
+    In the ranges of a fit, bins outside expect nothing. A model without yields expects as many events as the data have.
 
     Example: ``mf.intervals.asimov(nll, {"n_signal": 0})``
     """
@@ -48,10 +48,9 @@ def expected_part(part: Likelihood, values: Mapping[str, float]) -> Likelihood:
 def binned_part(part: Likelihood, values: Mapping[str, float]) -> BinnedLikelihood:
     """Return a likelihood of events with many bins in their place, with the same number of events all over them."""
     model = part.model
-    if model.given or model.region() or counted_in(model) or len(model.observables) > MAX_AXES:
+    if model.given or counted_in(model) or len(model.observables) > MAX_AXES:
         raise ModelError(
-            f"asimov: takes events of up to {MAX_AXES} observables in their whole ranges, of densities that are given"
-            " nothing and count nothing; make mf.BinnedLikelihood of others, or use toys"
+            f"asimov: takes events of up to {MAX_AXES} observables, of densities that are given nothing and count nothing; make mf.BinnedLikelihood of others, or use toys"
         )
     edges = [edges_of(part, axis, list(values.values())) for axis in range(len(model.observables))]
     shape = tuple(len(line) - 1 for line in edges)
@@ -60,8 +59,9 @@ def binned_part(part: Likelihood, values: Mapping[str, float]) -> BinnedLikeliho
 
 
 def edges_of(part: Likelihood, axis: int, values: list[float]) -> Array:
-    """Return the edges of bins along one observable."""
+    """Return the edges of bins along one observable, those of the ranges of a fit among them."""
     x, count = part.model.observables[axis], len(part.model.observables)
+    ends = [end for low_high in part.model.region().get(x.name, ()) for end in low_high]
     if count > 1:
-        return np.linspace(x.low, x.high, BINS[count] + 1)
-    return divide(line_edges(x, values), SPLIT)
+        return np.union1d(np.linspace(x.low, x.high, BINS[count] + 1), ends)
+    return divide(line_edges(x, [*values, *ends]), SPLIT)

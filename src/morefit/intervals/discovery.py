@@ -11,6 +11,7 @@ from statistics import NormalDist
 import numpy as np
 
 from morefit.arrays import Array, freeze, rebuilt
+from morefit.intervals.levels import tail_probability
 from morefit.intervals.nuisance import fit_data
 from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
 from morefit.intervals.toy_p_value import ToyPValue
@@ -55,7 +56,7 @@ class Discovery(ToyPValue):
     @property
     def p_value(self) -> float:
         """The probability of so large a q without a signal, for many events."""
-        return NormalDist().cdf(-self.significance)
+        return tail_probability(self.significance)
 
     @property
     def observed(self) -> float:

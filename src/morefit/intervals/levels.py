@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import erfc, sqrt
 from statistics import NormalDist
 
 HALVINGS = 60
@@ -19,3 +20,8 @@ def bisect(condition: Callable[[float], bool], low: float, high: float) -> float
         middle = 0.5 * (low + high)
         low, high = (middle, high) if condition(middle) else (low, middle)
     return 0.5 * (low + high)
+
+
+def tail_probability(deviations: float) -> float:
+    """Return the probability of a Gaussian beyond so many standard deviations; NormalDist has no digits from 8 on."""
+    return 0.5 * erfc(deviations / sqrt(2))

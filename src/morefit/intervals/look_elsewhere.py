@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import OptionError
+from morefit.intervals.levels import tail_probability
 from morefit.intervals.nuisance import minimised, without_effect
 from morefit.intervals.ratio_toys import Hypotheses, start_test
 from morefit.intervals.scan import run_scan
@@ -82,7 +83,7 @@ class LookElsewhere(ToyPValue):
     @property
     def local_p_value(self) -> float:
         """The probability of so large a q at one point, for many events."""
-        return NormalDist().cdf(-self.local_significance)
+        return tail_probability(self.local_significance)
 
     @property
     def upcrossings(self) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 
 from morefit.arrays import freeze, rebuilt
 from morefit.errors import FitError, OptionError
+from morefit.minimise.check import invert
 from morefit.model import Parameter
 from morefit.records.fields import floats
 from morefit.text.rounding import round_pdg
@@ -65,6 +66,8 @@ class ErrorBudget:
 
 def budget_of(result: FitResult, parameter: Any, groups: Any) -> ErrorBudget:
     """Return the error budget of a floating parameter; ``groups`` are parameters, or lists of them, by name."""
+    if not result.valid:
+        raise FitError(f"{NAME}: needs a valid fit, got one that is not: {'; '.join(result.reasons)}")
     if result.errors_from != "naive":
         raise FitError(
             f"{NAME}: needs a covariance that is the inverse of a Hessian, got errors='{result.errors_from}'; take"
@@ -104,5 +107,5 @@ def listed(group: str, some: Any) -> list[str]:
 def error_without(result: FitResult, name: str, fixed: Sequence[str]) -> float:
     """Return the error of a parameter where others are fixed: what is left of the covariance given these."""
     matrix = result.covariance_of(name, *fixed)
-    away = matrix[0, 1:] @ np.linalg.solve(matrix[1:, 1:], matrix[1:, 0])
+    away = matrix[0, 1:] @ invert(matrix[1:, 1:]) @ matrix[1:, 0]
     return sqrt(max(float(matrix[0, 0] - away), 0.0))

@@ -11,6 +11,7 @@ import numpy as np
 
 from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import DataError, OptionError
+from morefit.minimise.check import invert
 from morefit.minimise.result import FitResult
 from morefit.records.fields import floats, matrix, words
 from morefit.text.rounding import round_pdg
@@ -91,21 +92,20 @@ def combine(
     wanted = None if parameters is None else [name_of(p) for p in parameters]
     measured, values, covariance = blocks_of(results, wanted)
     fill_correlations(covariance, measured, len(results), correlations or {})
-    scale = np.sqrt(np.diag(covariance))
-    if np.linalg.eigvalsh(covariance / np.outer(scale, scale))[0] <= 0:
+    inverse = invert(covariance)
+    if np.isnan(inverse).any():
         raise DataError(
             f"{NAME}: the correlations are not possible together: their matrix is not positive definite; lower them"
         )
     names = list(dict.fromkeys(name for _, name in measured))
     design = np.array([[float(name == one) for one in names] for _, name in measured])
-    inverse = np.linalg.inv(covariance)
-    combined = np.linalg.inv(design.T @ inverse @ design)
+    combined = invert(design.T @ inverse @ design)
     weights = combined @ design.T @ inverse
     best = weights @ values
     away = values - design @ best
     return Combination(
         names=tuple(names), values=dict(zip(names, best.tolist(), strict=True)),
-        errors=dict(zip(names, np.sqrt(np.diag(combined)).tolist(), strict=True)), covariance=0.5 * (combined + combined.T),
+        errors=dict(zip(names, np.sqrt(np.diag(combined)).tolist(), strict=True)), covariance=combined,
         weights=weights, chi2=float(away @ inverse @ away), ndf=len(values) - len(names),
     )  # fmt: skip
 
@@ -132,7 +132,15 @@ def blocks_of(results: Sequence[Any], wanted: Sequence[str] | None) -> tuple[lis
 def block_of(k: int, result: Any, wanted: Sequence[str] | None) -> tuple[list[str], Array, Array]:
     """Return the parameters that one result measures, their values and covariance."""
     if isinstance(result, FitResult):
+        if not result.valid:
+            raise DataError(
+                f"{NAME}: result {k + 1} must be a valid fit, got one that is not: {'; '.join(result.reasons)}"
+            )
         names = [n for n in result.floating if wanted is None or n in wanted]
+        if edge := [n for n in names if n in result.at_limit]:
+            raise DataError(
+                f"{NAME}: parameter '{edge[0]}': is at its limit in result {k + 1}, where its error is not Gaussian; leave it out"
+            )
         values, covariance = np.array([result.values[n] for n in names]), result.covariance_of(*names)
         if result.blinded and (hidden := [n for n in names if n in result.blinded]):
             raise DataError(
