@@ -66,34 +66,33 @@ class Auxiliary:
     def evaluate(self, full: Array, measured: Array) -> Evaluation:
         """Evaluate at all parameters (sets, P) and measured values (sets, values)."""
         total = Evaluation.zero(len(full), self.parameters)
-        columns, places = self.gaussian.T
-        total.value[:] = 0.5 * (full[:, columns] - measured[:, places]) ** 2 @ self.precisions
+        diagonal = np.arange(self.parameters)
+        values, total.gradient[:], total.hessian[:, diagonal, diagonal] = self.single(full, measured)
         columns, places = self.counted.T
         x, n = full[:, columns], measured[:, places]
-        possible = (x > 0) | ((x == 0) & (n == 0))
-        mean = self.factors * np.where(x > 0, x, 1.0)
-        terms = self.factors * x - n - n * np.log(mean / np.where(n > 0, n, 1.0))
-        total.value[:] += np.where(possible, terms, 0.0).sum(axis=1)
-        total.bad[:] += (~possible).sum(axis=1)
-        diagonal = np.arange(self.parameters)
-        total.gradient[:], total.hessian[:, diagonal, diagonal] = self.diagonal(full, measured)
+        total.value[:] = values.sum(axis=1)
+        total.bad[:] += ((x < 0) | ((x == 0) & (n > 0))).sum(axis=1)
         for add, _ in self.others:
             add(full, measured, total)
         return total
 
-    def diagonal(self, full: Array, measured: Array) -> tuple[Array, Array]:
-        """Return the first two derivatives of what has one parameter each, (sets, P)."""
-        first, second = np.zeros(full.shape), np.zeros(full.shape)
+    def single(self, full: Array, measured: Array) -> tuple[Array, Array, Array]:
+        """Return constraints of one parameter, and their first two derivatives by it, (sets, P)."""
+        values, first, second = np.zeros((3, *full.shape))
         rows = np.arange(len(full))[:, None]
         columns, places = self.gaussian.T
-        np.add.at(first, (rows, columns), (full[:, columns] - measured[:, places]) * self.precisions)
+        away = full[:, columns] - measured[:, places]
+        np.add.at(values, (rows, columns), 0.5 * away**2 * self.precisions)
+        np.add.at(first, (rows, columns), away * self.precisions)
         np.add.at(second, (rows, columns), self.precisions)
         columns, places = self.counted.T
         x, n = full[:, columns], measured[:, places]
-        safe = np.where(x > 0, x, np.inf)
-        np.add.at(first, (rows, columns), np.where(x >= 0, self.factors - n / safe, 0.0))
-        np.add.at(second, (rows, columns), n / safe**2)
-        return first, second
+        possible, safe = x > 0, np.where(x > 0, x, 1.0)
+        terms = self.factors * x - n - n * np.log(self.factors * safe / np.where(n > 0, n, 1.0))
+        np.add.at(values, (rows, columns), np.where(possible, terms, 0.0))
+        np.add.at(first, (rows, columns), self.factors - np.where(possible, n / safe, 0.0))
+        np.add.at(second, (rows, columns), np.where(possible, n / safe**2, 0.0))
+        return values, first, second
 
     @property
     def elsewhere(self) -> list[int]:
