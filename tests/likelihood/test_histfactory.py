@@ -303,6 +303,8 @@ def test_a_malformed_workspace_says_where(path, content, message):
 def test_files_that_are_no_workspaces_are_refused(tmp_path):
     with pytest.raises(mf.DataError, match="cannot be read"):
         mf.histfactory.read(tmp_path / "none.json")
+    with pytest.raises(mf.DataError, match="cannot be read"):
+        mf.histfactory.read("\0")
     path = tmp_path / "text.json"
     path.write_text("__import__('os')")
     with pytest.raises(mf.DataError, match="is no JSON"):
@@ -355,6 +357,7 @@ def test_shapefactors_and_names_with_spaces():
 
 @pytest.mark.parametrize("name", ["tiny", "medium"])
 def test_eliminated_parameters_end_where_newtons_method_leads_all(name, monkeypatch):
+    monkeypatch.setattr("morefit.likelihood.eliminate.MIN_PARAMETERS", 1)
     nll = read(name)
     toys = mf.toy_study(nll, toys=5, seed=3, progress=False)
     monkeypatch.setattr("morefit.likelihood.HistFactoryLikelihood.elimination", lambda *_: None)

@@ -63,11 +63,13 @@ class Auxiliary:
         pairs = (np.array(some, np.int64).reshape(-1, 2) for some in (gaussian, counted))
         return cls(total, next(pairs), np.array(precisions), next(pairs), np.array(factors), tuple(others))
 
-    def evaluate(self, full: Array, measured: Array) -> Evaluation:
+    def evaluate(self, full: Array, measured: Array, order: int) -> Evaluation:
         """Evaluate at all parameters (sets, P) and measured values (sets, values)."""
-        total = Evaluation.zero(len(full), self.parameters)
-        diagonal = np.arange(self.parameters)
-        values, total.gradient[:], total.hessian[:, diagonal, diagonal] = self.single(full, measured)
+        total = Evaluation.zero(len(full), self.parameters, order)
+        values, total.gradient[:], curvatures = self.single(full, measured)
+        if order > 1:
+            diagonal = np.arange(self.parameters)
+            total.hessian[:, diagonal, diagonal] = curvatures
         columns, places = self.counted.T
         x, n = full[:, columns], measured[:, places]
         total.value[:] = values.sum(axis=1)
@@ -114,8 +116,9 @@ def general_term(term: Expr, place: Mapping[str, int], parameters: int) -> Gener
         numbers = np.array([np.broadcast_to(evaluate(f, values), len(full)) for f in formulas]).T
         total.value[:] += numbers[:, 0]
         total.gradient[:, columns] += numbers[:, 1 : 1 + count]
-        matrix = np.zeros((len(full), count, count))
-        matrix[:, low, high] = matrix[:, high, low] = numbers[:, 1 + count :]
-        total.hessian[:, columns[:, None], columns] += matrix
+        if total.hessian.size:
+            matrix = np.zeros((len(full), count, count))
+            matrix[:, low, high] = matrix[:, high, low] = numbers[:, 1 + count :]
+            total.hessian[:, columns[:, None], columns] += matrix
 
     return add, columns

@@ -21,6 +21,7 @@ from morefit.likelihood.expected_counts import Point
 if TYPE_CHECKING:
     from morefit.likelihood.histfactory import HistFactoryLikelihood
 
+MIN_PARAMETERS = 30  # floating: with fewer, steps of all cost less
 MAX_STEPS = 60  # of Newton's method in a bin, which needs about four
 CLOSE = 1e-11  # errors: steps so short end it
 SHORTEST = 0.2  # of its value: a factor is not made smaller in one step, unless it is
@@ -58,7 +59,7 @@ class Elimination:
         measured = set(auxiliary.gaussian[:, 0].tolist()) | set(auxiliary.counted[:, 0].tolist())
         able = measured & set(group) - set(auxiliary.elsewhere)
         chosen = np.array([column in able for column in columns.tolist()], np.bool_)
-        if not chosen.any() or chosen.all():
+        if len(floating) < MIN_PARAMETERS or not chosen.any() or chosen.all():
             return None
         inner, outer = np.flatnonzero(chosen), np.flatnonzero(~chosen)
         bins = counts.group_bins[[group[c] for c in columns[inner].tolist()]]
