@@ -1,11 +1,18 @@
-"""HistFactory workspaces of growing size: morefit beside pyhf with NumPy and JAX, in one run; needs pyhf, from its own environment.
+"""HistFactory workspaces of growing size: morefit beside pyhf with NumPy and JAX, in one run, each in its own process.
 
-python benchmarks/histfactory.py            # times per fit and per toy
-python benchmarks/histfactory.py --toys 100 --sizes tiny small
+    python benchmarks/histfactory.py --pyhf PYTHON            # PYTHON has pyhf, jax and iminuit
+    python benchmarks/histfactory.py --pyhf PYTHON --sizes tiny small --toys 10
+
+It prints seconds per fit, the best of several, and per toy; pyhf fits few toys, which take it as long as others.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import subprocess
+import sys
+import time
 from random import Random
 
 import numpy as np
@@ -82,3 +89,88 @@ def modifiers_of(rng: Random, channel: int, sample: int, nominal: np.ndarray, si
     if sample == 2:
         some.append({"name": "background", "type": "normfactor", "data": None})
     return some
+
+
+def time_morefit(size: str, toys: int) -> dict[str, float]:
+    """Return the seconds of a fit and of a toy, and the minimum."""
+    import morefit as mf
+
+    nll = mf.histfactory.read(workspace(size))
+    result = mf.fit(nll)
+    fit = best_of(lambda: mf.fit(nll), 5)
+    mf.toy_study(nll, toys=2, truth=result, seed=1, progress=False)
+    begin = time.perf_counter()
+    study = mf.toy_study(nll, toys=toys, truth=result, seed=2, progress=False)
+    seconds = time.perf_counter() - begin
+    assert study.valid.mean() > 0.99
+    return {"fit": fit, "toy": seconds / toys, "mu": result.values["mu"], "parameters": len(result.floating)}
+
+
+def time_pyhf(size: str, toys: int, backend: str) -> dict[str, float]:
+    """Return the same of pyhf with its default minimiser."""
+    import pyhf
+
+    if backend == "jax":
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+    pyhf.set_backend(backend)
+    space = pyhf.Workspace(workspace(size))
+    model = space.model()
+    data = space.data(model)
+    values = pyhf.infer.mle.fit(data, model)
+    fit = best_of(lambda: pyhf.infer.mle.fit(data, model), 3)
+    drawn = np.asarray(model.make_pdf(pyhf.tensorlib.astensor(values)).sample((toys,)))
+    begin = time.perf_counter()
+    for toy in drawn:
+        pyhf.infer.mle.fit(pyhf.tensorlib.astensor(toy), model)
+    seconds = time.perf_counter() - begin
+    mu = float(values[model.config.poi_index])
+    return {"fit": fit, "toy": seconds / toys, "mu": mu, "parameters": model.config.npars}
+
+
+def best_of(work, repeats: int) -> float:
+    """Return the shortest time of several runs."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def run(python: str, system: str, size: str, toys: int) -> dict[str, float]:
+    """Time one system in a process of its own."""
+    command = [python, __file__, "--worker", system, "--sizes", size, "--toys", str(toys)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pyhf", help="a Python that has pyhf; without it only morefit is timed")
+    parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=SIZES)
+    parser.add_argument("--toys", type=int, default=1000)
+    parser.add_argument("--worker", choices=["morefit", "numpy", "jax"], help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        (size,) = options.sizes
+        own = () if options.worker == "morefit" else (options.worker,)
+        print(json.dumps((time_pyhf if own else time_morefit)(size, options.toys, *own)))
+        return
+    print(f"{'workspace':10} {'parameters':>10} {'system':>12} {'s / fit':>10} {'s / toy':>10} {'mu':>10}")
+    for size in options.sizes:
+        systems = [("morefit", sys.executable, options.toys)]
+        if options.pyhf:
+            systems += [(name, options.pyhf, max(1, options.toys // 100)) for name in ("jax", "numpy")]
+        for system, python, toys in systems:
+            row = run(python, system, size, toys)
+            name = system if system == "morefit" else f"pyhf {system}"
+            print(
+                f"{size:10} {row['parameters']:10} {name:>12} {row['fit']:10.4f} {row['toy']:10.4f} {row['mu']:10.5f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -303,6 +303,8 @@ def test_a_malformed_workspace_says_where(path, content, message):
 def test_files_that_are_no_workspaces_are_refused(tmp_path):
     with pytest.raises(mf.DataError, match="cannot be read"):
         mf.histfactory.read(tmp_path / "none.json")
+    with pytest.raises(mf.DataError, match="cannot be read"):
+        mf.histfactory.read("\0")
     path = tmp_path / "text.json"
     path.write_text("__import__('os')")
     with pytest.raises(mf.DataError, match="is no JSON"):
@@ -351,3 +353,38 @@ def test_shapefactors_and_names_with_spaces():
     steps = 1e-5 * np.eye(len(x))
     curvatures = (nll.gradient(x + steps) - nll.gradient(x - steps)) / 2e-5
     np.testing.assert_allclose(nll.hessian(x), curvatures, atol=1e-8 * np.abs(curvatures).max())
+
+
+@pytest.mark.parametrize("name", ["tiny", "medium"])
+def test_eliminated_parameters_end_where_newtons_method_leads_all(name, monkeypatch):
+    monkeypatch.setattr("morefit.likelihood.eliminate.MIN_PARAMETERS", 1)
+    nll = read(name)
+    toys = mf.toy_study(nll, toys=5, seed=3, progress=False)
+    monkeypatch.setattr("morefit.likelihood.HistFactoryLikelihood.elimination", lambda *_: None)
+    plain = mf.toy_study(nll, toys=5, seed=3, progress=False)
+    np.testing.assert_allclose(toys.nll, plain.nll, atol=1e-4)  # both end within an EDM of that
+    np.testing.assert_allclose((toys.values - plain.values) / plain.errors, 0.0, atol=0.03)
+    inside = (
+        np.abs(plain.values[:, plain.names.index("mu")]) > 0.1
+    )  # at a limit, errors may be those of either side
+    np.testing.assert_allclose(toys.errors[inside], plain.errors[inside], rtol=0.02)
+
+
+def test_the_profile_of_an_elimination_has_its_derivatives(monkeypatch):
+    monkeypatch.setattr("morefit.likelihood.eliminate.FAR", np.inf)  # the exact ones everywhere
+    nll = read("medium")
+    limits = np.array([(p.low, p.high) for p in nll.parameters])
+    elimination = nll.elimination([p.name for p in nll.parameters], limits)
+    assert len(elimination.inner) == 2 * 24  # a shapesys and a staterror for each bin
+    full = np.array([[p.start for p in nll.all_parameters]]) + 0.02
+    data, sets = nll.own_data(), np.zeros(1, np.int64)
+    here = elimination.evaluate(data, sets, full)
+    for row, column in enumerate(elimination.rest):
+        up, down = (
+            elimination.evaluate(data, sets, full + s * np.eye(full.shape[1])[[column]])
+            for s in (1e-4, -1e-4)
+        )
+        assert (up.value - down.value)[0] / 2e-4 == pytest.approx(here.gradient[0, row], rel=1e-6, abs=1e-5)
+        np.testing.assert_allclose(
+            (up.gradient - down.gradient)[0] / 2e-4, here.hessian[0, row], rtol=1e-6, atol=1e-4
+        )

@@ -58,9 +58,12 @@ def read(
     config = chosen_config(listed("workspace", content, "measurements"), measurement)
     channels = sorted(map(Channel.of, listed("workspace", content, "channels")), key=lambda c: c.name)
     check_unique("workspace: channels", [c.name for c in channels])
+    observations = listed("workspace", content, "observations")
+    seen = [text("observation", one, "name") for one in observations]
+    check_unique("workspace: observations", seen)
     observed = {
-        text("observation", one, "name"): numbers(f"observation '{one['name']}'", one, "data")
-        for one in listed("workspace", content, "observations")
+        name: numbers(f"observation '{name}'", one, "data")
+        for name, one in zip(seen, observations, strict=True)
     }
     counts = [observed_counts(c, observed) for c in channels]
     sets = configured(parameter_sets(channels), config)

@@ -24,10 +24,10 @@ def load(workspace: Any) -> Mapping[str, Any]:
     if isinstance(workspace, str | Path):
         try:
             workspace = json.loads(Path(workspace).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"workspace '{workspace}': cannot be read, {error}") from None
         except (json.JSONDecodeError, RecursionError) as error:
             raise DataError(f"workspace '{workspace}': is no JSON, {error}") from None
+        except (OSError, ValueError) as error:
+            raise DataError(f"workspace '{workspace!s:.60}': cannot be read, {error}") from None
     if not isinstance(workspace, Mapping):
         raise DataError(f"workspace: must be an object with channels, got {type(workspace).__name__}")
     return workspace

@@ -63,37 +63,38 @@ class Auxiliary:
         pairs = (np.array(some, np.int64).reshape(-1, 2) for some in (gaussian, counted))
         return cls(total, next(pairs), np.array(precisions), next(pairs), np.array(factors), tuple(others))
 
-    def evaluate(self, full: Array, measured: Array) -> Evaluation:
+    def evaluate(self, full: Array, measured: Array, order: int) -> Evaluation:
         """Evaluate at all parameters (sets, P) and measured values (sets, values)."""
-        total = Evaluation.zero(len(full), self.parameters)
-        columns, places = self.gaussian.T
-        total.value[:] = 0.5 * (full[:, columns] - measured[:, places]) ** 2 @ self.precisions
+        total = Evaluation.zero(len(full), self.parameters, order)
+        values, total.gradient[:], curvatures = self.single(full, measured)
+        if order > 1:
+            diagonal = np.arange(self.parameters)
+            total.hessian[:, diagonal, diagonal] = curvatures
         columns, places = self.counted.T
         x, n = full[:, columns], measured[:, places]
-        possible = (x > 0) | ((x == 0) & (n == 0))
-        mean = self.factors * np.where(x > 0, x, 1.0)
-        terms = self.factors * x - n - n * np.log(mean / np.where(n > 0, n, 1.0))
-        total.value[:] += np.where(possible, terms, 0.0).sum(axis=1)
-        total.bad[:] += (~possible).sum(axis=1)
-        diagonal = np.arange(self.parameters)
-        total.gradient[:], total.hessian[:, diagonal, diagonal] = self.diagonal(full, measured)
+        total.value[:] = values.sum(axis=1)
+        total.bad[:] += ((x < 0) | ((x == 0) & (n > 0))).sum(axis=1)
         for add, _ in self.others:
             add(full, measured, total)
         return total
 
-    def diagonal(self, full: Array, measured: Array) -> tuple[Array, Array]:
-        """Return the first two derivatives of what has one parameter each, (sets, P)."""
-        first, second = np.zeros(full.shape), np.zeros(full.shape)
+    def single(self, full: Array, measured: Array) -> tuple[Array, Array, Array]:
+        """Return constraints of one parameter, and their first two derivatives by it, (sets, P)."""
+        values, first, second = np.zeros((3, *full.shape))
         rows = np.arange(len(full))[:, None]
         columns, places = self.gaussian.T
-        np.add.at(first, (rows, columns), (full[:, columns] - measured[:, places]) * self.precisions)
+        away = full[:, columns] - measured[:, places]
+        np.add.at(values, (rows, columns), 0.5 * away**2 * self.precisions)
+        np.add.at(first, (rows, columns), away * self.precisions)
         np.add.at(second, (rows, columns), self.precisions)
         columns, places = self.counted.T
         x, n = full[:, columns], measured[:, places]
-        safe = np.where(x > 0, x, np.inf)
-        np.add.at(first, (rows, columns), np.where(x >= 0, self.factors - n / safe, 0.0))
-        np.add.at(second, (rows, columns), n / safe**2)
-        return first, second
+        possible, safe = x > 0, np.where(x > 0, x, 1.0)
+        terms = self.factors * x - n - n * np.log(self.factors * safe / np.where(n > 0, n, 1.0))
+        np.add.at(values, (rows, columns), np.where(possible, terms, 0.0))
+        np.add.at(first, (rows, columns), self.factors - np.where(possible, n / safe, 0.0))
+        np.add.at(second, (rows, columns), np.where(possible, n / safe**2, 0.0))
+        return values, first, second
 
     @property
     def elsewhere(self) -> list[int]:
@@ -115,8 +116,9 @@ def general_term(term: Expr, place: Mapping[str, int], parameters: int) -> Gener
         numbers = np.array([np.broadcast_to(evaluate(f, values), len(full)) for f in formulas]).T
         total.value[:] += numbers[:, 0]
         total.gradient[:, columns] += numbers[:, 1 : 1 + count]
-        matrix = np.zeros((len(full), count, count))
-        matrix[:, low, high] = matrix[:, high, low] = numbers[:, 1 + count :]
-        total.hessian[:, columns[:, None], columns] += matrix
+        if total.hessian.size:
+            matrix = np.zeros((len(full), count, count))
+            matrix[:, low, high] = matrix[:, high, low] = numbers[:, 1 + count :]
+            total.hessian[:, columns[:, None], columns] += matrix
 
     return add, columns

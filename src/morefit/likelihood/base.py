@@ -39,9 +39,10 @@ class Evaluation:
     bad: NDArray[np.int64]  # (B,) events without a positive density
 
     @classmethod
-    def zero(cls, sets: int, count: int) -> Evaluation:
-        """Return an evaluation that others can be added to."""
-        gradient, hessian = np.zeros((sets, count)), np.zeros((sets, count, count))
+    def zero(cls, sets: int, count: int, order: int = 2) -> Evaluation:
+        """Return an evaluation that others can be added to; its Hessian is empty below the second order."""
+        width = count if order > 1 else 0
+        gradient, hessian = np.zeros((sets, count)), np.zeros((sets, width, width))
         return cls(np.zeros(sets), gradient, hessian, np.zeros(sets, np.int64))
 
     def add(self, other: Evaluation, rows: Sequence[int], order: int) -> None:

@@ -21,9 +21,13 @@ from morefit.likelihood.expected_counts import Point
 if TYPE_CHECKING:
     from morefit.likelihood.histfactory import HistFactoryLikelihood
 
+MIN_PARAMETERS = 30  # floating: with fewer, steps of all cost less
 MAX_STEPS = 60  # of Newton's method in a bin, which needs about four
 CLOSE = 1e-11  # errors: steps so short end it
-SHORTEST = 0.2  # of its value: a factor is not made smaller in one step
+SHORTEST = 0.2  # of its value: a factor is not made smaller in one step, unless it is
+SMALL = 0.01  # and may be zero
+SHORTER = 0.25  # of a step that leads up
+ROUNDING = 1e-14  # of a value: so small a rise is none
 FAR = 0.01  # EDM: farther away, a Hessian with negative curvature is replaced by one without
 
 
@@ -55,7 +59,7 @@ class Elimination:
         measured = set(auxiliary.gaussian[:, 0].tolist()) | set(auxiliary.counted[:, 0].tolist())
         able = measured & set(group) - set(auxiliary.elsewhere)
         chosen = np.array([column in able for column in columns.tolist()], np.bool_)
-        if not chosen.any() or chosen.all():
+        if len(floating) < MIN_PARAMETERS or not chosen.any() or chosen.all():
             return None
         inner, outer = np.flatnonzero(chosen), np.flatnonzero(~chosen)
         bins = counts.group_bins[[group[c] for c in columns[inner].tolist()]]
@@ -67,10 +71,15 @@ class Elimination:
     def blocks(self) -> tuple[Integers, Integers, int]:
         """Which block each parameter is in, its place there, and the size of the largest: one block for each bin."""
         bins = self.likelihood.model.counts.group_bins[self.groups]
-        starts = np.flatnonzero(np.diff(bins, prepend=-1))
         block = np.cumsum(np.diff(bins, prepend=-1) > 0) - 1
-        place = np.arange(len(bins)) - starts[block]
+        place = np.arange(len(bins)) - self.starts[block]
         return block, place, int(place.max()) + 1
+
+    @cached_property
+    def starts(self) -> Integers:
+        """The first parameter of each block."""
+        bins = self.likelihood.model.counts.group_bins[self.groups]
+        return np.flatnonzero(np.diff(bins, prepend=-1))
 
     @cached_property
     def pairs(self) -> tuple[Integers, Integers, Flags]:
@@ -80,14 +89,19 @@ class Elimination:
         samples = self.likelihood.model.counts.group_samples[self.groups]
         return one, other, (one != other) & (samples[one] & samples[other]).any(axis=1)
 
-    def in_blocks(self, terms: Array) -> Array:
-        """Write terms of pairs as matrices of blocks, (sets, blocks, size, size), with ones where there is no parameter."""
+    def in_blocks(self, terms: Array, pinned: Flags) -> Array:
+        """Write terms of pairs as matrices of blocks, (sets, blocks, size, size), those of the identity where nothing moves."""
         (block, place, size), (one, other, _) = self.blocks, self.pairs
         total = np.zeros((len(terms), int(block[-1]) + 1, size, size))
         total[:] = np.eye(size)
-        total[:, block, place, place] = 0.0
-        total[:, block[one], place[one], place[other]] += terms
+        still = pinned[:, one] | pinned[:, other]
+        total[:, block[one], place[one], place[other]] = np.where(still, one == other, terms)
         return total
+
+    def pinned(self, x: Array, gradient: Array) -> Flags:
+        """Return which parameters are at a limit that they would pass."""
+        low, high = self.limits.T
+        return np.asarray(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0)), np.bool_)
 
     def solve(self, matrices: Array, right: Array) -> Array:
         """Solve for right sides of parameters, (sets, Q, ...), with the matrices of their blocks."""
@@ -103,33 +117,73 @@ class Elimination:
     # --------------------------------------------------------------------- the minimum in every bin
 
     def minimise(self, full: Array, counts: Array, measured: Array) -> Array:
-        """Return all parameters with the eliminated ones at their minimum."""
-        model, auxiliary = self.likelihood.model.counts, self.likelihood.auxiliary
-        own, bins = len(self.likelihood.model.parameters), model.group_bins[self.groups]
-        (one, other, overlap), full = self.pairs, full.copy()
-        itself = one == other
-        point = Point(model, full[:, :own], 0)
-        a, b = self.groups[one[overlap]], self.groups[other[overlap]]
+        """Return all parameters with the eliminated ones at their minimum: by Newton's method, with shorter steps if they rise."""
+        model, own, full = self.likelihood.model.counts, len(self.likelihood.model.parameters), full.copy()
+        point, block = Point(model, full[:, :own], 0), self.blocks[0]
+        share = np.ones((len(full), int(block[-1]) + 1))
+        values = self.block_values(point, full, counts, measured)
         for _ in range(MAX_STEPS):
             x = full[:, self.columns]
-            safe = np.where(point.total > 0, point.total, np.inf)
-            slope, curvature = 1 - counts / safe, counts / safe**2
-            slopes = point.slopes_of_groups(self.groups)
-            first, second = (some[:, self.columns] for some in auxiliary.diagonal(full, measured))
-            gradient = slope[:, bins] * slopes + first
-            terms = curvature[:, bins[one]] * slopes[:, one] * slopes[:, other]
-            terms[:, itself] += second
-            safe_step = self.solve(self.in_blocks(terms), gradient)
-            if overlap.any():
-                terms[:, overlap] += slope[:, model.group_bins[a]] * point.overlaps(a, b)
-                step = self.solve(self.in_blocks(terms), gradient)
-                safe_step = np.where((gradient * step > 0) | (gradient == 0), step, safe_step)
-            moved = np.clip(np.maximum(x - safe_step, SHORTEST * x), *self.limits.T)
+            step, errors = self.step(point, full, counts, measured)
+            moved = np.clip(x - (share * self.room(x, step))[:, block] * step, *self.limits.T)
             full[:, self.columns] = moved
-            if np.all(np.abs(moved - x) * np.sqrt(terms[:, itself]) < CLOSE):
-                break
             point.multiply_groups(np.where(full[:, :own] == 0, point.x, full[:, :own]))
+            there = self.block_values(point, full, counts, measured)
+            worse = ~(there <= values + ROUNDING * (1 + np.abs(values)))
+            done = np.all(np.abs(moved - x) < CLOSE * errors)
+            if worse.any():
+                full[:, self.columns] = np.where(worse[:, block], x, moved)
+                point.multiply_groups(np.where(full[:, :own] == 0, point.x, full[:, :own]))
+            share, values = np.where(worse, SHORTER * share, 1.0), np.where(worse, values, there)
+            if done:
+                break
         return full
+
+    def room(self, x: Array, step: Array) -> Array:
+        """Return which part of its step each block can take: to the first limit, and no factor much smaller, (sets, blocks)."""
+        low, high = self.limits.T
+        end = np.where(step > 0, np.where(x > SMALL, np.maximum(low, SHORTEST * x), low), high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = np.where((step != 0) & (x != end), (x - end) / step, 1.0)
+        return np.minimum(1.0, np.minimum.reduceat(part, self.starts, axis=1))
+
+    def block_values(self, point: Point, full: Array, counts: Array, measured: Array) -> Array:
+        """Return the terms of the bin of each block that depend on its parameters, (sets, blocks)."""
+        bins = self.likelihood.model.counts.group_bins[self.groups[self.starts]]
+        mu, n = point.total[:, bins], counts[:, bins]
+        terms = mu - np.where(n > 0, n * np.log(np.where(mu > 0, mu, 1.0)), 0.0)
+        terms = np.where((mu > 0) | ((mu == 0) & (n == 0)), terms, np.inf)
+        single = self.likelihood.auxiliary.single(full, measured)[0][:, self.columns]
+        return np.asarray(terms + np.add.reduceat(single, self.starts, axis=1), np.float64)
+
+    def step(self, point: Point, full: Array, counts: Array, measured: Array) -> tuple[Array, Array]:
+        """Return Newton's step of each parameter, to be subtracted, and its error if all others were fixed."""
+        bins = point.model.group_bins[self.groups]
+        one, other, overlap = self.pairs
+        itself = one == other
+        safe = np.where(point.total > 0, point.total, np.inf)
+        slope, curvature = 1 - counts / safe, counts / safe**2
+        slopes = point.slopes_of_groups(self.groups)
+        _, first, second = (
+            some[:, self.columns] for some in self.likelihood.auxiliary.single(full, measured)
+        )
+        gradient = slope[:, bins] * slopes + first
+        pinned = self.pinned(full[:, self.columns], gradient)
+        gradient[pinned] = 0.0
+        terms = curvature[:, bins[one]] * slopes[:, one] * slopes[:, other]
+        terms[:, itself] = np.maximum(terms[:, itself] + second, np.finfo(float).tiny)
+        errors = 1 / np.sqrt(terms[:, itself])
+        step = self.solve(self.in_blocks(terms, pinned), gradient)
+        if overlap.any():  # the exact Hessian, where it leads down
+            a, b = self.groups[one[overlap]], self.groups[other[overlap]]
+            terms[:, overlap] += slope[:, point.model.group_bins[a]] * point.overlaps(a, b)
+            exact = self.solve(self.in_blocks(terms, pinned), gradient)
+            step = np.where(self.by_block(gradient * exact) > 0, exact, step)
+        return step, errors
+
+    def by_block(self, terms: Array) -> Array:
+        """Return for each parameter the sum of the terms of its block."""
+        return np.asarray(np.add.reduceat(terms, self.starts, axis=1)[:, self.blocks[0]], np.float64)
 
     # --------------------------------------------------------------------- what the minimiser sees
 
@@ -137,24 +191,27 @@ class Elimination:
         """Evaluate the profile with its derivatives by the parameters that are not eliminated."""
         counts, measured = self.likelihood.observed(data, sets)
         full = self.minimise(full, counts, measured)
-        exact, _ = self.reduced(self.likelihood.evaluate_all(full, counts, measured, 2))
+        exact, *_ = self.reduced(full, self.likelihood.evaluate_all(full, counts, measured, 2))
         bent = np.flatnonzero([not is_definite(h) for h in exact.hessian])
         if len(bent):
             linear = self.likelihood.evaluate_all(full[bent], counts[bent], measured[bent], 2, linear=True)
-            straight, _ = self.reduced(linear)
+            straight, *_ = self.reduced(full[bent], linear)
             steps = np.linalg.solve(straight.hessian, straight.gradient[:, :, None])[:, :, 0]
             far = 0.5 * np.sum(steps * straight.gradient, axis=1) > FAR
             exact.hessian[bent[far]] = straight.hessian[far]
         return exact
 
-    def reduced(self, whole: Evaluation) -> tuple[Evaluation, tuple[Array, Array]]:
-        """Return derivatives of the profile, and what eliminated ones are made of: H_ii^-1 H_io, and H_ii in blocks."""
+    def reduced(self, full: Array, whole: Evaluation) -> tuple[Evaluation, Array, Array, Flags]:
+        """Return derivatives of the profile; H_ii^-1 H_io and H_ii in blocks; and which parameters limits stop."""
         one, other, _ = self.pairs
-        blocks = self.in_blocks(whole.hessian[:, self.columns[one], self.columns[other]])
+        pinned = self.pinned(full[:, self.columns], whole.gradient[:, self.columns])
+        blocks = self.in_blocks(whole.hessian[:, self.columns[one], self.columns[other]], pinned)
         mixed = whole.hessian[:, self.columns[:, None], self.rest]
+        mixed[pinned] = 0.0
         solved = self.solve(blocks, mixed)
         hessian = whole.hessian[:, self.rest[:, None], self.rest] - mixed.transpose(0, 2, 1) @ solved
-        return Evaluation(whole.value, whole.gradient[:, self.rest], hessian, whole.bad), (solved, blocks)
+        profile = Evaluation(whole.value, whole.gradient[:, self.rest], hessian, whole.bad)
+        return profile, solved, blocks, pinned
 
     def complete(
         self, data: Sequence[PartData], sets: Integers, full: Array, covariance: Array
@@ -162,7 +219,8 @@ class Elimination:
         """Return floating parameters and their covariance, from those that are not eliminated and theirs."""
         counts, measured = self.likelihood.observed(data, sets)
         full = self.minimise(full, counts, measured)
-        _, (solved, blocks) = self.reduced(self.likelihood.evaluate_all(full, counts, measured, 2))
+        whole = self.likelihood.evaluate_all(full, counts, measured, 2)
+        _, solved, blocks, pinned = self.reduced(full, whole)
         count = len(self.inner) + len(self.outer)
         values, matrix = np.empty((len(full), count)), np.zeros((len(full), count, count))
         values[:, self.inner], values[:, self.outer] = full[:, self.columns], full[:, self.rest]
@@ -170,6 +228,9 @@ class Elimination:
         own = -mixed @ solved.transpose(0, 2, 1)
         (block, place, _), (one, other, _) = self.blocks, self.pairs
         own[:, one, other] += np.linalg.inv(blocks)[:, block[one], place[one], place[other]]
+        itself = np.arange(len(self.inner))
+        alone = 1 / whole.hessian[:, self.columns, self.columns]
+        own[:, itself, itself] = np.where(pinned, alone, own[:, itself, itself])
         matrix[:, self.outer[:, None], self.outer] = covariance
         matrix[:, self.inner[:, None], self.outer] = mixed
         matrix[:, self.outer[:, None], self.inner] = mixed.transpose(0, 2, 1)

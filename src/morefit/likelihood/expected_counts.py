@@ -155,7 +155,7 @@ class ExpectedCounts:
 
         ``linear`` leaves the second derivatives of expected counts out of the Hessian, which then has no negative curvature.
         """
-        total = Evaluation.zero(len(x), self.parameters)
+        total = Evaluation.zero(len(x), self.parameters, order)
         for some in self.pieces(len(x)):
             point = Point(self, x[some], order)
             n, mu = counts[some], point.total

@@ -109,17 +109,21 @@ class HistFactoryLikelihood(CountsLikelihood):
 
     def evaluate_counts(self, full: Array, counts: Array, measured: Array, order: int) -> Evaluation:
         """Evaluate at all parameters for the counts of each set, with derivatives by the floating parameters."""
-        return self.evaluate_all(full, counts, measured, order).cut(self.floating_columns)
+        total = self.evaluate_all(full, counts, measured, order)
+        columns = self.floating_columns
+        hessian = total.hessian[:, columns][:, :, columns] if order > 1 else total.hessian
+        return Evaluation(total.value, total.gradient[:, columns], hessian, total.bad)
 
     def evaluate_all(
         self, full: Array, counts: Array, measured: Array, order: int, linear: bool = False
     ) -> Evaluation:
         """Evaluate with derivatives by all parameters."""
         own = len(self.model.parameters)
-        total = self.auxiliary.evaluate(full, measured)
+        total = self.auxiliary.evaluate(full, measured, order)
         part = self.model.counts.evaluate(full[:, :own], counts, order, linear)
         total.gradient[:, :own] += part.gradient
-        total.hessian[:, :own, :own] += part.hessian
+        if order > 1:
+            total.hessian[:, :own, :own] += part.hessian
         return Evaluation(total.value + part.value, total.gradient, total.hessian, total.bad + part.bad)
 
     def elimination(self, floating: Sequence[str], limits: Array) -> Elimination | None:

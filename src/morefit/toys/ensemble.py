@@ -18,7 +18,7 @@ from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.whole import can_fit_whole, whole_part
-from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits, methods
+from morefit.minimise.batch import FAILED, Batch, Fits, methods
 from morefit.minimise.newton import is_valid
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import check_ranges
@@ -30,6 +30,7 @@ from morefit.targets import Backend, Buffer, Drawn, Events, PartBatch, ToyBatch,
 
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
 SMALL = 2_000_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
+MAX_ELEMENTS = 1 << 24  # of the Hessians of toys that are fitted together, step by step
 TOGETHER = 1 << 22  # events of toys that are fitted again together
 
 
@@ -304,10 +305,14 @@ class Toys:
         whole = self.fit_whole(ensemble) if self.events.max(initial=0) <= SMALL else None
         if whole is not None:
             return whole
-        batch = self.batch(ensemble)
-        fits = Fits.none(batch.start)
-        batch.attempt(fits, np.arange(len(self)), batch.start, NEWTON)
-        return fits
+        batch, together = self.batch(ensemble), max(1, MAX_ELEMENTS // len(ensemble.floating) ** 2)
+        pieces = [
+            np.arange(first, min(first + together, len(self))) for first in range(0, len(self), together)
+        ]
+        # without their covariance matrices, as from compiled code: those of many toys and parameters need much memory
+        return Fits.joined(
+            [replace(batch.newton(some, batch.start[some]), covariance=None) for some in pieces]
+        )
 
     def fit_again(self, fits: Fits, failed: Integers, ensemble: Ensemble | None = None) -> None:
         """Fit some toys again, many together; what fails for good stays marked so."""
