@@ -176,6 +176,8 @@ def test_tests_and_limits_take_pieces(path):
     here, nll = mf.Likelihood(YIELDS, mf.read(path, M)), mf.Likelihood(YIELDS, mf.FileDataset(path, M))
     expected = mf.intervals.discovery(here, "signal").significance
     assert mf.intervals.discovery(nll, "signal").significance == pytest.approx(expected, rel=1e-6)
+    expected = mf.intervals.goodness_of_fit(here, "chi2").statistic
+    assert mf.intervals.goodness_of_fit(nll, "chi2").statistic == pytest.approx(expected, rel=1e-4)
 
 
 def test_it_pickles(path):
@@ -244,7 +246,7 @@ def test_what_needs_all_events_is_refused_in_a_sentence(call, rule, path):
 
 
 def test_a_plot_counts_in_one_pass(path):
-    pytest.importorskip("matplotlib", reason="needs the extra 'plot'")
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="needs the extra 'plot'")
     data, here = mf.FileDataset(path, M, weight="weight"), mf.read(path, M, weight="weight")
     found = mf.plots.project(MODEL, data, M, bins=20)
     expected = mf.plots.project(MODEL, here, M, bins=20)
@@ -259,3 +261,4 @@ def test_a_plot_counts_in_one_pass(path):
     assert set(mf.plot(MODEL, data).artists) >= {"data", "model"}
     category = mf.Simultaneous({"a": MODEL, "b": MODEL}, "sample")
     assert set(mf.plot(category, {"a": data, "b": here})) == {"a", "b"}
+    pyplot.close("all")

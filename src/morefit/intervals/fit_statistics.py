@@ -70,7 +70,8 @@ class ChiSquare:
 
     def __call__(self, data: Dataset, values: Values) -> float:
         (x,) = self.model.observables
-        return pearson(np.histogram(data[x.name], self.edges)[0], self.expected(values, len(data)))
+        counts = sum(np.histogram(piece[x.name], self.edges)[0] for piece in data.pieces())
+        return pearson(np.asarray(counts, np.float64), self.expected(values, len(data)))
 
 
 def merged(expected: Array) -> Integers:

@@ -144,6 +144,8 @@ def data_section(part: Likelihood) -> str:
         return paragraph(
             f"{part.entries:g} {kind} in {bins} bins, {int(np.sum(part.counts == 0))} of them empty"
         )
+    if not part.data.in_memory:
+        return paragraph(*str(part.data).splitlines())
     data, ranges = part.data, source_of(part).observables
     outside = data.report.outside if data.report else {}
     columns = [data[o.name] for o in ranges]
