@@ -166,6 +166,7 @@ def test_ratios_that_are_far_from_one_are_marked_at_the_edge(fitted):
     [
         ({"lower": "pull"}, "plot: lower must be 'pulls', 'residuals', 'ratio' or None, got 'pull'"),
         ({"components": "stack"}, "plot: components must be True, False or 'stacked', got 'stack'"),
+        ({"box": 3}, "plot: box must be True, 'chi2' or a list of names, got 3"),
         ({"box": ["sgma"]}, "plot: box names 'sgma', which is no parameter; did you mean 'sigma'"),
         ({"box": "mu", "values": {"mu": 5.3}}, "box with parameters needs the result of a fit; pass values=result, or box='chi2'"),
     ],
@@ -316,6 +317,10 @@ def test_planes_that_cannot_be_drawn_are_refused():
     events = mf.generate(two, 50, seed=1)
     with pytest.raises(mf.OptionError, match=r"plots\.plane: needs two observables, got 'm' twice"):
         mf.plots.plane(two, events, "m", M)
+    with pytest.raises(
+        mf.OptionError, match=r"plots\.plane: bins must be a number or those of x and y, got 3"
+    ):
+        mf.plots.plane(two, events, "m", "c", bins=(3, 3, 3))
     with pytest.raises(mf.OptionError, match=r"plots\.plane: ax must be three Axes of matplotlib"):
         mf.plots.plane(two, events, "m", "c", ax=plt.subplots()[1])
     result = mf.fit(mf.Sum([two], yields=[mf.Parameter("n", 50.0, 0, 100)]), events, ranges={"m": (5.0, 6.0)})

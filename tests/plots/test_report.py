@@ -60,8 +60,9 @@ class Page(HTMLParser):
 
 
 def written(result, tmp_path, likelihood=None):
+    before = plt.get_fignums()
     result.report(tmp_path / "fit.html", likelihood)
-    assert not plt.get_fignums()  # the figures of a report are closed
+    assert plt.get_fignums() == before  # the figures of a report are closed
     text = (tmp_path / "fit.html").read_text(encoding="utf-8")
     assert not re.search(r"(src|href)\s*=\s*[\"'](?!data:)", text)  # nothing comes from elsewhere
     assert "<script" not in text
@@ -173,6 +174,16 @@ def test_a_report_that_cannot_be_written_is_refused(data, tmp_path):
     result = mf.fit(mass(), data)
     with pytest.raises(mf.DataError, match=r"report '.*fit\.html': there is no folder"):
         result.report(tmp_path / "no" / "fit.html")
+    with pytest.raises(
+        mf.OptionError, match=r"report: takes the likelihood of the fit, got Sum; pass mf\.Likelihood"
+    ):
+        result.report(tmp_path / "fit.html", mass())
+    other = mf.Likelihood(mass(), {"m": [5.5]})
+    with pytest.raises(
+        mf.OptionError, match=r"the result is that of 500 events .* got a likelihood of 1 and mu, fsig"
+    ):
+        result.report(tmp_path / "fit.html", other)
+    assert not (tmp_path / "fit.html").exists()
 
 
 def test_the_command_line_writes_a_report(data, tmp_path, monkeypatch, capsys):

@@ -164,6 +164,8 @@ class Drawing:
             raise OptionError(
                 f"plot: components must be True, False or 'stacked', got {self.look.components!r}"
             )
+        if not isinstance(self.box, bool | str | tuple | list):
+            raise OptionError(f"plot: box must be True, 'chi2' or a list of names, got {self.box!r}")
 
     def plot(
         self, model: Pdf, data: Dataset, observable: Observable | str | None, values: Any

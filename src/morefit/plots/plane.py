@@ -21,7 +21,7 @@ from morefit.model.observable import Ranges
 from morefit.model.region import named_observable
 from morefit.plots.canvas import AnyAxes, Plot, Style, drawable, is_axes, load_pyplot, styled
 from morefit.plots.panels import FURTHEST
-from morefit.plots.projection import as_fitted, cut, total
+from morefit.plots.projection import as_fitted, at_start, cut, total
 from morefit.targets import Backend, choose_backend
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def plane(
         low = float(known.min()) if log and known.size else float(min(numbers.counts.min(), 0.0))
         scale = {"norm": "log" if log else "linear", "vmin": low, "vmax": top, "cmap": "viridis"}
         signed = {"vmin": -FURTHEST, "vmax": FURTHEST, "cmap": "RdBu_r"}
-        model_name = "model at start values" if values is None and model.parameters else "model"
+        model_name = "model at start values" if at_start(values, model.parameters) else "model"
         images = {
             "data": draw(panels[0], numbers, numbers.counts, "data", scale),
             "model": draw(panels[1], numbers, numbers.expected, model_name, scale),
@@ -143,6 +143,8 @@ def project_plane(
     dataset = Dataset(data, model.observables, weights=weights)
     chosen = cut(dataset, box)
     pair = bins if isinstance(bins, tuple) else (bins, bins)
+    if len(pair) != 2:
+        raise OptionError(f"plots.plane: bins must be a number or those of x and y, got {len(pair)}")
     wanted = len(chosen) ** 0.25
     default = min(NUMBERS, key=lambda n: abs(n - 2 * wanted))
     edges = [

@@ -19,6 +19,7 @@ from morefit.plots.bands import band as band_of
 from morefit.plots.bands import slopes
 from morefit.plots.canvas import DATA, MODEL, Plot, drawable, place_legend, root, styled, two_panels
 from morefit.plots.panels import LOWER_LABELS, Lower, draw_band, without_handle
+from morefit.plots.projection import at_start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,8 +62,8 @@ def plot_points(drawing: Drawing, part: LeastSquares, values: Any) -> Plot[Point
     lines = box_lines(drawing.box, part.model.parameters, values, numbers.chi2 if drawing.box else None)
     with styled(drawing.style):
         main, below = two_panels("plot", drawing.ax, MAIN_HEIGHT, lower=drawing.lower is not None)
-        at_start = values is None and not all(p.fixed for p in part.model.parameters)
-        artists = draw_points(main, numbers, "function at start values" if at_start else "function", lines)
+        name = "function at start values" if at_start(values, part.model.parameters) else "function"
+        artists = draw_points(main, numbers, name, lines)
         if drawing.look.log:
             main.set_yscale("log")
         if below is None:

@@ -306,10 +306,16 @@ def assemble(
         weighted=weighted,
         slopes=derivatives,
         band=band_of(derivatives, curves.values),
-        at_start=curves.values is None and not all(p.fixed for p in curves.model.parameters),
+        at_start=at_start(curves.values, curves.model.parameters),
         floating=tuple(name for name in fitted_names if name in curves.known),
         normalised=curves.model.expected_events() is None,
     )
+
+
+def at_start(values: Any, parameters: Sequence[Parameter]) -> bool:
+    """Return whether start values are drawn as no others are known."""
+    unknown = values is None or (isinstance(values, Mapping) and not values)
+    return unknown and not all(p.fixed for p in parameters)
 
 
 def as_fitted(model: Pdf, values: Any) -> Pdf:

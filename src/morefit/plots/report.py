@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.errors import MorefitError
+from morefit.errors import MorefitError, OptionError
 from morefit.expr import to_latex
 from morefit.intervals import GoodnessOfFit
 from morefit.likelihood import BinnedLikelihood, LeastSquares, Likelihood, Term
@@ -60,8 +60,24 @@ img.formula { vertical-align: middle; }
 
 def write_report(result: FitResult, path: str | PathLike[str], likelihood: Term | None = None) -> None:
     """Write the report of a fit to a file that needs no other files and no network."""
+    if likelihood is not None:
+        check_likelihood(result, likelihood)
     with complete_file(path, "report") as part:
         part.write_text(report_text(result, likelihood), encoding="utf-8")
+
+
+def check_likelihood(result: FitResult, likelihood: Term) -> None:
+    """Refuse a likelihood that the result cannot be of."""
+    if not isinstance(likelihood, Term):
+        raise OptionError(
+            f"report: takes the likelihood of the fit, got {type(likelihood).__name__}; pass mf.Likelihood(model, data)"
+        )
+    names = [p.name for p in likelihood.all_parameters]
+    if set(names) != set(result.names) or round(likelihood.entries) != result.events:
+        raise OptionError(
+            f"report: the result is that of {result.events} events and the parameters {', '.join(result.names)}, got a"
+            f" likelihood of {likelihood.entries:g} and {', '.join(names)}; pass the likelihood of the fit"
+        )
 
 
 def report_text(result: FitResult, likelihood: Term | None) -> str:
