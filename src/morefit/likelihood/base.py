@@ -17,7 +17,7 @@ from morefit.expr import Expr, Quantity
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.model import Parameter
-from morefit.targets import Backend, Events
+from morefit.targets import Backend
 from morefit.validate import by_name
 
 if TYPE_CHECKING:
@@ -192,10 +192,7 @@ class Term(ABC):
 
     def own_data(self) -> tuple[PartData, ...]:
         """Return the data as those of many sets, which share them."""
-        return tuple(
-            PartData(part.columns, Events.all_sets(part.events), part.data.weights, boxes=part.boxes)
-            for part in self.parts
-        )
+        return tuple(part.own_part() for part in self.parts)
 
     def prepare(self, order: int) -> None:
         """Compile what an evaluation of this order needs."""

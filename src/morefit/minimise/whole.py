@@ -28,6 +28,8 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
     if likelihood.backend.name != "cpu" or likelihood.events > MAX_EVENTS:
         return None
     parts = likelihood.parts
+    if any(part.on_nodes for part in parts):  # in the place of events, from step to step
+        return None
     compiled = tuple(part.sums(2) for part in parts)
     if not can_fit_whole(parts, compiled):
         return None
