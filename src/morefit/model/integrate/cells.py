@@ -32,7 +32,7 @@ def integrate_cells(
     ``whole`` integrates a function of one axis by other means, which look for narrow peaks.
     """
     alone: dict[str, list[Expr]] = {o.name: [] for o in box}
-    joint = []
+    joint: list[Expr] = []
     for factor in factors:
         names = {leaf.name for leaf in leaves(Op.COLUMN, factor)}
         (joint if len(names) > 1 else alone[names.pop()]).append(factor)
