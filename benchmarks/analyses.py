@@ -6,7 +6,8 @@ and its evaluations, how many fits ended by which method, and the seconds to the
 cache. On one core (``--backend cpu``) or on a device (``--backend opencl``). Best of several; compare ratios, not runs.
 ``--peers roofit numba`` fits some of the same toys with RooFit and with iminuit + numba-stats, from the truth and on one core,
 each in an environment of its own; what cannot be installed is left out. *Agree* is the share of toys in which all parameters
-are within a tenth of an error of ours.
+are within a tenth of an error of ours. ``--large`` times one pass over a million events of shapes that cost more than a
+Gaussian (``large.py``) in their place.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from hard_models import (
     thirty_fractions,
     two_crystal_balls,
 )
+from large import LARGE, time_pass
 from models import kstar_model, mass_model
 from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Term
@@ -362,6 +364,15 @@ def peer_text(found: Mapping[str, Any]) -> str:
     return f"{found['toy_us']:.4g} ({found['valid']:.0%}, {found['agree']:.0%})"
 
 
+def time_large(backend: Any, repeats: int) -> None:
+    """Print nanoseconds per event of shapes at a million events."""
+    table = Table("model", "par.", "pass ns/event", "first pass s")
+    for name in LARGE:
+        r = time_pass(name, backend, repeats)
+        table.add_row(name, str(r["parameters"]), f"{r['pass_ns_per_event']:.3g}", f"{r['first_pass_s']:.2f}")
+    Console().print(table)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", choices=("cpu", "opencl"), default="cpu")
@@ -377,8 +388,12 @@ def main() -> None:
     parser.add_argument("--strategy", type=int, choices=(0, 1, 2), default=1, help="of the Minuit of peers")
     parser.add_argument("--envs", type=Path, default=ROOT / ".peers", help="folder of their environments")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/analyses.json"))
+    parser.add_argument("--large", action="store_true", help="time shapes at a million events instead")
     options = parser.parse_args()
     backend = backend_of(options.backend)
+    if options.large:
+        time_large(backend, options.repeats)
+        return
     console, results = Console(), []
     pythons = peer_pythons(options.peers, options.envs.resolve())
     for name in options.models:

@@ -15,6 +15,7 @@ from tolerances import NUMPY_SUM
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 import analyses
+import large
 import morefit as mf
 from models import MODELS
 from peers.analyses.worker import read_toys
@@ -195,3 +196,9 @@ def test_the_weighted_analysis_is_timed():
     found = analyses.time_analysis("weighted mass fit", mf.Cpu(threads=1), 0.01, 1)
     assert found["valid"] > 0.99 and 3 < found["evaluations"] < 8
     assert found["toy_us"] > found["pass_ns_per_event"] > 0
+
+
+@pytest.mark.parametrize("name", ["Voigt", "three angles, histogram acceptance"])
+def test_shapes_at_many_events_have_a_time(name):
+    said = large.time_pass(name, mf.Cpu(threads=1), 1, 1000)
+    assert said["pass_ns_per_event"] > 0 and said["events"] == 1000

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array
 from morefit.expr import Expr, column, const, substitute
 from morefit.expr.evaluate import cannot_integrate, places_at
-from morefit.expr.quadrature import POINTS, WORST_ERROR, Adapted, Boxes, Domain, Nodes, adapt, refine
+from morefit.expr.quadrature import WORST_ERROR, Adapted, Boxes, Domain, Nodes, adapt, refine
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
 from morefit.targets import Events
@@ -266,7 +266,7 @@ class FollowedIntegral:
             return np.asarray(out[:, outputs].reshape(len(boxes), -1))
 
         places = [p for row in rows for p in places_at(subject[1:], domain, self.integral.values(row))]
-        points = POINTS[len(domain.axes)] + self.shared.more_points
+        points = domain.points + self.shared.more_points
         adapted = adapt(
             domain, lambda boxes: measure(boxes, slice(last, last + 1)), np.array(places), points=points
         )

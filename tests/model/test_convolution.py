@@ -304,3 +304,47 @@ def test_a_landau_seen_with_a_gaussian_resolution_is_fitted():
     result = mf.fit(model, mf.generate(model, 1000, seed=1))
     assert result.valid
     assert all(abs(result.values[p] - p.start) < 4 * result.errors[p] for p in (mu, sigma))
+
+
+@pytest.mark.parametrize("kind", ["steps", "linear", "cubic"])
+def test_a_template_with_gaussians_is_summed_cell_by_cell(kind):
+    heights, edges = np.array([1.0, 3.0, 0.0, 5.0, 2.0, 2.5]), np.linspace(4.5, 6.5, 7)
+    template = mf.Histogram(M, (heights, edges), kind)
+    near = mf.Observable("d", -0.3, 0.3)  # cuts the tails of the wider Gaussian
+    wide = mf.Gaussian(near, 0.0, 0.2)
+    resolution = mf.Sum([mf.Gaussian(near, BIAS, WIDTH), wide], fractions=[0.7])
+    model = mf.Convolution(template, resolution)
+    values = start(model)
+    u, w = np.polynomial.legendre.leggauss(24)
+    centres = (edges[1:] + edges[:-1]) / 2
+    for x in (4.5, 4.9, 5.5, 6.0, 6.49):
+        ends = np.unique([*edges, *centres, *np.clip([x - 0.3, x + 0.3], 4.5, 6.5)])
+        half = np.diff(ends)[:, None] / 2
+        t = ends[:-1, None] + half * (1 + u)
+        seen = evaluate(resolution.density(), {**values, "d": x - t}) * (abs(x - t) <= 0.3)
+        area = np.sum(half * w * seen * evaluate(template.density(), {"m": t}))
+        assert evaluate(model.density(), {**values, "m": x}) == pytest.approx(area, rel=PROMISE)
+    points = np.linspace(4.5, 6.5, 2001)
+    total = quadrature.simpson(model.pdf(points), x=points)
+    assert total == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_histogram_of_many_bins_is_one_loop_and_its_fit_finds_the_resolution():
+    edges = np.linspace(4.5, 6.5, 101)
+    heights = 1.0 + 20.0 * (abs(edges[:-1] - 5.5) < 0.2)
+    model = mf.Convolution(mf.Histogram(M, (heights, edges)), gaussian())
+    data = mf.generate(model, 20_000, seed=2)
+    result = mf.fit(model, data)
+    assert result.valid
+    for name, true in (("b", 0.02), ("s", 0.1)):
+        assert abs(result.values[name] - true) < 4 * result.errors[name]
+    kernel = mf.Likelihood(model, data).sums(2).program.kernel
+    assert len(list(kernel.per_event.flat)) < 500
+    ours = mf.Likelihood(model, data[:100]).gradient(result)
+    other = mf.Likelihood(model, data[:100], backend="opencl").gradient(result)
+    np.testing.assert_allclose(other, ours, rtol=1e-9)
+    step = 1e-5
+    nll = mf.Likelihood(model, data[:100])
+    at = np.array([result.values[p.name] for p in nll.parameters])
+    slopes = [(nll.value(at + step * e) - nll.value(at - step * e)) / (2 * step) for e in np.eye(2)]
+    np.testing.assert_allclose(nll.gradient(at), slopes, rtol=1e-5)

@@ -19,7 +19,7 @@ from morefit.expr.build import (
 from morefit.expr.evaluate import evaluate
 from morefit.expr.named import NamedQuantity
 from morefit.expr.node import MINUS_ONE, ONE, ZERO, Expr, Operand, Quantity, const, known_expr, make, to_expr
-from morefit.expr.node_rule import NodeRule, NodeSymbol
+from morefit.expr.node_rule import NodeRule, NodeSymbol, TermRule
 from morefit.expr.number import as_double
 from morefit.expr.operations import (
     COMPARISONS,
@@ -79,6 +79,7 @@ __all__ = [
     "Quantity",
     "Symbol",
     "Table",
+    "TermRule",
     "Trait",
     "add_all",
     "apply",

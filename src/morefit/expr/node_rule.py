@@ -32,6 +32,11 @@ class NodeRule(Domain):
         return cls((Axis(f"node {depth} in {panels} panels"),), panels=panels, depth=depth)
 
     @property
+    def finer(self) -> NodeRule:
+        """The rule with twice as many panels."""
+        return NodeRule.of(2 * self.panels, self.depth)
+
+    @property
     def symbol(self) -> NodeSymbol:
         """The column that a sum binds."""
         return NodeSymbol(self.axes[0].name)
@@ -48,6 +53,31 @@ class NodeRule(Domain):
         return (
             Table(f"{self.panels} panels of nodes", nodes.tobytes(), "nodes"),
             Table(f"{self.panels} panels of weights", weights.tobytes(), "weights"),
+        )
+
+
+@dataclass(frozen=True)
+class TermRule(NodeRule):
+    """The numbers of the terms of a sum, from zero on, all with the same weight; ``panels`` is how many there are."""
+
+    @classmethod
+    def of(cls, panels: int, depth: int) -> TermRule:
+        return cls((Axis(f"term {depth} of {panels}"),), panels=panels, depth=depth)
+
+    @property
+    def finer(self) -> TermRule:
+        return self
+
+    @property
+    def count(self) -> int:
+        return self.panels
+
+    @property
+    def tables(self) -> tuple[Table, Table]:
+        numbers, weights = np.arange(float(self.panels)), np.full(self.panels, 1 / self.panels)
+        return (
+            Table(f"{self.panels} terms", numbers.tobytes(), "nodes"),
+            Table(f"{self.panels} weights of terms", weights.tobytes(), "weights"),
         )
 
 

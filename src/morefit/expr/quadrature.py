@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from hashlib import sha256
 from itertools import product
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ Measure = Callable[["Boxes"], Array]  # integrals of some quantities over each b
 TOLERANCE = 1e-12  # relative to the integral, for the sum over all boxes; 1e-10 is promised
 WORST_ERROR = 1e-7  # an integral that is further off is refused
 POINTS = {1: 16, 2: 12, 3: 8}  # Gauss-Legendre points in each direction of a box, by the number of dimensions
+FEW_POINTS = {1: 16, 2: 6, 3: 4}  # the same between the edges of a table of so many cells:
+MANY_CELLS = 100
 FIRST_BOXES = {1: 8, 2: 4, 3: 2}  # in each direction, to begin with
 MAX_BOXES = {1: 4096, 2: 8192, 3: 4096}
 MAX_GROWTH = 4  # times the boxes to begin with: an axis may have many edges
@@ -67,6 +70,12 @@ class Domain:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(axis.name for axis in self.axes)
+
+    @property
+    def points(self) -> int:
+        """The number of nodes in each direction of a box."""
+        cells = prod(len(axis.edges) - 1 for axis in self.axes)
+        return (FEW_POINTS if cells > MANY_CELLS else POINTS)[len(self.axes)]
 
 
 def axes_of(domain: object) -> tuple[Axis, ...]:
@@ -140,8 +149,7 @@ class Boxes:
     @property
     def grid(self) -> tuple[Array, Array, Array]:
         """The nodes of a box, as ``gauss_grid`` explains."""
-        dimensions = len(self.domain.axes)
-        return gauss_grid(dimensions, self.points or POINTS[dimensions])
+        return gauss_grid(len(self.domain.axes), self.points or self.domain.points)
 
     def replaced(self, low: Array, high: Array) -> Boxes:
         """Return other boxes of the same kind."""

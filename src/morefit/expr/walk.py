@@ -103,7 +103,7 @@ def with_finer_rules(root: Expr) -> Expr:
     def refine(node: Expr, args: tuple[Expr, ...]) -> Expr:
         if node.op is not Op.NODE_SUM:
             return remake(node, args)
-        old, new = rule_of(node), NodeRule.of(2 * rule_of(node).panels, rule_of(node).depth)
+        old, new = rule_of(node), rule_of(node).finer
         node_of = {make(Op.COLUMN, value=old.symbol): make(Op.COLUMN, value=new.symbol)}
         return make(Op.NODE_SUM, (substitute(args[0], node_of),), new)
 

@@ -80,7 +80,9 @@ class LikelihoodInPieces(Likelihood):
         renamed = each.renamed(dict(zip(own, names, strict=True))) if self.kernel_names else each
         return renamed, names, self.settings
 
-    def program(self, order: int, careful: bool = False, fisher: bool = False) -> Callable[[Array], Array]:
+    def program(
+        self, order: int, careful: bool = False, fisher: bool = False, full: Array | None = None
+    ) -> Callable[[Array], Array]:
         self.check_derivatives(order)
         request = self.request(order, careful=careful, fisher=fisher)
         compile_sums(*self.arguments(request))

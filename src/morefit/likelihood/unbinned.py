@@ -15,14 +15,16 @@ from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.data.dataset import check_whole_numbers, dataset_of
 from morefit.errors import OptionError
-from morefit.expr import ZERO, Expr, evaluate, scalar
+from morefit.expr import ZERO, Expr, Op, evaluate, leaves, scalar
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
-from morefit.likelihood.accuracy import check_smooth, has_kinks, integral_error, is_numerical
+from morefit.kernel.symbols import WEIGHT
+from morefit.likelihood.accuracy import check_smooth, has_kinks, integral_error, is_numerical, node_sums
 from morefit.likelihood.base import BadEvents, Evaluation, Point, Term
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
+from morefit.likelihood.event_nodes import EventNodes, FollowedNodes
 from morefit.likelihood.sums import request_of, terms_of, triangle, unpack, with_constrained
 from morefit.model import Parameter, Pdf
 from morefit.model.compose.restricted import in_ranges
@@ -126,7 +128,7 @@ class Likelihood(Term):
         self.all_parameters = (
             with_constrained(model.parameters, self.constraint_terms) if constraints else model.parameters
         )
-        self.bound: dict[tuple[int, bool], Bound] = {}
+        self.bound: dict[tuple[int, bool], tuple[EventNodes | None, Bound]] = {}
         self.compiled: dict[tuple[int, bool], Compiled] = {}
 
     def replaced(
@@ -172,8 +174,13 @@ class Likelihood(Term):
         return 0
 
     def own_data(self) -> tuple[PartData, ...]:
-        events = Events.all_sets(self.events)
-        return (PartData(self.columns, events, self.data.weights, boxes=self.boxes),)
+        """Return the data as those of many sets, which share them; of nodes so many that they hold far from the minimum."""
+        if self.on_nodes is None:
+            columns, events, weights = self.columns, self.events, self.data.weights
+        else:
+            nodes = self.on_nodes.finer()
+            columns, events, weights = nodes.columns, len(nodes.points), nodes.weights
+        return (PartData(columns, Events.all_sets(events), weights, boxes=self.boxes),)
 
     def by_piece(self) -> Generator[Likelihood, None, None]:
         """Yield likelihoods of all events that are in memory, one after the other."""
@@ -313,7 +320,9 @@ class Likelihood(Term):
         key = (order, False)
         if key not in self.compiled:
             self.check_derivatives(order)
-            self.compiled[key] = self.compile_request(self.request(order))
+            self.compiled[key] = self.compile_request(
+                self.request(order, weighted=self.on_nodes is not None or None)
+            )
         return self.compiled[key]
 
     def check_derivatives(self, order: int) -> None:
@@ -344,21 +353,55 @@ class Likelihood(Term):
 
     # --------------------------------------------------------------------- evaluation
 
-    def program(self, order: int, careful: bool = False, fisher: bool = False) -> Callable[[Array], Array]:
-        """Return the compiled sums bound to the data, compiling them when they are first used."""
+    @cached_property
+    def on_nodes(self) -> FollowedNodes | None:
+        """The nodes at which a log density that takes long is computed, in the place of many events of one observable."""
+        slow = self.has_kernels and node_sums(self.model) and self.settings.precision is Precision.DOUBLE
+        if not slow or opaque_names(self.model) or len(self.data.names) != 1:
+            return None
+        (name, x), *_ = self.data.columns.items()
+        if {leaf.name for leaf in leaves(Op.COLUMN, self.model.summed)} != {name}:
+            return None
+
+        def logs(points: Array, full: Array) -> Array:
+            compiled = compile_values((self.model.summed,), self.all_symbols, self.settings)
+            bound = compiled.bind(Columns({name: points}), Events.all_sets(len(points)), boxes=self.boxes)
+            return np.asarray(bound(full)[:, 0])
+
+        return FollowedNodes.of(
+            name, x, self.data.weights, logs, np.array([[p.start for p in self.all_parameters]])
+        )
+
+    def program(
+        self, order: int, careful: bool = False, fisher: bool = False, full: Array | None = None
+    ) -> Callable[[Array], Array]:
+        """Return the compiled sums bound to the data, compiling them when they are first used.
+
+        They are over nodes in the place of events, where the log density takes long, that hold at parameters ``full``.
+        """
         key = (3 if fisher else order, careful)
-        if key not in self.bound:
+        nodes = None if careful or fisher or self.on_nodes is None else self.on_nodes.at(full)
+        if key not in self.bound or self.bound[key][0] is not nodes:
             if careful or fisher:
                 self.compiled[key] = self.compile_request(self.request(order, careful=careful, fisher=fisher))
             else:
                 self.sums(order)
-            events = Events.all_sets(self.events)
-            self.bound[key] = self.compiled[key].bind(self.columns, events, self.data.weights, self.boxes)
-        return self.bound[key]
+            self.bound[key] = nodes, self.bind_sums(self.compiled[key], nodes, self.boxes)
+        return self.bound[key][1]
+
+    def bind_sums(self, compiled: Compiled, nodes: EventNodes | None, boxes: SharedBoxes) -> Bound:
+        """Bind sums to the events, or to nodes in their place."""
+        if nodes is not None:
+            events = Events.all_sets(len(nodes.points))
+            return compiled.bind(nodes.columns, events, nodes.weights, boxes)
+        weights = self.data.weights
+        if weights is None and any(wanted is WEIGHT for wanted in compiled.columns):
+            weights = np.ones(self.events)
+        return compiled.bind(self.columns, Events.all_sets(self.events), weights, boxes)
 
     def evaluate_full(self, full: Array, order: int) -> Evaluation:
         complete = self.with_measured(full)
-        out = self.program(order)(complete)
+        out = self.program(order, full=full)(complete)
         wrong = ~np.isfinite(out).all(axis=1) | (out[:, -1] > 0)
         if wrong.any():
             out[wrong] = self.program(order, careful=True)(complete[wrong])
@@ -380,8 +423,9 @@ class Likelihood(Term):
         return scores + self.hessian_of(self.constraint_terms, full) if self.constraints else scores
 
     def evaluate_again(self, full: Array) -> Evaluation:
-        compiled, events = self.compile_request(self.request(2)), Events.all_sets(self.events)
-        bound = compiled.bind(self.columns, events, self.data.weights, self.new_boxes(MORE_POINTS))
+        follow = self.on_nodes
+        nodes = follow.finer() if follow is not None and follow.at(full) is not None else None
+        bound = self.bind_sums(self.sums(2), nodes, self.new_boxes(MORE_POINTS))
         return unpack(bound(self.with_measured(full)), len(self.parameters), 2)
 
     def add_up(self, full: Array, matrix: Callable[[Likelihood, Array], Array]) -> Array:

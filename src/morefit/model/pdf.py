@@ -248,6 +248,13 @@ class Pdf(ABC):
         """
         return None
 
+    def pieces(self) -> tuple[Array, Array] | None:
+        """Return the edges of a density of one observable that is a polynomial in each cell, and rows of coefficients.
+
+        A row has the coefficients of one power of the distance from the lower edge, a number for each cell.
+        """
+        return None
+
     def expected_events(self) -> Expr | None:
         """Return the expected number of events, or None if the model does not predict it."""
         return None

@@ -1,4 +1,4 @@
-"""Exponential decays, also with oscillations, seen with a Gaussian resolution: values and integrals in closed form."""
+"""Exponential decays, also with oscillations, and cells of templates, seen with a Gaussian resolution, in closed form."""
 
 from __future__ import annotations
 
@@ -7,8 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
+from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, multiply_all, to_expr, where
+from morefit.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    Table,
+    TermRule,
+    add_all,
+    column,
+    const,
+    lookup,
+    multiply_all,
+    node_sum,
+    to_expr,
+    where,
+)
 from morefit.model.formulas import exprel, gaussian_area
 
 Complex = tuple[Expr, Expr]
@@ -46,6 +64,30 @@ def smeared_wave(t: Expr, rate: Expr, frequency: Expr, sigma: Expr) -> Complex:
         where(y < 0, far * Op.COS(phase) - near[0], near[0]),
         where(y < 0, far * Op.SIN(phase) + near[1], near[1]),
     )
+
+
+def smeared_cells(centre: Expr, edges: Array, rows: Array, sigma: Expr, ends: tuple[Expr, Expr]) -> Expr:
+    r"""Return the integral between two ends of a piecewise polynomial times $e^{-(t-c)^2/2\sigma^2}$, cell by cell.
+
+    ``rows`` has a row for each power of the distance from the lower edge of a cell. With $v=(t-c)/\sigma$ and $a$ that of the
+    lower edge, integrals of $(v-a)^j$ times a Gaussian follow from those of lower powers.
+    """
+    table, count = Table.of(np.column_stack([edges[:-1], edges[1:], rows.T])), len(edges) - 1
+    rule = TermRule.of(count, 0)
+    place = (2 + len(rows)) * column(rule.symbol)
+    low, high, *powers = (lookup(table, place + k) for k in range(2 + len(rows)))
+    start, end = ((Op.MIN(Op.MAX(edge, ends[0]), ends[1]) - centre) / sigma for edge in (low, high))
+    first = (low - centre) / sigma
+    side = where(start + end > 0, -1, 1)  # a far tail keeps its digits
+    gauss = [Op.EXP(-0.5 * v**2) for v in (start, end)]
+    area = math.sqrt(2 * math.pi) * side * (Op.NDTR(side * end) - Op.NDTR(side * start))
+    moments = [area]
+    for j in range(1, len(rows)):
+        ends_part = (start - first) ** (j - 1) * gauss[0] - (end - first) ** (j - 1) * gauss[1]
+        lower = (j - 1) * moments[j - 2] if j > 1 else ZERO
+        moments.append(ends_part - first * moments[-1] + lower)
+    terms = [power * sigma**j * moment for j, (power, moment) in enumerate(zip(powers, moments, strict=True))]
+    return count * sigma * node_sum(add_all(*terms) if len(terms) > 1 else terms[0], rule)
 
 
 def wave_area(first: Complex, last: Complex, gauss: Expr, rate: Expr, frequency: Expr) -> Complex:

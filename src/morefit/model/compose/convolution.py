@@ -19,6 +19,7 @@ from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf, Recipe, Recipes
 from morefit.model.replace import Replacement
+from morefit.model.resolution import smeared_cells
 from morefit.model.shapes.gaussian import Gaussian
 
 
@@ -133,9 +134,25 @@ class Convolved(Pdf):
         return substitute(self.resolution.density(), {own.expr: d})
 
     def density(self) -> Expr:
+        if (cells := self.by_cells()) is not None:
+            return cells
         x, d = self.x.expr, self.difference.expr
         product = self.smear(d) * self.true_density(x - d)
         return integral_over(product, [self.difference], self.parameters, given=[self.x])
+
+    def by_cells(self) -> Expr | None:
+        """Return the density as a sum over the cells of a template, if it is one and the resolution is made of Gaussians."""
+        shares = self.resolution.shares()
+        gaussians = [(share, one) for share, one in shares if isinstance(one, Gaussian)]
+        pieces = self.source.pieces() if self.truth == (self.x.low, self.x.high) else None
+        if pieces is None or len(gaussians) < len(shares):
+            return None
+        x, parts = self.x.expr, []
+        for share, gaussian in gaussians:
+            ends = x - self.difference.high, x - self.difference.low
+            seen = smeared_cells(x - gaussian.mu, *pieces, to_expr(gaussian.sigma), ends)
+            parts.append(seen if gaussian is self.resolution else share / gaussian.integral() * seen)
+        return add_all(*parts) if len(parts) > 1 else parts[0]
 
     def integral(self) -> Expr:
         known = self.smeared_area(const(self.x.low), const(self.x.high))

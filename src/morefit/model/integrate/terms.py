@@ -8,6 +8,7 @@ import numpy as np
 
 from morefit.expr import ZERO, Expr, Op, add_all, const, domain_of, evaluate, leaves, multiply_all, where
 from morefit.expr.evaluate import adapted_to
+from morefit.model.integrate.cells import integrate_cells
 from morefit.model.integrate.cube import integral_over_box
 from morefit.model.observable import Observable
 
@@ -102,7 +103,7 @@ def integrate_factors(factors: tuple[Expr, ...], observables: Ranges) -> tuple[f
     for names, parts in groups:
         box = tuple(o for o in observables if o.name in names)
         factor_integral = (
-            integrate_box(multiply_all(*parts), box)
+            integrate_cells(parts, box, integrate_box) or integrate_box(multiply_all(*parts), box)
             if names
             else (float(evaluate(multiply_all(*parts), {})),) * 2
         )

@@ -177,6 +177,9 @@ class GridDensity(Pdf):
 
         return area(high) - area(low)
 
+    def pieces(self) -> tuple[Array, Array] | None:
+        return (self._grid.axes[0], self._grid.rows) if len(self.domain) == 1 else None
+
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
         if self._grid.slopes is not None:
             return recipes.single(self)

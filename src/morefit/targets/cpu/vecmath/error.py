@@ -5,6 +5,7 @@ from __future__ import annotations
 from morefit.targets.cpu.vecmath.arithmetic import (
     Pair,
     absolute,
+    both,
     choose,
     clamp,
     copy_sign,
@@ -14,6 +15,7 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     reciprocal,
     two_product,
     two_sum,
+    where_any,
     widened,
 )
 from morefit.targets.cpu.vecmath.exponential import exp_modest, exp_of_pair
@@ -96,6 +98,7 @@ ERFC = (
 )
 ERFC_LOW = (-2.33300502552968e-17, -3.734999421008891e-17)  # what rounding took from the first two
 POLE = 2.0
+ERFC_TWO = -6.0  # 2 - erfc is below half a unit in the last place of 2
 ERFC_ZERO = 27.25  # erfc is below half the smallest denormal number
 
 
@@ -130,7 +133,13 @@ def _without_exponential(w: Writer, x: str) -> Pair:
 @vector_function()
 @widened
 def erfc(w: Writer, x: str) -> str:
-    """Return 1 - erf(x), without loss for large x."""
+    """Return 1 - erf(x), without loss for large x; vectors of numbers at which it is 0 or 2 are done at once."""
+    flat = choose(w, "olt", x, 0.0, 2.0, 0.0)
+    inner = both(w, w.compare("ugt", x, w.number(ERFC_TWO)), w.compare("ult", x, w.number(ERFC_ZERO)))
+    return where_any(w, inner, flat, lambda: _erfc(w, x))
+
+
+def _erfc(w: Writer, x: str) -> str:
     size = absolute(w, x)
     clamped = clamp(w, size, 0.5, ERFC_ZERO)
     square, square_low = two_product(w, clamped, clamped)

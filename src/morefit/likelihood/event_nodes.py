@@ -1,0 +1,166 @@
+"""Events of one observable as weights of nodes: a sum over events of an interpolated log density is one over its nodes.
+
+A log density that takes long to compute, as a numerical convolution does, is computed in every call at the nodes of a grid
+and interpolated at the events by the polynomials of its cells. Interpolation is linear in the numbers at the nodes, so that
+the events enter by one weight for each node, which are summed once for all calls: a call costs the table and nothing for an
+event, and derivatives are those of what is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebvander
+
+from morefit.arrays import Array, Integers
+from morefit.pipeline import Columns
+
+DEGREE = 8  # of the polynomial of a cell
+FIRST_CELLS = 8
+MAX_CELLS = 1 << 12
+CHECKS = (
+    2048  # equally spaced points, and as many events, at which a log density is compared: no peak may hide
+)
+TOLERANCE = 1e-9  # of a log density there, when a grid is made; it then gets twice as many cells
+WORST = 1e-8  # that it may become when parameters move
+FEWER = 2  # times: nodes that are not fewer than events by that are not worth it
+MAX_CHECKED = 8  # rows of parameters at which nodes are known to be good
+NEAR = 0.05  # relative: rows that are closer are not checked again
+
+Logs = Callable[[Array, Array], Array]  # of points and rows of parameters: log densities, (rows, points)
+
+NODES = -np.cos(np.pi / (DEGREE + 1) * (np.arange(DEGREE + 1) + 0.5))  # Chebyshev's, in [-1, 1]
+TO_COEFFICIENTS = np.linalg.inv(chebvander(NODES, DEGREE))  # of Chebyshev polynomials, from numbers at nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Equal cells between the first and the last event of one observable; nothing is computed in those without events."""
+
+    edges: Array
+    events: Integers  # the cell of each event
+    filled: Integers  # the cells that have events
+
+    @classmethod
+    def of(cls, x: Array, count: int) -> Cells:
+        edges = np.linspace(x.min(), x.max(), count + 1)
+        events = cells_of(x, edges)
+        return cls(edges, events, np.flatnonzero(np.bincount(events, minlength=count)))
+
+    @property
+    def nodes(self) -> Array:
+        """The nodes of the filled cells, cell by cell."""
+        low, high = self.edges[self.filled, None], self.edges[self.filled + 1, None]
+        return np.asarray(low + (high - low) / 2 * (1 + NODES)).ravel()
+
+    def polynomials(self, x: Array, cells: Integers) -> Iterator[Array]:
+        """Return the Chebyshev polynomials of the cells of some points there, one after the other."""
+        low, high = self.edges[cells], self.edges[cells + 1]
+        inside = (2 * x - low - high) / (high - low)
+        before, now = np.ones_like(inside), inside
+        for _ in range(DEGREE + 1):
+            yield before
+            before, now = now, 2 * inside * now - before
+
+    def weights(self, x: Array, weights: Array | None) -> Array:
+        """Return sums over events of the polynomials that are one at a node of a cell and zero at its others."""
+        each = (t if weights is None else t * weights for t in self.polynomials(x, self.events))
+        moments = [np.bincount(self.events, one, len(self.edges) - 1)[self.filled] for one in each]
+        return np.asarray(np.stack(moments, axis=1) @ TO_COEFFICIENTS).ravel()
+
+    @np.errstate(all="ignore")
+    def error(self, x: Array, logs: Logs, full: Array) -> float:
+        """Return how far interpolated log densities are from computed ones, at points all over filled cells and at events."""
+        checks = np.concatenate([np.linspace(x.min(), x.max(), CHECKS), x[:: max(1, len(x) // CHECKS)]])
+        places = np.full(len(self.edges) - 1, -1)
+        places[self.filled] = np.arange(len(self.filled))
+        cells = cells_of(checks, self.edges)
+        checks, cells = checks[places[cells] >= 0], cells[places[cells] >= 0]
+        nodes = self.nodes
+        computed = logs(np.concatenate([nodes, checks]), full)
+        at_nodes = computed[:, : len(nodes)].reshape(len(full), -1, DEGREE + 1)
+        coefficients = (at_nodes @ TO_COEFFICIENTS.T)[:, places[cells]]
+        between = sum(coefficients[..., k] * t for k, t in enumerate(self.polynomials(checks, cells)))
+        worst = float(np.abs(between - computed[:, len(nodes) :]).max())
+        return worst if np.isfinite(worst) else np.inf
+
+
+def cells_of(x: Array, edges: Array) -> Integers:
+    """Return the cell of each of some points."""
+    return np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+
+
+@dataclass(frozen=True, eq=False)
+class EventNodes:
+    """Points and weights, over which sums of a smooth function are those over events."""
+
+    name: str  # of the observable
+    points: Array
+    weights: Array
+    cells: Cells
+
+    @cached_property
+    def columns(self) -> Columns:
+        return Columns({self.name: self.points})
+
+
+@dataclass(eq=False)
+class FollowedNodes:
+    """Nodes for the parameters of the last calls, made anew where they do not resolve the log density."""
+
+    name: str
+    x: Array
+    own: Array | None  # weights of events
+    logs: Logs
+    nodes: EventNodes
+    checked: Array  # rows of parameters
+
+    @classmethod
+    def of(cls, name: str, x: Array, weights: Array | None, logs: Logs, full: Array) -> FollowedNodes | None:
+        """Return nodes for a log density; None if the events themselves are as cheap."""
+        count = None if not len(x) or np.ptp(x) == 0 else cells_for(x, logs, full)
+        return (
+            None if count is None else cls(name, x, weights, logs, make_nodes(name, x, weights, count), full)
+        )
+
+    def at(self, full: Array | None) -> EventNodes | None:
+        """Return nodes that hold at rows of parameters, None if there are none; those of the last call without any."""
+        known = (
+            ()
+            if full is None
+            else [np.isclose(row, self.checked, NEAR, 0.0).all(axis=1).any() for row in full]
+        )
+        if full is None or all(known):
+            return self.nodes
+        new = full[~np.array(known)]
+        if self.nodes.cells.error(self.x, self.logs, new) <= WORST:
+            self.checked = np.concatenate([new, self.checked])[:MAX_CHECKED]
+            return self.nodes
+        count = cells_for(self.x, self.logs, new, len(self.nodes.cells.edges) - 1)
+        if count is None:
+            return None
+        self.nodes, self.checked = make_nodes(self.name, self.x, self.own, count), new[:MAX_CHECKED]
+        return self.nodes
+
+    def finer(self) -> EventNodes:
+        """Return twice as many nodes as in the last call."""
+        return make_nodes(self.name, self.x, self.own, 2 * (len(self.nodes.cells.edges) - 1))
+
+
+def make_nodes(name: str, x: Array, weights: Array | None, count: int) -> EventNodes:
+    cells = Cells.of(x, count)
+    return EventNodes(name, cells.nodes, cells.weights(x, weights), cells)
+
+
+def cells_for(x: Array, logs: Logs, full: Array, first: int = FIRST_CELLS) -> int | None:
+    """Return twice as many cells as a log density needs; None if their nodes are not much fewer than events."""
+    count, error = first, 0.0
+    while count <= MAX_CELLS and FEWER * (DEGREE + 1) * 2 * count <= len(x) and error < np.inf:
+        error = Cells.of(x, count).error(x, logs, full)
+        if error <= TOLERANCE:
+            return 2 * count
+        count *= 2
+    return None
