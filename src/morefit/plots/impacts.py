@@ -95,4 +95,6 @@ def draw_impacts(axes: Any, result: Impacts, rows: Any, artists: dict[str, Any])
             )  # fmt: skip
     reach = np.nanmax(np.abs(np.concatenate([result.after, result.before])), initial=0.0)
     axes.set_xlim(-1.1 * reach or -1.0, 1.1 * reach or 1.0)
-    artists["legend"] = axes.legend(loc="lower center", ncols=3, fontsize="small", columnspacing=1.0)
+    artists["legend"] = axes.legend(
+        loc="lower center", ncols=3, fontsize="small", columnspacing=0.8, handlelength=1.2, handletextpad=0.4
+    )
