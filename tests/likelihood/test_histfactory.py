@@ -18,12 +18,13 @@ from histfactory import SIZES, workspace
 PYHF = json.loads((Path(__file__).parents[1] / "reference" / "histfactory.json").read_text())
 PYHF_NUMBER = 1e-6  # what pyhf computes, relative, and of errors where values are meant
 KINKS = {"small with kinks": {"normsys": "code1", "histosys": "code0"}}
-SMALL_SIZES = ["tiny", "small", "medium"]
+SMALL_SIZES = ["tiny", "small", "medium", "shared"]
 
 
 @cache
 def read(name):
-    return mf.histfactory.read(workspace(name.split()[0]), **KINKS.get(name, {}))
+    space = PYHF[name].get("workspace") or workspace(name.split()[0])
+    return mf.histfactory.read(space, **KINKS.get(name, {}))
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def test_differences_of_the_nll_are_those_of_pyhf(name):
     assert rise == pytest.approx(known["rise"], rel=1e-9)
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", [*SIZES, "shared"])
 def test_the_best_fit_is_that_of_pyhf(name):
     result = mf.fit(read(name), tolerance=1e-9)
     assert result.valid
