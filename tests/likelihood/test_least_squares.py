@@ -87,8 +87,6 @@ def test_points_join_everything():
     assert repr(nll) == "LeastSquares(25 points, parameters: a, b)"
     minuit = Minuit(nll, a=1, b=1)
     assert minuit.migrad().valid and minuit.ndof == 23
-    with pytest.raises(mf.OptionError, match=r"draws events and bins, got points of least squares"):
-        mf.plot(nll)
 
 
 REFUSED = {
