@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from morefit.data.histogram import choose_edges
-from morefit.errors import DataError
+from morefit.errors import DataError, OptionError
 from morefit.intervals import GoodnessOfFit
 from morefit.plots.canvas import COLOURS, DATA, MODEL, AnyAxes, Plot, Style, one_panel, styled
 
@@ -19,6 +19,10 @@ def goodness_of_fit(
     test: GoodnessOfFit, *, bins: int | None = None, ax: AnyAxes = None, style: Style = None
 ) -> Plot[GoodnessOfFit]:
     """Plot a histogram of the statistics of toys, that of the data, and the chi-square distribution if it follows one."""
+    if not isinstance(test, GoodnessOfFit):
+        raise OptionError(
+            f"plots.goodness_of_fit: takes what mf.intervals.goodness_of_fit returns, got {type(test).__name__}"
+        )
     known = test.toys[np.isfinite(test.toys)]
     if not len(known):
         raise DataError("plots.goodness_of_fit: needs statistics of toys, got none; pass toys= to the test")
