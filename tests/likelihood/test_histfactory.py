@@ -389,3 +389,15 @@ def test_the_profile_of_an_elimination_has_its_derivatives(monkeypatch):
         np.testing.assert_allclose(
             (up.gradient - down.gradient)[0] / 2e-4, here.hessian[0, row], rtol=1e-6, atol=1e-4
         )
+
+
+def test_no_counts_at_all_are_a_measurement():
+    space = workspace("medium")
+    for one in space["observations"]:
+        one["data"] = [0.0] * len(one["data"])
+    nll = mf.histfactory.read(space)
+    result = mf.fit(nll)
+    assert result.valid
+    assert result.values["mu"] == 0.0
+    limit = mf.intervals.upper_limit(nll, "mu", progress=False)
+    assert 0 < limit.observed < limit.expected[0]
