@@ -407,10 +407,10 @@ def test_the_other_starts_of_a_thorough_fit_move_one_parameter_then_all_that_are
     fit = new_fit([0.5] * 6, limits)
     fit.end[:] = [0.2, 0.2, 0.2, 7.0, 0.0, 0.0]
     fit.end_error[:] = [1e-3, 0.1, -1.0, 2.0, 1e-3, 0.1]
-    other_start(fit, UP)
-    np.testing.assert_allclose(
-        fit.x, [0.2, 0.2, 0.8, 7.0, 0.0, 0.0], err_msg="the other side, without an error"
-    )
+    for rank, place in ((1.0, 0.8), (0.0, 0.2)):  # undetermined at a minimum, and no minimum at all
+        fit.best_rank = rank
+        other_start(fit, UP)
+        np.testing.assert_allclose(fit.x, [0.2, 0.2, place, 7.0, 0.0, 0.0])
     for i, moved in enumerate([2e-3, 0.2, 0.0, 4.0, 2e-3, 0.2]):
         for kind, sign in ((BESIDE + 2 * i, 1), (BESIDE + 2 * i + 1, -1)):
             other_start(fit, kind)
