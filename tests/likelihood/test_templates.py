@@ -113,6 +113,17 @@ def test_a_template_likelihood_can_be_pickled():
     assert pickle.loads(pickle.dumps(nll)).value(TRUTH) == nll.value(TRUTH)
 
 
+@pytest.mark.parametrize("method", ["barlow-beeston", "dembinski-abdelmotteleb"])
+def test_counts_are_plotted_with_their_templates(method):
+    nll = mf.TemplateLikelihood(COUNTS, TEMPLATES, method=method)
+    plot = mf.plot(nll, values=TRUTH)
+    expected = 150 * SIGNAL / SIGNAL.sum() + 400 * BACKGROUND / BACKGROUND.sum()
+    np.testing.assert_allclose(plot.numbers.expected, expected)
+    assert list(plot.numbers.components) == ["signal", "background"]
+    with pytest.raises(mf.DataError, match="channel 'm': not in the model, which has 'counts'"):
+        mf.plot(nll, "m")
+
+
 def test_empty_bins_are_left_out():
     counts, templates = np.append(COUNTS, 0), {n: np.append(t, 0.0) for n, t in TEMPLATES.items()}
     nll = mf.TemplateLikelihood(counts, templates)

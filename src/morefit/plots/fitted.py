@@ -19,6 +19,7 @@ from morefit.likelihood import (
     LeastSquares,
     Likelihood,
     Simultaneous,
+    TemplateLikelihood,
     Term,
 )
 from morefit.model import Observable, Pdf
@@ -173,7 +174,7 @@ class Drawing:
             raise OptionError(
                 "plot: draws events and bins, got points of least squares; use matplotlib's errorbar"
             )
-        if isinstance(part, HistFactoryLikelihood):
+        if isinstance(part, HistFactoryLikelihood | TemplateLikelihood):
             channel = observable.name if isinstance(observable, Observable) else observable
             return project_channel(part, channel, values=values, oversampling=self.oversampling)
         if not isinstance(part, BinnedLikelihood):

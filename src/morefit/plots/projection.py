@@ -14,7 +14,7 @@ from morefit.data import Dataset
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide, poisson_errors
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
-from morefit.likelihood import BinnedLikelihood, HistFactoryLikelihood
+from morefit.likelihood import BinnedLikelihood, HistFactoryLikelihood, TemplateLikelihood
 from morefit.likelihood.bins import Bins, Rows, bin_probabilities
 from morefit.likelihood.evaluate import check_drawn, checked_ranges, values_of
 from morefit.likelihood.table import TableColumn
@@ -153,7 +153,7 @@ def project_bins(
 
 
 def project_channel(
-    part: HistFactoryLikelihood,
+    part: HistFactoryLikelihood | TemplateLikelihood,
     channel: str | None,
     *,
     values: Values = None,
