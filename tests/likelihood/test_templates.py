@@ -3,6 +3,7 @@
 import pickle
 
 import hist
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from iminuit import cost
@@ -120,6 +121,7 @@ def test_counts_are_plotted_with_their_templates(method):
     expected = 150 * SIGNAL / SIGNAL.sum() + 400 * BACKGROUND / BACKGROUND.sum()
     np.testing.assert_allclose(plot.numbers.expected, expected)
     assert list(plot.numbers.components) == ["signal", "background"]
+    plt.close(plot.figure)
     with pytest.raises(mf.DataError, match="channel 'm': not in the model, which has 'counts'"):
         mf.plot(nll, "m")
 
