@@ -236,6 +236,7 @@ def test_a_progress_bar_is_shown_on_a_terminal(path, monkeypatch):
         (lambda data: mf.intervals.bootstrap(mf.Likelihood(MODEL, data), replicas=2), "all events in memory"),
         (lambda data: mf.intervals.goodness_of_fit(mf.Likelihood(MODEL, data), "ks"), "all events in memory"),
         (lambda data: mf.fit(mf.Simultaneous({"a": MODEL}, "sample"), data), "all events in memory"),
+        (lambda data: mf.Likelihood(mf.Simultaneous({"a": MODEL}, "sample"), data), "all events in memory"),
         (lambda data: MODEL.pdf(data), "all events in memory"),
         (lambda data: mf.BinnedLikelihood(MODEL, data), "all events in memory|histogram"),
     ],

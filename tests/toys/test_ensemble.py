@@ -180,3 +180,15 @@ def test_a_thorough_study_is_another_study(tmp_path):
     mf.toy_study(two_widths(), **options)
     with pytest.raises(mf.MorefitError, match="thorough is False in the file, True requested"):
         mf.toy_study(two_widths(), **options, thorough=True)
+
+
+def test_issue_a_shelf_at_a_limit_is_not_the_minimum_of_a_density_with_a_kink():
+    """This used to be valid, 400 above the minimum: there the place has no effect, and at the kink no step converged."""
+    x = mf.Observable("x", -5.0, 5.0)
+    place, scale = mf.Parameter("m", 4.0, -5.0, 5.0), mf.Parameter("b", 0.1, 0.05, 5.0)
+    laplace = mf.Density(np.exp(-abs(x - place) / scale), [x])
+    study = mf.toy_study(
+        laplace, toys=4, events=300, truth={"m": 0.0, "b": 1.0}, seed=3, backend=Cpu(threads=1)
+    )
+    assert study.valid.sum() >= 3  # Minuit may not converge at a kink either
+    np.testing.assert_allclose(study.values[:, list(study.names).index("m")], 0.0, atol=0.3)

@@ -72,7 +72,8 @@ class Likelihood(Term):
     def __new__(cls, model: Any = None, *arguments: Any, **options: Any) -> Any:
         """Return the sum of the likelihoods of all categories if the model is ``mf.Simultaneous``; one in pieces of files."""
         data = options.get("data", arguments[0] if arguments else None)
-        if cls is Likelihood and isinstance(data, Dataset) and not data.in_memory:
+        in_files = isinstance(data, Dataset) and not data.in_memory
+        if cls is Likelihood and isinstance(model, Pdf) and in_files:
             from morefit.likelihood.in_pieces import LikelihoodInPieces
 
             return object.__new__(LikelihoodInPieces)

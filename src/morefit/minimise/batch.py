@@ -16,6 +16,7 @@ from morefit.arrays import Array, Flags, Integers
 from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.newton import minimise, minimise_eliminated
+from morefit.minimise.newton_program import HIGHER
 from morefit.minimise.options import Options
 from morefit.minimise.path import REFUSED, minimise_likelihood
 from morefit.minimise.problem import check_data, make_problem
@@ -134,14 +135,16 @@ class Batch:
         """Fit what failed again, all failures together: from other starts, and at last each with Minuit.
 
         Starts of the caller come first, each for those that are left. Then come points around the start, the lowest
-        of three minima first, and others farther away.
+        of three minima first, and others farther away. A minimum above where the fit failed, such as at a kink, is not
+        the last word.
         """
         left = fits.failed if failed is None else failed
         for choose in starts:
             left = self.attempt(fits, left, choose(fits, left), ANOTHER_START) if len(left) else left
-        left = self.lowest(fits, left, SHIFTS)
+        ends = fits.nll.copy()
+        left = self.lowest(fits, left, ends, SHIFTS)
         for shift in FAR_SHIFTS:
-            left = self.lowest(fits, left, (shift,))
+            left = self.lowest(fits, left, ends, (shift,))
         for k in left:
             self.by_minuit(fits, int(k))
 
@@ -157,15 +160,18 @@ class Batch:
         fits.take(sets[minima.valid], minima, minima.valid, method)
         return np.asarray(sets[minima.method == FAILED], np.int64)
 
-    def lowest(self, fits: Fits, sets: Integers, shifts: Sequence[float]) -> Integers:
-        """Minimise some sets from points around their starts and keep the lowest minimum of each."""
-        best = np.full(len(sets), np.inf)
+    def lowest(self, fits: Fits, sets: Integers, ends: Array, shifts: Sequence[float]) -> Integers:
+        """Minimise some sets from points around their starts and keep the lowest minimum of each.
+
+        Return those that have none, or one above the end of the fit that failed.
+        """
+        best = np.where(fits.valid[sets], fits.nll[sets], np.inf)
         for shift in shifts if len(sets) else ():
             minima = self.newton(sets, self.shifted(sets, shift))
             lower = minima.valid & (minima.nll < best)
             best[lower] = minima.nll[lower]
             fits.take(sets[lower], minima, lower, ANOTHER_START)
-        return np.asarray(sets[~np.isfinite(best)], np.int64)
+        return np.asarray(sets[~np.isfinite(best) | (best > ends[sets] + HIGHER)], np.int64)
 
     def shifted(self, sets: Integers, shift: float) -> Array:
         """Return starts moved by a part of the way between the limits, each parameter in its own direction."""
@@ -234,7 +240,7 @@ class Batch:
         values = dict(zip(names, self.base[k].tolist(), strict=True))
         start = dict(zip(self.floating, self.start[k].tolist(), strict=True))
         result = self.try_minuit(self.alone(k), start, {n: v for n, v in values.items() if n not in start})
-        if result is None:
+        if result is None or (fits.valid[k] and not (result.valid and result.nll < fits.nll[k])):
             return
         method = MINUIT if result.valid else UNDETERMINED if result.undetermined else FAILED
         rows = Fits(

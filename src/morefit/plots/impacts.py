@@ -16,6 +16,7 @@ from morefit.plots.canvas import (
     Labels,
     Plot,
     Style,
+    check_made,
     label_of,
     load_pyplot,
     styled,
@@ -36,6 +37,7 @@ def impacts(
 
     ``ax`` is a pair of axes, (pulls, impacts). ``labels`` of parameters are those of a model, or texts by name.
     """
+    check_made("impacts", result, Impacts, "mf.intervals.impacts")
     if not result.names:
         raise DataError("plots.impacts: no other parameter floats in this fit; free one and fit again")
     count = min(whole_number("plots.impacts: largest", largest, 1), len(result.names))
@@ -95,4 +97,6 @@ def draw_impacts(axes: Any, result: Impacts, rows: Any, artists: dict[str, Any])
             )  # fmt: skip
     reach = np.nanmax(np.abs(np.concatenate([result.after, result.before])), initial=0.0)
     axes.set_xlim(-1.1 * reach or -1.0, 1.1 * reach or 1.0)
-    artists["legend"] = axes.legend(loc="lower center", ncols=3, fontsize="small", columnspacing=1.0)
+    artists["legend"] = axes.legend(
+        loc="lower center", ncols=3, fontsize="small", columnspacing=0.8, handlelength=1.2, handletextpad=0.4
+    )
