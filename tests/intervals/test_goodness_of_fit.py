@@ -156,6 +156,15 @@ def test_parameters_count_as_far_as_data_determine_them(error, fitted, good):
         goodness_of_fit(plain + mf.constraint(10 * SIGMA, 10, kind="poisson"), "saturated")
 
 
+def test_data_of_the_same_seed_are_not_the_reference_of_the_energy():
+    """The energy of such data used to be that of a sample with itself, smaller than any other."""
+    energies = [
+        Energy.of(nll, mf.fit(nll).values, seed)(nll.data, mf.fit(nll).values)
+        for nll, seed in ((mf.Likelihood(MODEL, mf.generate(MODEL, 400, seed=7)), k) for k in range(5, 10))
+    ]
+    assert energies[2] > 0.5 * np.median(energies)
+
+
 def test_tests_that_do_not_fit_the_data_are_refused(good):
     with pytest.raises(OptionError, match=r"goodness_of_fit: test must be one of 'chi2', .*, got 'kuiper'"):
         goodness_of_fit(good, "kuiper")
