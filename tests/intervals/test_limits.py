@@ -319,6 +319,11 @@ def test_a_limit_that_is_not_reached_is_not_a_number():
     assert "observed           NOT REACHED" in str(found)
 
 
+def test_a_limit_below_all_points_says_so():
+    found = upper_limit(counted(9), "s", [40.0, 50.0], method="toys", toys=50, seed=1, progress=False)
+    assert "observed           AT MOST 40, the smallest value that was tested" in str(found)
+
+
 def test_a_limit_record_pickles(weak):
     found = upper_limit(weak, "s")
     assert pickle.loads(pickle.dumps(found)).observed == found.observed
