@@ -13,6 +13,7 @@ from morefit.targets import Cpu
 from morefit.targets.cpu import run as cpu
 from morefit.toys.ensemble import GOAL, Toys, by_events
 from tolerances import SAME_MINIMUM
+from tutorial_models import signal_and_background
 
 FAR = {"mu": 5.43, "sigma": 0.0412, "alpha": 2.0, "fsig": 0.15}  # some fits lose the signal from here
 
@@ -180,3 +181,16 @@ def test_a_thorough_study_is_another_study(tmp_path):
     mf.toy_study(two_widths(), **options)
     with pytest.raises(mf.MorefitError, match="thorough is False in the file, True requested"):
         mf.toy_study(two_widths(), **options, thorough=True)
+
+
+def test_issue_no_valid_minimum_is_far_above_where_a_failed_fit_ended():
+    """This used to be valid at nll 282: where the density vanishes in an empty bin at 18, other starts lost a component."""
+    model = signal_and_background(
+        mean=mf.Parameter("mean", 5, 0, 10),
+        yields=[mf.Parameter("nsig", 150, 0, 1_000), mf.Parameter("nbkg", 150, 0, 1_000)],
+    )
+    bins = mf.generate(model, seed=1).to_hist(model.observables, 40)
+    study = mf.toy_study(mf.BinnedLikelihood(model, bins), toys=90, truth={"mean": 5}, seed=2, progress=False)
+    assert study.nll.max() < 40
+    assert study.valid.mean() > 0.9
+    assert not study.valid[[81, 86]].any()

@@ -16,9 +16,11 @@ from morefit.arrays import Array, Flags, Integers
 from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.newton import minimise, minimise_eliminated
+from morefit.minimise.newton_program import HIGHER
 from morefit.minimise.options import Options
 from morefit.minimise.path import REFUSED, minimise_likelihood
 from morefit.minimise.problem import check_data, make_problem
+from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.result import FitResult
 from morefit.minimise.trust_region import DEGENERATE, FLAT
 
@@ -68,6 +70,10 @@ class Fits:
     def failed(self) -> Integers:
         """Those without a result; where parameters are undetermined, other starts would not help."""
         return np.flatnonzero(self.method == FAILED)
+
+    def ceiling(self, sets: Integers) -> Array:
+        """Return how high a minimum of some sets may be: one far above an end in another valley is the wrong one."""
+        return np.where(self.edm[sets] < UNKNOWN, self.nll[sets] + HIGHER, np.inf)
 
     def take(self, sets: Integers, fits: Fits, rows: Integers | Flags | slice, method: int) -> None:
         """Take some rows of other fits as those of some sets."""
@@ -152,20 +158,21 @@ class Batch:
         minima = self.newton(sets, start)
         if method == NEWTON:
             fits.take(sets, minima, slice(None), FAILED)
-        lost = minima.method == UNDETERMINED
+        low = minima.nll <= fits.ceiling(sets)
+        lost, valid = low & (minima.method == UNDETERMINED), low & minima.valid
         fits.take(sets[lost], minima, lost, UNDETERMINED)
-        fits.take(sets[minima.valid], minima, minima.valid, method)
-        return np.asarray(sets[minima.method == FAILED], np.int64)
+        fits.take(sets[valid], minima, valid, method)
+        return np.asarray(sets[~(lost | valid)], np.int64)
 
     def lowest(self, fits: Fits, sets: Integers, shifts: Sequence[float]) -> Integers:
         """Minimise some sets from points around their starts and keep the lowest minimum of each."""
-        best = np.full(len(sets), np.inf)
+        best, left = fits.ceiling(sets), np.ones(len(sets), np.bool_)
         for shift in shifts if len(sets) else ():
             minima = self.newton(sets, self.shifted(sets, shift))
             lower = minima.valid & (minima.nll < best)
-            best[lower] = minima.nll[lower]
+            best[lower], left[lower] = minima.nll[lower], False
             fits.take(sets[lower], minima, lower, ANOTHER_START)
-        return np.asarray(sets[~np.isfinite(best)], np.int64)
+        return np.asarray(sets[left], np.int64)
 
     def shifted(self, sets: Integers, shift: float) -> Array:
         """Return starts moved by a part of the way between the limits, each parameter in its own direction."""
@@ -234,7 +241,7 @@ class Batch:
         values = dict(zip(names, self.base[k].tolist(), strict=True))
         start = dict(zip(self.floating, self.start[k].tolist(), strict=True))
         result = self.try_minuit(self.alone(k), start, {n: v for n, v in values.items() if n not in start})
-        if result is None:
+        if result is None or result.nll > fits.ceiling(np.array([k]))[0]:
             return
         method = MINUIT if result.valid else UNDETERMINED if result.undetermined else FAILED
         rows = Fits(
