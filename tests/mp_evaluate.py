@@ -55,6 +55,11 @@ MEANING = {
     Op.SIGN: mpmath.sign,
     Op.ERFC: mpmath.erfc,
     Op.ERFCX: precise.erfcx,
+    Op.SMEARED_DECAY: lambda t, rate, sigma: (
+        mpmath.exp(rate * (rate * sigma**2 / 2 - t))
+        * mpmath.erfc((sigma * rate - t / sigma) / mpmath.sqrt(2))
+        / 2
+    ),
     Op.NDTR: precise.ndtr,
     Op.LOG_NDTR: precise.log_ndtr,
     Op.WOFZ_REAL: lambda x, y: precise.wofz(x, y).real,

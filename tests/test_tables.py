@@ -14,6 +14,7 @@ NOT_IN_KERNELS = {
     Op.NODE_SUM,
     Op.CELL,
     Op.NAMED,
+    *(op for op in OPERATIONS if op.spelled),
 }  # computed apart, or written as other operations
 MACHINE = [op for op in OPERATIONS if op not in NOT_IN_KERNELS] + [Arith.SUB, Arith.NEG, Arith.DIV]
 WRITTEN_BY_HAND = {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL, Op.NODE_SUM}  # in show/latex.py

@@ -16,12 +16,24 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import BackendError
-from morefit.expr import Expr, Op, OwnSymbol, column, domain_of, leaves, scalar, substitute_all, toposort
+from morefit.expr import (
+    Expr,
+    Op,
+    OwnSymbol,
+    column,
+    domain_of,
+    leaves,
+    rebuild,
+    scalar,
+    substitute_all,
+    toposort,
+)
 from morefit.expr.opaque import opaque_in
 from morefit.expr.quadrature import NodeDomain, Nodes
 from morefit.integrals import FollowedIntegral, Integral, SampleIntegral, SharedBoxes
 from morefit.kernel import Kernel, Precision
 from morefit.kernel.build import Loop, PerCall, build_kernel
+from morefit.kernel.cells import spell_functions
 from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fingerprint
 from morefit.kernel.specs import IntegralSpec, SampleSpec, Spec, SumSpec, ValueSpec
 from morefit.kernel.sums import Request
@@ -173,8 +185,8 @@ class Draft:
         self.terms, self.functions = self.spec.terms()
 
     def regroup(self) -> None:
-        """Put together what depends on the same things."""
-        self.terms = regroup(self.terms)
+        """Put together what depends on the same things, of operations that targets have functions for."""
+        self.terms = regroup(rebuild(self.terms, spell_functions))
 
     def split(self) -> None:
         """Cut the terms into what is computed per call, per dataset and per event."""

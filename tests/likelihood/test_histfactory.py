@@ -6,6 +6,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -18,12 +19,13 @@ from histfactory import SIZES, workspace
 PYHF = json.loads((Path(__file__).parents[1] / "reference" / "histfactory.json").read_text())
 PYHF_NUMBER = 1e-6  # what pyhf computes, relative, and of errors where values are meant
 KINKS = {"small with kinks": {"normsys": "code1", "histosys": "code0"}}
-SMALL_SIZES = ["tiny", "small", "medium"]
+SMALL_SIZES = ["tiny", "small", "medium", "shared"]
 
 
 @cache
 def read(name):
-    return mf.histfactory.read(workspace(name.split()[0]), **KINKS.get(name, {}))
+    space = PYHF[name].get("workspace") or workspace(name.split()[0])
+    return mf.histfactory.read(space, **KINKS.get(name, {}))
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,7 @@ def test_differences_of_the_nll_are_those_of_pyhf(name):
     assert rise == pytest.approx(known["rise"], rel=1e-9)
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", [*SIZES, "shared"])
 def test_the_best_fit_is_that_of_pyhf(name):
     result = mf.fit(read(name), tolerance=1e-9)
     assert result.valid
@@ -186,6 +188,7 @@ def test_a_channel_is_plotted_with_its_samples(small, best):
     plot = mf.plot(small, "channel_0", values=best)
     np.testing.assert_allclose(plot.numbers.expected, small.expected(best))
     assert list(plot.numbers.components) == ["sample_0", "sample_1", "sample_2"]
+    plt.close(plot.figure)
 
 
 def test_it_prints_its_channels():
@@ -388,3 +391,13 @@ def test_the_profile_of_an_elimination_has_its_derivatives(monkeypatch):
         np.testing.assert_allclose(
             (up.gradient - down.gradient)[0] / 2e-4, here.hessian[0, row], rtol=1e-6, atol=1e-4
         )
+
+
+def test_no_counts_at_all_are_a_measurement():
+    space = workspace("medium")
+    for one in space["observations"]:
+        one["data"] = [0.0] * len(one["data"])
+    nll = mf.histfactory.read(space)
+    result = mf.fit(nll)
+    assert result.valid
+    assert result.values["mu"] == 0.0

@@ -2,6 +2,7 @@
 
 import pickle
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from iminuit import Minuit, cost
@@ -87,8 +88,9 @@ def test_points_join_everything():
     assert repr(nll) == "LeastSquares(25 points, parameters: a, b)"
     minuit = Minuit(nll, a=1, b=1)
     assert minuit.migrad().valid and minuit.ndof == 23
-    with pytest.raises(mf.OptionError, match=r"draws events and bins, got points of least squares"):
-        mf.plot(nll)
+    drawn = mf.plot(nll, values=best)
+    assert drawn.numbers.chi2.statistic == pytest.approx(best.chi2)
+    plt.close(drawn.figure)
 
 
 REFUSED = {

@@ -3,6 +3,7 @@
 import pickle
 
 import hist
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from iminuit import cost
@@ -111,6 +112,18 @@ def test_histograms_and_yields_can_be_given():
 def test_a_template_likelihood_can_be_pickled():
     nll = mf.TemplateLikelihood(COUNTS, TEMPLATES)
     assert pickle.loads(pickle.dumps(nll)).value(TRUTH) == nll.value(TRUTH)
+
+
+@pytest.mark.parametrize("method", ["barlow-beeston", "dembinski-abdelmotteleb"])
+def test_counts_are_plotted_with_their_templates(method):
+    nll = mf.TemplateLikelihood(COUNTS, TEMPLATES, method=method)
+    plot = mf.plot(nll, values=TRUTH)
+    expected = 150 * SIGNAL / SIGNAL.sum() + 400 * BACKGROUND / BACKGROUND.sum()
+    np.testing.assert_allclose(plot.numbers.expected, expected)
+    assert list(plot.numbers.components) == ["signal", "background"]
+    plt.close(plot.figure)
+    with pytest.raises(mf.DataError, match="channel 'm': not in the model, which has 'counts'"):
+        mf.plot(nll, "m")
 
 
 def test_empty_bins_are_left_out():

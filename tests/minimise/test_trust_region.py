@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from morefit.kernel.fit_layout import FitLayout
-from morefit.minimise.newton_program import advance, begin_fit, fit_toy
+from morefit.minimise.newton_program import advance, begin_fit, end_attempt, fit_toy
 from morefit.minimise.newton_program import draw as draw_stage
 from morefit.minimise.newton_program import sums as sums_stage
 from morefit.minimise.quadratic_model import UNKNOWN
@@ -407,6 +407,10 @@ def test_the_other_starts_of_a_thorough_fit_move_one_parameter_then_all_that_are
     fit = new_fit([0.5] * 6, limits)
     fit.end[:] = [0.2, 0.2, 0.2, 7.0, 0.0, 0.0]
     fit.end_error[:] = [1e-3, 0.1, -1.0, 2.0, 1e-3, 0.1]
+    for rank, place in ((1.0, 0.8), (0.0, 0.2)):  # undetermined at a minimum, and no minimum at all
+        fit.best_rank = rank
+        other_start(fit, UP)
+        np.testing.assert_allclose(fit.x, [0.2, 0.2, place, 7.0, 0.0, 0.0])
     for i, moved in enumerate([2e-3, 0.2, 0.0, 4.0, 2e-3, 0.2]):
         for kind, sign in ((BESIDE + 2 * i, 1), (BESIDE + 2 * i + 1, -1)):
             other_start(fit, kind)
@@ -436,6 +440,17 @@ def test_a_minimum_is_better_than_a_lower_end_that_is_none():
     assert (fit.status, fit.starts) == (CONVERGED, STARTS)
     assert fit.x[0] == pytest.approx(0.0, abs=0.01)
     assert fit.value > one.value
+
+
+def test_an_end_at_a_kink_far_below_a_minimum_is_better():
+    """This used to return the minimum: a step that shrinks to nothing at a kink counted as no end at all."""
+    for value, best in ((-9.0, True), (0.9, False)):
+        fit = new_fit([0.0], starts=1)
+        begin_fit(fit)
+        fit.status, fit.value, fit.edm, fit.radius, fit.starts = GIVEN_UP, value, UNKNOWN, 1e-10, 1.0
+        fit.best_value, fit.best_rank = 1.0, 1.0
+        end_attempt(fit)
+        assert (fit.best_value == value, fit.returning == 0) == (best, best)
 
 
 def test_other_starts_are_around_the_first_and_within_the_limits():

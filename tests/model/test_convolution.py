@@ -348,3 +348,13 @@ def test_a_histogram_of_many_bins_is_one_loop_and_its_fit_finds_the_resolution()
     at = np.array([result.values[p.name] for p in nll.parameters])
     slopes = [(nll.value(at + step * e) - nll.value(at - step * e)) / (2 * step) for e in np.eye(2)]
     np.testing.assert_allclose(nll.gradient(at), slopes, rtol=1e-5)
+
+
+def test_yields_of_a_numerical_convolution_in_ranges_are_fitted():
+    """This used to be an assertion inside of the compiler: its integral was one for each event."""
+    peak = mf.Convolution(mf.Gaussian(M, MU, 0.1), mf.shapes.Moyal(D, 0.0, 0.05))
+    yields = [mf.Parameter("ns", 200.0, 0.0, 1e4), mf.Parameter("nb", 200.0, 0.0, 1e4)]
+    model = mf.Sum([peak, mf.Uniform(M)], yields=yields)
+    result = mf.fit(model, mf.generate(model, seed=1), ranges={"m": [(4.6, 5.2), (5.3, 6.4)]})
+    assert result.valid
+    assert abs(result.values["ns"] - 200.0) < 4 * result.errors["ns"]

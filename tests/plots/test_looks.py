@@ -382,3 +382,17 @@ def test_issue_efficiencies_over_products_of_histograms_are_drawn():
     inside = project(model, {"x": [0.1], "y": [0.0], "z": [1.0]}, "x", bins=edges[0]).expected
     np.testing.assert_allclose(inside, areas / areas.sum(), rtol=BIN_INTEGRAL)
     assert numbers.expected.sum() == pytest.approx(100, rel=BIN_INTEGRAL)
+
+
+@pytest.mark.parametrize(
+    ("name", "made_by"),
+    [
+        ("belt", "intervals.neyman_belt"), ("contour", "intervals.contour"), ("correlation", "fit"),
+        ("goodness_of_fit", "intervals.goodness_of_fit"), ("impacts", "intervals.impacts"), ("limit", "intervals.upper_limit"),
+        ("p_values", "intervals.feldman_cousins"), ("profile", "intervals.profile"), ("pulls", "toy_study"),
+    ],
+)  # fmt: skip
+def test_plots_of_results_refuse_everything_else(name, made_by):
+    arguments = (extended(), "mu")[: 2 if name == "pulls" else 1]
+    with pytest.raises(mf.OptionError, match=rf"plots\.{name}: takes what mf\.{made_by} returns, got Sum"):
+        getattr(mf.plots, name)(*arguments)

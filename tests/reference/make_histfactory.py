@@ -25,6 +25,7 @@ TESTED = {
     "medium": (1.0, 2.0),
     "large": (1.0,),
     "huge": (),
+    "shared": (1.0, 2.0),
 }
 
 
@@ -55,13 +56,42 @@ def gradient(func, x):
     return np.array(func(x)[1], float)
 
 
+def shared() -> dict:
+    """Return a workspace with what those of the benchmark have not: parameters of bins that channels share, configured ones."""
+    free, stat = {"name": "free", "type": "shapefactor", "data": None}, {"name": "stat", "type": "staterror"}
+    mu = {"name": "mu", "type": "normfactor", "data": None}
+    alpha = {"name": "alpha", "type": "normsys", "data": {"hi": 1.2, "lo": 0.9}}
+    channels = {
+        "signal region": [
+            {"name": "signal", "data": [5.0, 8.0], "modifiers": [mu]},
+            {"name": "multijet", "data": [20.0, 15.0], "modifiers": [free]},
+            {"name": "other", "data": [4.0, 0.0], "modifiers": [alpha, stat | {"data": [1.0, 0.0]}]},
+        ],
+        "control region": [
+            {"name": "multijet", "data": [60.0, 45.0], "modifiers": [free]},
+            {"name": "other", "data": [7.0, 6.0], "modifiers": [alpha, stat | {"data": [1.5, 2.0]}]},
+        ],
+    }
+    config = [{"name": "alpha", "auxdata": [0.3], "inits": [0.3]}, {"name": "mu", "bounds": [[-3.0, 5.0]]}]
+    return {
+        "channels": [{"name": name, "samples": samples} for name, samples in channels.items()],
+        "observations": [
+            {"name": "signal region", "data": [32.0, 24.0]},
+            {"name": "control region", "data": [64.0, 55.0]},
+        ],
+        "measurements": [{"name": "measurement", "config": {"poi": "mu", "parameters": config}}],
+        "version": "1.0.0",
+    }
+
+
 def numbers(size: str, **settings) -> dict:
     """Return the best fit, the value elsewhere, profiles and CLs of one workspace."""
-    space = pyhf.Workspace(workspace(size))
+    space = pyhf.Workspace(shared() if size == "shared" else workspace(size))
     model = space.model(**settings)
     data, start = space.data(model), model.config.suggested_init()
     best, lowest = pyhf.infer.mle.fit(data, model, return_fitted_val=True)
-    away = [p + 0.1 * np.sin(1 + k) for k, p in enumerate(start)]
+    fixed = model.config.suggested_fixed()
+    away = [p if fixed[k] else p + 0.1 * np.sin(1 + k) for k, p in enumerate(start)]
     found = {
         "best": dict(zip(model.config.par_names, map(float, best), strict=True)),
         "away": dict(zip(model.config.par_names, map(float, away), strict=True)),
@@ -88,7 +118,9 @@ if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
     pyhf.set_backend("jax", Polished(tolerance=1e-12))
     kinks = {"modifier_settings": {"normsys": {"interpcode": "code1"}, "histosys": {"interpcode": "code0"}}}
-    table = {size: numbers(size) for size in (sys.argv[1:] or TESTED)}
+    path = HERE / "histfactory.json"
+    table = json.loads(path.read_text()) if path.exists() else {}
+    table |= {size: numbers(size) for size in (sys.argv[1:] or TESTED)}
     table["small with kinks"] = numbers("small", **kinks)
-    text = json.dumps(table, indent=1)
-    (HERE / "histfactory.json").write_text(text + "\n")
+    table["shared"]["workspace"] = shared()
+    path.write_text(json.dumps(table, indent=1) + "\n")

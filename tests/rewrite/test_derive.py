@@ -46,6 +46,7 @@ PLACES |= {Op.NDTRI: (0.3, 0.9), Op.ACOSH: (1.3, 4.5), Op.ATANH: (0.3, -0.7)}
 PAIRS = {Op.POW: ((0.3, -1.2), (2.5, 0.7)), Op.ATAN2: ((0.3, -1.2), (-2.5, 0.7))}
 PAIRS |= dict.fromkeys((Op.KVE, Op.KVE_BY_ORDER), ((0.3, 1.2), (2.5, 0.7)))
 PAIRS |= dict.fromkeys((Op.GAMMAINC, Op.GAMMAINCC, Op.GAMMAINC_BY_SHAPE), ((0.3, 1.2), (2.5, 0.7)))
+PAIRS |= {Op.SMEARED_DECAY: ((0.3, 1.2, 0.7), (-0.4, 0.9, 0.2), (2.5, 0.7, 0.1))}
 NOT_BY_ALL = {op for op in OPERATIONS if op.partials and any(p is None for p in partials_of(op))}
 
 
@@ -74,7 +75,7 @@ def cases():
                 yield op, {"x": number}
         else:
             for pair in PAIRS.get(op, ((0.3, -1.2), (-0.4, 0.9))):
-                yield op, dict(zip("xy", pair, strict=True))
+                yield op, dict(zip("xyz", pair, strict=False))
 
 
 ENDS = {Op.TRIGAMMA, Op.KVE_BY_ORDER, Op.GAMMAINC_BY_SHAPE}  # what has a first derivative only

@@ -43,7 +43,7 @@ EDGES = (
 )
 DENORMAL = (5e-324, -1e-310)
 OF_TABLES = {Op.INTEGRAL, Op.NODE_SUM, Op.LOOKUP, Op.NAMED, Op.CELL}  # take more than numbers
-NUMERIC = [op for op in OPERATIONS if op not in OF_TABLES]
+NUMERIC = [op for op in OPERATIONS if op not in OF_TABLES and not op.spelled]
 GAMMAS = {Op.LGAMMA, Op.DIGAMMA, Op.TRIGAMMA, Op.TETRAGAMMA}  # mpmath judges them in tests/render
 # where scipy's functions are right to SCIPY_FUNCTION; mpmath judges them in test_vecmath and test_functions
 SCIPY_DOMAIN = {

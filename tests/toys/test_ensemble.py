@@ -194,3 +194,24 @@ def test_issue_no_valid_minimum_is_far_above_where_a_failed_fit_ended():
     assert study.nll.max() < 40
     assert study.valid.mean() > 0.9
     assert not study.valid[[81, 86]].any()
+
+
+def test_issue_a_shelf_at_a_limit_is_not_the_minimum_of_a_density_with_a_kink():
+    """This used to be valid, 400 above the minimum: there the place has no effect, and at the kink no step converged."""
+    x = mf.Observable("x", -5.0, 5.0)
+    place, scale = mf.Parameter("m", 4.0, -5.0, 5.0), mf.Parameter("b", 0.1, 0.05, 5.0)
+    laplace = mf.Density(np.exp(-abs(x - place) / scale), [x])
+    study = mf.toy_study(
+        laplace, toys=4, events=300, truth={"m": 0.0, "b": 1.0}, seed=3, backend=Cpu(threads=1)
+    )
+    assert study.valid.sum() >= 3  # Minuit may not converge at a kink either
+    np.testing.assert_allclose(study.values[:, list(study.names).index("m")], 0.0, atol=0.3)
+
+
+def test_issue_a_limit_above_the_start_is_not_the_minimum_of_a_density_with_a_step():
+    """Five of a hundred used to be valid with the step at its limit, 685 errors away."""
+    x, edge = mf.Observable("x", 0.0, 10.0), mf.Parameter("edge", 5.0, 1.0, 9.0)
+    step = mf.Density(mf.where(x < edge, 1.0, 0.2), [x])
+    study = mf.toy_study(step, toys=30, events=300, seed=11, progress=False, backend=Cpu(threads=1))
+    assert not (study.valid & (study.values[:, 0] < 3)).any()
+    assert "30 NOT VALID (100 %)" in str(study)

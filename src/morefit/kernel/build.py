@@ -122,7 +122,7 @@ def build_kernel(
     """Lower both stages; ``exprs`` are those of the loop, rewritten."""
     scalars, columns = leaves(Op.SCALAR, *exprs), leaves(Op.COLUMN, *exprs)
     terms = per_call.terms
-    if leaves(Op.TABLE, *exprs, *terms):
+    if any(node.op is Op.TABLE or node.op.spelled for node in toposort(*exprs, *terms)):
         exprs, terms = rebuild(exprs, spell_cells), rebuild(terms, spell_cells)
     tables = leaves(Op.TABLE, *exprs, *terms)
     sums = [node for node in toposort(*exprs) if node.op is Op.NODE_SUM]

@@ -16,7 +16,7 @@ MAX_BUCKETS = 1 << 14
 def spell_cells(node: Expr, args: tuple[Expr, ...]) -> Expr:
     """Write the search for a cell as lookups; every target finds the same cell, whatever it rounds."""
     if node.op is not Op.CELL:
-        return remake(node, args)
+        return spell_functions(node, args)
     table, x = args
     assert isinstance(table.value, Table)
     edges = table.value.array
@@ -29,6 +29,11 @@ def spell_cells(node: Expr, args: tuple[Expr, ...]) -> Expr:
     else:
         cell = apply(Op.MIN, guess + (lookup(table.value, guess + 1) <= x), last)
     return where(number, cell, last + 1)
+
+
+def spell_functions(node: Expr, args: tuple[Expr, ...]) -> Expr:
+    """Write an operation that targets have no function for by others."""
+    return remake(node, args) if node.op.spelled is None else node.op.spelled(*args)
 
 
 def guess_of(x: Expr, edges: Array) -> Expr | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,7 @@ MAX_AXES = 3
 TOTAL = TableColumn("total count")  # of all bins, which a model without yields is scaled to
 SCALE = TableColumn("events per weight")  # of a weighted histogram: count / variance
 VARIANCE = TableColumn("variance of the count")  # of a weighted histogram
+MAX_MODELS = 32  # of bins, cached in this process: making one takes longer than a fit
 
 
 class BinnedLikelihood(CountsLikelihood):
@@ -207,6 +209,9 @@ class BadBins(BadEvents):
         return f"{len(self)} of {self.total} bins have no probability: the bin {first}"
 
 
+_models: OrderedDict[tuple[object, ...], tuple[BinnedModel, dict[str, Array]]] = OrderedDict()
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BinnedModel(TableModel):
     """What is summed over the bins of a histogram, for a density of events."""
@@ -223,16 +228,38 @@ class BinnedModel(TableModel):
     def of(
         cls, source: Pdf, bins: BinContents, statistic: Statistic, flow: bool
     ) -> tuple[BinnedModel, dict[str, Array]]:
-        """Return the model of some bins, and the columns of their table."""
+        """Return the model of some bins, and the columns of their table; one of the same bins is not made again."""
+        lines = tuple(line.tobytes() for line in bins.edges)
+        key = (
+            id(source),
+            lines,
+            statistic,
+            bins.weighted,
+            flow,
+        )  # the model knows its source, so the id stays its own
+        if key not in _models:
+            _models[key] = cls.make(source, bins, statistic, flow)
+            if len(_models) > MAX_MODELS:
+                _models.popitem(last=False)
+        _models.move_to_end(key)
+        model, fixed = _models[key]
+        return model, fixed | count_columns(bins)
+
+    @classmethod
+    def make(
+        cls, source: Pdf, bins: BinContents, statistic: Statistic, flow: bool
+    ) -> tuple[BinnedModel, dict[str, Array]]:
+        """Make the model of some bins, and the columns that do not depend on counts."""
         integrals = integrals_over(source, bins.edges, {p.name: p.start for p in source.parameters})
         expected, weighted = expected_counts(source, integrals), bins.weighted
         scale, variance = (SCALE.expr, VARIANCE.expr) if weighted else (ONE, COUNT.expr)
         poisson = weighted or source.expected_events() is not None
-        columns = edge_values(source.observables, integrals.edges) | count_columns(bins) | integrals.columns
+        fixed = edge_values(source.observables, integrals.edges) | integrals.columns
+        counted = count_columns(bins)
         unused = {TOTAL.name} if source.expected_events() is not None else set[str]()
         used = [
             *(c for o in source.observables for c in edge_columns(o)),
-            *(c for c in (COUNT, TOTAL, SCALE, VARIANCE) if c.name in columns and c.name not in unused),
+            *(c for c in (COUNT, TOTAL, SCALE, VARIANCE) if c.name in counted and c.name not in unused),
             *map(TableColumn, integrals.columns),
         ]
         model = cls(
@@ -246,7 +273,7 @@ class BinnedModel(TableModel):
             weighted=weighted,
             flow=flow,
         )
-        return model, columns
+        return model, fixed
 
     def components(self) -> tuple[Pdf, ...]:
         return self.source.components()

@@ -16,7 +16,7 @@ import numpy as np
 from morefit.arrays import Array, Flags, Integers
 from morefit.likelihood.base import Evaluation
 from morefit.likelihood.datasets import PartData
-from morefit.likelihood.expected_counts import Point
+from morefit.likelihood.expected_counts import TINY, Point
 
 if TYPE_CHECKING:
     from morefit.likelihood.histfactory import HistFactoryLikelihood
@@ -95,7 +95,8 @@ class Elimination:
         total = np.zeros((len(terms), int(block[-1]) + 1, size, size))
         total[:] = np.eye(size)
         still = pinned[:, one] | pinned[:, other]
-        total[:, block[one], place[one], place[other]] = np.where(still, one == other, terms)
+        known = np.where((one == other) & (terms == 0), TINY, terms)
+        total[:, block[one], place[one], place[other]] = np.where(still, one == other, known)
         return total
 
     def pinned(self, x: Array, gradient: Array) -> Flags:
@@ -171,7 +172,7 @@ class Elimination:
         pinned = self.pinned(full[:, self.columns], gradient)
         gradient[pinned] = 0.0
         terms = curvature[:, bins[one]] * slopes[:, one] * slopes[:, other]
-        terms[:, itself] = np.maximum(terms[:, itself] + second, np.finfo(float).tiny)
+        terms[:, itself] = np.maximum(terms[:, itself] + second, TINY)
         errors = 1 / np.sqrt(terms[:, itself])
         step = self.solve(self.in_blocks(terms, pinned), gradient)
         if overlap.any():  # the exact Hessian, where it leads down
@@ -196,9 +197,9 @@ class Elimination:
         if len(bent):
             linear = self.likelihood.evaluate_all(full[bent], counts[bent], measured[bent], 2, linear=True)
             straight, *_ = self.reduced(full[bent], linear)
-            steps = np.linalg.solve(straight.hessian, straight.gradient[:, :, None])[:, :, 0]
-            far = 0.5 * np.sum(steps * straight.gradient, axis=1) > FAR
-            exact.hessian[bent[far]] = straight.hessian[far]
+            for k, hessian, gradient in zip(bent, straight.hessian, straight.gradient, strict=True):
+                if is_definite(hessian) and 0.5 * gradient @ np.linalg.solve(hessian, gradient) > FAR:
+                    exact.hessian[k] = hessian
         return exact
 
     def reduced(self, full: Array, whole: Evaluation) -> tuple[Evaluation, Array, Array, Flags]:

@@ -28,6 +28,7 @@ Method = Literal[
     "barlow-beeston", "barlow-beeston-lite", "dembinski-abdelmotteleb", "arguelles-schneider-yuan", "exact"
 ]
 FULL = "barlow-beeston"
+CHANNEL = "counts"  # the name of all bins
 
 
 class TemplateLikelihood(CountsLikelihood):
@@ -74,13 +75,15 @@ class TemplateLikelihood(CountsLikelihood):
         columns = {COUNT.name: counts}
         for pair, numbers in zip(pairs, scaled, strict=True):
             columns |= {column.name: own for column, own in zip(pair, numbers, strict=True)}
-        mu = reduce(add, [y * t.expr for y, (t, _) in zip(each, pairs, strict=True)])
+        parts = [y * t.expr for y, (t, _) in zip(each, pairs, strict=True)]
+        mu = reduce(add, parts)
         variance = reduce(add, [y**2 * v.expr for y, (_, v) in zip(each, pairs, strict=True)])
         model = TemplateModel(
             formula=where(mu > 0, METHODS[method](COUNT.expr, mu, variance), apply(Op.LOG, mu)),
             table=(COUNT, *(column for pair in pairs for column in pair)),
             expected=mu,
             names=tuple(contents),
+            parts=tuple(parts),
             method=method,
         )
         self.set_up_table(model, columns, constraints, backend)
@@ -88,6 +91,19 @@ class TemplateLikelihood(CountsLikelihood):
     @property
     def extended(self) -> bool:
         return True
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The name of all bins, for plots."""
+        return (CHANNEL,)
+
+    def channel(self, name: str, values: Mapping[str, float]) -> tuple[Array, dict[str, Array]]:
+        """Return the counts, and what each template expects, by name."""
+        if name != CHANNEL:
+            raise DataError(f"channel '{name}': not in the model, which has '{CHANNEL}'")
+        full = np.array([[values[p.name] for p in self.model.parameters]])
+        parts = self.replaced(constraints=()).event_values(full, *self.model.parts)[0]
+        return self.counts, dict(zip(self.model.names, parts, strict=True))
 
     @property
     def degrees(self) -> float:
@@ -117,6 +133,7 @@ class TemplateModel(TableModel):
     """What is summed over the bins of a template fit."""
 
     names: tuple[str, ...]
+    parts: tuple[Expr, ...]  # what each template expects in a bin
     method: str
     counted: ClassVar[str] = COUNT.name
 
@@ -261,7 +278,7 @@ def full_likelihood(
         table=(COUNT,),
         expected=ZERO,
         all_parameters=(*own, *factors),
-        channels={"counts": tuple(names)},
+        channels={CHANNEL: tuple(names)},
         poi=own[0].name,
         counts=ExpectedCounts(
             parameters=count + len(factors),

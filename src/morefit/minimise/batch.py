@@ -71,10 +71,6 @@ class Fits:
         """Those without a result; where parameters are undetermined, other starts would not help."""
         return np.flatnonzero(self.method == FAILED)
 
-    def ceiling(self, sets: Integers) -> Array:
-        """Return how high a minimum of some sets may be: one far above an end in another valley is the wrong one."""
-        return np.where(self.edm[sets] < UNKNOWN, self.nll[sets] + HIGHER, np.inf)
-
     def take(self, sets: Integers, fits: Fits, rows: Integers | Flags | slice, method: int) -> None:
         """Take some rows of other fits as those of some sets."""
         for name in ("values", "errors", "nll", "edm"):
@@ -140,16 +136,30 @@ class Batch:
         """Fit what failed again, all failures together: from other starts, and at last each with Minuit.
 
         Starts of the caller come first, each for those that are left. Then come points around the start, the lowest
-        of three minima first, and others farther away.
+        of three minima first, and others farther away. A minimum above where the fit failed, such as at a kink, is not
+        the last word, and no minimum at all where that is in another valley, or where the start is lower.
         """
         left = fits.failed if failed is None else failed
+        tried, before, ceiling = left, Fits.none(self.start[left]), self.ceiling(fits, left)
+        before.take(np.arange(len(left)), fits, left, FAILED)
         for choose in starts:
             left = self.attempt(fits, left, choose(fits, left), ANOTHER_START) if len(left) else left
-        left = self.lowest(fits, left, SHIFTS)
+        ends = fits.nll.copy()
+        left = self.lowest(fits, left, ends, SHIFTS)
         for shift in FAR_SHIFTS:
-            left = self.lowest(fits, left, (shift,))
+            left = self.lowest(fits, left, ends, (shift,))
         for k in left:
             self.by_minuit(fits, int(k))
+        wrong = fits.valid[tried] & (fits.nll[tried] > ceiling)
+        fits.take(tried[wrong], before, wrong, FAILED)
+
+    def ceiling(self, fits: Fits, sets: Integers) -> Array:
+        """Return how high a minimum of some sets may be that failed before."""
+        if not len(sets):
+            return np.empty(0)
+        start = self.evaluate(sets, self.start[sets], order=0)
+        known = np.where((start.bad == 0) & np.isfinite(start.value), start.value, np.inf)
+        return np.fmin(known, np.where(fits.edm[sets] < UNKNOWN, fits.nll[sets], np.inf)) + HIGHER
 
     def attempt(self, fits: Fits, sets: Integers, start: Array, method: int) -> Integers:
         """Minimise some sets from these starts and keep what is valid; return those that are not."""
@@ -158,21 +168,23 @@ class Batch:
         minima = self.newton(sets, start)
         if method == NEWTON:
             fits.take(sets, minima, slice(None), FAILED)
-        low = minima.nll <= fits.ceiling(sets)
-        lost, valid = low & (minima.method == UNDETERMINED), low & minima.valid
+        lost = minima.method == UNDETERMINED
         fits.take(sets[lost], minima, lost, UNDETERMINED)
-        fits.take(sets[valid], minima, valid, method)
-        return np.asarray(sets[~(lost | valid)], np.int64)
+        fits.take(sets[minima.valid], minima, minima.valid, method)
+        return np.asarray(sets[minima.method == FAILED], np.int64)
 
-    def lowest(self, fits: Fits, sets: Integers, shifts: Sequence[float]) -> Integers:
-        """Minimise some sets from points around their starts and keep the lowest minimum of each."""
-        best, left = fits.ceiling(sets), np.ones(len(sets), np.bool_)
+    def lowest(self, fits: Fits, sets: Integers, ends: Array, shifts: Sequence[float]) -> Integers:
+        """Minimise some sets from points around their starts and keep the lowest minimum of each.
+
+        Return those that have none, or one above the end of the fit that failed.
+        """
+        best = np.where(fits.valid[sets], fits.nll[sets], np.inf)
         for shift in shifts if len(sets) else ():
             minima = self.newton(sets, self.shifted(sets, shift))
             lower = minima.valid & (minima.nll < best)
-            best[lower], left[lower] = minima.nll[lower], False
+            best[lower] = minima.nll[lower]
             fits.take(sets[lower], minima, lower, ANOTHER_START)
-        return np.asarray(sets[left], np.int64)
+        return np.asarray(sets[~np.isfinite(best) | (best > ends[sets] + HIGHER)], np.int64)
 
     def shifted(self, sets: Integers, shift: float) -> Array:
         """Return starts moved by a part of the way between the limits, each parameter in its own direction."""
@@ -241,7 +253,7 @@ class Batch:
         values = dict(zip(names, self.base[k].tolist(), strict=True))
         start = dict(zip(self.floating, self.start[k].tolist(), strict=True))
         result = self.try_minuit(self.alone(k), start, {n: v for n, v in values.items() if n not in start})
-        if result is None or result.nll > fits.ceiling(np.array([k]))[0]:
+        if result is None or (fits.valid[k] and not (result.valid and result.nll < fits.nll[k])):
             return
         method = MINUIT if result.valid else UNDETERMINED if result.undetermined else FAILED
         rows = Fits(

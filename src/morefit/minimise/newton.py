@@ -98,6 +98,7 @@ def minimise(
     return Minima.of(FitRows(layout, final))
 
 
+@np.errstate(all="ignore")
 def minimise_eliminated(
     elimination: Elimination,
     data: Sequence[PartData],

@@ -11,9 +11,11 @@ from morefit.kernel.read_program import Driver
 from morefit.minimise.fit_errors import finish
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import may_be_wrong, other_start, remember_end
-from morefit.minimise.trust_region import CONVERGED, FLAT, MOVING, begin, step
+from morefit.minimise.trust_region import CONVERGED, FLAT, MIN_RADIUS, MOVING, begin, step
 
-HIGHER = 0.5  # of the value, one error: a minimum is worse than an end so much lower that is as close to another one
+HIGHER = (
+    0.5  # of the value, one error: a minimum is worse than an end so much lower from which nothing leads down
+)
 PROMISE = 3.0  # times the EDM: another start that promises less is given up
 draw = Stage("draw")  # the events of a toy
 sums = Stage("sums")  # over its events, at the trial point
@@ -61,7 +63,8 @@ def end_attempt(fit: Fit) -> None:
     A thorough fit goes on in any case.
     """
     finish(fit)
-    rank = 2.0 if fit.status == CONVERGED else 1.0 if fit.status == FLAT else 0.5 if fit.edm < HIGHER else 0.0
+    settled = fit.edm < HIGHER or fit.radius < MIN_RADIUS  # close to a minimum, or at a kink
+    rank = 2.0 if fit.status == CONVERGED else 1.0 if fit.status == FLAT else 0.5 if settled else 0.0
     best = rank > fit.best_rank or (rank == fit.best_rank and fit.value < fit.best_value - fit.goal)
     if min(rank, fit.best_rank) > 0.0 and abs(fit.value - fit.best_value) > HIGHER:
         best = bool(fit.value < fit.best_value)

@@ -58,9 +58,9 @@ def other_start(fit: Fit, kind: int) -> None:
     """Choose another start.
 
     MIRROR is as far from the first start as its end, on its other side. SWAP is the end, where two parameters with
-    the same limits exchange their values, as widths of two components. UP and DOWN are some errors away from the end, along
-    the valley; then each parameter alone is moved up, and down. All others have loosely determined parameters anywhere
-    between their limits.
+    the same limits exchange their values, as widths of two components. UP and DOWN are some errors away from the end,
+    along the valley, UP with undetermined parameters of a minimum on the other side between their limits. Then each parameter
+    alone is moved up, and down. All others have loosely determined parameters anywhere between their limits.
     """
     for i in range(len(fit.x)):
         x = fit.end[i]
@@ -68,6 +68,13 @@ def other_start(fit: Fit, kind: int) -> None:
             x = 2.0 * fit.start[i] - fit.end[i]
         elif kind == SWAP:
             x = fit.end[partner(fit, i)]
+        elif (
+            kind == UP
+            and fit.best_rank >= 1.0
+            and fit.end_error[i] < 0.0
+            and isfinite(fit.high[i] - fit.low[i])
+        ):
+            x = fit.low[i] + fit.high[i] - fit.end[i]
         elif kind == UP:
             x = fit.end[i] + ERRORS * fit.valley[i]
         elif kind == DOWN:

@@ -32,20 +32,9 @@ from morefit.model.formulas import exprel, gaussian_area
 Complex = tuple[Expr, Expr]
 
 
-def smeared_decay(t: Expr, rate: Expr, sigma: Expr) -> Expr:
-    r"""Return $e^{-\Gamma t}$ for positive times, convolved with a Gaussian of mean zero.
-
-    $\frac12 e^{-t^2/2\sigma^2}\operatorname{erfcx}(u)$ with $u=(\sigma\Gamma-t/\sigma)/\sqrt2$; for negative u, where erfcx
-    overflows, by erfcx(-u) = 2 exp(u^2) - erfcx(u). No two large numbers are subtracted.
-    """
-    u = (sigma * rate - t / sigma) / math.sqrt(2)
-    near = 0.5 * Op.EXP(-0.5 * (t / sigma) ** 2) * Op.ERFCX(abs(u))
-    return where(u < 0, Op.EXP(rate * (0.5 * rate * sigma**2 - t)) - near, near)
-
-
 def smeared_decay_area(low: Expr, high: Expr, rate: Expr, mean: Expr, sigma: Expr) -> Expr:
-    """Return the integral of ``smeared_decay`` over t, from its own differential equation f' = gauss - rate f."""
-    first, last = (smeared_decay(end - mean, rate, sigma) for end in (low, high))
+    """Return the integral of ``SMEARED_DECAY`` over t, from its own differential equation f' = gauss - rate f."""
+    first, last = (Op.SMEARED_DECAY(end - mean, rate, sigma) for end in (low, high))
     return (gauss_area(low, high, mean, sigma) + first - last) / rate
 
 
@@ -150,7 +139,7 @@ class Smeared:
     gaussians: Sequence[tuple[Expr, Expr, Expr]]
 
     def decay(self, t: Expr, rate: Expr) -> Expr:
-        return add_all(*(f * smeared_decay(t - mean, rate, sigma) for f, mean, sigma in self.gaussians))
+        return add_all(*(f * Op.SMEARED_DECAY(t - mean, rate, sigma) for f, mean, sigma in self.gaussians))
 
     def decay_area(self, low: Expr, high: Expr, rate: Expr) -> Expr:
         return add_all(*(f * smeared_decay_area(low, high, rate, mu, s) for f, mu, s in self.gaussians))

@@ -159,6 +159,12 @@ def named_style(name: str) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", known[name])
 
 
+def check_made(name: str, thing: object, kind: type, made_by: str) -> None:
+    """Refuse to plot anything but the result of a function."""
+    if not isinstance(thing, kind):
+        raise OptionError(f"plots.{name}: takes what {made_by} returns, got {type(thing).__name__}")
+
+
 def one_panel(what: str, ax: AnyAxes) -> Axes:
     """Return axes to draw on: those passed, or the only ones of a new figure."""
     if ax is None:

@@ -7,7 +7,7 @@ from typing import Any
 from morefit.arrays import Array
 from morefit.errors import DataError
 from morefit.minimise import FitResult
-from morefit.plots.canvas import AnyAxes, Labels, Plot, Style, label_of, one_panel, root, styled
+from morefit.plots.canvas import AnyAxes, Labels, Plot, Style, check_made, label_of, one_panel, root, styled
 
 MAX_WRITTEN = 12  # parameters; numbers of more do not fit into their squares
 MAX_LEVEL = 12  # letters of a name that is not slanted,
@@ -25,6 +25,7 @@ def correlation(
 
     Example: ``mf.plots.correlation(result)``
     """
+    check_made("correlation", result, FitResult, "mf.fit")
     names, matrix = result.floating, result.correlation
     if not names:
         raise DataError("plots.correlation: no parameter floats in this result; free one and fit again")

@@ -20,6 +20,7 @@ from morefit.likelihood import (
     LeastSquares,
     Likelihood,
     Simultaneous,
+    TemplateLikelihood,
     Term,
 )
 from morefit.minimise import FitResult
@@ -193,7 +194,7 @@ class Drawing:
 
     def projection_of(self, part: Likelihood, observable: Observable | str | None, values: Any) -> Projection:
         """Return the model of a likelihood and its data in bins; those of a histogram are its own."""
-        if isinstance(part, HistFactoryLikelihood):
+        if isinstance(part, HistFactoryLikelihood | TemplateLikelihood):
             channel = observable.name if isinstance(observable, Observable) else observable
             return project_channel(
                 part, channel, values=values, oversampling=self.oversampling, band=self.band

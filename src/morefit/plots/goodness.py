@@ -9,7 +9,7 @@ import numpy as np
 from morefit.data.histogram import choose_edges
 from morefit.errors import DataError
 from morefit.intervals import GoodnessOfFit
-from morefit.plots.canvas import COLOURS, DATA, MODEL, AnyAxes, Plot, Style, one_panel, styled
+from morefit.plots.canvas import COLOURS, DATA, MODEL, AnyAxes, Plot, Style, check_made, one_panel, styled
 
 NAMES = {"chi2": r"$\chi^2$", "saturated": r"$-2\ln\lambda$", "ks": "Kolmogorov-Smirnov", "anderson": "Anderson-Darling", "energy": "energy"}  # fmt: skip
 STEPS = 400  # of the curve
@@ -19,6 +19,7 @@ def goodness_of_fit(
     test: GoodnessOfFit, *, bins: int | None = None, ax: AnyAxes = None, style: Style = None
 ) -> Plot[GoodnessOfFit]:
     """Plot a histogram of the statistics of toys, that of the data, and the chi-square distribution if it follows one."""
+    check_made("goodness_of_fit", test, GoodnessOfFit, "mf.intervals.goodness_of_fit")
     known = test.toys[np.isfinite(test.toys)]
     if not len(known):
         raise DataError("plots.goodness_of_fit: needs statistics of toys, got none; pass toys= to the test")

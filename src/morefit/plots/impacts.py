@@ -16,6 +16,7 @@ from morefit.plots.canvas import (
     Labels,
     Plot,
     Style,
+    check_made,
     label_of,
     load_pyplot,
     styled,
@@ -36,6 +37,7 @@ def impacts(
 
     ``ax`` is a pair of axes, (pulls, impacts). ``labels`` of parameters are those of a model, or texts by name.
     """
+    check_made("impacts", result, Impacts, "mf.intervals.impacts")
     if not result.names:
         raise DataError("plots.impacts: no other parameter floats in this fit; free one and fit again")
     count = min(whole_number("plots.impacts: largest", largest, 1), len(result.names))

@@ -6,7 +6,7 @@ from math import isnan
 from typing import Any
 
 from morefit.intervals import UpperLimit
-from morefit.plots.canvas import DATA, AnyAxes, Labels, Plot, Style, label_of, one_panel, styled
+from morefit.plots.canvas import DATA, AnyAxes, Labels, Plot, Style, check_made, label_of, one_panel, styled
 
 BANDS = ((2, "#f5c211"), (1, "#33d17a"))  # standard deviations of the background, and their colours
 
@@ -18,6 +18,7 @@ def limit(
 
     ``labels`` of parameters are those of a model, or texts by name.
     """
+    check_made("limit", scan, UpperLimit, "mf.intervals.upper_limit")
     with styled(style):
         main = one_panel("plots.limit", ax)
         artists: dict[str, Any] = {}

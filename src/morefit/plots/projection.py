@@ -17,7 +17,7 @@ from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
 from morefit.intervals import GoodnessOfFit
 from morefit.intervals.fit_statistics import merged
-from morefit.likelihood import BinnedLikelihood, HistFactoryLikelihood
+from morefit.likelihood import BinnedLikelihood, HistFactoryLikelihood, TemplateLikelihood
 from morefit.likelihood.bins import Bins, Rows, bin_probabilities
 from morefit.likelihood.evaluate import check_drawn, checked_ranges, values_of
 from morefit.likelihood.table import TableColumn
@@ -203,7 +203,7 @@ def project_bins(
 
 
 def project_channel(
-    part: HistFactoryLikelihood,
+    part: HistFactoryLikelihood | TemplateLikelihood,
     channel: str | None,
     *,
     values: Values = None,

@@ -52,7 +52,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .15rem .8rem .15rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; } th { text-align: left; }
 td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 7rem; }
 td[style*=background] { color: #1c1c1c; }
-.plots { display: flex; flex-wrap: wrap; gap: 1rem; }
+.plots { display: flex; flex-wrap: wrap; gap: 1rem; } .plots figure { flex: 1 1 24rem; max-width: 30rem; }
 figure { margin: 0; } figure img { background: #fff; padding: .4rem; max-width: 100%; box-sizing: border-box; border-radius: 4px; }
 img.formula { vertical-align: middle; }
 """

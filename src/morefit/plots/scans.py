@@ -23,6 +23,7 @@ from morefit.plots.canvas import (
     Labels,
     Plot,
     Style,
+    check_made,
     label_of,
     one_panel,
     styled,
@@ -52,6 +53,7 @@ def profile(
 
     Example: ``mf.plots.profile(mf.intervals.profile(nll, mu, progress=False))``
     """
+    check_made("profile", scan, Profile, "mf.intervals.profile")
     check_some("plots.profile", levels)
     x, delta = scan.curve()
     with styled(style):
@@ -109,6 +111,7 @@ def contour(
 
     ``labels`` of parameters are those of a model, or texts by name.
     """
+    check_made("contour", scan, Contour, "mf.intervals.contour")
     chosen = scan.levels if levels is None else tuple(levels)
     check_some("plots.contour", chosen)
     with styled(style):
@@ -147,6 +150,7 @@ def belt(
     That interval is the one at the first of the levels, which are that of the belt by default. ``labels`` of
     parameters are those of a model, or texts by name.
     """
+    check_made("belt", construction, NeymanBelt, "mf.intervals.neyman_belt")
     chosen = (construction.level,) if levels is None else tuple(levels)
     check_some("plots.belt", chosen)
     with styled(style):
@@ -183,6 +187,7 @@ def p_values(
     Single ``ax`` gets the p-values alone. Regions that are accepted are shaded. ``labels`` of parameters are those of
     a model, or texts by name.
     """
+    check_made("p_values", construction, FeldmanCousins, "mf.intervals.feldman_cousins")
     chosen = construction.checked(level)
     with styled(style):
         main, below = two_panels("plots.p_values", ax, P_HEIGHT, lower=True)

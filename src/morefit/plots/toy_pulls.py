@@ -10,7 +10,7 @@ from morefit.arrays import Array
 from morefit.errors import DataError
 from morefit.minimise import FitResult, fit
 from morefit.model import Gaussian, Observable, Parameter
-from morefit.plots.canvas import AnyAxes, Labels, Plot, Style, label_of, one_panel, styled
+from morefit.plots.canvas import AnyAxes, Labels, Plot, Style, check_made, label_of, one_panel, styled
 from morefit.plots.panels import Look, draw_main, x_label
 from morefit.plots.projection import Projection, project
 from morefit.targets import Backend
@@ -47,6 +47,7 @@ def pulls(
 
     Its label is that of the ``Parameter``, or that of ``labels``: a model, or texts by name.
     """
+    check_made("pulls", toys, ToyResults, "mf.toy_study")
     name = parameter.name if isinstance(parameter, Parameter) else parameter
     label = (parameter.label if isinstance(parameter, Parameter) else "") or label_of(name, labels)
     every = toys.pulls(name, valid_only=valid_only)

@@ -30,7 +30,7 @@ from morefit.targets import Backend, Buffer, Drawn, Events, PartBatch, ToyBatch,
 
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
 SMALL = 2_000_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
-MAX_ELEMENTS = 1 << 24  # of the Hessians of toys that are fitted together, step by step
+MAX_ELEMENTS = 1 << 22  # of the Hessians of toys that are fitted together, step by step
 TOGETHER = 1 << 22  # events of toys that are fitted again together
 
 

@@ -99,6 +99,9 @@ class Operation:
     sign: str = ""  # between arguments in text
     latex: Prefix | Around | Infix | None = None  # None: written by show/latex.py
     llvm: Llvm | None = None  # None: never in a kernel
+    spelled: Callable[..., Expr] | None = (
+        None  # what kernels compute it by, where it is no function of its own
+    )
     c: str = ""  # with {0}, {1}, ... for the arguments
     traits: Trait = Trait.NONE
 

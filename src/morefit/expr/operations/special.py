@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from morefit.expr.operations.choices import Choices
 from morefit.expr.operations.record import Operation, Prefix, Trait, call, scipy_special
 
 if TYPE_CHECKING:
@@ -35,6 +36,33 @@ def faddeeva_slope_real(x: Expr, y: Expr) -> Expr:
 def faddeeva_slope_imag(x: Expr, y: Expr) -> Expr:
     """Return its imaginary part."""
     return 2 / math.sqrt(math.pi) - 2 * (x * Special.WOFZ_IMAG(x, y) + y * Special.WOFZ_REAL(x, y))
+
+
+def smeared_decay(t: Any, rate: Any, sigma: Any, choose: Any, exp: Any, erfcx: Any) -> Any:
+    """Return exp(-rate t) for positive t convolved with a Gaussian: exp(-t^2 / 2 sigma^2) erfcx(u) / 2.
+
+    For negative u, where erfcx overflows, by erfcx(-u) = 2 exp(u^2) - erfcx(u). No two large numbers are subtracted.
+    """
+    u = (sigma * rate - t / sigma) / math.sqrt(2)
+    near = 0.5 * exp(-0.5 * (t / sigma) ** 2) * erfcx(abs(u))
+    return choose(u < 0, exp(rate * (0.5 * rate * sigma**2 - t)) - near, near)
+
+
+def smeared_decay_partials(t: Expr, rate: Expr, sigma: Expr) -> tuple[Expr, Expr, Expr]:
+    """Return the derivatives f' = g - rate f by t, and those by rate and sigma, which follow from it; g is the Gaussian."""
+    f = Special.SMEARED_DECAY(t, rate, sigma)
+    g = np.exp(-0.5 * (t / sigma) ** 2) / (math.sqrt(2 * math.pi) * sigma)
+    return (
+        g - rate * f,
+        (sigma**2 * rate - t) * f - sigma**2 * g,
+        rate**2 * sigma * f - (t / sigma + rate * sigma) * g,
+    )
+
+
+@np.errstate(all="ignore")
+def smeared_decay_numbers(t: Any, rate: Any, sigma: Any) -> Any:
+    """Return the reference meaning of ``SMEARED_DECAY``."""
+    return smeared_decay(t, rate, np.float64(sigma), np.where, np.exp, scipy_special("erfcx"))[()]
 
 
 class Special:
@@ -119,6 +147,16 @@ class Special:
         latex=Prefix(r"\operatorname{Im}w"),
         llvm=call("wofz_imag"),
         c="wofz_imag({0}, {1})",
+    )
+    SMEARED_DECAY: Operation = Operation(  # of t, rate and sigma
+        rank=72,
+        arity=3,
+        price=150,
+        numpy=smeared_decay_numbers,
+        partials=smeared_decay_partials,
+        latex=Prefix(r"\operatorname{decay}"),
+        spelled=lambda t, rate, sigma: smeared_decay(t, rate, sigma, Choices.WHERE, np.exp, Special.ERFCX),
+        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
     )
     NDTRI: Operation = Operation(  # the inverse of the standard normal distribution
         rank=27,

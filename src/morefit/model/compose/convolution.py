@@ -155,14 +155,17 @@ class Convolved(Pdf):
         return add_all(*parts) if len(parts) > 1 else parts[0]
 
     def integral(self) -> Expr:
-        known = self.smeared_area(const(self.x.low), const(self.x.high))
+        known = self.integral_between(const(self.x.low), const(self.x.high))
         if known is not None:
-            return integral_over(known[0], [known[1]], self.parameters)
+            return known
         x, d = self.x.expr, self.difference.expr
         product = self.smear(d) * self.true_density(x - d)
         return integral_over(product, [self.x, self.difference], self.parameters)
 
     def integral_between(self, low: Expr, high: Expr) -> Expr | None:
+        if low.op is high.op is Op.CONST:  # one integral for all events
+            known = self.smeared_area(low, high)
+            return None if known is None else integral_over(known[0], [known[1]], self.parameters)
         # kinks are put in order for ends in their ranges, so that an end has the whole range of the observable
         end = Observable.interned(f"end {self.x.name}", self.x.low, self.x.high, "")
         known = self.smeared_area(const(self.x.low), end.expr)

@@ -8,7 +8,7 @@ from morefit.expr import ONE, ZERO, Expr, Op, to_expr, where
 from morefit.model.arguments import NonZero, Number, Positive
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
-from morefit.model.resolution import smeared_decay, smeared_decay_area
+from morefit.model.resolution import smeared_decay_area
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class ExponentiallyModifiedGaussian(Pdf):
 
     def density(self) -> Expr:
         side, rate = self.side_and_rate()
-        return smeared_decay(side * (self.x - self.mu), rate, to_expr(self.sigma))
+        return Op.SMEARED_DECAY(side * (self.x - self.mu), rate, to_expr(self.sigma))
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         side, rate = self.side_and_rate()
