@@ -225,3 +225,15 @@ def test_messages_show_nothing():
         mf.ModelError, match="sum: cannot draw with the fractions of blinded parameters; all must be"
     ):
         mf.generate(model, 10, seed=1, truth={"share": -5.0})
+
+
+@pytest.mark.parametrize("test", ["discovery", "upper_limit"])
+def test_a_blinded_signal_is_not_tested_against_none(test):
+    """Its 0 used to be that of the shown value."""
+    signal = mf.Parameter("signal", 500.0, 0.0, 1000.0, blind="a phrase")
+    x = mf.Observable("x", 0.0, 1.0)
+    nll = mf.BinnedLikelihood(mf.Sum([mf.Uniform(x)], yields=[signal]), ([500], [0.0, 1.0]))
+    with pytest.raises(
+        mf.DataError, match=f"{test}: parameter 'signal': is blinded, so that it is not known where it is 0"
+    ):
+        getattr(mf.intervals, test)(nll, signal)

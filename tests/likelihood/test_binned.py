@@ -562,7 +562,10 @@ def test_the_result_has_a_chi_square():
 def test_fit_many_takes_histograms():
     rng = np.random.default_rng(3)
     many = [(rng.poisson(COUNTS), EDGES) for _ in range(5)]
-    for model in (MODEL, mf.BinnedLikelihood(MODEL, many[0])):
+    weighted = mf.BinnedLikelihood(
+        MODEL, (0.5 * COUNTS, EDGES), variances=0.25 * COUNTS
+    )  # its weights used to stay
+    for model in (MODEL, mf.BinnedLikelihood(MODEL, many[0]), weighted):
         results = mf.fit_many(model, many)
         for k, one in enumerate(many):
             single = mf.fit(MODEL, one)
