@@ -15,7 +15,7 @@ from written.exact import EXACT
 from written.precise import record
 
 CPU = choose_backend("cpu")
-CUTS = [0.0, 0.13, 0.31, 0.37, 0.62, 0.9, 1.0]  # of a range
+CUTS = [0.0, 0.13, 0.31, 0.37, 0.62, 0.9, 0.999, 1.0]  # of a range
 MIDDLE = [0.0, 0.43, 0.55, 1.0]  # bins that closed forms in several dimensions know
 # closed forms that know no range outside the support of the density
 WHOLE = {

@@ -73,9 +73,10 @@ class Domain:
 
     @property
     def points(self) -> int:
-        """The number of nodes in each direction of a box."""
-        cells = prod(len(axis.edges) - 1 for axis in self.axes)
-        return (FEW_POINTS if cells > MANY_CELLS else POINTS)[len(self.axes)]
+        """The number of nodes in each direction of a box; bins of one axis alone leave the others long."""
+        cells = [len(axis.edges) - 1 for axis in self.axes]
+        is_table = prod(cells) > MANY_CELLS and min(cells) > 1
+        return (FEW_POINTS if is_table else POINTS)[len(self.axes)]
 
 
 def axes_of(domain: object) -> tuple[Axis, ...]:

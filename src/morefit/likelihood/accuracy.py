@@ -113,11 +113,17 @@ def density_error(pdf: Pdf, values: Mapping[str, float], events: Mapping[str, Ar
     domain = domain_of(check)
     points = np.concatenate([points, places_at(check.args[2:], domain, {}).reshape(-1, len(domain.axes))])
     other = adapt_around(check.args[1:], domain, (), points)
-    total = float(evaluate(pdf.integral(), values))
+    total = float(evaluate(normalised_integral(pdf), values))
     off = abs(float(other.totals[0]) / total - 1)
     # without the map, boxes do not reach the end of a singularity: then only a missed peak is reported
     singular = any(axis.singular for node in integrals(pdf) for axis in domain_of(node).axes)
     return 0.0 if singular and off < COARSE else max(0.0, off - other.error)
+
+
+@lru_cache(maxsize=256)
+def normalised_integral(pdf: Pdf) -> Expr:
+    """Return the integral of a density as kernels have it: 1 - (1 - u) would be rounded, next to a singularity at 1."""
+    return normalise(pdf.integral())[0]
 
 
 def integrals(pdf: Pdf) -> list[Expr]:

@@ -20,6 +20,7 @@ from morefit.expr import (
     const,
     domain_of,
     evaluate,
+    integral_of,
     leaves,
     multiply_all,
     scalar,
@@ -29,10 +30,12 @@ from morefit.expr import (
 )
 from morefit.expr.evaluate import adapted_to, areas
 from morefit.expr.quadrature import WORST_ERROR, Boxes
+from morefit.likelihood.accuracy import normalised_integral
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.integrate import integral_out, integral_over_bins, integral_over_box, singular_ends
 from morefit.model.observable import Box
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
+from morefit.rewrite.simplify import normalise
 from morefit.targets import Backend, Events
 
 # a bin is an event with these two columns
@@ -205,7 +208,7 @@ def by_quadrature(pdf: Pdf, bins: Bins, values: Values) -> Array:
     if len(others) >= MAX_AXES:
         raise unresolved(pdf, x)
     probabilities = integrate_bins(pdf, density, bins, others)
-    return probabilities / float(evaluate(pdf.integral(), values))
+    return probabilities / float(evaluate(normalised_integral(pdf), values))
 
 
 def integrate_bins(pdf: Pdf, density: Expr, bins: Bins, others: tuple[Observable, ...]) -> Array:
@@ -214,7 +217,9 @@ def integrate_bins(pdf: Pdf, density: Expr, bins: Bins, others: tuple[Observable
     totals = np.zeros(len(bins.edges) - 1)
     for k in bins.touching(singular_ends(density, span, others)):
         own = Observable(x.name, float(bins.edges[k]), float(bins.edges[k + 1]))
-        totals[k] = integrate(pdf, x, integral_over_box(density, (own, *others), ()))[1].sum()
+        integral = integral_over_box(density, (own, *others), ())
+        (body,) = normalise(integral.args[0])  # 1 - (1 - u) would be rounded, next to a singularity at 1
+        totals[k] = integrate(pdf, x, integral_of(body, domain_of(integral), *integral.args[2:]))[1].sum()
         rest = where((span.expr >= own.low) & (span.expr <= own.high), ZERO, rest)
     boxes, parts = integrate(pdf, x, integral_over_bins(rest, span, others, bins.edges.tolist()))
     middles = span.low + (span.high - span.low) * (boxes.low[:, 0] + boxes.high[:, 0]) / 2

@@ -20,6 +20,7 @@ from morefit.minimise.newton_program import HIGHER
 from morefit.minimise.options import Options
 from morefit.minimise.path import REFUSED, minimise_likelihood
 from morefit.minimise.problem import check_data, make_problem
+from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.result import FitResult
 from morefit.minimise.trust_region import DEGENERATE, FLAT
 
@@ -136,9 +137,11 @@ class Batch:
 
         Starts of the caller come first, each for those that are left. Then come points around the start, the lowest
         of three minima first, and others farther away. A minimum above where the fit failed, such as at a kink, is not
-        the last word.
+        the last word, and no minimum at all where that is in another valley, or where the start is lower.
         """
         left = fits.failed if failed is None else failed
+        tried, before, ceiling = left, Fits.none(self.start[left]), self.ceiling(fits, left)
+        before.take(np.arange(len(left)), fits, left, FAILED)
         for choose in starts:
             left = self.attempt(fits, left, choose(fits, left), ANOTHER_START) if len(left) else left
         ends = fits.nll.copy()
@@ -147,6 +150,16 @@ class Batch:
             left = self.lowest(fits, left, ends, (shift,))
         for k in left:
             self.by_minuit(fits, int(k))
+        wrong = fits.valid[tried] & (fits.nll[tried] > ceiling)
+        fits.take(tried[wrong], before, wrong, FAILED)
+
+    def ceiling(self, fits: Fits, sets: Integers) -> Array:
+        """Return how high a minimum of some sets may be that failed before."""
+        if not len(sets):
+            return np.empty(0)
+        start = self.evaluate(sets, self.start[sets], order=0)
+        known = np.where((start.bad == 0) & np.isfinite(start.value), start.value, np.inf)
+        return np.fmin(known, np.where(fits.edm[sets] < UNKNOWN, fits.nll[sets], np.inf)) + HIGHER
 
     def attempt(self, fits: Fits, sets: Integers, start: Array, method: int) -> Integers:
         """Minimise some sets from these starts and keep what is valid; return those that are not."""

@@ -72,7 +72,7 @@ def as_html(report: Report) -> str:
 def headline(report: Report) -> str:
     """Return number of toys and how many are not valid, in one line."""
     bad, toys = report.bad, report.toys
-    verdict = "all valid" if not bad else f"{bad} NOT VALID ({100 * bad / toys:.2g} %)"
+    verdict = "all valid" if not bad else f"{bad} NOT VALID ({100 * bad / toys:.3g} %)"
     return f"toy study: {toys} toys, {verdict}" if toys else "toy study: no toys"
 
 
