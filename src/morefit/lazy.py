@@ -9,11 +9,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
-def import_when_used(package: str, names: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
+def import_when_used(
+    package: str, names: Mapping[str, Iterable[str]], rooms: Iterable[str] = ()
+) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a package; ``names`` lists by module what is imported from there.
+
+    A name that is not listed, but public in one of the ``rooms``, which are listed, is said to be there.
 
     Names listed for the package itself are its own modules. A name must not be that of another module of the package:
     Python would put that module in its place.
@@ -23,9 +28,13 @@ def import_when_used(package: str, names: Mapping[str, Iterable[str]]) -> Callab
     def load(name: str) -> Any:
         """Import a name, and remember it in the package."""
         if name not in module_of:
-            raise AttributeError(
-                f"module '{package}' has no attribute '{name}'", name=name, obj=sys.modules[package]
-            )
+            foreign = (
+                not name.startswith("_") and find_spec(f"{package}.{name}") is None
+            )  # no module of its own
+            there = [room for room in rooms if foreign and name in load(room).__all__]
+            hint = f"; it is {package}.{there[0]}.{name}" if there else ""
+            message = f"module '{package}' has no attribute '{name}'{hint}"
+            raise AttributeError(message, name=name, obj=sys.modules[package])
         place = module_of[name]
         if place == package:
             return import_module(f"{package}.{name}")
