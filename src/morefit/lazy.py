@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 
@@ -28,10 +27,11 @@ def import_when_used(
     def load(name: str) -> Any:
         """Import a name, and remember it in the package."""
         if name not in module_of:
-            foreign = (
-                not name.startswith("_") and find_spec(f"{package}.{name}") is None
-            )  # no module of its own
-            there = [room for room in rooms if foreign and name in load(room).__all__]
+            from importlib.util import find_spec  # only errors need it
+
+            # Python asks for a module by this before it imports it
+            own = name.startswith("_") or find_spec(f"{package}.{name}") is not None
+            there = [room for room in (() if own else rooms) if name in load(room).__all__]
             hint = f"; it is {package}.{there[0]}.{name}" if there else ""
             message = f"module '{package}' has no attribute '{name}'{hint}"
             raise AttributeError(message, name=name, obj=sys.modules[package])
