@@ -264,8 +264,6 @@ def test_issue_narrow_peaks_at_written_numbers_are_seen(place, width):
 def test_issue_a_condition_that_is_zero_over_a_piece_has_the_ends_of_it():
     """Thousands of points where a Gaussian tail underflows used to be kinks of their own, compared with each other for minutes."""
     x = mf.Observable("x", -100.0, 100.0)
-    zeros = [
-        z.number for z in scan(np.exp(-0.5 * (x.expr - 3.0) ** 2) * (x.expr - 3.0), x.expr, x.low, x.high)
-    ]
-    assert len(zeros) == 5
+    condition = np.exp(-0.5 * (x.expr - 3.0) ** 2) * (x.expr - 3.0)
+    zeros = sorted(z.number for z in scan(condition, x.expr, x.low, x.high))
     np.testing.assert_allclose(zeros, [-100.0, 3 - 38.6, 3.0, 3 + 38.6, 100.0], atol=0.1)
