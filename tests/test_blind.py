@@ -14,7 +14,9 @@ from morefit.jobs.fingerprint import fingerprint
 
 X = mf.Observable("x", 0, 10)
 OPEN, BLIND = mf.Parameter("mass", 5.0, 3, 7), mf.Parameter("mass", 5.0, 3, 7, blind="a phrase")
+SCALED = mf.Parameter("mass", 5.0, 3, 7, blind="a phrase", blind_by="scale")
 RATIO = mf.Parameter("ratio", 0.1, 0.01, 1)
+by_both_ways = pytest.mark.parametrize("blind", [BLIND, SCALED], ids=["offset", "scale"])
 
 
 def model_of(mass):
@@ -50,6 +52,45 @@ def test_a_phrase_unblinds_results_files_and_numbers():
     assert (width.value, width.error) == pytest.approx(TRUE.quantities["width"], rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    "backend", [COMPILED["cpu"], COMPILED["opencl"], JUDGE["reference"]], ids=["cpu", "opencl", "reference"]
+)
+def test_a_hidden_scale_changes_value_and_error_alike(backend):
+    result = mf.fit(model_of(SCALED), DATA, backend=there(backend), tolerance=1e-6)
+    scale = SCALED.unblind("a phrase", 1.0)
+    assert result.nll == pytest.approx(TRUE.nll, abs=1e-5)
+    assert 1e-3 < abs(scale - 1) <= 0.1 * (7 - 3) / 5.0
+    assert result.values["mass"] * scale == pytest.approx(TRUE.values["mass"], rel=1e-6)
+    assert result.errors["mass"] * scale == pytest.approx(TRUE.errors["mass"], rel=1e-4)
+    for one in (result, mf.FitResult.from_json(result.to_json())):
+        true = one.unblind("a phrase")
+        assert true.value == pytest.approx(TRUE.values["mass"], rel=1e-6)
+        assert true.error == pytest.approx(TRUE.errors["mass"], rel=1e-4)
+    width = result.derived(SCALED * RATIO, unblind="a phrase")
+    assert (width.value, width.error) == pytest.approx(TRUE.quantities["width"], rel=1e-4)
+
+
+def test_scales_and_offsets_of_one_phrase_are_independent_and_seen_by_fingerprints():
+    size = 0.1 * (7 - 3) / 5.0
+    assert abs(SCALED.unblind("a phrase", 1.0) - 1 - size * OFFSET / 0.4) > 1e-3
+    assert len({fingerprint(model_of(p))["digest"] for p in (OPEN, BLIND, SCALED)}) == 3
+    assert repr(SCALED) == "Parameter('mass', 5.0, 3.0, 7.0, blind=..., blind_by='scale')"
+
+
+def test_two_parameters_that_are_hidden_in_two_ways_are_unblinded_together():
+    x = mf.Observable("x", 0, 10)
+    mu, sigma = mf.Parameter("mu", 5, 4, 6), mf.Parameter("sigma", 1, 0.5, 2)
+    model = mf.Gaussian(x, mu, sigma)
+    data = mf.generate(model, 500, seed=3)
+    hidden = model.replace({
+        "mu": mf.Parameter("mu", 5, 4, 6, blind="p"),
+        "sigma": mf.Parameter("sigma", 1, 0.5, 2, blind="p", blind_by="scale"),
+    })  # fmt: skip
+    true, shown = mf.fit(model, data, tolerance=1e-6), mf.fit(hidden, data, tolerance=1e-6).unblind("p")
+    np.testing.assert_allclose(shown.values, [true.values["mu"], true.values["sigma"]], rtol=1e-6)
+    np.testing.assert_allclose(shown.covariance, true.covariance, rtol=1e-3, atol=1e-7)
+
+
 def test_derived_quantities_of_blinded_parameters_are_left_out():
     result = mf.fit(MODEL, DATA)
     assert not result.quantities
@@ -75,6 +116,12 @@ def test_other_phrases_do_not_unblind():
         OPEN.unblind("", 5.0)
     with pytest.raises(mf.ModelError, match=r"parameter 'a': blind must be a phrase, got True"):
         mf.Parameter("a", 1.0, blind=True)
+    for options in ({"blind": "p", "blind_by": "factor"}, {"blind_by": "scale"}):
+        with pytest.raises(
+            mf.ModelError,
+            match=r"parameter 'a': blind_by must be 'offset' or 'scale', with blind= a phrase, got",
+        ):
+            mf.Parameter("a", 1.0, **options)
 
 
 def test_constraints_of_blinded_parameters_are_refused():
@@ -107,6 +154,25 @@ def test_offsets_are_of_a_useful_size_and_leave_the_start_in_the_limits(numbers)
     assert len(set(found)) == 50
 
 
+@pytest.mark.parametrize(
+    ("numbers", "size"),
+    [
+        ((0.5, 0, 1), 0.2),
+        ((1.0, 0, 1), 0.1),
+        ((5.28, 5.2, 5.4), 0.02 / 5.28),
+        ((-3.0, None, 0), 0.5),
+        ((0.0, -1, 1), 0.5),
+    ],
+)
+def test_scales_are_of_a_useful_size_and_leave_the_start_in_the_limits(numbers, size):
+    start, low, high = numbers
+    each = [mf.Parameter("a", *numbers, blind=f"p{k}", blind_by="scale") for k in range(50)]
+    scales = np.array([p.unblind(p.blind, 1.0) for p in each])
+    assert all((low is None or start * s >= low) and (high is None or start * s <= high) for s in scales)
+    assert 0.8 * size < np.abs(scales - 1).max() <= size * (1 + 1e-12)
+    assert len(set(scales)) == 50
+
+
 def test_one_phrase_gives_one_offset_for_the_same_limits():
     other = mf.Parameter("other", 4.0, 3, 7, blind="a phrase")
     assert other.unblind("a phrase", 0.0) == BLIND.unblind("a phrase", 0.0)
@@ -122,91 +188,99 @@ def test_fingerprints_see_the_phrase():
 # --------------------------------------------------------------------------------------- leaks
 
 
-def assert_hidden(text):
-    """Refuse text with the true value, the offset, or what the phrase is, to three digits or more."""
-    for number in (
-        TRUE.values["mass"],
-        OFFSET,
-        BLIND.unblind("a phrase", 5.0),
-        *TRUE.quantities["width"][:1],
-    ):
+def secrets(blind):
+    """Return the true value, and the offset or scale alone and at numbers that are shown."""
+    offset, scale, start = (blind.unblind("a phrase", shown) for shown in (0.0, 1.0, 5.0))
+    return [n for n in (TRUE.values["mass"], offset, -offset, scale, scale - 1, start) if n]
+
+
+def assert_hidden(text, blind=BLIND):
+    """Refuse text with the true value, the offset or scale, or what the phrase is, to three digits or more."""
+    for number in (*secrets(blind), *TRUE.quantities["width"][:1]):
         for digits in (5, 6, 8):
             assert f"{abs(number):.{digits}g}" not in text
     assert "a phrase" not in text
 
 
-def assert_bytes_hidden(content):
-    """Refuse bytes of a file with the true value or the offset, as numbers or as text."""
-    assert_hidden(content.decode("latin-1"))
-    for number in (TRUE.values["mass"], OFFSET, -OFFSET, BLIND.unblind("a phrase", 5.0)):
+def assert_bytes_hidden(content, blind=BLIND):
+    """Refuse bytes of a file with the true value, the offset or the scale, as numbers or as text."""
+    assert_hidden(content.decode("latin-1"), blind)
+    for number in secrets(blind):
         packed = struct.pack("<d", number)
         assert packed not in content and packed[2:] not in content
         assert base64.b64encode(packed)[:-2] not in content
 
 
-def test_models_and_results_show_nothing(capfd):
-    result = mf.fit(MODEL, DATA, minimiser="minuit", print_level=3, minos=True)
-    texts = [str(MODEL), repr(MODEL), MODEL._repr_latex_(), repr(BLIND), repr(BLIND.expr), repr(BLIND * 2)]
+@by_both_ways
+def test_models_and_results_show_nothing(blind, capfd):
+    model = model_of(blind)
+    result = mf.fit(model, DATA, minimiser="minuit", print_level=3, minos=True)
+    texts = [str(model), repr(model), model._repr_latex_(), repr(blind), repr(blind.expr), repr(blind * 2)]
     texts += [str(result), repr(result), result._repr_html_(), result.to_latex(), result.to_json()]
     texts += [
         result.to_pandas().to_string(),
-        str(mf.explain(MODEL, DATA)),
-        str(fingerprint(MODEL)),
+        str(mf.explain(model, DATA)),
+        str(fingerprint(model)),
         *capfd.readouterr(),
     ]
     stages = [{"stage": "before"}, {"stage": "after"}, {"derivative": "mass"}, {"generation": True}]
-    texts += [str(mf.draw(MODEL, limit=2000, **options)) for options in stages]
-    assert all("blinded" in text for text in (str(MODEL), str(result), result.to_latex()))
+    texts += [str(mf.draw(model, limit=2000, **options)) for options in stages]
+    assert all("blinded" in text for text in (str(model), str(result), result.to_latex()))
     for text in texts:
-        assert_hidden(text)
+        assert_hidden(text, blind)
 
 
-def test_scans_and_toys_show_nothing(tmp_path):
-    result = mf.fit(MODEL, DATA)
-    scan = mf.intervals.profile(MODEL, BLIND, data=DATA, size=5, best=result, progress=False)
-    contour = mf.intervals.contour(MODEL, BLIND, "n", data=DATA, size=5, best=result, progress=False)
-    toys = mf.toy_study(MODEL, toys=20, truth=result, seed=1, save=tmp_path / "study", progress=False)
+@by_both_ways
+def test_scans_and_toys_show_nothing(blind, tmp_path):
+    model = model_of(blind)
+    result = mf.fit(model, DATA)
+    scan = mf.intervals.profile(model, blind, data=DATA, size=5, best=result, progress=False)
+    contour = mf.intervals.contour(model, blind, "n", data=DATA, size=5, best=result, progress=False)
+    toys = mf.toy_study(model, toys=20, truth=result, seed=1, save=tmp_path / "study", progress=False)
     toys.save(tmp_path / "toys.npz")
     assert toys.truth["mass"] == result.values["mass"]
     assert abs(toys.pull_summary("mass").mean) < 1.5
     with pytest.raises(mf.ModelError, match="depends on the blinded 'mass'"):
-        toys.derived(BLIND)
+        toys.derived(blind)
     for text in (str(scan), str(contour), str(toys), repr(toys), toys._repr_html_()):
-        assert_hidden(text)
+        assert_hidden(text, blind)
     for path in tmp_path.rglob("*"):
         if path.is_file():
-            assert_bytes_hidden(path.read_bytes())
+            assert_bytes_hidden(path.read_bytes(), blind)
 
 
-def test_figures_show_nothing(tmp_path):
-    result = mf.fit(MODEL, DATA)
-    scan = mf.intervals.profile(MODEL, BLIND, data=DATA, size=5, best=result, progress=False)
-    for draw in (lambda: mf.plot(MODEL, DATA, values=result), lambda: mf.plots.profile(scan)):
+@by_both_ways
+def test_figures_show_nothing(blind, tmp_path):
+    model = model_of(blind)
+    result = mf.fit(model, DATA)
+    scan = mf.intervals.profile(model, blind, data=DATA, size=5, best=result, progress=False)
+    for draw in (lambda: mf.plot(model, DATA, values=result), lambda: mf.plots.profile(scan)):
         plt.close("all")
         draw()
         figure = plt.gcf()
         figure.canvas.draw()
         figure.savefig(tmp_path / "figure.svg")
-        assert_hidden(" ".join(text.get_text() for text in figure.findobj(plt.Text)))
+        assert_hidden(" ".join(text.get_text() for text in figure.findobj(plt.Text)), blind)
     plt.close("all")
 
 
-def test_compiled_code_and_its_cache_show_nothing(tmp_path, monkeypatch):
+@by_both_ways
+def test_compiled_code_and_its_cache_show_nothing(blind, tmp_path, monkeypatch):
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
     x = mf.Observable("x", 0, 10.5)
-    model = mf.Gaussian(x, BLIND, 0.5)
+    model = mf.Gaussian(x, blind, 0.5)
     data = {"x": DATA["x"]}
     likelihood = mf.Likelihood(model, data)
     mf.fit(likelihood)
     sources = [likelihood.sums(order).program.source for order in (0, 1, 2)]
     sources.append(mf.Likelihood(model, data, backend="opencl").sums(2).program.source)
     for text in sources:
-        assert_hidden(text)
+        assert_hidden(text, blind)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files
     for path in files:
         if path.suffix not in (".o", ".so"):
-            assert_bytes_hidden(path.read_bytes())
+            assert_bytes_hidden(path.read_bytes(), blind)
 
 
 def test_messages_show_nothing():
@@ -225,3 +299,15 @@ def test_messages_show_nothing():
         mf.ModelError, match="sum: cannot draw with the fractions of blinded parameters; all must be"
     ):
         mf.generate(model, 10, seed=1, truth={"share": -5.0})
+
+
+@pytest.mark.parametrize("test", ["discovery", "upper_limit"])
+def test_a_blinded_signal_is_not_tested_against_none(test):
+    """Its 0 used to be that of the shown value."""
+    signal = mf.Parameter("signal", 500.0, 0.0, 1000.0, blind="a phrase")
+    x = mf.Observable("x", 0.0, 1.0)
+    nll = mf.BinnedLikelihood(mf.Sum([mf.Uniform(x)], yields=[signal]), ([500], [0.0, 1.0]))
+    with pytest.raises(
+        mf.DataError, match=f"{test}: parameter 'signal': is blinded, so that it is not known where it is 0"
+    ):
+        getattr(mf.intervals, test)(nll, signal)

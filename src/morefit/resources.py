@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from math import ceil, inf
 from pathlib import Path
+from typing import TypeVar
 
 from morefit.errors import BackendError, DataError
 
 GROUPS = Path("/sys/fs/cgroup")
 OWN_GROUPS = Path("/proc/self/cgroup")
 THREADS = "MOREFIT_NUM_THREADS"
+T = TypeVar("T")
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
@@ -33,6 +35,18 @@ def available_cores() -> int:
         return int(chosen)
     known = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(min(known, openmp_threads() or known, core_quota() or known), 1)
+
+
+def in_pieces(work: Callable[[slice], T], length: int, piece: int) -> list[T]:
+    """Return what some work gives for pieces of an array, in order; they are shared among threads of all cores."""
+    cuts = [slice(first, first + piece) for first in range(0, length, piece)]
+    threads = min(available_cores(), len(cuts))
+    if threads < 2:
+        return [work(slice(length))]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, cuts))
 
 
 def openmp_threads() -> int | None:

@@ -145,10 +145,15 @@ def test_parameters_that_the_fit_had_fixed_stay_fixed_in_toys(good):
 def test_tests_that_do_not_fit_the_data_are_refused(good):
     with pytest.raises(OptionError, match=r"goodness_of_fit: test must be one of 'chi2', .*, got 'kuiper'"):
         goodness_of_fit(good, "kuiper")
+    points = mf.LeastSquares(lambda x: MU * x, [1.0], [2.0], 0.1)
+    with pytest.raises(
+        DataError, match="goodness_of_fit: 'chi2' takes events or counts, got points; use 'saturated'"
+    ):
+        goodness_of_fit(points, "chi2")
     with pytest.raises(DataError, match="goodness_of_fit: 'saturated' takes bins or points, got events"):
         goodness_of_fit(good, "saturated")
     binned = mf.BinnedLikelihood(MODEL, np.histogram(good.data["x"], 25, (-4.0, 6.0)))
-    with pytest.raises(DataError, match="goodness_of_fit: 'ks' takes events that are not binned"):
+    with pytest.raises(DataError, match="goodness_of_fit: 'ks' takes events, got bins; use 'saturated'"):
         goodness_of_fit(binned, "ks")
     with pytest.raises(OptionError, match="goodness_of_fit: bins must be at least 1, got 0"):
         goodness_of_fit(good, bins=0)

@@ -319,6 +319,11 @@ def test_a_limit_that_is_not_reached_is_not_a_number():
     assert "observed           NOT REACHED" in str(found)
 
 
+def test_a_limit_below_all_points_says_so():
+    found = upper_limit(counted(9), "s", [40.0, 50.0], method="toys", toys=50, seed=1, progress=False)
+    assert "observed           AT MOST 40, the smallest value that was tested" in str(found)
+
+
 def test_a_limit_record_pickles(weak):
     found = upper_limit(weak, "s")
     assert pickle.loads(pickle.dumps(found)).observed == found.observed
@@ -412,6 +417,17 @@ def test_wrong_ratios_are_refused(weak):
         likelihood_ratio(weak, {"mean": 1.0})
     with pytest.raises(DataError, match="the alternative must have the same data, 256 entries, got"):
         likelihood_ratio(weak, alternative=mf.Likelihood(MODEL, peak(25)))
+    binned = [mf.BinnedLikelihood(MODEL, np.histogram(weak.data["x"], n, (X.low, X.high))) for n in (10, 20)]
+    for one, other in (binned, (weak, binned[0])):  # these used to be compared
+        with pytest.raises(DataError, match="or other events or bins; make both of one dataset or histogram"):
+            likelihood_ratio(one, alternative=other)
+    with pytest.raises(DataError, match="both likelihoods must have yields, or neither"):
+        likelihood_ratio(weak, alternative=mf.Likelihood(mf.Exponential(X, SLOPE), weak.data))
+
+
+def test_asimov_data_are_no_negative_counts():
+    with pytest.raises(DataError, match="asimov: expected counts must not be negative, got -"):
+        mf.intervals.asimov(counted(9), {"s": -15.0})
 
 
 def test_both_fits_of_a_toy_see_events_that_are_drawn_once(monkeypatch):

@@ -379,6 +379,13 @@ def test_a_histogram_comes_from_many_places(source):
         assert mf.fit(MODEL, histogram).nll == mf.fit(nll).nll
 
 
+@pytest.mark.parametrize("change", [lambda h: 2 * h, lambda h: h.fill([1.0, 1.0], weight=[1.0, -1.0])])
+def test_whole_contents_of_unknown_variances_come_with_a_warning(change):
+    """These used to be counts, and the errors of weights of -1 and 2 too small."""
+    with pytest.warns(UserWarning, match="histogram: does not know its variances"):
+        mf.BinnedLikelihood(MODEL, change(filled()))
+
+
 def test_axes_are_taken_by_name_or_in_order():
     model = mf.Product([mf.Exponential(M, mf.Parameter("slope", -0.3, -2, 0)), mf.Uniform(Y)])
     data = mf.generate(model, 500, seed=2)
@@ -555,7 +562,10 @@ def test_the_result_has_a_chi_square():
 def test_fit_many_takes_histograms():
     rng = np.random.default_rng(3)
     many = [(rng.poisson(COUNTS), EDGES) for _ in range(5)]
-    for model in (MODEL, mf.BinnedLikelihood(MODEL, many[0])):
+    weighted = mf.BinnedLikelihood(
+        MODEL, (0.5 * COUNTS, EDGES), variances=0.25 * COUNTS
+    )  # its weights used to stay
+    for model in (MODEL, mf.BinnedLikelihood(MODEL, many[0]), weighted):
         results = mf.fit_many(model, many)
         for k, one in enumerate(many):
             single = mf.fit(MODEL, one)

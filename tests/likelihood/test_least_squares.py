@@ -109,6 +109,7 @@ REFUSED = {
         r"y_errors must have a number for each of 25 points, got 2",
     ),
     "nan": ((curve, X, np.full(25, np.nan), 1.0), r"y must be finite, got nan"),
+    "masked": ((curve, X, np.ma.array(Y, mask=X > X[22]), 1.0), r"y must not be masked, got masked_array"),
     "none": (
         (curve, [], [], 1.0),
         r"y must have a number for each of some points, got 0|must be a list of numbers",

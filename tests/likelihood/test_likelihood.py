@@ -563,6 +563,10 @@ def test_points_may_be_given_by_name():
     ("named", "message"),
     [
         ({"a1": 0.1, "a2": 0.2}, "x has no value for a10"),
+        (
+            {"a1": [1, 2], "a2": 0.2, "a10": [1, 2, 3]},
+            r"x must have as many values of each parameter, got a1 \(2,\), a10 \(3,\)",
+        ),
         ({"a1": 0.1, "a2": 0.2, "a10": 0.3, "b": 1.0}, "x has 'b'; the parameters are a1, a2, a10"),
     ],
 )

@@ -161,6 +161,17 @@ def test_errors_cover_the_truth_when_simulation_is_drawn_anew(method):
         ((COUNTS, {"signal": 0 * SIGNAL}), {}, "template 'signal' must have contents that are not negative"),
         ((COUNTS, {"signal": (SIGNAL, SIGNAL[:3])}), {}, "contents and squared weights must have one shape"),
         ((COUNTS, {"signal": SIGNAL + np.nan}), {}, "contents must be finite"),
+        (
+            (COUNTS, {"signal": SIGNAL / 3}),
+            {},
+            r"template 'signal' must be whole numbers of events, got .*; pass \(contents, v",
+        ),
+        ((COUNTS / 3, TEMPLATES), {}, "counts must be whole numbers of events, got"),
+        (
+            (COUNTS, {"signal": np.ma.array(SIGNAL, mask=COUNTS > 5)}),
+            {},
+            "template 'signal' must be an array of numbers, got mask",
+        ),
         ((COUNTS, {"signal": np.eye(15)[0]}), {}, "14 bins have counts, but no template has contents there"),
         ((COUNTS, TEMPLATES, [mf.Parameter("a", 1.0)]), {}, "needs a yield for each of 2 templates, got 1"),
         ((COUNTS, TEMPLATES), {"method": "bb"}, "method must be one of 'barlow-beeston', .* got 'bb'"),

@@ -87,6 +87,7 @@ def test_a_combination_prints_itself_and_pickles():
         ([A, {"electron": 3.0}], {}, "parameter 'electron': result 2 must have .value, error., got 3.0"),
         ([A, {"electron": (1.0, 0.0)}], {}, "parameter 'electron': needs a value and a positive error in result 2, got 1 and 0"),
         ([A, {"electron": (np.nan, 1.0)}], {}, "needs a value and a positive error in result 2"),
+        ([A, {"electron": (1.0, -0.1)}], {}, "parameter 'electron': result 2 must have .value, error., got .1.0, -0.1."),
         ([A, B], {"parameters": ["muon"]}, "parameter 'muon': no result has measured it"),
         ([A, B], {"correlations": {"muon": 0.1}}, "'muon' is not among the combined parameters"),
         ([A, B], {"correlations": {("tau",): 0.1}}, "write one parameter, or a pair"),

@@ -384,3 +384,13 @@ def test_second_derivatives_of_terms_without_events():
         assert found[k, a, b] == found[k, b, a] == pytest.approx((2 * mu * 0.06 - 0.3) / 0.01, rel=1e-12)
         assert found[k, c, c] == pytest.approx(0.5 * np.exp(-1), rel=FEW_ROUNDINGS)
         assert found[k, a, c] == 0.0
+
+
+@pytest.mark.parametrize("scan", ["profile", "contour"])
+def test_levels_of_a_weighted_likelihood_come_with_a_warning(scan, data, weights):
+    nll = mf.Likelihood(mass(), data.with_weights(weights))
+    names = (MU, SIGMA)[: 1 + (scan == "contour")]
+    with pytest.warns(
+        UserWarning, match=f"{scan}: events have weights, so that the levels of the likelihood are no prob"
+    ):
+        getattr(mf.intervals, scan)(nll, *names, size=3, progress=False)

@@ -123,3 +123,12 @@ def test_wrong_ranges_and_arguments_are_refused():
         mf.shapes.Binomial(N, 2.5, P)
     with pytest.raises(mf.ModelError, match=r"argument 'mean' must be positive, got 0"):
         mf.shapes.Poisson(N, 0)
+
+
+def test_whole_numbers_in_bins_are_fitted_as_events_are():
+    """This used to look for the column of the events."""
+    data = mf.generate(MODELS["Poisson"][0], 500, seed=1)
+    bins = np.histogram(data[N], np.arange(N.low, N.high + 1))
+    one, other = mf.fit(MODELS["Poisson"][0], data), mf.fit(MODELS["Poisson"][0], bins)
+    assert other.values["mean"] == pytest.approx(one.values["mean"], abs=1e-3 * one.errors["mean"])
+    assert other.errors["mean"] == pytest.approx(one.errors["mean"], rel=1e-3)

@@ -160,6 +160,7 @@ def test_a_histogram_of_the_uhi_protocol():
     [
         ((X, (COUNTS - 1, EDGES)), "histogram: contents of a density must be zero or positive, got -1 in bin 1; merge"),
         ((X, (COUNTS * np.nan, EDGES)), "histogram: contents must be finite, got 6 that are not"),
+        ((X, (np.ma.array(COUNTS, mask=COUNTS > 2), EDGES)), "histogram: contents must not be masked, got .*; leave out what is"),
         ((X, (COUNTS * 0, EDGES)), r"density 'Histogram': must be positive somewhere, got zero in all of \[0, 4\] of 'x'"),
         ((mf.Observable("x", 0.5, 0.7), (COUNTS, EDGES)), r"got zero in all of \[0.5, 0.7\] of 'x'; choose another range"),
         ((X, (COUNTS[:5], EDGES[:-1])), r"histogram: must cover the range \[0, 4\] of observable 'x', got edges from 0 to 3.1"),

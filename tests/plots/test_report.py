@@ -163,6 +163,14 @@ def test_bins_and_points_have_reports(data, tmp_path):
     assert (tmp_path / "again.html").read_bytes() == (tmp_path / "fit.html").read_bytes()
 
 
+@pytest.mark.parametrize("method", ["dembinski-abdelmotteleb", "barlow-beeston"])
+def test_templates_and_workspaces_are_plotted_in_their_reports(method, tmp_path):
+    """Reports of templates used to stop with an error of NumPy, and those of workspaces had no plot."""
+    templates = {"signal": [1, 8, 2], "background": [30, 20, 10]}
+    page = written(mf.fit(mf.TemplateLikelihood([12, 19, 8], templates, method=method)), tmp_path)
+    assert "39 counts in 3 bins, 0 of them empty" in page.text and page.plots == ["correlations", "counts"]
+
+
 def test_no_events_are_a_sentence_in_the_place_of_a_plot(tmp_path):
     model = mf.Sum([mf.Exponential(M, -1.0)], yields=[mf.Parameter("n", 1.0, 0.0, 10.0)])
     page = written(mf.fit(model, {"m": np.empty(0)}), tmp_path)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from morefit.arrays import Array
 from morefit.data.labels import Category, category_of, is_text
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
-from morefit.resources import available_cores
+from morefit.resources import in_pieces
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 Mask = NDArray[np.bool_]
 MAX_DOUBLE = sys.float_info.max
 PIECE = 1 << 20  # numbers of a column that a thread takes
-T = TypeVar("T")
 # What to do with columns that are not real numbers, by the kind of their dtype.
 CONVERSIONS = {
     "c": "take its real part or its absolute value",
@@ -225,7 +224,7 @@ def is_outside(column: Array, observable: Ranged) -> Mask:
 def all_between(column: Array, low: float, high: float) -> bool:
     """Return whether all numbers lie between two others; NaN does not."""
     return all(
-        in_pieces(lambda c: bool(column[c].min() >= low and column[c].max() <= high), len(column))
+        in_pieces(lambda c: bool(column[c].min() >= low and column[c].max() <= high), len(column), PIECE)
         if len(column)
         else ()
     )
@@ -234,20 +233,8 @@ def all_between(column: Array, low: float, high: float) -> bool:
 def copied(array: NDArray[Any]) -> Array:
     """Return a copy as doubles."""
     copy = np.empty(len(array), np.float64)
-    in_pieces(lambda c: np.copyto(copy[c], array[c], casting="unsafe"), len(array))
+    in_pieces(lambda c: np.copyto(copy[c], array[c], casting="unsafe"), len(array), PIECE)
     return copy
-
-
-def in_pieces(work: Callable[[slice], T], length: int) -> list[T]:
-    """Return what some work gives for pieces of a column; those of a large one are shared among threads."""
-    cuts = [slice(first, first + PIECE) for first in range(0, length, PIECE)]
-    threads = min(available_cores(), len(cuts))
-    if threads < 2:
-        return [work(slice(length))]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, cuts))
 
 
 def bad_columns(draft: Draft, ranges: Iterable[Ranged]) -> Iterator[str]:

@@ -196,6 +196,8 @@ def checked_numbers(what: str, values: Any) -> Array:
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         raise ModelError(f"{what} must be numbers, got {short(values)}") from None
+    if np.ma.is_masked(values):
+        raise ModelError(f"{what} must not be masked, got {short(values)}; leave out what is masked")
     if not np.all(np.isfinite(numbers)):
         raise ModelError(f"{what} must be finite, got {int(np.sum(~np.isfinite(numbers)))} that are not")
     return numbers

@@ -21,6 +21,7 @@ from morefit.minimise.conditional import (
     check_points,
     spaced,
     span,
+    warn_of_weights,
 )
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
@@ -181,6 +182,7 @@ def contour(
     if not levels:
         raise OptionError("contour: needs at least one level, got none")
     likelihood, names = as_likelihood("contour", likelihood, data), (name_of(x), name_of(y))
+    warn_of_weights("contour", likelihood)
     best = best_fit("contour", likelihood, best)
     check_floating("contour", best, *names)
     axes = [axis(best, name, k, max(levels), bounds, size) for k, name in enumerate(names)]

@@ -187,7 +187,8 @@ def part_statistic(test: str, part: Likelihood, values: Values, bins: int, seed:
         return BinnedChiSquare.of(part, values)
     if isinstance(part, TableLikelihood):
         raise DataError(
-            f"goodness_of_fit: '{test}' takes events that are not binned, got bins or points; use 'saturated'"
+            f"goodness_of_fit: '{test}' takes events{' or counts' * (test == 'chi2')}, got "
+            f"{'bins' if isinstance(part, CountsLikelihood) else 'points'}; use 'saturated'"
         )
     if part.model.given:
         raise ModelError(

@@ -16,7 +16,8 @@ from morefit.intervals.nuisance import minimised, without_effect
 from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
 from morefit.intervals.toy_p_value import ToyPValue
 from morefit.jobs.executors import DaskClient
-from morefit.likelihood import Term
+from morefit.likelihood import BinnedLikelihood, Likelihood, Term
+from morefit.likelihood.table import TableLikelihood
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
 from morefit.records.fields import floats
@@ -127,9 +128,19 @@ def against(
 ) -> LikelihoodRatio:
     """Test a likelihood against another one of the same data, which need not contain it."""
     alternative = start_test(NAME, other, None)
-    if likelihood.entries != other.entries or len(likelihood.parts) != len(other.parts):
+    pairs = list(zip(likelihood.parts, other.parts, strict=False))
+    if (
+        likelihood.entries != other.entries
+        or len(likelihood.parts) != len(other.parts)
+        or not all(same_data(one, another) for one, another in pairs)
+    ):
         raise DataError(
-            f"{NAME}: the alternative must have the same data, {likelihood.entries:g} entries, got {other.entries:g}"
+            f"{NAME}: the alternative must have the same data, {likelihood.entries:g} entries, got {other.entries:g},"
+            " or other events or bins; make both of one dataset or histogram"
+        )
+    if any(one.extended != another.extended for one, another in pairs):
+        raise DataError(
+            f"{NAME}: both likelihoods must have yields, or neither, as ratios of others mean nothing"
         )
     drawn = np.empty(0)
     if toys is not None:
@@ -140,3 +151,22 @@ def against(
         t = 2 * (studies[0].nll - studies[1].nll)
         drawn = np.where(studies[0].valid & studies[1].valid, t, nan)
     return LikelihoodRatio(2 * (null.nll - alternative.nll), 0, null.values, alternative.values, drawn)
+
+
+def same_data(one: Likelihood, other: Likelihood) -> bool:
+    """Return whether two parts are about the same events, counts or points, as far as these are in memory."""
+    if not (one.data.in_memory and other.data.in_memory):
+        return True
+    columns = [measured_columns(part) for part in (one, other)]
+    return columns[0].keys() == columns[1].keys() and all(
+        np.array_equal(column, columns[1][name]) for name, column in columns[0].items()
+    )
+
+
+def measured_columns(part: Likelihood) -> dict[str, Array]:
+    """Return what was measured: the observables of events, or counts with the edges of bins, or y of points."""
+    if not isinstance(part, TableLikelihood):
+        return {o.name: part.data[o.name] for o in part.model.observables}
+    edges = part.model.edges if isinstance(part, BinnedLikelihood) else ()
+    counted = part.model.counted
+    return {counted: part.data[counted], **{f"edges {k}": line for k, line in enumerate(edges)}}

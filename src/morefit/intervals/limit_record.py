@@ -61,6 +61,8 @@ class UpperLimit:
         labels = ["observed", *(f"expected, {n:+d} sigma" if n else "expected" for n in SIGMAS)]
         for label, limit, error in zip(labels, (self.observed, *self.expected), self.errors, strict=True):
             shown = f"{limit:.6g}" + (f" +- {error:.1g}" if error else "")
+            if isnan(error):
+                shown = f"AT MOST {limit:.6g}, the smallest value that was tested"
             lines.append(f"  {label:<18} {'NOT REACHED' if isnan(limit) else shown}")
         return "\n".join([*lines, f"  best fit {self.best:.6g}"])
 

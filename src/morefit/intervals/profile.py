@@ -16,7 +16,15 @@ from morefit.intervals.interval import End, Interval
 from morefit.intervals.levels import bisect, two_sided
 from morefit.likelihood import Term
 from morefit.minimise import FitResult, fit
-from morefit.minimise.conditional import Conditional, best_fit, check_floating, check_points, spaced, span
+from morefit.minimise.conditional import (
+    Conditional,
+    best_fit,
+    check_floating,
+    check_points,
+    spaced,
+    span,
+    warn_of_weights,
+)
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
 from morefit.model.compose.choice import choices_in, decisions
@@ -132,6 +140,7 @@ def profile(
     if isinstance(likelihood, Pdf) and choices_in(likelihood):
         return envelope(likelihood, name_of(parameter), points, data, bounds, size, best, progress)
     likelihood, name = as_likelihood("profile", likelihood, data), name_of(parameter)
+    warn_of_weights("profile", likelihood)
     best = best_fit("profile", likelihood, best)
     check_floating("profile", best, name)
     points = chosen_points(best, name, points, bounds, size)

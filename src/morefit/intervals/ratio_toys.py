@@ -115,8 +115,11 @@ def compute_point(tested: Tested, point: int, report: Report) -> RatioToys:
     )  # fmt: skip
 
 
-def start_test(what: str, likelihood: Term, best: FitResult | None) -> FitResult:
-    """Return the best fit, if ratios of the likelihood have the distributions that tests assume."""
+def start_test(what: str, likelihood: Term, best: FitResult | None, signal: str | None = None) -> FitResult:
+    """Return the best fit, if ratios of the likelihood have the distributions that tests assume.
+
+    ``signal`` is the parameter that is 0 where there is none.
+    """
     if not isinstance(likelihood, Term):
         raise FitError(
             f"{what}: takes a likelihood, as in mf.Likelihood(model, data), got {type(likelihood).__name__}"
@@ -124,5 +127,9 @@ def start_test(what: str, likelihood: Term, best: FitResult | None) -> FitResult
     if likelihood.weighted:
         raise DataError(
             f"{what}: events with weights have ratios of likelihoods of another distribution, so the data must not have any"
+        )
+    if any(p.name == signal and p.blind for p in likelihood.all_parameters):
+        raise DataError(
+            f"{what}: parameter '{signal}': is blinded, so that it is not known where it is 0; unblind it"
         )
     return best_fit(what, likelihood, best)

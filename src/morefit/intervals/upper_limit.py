@@ -65,7 +65,7 @@ def upper_limit(
         raise OptionError(f"{NAME}: statistic must be 'q_tilde' or 'q', got {statistic!r}")
     if method not in ("asymptotic", "toys"):
         raise OptionError(f"{NAME}: method must be 'asymptotic' or 'toys', got {method!r}")
-    best = start_test(NAME, likelihood, best)
+    best = start_test(NAME, likelihood, best, name)
     check_floating(NAME, best, name)
     check_limits(best, name, statistic)
     wanted = None if points is None else check_tested(best, name, points)

@@ -329,7 +329,13 @@ class Term(ABC):
             raise ModelError(
                 f"likelihood: x has {', '.join(map(repr, unknown))}; the parameters are {', '.join(columns)}"
             )
-        arrays = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values.values()))
+        try:
+            arrays = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values.values()))
+        except ValueError:
+            shapes = ", ".join(f"{n} {np.shape(v)}" for n, v in values.items() if np.ndim(v))
+            raise ModelError(
+                f"likelihood: x must have as many values of each parameter, got {shapes}"
+            ) from None
         return np.stack(arrays, axis=-1), [columns[n] for n in values]
 
     def __add__(self, other: object) -> Term:

@@ -138,7 +138,9 @@ class BinnedLikelihood(CountsLikelihood):
                 "fit_many: histograms must be weighted as that of the likelihood is, got variances"
             )
         known = {c.name for c in self.model.table}
-        columns = {name: column for name, column in count_columns(bins).items() if name in known}
+        columns = {
+            name: column for name, column in count_columns(bins, self.model.weighted).items() if name in known
+        }
         return build({**self.data.columns, **columns}, None, None)
 
     def counting(self, counts: Array | Integers) -> dict[str, Array]:
@@ -243,7 +245,7 @@ class BinnedModel(TableModel):
                 _models.popitem(last=False)
         _models.move_to_end(key)
         model, fixed = _models[key]
-        return model, fixed | count_columns(bins)
+        return model, fixed | count_columns(bins, bins.weighted)
 
     @classmethod
     def make(
@@ -255,7 +257,7 @@ class BinnedModel(TableModel):
         scale, variance = (SCALE.expr, VARIANCE.expr) if weighted else (ONE, COUNT.expr)
         poisson = weighted or source.expected_events() is not None
         fixed = edge_values(source.observables, integrals.edges) | integrals.columns
-        counted = count_columns(bins)
+        counted = count_columns(bins, bins.weighted)
         unused = {TOTAL.name} if source.expected_events() is not None else set[str]()
         used = [
             *(c for o in source.observables for c in edge_columns(o)),
@@ -289,11 +291,11 @@ def integrals_over(source: Pdf, edges: Sequence[Array], values: Mapping[str, flo
     return BinIntegrals(source.observables, by_name, values)
 
 
-def count_columns(bins: BinContents) -> dict[str, Array]:
+def count_columns(bins: BinContents, weighted: bool) -> dict[str, Array]:
     """Return the columns of a table that depend on the counts; an empty bin is worth as many events as the mean."""
     counts, variances = bins.counts.ravel(), bins.variances.ravel()
     columns = {COUNT.name: counts, TOTAL.name: np.full(len(counts), counts.sum())}
-    if bins.weighted:
+    if weighted:
         filled = (counts > 0) & (variances > 0)
         mean = np.abs(counts).sum() / variances.sum() or 1.0
         columns[SCALE.name] = np.where(filled, counts / np.where(filled, variances, 1.0), mean)

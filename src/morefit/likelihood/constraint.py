@@ -18,9 +18,11 @@ from morefit.model import Parameter
 from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_operand, listed
 from morefit.random.host import stream_key
 from morefit.random.philox import toy_uniforms
+from morefit.resources import in_pieces
 from morefit.sampling.generate import poisson_distribution
 from morefit.validate import as_number, finite_number
 
+PIECE = 1 << 13  # toys whose numbers a thread draws together
 HALF_BIT = 2.0**-54  # keeps a uniform number of 53 bits away from zero
 SHOWN = 40  # characters of a quantity in print
 Kind = Literal["gaussian", "poisson", "lognormal"]
@@ -320,7 +322,9 @@ def normal_numbers(seed: int, which: int, toys: Integers) -> Array:
     """Return a standard normal number for each toy."""
     from scipy.special import ndtri  # type: ignore[import-untyped]  # slow, and only constrained toys need it
 
-    return np.asarray(ndtri(toy_uniforms(stream_key(seed, f"normal {which}"), toys) + HALF_BIT), np.float64)
+    key = stream_key(seed, f"normal {which}")
+    pieces = in_pieces(lambda cut: ndtri(toy_uniforms(key, toys[cut]) + HALF_BIT), len(toys), PIECE)
+    return np.concatenate(pieces, dtype=np.float64)
 
 
 def shown(expr: Expr) -> str:

@@ -154,6 +154,10 @@ def numbers(what: str, given: Any, rows: int | None = None) -> Array:
         array = np.asarray(None)
     if array.dtype.kind not in "iuf" or array.ndim > 1 or (array.ndim == 0 and rows is None):
         raise DataError(f"least squares: {what} must be a list of numbers, got {given!r:.60}")
+    if np.ma.is_masked(given):
+        raise DataError(
+            f"least squares: {what} must not be masked, got {given!r:.60}; leave out what is masked"
+        )
     array = np.asarray(array, np.float64)
     if array.ndim == 0 and rows is not None:
         array = np.full(rows, float(array))

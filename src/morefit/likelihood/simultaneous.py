@@ -137,10 +137,8 @@ class Simultaneous:
 
     def ranges_of(self, label: str, ranges: Any) -> Ranges | None:
         """Return the ranges of one category: those of all, or of a mapping by label."""
-        if (
-            not isinstance(ranges, Mapping)
-            or not ranges
-            or not all(label_text(k) in self.models for k in ranges)
+        if not isinstance(ranges, Mapping) or not any(
+            label_text(key) in self.models or isinstance(each, Mapping) for key, each in ranges.items()
         ):
             return ranges  # type: ignore[no-any-return]
         return self.by_label("ranges", ranges, complete=False).get(label)

@@ -203,14 +203,14 @@ class CountsLikelihood(TableLikelihood):
         return build({name: column[own] for name, column in data.columns.arrays.items()}, None, None)
 
     def asimov(self, values: Mapping[str, float]) -> Self:
-        return self.with_columns(self.counting(self.expected_at(values)))
+        return self.with_columns(self.counting(not_negative(self.expected_at(values), "asimov")))
 
 
-def not_negative(expected: Array) -> Array:
-    """Refuse to draw counts where fewer than none are expected."""
+def not_negative(expected: Array, what: str = "toys") -> Array:
+    """Refuse counts where fewer than none are expected."""
     if np.any(expected < 0):
         raise DataError(
-            f"toys: expected counts must not be negative, got {expected.min():g}; change the truth"
+            f"{what}: expected counts must not be negative, got {expected.min():g}; change the true values"
         )
     return expected
 

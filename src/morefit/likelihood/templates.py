@@ -66,7 +66,7 @@ class TemplateLikelihood(CountsLikelihood):
         if method not in METHODS:
             choices = ", ".join(map(repr, (FULL, *METHODS)))
             raise OptionError(f"template likelihood: method must be one of {choices}, got {method!r}")
-        counts, contents = read_templates(histogram, templates)
+        counts, contents = read_templates(histogram, templates, exact=method == "exact")
         each = yields_of(contents, counts, yields)
         scaled = [
             (values / values.sum(), squares / values.sum() ** 2) for values, squares in contents.values()
@@ -189,8 +189,13 @@ METHODS = {
 # ------------------------------------------------------------------------------------ arguments
 
 
-def read_templates(histogram: Any, templates: Any) -> tuple[Array, dict[str, tuple[Array, Array]]]:
-    """Return counts, and contents and variances of templates, in the bins that some template has."""
+def read_templates(
+    histogram: Any, templates: Any, *, exact: bool = False
+) -> tuple[Array, dict[str, tuple[Array, Array]]]:
+    """Return counts, and contents and variances of templates, in the bins that some template has.
+
+    The variances of ``exact`` templates play no role.
+    """
     what = "template likelihood"
     if not isinstance(templates, Mapping) or not templates:
         raise DataError(f"{what}: templates must be histograms by name, got {templates!r:.60}")
@@ -200,7 +205,7 @@ def read_templates(histogram: Any, templates: Any) -> tuple[Array, dict[str, tup
     pairs = {}
     for name, template in templates.items():
         where_from = f"{what}: template '{name}'"
-        values, squares = contents_of(where_from, template)
+        values, squares = contents_of(where_from, template, whole=not exact)
         if values.shape != counts.shape:
             raise DataError(
                 f"{where_from} must have {counts.shape} bins, as the counts have, got {values.shape}"
@@ -216,19 +221,27 @@ def read_templates(histogram: Any, templates: Any) -> tuple[Array, dict[str, tup
     return counts[used], {n: (values[used], squares[used]) for n, (values, squares) in pairs.items()}
 
 
-def contents_of(what: str, source: Any) -> tuple[Array, Array]:
-    """Return contents and variances of a histogram, of counts, or of a pair of arrays."""
-    if isinstance(source, Histogram):
-        values, squares = as_numbers(what, source.values()), source.variances()
-        return values, values if squares is None else as_numbers(what, squares)
+def contents_of(what: str, source: Any, *, whole: bool = True) -> tuple[Array, Array]:
+    """Return contents and variances of a histogram, of counts, or of a pair of arrays.
+
+    Contents without variances must be ``whole`` numbers: the variance of one that is scaled cannot be known.
+    """
     pair = isinstance(source, tuple) and len(source) == 2 and all(np.ndim(one) for one in source)
-    values, squares = (as_numbers(what, one) for one in (source if pair else (source, source)))
+    known = (source.values(), source.variances()) if isinstance(source, Histogram) else source
+    contents, variances = known if pair or isinstance(source, Histogram) else (source, None)
+    values = as_numbers(what, contents)
+    squares = values if variances is None else as_numbers(what, variances)
     if values.shape != squares.shape:
         raise DataError(
             f"{what}: contents and squared weights must have one shape, got {values.shape} and {squares.shape}"
         )
     if not (np.isfinite(values).all() and np.isfinite(squares).all()):
         raise DataError(f"{what}: contents must be finite")
+    if whole and variances is None and np.any(scaled := values != np.floor(values)):
+        raise DataError(
+            f"{what} must be whole numbers of events, got {values[scaled][0]:g}; pass (contents, variances), the sums of"
+            " weights and of squared weights"
+        )
     return values, squares
 
 

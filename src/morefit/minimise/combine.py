@@ -169,7 +169,7 @@ def number(k: int, name: str, pair: Any, which: int) -> float:
     """Return the value or the error of published numbers."""
     numbers = [as_number(x) for x in pair] if isinstance(pair, Sequence) and len(pair) == 2 else []
     chosen = numbers[which] if numbers else None
-    if chosen is None:
+    if chosen is None or (which and chosen < 0):
         raise OptionError(
             f"{NAME}: parameter '{name}': result {k + 1} must have (value, error), got {pair!r}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf, isfinite
@@ -48,6 +49,17 @@ def best_fit(what: str, likelihood: Term, best: FitResult | None) -> FitResult:
     if set(best.names) != names or not set(best.floating) <= {p.name for p in likelihood.parameters}:
         raise FitError(f"{what}: best must be a fit of this likelihood, got one of {', '.join(best.names)}")
     return refined(likelihood, best)
+
+
+def warn_of_weights(what: str, likelihood: Term) -> None:
+    """Warn that differences of a weighted likelihood have no known probabilities."""
+    if likelihood.weighted:
+        warnings.warn(
+            f"{what}: events have weights, so that the levels of the likelihood are no probabilities; use the errors of"
+            " mf.fit, or mf.intervals.bootstrap",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def unseen(likelihood: Term) -> list[str]:

@@ -12,7 +12,7 @@ from morefit.arrays import Array, freeze, rebuilt
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, evaluate, leaves, symbols, to_expr, to_text
 from morefit.model.arguments import listing
-from morefit.model.blind import offset_of, phrase_digest
+from morefit.model.blind import phrase_digest, unblinded_value
 from morefit.model.parameter import blinded_in
 from morefit.records.fields import matrix, words
 from morefit.rewrite.derive import derivatives
@@ -131,8 +131,8 @@ def with_quantities(result: FitResult, named: Iterable[Quantity]) -> FitResult:
 def unblinded(result: FitResult, phrase: str) -> Derived:
     """Compute the true values of the parameters of a fit that are blinded with a phrase."""
     known = {
-        name: numbers
-        for name, (digest, *numbers) in result.blinded.items()
+        name: (phrase, by, (start, low, high))
+        for name, (digest, by, start, low, high) in result.blinded.items()
         if digest == phrase_digest(phrase)
     }
     if not known:
@@ -140,12 +140,10 @@ def unblinded(result: FitResult, phrase: str) -> Derived:
             f"unblind: no parameter of this fit is blinded with this phrase; blinded are {[*result.blinded]}"
         )
     rows = [result.floating.index(name) if name in result.floating else None for name in known]
-    covariance = [[0.0 if i is None or j is None else result.covariance[i, j] for j in rows] for i in rows]
-    values = [
-        result.values[name] + offset_of(phrase, (start, low, high))
-        for name, (start, low, high) in known.items()
-    ]
-    return Derived(tuple(known), np.array(values), np.array(covariance))
+    shown = [[0.0 if i is None or j is None else result.covariance[i, j] for j in rows] for i in rows]
+    values = [unblinded_value(result.values[name], *how) for name, how in known.items()]
+    slopes = [1.0 if how[1] == "offset" else unblinded_value(1.0, *how) for how in known.values()]
+    return Derived(tuple(known), np.array(values), np.array(shown) * np.outer(slopes, slopes))
 
 
 def gradient(root: Expr, values: Mapping[str, float], floating: Sequence[str]) -> dict[int, float]:

@@ -157,7 +157,7 @@ def make_result(
         errors_from="gradients" if objective.by_scores else "naive",
         labels={p.name: p.label for p in problem.all_parameters if p.label},
         blinded={
-            p.name: (phrase_digest(p.blind), p.start, p.low, p.high)
+            p.name: (phrase_digest(p.blind), p.blind_by, p.start, p.low, p.high)
             for p in problem.all_parameters
             if p.blind
         },

@@ -63,7 +63,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "choices": texts,
     "alternatives": floats,
     "blinded": lambda items: ByName(
-        {str(n): (str(d), *map(float, numbers)) for n, (d, *numbers) in items.items()}
+        {str(n): (str(d), str(by), *map(float, numbers)) for n, (d, by, *numbers) in items.items()}
     ),
     "ranges": lambda parts: tuple(regions(part) for part in parts),
     "yields_in": words,
@@ -87,7 +87,7 @@ class FitResult:
     ``notes`` says what else is worth knowing, such as a side on which MINOS finds no error. ``minima`` are those of
     a fit from several starts, the lowest first: the nll of each, and where its floating parameters are.
     ``quantities`` are the value and the error of each ``mf.Derived`` of the model that no blinded parameter enters. ``blinded`` says for each
-    blinded parameter, of which all numbers are those of the shown value, what its offset is computed from, but for the
+    blinded parameter, of which all numbers are those of the shown value, what its offset or scale is computed from, but for the
     phrase. ``choices`` are the labels that a fit of a model with choices decided for, ``alternatives`` the nll with
     penalties of each way to decide.
     ``ranges`` are those of a fit in ranges: for each part of the likelihood, (low, high) pairs by observable; and

@@ -142,7 +142,7 @@ def nested_sum(coefficients: Any, bases: Sequence[Sequence[Expr]]) -> Expr:
     for rest, polynomial in zip(coefficients, bases[0], strict=True):
         if not all(is_nothing(c) for c in np.ravel(rest)):
             inner = nested_sum(rest, bases[1:])
-            terms.append(inner if polynomial is bases[0][0] else inner * polynomial)
+            terms.append(inner if polynomial is ONE else inner * polynomial)
     return add_all(*terms) if len(terms) > 1 else terms[0]
 
 
@@ -195,9 +195,9 @@ def folded(coefficient: Expr) -> Expr:
     return coefficient if leaves(Op.SCALAR, coefficient) else const(float(evaluate(coefficient, {})))
 
 
-def check_kind(kind: str) -> str:
-    if kind not in list(BASES):
-        raise ModelError(f"acceptance: kind must be one of {', '.join(map(repr, BASES))}, got {kind!r}")
+def check_kind(kind: str, kinds: Iterable[str] = BASES) -> str:
+    if kind not in list(kinds):
+        raise ModelError(f"acceptance: kind must be one of {', '.join(map(repr, kinds))}, got {kind!r}")
     return kind
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from morefit.errors import ModelError
 from morefit.expr import Expr, NamedQuantity, Op, scalar, symbols, with_name
-from morefit.model.blind import hidden_offset, offset_of
+from morefit.model.blind import WAYS, true_value, unblinded_value
 from morefit.model.naming import check_limits, check_name, check_number
 
 
@@ -19,8 +19,8 @@ class Parameter(NamedQuantity):
     """A number to be fitted: where to start, its limits (None: no limit), whether it is fixed.
 
     ``low`` and ``high`` are the limits. It never changes; fitted values live in results. In formulas it stands for its value. With ``blind``, a phrase,
-    that is the shown value plus an offset that is computed from the phrase and the limits and printed nowhere; all
-    start values, limits and results are those of the shown value.
+    that is the shown value plus an offset that is computed from the phrase and the limits and printed nowhere, or times
+    such a scale with ``blind_by="scale"``; all start values, limits and results are those of the shown value.
 
     Example: ``mf.Parameter("mu", 5.28, 5.2, 5.4)``
     """
@@ -31,6 +31,7 @@ class Parameter(NamedQuantity):
     fixed: bool = False
     label: str = ""  # for tables and plots; the name if empty
     blind: str = ""  # the phrase that hides the true value; empty: nothing is hidden
+    blind_by: str = "offset"  # or "scale"
 
     def __new__(
         cls,
@@ -41,6 +42,7 @@ class Parameter(NamedQuantity):
         fixed: bool = False,
         label: str = "",
         blind: str = "",
+        blind_by: str = "offset",
     ) -> Parameter:
         check_name("parameter", name)
         begin = check_number("parameter", name, "start", start)
@@ -56,7 +58,11 @@ class Parameter(NamedQuantity):
             raise ModelError(f"parameter '{name}': fixed must be True or False, got {fixed!r}")
         if not isinstance(blind, str):
             raise ModelError(f"parameter '{name}': blind must be a phrase, got {blind!r}")
-        return cls.interned(name, begin, *ends, bool(fixed), label, blind)
+        if blind_by not in list(WAYS) or (blind_by != "offset" and not blind):
+            raise ModelError(
+                f"parameter '{name}': blind_by must be 'offset' or 'scale', with blind= a phrase, got {blind_by!r}"
+            )
+        return cls.interned(name, begin, *ends, bool(fixed), label, blind, blind_by)
 
     @property
     def symbol(self) -> Expr:
@@ -67,20 +73,21 @@ class Parameter(NamedQuantity):
     def expr(self) -> Expr:
         if not self.blind:
             return self.symbol
-        return with_name(self, self.symbol + hidden_offset(self.blind, (self.start, self.low, self.high)))
+        numbers = (self.start, self.low, self.high)
+        return with_name(self, true_value(self.symbol, self.blind, self.blind_by, numbers))
 
     def unblind(self, phrase: str, shown: float) -> float:
         """Return the true value that belongs to a shown one."""
         if not self.blind or phrase != self.blind:
             why = "the phrase is another one" if self.blind else "it is not blinded"
             raise ModelError(f"parameter '{self.name}': cannot be unblinded, {why}")
-        return shown + offset_of(phrase, (self.start, self.low, self.high))
+        return unblinded_value(shown, phrase, self.blind_by, (self.start, self.low, self.high))
 
     def __repr__(self) -> str:
         limits = [None if math.isinf(end) else end for end in (self.low, self.high)]
         numbers = ", ".join(map(repr, [self.start, *limits * (limits != [None, None])]))
         label = f", label={self.label!r}" * bool(self.label)
-        blind = ", blind=..." * bool(self.blind)
+        blind = ", blind=..." * bool(self.blind) + ", blind_by='scale'" * (self.blind_by == "scale")
         return f"Parameter({self.name!r}, {numbers}{', fixed=True' * self.fixed}{label}{blind})"
 
 

@@ -16,7 +16,15 @@ import numpy as np
 from morefit.errors import MorefitError, OptionError
 from morefit.expr import to_latex
 from morefit.intervals import GoodnessOfFit
-from morefit.likelihood import BinnedLikelihood, LeastSquares, Likelihood, Term
+from morefit.likelihood import (
+    BinnedLikelihood,
+    HistFactoryLikelihood,
+    LeastSquares,
+    Likelihood,
+    TemplateLikelihood,
+    Term,
+)
+from morefit.likelihood.table import CountsLikelihood
 from morefit.minimise import FitResult
 from morefit.minimise.text import footlines, headline, parameter_table
 from morefit.model import Pdf
@@ -128,8 +136,9 @@ def each_part(likelihood: Term, texts: Iterable[str]) -> str:
 
 def model_section(part: Likelihood) -> str:
     """Return the formula of a model, its tree, and the constraints."""
-    if isinstance(part, LeastSquares):
-        rows, tree = [f"y = {to_latex(part.model.expected)}"], ""
+    if isinstance(part, LeastSquares | TemplateLikelihood):
+        what = "y" if isinstance(part, LeastSquares) else r"\text{expected count}"
+        rows, tree = [f"{what} = {to_latex(part.model.expected)}"], ""
     else:
         model = source_of(part)
         rows, tree = latex_rows(model), wide(f"<pre>{escape(str(model))}</pre>")
@@ -154,11 +163,11 @@ def data_section(part: Likelihood) -> str:
     """Return numbers of events, what was left out, and the span of each column."""
     if isinstance(part, LeastSquares):
         return paragraph(f"{part.events} points with errors")
-    if isinstance(part, BinnedLikelihood):
-        kind = "weighted counts" if part.model.weighted else "counts"
-        bins = " x ".join(map(str, part.shape))
+    if isinstance(part, CountsLikelihood):
+        weighted = isinstance(part, BinnedLikelihood) and part.model.weighted
+        bins = " x ".join(map(str, part.counts.shape))
         return paragraph(
-            f"{part.entries:g} {kind} in {bins} bins, {int(np.sum(part.counts == 0))} of them empty"
+            f"{part.entries:g} {'weighted ' * weighted}counts in {bins} bins, {int(np.sum(part.counts == 0))} of them empty"
         )
     if not part.data.in_memory:
         return paragraph(*str(part.data).splitlines())
@@ -213,10 +222,17 @@ def correlation_section(result: FitResult) -> str:
 Goodness = list[tuple[str, GoodnessOfFit]]  # by observable
 
 
+def plot_names(part: Likelihood) -> list[str]:
+    """Return what is plotted, one after the other: observables, channels, or points."""
+    if isinstance(part, HistFactoryLikelihood | TemplateLikelihood):
+        return list(part.channels)
+    return ["x"] if isinstance(part, LeastSquares) else [o.name for o in source_of(part).drawn]
+
+
 def plotted(part: Likelihood, result: FitResult) -> tuple[list[str], Goodness]:
     """Return a plot of each observable, or why there is none, and the chi-squares of the plots."""
     drawing, figures, tests = Drawing(lower="pulls"), [], []
-    names = ["x"] if isinstance(part, LeastSquares) else [o.name for o in source_of(part).drawn]
+    names = plot_names(part)
     blinded = any(p.blind for p in part.model.parameters)
     for name in names:
         try:

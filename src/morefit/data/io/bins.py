@@ -53,7 +53,7 @@ def read_bins(
             f"histogram: variances must have the shape {counts.shape} of the counts, got {known.shape}"
         )
     lines = tuple(check_edges(o, e, n) for o, e, n in zip(ranges, edges, counts.shape, strict=True))
-    return BinContents(lines, *contents(counts, known, "pass variances= of these contents"))
+    return BinContents(lines, *contents(counts, known, arrays=True))
 
 
 def from_arrays(histogram: object, axes: int) -> tuple[Array, list[Any]]:

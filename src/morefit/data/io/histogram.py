@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, Protocol, runtime_checkable
@@ -17,6 +18,10 @@ from morefit.resources import check_memory
 # A number of bins for every axis; or for each, by name or in order, a number or edges; or the edges of the only one.
 Bins = int | Sequence[Any] | NDArray[Any] | Mapping[str, Any]
 MAX_EVENTS = 10**9  # of a histogram: 8 GB per column
+UNKNOWN_VARIANCES = (
+    "histogram: does not know its variances, as after sums, scaling or a fill with weights; its contents are taken as"
+    " counts of events; fill it with storage=hist.storage.Weight() if they are not, or pass (counts, edges) if they are"
+)
 SAME = 1e-9  # relative difference of edges that rounding can cause
 
 
@@ -86,15 +91,16 @@ def spanning(observable: Ranged, edges: Array) -> Array:
     return edges
 
 
-def contents(
-    counts: Any, known: Any, remedy: str = "fill it with storage=hist.storage.Weight()"
-) -> tuple[Array, Array]:
-    """Return content and variance of every bin; contents without variances must be counts."""
+def contents(counts: Any, known: Any, *, arrays: bool = False) -> tuple[Array, Array]:
+    """Return content and variance of every bin, of a histogram or of arrays; contents without variances must be counts."""
     values = np.asarray(counts, np.float64)
+    remedy = "pass variances= of these contents" if arrays else "fill it with storage=hist.storage.Weight()"
     if known is None and np.any(np.isfinite(values) & ((values < 0) | (values != np.floor(values)))):
         raise DataError(
             f"histogram: bin contents are not integer counts, so variances are required; {remedy}"
         )
+    if known is None and not arrays:
+        warnings.warn(UNKNOWN_VARIANCES, UserWarning, stacklevel=2)
     variances = values if known is None else np.asarray(known, np.float64)
     bad = int(np.sum(~(np.isfinite(values) & np.isfinite(variances))))
     if bad:

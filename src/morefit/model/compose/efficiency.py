@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from morefit.expr import (
 from morefit.model.acceptance import MAX_OBSERVABLES, Expansion, Simulation, values_on_grid
 from morefit.model.arguments import described, listing
 from morefit.model.compose.accepted import Acceptance, Region, combined, split_by_factors
+from morefit.model.compose.checks import given_to
 from morefit.model.compose.product import Product
 from morefit.model.counts import counted_in
 from morefit.model.density import Density
@@ -45,7 +46,8 @@ class Efficiency(Pdf):
     ``acceptance`` is an expression in one to four observables of the density, which may contain parameters, an expansion
     (``mf.acceptance.Expansion``), or simulated events that were accepted (``mf.acceptance.simulation``), with which
     $\varepsilon$ itself need not be known. Only its shape matters, not its scale. Fractions of a sum are those before the
-    acceptance; yields are numbers of observed events, of each density of the sum.
+    acceptance; yields are numbers of observed events, of each density of the sum. Of a conditional density
+    $p(x|y)\,\varepsilon(x, y)$ is normalised over $x$ for each event; the acceptance may depend on what is given.
 
     Example: ``mf.Efficiency(mf.Exponential(t, -1 / tau), 1 - np.exp(-2 * t))``
     """
@@ -58,11 +60,9 @@ class Efficiency(Pdf):
             raise ModelError(
                 f"efficiency: takes a density, got {described(pdf)}; the order is Efficiency(pdf, acceptance)"
             )
-        if pdf.given:
-            raise ModelError(
-                f"efficiency: takes a density that is not conditional, got one with {listing(pdf.given)} given;"
-                " write the acceptance into its formula"
-            )
+        if given := given_to("efficiency", self, [pdf]):
+            vars(self)["given"] = given
+            check_conditional(pdf, acceptance)
         if simulations(pdf):
             raise ModelError(
                 "efficiency: an acceptance known by simulation only must be the outermost;"
@@ -79,7 +79,7 @@ class Efficiency(Pdf):
             checked = substitute(checked, steps)
         object.__setattr__(self, "base", pdf)
         object.__setattr__(self, "acceptance", checked)
-        check_domain(pdf, checked)
+        check_domain({o.name: o for o in (*pdf.observables, *self.given)}, checked, self.given)
         if not isinstance(checked, Simulation):
             check_heights(checked.expr)
 
@@ -89,6 +89,8 @@ class Efficiency(Pdf):
         new = object.__new__(cls)
         object.__setattr__(new, "base", pdf)
         object.__setattr__(new, "acceptance", acceptance)
+        if pdf.given:
+            vars(new)["given"] = pdf.given
         return new
 
     # ------------------------------------------------------------------------------ densities
@@ -109,6 +111,8 @@ class Efficiency(Pdf):
         return self.before() * self.factor()
 
     def integral(self) -> Expr:
+        if self.given:
+            return super().integral()
         expected = self.base.expected_events()
         return self.accepted(self.base) if expected is None else expected
 
@@ -189,12 +193,16 @@ class Efficiency(Pdf):
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
         if isinstance(self.acceptance, Simulation):
             return recipes.resampled(self)
+        if self.given:
+            return recipes.single(self)
         if self.base.expected_events() is not None and len(self.shares()) > 1:
             weights, parts = zip(*self.shares(), strict=True)
             return recipes.mixture(weights, parts)
         return recipes.thinned(self)
 
     def marginals(self, x: Observable, box: Box, values: Mapping[str, float]) -> Shares:
+        if self.given:
+            return ((ONE, self),)
         shares, factors = self.shares(), self.base.factors()
         if len(shares) > 1:
             return tuple((s * w, part) for s, pdf in shares for w, part in pdf.marginals(x, box, values))
@@ -224,8 +232,8 @@ class Efficiency(Pdf):
         return None if density is None else Density(density, x, integral=self.integral())
 
     def probability(self, box: Box, values: Mapping[str, float] | None = None) -> Expr:
-        if self.fits_into(box):
-            return ONE
+        if self.given or self.fits_into(box):
+            return super().probability(box, values)
         if len(self.shares()) > 1:
             return add_all(*(share * part.probability(box, values) for share, part in self.shares()))
         if isinstance(self.acceptance, Simulation):
@@ -264,21 +272,42 @@ class Efficiency(Pdf):
 # ------------------------------------------------------------------------------------ checks
 
 
-def check_domain(pdf: Pdf, acceptance: Acceptance | Simulation) -> None:
-    """Refuse an acceptance in other observables than those of the density, or in none."""
+def check_conditional(pdf: Pdf, acceptance: object) -> None:
+    """Refuse what has no integral for each event: several observables, sums, yields and simulations."""
+    if len(pdf.drawn) > 1:
+        raise ModelError(
+            f"efficiency: a conditional density must draw one observable, got {listing(pdf.drawn)}; multiply the efficiency"
+            " by the density of the others with mf.Product"
+        )
+    if isinstance(acceptance, Simulation):
+        raise ModelError(
+            f"efficiency: a simulation cannot normalise the conditional density in {listing(pdf.drawn)} for each event;"
+            " make an acceptance with mf.acceptance.from_sample"
+        )
+    if len(pdf.shares()) > 1 or pdf.expected_events() is not None:
+        raise ModelError(
+            "efficiency: a conditional sum has no fractions before the acceptance, as they differ between events;"
+            " write mf.Sum([mf.Efficiency(...), ...])"
+        )
+
+
+def check_domain(
+    known: Mapping[str, Observable], acceptance: Acceptance | Simulation, given: Sequence[Observable]
+) -> None:
+    """Refuse an acceptance in other observables than those of the density, or in none that it draws."""
     is_sample = isinstance(acceptance, Simulation)
     own = (
         acceptance.observables if isinstance(acceptance, Simulation) else symbols(Op.COLUMN, acceptance.expr)
     )
-    known = {o.name: o for o in pdf.observables}
-    if not own:
+    if all(any(o.name == one.name for one in given) for o in own):
+        what = "no observable that is drawn" if own else "no observable"
         raise ModelError(
-            f"efficiency: the acceptance {described(acceptance)} depends on no observable, so that it cancels; leave it out"
+            f"efficiency: the acceptance {described(acceptance)} depends on {what}, so that it cancels; leave it out"
         )
     if unknown := [o for o in own if o.name not in known]:
         raise ModelError(
             f"efficiency: the acceptance depends on {listing(unknown)}, which the density in {listing(known.values())}"
-            " does not have; multiply it by a density of that observable with mf.Product"
+            f" does not have; multiply it by a density of that observable with mf.Product, or write given=[{unknown[0].name}]"
         )
     if other := [o for o in own if o is not known[o.name]]:
         raise ModelError(
