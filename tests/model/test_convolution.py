@@ -358,3 +358,16 @@ def test_yields_of_a_numerical_convolution_in_ranges_are_fitted():
     result = mf.fit(model, mf.generate(model, seed=1), ranges={"m": [(4.6, 5.2), (5.3, 6.4)]})
     assert result.valid
     assert abs(result.values["ns"] - 200.0) < 4 * result.errors["ns"]
+
+
+def test_issue_bins_from_the_low_end_of_a_range_have_probabilities():
+    """The first bin of a source with a kink used to be not a number, so that cdf and binned fits were nan and inf."""
+    x, place = mf.Observable("x", -2.0, 6.0), mf.Parameter("m", 1.0, -1.0, 5.0)
+    laplace = mf.Density(np.exp(-abs(x - place) / 0.5), [x])
+    model = mf.Convolution(laplace, mf.Gaussian(x, 0.0, mf.Parameter("s", 0.3, 0.05, 1.0)))
+    points = np.linspace(-2.0, 6.0, 801)
+    height = model.pdf(points)
+    summed = np.concatenate([[0.0], np.cumsum((height[1:] + height[:-1]) * 0.005)])
+    np.testing.assert_allclose(model.cdf(points[::100]), summed[::100], atol=1e-5)
+    binned = mf.BinnedLikelihood(model, (np.array([1.0, 30.0, 60.0, 9.0]), np.linspace(-2.0, 6.0, 5)))
+    assert np.isfinite(binned.value([1.0, 0.3]))

@@ -7,6 +7,7 @@ from scipy.special import erf
 
 import morefit as mf
 from morefit.expr import Op, evaluate, leaves, toposort
+from morefit.model.integrate.edges import scan
 from morefit.model.integrate.terms import open_products, separate
 from tolerances import DIFFERENCES, INTEGRAL_PROMISE, TERM_INTEGRAL
 
@@ -258,3 +259,11 @@ def test_issue_narrow_peaks_at_written_numbers_are_seen(place, width):
                     np.exp(-0.5 * ((x - place) / width) ** 2) + 0.001 * a):  # fmt: skip
         found = float(evaluate(mf.Density(formula, observables=[x]).integral(), {"a": 1.0}))
         assert found == pytest.approx(expected, rel=INTEGRAL_PROMISE)
+
+
+def test_issue_a_condition_that_is_zero_over_a_piece_has_the_ends_of_it():
+    """Thousands of points where a Gaussian tail underflows used to be kinks of their own, compared with each other for minutes."""
+    x = mf.Observable("x", -100.0, 100.0)
+    condition = np.exp(-0.5 * (x.expr - 3.0) ** 2) * (x.expr - 3.0)
+    zeros = sorted(z.number for z in scan(condition, x.expr, x.low, x.high))
+    np.testing.assert_allclose(zeros, [-100.0, 3 - 38.6, 3.0, 3 + 38.6, 100.0], atol=0.1)

@@ -172,7 +172,9 @@ class Convolved(Pdf):
         if known is None:
             return None
         below = integral_over(known[0], [known[1]], self.parameters, given=[end])
-        return substitute(below, {end.expr: high}) - substitute(below, {end.expr: low})
+        # where nothing is below, panels are empty and the order of their edges is not known
+        below_low = where(low <= self.x.low, ZERO, substitute(below, {end.expr: low}))
+        return substitute(below, {end.expr: high}) - below_low
 
     def smeared_area(self, low: Expr, high: Expr) -> tuple[Expr, Observable] | None:
         """Return what the integral over an interval is one integral of, and over what, if there is a formula."""

@@ -156,7 +156,10 @@ def scan(zero: Expr, x: Expr, low: float, high: float) -> tuple[Expr, ...] | Non
         return None
     points = np.linspace(low, high, SCAN)
     signs = np.sign(sample(zero, x, points))
-    zeros = points[signs == 0].tolist()
+    zero_around = (
+        np.convolve(signs == 0, np.ones(3), "same") == 3
+    )  # inside a piece where it is zero, as by underflow
+    zeros = points[(signs == 0) & ~zero_around].tolist()
     for k in np.flatnonzero(signs[:-1] * signs[1:] < 0):
         left, right = points[k], points[k + 1]
         while left < (middle := (left + right) / 2) < right:
