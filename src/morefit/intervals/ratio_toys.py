@@ -128,7 +128,7 @@ def start_test(what: str, likelihood: Term, best: FitResult | None, signal: str 
         raise DataError(
             f"{what}: events with weights have ratios of likelihoods of another distribution, so the data must not have any"
         )
-    if any(p.name == signal and p.blind for p in likelihood.all_parameters):
+    if any(p.name == signal and p.blind and p.blind_by != "scale" for p in likelihood.all_parameters):
         raise DataError(
             f"{what}: parameter '{signal}': is blinded, so that it is not known where it is 0; unblind it"
         )
