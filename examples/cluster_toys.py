@@ -38,7 +38,7 @@ def executor_of(kind: str, workers: int) -> Iterator[Any]:
     elif kind == "dask":
         from distributed import Client, LocalCluster
 
-        options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+        options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
         with LocalCluster(**options) as cluster, Client(cluster) as client:
             client.wait_for_workers(workers)  # toys are cut into blocks for the workers that are there
             yield client

@@ -255,7 +255,7 @@ def test_dask_gives_the_same_bits_for_every_job():
     distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -123,7 +123,7 @@ def test_the_toys_of_a_likelihood_are_the_same_everywhere():
     with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(2, get_context("spawn")) as processes:
         elsewhere = [mf.toy_study(nll, executor=e, **options) for e in (threads, processes)]
     with (
-        dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         dask.Client(cluster) as client,
     ):
         elsewhere.append(mf.toy_study(nll, executor=client, **options))

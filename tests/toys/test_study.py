@@ -334,7 +334,7 @@ def test_dask_loses_nothing_when_a_worker_is_killed(tmp_path):
     options["statistic"] = Once(die, 15, tmp_path / "flag")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -19,7 +19,6 @@ from morefit.errors import ModelError
 from morefit.expr import Op, evaluate
 from morefit.likelihood import Likelihood, generate
 from morefit.model import Observable, Pdf
-from morefit.model.compose import Sum
 
 
 class Parameter:
@@ -210,16 +209,20 @@ class Model:
 
     def get_models(self) -> list[Model]:
         """Return the components of a sum with yields that are parameters."""
-        if not (isinstance(self.pdf_, Sum) and self.pdf_.yields):
+        extended = self.pdf_.expected_events() is not None
+        branches = [(w, pdf) for _, w, pdf in self.pdf_.branches() if w is not None] if extended else []
+        if len(branches) < 2:
             return []
-        names = [one.name if one.op is Op.SCALAR else None for one in self.pdf_.yields]
+        names = [weight.name if weight.op is Op.SCALAR else None for weight, _ in branches]
         if wrong := [
-            str(y) for y, name in zip(self.pdf_.yields, names, strict=True) if name not in self.parameters
+            str(weight)
+            for (weight, _), name in zip(branches, names, strict=True)
+            if name not in self.parameters
         ]:
             raise ModelError(
                 f"hepstats: the yields of a sum must be floating parameters, got {wrong[0]}; use mf.sweights"
             )
         return [
             Model(self.part, pdf, self.parameters, self.rng, self.parameters[str(name)])
-            for name, pdf in zip(names, self.pdf_.pdfs, strict=True)
+            for name, (_, pdf) in zip(names, branches, strict=True)
         ]
