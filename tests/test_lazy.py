@@ -91,6 +91,15 @@ def test_a_name_that_is_not_there_is_an_ordinary_error():
     assert not hasattr(mf, "nothing")
 
 
+@pytest.mark.parametrize("name", ["shapes.Voigt", "intervals.profile", "physics.KstarMuMu"])
+def test_a_name_of_a_room_is_said_to_be_there(name):
+    last = name.split(".")[1]
+    with pytest.raises(
+        AttributeError, match=f"module 'morefit' has no attribute '{last}'; it is morefit.{name}$"
+    ):
+        getattr(mf, last)
+
+
 def test_importing_loads_nothing_but_the_errors():
     loaded = modules_after("import morefit")
     assert {m for m in loaded if m.startswith("morefit")} == {"morefit", "morefit.errors", "morefit.lazy"}

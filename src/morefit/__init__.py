@@ -138,6 +138,7 @@ else:
             "morefit.targets": ["Cpu", "OpenCL", "devices"],
             "morefit.toys": ["ToyResults", "fit_many", "toy_study"],
         },
+        rooms=["shapes", "physics", "functions", "intervals", "plots", "acceptance", "histfactory"],
     )  # fmt: skip
 
 __all__ = [

@@ -12,8 +12,12 @@ from importlib import import_module
 from typing import Any
 
 
-def import_when_used(package: str, names: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
+def import_when_used(
+    package: str, names: Mapping[str, Iterable[str]], rooms: Iterable[str] = ()
+) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a package; ``names`` lists by module what is imported from there.
+
+    A name that is not listed, but public in one of the ``rooms``, which are listed, is said to be there.
 
     Names listed for the package itself are its own modules. A name must not be that of another module of the package:
     Python would put that module in its place.
@@ -23,9 +27,14 @@ def import_when_used(package: str, names: Mapping[str, Iterable[str]]) -> Callab
     def load(name: str) -> Any:
         """Import a name, and remember it in the package."""
         if name not in module_of:
-            raise AttributeError(
-                f"module '{package}' has no attribute '{name}'", name=name, obj=sys.modules[package]
-            )
+            from importlib.util import find_spec  # only errors need it
+
+            # Python asks for a module by this before it imports it
+            own = name.startswith("_") or find_spec(f"{package}.{name}") is not None
+            there = [room for room in (() if own else rooms) if name in load(room).__all__]
+            hint = f"; it is {package}.{there[0]}.{name}" if there else ""
+            message = f"module '{package}' has no attribute '{name}'{hint}"
+            raise AttributeError(message, name=name, obj=sys.modules[package])
         place = module_of[name]
         if place == package:
             return import_module(f"{package}.{name}")

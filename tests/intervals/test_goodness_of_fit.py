@@ -142,6 +142,27 @@ def test_parameters_that_the_fit_had_fixed_stay_fixed_in_toys(good):
     assert found.ndf == goodness_of_fit(good, "chi2", bins=20).ndf + 1
 
 
+@pytest.mark.parametrize(("error", "fitted"), [(100.0, 2), (1e-5, 1)])
+def test_parameters_count_as_far_as_data_determine_them(error, fitted, good):
+    """A constraint without effect used to count as a bin, though its own chi-square is none of the statistic."""
+    counts = np.histogram(good.data["x"], 25, (-4.0, 6.0))
+    mean = mf.fit(good).values["mu"]
+    nll = mf.BinnedLikelihood(MODEL, counts, constraints=mf.constraint(MU, mean, error))
+    plain = mf.BinnedLikelihood(MODEL, counts)
+    assert goodness_of_fit(nll).ndf == goodness_of_fit(plain).ndf + 2 - fitted
+    with pytest.raises(
+        DataError, match="'saturated' takes values that are relative to a perfect description"
+    ):
+        goodness_of_fit(plain + mf.constraint(10 * SIGMA, 10, kind="poisson"), "saturated")
+
+
+def test_data_of_the_same_seed_are_not_the_reference_of_the_energy(good):
+    """They used to be, so that the energy of such data was smaller than that of any toy."""
+    values = {"mu": MU.start, "sigma": SIGMA.start}
+    reference = Energy.of(good, values, seed=3).reference
+    assert not np.intersect1d(reference["x"], mf.generate(MODEL, 400, seed=3)["x"]).size
+
+
 def test_tests_that_do_not_fit_the_data_are_refused(good):
     with pytest.raises(OptionError, match=r"goodness_of_fit: test must be one of 'chi2', .*, got 'kuiper'"):
         goodness_of_fit(good, "kuiper")

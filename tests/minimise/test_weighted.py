@@ -394,3 +394,18 @@ def test_levels_of_a_weighted_likelihood_come_with_a_warning(scan, data, weights
         UserWarning, match=f"{scan}: events have weights, so that the levels of the likelihood are no prob"
     ):
         getattr(mf.intervals, scan)(nll, *names, size=3, progress=False)
+
+
+def test_counts_and_points_have_variances_of_their_own(data, weights):
+    """Squares of the scores of a few bins used to stand for their variances, and errors were half as large."""
+    binned = mf.BinnedLikelihood(extended(), np.histogram(data["m"], 20, (5, 7)))
+    points = mf.LeastSquares(lambda x: MU * x, [1.0, 2.0], [5.2, 10.7], 0.01)
+    for nll in (binned, points, binned + points):
+        plain, robust = mf.fit(nll), mf.fit(nll, errors="sandwich")
+        np.testing.assert_allclose(robust.covariance, plain.covariance, rtol=1e-9)
+    alpha = mf.Parameter("other", -1.0, -5.0, 5.0)
+    events = mf.Likelihood(mf.Exponential(M, alpha), data, weights=weights)
+    both = mf.fit(binned + events)
+    assert both.errors_from == "sandwich"
+    assert both.errors["s"] == pytest.approx(mf.fit(binned).errors["s"], rel=1e-3)
+    assert both.errors["other"] == pytest.approx(mf.fit(events).errors["other"], rel=1e-3)

@@ -124,6 +124,44 @@ def test_density_of_zero_is_refused():
 
 
 @pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda a: mf.Sum([a, a], [0.5]),
+            "density 'Sum': takes pdfs by position, got 2 arguments; write fractions= or yields= or labels=",
+        ),
+        (
+            lambda a: mf.Gaussian(X, 1.0, 2.0, 3.0),
+            "density 'Gaussian': takes x, mu, sigma by position, got 4 arguments; leave one out",
+        ),
+        (
+            lambda a: mf.Gaussian(X, mu=1.0, sgma=2.0),
+            "density 'Gaussian': has no argument 'sgma'; did you mean 'sigma'",
+        ),
+        (
+            lambda a: mf.Exponential(X, rate=1.0, given=[X]),
+            "density 'Exponential': has no argument 'rate'; there are 'x', 'slope'",
+        ),
+    ],
+)
+def test_arguments_that_a_density_does_not_take_are_named(make, message):
+    with pytest.raises(mf.ModelError, match=message):
+        make(mf.Gaussian(X, 1.0, 2.0))
+
+
+def test_units_are_brackets_behind_the_label():
+    assert mf.Observable("m", 5, 6, unit="GeV") is mf.Observable("m", 5, 6, "m [GeV]")
+    assert mf.Observable("m", 5, 6, "$m$", unit="GeV").label == "$m$ [GeV]"
+    with pytest.raises(
+        mf.ModelError, match=r"observable 'm': the label '\$m\$ \[GeV\]' has a unit already, got unit 'MeV'"
+    ):
+        mf.Observable("m", 5, 6, "$m$ [GeV]", unit="MeV")
+    for unit in (None, 3, " ", "[GeV]"):
+        with pytest.raises(mf.ModelError, match="observable 'm': unit must be text without brackets, got"):
+            mf.Observable("m", 5, 6, unit=unit)
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("", 0, 1), "observable '': name must be a word without spaces"),

@@ -89,3 +89,26 @@ def test_pulls_of_an_efficiency_and_of_a_moment_morph_are_standard_normal(backen
         assert len(pulls) > 490
         assert abs(pulls.mean()) < 4 / np.sqrt(len(pulls))
         assert abs(pulls.std() - 1) < 4 / np.sqrt(2 * len(pulls))
+
+
+POSITION, SHARE = mf.Parameter("t", 0.5, 0.0, 1.0), mf.Parameter("share", 0.4, 0.0, 1.0)
+KERNELS = mf.KernelDensity(X, np.random.default_rng(8).normal(1.8, 0.3, 500))
+FITTED = {
+    "morph": mf.Morph(POSITION, {0: mf.Gaussian(X, 1, 0.5), 1: mf.Histogram(X, (COUNTS, EDGES))}),
+    "moment morph": mf.MomentMorph(POSITION, {
+        k: mf.Histogram(X, (np.diff(stats.norm.cdf(FINE, 1.2 + k, 0.3)) + 0.01, FINE), "linear") for k in (0, 1)
+    }),
+    "kernels": mf.Sum([KERNELS, mf.Exponential(X, mf.Parameter("slope", -0.5, -2.0, 1.0))], fractions=[SHARE]),
+}  # fmt: skip
+
+
+@on_one_backend
+@pytest.mark.parametrize("name", FITTED)
+def test_fits_of_morphs_and_kernel_densities_cover(name, backend):
+    study = mf.toy_study(FITTED[name], toys=600, events=2000, seed=25, backend=backend, progress=False)
+    assert study.valid.mean() > 0.99
+    for parameter in study.names:
+        pulls = study.pulls(parameter)
+        covered = int(np.sum(np.abs(pulls) < 1))
+        assert stats.binomtest(covered, len(pulls), 0.6827).pvalue > LEAST
+        assert stats.kstest(pulls, "norm").pvalue > LEAST

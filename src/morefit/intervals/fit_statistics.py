@@ -18,6 +18,7 @@ from morefit.likelihood import BinnedLikelihood, Likelihood
 from morefit.likelihood.table import CountsLikelihood, TableLikelihood
 from morefit.model import Pdf
 from morefit.pipeline import Columns, Settings, compile_sums
+from morefit.random.host import stream_key
 from morefit.sampling.generate import expected_events, generate_events
 from morefit.targets import Backend, Events
 
@@ -132,7 +133,7 @@ class Energy:
     @classmethod
     def of(cls, part: Likelihood, values: Values, seed: int) -> Energy:
         known = own_values(part.model, values)
-        reference = generate_events(part.model, REFERENCE, truth=known, seed=seed)
+        reference = generate_events(part.model, REFERENCE, truth=known, seed=stream_key(seed, "energy"))
         assert isinstance(reference, Dataset)
         density = part.model.pdf(reference, known)
         return cls(

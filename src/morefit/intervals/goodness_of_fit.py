@@ -116,7 +116,12 @@ def goodness_of_fit(
     if test == "saturated":
         if not isfinite(term.ndata):
             raise DataError(f"{NAME}: 'saturated' takes bins or points, got events; use another test")
-        ndf = int(term.degrees) - len(best.floating) if isfinite(term.degrees) else 0
+        if not isfinite(term.degrees):
+            raise DataError(
+                f"{NAME}: 'saturated' takes values that are relative to a perfect description, got a constraint or a method"
+                " for which they are not; use 'chi2'"
+            )
+        ndf = int(term.degrees) - len(best.floating)
     else:
         total = Total(tuple(part_statistic(test, p, best.values, bins, seed) for p in term.parts))
         statistic = total([part.data for part in term.parts], best.values)
@@ -143,5 +148,15 @@ def degrees_of(total: Total, term: Term, best: FitResult) -> int:
         else:
             return 0
         count -= not part.extended
-    constrained = sum(len(part.measured) for part in term.parts)
-    return count - len(best.floating) + constrained
+    return round(count - fitted_parameters(term, best))
+
+
+def fitted_parameters(term: Term, best: FitResult) -> float:
+    """Return how many parameters the data themselves determine: all, less the shares that constraints have in them."""
+    if not any(part.constraints for part in term.parts):
+        return len(best.floating)
+    data = term.with_parts([part.replaced(constraints=()) for part in term.parts])
+    names = [p.name for p in data.parameters]
+    information = data.hessian({p.name: best.values[p.name] for p in data.all_parameters})
+    count = float(np.trace(information @ best.covariance_of(*names)))
+    return min(max(count, 0.0), len(names)) if isfinite(count) else len(names)

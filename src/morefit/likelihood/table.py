@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -147,6 +147,13 @@ class TableLikelihood(Likelihood):
     @property
     def degrees(self) -> float:
         return self.ndata + len(self.measured) if all(c.is_square for c in self.constraints) else math.inf
+
+    def squared_scores(self, full: Array) -> Array:
+        """Return the Hessian: counts and points have variances of their own, which few rows would estimate badly."""
+        return self.evaluate_full(full, 2).hessian
+
+    def many_scores(self, data: Sequence[PartData], sets: Integers, full: Array) -> Array:
+        return self.evaluate_many(data, sets, full, 2).hessian
 
     def read(self, data: Any) -> Dataset:
         """Return the table of a toy."""

@@ -137,6 +137,6 @@ def squared_hessian(part: Likelihood, full: Array) -> Array:
 
 
 MIDDLE: Mapping[str, Callable[[Likelihood, Array], Array]] = {
-    "sandwich": Likelihood.squared_scores,
+    "sandwich": lambda part, full: part.squared_scores(full),
     "sumw2": squared_hessian,
 }

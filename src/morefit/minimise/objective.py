@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from morefit.arrays import Array
-from morefit.likelihood import Evaluation, Likelihood, Term
+from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.base import PENALTY
 from morefit.minimise.problem import Problem
 
@@ -32,7 +32,9 @@ class Objective:
         full = self.problem.full(x)
         evaluation = self.likelihood.evaluate_full(full, order)
         if order == 2 and self.by_scores:
-            evaluation = replace(evaluation, hessian=self.likelihood.add_up(full, Likelihood.squared_scores))
+            evaluation = replace(
+                evaluation, hessian=self.likelihood.add_up(full, lambda part, own: part.squared_scores(own))
+            )
         if evaluation.bad[0]:
             self.strayed += 1
         value = evaluation.value + PENALTY * evaluation.bad

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from math import inf, isfinite
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -12,6 +13,9 @@ from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, Quantity, as_double, evaluate, symbols, to_expr, to_text
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter, blinded_in
+from morefit.text.suggest import suggest
+
+ANY_ARGUMENTS = CO_VARARGS | CO_VARKEYWORDS
 
 LINE = 100  # characters of an expression in a message
 
@@ -42,6 +46,26 @@ Numbers = Annotated[tuple[Expr, ...], Allowed(ANY.rule, ANY.holds, many=1)]
 
 Matrix = Annotated[tuple[tuple[Expr, ...], ...], Allowed(ANY.rule, ANY.holds, many=2)]
 Observables = tuple[Observable, ...]
+
+
+def check_call(kind: Any, args: tuple[Any, ...], named: Iterable[str]) -> None:
+    """Refuse more arguments by position than a density takes, and names that it does not have; Python says what is missing."""
+    code = getattr(getattr(kind.__init__, "__wrapped__", kind.__init__), "__code__", None)
+    if code is None or code.co_flags & ANY_ARGUMENTS:
+        return
+    count, names = code.co_argcount - 1, code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    if len(args) > count:
+        rest = (
+            f"write {' or '.join(f'{name}=' for name in names[count:])}" if names[count:] else "leave one out"
+        )
+        raise ModelError(
+            f"density '{kind.__name__}': takes {', '.join(names[:count]) or 'nothing'} by position, got {len(args)} arguments;"
+            f" {rest}"
+        )
+    if unknown := [name for name in named if name not in names]:
+        raise ModelError(
+            f"density '{kind.__name__}': has no argument '{unknown[0]}'; {suggest(unknown[0], names)}"
+        )
 
 
 def check_arguments(density: Any) -> None:

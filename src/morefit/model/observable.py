@@ -18,6 +18,8 @@ Box = Mapping[str, tuple[float, float]]  # ranges of observables by name; the ot
 class Observable(NamedQuantity):
     """A measured quantity and the range it is fitted in; in formulas it stands for its value in each event.
 
+    Plots take its unit from the brackets at the end of its label; ``unit="GeV"`` appends these to the label, or to the name.
+
     Example: ``mf.Observable("m", 5.0, 7.0, label=r"$m$ [GeV]")``
     """
 
@@ -25,14 +27,14 @@ class Observable(NamedQuantity):
     high: float
     label: str = ""  # for axes; the name if empty
 
-    def __new__(cls, name: str, low: Any, high: Any, label: str = "") -> Observable:
+    def __new__(cls, name: str, low: Any, high: Any, label: str = "", *, unit: str = "") -> Observable:
         check_name("observable", name)
         ends = [check_number("observable", name, what, end) for what, end in (("low", low), ("high", high))]
         if not all(map(math.isfinite, ends)):
             raise ModelError(f"observable '{name}': range must be finite, got [{low}, {high}]")
         if not ends[0] < ends[1]:
             raise ModelError(f"observable '{name}': low must be below high, got {low} and {high}")
-        return cls.interned(name, *ends, label)
+        return cls.interned(name, *ends, with_unit(name, label, unit) if unit != "" else label)
 
     @property
     def expr(self) -> Expr:
@@ -46,6 +48,17 @@ class Observable(NamedQuantity):
         """Return the observable on its range in a box."""
         low, high = box.get(self.name, (self.low, self.high))
         return Observable(self.name, low, high, self.label)
+
+
+def with_unit(name: str, label: str, unit: object) -> str:
+    """Return a label, the name if it is empty, and the unit in brackets behind it."""
+    if not isinstance(unit, str) or not unit.strip() or set(unit) & set("[]"):
+        raise ModelError(f"observable '{name}': unit must be text without brackets, got {unit!r}")
+    if label.rstrip().endswith("]"):
+        raise ModelError(
+            f"observable '{name}': the label {label!r} has a unit already, got unit {unit!r}; leave one out"
+        )
+    return f"{label or name} [{unit.strip()}]"
 
 
 Ranges = (

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, add_all, apply, const, symbols
-from morefit.model.arguments import check_arguments, check_observables, listed
+from morefit.model.arguments import check_arguments, check_call, check_observables, listed
 from morefit.model.conditional import accept_given, check_integral, integral_given
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, CHECKED, frozen_content
@@ -88,8 +88,9 @@ class Pdf(ABC):
     extends: ClassVar[bool] = True  # whether its formula holds outside of the ranges of its observables
     given: tuple[Observable, ...] = ()
 
-    def __new__(cls, *_: Any, given: Any = None, **__: Any) -> Self:
+    def __new__(cls, *args: Any, given: Any = None, **named: Any) -> Self:
         """Read what is given, so that the arguments can be checked with it."""
+        check_call(cls, args, named)
         pdf = super().__new__(cls)
         if given is not None:
             accept_given(cls)
