@@ -19,8 +19,8 @@ import pytest
 import morefit as mf
 import zoo
 from ensembles import task_of
+from morefit import workers
 from morefit.errors import BackendError, BrokenJob, DataError, ModelError
-from morefit.jobs import facts
 from morefit.jobs import run as run_module
 from morefit.jobs.checkpoint import read_saved
 from morefit.jobs.fingerprint import fingerprint
@@ -541,7 +541,7 @@ def test_a_file_of_another_model_is_refused(tmp_path):
 def test_a_file_of_another_version_is_refused(tmp_path, monkeypatch):
     options = {"toys": 3, "events": 50, "seed": 7, "save": tmp_path / "study.npz"}
     toy_study(gaussian(), **options)
-    monkeypatch.setattr(facts, "morefit_version", lambda: "0.0.0")
+    monkeypatch.setattr(workers, "morefit_version", lambda: "0.0.0")
     with pytest.raises(DataError, match=r"versions morefit is .* in the file, '0.0.0' requested"):
         toy_study(gaussian(), **options)
 

@@ -10,6 +10,7 @@ from morefit.cli import mass_model
 from morefit.minimise import batch
 from morefit.minimise.batch import FAILED, MINUIT, NEWTON
 from morefit.minimise.trust_region import GIVEN_UP
+from morefit.toys.ensemble import StoredToys
 from tolerances import EXACT_ERRORS, RECORDED_ERROR, SAME_MINIMUM
 
 
@@ -83,6 +84,7 @@ def test_fits_that_do_not_converge_go_to_minuit(monkeypatch):
         converges = np.array([False, True])[-len(minima.x) :] & (len(minima.x) > 1)
         return replace(minima, status=np.where(converges, minima.status, GIVEN_UP))
 
+    monkeypatch.setattr(StoredToys, "fit_whole", lambda toys, ensemble: None)
     monkeypatch.setattr(batch, "minimise", pretend)
     found = mf.fit_many(mass_model(), given)
     assert found.how.tolist() == [MINUIT, NEWTON]

@@ -74,7 +74,7 @@ def dt_errors(events):
 
 
 def test_rf306_condpereventerrors_a_resolution_of_each_event():
-    data = mf.generate(DECAY, given={"dt_error": dt_errors(3_000)}, seed=6)
+    data = mf.generate(DECAY, given={"dt_error": dt_errors(3_000)}, seed=8)
     result = mf.fit(DECAY, data)
     assert near_truth(result, tau=1.548, scale=1.0, bias=0.0)
     numbers = mf.plots.project(DECAY, data, "dt", values=result, bins=10)  # the mean over all rows

@@ -309,10 +309,9 @@ class Toys:
         pieces = [
             np.arange(first, min(first + together, len(self))) for first in range(0, len(self), together)
         ]
-        # without their covariance matrices, as from compiled code: those of many toys and parameters need much memory
-        return Fits.joined(
-            [replace(batch.newton(some, batch.start[some]), covariance=None) for some in pieces]
-        )
+        fits = (batch.newton(some, batch.start[some]) for some in pieces)
+        # covariance matrices of many toys need much memory, as compiled code knows; errors of weighted events need them
+        return Fits.joined([some if ensemble.weighted else replace(some, covariance=None) for some in fits])
 
     def fit_again(self, fits: Fits, failed: Integers, ensemble: Ensemble | None = None) -> None:
         """Fit some toys again, many together; what fails for good stays marked so."""
