@@ -138,7 +138,7 @@ class Device:
         buffer = self.allocate(numbers.nbytes)
         if 0 < numbers.nbytes <= MAX_SENT:
             # not waited for: what is started later comes later, and the event keeps what is sent until it is read
-            fixed = np.array(numbers, order="C", copy=True if numbers.flags.writeable else None)
+            fixed = np.array(numbers, order="C") if numbers.flags.writeable else np.ascontiguousarray(numbers)
             self.on_their_way.append(self.write(buffer, fixed, wait=False))
         elif numbers.size:
             self.write(buffer, np.ascontiguousarray(numbers))
