@@ -134,8 +134,9 @@ class Piece:
 
 def cut_body(body: Body) -> list[Piece]:
     """Cut a long body into pieces."""
-    size = PIECE if len(body.lines) > WHOLE else WHOLE
-    groups = [body.plain[k : k + size] for k in range(0, len(body.lines), size)] or [()]
+    lines = body.plain
+    size = PIECE if len(lines) > WHOLE else WHOLE
+    groups = [lines[k : k + size] for k in range(0, len(lines), size)] or [()]
     owner = {line.target: number for number, group in enumerate(groups) for line in group}
     reads: list[dict[str, None]] = [{} for _ in groups]
     for number, group in enumerate(groups):
