@@ -166,3 +166,10 @@ def test_parquet_files_have_checksums(tmp_path):
     assert not np.array_equal(pq.read_table(tmp_path / "data.parquet")["x"].to_numpy(), column)
     with pytest.raises(DataError, match=r"data.parquet': cannot be read as parquet, got OSError: .*CRC"):
         mf.read(tmp_path / "data.parquet", [mf.Observable("x", -10.0, 10.0)], progress=False)
+
+
+@pytest.mark.parametrize("load", [mf.FitResult.from_json, mf.ToyResults.load, mf.intervals.NeymanBelt.load])
+@pytest.mark.parametrize("source", [None, 3, b"study.npz", ["study.npz"]])
+def test_what_is_no_path_is_refused(load, source):
+    with pytest.raises(DataError, match=rf": takes the path of a file, got {type(source).__name__}"):
+        load(source)

@@ -47,6 +47,8 @@ def read_archive(what: str, path: str | PathLike[str]) -> tuple[dict[str, Any], 
 
 def opened(what: str, path: str | PathLike[str]) -> IO[bytes]:
     """Open a plain file to read it."""
+    if not isinstance(path, str | PathLike):
+        raise DataError(f"{what}: takes the path of a file, got {type(path).__name__}")
     place = Path(path).expanduser()
     try:
         if place.exists() and not place.is_file():
