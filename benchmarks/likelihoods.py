@@ -41,6 +41,7 @@ JOINT = tuple(
     )
 )  # fmt: skip
 Fit = Callable[[], dict[str, float]]
+ALIVE: list[Any] = []  # RooFit does not own what models are made of
 
 
 def best_values(result: Any, names: list[str]) -> dict[str, float]:
@@ -89,15 +90,17 @@ def roofit_fits(data: dict[str, Any]) -> dict[str, Fit]:
         made.append((own, parts, pdf))
         return pdf, own
 
-    def fit_of(pdf: Any, sample: Any, own: list[Any], rows: Any, *options: Any) -> Fit:
+    def fit_of(pdf: Any, sample: Any, own: list[Any], rows: Any, **options: Any) -> Fit:
         def fit() -> dict[str, float]:
-            for variable, (_, start, *_) in zip(own, rows, strict=True):
+            for variable, (_, start, low, high) in zip(own, rows, strict=True):
                 variable.setVal(start)
-                variable.setError(0.0)
-            pdf.fitTo(
-                sample, ROOT.RooFit.PrintLevel(-1), ROOT.RooFit.Save(), ROOT.RooFit.EvalBackend("cpu"),
-                ROOT.RooFit.Extended(True), ROOT.RooFit.Strategy(0), *options,
-            )  # fmt: skip
+                variable.setError(0.01 * (high - low))
+            nll = pdf.createNLL(sample, EvalBackend="cpu", Extended=True, **options)
+            minimiser = ROOT.RooMinimizer(nll)
+            minimiser.setPrintLevel(-1)
+            minimiser.setStrategy(0)
+            minimiser.minimize("Minuit2", "Migrad")
+            minimiser.hesse()
             return {v.GetName(): v.getVal() for v in own}
 
         return fit
@@ -111,20 +114,16 @@ def roofit_fits(data: dict[str, Any]) -> dict[str, Fit]:
     for label in LABELS:
         category.defineType(label)
     joint, all_own = ROOT.RooSimultaneous("joint", "", category), []
-    samples = ROOT.std.map("string, RooDataSet*")()
+    samples = {}
     for k, label in enumerate(LABELS):
         each, some = peak(JOINT[5 * k : 5 * k + 5], label)
         joint.addPdf(each, label)
         all_own += some
-        sample = ROOT.RooDataSet.from_numpy({"x": data[label]}, ROOT.RooArgSet(x))
-        made.append(sample)
-        samples[label] = sample
-    everything = ROOT.RooDataSet(
-        "all", "", ROOT.RooArgSet(x), ROOT.RooFit.Index(category), ROOT.RooFit.Import(samples)
-    )
-    made.append((histogram, samples, category))
+        samples[label] = ROOT.RooDataSet.from_numpy({"x": data[label]}, ROOT.RooArgSet(x))
+    everything = ROOT.RooDataSet("all", "", ROOT.RooArgSet(x), Index=category, Import=samples)
+    ALIVE.append((x, made, histogram, samples, category))
     return {
-        "binned": fit_of(pdf, binned, own, BINNED, ROOT.RooFit.IntegrateBins(0.0)),
+        "binned": fit_of(pdf, binned, own, BINNED, IntegrateBins=1e-3),
         "simultaneous": fit_of(joint, everything, all_own, JOINT),
     }
 
