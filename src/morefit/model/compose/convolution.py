@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from morefit.errors import ModelError
-from morefit.expr import ZERO, Expr, Op, add_all, const, substitute, to_expr, toposort, where
+from morefit.expr import ZERO, Expr, Op, add_all, const, substitute, to_expr, where
 from morefit.model.arguments import described, listed, listing
 from morefit.model.compose.sum import Sum
 from morefit.model.density import Density
@@ -179,16 +179,12 @@ class Convolved(Pdf):
     def smeared_area(self, low: Expr, high: Expr) -> tuple[Expr, Observable] | None:
         """Return what the integral over an interval is one integral of, and over what, if there is a formula."""
         d, t = self.difference, self.true_value
-        choices: list[tuple[Expr, Observable]] = []
         area = self.source.integral_between(*self.true_ends(low - d, high - d))
         if area is not None:
-            choices.append((self.smear(d.expr) * area, d))
-        if not choices or self.source.pieces() is None:  # a template has steps, its integral only kinks
-            ends = (Op.MIN(Op.MAX(end - t, d.low), d.high) for end in (low, high))
-            area = self.resolution.integral_between(*ends)
-            if area is not None:
-                choices.append((self.true_density(t.expr) * area, t))
-        return min(choices, key=lambda one: len(toposort(one[0])), default=None)  # compiles faster
+            return self.smear(d.expr) * area, d
+        ends = (Op.MIN(Op.MAX(end - t, d.low), d.high) for end in (low, high))
+        area = self.resolution.integral_between(*ends)
+        return None if area is None else (self.true_density(t.expr) * area, t)
 
     def true_ends(self, low: Expr, high: Expr) -> tuple[Expr, Expr]:
         """Return the ends of an interval of true values, without those that do not occur."""
