@@ -37,7 +37,7 @@ def available_cores() -> int:
     return max(min(known, openmp_threads() or known, core_quota() or known), 1)
 
 
-def in_pieces(work: Callable[[slice], T], length: int, piece: int) -> list[T]:
+def on_all_cores(work: Callable[[slice], T], length: int, piece: int) -> list[T]:
     """Return what some work gives for pieces of an array, in order; they are shared among threads of all cores."""
     cuts = [slice(first, first + piece) for first in range(0, length, piece)]
     threads = min(available_cores(), len(cuts))

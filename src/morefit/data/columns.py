@@ -14,7 +14,7 @@ from morefit.arrays import Array
 from morefit.data.labels import Category, category_of, is_text
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
-from morefit.resources import in_pieces
+from morefit.resources import on_all_cores
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def is_outside(column: Array, observable: Ranged) -> Mask:
 def all_between(column: Array, low: float, high: float) -> bool:
     """Return whether all numbers lie between two others; NaN does not."""
     return all(
-        in_pieces(lambda c: bool(column[c].min() >= low and column[c].max() <= high), len(column), PIECE)
+        on_all_cores(lambda c: bool(column[c].min() >= low and column[c].max() <= high), len(column), PIECE)
         if len(column)
         else ()
     )
@@ -233,7 +233,7 @@ def all_between(column: Array, low: float, high: float) -> bool:
 def copied(array: NDArray[Any]) -> Array:
     """Return a copy as doubles."""
     copy = np.empty(len(array), np.float64)
-    in_pieces(lambda c: np.copyto(copy[c], array[c], casting="unsafe"), len(array), PIECE)
+    on_all_cores(lambda c: np.copyto(copy[c], array[c], casting="unsafe"), len(array), PIECE)
     return copy
 
 

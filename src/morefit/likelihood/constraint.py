@@ -18,7 +18,7 @@ from morefit.model import Parameter
 from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_operand, listed
 from morefit.random.host import stream_key
 from morefit.random.philox import toy_uniforms
-from morefit.resources import in_pieces
+from morefit.resources import on_all_cores
 from morefit.sampling.generate import poisson_distribution
 from morefit.validate import as_number, finite_number
 
@@ -323,7 +323,7 @@ def normal_numbers(seed: int, which: int, toys: Integers) -> Array:
     from scipy.special import ndtri  # type: ignore[import-untyped]  # slow, and only constrained toys need it
 
     key = stream_key(seed, f"normal {which}")
-    pieces = in_pieces(lambda cut: ndtri(toy_uniforms(key, toys[cut]) + HALF_BIT), len(toys), PIECE)
+    pieces = on_all_cores(lambda cut: ndtri(toy_uniforms(key, toys[cut]) + HALF_BIT), len(toys), PIECE)
     return np.concatenate(pieces, dtype=np.float64)
 
 
