@@ -15,6 +15,7 @@ import numpy as np
 
 from morefit.errors import BackendError, CompileError
 from morefit.targets.cache import key_of, load, store
+from morefit.targets.opencl.dialect import OPENCL, OPENCL_GPU, Dialect
 from morefit.targets.opencl.discover import DeviceInfo, choose_device, devices, pick, pyopencl
 
 MAX_SENT = 1 << 26  # bytes that are sent without waiting
@@ -71,6 +72,11 @@ class Device:
         """How many items a work-group has unless the user says so; a CPU runs them one after the other."""
         wish = 16 if self.info.kind == "CPU" else 128
         return min(wish, 1 << (int(self.device.max_work_group_size).bit_length() - 1))
+
+    @property
+    def dialect(self) -> Dialect:
+        """How kernels are written for it."""
+        return OPENCL if self.info.kind == "CPU" else OPENCL_GPU
 
     @property
     def max_numbers(self) -> int:
@@ -136,20 +142,28 @@ class Device:
     def send(self, numbers: np.ndarray[Any, Any]) -> Any:
         """Copy an array to the device."""
         buffer = self.allocate(numbers.nbytes)
+        self.overwrite(buffer, numbers)
+        return buffer
+
+    def overwrite(self, buffer: Any, numbers: np.ndarray[Any, Any]) -> None:
+        """Copy an array to a buffer, after what was started before."""
         if 0 < numbers.nbytes <= MAX_SENT:
             # not waited for: what is started later comes later, and the event keeps what is sent until it is read
             fixed = np.array(numbers, order="C") if numbers.flags.writeable else np.ascontiguousarray(numbers)
             self.on_their_way.append(self.write(buffer, fixed, wait=False))
         elif numbers.size:
             self.write(buffer, np.ascontiguousarray(numbers))
-        return buffer
 
     def zeros(self, size: int) -> Any:
         """Allocate ``size`` bytes, and clear them."""
         buffer = self.allocate(size)
-        with self.watched("clearing its memory"):
-            self.cl.enqueue_fill_buffer(self.queue, buffer, np.zeros(1, np.int32), 0, max(size, 4))
+        self.clear(buffer, max(size, 4))
         return buffer
+
+    def clear(self, buffer: Any, size: int) -> None:
+        """Set the first bytes of a buffer to zero."""
+        with self.watched("clearing its memory"):
+            self.cl.enqueue_fill_buffer(self.queue, buffer, np.zeros(1, np.int32), 0, size)
 
     def write(self, buffer: Any, numbers: np.ndarray[Any, Any], *, wait: bool = True) -> Any:
         """Copy a contiguous array; without waiting, it and what is returned must stay alive until a later read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,6 +34,9 @@ class Dialect:
     word: str  # the type of an unsigned integer of 64 bits
     high_product: str  # the upper half of a product of 32-bit integers
     count_up: str  # adds to an integer that others add to as well; its value is what was there
+    shared_scalars: bool = (
+        False  # whether loops read scalars from shared memory, and have registers for more events
+    )
 
 
 OPENCL = Dialect(
@@ -55,6 +58,7 @@ OPENCL = Dialect(
     high_product="mul_hi({0}, {1})",
     count_up="atomic_add({0}, {1})",
 )
+OPENCL_GPU = replace(OPENCL, shared_scalars=True)
 
 
 def number_text(number: float, precision: Precision = Precision.DOUBLE) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from morefit.arrays import Array, Integers
 from morefit.targets.base import PartBatch, ToyBatch, WholeFit, WholePart
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
+from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_driver import FitSource
 from morefit.targets.opencl.fit_part import PartText
 from morefit.targets.opencl.fit_phase import TILE, Phase, Runs, name_of
@@ -29,7 +31,7 @@ MAX_TEXTS = 64  # cached in this process
 MAX_SENT = 8  # arrays that stay on the device for the next call
 MAX_SPACES = 4  # buffers that stay on the device for the next call
 # steps taken before looking which toys have converged: at first, later, and when few are left
-FIRST_STEPS, MORE_STEPS, MAX_STEPS = 4, 3, 8
+FIRST_STEPS, MORE_STEPS, MAX_STEPS = 3, 1, 8
 FEW = 1 / 16  # of all toys
 WIDE_FROM = 13  # parameters: work items take a step together; with fewer, one per toy wastes less
 FEW_EVENTS = 2048  # a toy with fewer has one block of them
@@ -53,26 +55,31 @@ def run_whole_fits(
     for items, some in ((SMALL_GROUP, np.flatnonzero(small)), (LARGE_GROUP, np.flatnonzero(~small))):
         if len(some):
             runner = take_runner(device, group or min(device.group, items), job)
-            started: deque[tuple[Integers, FitSpace]] = deque()
+            started: deque[Callable[[], None]] = deque()
             for part in runner.parts(some, toys.sizes):  # the next ones begin while these are looked at
-                started.append((part, runner.start(part, toys, results.shape[1])))
+                space = runner.start(part, toys, width)
+                started.append(partial(finish, part, space, results, rows_of(part, results)))
                 if len(started) > 1:
-                    finish(*started.popleft(), results)
-            for part, space in started:
-                finish(part, space, results)
+                    started.popleft()()
+            for finish_part in started:
+                finish_part()
             job.spare.append(runner)
     return results
 
 
-def finish(part: Integers, space: FitSpace, results: Array) -> None:
-    """Wait for some toys and put their results where they belong."""
+def rows_of(part: Integers, results: Array) -> Array:
+    """Return where the results of some toys are copied to, in memory that is fetched while the device works."""
     first, last = int(part[0]), int(part[-1]) + 1
-    if last - first == len(part):
-        space.finish(results[first:last])
-        return
-    rows = np.empty((len(part), results.shape[1]))
+    rows = results[first:last] if last - first == len(part) else np.empty((len(part), results.shape[1]))
+    rows.fill(np.nan)
+    return rows
+
+
+def finish(part: Integers, space: FitSpace, results: Array, rows: Array) -> None:
+    """Wait for some toys and put their results where they belong."""
     space.finish(rows)
-    results[part] = rows
+    if rows.base is not results:
+        results[part] = rows
 
 
 def take_runner(device: Device, items: int, job: WholeFit) -> FitRunner:
@@ -87,12 +94,12 @@ def take_runner(device: Device, items: int, job: WholeFit) -> FitRunner:
 _sources: OrderedDict[tuple[Any, ...], FitSource] = OrderedDict()
 
 
-def find_source(job: WholeFit, shape: FitShape) -> FitSource:
+def find_source(job: WholeFit, shape: FitShape, dialect: Dialect) -> FitSource:
     """Return the text of whole fits; it is cached, since writing it takes longer than fitting a thousand toys."""
-    key = (job.driver, shape.group, shape.wide, shape.layout, *(part.key for part in shape.parts))
+    key = (job.driver, dialect, shape.group, shape.wide, shape.layout, *(part.key for part in shape.parts))
     if key not in _sources:
         # it has the kernels, so that no others can have their addresses
-        _sources[key] = FitSource(job.driver.program, shape)
+        _sources[key] = FitSource(job.driver.program, shape, dialect)
         if len(_sources) > MAX_TEXTS:
             _sources.popitem(last=False)
     return _sources[key]
@@ -115,7 +122,8 @@ class FitRunner:
         parts = tuple(shape_of(part, self.device.max_numbers) for part in self.job.parts)
         layout = self.job.layout
         wide = layout.count >= WIDE_FROM and self.device.info.kind != "CPU"
-        self.source = find_source(self.job, FitShape(group=self.group, wide=wide, layout=layout, parts=parts))
+        shape = FitShape(group=self.group, wide=wide, layout=layout, parts=parts)
+        self.source = find_source(self.job, shape, self.device.dialect)
         show_source(self.source.text)
         self.sent = {}
         self.constants = {}
@@ -162,8 +170,9 @@ class FitRunner:
             len(p.sums.kernel.per_call.results) + 2 * words_of(p.sums.kernel) for p in self.job.parts
         )
         each = min(MAX_BYTES, int(SHARE * self.device.info.memory)) // 8
-        if len(some) <= MAX_TOYS and len(some) * (sizes.max(axis=0) @ columns + own) <= each:
-            return [some]
+        alike = max(min(int(each // (sizes.max(axis=0) @ columns + own)), MAX_TOYS), 1)
+        if len(some) <= alike or (sizes == sizes[0]).all():
+            return [some[k : k + alike] for k in range(0, len(some), alike)]
         part = np.arange(len(some)) // MAX_TOYS + np.cumsum(sizes[some] @ columns + own) // each
         return np.split(some, np.flatnonzero(np.diff(part)) + 1)
 
@@ -203,19 +212,12 @@ class Blocks:
             blocks["place"] = 2 * blocks["set"]
         return cls(blocks, first, many)
 
-    def of(self, toys: Integers) -> np.ndarray[Any, Any]:
-        """Return the blocks of some toys."""
-        counts = self.first[toys + 1] - self.first[toys]
-        begin = np.repeat(self.first[toys] - (np.cumsum(counts) - counts), counts)
-        return np.asarray(self.blocks[begin + np.arange(counts.sum())])
-
 
 class Lists(NamedTuple):
     """The toys that go through the next phases, and their blocks: on the device, and how many they are."""
 
     values: dict[str, Any]
-    toys: int
-    blocks: list[int]
+    counts: Sequence[int]  # of toys, and of the blocks of each part
 
 
 class FitSpace:
@@ -223,11 +225,10 @@ class FitSpace:
 
     def __init__(self, runner: FitRunner, part: Integers, toys: ToyBatch, width: int) -> None:
         self.device, self.group, self.count = runner.device, runner.group, len(part)
-        self.begin, self.steps = runner.source.begin, runner.source.steps
+        self.begin, self.steps, self.choose = runner.source.begin, runner.source.steps, runner.source.choose
         self.batch, self.part, self.width = toys, part, width
         device, job, sizes = self.device, runner.job, toys.sizes[part]
         self.out = device.allocate(8 * self.count * width)
-        self.running = device.allocate(4 * self.count)
         self.values: dict[str, Any] = runner.constants | {
             "toys": device.send(part.astype(np.int32)),
             "sizes": device.send(np.ascontiguousarray(sizes, np.int32)),
@@ -235,43 +236,40 @@ class FitSpace:
             "first_record": runner.send_once(toys.record),
             "results": self.out,
             "width": np.int32(width),
-            "running": self.running,
+            "running": device.allocate(4 * self.count),
+            "all_toys": np.int32(self.count),
+            "counts": device.allocate(4 * (1 + len(job.parts))),
         }
         self.blocks = [
             self.add_part(k, job.parts[k], toys.parts[k], sizes[:, k]) for k in range(len(job.parts))
         ]
         for k, own in enumerate(job.parts):
             given = toys.parts[k]
-            measured = np.zeros(1) if given.measured is None else np.ascontiguousarray(given.measured[part])
             self.values |= {
                 f"parameters{k}": runner.send_once(given.parameters),
-                f"measured{k}": device.send(measured),
+                f"measured{k}": device.allocate(0 if given.measured is None else given.measured[part].nbytes),
             }
             if own.sampler is None:
                 assert given.starts is not None
                 self.values[f"starts{k}"] = device.send(np.ascontiguousarray(given.starts[part], np.int64))
-        self.lists = self.everything = self.make_lists(np.arange(self.count))
-        names = [phase.name for phase in (*self.begin, *self.steps)]
-        self.kernels = device.kernels(self, runner.source.text, names)
+        self.add_lists()
+        phases = runner.source.phases
+        self.kernels = device.kernels(self, runner.source.text, [phase.name for phase in phases])
         seeds = {f"{name}{k}": np.uint64(0) for k in range(len(job.parts)) for name in ("seed", "first_toy")}
-        for phase in (*self.begin, *self.steps):
-            values = seeds | self.values | self.lists.values
+        for phase in phases:
+            values = seeds | self.values | (self.chosen if phase is self.choose else self.lists.values)
             set_arguments(self.kernels[phase.name], *(values[name] for name in phase.names))
 
     def serves(self, part: Integers, toys: ToyBatch, width: int) -> bool:
-        """Return whether other toys differ from these in their seeds alone."""
+        """Return whether other toys differ from these only in their seeds and what constraints measured."""
 
         def arrays(batch: ToyBatch) -> list[object]:
             own = [array for p in batch.parts for array in (p.parameters, p.starts, *p.events)]
             return [batch.record, *own]
 
-        def measured(batch: ToyBatch, some: Integers) -> list[Array]:
-            return [p.measured[some] for p in batch.parts if p.measured is not None]
-
         same = width == self.width and np.array_equal(part, self.part)
         same = same and all(a is b for a, b in zip(arrays(toys), arrays(self.batch), strict=True))
-        same = same and np.array_equal(toys.sizes, self.batch.sizes)
-        return same and all(map(np.array_equal, measured(toys, part), measured(self.batch, part)))
+        return same and np.array_equal(toys.sizes, self.batch.sizes)
 
     def add_part(self, k: int, part: WholePart, given: PartBatch, counts: Integers) -> Blocks:
         """Make room for the events of a part, its scalars, integrals and sums."""
@@ -298,12 +296,16 @@ class FitSpace:
             self.values[f"given{k}_{i}"] = column.buffer
         return cut
 
-    def make_lists(self, active: Integers) -> Lists:
-        """Return lists of some toys and their blocks."""
-        own = [cut.blocks if len(active) == self.count else cut.of(active) for cut in self.blocks]
-        values = {f"blocks{k}": self.device.send(blocks) for k, blocks in enumerate(own)}
-        values |= {"active": self.device.send(active.astype(np.int32)), "active_toys": np.int32(len(active))}
-        return Lists(values, len(active), [len(blocks) for blocks in own])
+    def add_lists(self) -> None:
+        """List all toys and blocks, and make room for lists of those that are still fitted."""
+        device, blocks = self.device, [cut.blocks for cut in self.blocks]
+        sent = {f"blocks{k}": device.send(rows) for k, rows in enumerate(blocks)}
+        self.values |= {f"all_{name}": buffer for name, buffer in sent.items()}
+        self.chosen = {f"blocks{k}": device.allocate(rows.nbytes) for k, rows in enumerate(blocks)}
+        self.chosen["active"] = device.allocate(4 * self.count)
+        everything = {"active": device.send(np.arange(self.count, dtype=np.int32)), **sent}
+        counts = (self.count, *map(len, blocks))
+        self.lists = self.everything = Lists(everything | {"active_toys": np.int32(self.count)}, counts)
 
     def set(self, phases: Sequence[Phase], values: Mapping[str, Any]) -> None:
         """Set some arguments of kernels, by name."""
@@ -319,6 +321,9 @@ class FitSpace:
         numbers = range(len(toys.parts))
         self.set(self.begin, {f"seed{k}": np.uint64(toys.parts[k].seed) for k in numbers})
         self.set(self.begin, {f"first_toy{k}": np.uint64(toys.first) for k in numbers})
+        for k, part in enumerate(toys.parts):
+            if part.measured is not None:
+                self.device.overwrite(self.values[f"measured{k}"], part.measured[self.part])
         for phase in self.begin:
             self.run(phase)
         self.take_steps(FIRST_STEPS)
@@ -330,11 +335,13 @@ class FitSpace:
 
     def run(self, phase: Phase) -> Any:
         kernel, group = self.kernels[phase.name], self.group
-        if phase.runs is Runs.ITEMS:
-            return self.device.run(kernel, -(-self.lists.toys // TILE) * TILE, TILE)
+        toys, *blocks = self.lists.counts
+        if phase.runs in (Runs.ITEMS, Runs.ALL):
+            each = self.count if phase.runs is Runs.ALL else toys
+            return self.device.run(kernel, -(-each // TILE) * TILE, TILE)
         if phase.runs is Runs.TILES:
-            return self.device.run(kernel, self.lists.toys * TILE, TILE)
-        groups = self.lists.toys if phase.runs is Runs.GROUPS else self.lists.blocks[phase.part]
+            return self.device.run(kernel, toys * TILE, TILE)
+        groups = toys if phase.runs is Runs.GROUPS else blocks[phase.part]
         return self.device.run(kernel, groups * group, group)
 
     def take_steps(self, count: int) -> None:
@@ -343,14 +350,16 @@ class FitSpace:
                 if self.blocks[phase.part].many or not phase.many_blocks:
                     self.done = self.run(phase)
 
+    def list_running(self) -> Lists:
+        """List the toys that are still fitted."""
+        counts = np.empty(len(self.lists.counts), np.int32)
+        self.device.clear(self.values["counts"], counts.nbytes)
+        self.device.read_done(self.values["counts"], counts, self.run(self.choose))
+        return Lists(self.chosen | {"active_toys": np.int32(counts[0])}, counts.tolist())
+
     def finish(self, results: Array) -> None:
         """Wait for the toys, and copy their results."""
-        running = np.empty(self.count, np.int32)
-        results.fill(np.nan)  # fetches its pages while the device works
-        self.device.read_done(self.running, running, self.done)
-        while running.any():
-            left = np.flatnonzero(running)
-            self.go_on_with(self.make_lists(left))
-            self.take_steps(MORE_STEPS if len(left) > FEW * self.count else MAX_STEPS)
-            self.device.read_done(self.running, running, self.done)
+        while (running := self.list_running()).counts[0]:
+            self.go_on_with(running)
+            self.take_steps(MORE_STEPS if running.counts[0] > FEW * self.count else MAX_STEPS)
         self.device.read_done(self.out, results, self.done)

@@ -2,7 +2,8 @@
 
 What depends on parameters alone is serial: one work item computes it for one toy, so that the items of a group work on as
 many toys. So is the step of the minimiser, unless there are many parameters. What runs over events or nodes of a quadrature has a work-group per
-block of them. The host starts the phases of a step again and again; a toy that has converged leaves them at once. The
+block of them. The host starts the phases of a step again and again; a toy that has converged leaves them at once, and the
+device lists those that go on. The
 numbers that a model is drawn with are arguments, so that one text serves many true values.
 """
 
@@ -13,7 +14,7 @@ from functools import cached_property
 from morefit.kernel.program import Program
 from morefit.kernel.read_program import read_program
 from morefit.kernel.resolved import is_unresolved
-from morefit.targets.opencl.dialect import OPENCL, Dialect, indented
+from morefit.targets.opencl.dialect import Dialect, indented
 from morefit.targets.opencl.fit_part import RECORDS, PartText, record_line
 from morefit.targets.opencl.fit_phase import TILE, Phase, Runs
 from morefit.targets.opencl.fit_shape import FitShape
@@ -26,7 +27,7 @@ from morefit.targets.opencl.sums import sum_functions
 class FitSource:
     """Writes whole fits: ``begin`` are the phases before the first step, ``steps`` those of each step."""
 
-    def __init__(self, program: Program, shape: FitShape, dialect: Dialect = OPENCL) -> None:
+    def __init__(self, program: Program, shape: FitShape, dialect: Dialect) -> None:
         self.program, self.shape, self.d = program, shape, dialect
         self.parts = [PartText(shape, k, dialect) for k in range(len(shape.parts))]
 
@@ -42,6 +43,10 @@ class FitSource:
                 phases += [p.prepare(source, f"{p.number}_{i}", 0), p.integrate(i)]
             phases += [p.prepare(p.source, f"{p.number}", len(p.part.integrals)), p.sums(), p.combine()]
         return [*phases, self.advance()]
+
+    @property
+    def phases(self) -> list[Phase]:
+        return [*self.begin, *self.steps, self.choose]
 
     @cached_property
     def text(self) -> str:
@@ -60,7 +65,7 @@ class FitSource:
             *self.generators(),
             *self.sum_functions(),
             *self.program_functions(),
-            *(line for phase in (*self.begin, *self.steps) for line in phase.text(d)),
+            *(line for phase in self.phases for line in phase.text(d)),
         ])  # fmt: skip
 
     def generators(self) -> list[str]:
@@ -133,6 +138,36 @@ class FitSource:
                 *self.once(*reports, "running[index] = 1;"),
                 f"{PREFIX}begin_fit(fit);",
             ],
+        )  # fmt: skip
+
+    @cached_property
+    def choose(self) -> Phase:
+        """List the toys that are still fitted, and their blocks, for the next steps; count them."""
+        lines = [f"active[{self.d.count_up.format('counts', 1)}] = index;"]
+        for n in range(len(self.parts)):
+            count = self.d.count_up.format(f"counts + {n + 1}", "number")
+            lines += [
+                "{",
+                f"    const int first = first_block{n}[index], number = first_block{n}[index + 1] - first;",
+                f"    const int place = {count};",
+                f"    for (int k = 0; k < number; k++) blocks{n}[place + k] = all_blocks{n}[first + k];",
+                "}",
+            ]
+        return Phase(
+            name="choose",
+            runs=Runs.ALL,
+            arguments=[
+                "{m}int *counts", "{m}int *active",
+                *(
+                    argument
+                    for n in range(len(self.parts))
+                    for argument in (
+                        f"{{m}}const int *first_block{n}", f"{{m}}const block_of_events *all_blocks{n}",
+                        f"{{m}}block_of_events *blocks{n}",
+                    )
+                ),
+            ],
+            lines=lines,
         )  # fmt: skip
 
     def advance(self) -> Phase:

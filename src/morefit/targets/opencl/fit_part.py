@@ -18,6 +18,7 @@ from morefit.targets.opencl.sums import (
     outputs_of,
     pairs_of,
     plain_loop,
+    read_scalars,
     scalar_lines,
     words_of,
 )
@@ -151,13 +152,10 @@ class PartText:
             ],
         )  # fmt: skip
 
-    def scalar_reads(self, kernel: Kernel, source: KernelSource, label: str) -> list[str]:
+    def scalar_reads(self, source: KernelSource, label: str) -> list[str]:
         """Read the scalars that the loop over events or nodes needs."""
-        count, known = len(kernel.per_call.results), source.names.known
-        return [
-            f"const real {known[name]} = scalars{label}[index * {count} + {k}];"
-            for k, name in enumerate(kernel.scalars)
-        ]
+        place = f"scalars{label}[index * {len(source.kernel.per_call.results)} + {{}}]"
+        return read_scalars(source.kernel, source.names, place, self.d)
 
     def integrate(self, i: int) -> Phase:
         """Compute numerical integrals of a toy at the trial point, and what tells how accurate they are."""
@@ -183,7 +181,7 @@ class PartText:
             lines=[
                 f"{self.d.shared}double high[{max(words_of(kernel), 1)}];",
                 f"const int count = nodes{label};",
-                *self.scalar_reads(kernel, source, label),
+                *self.scalar_reads(source, label),
                 *source.block_sums(columns, "high"),
                 "if (item == 0) {", *indented([*outputs.before, *stores]), "}",
             ],
@@ -226,7 +224,7 @@ class PartText:
             ],
             lines=[
                 f"{self.d.memory}double *partial = partials{n} + (long)block.place * {words_of(kernel)};",
-                *self.scalar_reads(kernel, self.source, f"{n}"),
+                *self.scalar_reads(self.source, f"{n}"),
                 *self.source.block_sums(columns, "partial"),
             ],
         )  # fmt: skip

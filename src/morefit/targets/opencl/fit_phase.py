@@ -14,6 +14,7 @@ TILE = 32  # toys whose records are side by side, or work items that take the st
 class Runs(Enum):
     """What goes through a phase."""
 
+    ALL = auto()  # a work item per toy, also of those that are no longer fitted
     ITEMS = auto()  # a work item per toy
     TILES = auto()  # TILE work items per toy
     GROUPS = auto()  # a work-group per toy
@@ -36,6 +37,7 @@ class Phase:
     def all_arguments(self) -> list[str]:
         """All declarations: which toys or blocks, then the phase's own."""
         lists = {
+            Runs.ALL: ["const int all_toys"],
             Runs.ITEMS: ["{m}const int *active", "const int active_toys"],
             Runs.TILES: ["{m}const int *active"],
             Runs.GROUPS: ["{m}const int *active"],
@@ -52,6 +54,7 @@ class Phase:
     def text(self, d: Dialect) -> list[str]:
         """Write the kernel."""
         head = {
+            Runs.ALL: [f"const int index = {d.place};", "if (index >= all_toys) return;"],
             Runs.ITEMS: [
                 f"if ({d.place} >= active_toys) return;",
                 f"const int index = active[{d.place}];",
@@ -64,7 +67,7 @@ class Phase:
             ],
         }[self.runs]
         stop = [] if self.begins else ["if (!running[index]) return;"]
-        kernel = d.free_kernel if self.runs in (Runs.ITEMS, Runs.TILES) else d.kernel
+        kernel = d.free_kernel if self.runs in (Runs.ALL, Runs.ITEMS, Runs.TILES) else d.kernel
         arguments = ",\n".join(indented([a.format(m=d.memory) for a in self.all_arguments]))
         body = indented([*head, *stop, *self.lines])
         return [f"{kernel} {self.name}(", f"{arguments})", "{", *body, "}", ""]

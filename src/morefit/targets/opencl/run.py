@@ -112,9 +112,10 @@ class OpenCLProgram:
 
     @cached_property
     def source(self) -> str:
+        dialect = self.backend.open().dialect
         if not isinstance(self.kernel.frame, Sample):
-            return render(self.kernel, self.group)
-        return render(self.lifted.kernel, self.group, numbers=len(self.lifted.numbers))
+            return render(self.kernel, self.group, dialect)
+        return render(self.lifted.kernel, self.group, dialect, len(self.lifted.numbers))
 
     @cached_property
     def lifted(self) -> Lifted:

@@ -19,12 +19,15 @@ from morefit.targets.opencl.pairs import PairSum
 from morefit.targets.opencl.sample import STREAMS_BEFORE, Draw
 from morefit.targets.opencl.sums import (
     FINISHED,
+    SHARED_SCALARS,
     Combine,
     GroupSum,
     outputs_of,
     plain_loop,
+    read_scalars,
     scalar_lines,
     scratch_line,
+    shares_scalars,
     state_lines,
     sum_functions,
     tree_lines,
@@ -123,6 +126,9 @@ class KernelSource:
         for role, group in (("s", self.kernel.scalars), ("c", self.kernel.columns)):
             for name in group:
                 names.add(name, role)
+        if shares_scalars(self.kernel, self.dialect):
+            places = enumerate(self.kernel.scalars)
+            names.known |= {name: f"{SHARED_SCALARS}[{k}]" for k, name in places}
         names.known |= self.table_names()
         return names
 
@@ -157,17 +163,11 @@ class KernelSource:
 
     def head(self) -> list[str]:
         """Find the block of a group, and the scalars of its set."""
-        d, kernel, names = self.dialect, self.kernel, self.names
-        used = kernel.per_event.reads
-        count = len(kernel.per_call.results)
+        d, kernel = self.dialect, self.kernel
         return [
             f"const block_of_events block = blocks[first_block + {d.group}];",
             f"const int item = {d.item}, set = block.set, count = block.count;",
-            *(
-                f"const real {names.known[name]} = (real)scalars[set * {count} + {k}];"
-                for k, name in enumerate(kernel.scalars)
-                if name in used
-            ),
+            *read_scalars(kernel, self.names, f"scalars[set * {len(kernel.per_call.results)} + {{}}]", d),
         ]
 
     def load_columns(self, begin: str = "block.begin") -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from morefit.kernel import COUNT, Kernel, Reduce
+from morefit.kernel import COUNT, Kernel, Reduce, Sample
 from morefit.kernel.log_sums import BIAS, EXPONENT_ONE, LN2_HIGH, LN2_LOW, MANTISSA, RANGE, SMALLEST, WORDS
 from morefit.targets.opencl.dialect import (
     Dialect,
@@ -20,6 +20,7 @@ from morefit.targets.opencl.dialect import (
 )
 from morefit.targets.opencl.functions import outlined
 
+SHARED_SCALARS = "shared_scalars"  # the scalars of a loop, where they are in shared memory
 SCRATCH = 2048  # doubles of shared memory: every device has 16 KB
 MAX_EVENTS = 512  # of an item: a product of that many mantissas stays below 2**512
 FLUSH = 256  # events after which an item without such a bound takes the logarithm of its products
@@ -211,6 +212,28 @@ def scalar_lines(
     return [*parameters, *lines, *stores]
 
 
+def shares_scalars(kernel: Kernel, d: Dialect) -> bool:
+    """Return whether the loop of a kernel reads its scalars from shared memory."""
+    return d.shared_scalars and not isinstance(kernel.frame, Sample)
+
+
+def read_scalars(kernel: Kernel, names: Names, place: str, d: Dialect) -> list[str]:
+    """Read the scalars of a loop; ``place`` says where number {} of them is."""
+    count, used = len(kernel.scalars), kernel.per_event.reads
+    if count and shares_scalars(kernel, d):
+        # volatile: compilers would read all of them into registers before the loop, and spill those
+        return [
+            f"volatile {d.shared}real {SHARED_SCALARS}[{count}];",
+            f"for (int k = item; k < {count}; k += GROUP) {SHARED_SCALARS}[k] = (real){place.format('k')};",
+            d.wait,
+        ]
+    return [
+        f"const real {names.known[name]} = (real){place.format(k)};"
+        for k, name in enumerate(kernel.scalars)
+        if name in used
+    ]
+
+
 def plain_loop(inside: Sequence[str]) -> list[str]:
     """Let each item take every GROUP-th event."""
     return ["for (int k = item; k < count; k += GROUP) {", *indented(inside), "}"]
@@ -249,7 +272,7 @@ class GroupSum:
     def sum_up(self, names: Names, columns: Sequence[str]) -> list[str]:
         """Sum over the events of the set, then over the items; ``high`` has the words afterwards."""
         kernel, d = self.kernel, self.dialect
-        scalars = [f"const real {names.known[n]} = (real)scalars[{k}];" for k, n in enumerate(kernel.scalars)]
+        scalars = read_scalars(kernel, names, "scalars[{}]", d)
         lines = body_lines(kernel.per_event, names, "real")
         logs = [k for k, r in enumerate(kernel.sums.results) if r.reduce is Reduce.LOG]
         carried = [f"double logs{k} = 0.0;" for k in logs] + (["int taken = 0;"] if logs else [])
