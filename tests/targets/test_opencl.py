@@ -33,7 +33,7 @@ from morefit.targets.opencl import fit as opencl_fit
 from morefit.targets.opencl import launch as opencl_launch
 from morefit.targets.opencl import run as opencl
 from morefit.targets.opencl.columns import DeviceColumn
-from morefit.targets.opencl.dialect import Names, number_text
+from morefit.targets.opencl.dialect import OPENCL_GPU, Names, number_text
 from morefit.targets.opencl.functions import HELPERS
 from morefit.targets.opencl.lift import PLAIN, lift_numbers
 from morefit.targets.opencl.source import render
@@ -284,6 +284,25 @@ def test_any_work_group_gives_the_same_sums(device, group):
     usual, other = (mf.Likelihood(model, data, backend=OpenCL(work_group=g)) for g in (None, group))
     assert other.value(x) == pytest.approx(usual.value(x), rel=SUM_OF_LOGS)
     np.testing.assert_allclose(other.gradient(x), usual.gradient(x), rtol=NUMPY_SUM)
+
+
+@pytest.mark.parametrize("events", [700, 30_000])  # in one launch, and in three
+def test_scalars_in_shared_memory_give_the_same_sums(device, monkeypatch, events):
+    x, layout = around(model_of("mass")[2], 3), Layout(events)
+    usual = bind(sums_of("mass", "hessian", False, OpenCL()), "mass", layout)(x)
+    monkeypatch.setattr(opencl_device.Device, "dialect", OPENCL_GPU)
+    program = sums_of("mass", "hessian", False, OpenCL(work_group=16))
+    np.testing.assert_allclose(bind(program, "mass", layout)(x), usual, rtol=NUMPY_SUM)
+    assert "volatile __local real shared_scalars" in program.program.source
+
+
+def test_whole_fits_with_scalars_in_shared_memory_are_the_same(device, monkeypatch):
+    model, sizes = model_of("mass")[0], [900, 0, 2500]
+    ensemble = ensemble_of(model, backend=OpenCL())
+    usual = fit_rows(ensemble, sizes)
+    monkeypatch.setattr(opencl_device.Device, "dialect", OPENCL_GPU)
+    other = fit_rows(ensemble_of(model, backend=OpenCL()), sizes)
+    np.testing.assert_allclose(other, usual, rtol=NUMPY_SUM, atol=1e-12)
 
 
 # random numbers

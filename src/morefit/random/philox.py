@@ -19,12 +19,18 @@ def philox(
     counter: tuple[Words, Words, Words, Words], key: tuple[int, int]
 ) -> tuple[Words, Words, Words, Words]:
     """Return four 32-bit words for each counter (Salmon et al., SC11)."""
-    c0, c1, c2, c3 = (np.asarray(c, np.uint64) for c in counter)
+    c0, c1, c2, c3 = (np.array(c, np.uint64) for c in counter)
+    p0, p1 = np.empty_like(c0), np.empty_like(c2)
     k0, k1 = key
-    for _ in range(ROUNDS):
-        p0, p1 = c0 * np.uint64(MULTIPLIERS[0]), c2 * np.uint64(MULTIPLIERS[1])
-        c0, c1 = (p1 >> HALF) ^ c1 ^ np.uint64(k0), p1 & WORD
-        c2, c3 = (p0 >> HALF) ^ c3 ^ np.uint64(k1), p0 & WORD
+    for _ in range(ROUNDS):  # in place: new arrays take longer than what is computed
+        np.multiply(c0, np.uint64(MULTIPLIERS[0]), out=p0)
+        np.multiply(c2, np.uint64(MULTIPLIERS[1]), out=p1)
+        np.bitwise_xor(np.right_shift(p1, HALF, out=c0), c1, out=c0)
+        np.bitwise_xor(np.right_shift(p0, HALF, out=c2), c3, out=c2)
+        np.bitwise_and(p1, WORD, out=c1)
+        np.bitwise_and(p0, WORD, out=c3)
+        c0 ^= np.uint64(k0)
+        c2 ^= np.uint64(k1)
         k0, k1 = (k0 + BUMPS[0]) & 0xFFFFFFFF, (k1 + BUMPS[1]) & 0xFFFFFFFF
     return c0, c1, c2, c3
 
@@ -47,7 +53,8 @@ def toy_uniforms(seed: int, toys: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def joined(high: Words, low: Words) -> NDArray[np.float64]:
     """Return numbers in [0, 1) of 53 bits from words of 32."""
-    return ((high << np.uint64(21)) | (low >> np.uint64(11))) * 2.0**-53
+    bits = (high << np.uint64(21)) | (low >> np.uint64(11))
+    return bits.view(np.int64) * 2.0**-53  # signed integers are converted by vector instructions
 
 
 class Counted:
