@@ -177,8 +177,8 @@ def explain_part(part: Likelihood) -> Explanation:
     compiled = tuple(part.compile_request(part.request(order)) for order in (0, 1, 2))
     seconds = tuple(best_of(c, part) for c in compiled) if part.events and part.data.in_memory else ()
     return Explanation(
-        before=part.log_intensity,
-        after=simplify(part.log_intensity),
+        before=part.model.summed,
+        after=simplify(part.model.summed),
         compiled=compiled,
         run_seconds=seconds,
         events=part.events,
