@@ -25,7 +25,8 @@ from morefit.intervals.toys_at_points import TIE
 from morefit.random.host import stream_key
 from morefit.records.results import concatenate
 from morefit.text import progress
-from morefit.toys.ensemble import GOAL, Ensemble
+from morefit.toys.batch import GOAL
+from morefit.toys.ensemble import Ensemble
 from tolerances import FEW_ROUNDINGS, PULL_SIGMAS
 
 VALUES = (0.25, 0.3, 0.35)

@@ -30,7 +30,7 @@ from morefit.targets import Backend
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
 from morefit.toys.arguments import complete, events_of_toys, expected_total, template_of, without_events
-from morefit.toys.ensemble import GOAL
+from morefit.toys.batch import GOAL
 from morefit.validate import check_level, finite_number, name_of, number_list, numbers_by_name, whole_number
 
 NAME = "neyman_belt"

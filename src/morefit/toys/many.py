@@ -23,7 +23,8 @@ from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
 from morefit.targets import Backend, choose_backend
 from morefit.toys.arguments import starts, template_of
-from morefit.toys.ensemble import Ensemble, StoredToys
+from morefit.toys.batch import StoredToys
+from morefit.toys.ensemble import Ensemble
 from morefit.toys.results import ToyResults
 
 
