@@ -16,7 +16,7 @@ from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihood
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Pdf
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.pipeline import Compiled
 from morefit.rewrite.precompute import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify

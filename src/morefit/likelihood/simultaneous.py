@@ -24,7 +24,7 @@ from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.observable import Ranges
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.model.region import YieldsIn
 from morefit.random.host import Generator, check_generator, part_key
 from morefit.rewrite.precompute import Precompute

@@ -27,7 +27,7 @@ from morefit.model.conditional import check_events
 from morefit.model.counts import counted_in
 from morefit.model.observable import Ranges
 from morefit.model.opaque import opaque_names
-from morefit.model.pdf import conditional_parts
+from morefit.model.parts import conditional_parts
 from morefit.model.region import YieldsIn
 from morefit.pipeline import (
     Settings,

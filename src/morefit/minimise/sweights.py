@@ -18,7 +18,7 @@ from morefit.minimise.weight_functions import Basis, make_basis
 from morefit.model import Pdf
 from morefit.model.arguments import listed
 from morefit.model.compose.restricted import in_ranges
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.model.region import Region
 from morefit.records.fields import arrays, words
 from morefit.targets import Backend

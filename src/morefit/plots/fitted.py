@@ -27,7 +27,7 @@ from morefit.minimise import FitResult
 from morefit.minimise.text import latex_cell
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.observable import Ranges
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.plots.canvas import AnyAxes, Plot, Style, label_of, root, styled, two_panels
 from morefit.plots.panels import Look, Lower, draw_lower, draw_main, x_label
 from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins, project_channel

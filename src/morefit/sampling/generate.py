@@ -24,7 +24,7 @@ from morefit.expr import Expr, Op, evaluate, leaves, substitute
 from morefit.kernel import MAX_DRAWS
 from morefit.kernel.symbols import EVENT, random_number, stream_uniform
 from morefit.model import Pdf
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.pipeline import Columns, Compiled, Settings, able_backend, compile_sampler, compile_values
 from morefit.random.host import COMPILED, Generator, Source, check_generator, source_for
 from morefit.random.philox import toy_uniforms

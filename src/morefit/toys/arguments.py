@@ -17,7 +17,7 @@ from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihoo
 from morefit.minimise.problem import check_no_ranges
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.model.region import YieldsIn
 from morefit.random.host import part_key, stream_key
 from morefit.resources import check_memory
