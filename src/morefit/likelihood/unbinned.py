@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
-from morefit.data.dataset import check_whole_numbers, dataset_of
+from morefit.data.dataset import dataset_of
 from morefit.errors import OptionError
 from morefit.expr import Expr
 from morefit.kernel import Precision
 from morefit.likelihood.accuracy import check_smooth, has_kinks, integral_error, is_numerical
 from morefit.likelihood.base import BadEvents, Point
 from morefit.likelihood.constraint import Constraint, as_constraints
-from morefit.likelihood.datasets import PartData
+from morefit.likelihood.datasets import PartData, check_whole_numbers
 from morefit.likelihood.event_sums import EventSums
 from morefit.model import Pdf
 from morefit.model.compose.restricted import in_ranges

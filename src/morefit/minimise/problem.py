@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.data import Dataset
-from morefit.data.dataset import check_whole_numbers
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError, FitError, OptionError
 from morefit.likelihood import Evaluation, Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
+from morefit.likelihood.datasets import check_whole_numbers
 from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihood
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
