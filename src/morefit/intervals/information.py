@@ -140,11 +140,6 @@ def fisher_information(
         seen = None if part.model.expected_events() is not None else part.events or None
         count = number_of_events(part.model, seen if events is None else events, own)
         total += count
-        if given := part.model.given:
-            names_given = ", ".join(f"'{o.name}'" for o in given)
-            raise ModelError(
-                f"fisher information: needs the density of {names_given}, which the model is given; multiply by it"
-            )
         for factor in part.model.factors():
             rows = [names.index(p.name) for p in factor.parameters if p.name in names]
             if rows:  # the scores of factors are independent, so their informations add up
@@ -178,6 +173,12 @@ def constraint_information(part: Likelihood, values: Mapping[str, float]) -> Arr
 
 
 def number_of_events(model: Pdf, events: float | None, values: Mapping[str, float]) -> float:
+    """Return how many events a model expects, or the number that is passed, as it has to be."""
+    if model.given:
+        names = ", ".join(f"'{o.name}'" for o in model.given)
+        raise ModelError(
+            f"fisher information: needs the density of {names}, which the model is given; multiply by it"
+        )
     expected = model.expected_events()
     if expected is None:
         if events is None:

@@ -188,7 +188,7 @@ def look_elsewhere(
             likelihood, hypotheses, other, values, q, toys=count, seed=seed, backend=backend, executor=executor, save=save,
             progress=progress,
         )  # fmt: skip
-    return LookElsewhere(name, other, value, values, q, fitted, drawn)
+    return LookElsewhere(name=name, scanned=other, value=value, points=values, q=q, best=fitted, toy_q=drawn)
 
 
 def draw_curves(

@@ -35,7 +35,7 @@ from morefit.pipeline import (
 )
 from morefit.rewrite.precompute import Precompute
 from morefit.sampling.generate import Sampler, ToySampler, generate_events
-from morefit.sampling.given import given_rows
+from morefit.sampling.given_rows import given_rows
 from morefit.targets import Backend, Events, choose_backend
 
 

@@ -165,4 +165,4 @@ def project_plane(
         low_errors = high_errors = np.sqrt(squares)
     flat = Histogram(np.arange(counts.size + 1.0), counts.ravel(), low_errors.ravel(), high_errors.ravel())
     pulls = flat.pulls(expected.ravel()).reshape(counts.shape)
-    return Plane(x, y, edges[0], edges[1], counts, expected, pulls)
+    return Plane(x=x, y=y, x_edges=edges[0], y_edges=edges[1], counts=counts, expected=expected, pulls=pulls)

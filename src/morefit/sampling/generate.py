@@ -31,7 +31,7 @@ from morefit.random.philox import toy_uniforms
 from morefit.resources import check_memory
 from morefit.rewrite.simplify import normalise
 from morefit.sampling.candidate import MARGIN, Numbers, Recipe
-from morefit.sampling.given import GivenRows, check_rows, given_rows
+from morefit.sampling.given_rows import GivenRows, check_rows, given_rows
 from morefit.sampling.recipe import recipe
 from morefit.targets import Backend, Drawn, Events, choose_backend
 from morefit.text.suggest import suggest
