@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morefit.arrays import Array, Flags, freeze, rebuilt
+from morefit.arrays import Array, Flags, Frozen
 from morefit.errors import DataError
 from morefit.intervals.crossing import Scan
 from morefit.intervals.interval import Interval
@@ -50,7 +50,7 @@ Failed = Literal["above", "below"]  # where t of toys whose fits failed is taken
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FeldmanCousins:
+class FeldmanCousins(Frozen):
     """Tested values of a parameter, each with the t of the data and of T toys drawn there.
 
     t = 2 (nll with the parameter fixed - nll) is at least 0. A value is in the interval if its p-value, the fraction
@@ -73,10 +73,7 @@ class FeldmanCousins:
     seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage, added up over workers
     backend: str = ""  # where the toys were fitted
 
-    def __post_init__(self) -> None:
-        freeze(self, names=words, seconds=floats, limits=pair)
-
-    __reduce__ = rebuilt
+    converted = {"names": words, "seconds": floats, "limits": pair}
 
     def __len__(self) -> int:
         return len(self.values)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array
 from morefit.errors import DataError, OptionError
 from morefit.intervals.fit_statistics import BinnedChiSquare, ChiSquare, Total, part_statistic
 from morefit.intervals.toy_p_value import ToyPValue
@@ -41,11 +41,6 @@ class GoodnessOfFit(ToyPValue):
     statistic: float
     ndf: int
     toys: Array  # their statistics, (T,), nan where the fit failed; empty if none were drawn
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    __reduce__ = rebuilt
 
     @property
     def p_value(self) -> float:

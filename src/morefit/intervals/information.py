@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.errors import ModelError, OptionError
 from morefit.expr import evaluate
 from morefit.expr.quadrature import gauss_grid
@@ -41,7 +41,7 @@ NEGLIGIBLE = 1e-200  # a density below has no derivatives worth dividing by it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FisherInformation:
+class FisherInformation(Frozen):
     """The expected information about P floating parameters, events * E[dlnP/da dlnP/db]; extended with its yields.
 
     ``accuracy`` is how far the integral may be off, in units of the square roots of the diagonal, and ``tolerance``
@@ -55,10 +55,7 @@ class FisherInformation:
     accuracy: float
     tolerance: float
 
-    def __post_init__(self) -> None:
-        freeze(self, names=words, values=floats)
-
-    __reduce__ = rebuilt
+    converted = {"names": words, "values": floats}
 
     @property
     def valid(self) -> bool:

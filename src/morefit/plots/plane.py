@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.data import Dataset
 from morefit.data.histogram import Histogram, choose_edges, poisson_errors
 from morefit.errors import OptionError
@@ -33,7 +33,7 @@ Edges = int | Sequence[float] | Array | None
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
+class Plane(Frozen):
     """Numbers of events in bins of two observables: those of the data, those expected, and pulls."""
 
     x: Observable
@@ -43,11 +43,6 @@ class Plane:
     counts: Array  # (X, Y)
     expected: Array  # (X, Y)
     pulls: Array  # (X, Y)
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    __reduce__ = rebuilt
 
 
 def plane(
