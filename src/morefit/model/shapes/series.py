@@ -138,9 +138,7 @@ def area_of_polynomial(polynomial: Callable[[Expr], Expr], degree: int, low: Exp
     return half * add_all(*values)
 
 
-def check_coefficients(
-    density: _Series | Bernstein | ExponentialOfPolynomial, least: int
-) -> None:
+def check_coefficients(density: _Series | Bernstein | ExponentialOfPolynomial, least: int) -> None:
     """Refuse a series with too few coefficients to depend on the observable."""
     if len(density.coefficients) < least:
         raise ModelError(
