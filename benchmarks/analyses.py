@@ -42,7 +42,8 @@ from models import kstar_model, mass_model
 from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Term
 from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, UNDETERMINED, Fits
-from morefit.toys.ensemble import Ensemble, StoredToys
+from morefit.toys.batch import StoredToys
+from morefit.toys.ensemble import Ensemble
 from morefit.toys.many import fit_stored, with_data
 from peers.analyses.worker import WEIGHT
 from peers.environments import ROOT, SetupError, prepare, variables

@@ -26,7 +26,8 @@ from morefit.kernel.fit_layout import FitRows
 from morefit.minimise.newton import is_valid
 from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.minimise.trust_region import DEGENERATE, FLAT
-from morefit.toys.ensemble import GOAL, Ensemble, Toys
+from morefit.toys.batch import GOAL, Toys
+from morefit.toys.ensemble import Ensemble
 
 WAYS = ("one start", "default", "thorough")
 ALL = {name: (lambda make=make: HardModel(make(), 1000)) for name, (make, _) in PAPER.items()} | dict(MODELS)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,22 +41,26 @@ def bin_edges(axis: Any) -> Array | None:
     return np.array([bins[0][0], *(high for _, high in bins)], np.float64)
 
 
-def freeze(record: Any, **convert: Callable[[Any], Any]) -> None:
-    """Convert the fields of a record that are named, and make every other array read-only and its own."""
-    for name in field_names(record.__class__):
-        content = getattr(record, name)
-        if name in convert:
-            object.__setattr__(record, name, convert[name](content))
-        elif isinstance(content, np.ndarray):
-            object.__setattr__(record, name, frozen_copy(content))
+class Frozen:
+    """A record, a dataclass, whose arrays are read-only and its own, after pickling as well."""
+
+    converted: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # what fields are made with, by their names
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for name in field_names(kind):
+            content = getattr(self, name)
+            if name in self.converted:
+                object.__setattr__(self, name, self.converted[name](content))
+            elif isinstance(content, np.ndarray):
+                object.__setattr__(self, name, frozen_copy(content))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kind: Any = type(self)
+        return kind, tuple(getattr(self, name) for name in field_names(kind))
 
 
 @cache
-def field_names(kind: type[Any]) -> tuple[str, ...]:
+def field_names(kind: Any) -> tuple[str, ...]:
     """Return the names of the fields of a kind of record."""
     return tuple(one.name for one in fields(kind))
-
-
-def rebuilt(record: Any) -> tuple[Any, ...]:
-    """Return how to pickle a record, so that its arrays are read-only afterwards as well."""
-    return type(record), tuple(getattr(record, name) for name in field_names(record.__class__))

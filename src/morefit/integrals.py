@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array
 from morefit.expr import Expr, column, const, substitute
+from morefit.expr.adapt import adapt
 from morefit.expr.evaluate import cannot_integrate, places_at
-from morefit.expr.quadrature import WORST_ERROR, Adapted, Boxes, Domain, Nodes, adapt, refine
+from morefit.expr.quadrature import WORST_ERROR, Adapted, Boxes, Domain, Nodes, refine
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
 from morefit.targets import Events

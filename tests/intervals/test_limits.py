@@ -12,7 +12,7 @@ from morefit.errors import DataError, FitError, ModelError, OptionError
 from morefit.intervals import asimov, discovery, likelihood_ratio, upper_limit
 from morefit.intervals.limit_record import SIGMAS
 from morefit.sampling.generate import Sampler
-from morefit.toys.ensemble import Toys
+from morefit.toys.batch import Toys
 from tolerances import LIMIT, LOST_IN_BINS, PULL_SIGMAS, RATIO, SAME_MINIMUM
 
 X = mf.Observable("x", 0.1, 3.0)

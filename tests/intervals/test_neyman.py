@@ -25,7 +25,8 @@ from morefit.intervals.toys_at_points import TIE
 from morefit.random.host import stream_key
 from morefit.records.results import concatenate
 from morefit.text import progress
-from morefit.toys.ensemble import GOAL, Ensemble
+from morefit.toys.batch import GOAL
+from morefit.toys.ensemble import Ensemble
 from tolerances import FEW_ROUNDINGS, PULL_SIGMAS
 
 VALUES = (0.25, 0.3, 0.35)
@@ -452,7 +453,6 @@ def test_finished_points_are_kept_if_a_worker_fails(mass, monkeypatch, tmp_path)
         (("fsig", []), {}, FitError, "got none"),
         (("fsig", VALUES), {"toys": 0}, OptionError, "toys must be at least 1, got 0"),
         (("fsig", VALUES), {"level": 90}, OptionError, "level must lie between 0 and 1, got 90"),
-        (("fsig", VALUES), {"nuisance": "bayes"}, OptionError, "nuisance must be 'plugin', got 'bayes'"),
         (("fsig", VALUES), {"seed": -1}, OptionError, "seed: must be a whole number"),
         (("fsig", VALUES), {"executor": "dask"}, BackendError, "executor must be a concurrent"),
         (("fsig", VALUES), {"save": "no/such/folder.npz"}, DataError, "there is no folder"),

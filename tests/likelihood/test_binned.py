@@ -491,7 +491,9 @@ def test_options_that_make_no_sense_are_refused():
         mf.BinnedLikelihood(MODEL, filled(), variances=np.ones(50))
     with pytest.raises(mf.DataError, match=r"counts must not be negative, .*got -1; use statistic='neyman'"):
         mf.BinnedLikelihood(MODEL, ([1, -1], [0, 5, 10]), variances=[1, 1])
-    with pytest.raises(mf.FitError, match=r"a histogram has its variances and its bins; give no weights"):
+    with pytest.raises(
+        mf.DataError, match=r"dataset: a histogram has its variances and its bins; give no weights"
+    ):
         mf.fit(MODEL, counts, weights=np.ones(50))
     with pytest.raises(
         mf.DataError, match=r"entries lie outside the range \[0.0, 10.0\] of 'm', in flow bins"

@@ -144,7 +144,9 @@ def test_histograms_by_label_are_binned_parts():
     bins = {label: np.histogram(own["m"], bins=20, range=(5, 6)) for label, own in PARTS.items()}
     hand = sum(mf.BinnedLikelihood(MODELS[label], bins[label]) for label in LABELS)
     assert mf.fit(MODELS, bins).nll == pytest.approx(mf.fit(hand).nll, abs=1e-6)
-    with pytest.raises(mf.DataError, match="category '2016': a histogram has its variances and its bins"):
+    with pytest.raises(
+        mf.DataError, match="category '2016': dataset: a histogram has its variances and its bins"
+    ):
         mf.fit(MODELS, bins, ranges={"m": (5.1, 5.9)})
     with pytest.raises(mf.DataError, match="simultaneous: a histogram has no labels; give a mapping"):
         mf.fit(MODELS, bins["2016"])

@@ -455,7 +455,7 @@ def test_distance_above_the_goal_is_a_complaint():
 
     def said(edm):
         one = np.ones((1, 1))
-        return list(failure_reasons(Verdict(np.zeros(1), last, one, 0 * one, (), edm, 1e-4)))
+        return list(failure_reasons(Verdict(np.zeros(1), last, one, 0 * one, edm=edm, goal=1e-4)))
 
     assert said(1e-5) == []
     assert said(0.02) == ["the estimated distance to the minimum, 0.02, is above the goal of 0.0001"]

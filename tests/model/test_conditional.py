@@ -293,7 +293,7 @@ def test_an_extended_model_draws_a_poisson_number_of_rows():
 
 @pytest.mark.parametrize("backend", ["cpu", pytest.param("opencl", marks=pytest.mark.slow)])
 def test_toys_draw_rows_and_are_fitted_in_compiled_code(backend, monkeypatch):
-    from morefit.toys.ensemble import Toys
+    from morefit.toys.batch import Toys
 
     whole = []
     fit_whole = Toys.fit_whole

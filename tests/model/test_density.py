@@ -11,7 +11,7 @@ from scipy import stats
 import morefit as mf
 from morefit.expr import ONE, Op, evaluate, toposort
 from morefit.expr.node import _alive
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from tolerances import FEW_ROUNDINGS, NUMPY_SUM, SCIPY_DENSITY
 
 X = mf.Observable("x", 0.0, 2.0)

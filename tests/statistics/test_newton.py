@@ -17,7 +17,7 @@ from morefit.minimise.batch import MINUIT, Fits
 from morefit.minimise.newton import minimise
 from morefit.model.physics import KstarMuMu
 from morefit.targets import Cpu, Reference
-from morefit.toys.ensemble import GOAL
+from morefit.toys.batch import GOAL
 from morefit.toys.results import HOW
 from tolerances import EXACT_ERRORS, HARDLY_MEASURED, SAME_MINIMUM, SAME_TOY
 

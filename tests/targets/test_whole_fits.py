@@ -12,7 +12,8 @@ from morefit.targets import Cpu, OpenCL
 from morefit.targets.cpu import compile as machine
 from morefit.targets.cpu.fit_driver import copy_text
 from morefit.toys.arguments import template_of
-from morefit.toys.ensemble import GOAL, Ensemble, StoredToys
+from morefit.toys.batch import GOAL, StoredToys
+from morefit.toys.ensemble import Ensemble
 from tolerances import EXACT_ERRORS, SAME_MINIMUM, SAME_TOY
 
 BACKENDS = {

@@ -7,7 +7,7 @@ import morefit as mf
 from ensembles import ensemble_of
 from morefit.cli import mass_model
 from morefit.minimise.batch import Batch
-from morefit.toys.ensemble import GOAL, StoredToys
+from morefit.toys.batch import GOAL, StoredToys
 
 SIZES = [300, 500, 5000, 64, 1000, 4097]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import is_
 from os import PathLike
@@ -26,7 +26,7 @@ from morefit.data.columns import (
     read_source,
     without_other_labels,
 )
-from morefit.data.labels import Category, Labelled, common_labels, without_categories
+from morefit.data.labels import Category, Labelled, without_categories
 from morefit.errors import DataError
 from morefit.text.suggest import suggest
 
@@ -80,7 +80,24 @@ class Dataset:
         draft.problems += bad_columns(draft, ranges or ())
         raise_if(draft.problems + bad_weights(draft))
         checked = () if draft.labels else tuple(ranges or ())
-        fill(self, draft.columns, draft.weights, report, checked=checked, labels=draft.labels)
+        self._set_columns(draft.columns, draft.weights, report, draft.labels, checked)
+
+    def _set_columns(
+        self,
+        columns: Mapping[str, Array],
+        weights: Array | None,
+        report: CutReport | None,
+        labels: Mapping[str, tuple[str, ...]],
+        checked: tuple[Ranged, ...],
+    ) -> None:
+        """Set the columns and weights of a new dataset, read-only."""
+        vars(self).update(
+            _columns={name: freeze(column) for name, column in columns.items()},
+            _weights=None if weights is None else freeze(weights),
+            _report=report,
+            _labels=dict(labels),
+            _checked=checked,
+        )
 
     @classmethod
     def cut(
@@ -113,13 +130,17 @@ class Dataset:
             for name, ranges in region.items()
         }
         keep = np.logical_and.reduce(list(inside.values()))
-        weights = None if self._weights is None else self._weights[keep]
         counts = {name: int((~mask).sum()) for name, mask in inside.items()}
         report = CutReport(len(self), int(keep.sum()), counts)
-        chosen = {name: column[keep] for name, column in self._columns.items()}
-        return fill(
-            object.__new__(Dataset), chosen, weights, report, checked=self._checked, labels=self._labels
-        )
+        return self._select(keep, report, self._checked)
+
+    def _select(
+        self, events: Any, report: CutReport | None = None, checked: tuple[Ranged, ...] = ()
+    ) -> Dataset:
+        """Return some of the events, by a slice, a mask or indices that are checked already."""
+        weights = None if self._weights is None else self._weights[events]
+        columns = {name: column[events] for name, column in self._columns.items()}
+        return build(columns, weights, report, self._labels, checked)
 
     @classmethod
     def from_hist(
@@ -292,19 +313,9 @@ class Dataset:
 
         Weights are kept; where only some of the datasets have weights, events of the others have the weight 1.
         """
-        parts = list(datasets)
-        check_columns(parts)
-        labels = common_labels([part._labels for part in parts])
-        columns = {
-            name: np.concatenate([part._columns[name] for part in parts])
-            if name not in labels
-            else np.concatenate([Category(name, labels[name]).encode(part._labelled(name)) for part in parts])
-            for name in parts[0].names
-        }
-        if all(part.weights is None for part in parts):
-            return build(columns, None, None, labels)
-        weights = [np.ones(len(part)) if part.weights is None else part.weights for part in parts]
-        return build(columns, np.concatenate(weights), None, labels)
+        from morefit.data.concatenate import concatenated
+
+        return concatenated(list(datasets))
 
     @overload
     def __getitem__(self, which: str | Ranged) -> Array: ...
@@ -320,10 +331,7 @@ class Dataset:
                 raise DataError(f"dataset: no column {name!r}; {suggest(name, self.names)}")
             column: NDArray[Any] = self._columns[name]
             return self._labelled(name).decoded() if name in self._labels else column
-        events = check_events(which, len(self))
-        weights = None if self._weights is None else self._weights[events]
-        chosen = {name: column[events] for name, column in self._columns.items()}
-        return build(chosen, weights, None, self._labels)
+        return self._select(check_events(which, len(self)))
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values())))
@@ -347,21 +355,6 @@ class Dataset:
         return as_html(self)
 
 
-def check_columns(parts: Sequence[object]) -> None:
-    """Refuse to concatenate what are not datasets with the same columns."""
-    if not parts:
-        raise DataError("dataset: needs at least one dataset to concatenate, got none")
-    for part in parts:
-        if not isinstance(part, Dataset):
-            raise DataError(f"dataset: concatenates datasets, got one of type {type(part).__name__}")
-    names = [part.names for part in parts if isinstance(part, Dataset)]
-    if other := [some for some in names if set(some) != set(names[0])]:
-        first, second = (", ".join(map(repr, some)) for some in (names[0], other[0]))
-        raise DataError(
-            f"dataset: to concatenate datasets their columns must agree, got {first} and {second}"
-        )
-
-
 def own_weights(source: object, weights: ArrayLike | str | None) -> ArrayLike | str | None:
     """Return the weights that are passed, else those of a dataset."""
     return source.weights if weights is None and isinstance(source, Dataset) else weights
@@ -372,30 +365,19 @@ def build(
     weights: Array | None,
     report: CutReport | None,
     labels: Mapping[str, tuple[str, ...]] | None = None,
+    checked: tuple[Ranged, ...] = (),
 ) -> Dataset:
-    """Return a dataset of columns that are checked already."""
-    return fill(object.__new__(Dataset), columns, weights, report, labels=labels)
+    """Return a dataset of columns that are checked already, and in the ranges of the observables ``checked``."""
+    dataset = object.__new__(Dataset)
+    dataset._set_columns(columns, weights, report, labels or {}, checked)
+    return dataset
 
 
 def build_drawn(columns: Mapping[str, Array], observables: tuple[Ranged, ...]) -> Dataset:
     """Return a dataset of columns of doubles that were drawn and belong to nobody else; only ranges are checked."""
     if all(all_between(columns[o.name], o.low, o.high) for o in observables):
-        return fill(object.__new__(Dataset), columns, None, None, checked=observables)
+        return build(columns, None, None, checked=observables)
     return Dataset(build(columns, None, None), observables)  # an error that lists what is wrong
-
-
-def check_whole_numbers(dataset: Dataset, names: Collection[str]) -> None:
-    """Refuse columns of counts that have other numbers."""
-    if not names:
-        return
-    for piece in dataset.pieces():
-        for name in names:
-            numbers = piece[name]
-            if len(wrong := numbers[numbers != np.floor(numbers)]):
-                raise DataError(
-                    f"dataset: observable '{name}': {len(wrong)} of {len(numbers)} events are not whole numbers, such as"
-                    f" {wrong[0]:g}; the model counts"
-                )
 
 
 def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:
@@ -403,25 +385,6 @@ def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLi
     if isinstance(source, Dataset):
         return source._for_observables(observables, weights)
     return Dataset(source, observables, weights=weights)
-
-
-def fill(
-    dataset: Dataset,
-    columns: Mapping[str, Array],
-    weights: Array | None,
-    report: CutReport | None,
-    *,
-    checked: tuple[Ranged, ...] = (),
-    labels: Mapping[str, tuple[str, ...]] | None = None,
-) -> Dataset:
-    """Set the columns and weights of a new dataset, read-only."""
-    frozen = {name: freeze(column) for name, column in columns.items()}
-    object.__setattr__(dataset, "_checked", checked)
-    object.__setattr__(dataset, "_columns", frozen)
-    object.__setattr__(dataset, "_weights", None if weights is None else freeze(weights))
-    object.__setattr__(dataset, "_report", report)
-    object.__setattr__(dataset, "_labels", dict(labels or {}))
-    return dataset
 
 
 def freeze(column: Array) -> Array:

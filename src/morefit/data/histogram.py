@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.data.dataset import Dataset
 from morefit.errors import OptionError
 from morefit.resources import check_memory
@@ -20,18 +20,13 @@ BYTES_OF_BIN = 1000.0  # of a bin that is drawn: numbers of the data, of a finer
 
 
 @dataclass(frozen=True, eq=False)
-class Histogram:
+class Histogram(Frozen):
     """Counts in bins, or sums of weights, with the sizes of their errors below and above."""
 
     edges: Array  # (bins + 1,)
     counts: Array  # (bins,)
     low: Array  # (bins,)
     high: Array  # (bins,)
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    __reduce__ = rebuilt
 
     def pulls(self, expected: Array) -> Array:
         """Return (count - expected) / error, with the error on the side of what is expected; nan without an error."""

@@ -11,18 +11,10 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
+from morefit.expr.adapt import adapt, combine_places
 from morefit.expr.node import Expr
 from morefit.expr.operations import Op
-from morefit.expr.quadrature import (
-    TOLERANCE,
-    WORST_ERROR,
-    Adapted,
-    Boxes,
-    Domain,
-    NodeDomain,
-    adapt,
-    combine_places,
-)
+from morefit.expr.quadrature import TOLERANCE, WORST_ERROR, Adapted, Boxes, Domain, NodeDomain
 from morefit.expr.symbol import Symbol, Table
 from morefit.expr.walk import domain_of, leaves, rule_of, toposort
 

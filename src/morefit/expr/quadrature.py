@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import lru_cache
 from hashlib import sha256
 from itertools import product
 from math import prod
@@ -23,21 +23,8 @@ FEW_POINTS = {1: 16, 2: 6, 3: 4}  # the same between the edges of a table of so 
 MANY_CELLS = 100
 FIRST_BOXES = {1: 8, 2: 4, 3: 2}  # in each direction, to begin with
 MAX_BOXES = {1: 4096, 2: 8192, 3: 4096}
-MAX_GROWTH = 4  # times the boxes to begin with: an axis may have many edges
-MANY_BOXES = {1: 24, 2: 96, 3: 96}  # more than a smooth integrand takes: other powers are tried
-# of the map that takes an integrable singularity away from the low end of an axis
-POWERS = (2, 4, 8, 16, 32)
 ROUNDING = 1e-10  # relative to the integral: a change that is less, and does not shrink with the box, may be rounding
-UNRESOLVED = 1e-13  # of an axis: closer to an end than this, rounding may show
-SINGULAR_END = 1e-6  # of an axis
 NARROWEST = 1e-13  # of an axis: a box that is not cut any further
-SHARE = {
-    1: 1.5,
-    2: 2.0,
-    3: 2.0,
-}  # times: a box that holds that much more than its share of a larger one may hide a peak
-DEPTH = 20  # halvings around a place where a narrow peak may hide
-MAX_PLACES = {1: 24, 2: 16, 3: 8}  # at which peaks are looked for
 
 
 @dataclass(frozen=True)
@@ -266,139 +253,3 @@ def refine(
     relative = np.where(sizes > 0, left.sum(axis=0) / sizes, 0.0)
     known = np.all(np.isfinite(values)) and np.all(np.isfinite(relative))
     return Adapted(boxes.replaced(low, high), float(relative.max(initial=0.0)) if known else np.inf, totals)
-
-
-@np.errstate(all="ignore")
-def adapt(
-    domain: Domain, measure: Measure, places: Array, tolerance: float = TOLERANCE, points: int = 0
-) -> Adapted:
-    """Find boxes for an integrand; ``places`` (points, axes) are where a narrow peak may hide, on the axes' ranges.
-
-    The fewest boxes win among powers of the map at the low end.
-    """
-    singular = any(axis.singular for axis in domain.axes)
-    tried: list[Adapted] = []
-    for power in POWERS if singular else (1,):
-        first = Boxes.first(domain, power, points=points)
-        max_boxes = max(MAX_BOXES[len(domain.axes)], MAX_GROWTH * len(first))
-        tried.append(refine(measure, first, tolerance, max_boxes))
-        if tried[-1].error <= 10 * tolerance and len(tried[-1].boxes) <= MANY_BOXES[len(domain.axes)]:
-            break
-    best = min(tried, key=lambda adapted: adapted.rank(tolerance))
-    if singular:
-        best = check_ends(measure, best, tolerance, max_boxes)
-    for place in to_cube(domain, places, best.boxes.power):
-        best = look_closer(measure, best, place, tolerance)
-    return best
-
-
-def check_ends(measure: Measure, adapted: Adapted, tolerance: float, max_boxes: int) -> Adapted:
-    """Add to the error what another power finds, if much of the integral lies within rounding of a singular end.
-
-    There x - x.low may have lost its digits, so that the integrand is wrong, but no box shows it.
-    """
-    domain = adapted.boxes.domain
-    corner = near_end(adapted.boxes, 0.0, UNRESOLVED)
-    sizes = np.maximum(np.abs(adapted.totals), np.finfo(float).tiny)
-    if np.all(np.abs(measure(corner)[0]) <= tolerance * sizes):
-        return adapted
-    outer, inner = (np.abs(measure(near_end(adapted.boxes, 10.0**-k, 10.0 ** (1 - k)))[0]) for k in (9, 10))
-    if np.any((inner > tolerance * sizes) & (inner > 0.99 * outer)):  # every decade adds as much: a pole
-        return Adapted(adapted.boxes, np.inf, adapted.totals)
-    other = refine(
-        measure,
-        Boxes.first(domain, 2 * adapted.boxes.power, points=adapted.boxes.points),
-        tolerance,
-        max_boxes,
-    )
-    if not other.error < np.inf:  # its points are too close to the end
-        return adapted
-    difference = float(np.max(np.abs(other.totals - adapted.totals) / sizes))
-    return Adapted(adapted.boxes, max(adapted.error, difference), adapted.totals)
-
-
-def near_end(boxes: Boxes, low: float, high: float) -> Boxes:
-    """Return a box that is so close to the low ends of singular axes, and spans the others."""
-    ends = ((low, high) if axis.singular else (0.0, 1.0) for axis in boxes.domain.axes)
-    unit = np.array([[e ** (1 / boxes.power) for e in pair] for pair in ends])
-    return boxes.replaced(unit[None, :, 0], unit[None, :, 1])
-
-
-def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: float) -> Adapted:
-    """Cut the boxes around a place ever closer, and keep that if it finds something that they missed."""
-    boxes, max_boxes = adapted.boxes, MAX_BOXES[len(adapted.boxes.domain.axes)]
-    around = np.all((boxes.low <= place) & (place <= boxes.high), axis=1)
-    near = boxes.replaced(boxes.low[around], boxes.high[around])
-    sizes = np.abs(adapted.totals)
-    if not hides_something(measure, near, place, tolerance * sizes):
-        return adapted
-    closer = refine(measure, cut_around(near, place), tolerance, max_boxes, sizes)
-    missed = closer.totals - measure(near).sum(axis=0)
-    if not closer.error < np.inf or np.all(
-        np.abs(missed) <= max(10 * tolerance, adapted.error) * (sizes + np.abs(missed))
-    ):
-        return adapted
-    low, high = (
-        np.concatenate([getattr(boxes, end)[~around], getattr(closer.boxes, end)]) for end in ("low", "high")
-    )
-    return Adapted(boxes.replaced(low, high), max(adapted.error, closer.error), adapted.totals + missed)
-
-
-def hides_something(measure: Measure, boxes: Boxes, place: Array, negligible: Array) -> bool:
-    """Return whether ever smaller boxes around a place hold more than their share of what the next larger one holds."""
-    low, high = boxes.low.min(axis=0), boxes.high.max(axis=0)
-    parts = 0.5 ** np.arange(1, DEPTH + 1)[:, None]
-    nested = boxes.replaced(place - parts * (place - low), place + parts * (high - place))
-    shares = np.abs(np.concatenate([measure(boxes).sum(axis=0)[None], measure(nested)]))
-    share = SHARE[len(place)] * 0.5 ** len(place)
-    return bool(
-        np.any((shares[1:] > share * shares[:-1]) & (shares[1:] > negligible))
-        or not np.all(np.isfinite(shares))
-    )
-
-
-def to_cube(domain: Domain, places: Array, power: int) -> Array:
-    """Return the places inside the ranges, as points of the unit cube."""
-    if not len(places):
-        return places
-    low, high = (np.array([getattr(a, end) for a in domain.axes]) for end in ("low", "high"))
-    powers = np.array([1 / power if a.singular else 1.0 for a in domain.axes])
-    unit = (places - low) / (high - low)
-    ends = np.array([SINGULAR_END if axis.singular else 0.0 for axis in domain.axes])  # powers look there
-    inside = np.all((unit >= ends) & (unit <= 1), axis=1)
-    cube = np.round(unit[inside] ** powers, 12)
-    _, first = np.unique(cube, axis=0, return_index=True)
-    return np.asarray(cube[np.sort(first)])  # the likeliest first
-
-
-def cut_around(boxes: Boxes, place: Array) -> Boxes:
-    """Cut the boxes around a place again and again, in all directions."""
-    far: list[Boxes] = []
-    while np.any(boxes.high - boxes.low > 2.0**-DEPTH):
-        for axis in range(len(boxes.domain.axes)):
-            boxes = boxes.halved(np.full(len(boxes), axis))
-        around = np.all((boxes.low <= place) & (place <= boxes.high), axis=1)
-        far.append(boxes.replaced(boxes.low[~around], boxes.high[~around]))
-        boxes = boxes.replaced(boxes.low[around], boxes.high[around])
-    far.append(boxes)
-    return boxes.replaced(np.concatenate([b.low for b in far]), np.concatenate([b.high for b in far]))
-
-
-def combine_places(domain: Domain, columns: Sequence[Callable[[dict[str, float]], Iterable[float]]]) -> Array:
-    """Return points made of one place on each axis; those of an axis may depend on the axes before it.
-
-    An axis without a place inside its range contributes its middle.
-    """
-
-    def extend(points: list[dict[str, float]], k: int) -> list[dict[str, float]]:
-        axis, longer = domain.axes[k], []
-        for i, point in enumerate(points):
-            own = [p for p in columns[k](point) if axis.low <= p <= axis.high] or [(axis.low + axis.high) / 2]
-            longer += [(i + j, {**point, axis.name: p}) for j, p in enumerate(own)]
-        longer.sort(key=lambda pair: pair[0])  # the first places of all axes together come first
-        return [point for _, point in longer[:limit]]
-
-    limit = MAX_PLACES[len(domain.axes)]
-    nowhere: list[dict[str, float]] = [{}]
-    points = reduce(extend, range(len(domain.axes)), nowhere)
-    return np.array([[point[name] for name in domain.names] for point in points])

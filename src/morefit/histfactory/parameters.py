@@ -88,8 +88,10 @@ def parameter_set(name: str, uses: Sequence[tuple[Channel, Array, Modifier]]) ->
     if make is not None:
         return make(name, uses)
     if kinds == ["lumi"]:
-        nothing = np.empty(0)
-        return ParameterSet(name, "lumi", nothing, np.empty((0, 2)), np.zeros(1, np.bool_), nothing, nothing)
+        nothing, bounds = np.empty(0), np.empty((0, 2))
+        return ParameterSet(
+            name, "lumi", nothing, bounds, np.zeros(1, np.bool_), auxdata=nothing, sigmas=nothing
+        )
     if kinds == ["normfactor"]:
         return ParameterSet(name, "normfactor", np.ones(1), np.array([[0.0, 10.0]]), np.zeros(1, np.bool_))
     return ParameterSet(

@@ -16,7 +16,7 @@ from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihood
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Pdf
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.pipeline import Compiled
 from morefit.rewrite.precompute import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
@@ -177,8 +177,8 @@ def explain_part(part: Likelihood) -> Explanation:
     compiled = tuple(part.compile_request(part.request(order)) for order in (0, 1, 2))
     seconds = tuple(best_of(c, part) for c in compiled) if part.events and part.data.in_memory else ()
     return Explanation(
-        before=part.log_intensity,
-        after=simplify(part.log_intensity),
+        before=part.model.summed,
+        after=simplify(part.model.summed),
         compiled=compiled,
         run_seconds=seconds,
         events=part.events,

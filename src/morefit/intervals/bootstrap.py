@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, freeze, frozen_copy, rebuilt
+from morefit.arrays import Array, Flags, Frozen, frozen_copy
 from morefit.errors import FitError
 from morefit.intervals.interval import Interval
 from morefit.jobs.checkpoint import locks_file, read_saved
@@ -44,8 +44,13 @@ LAYOUT = Layout(
 )
 
 
+def vector(numbers: Sequence[float]) -> Array:
+    """Return numbers as a read-only array; a file has them as a list."""
+    return frozen_copy(numbers, np.float64)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Bootstrap:
+class Bootstrap(Frozen):
     """The minima of B replicas of a dataset, each event of which counts a Poisson number of times (mean 1).
 
     ``errors`` and ``covariance`` are those of the valid replicas; nan if there are fewer than two. Weights of the
@@ -61,10 +66,7 @@ class Bootstrap:
     seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage, added up over workers
     backend: str = ""  # where the replicas were fitted
 
-    def __post_init__(self) -> None:
-        freeze(self, names=words, best=vector, seconds=floats)
-
-    __reduce__ = rebuilt
+    converted = {"names": words, "best": vector, "seconds": floats}
 
     def __len__(self) -> int:
         return len(self.values)
@@ -124,11 +126,6 @@ class Bootstrap:
         return f"bootstrap: {len(self)} replicas, {verdict}, seed {self.seed}\n\n{table}"
 
     __repr__ = __str__
-
-
-def vector(numbers: Sequence[float]) -> Array:
-    """Return numbers as a read-only array; a file has them as a list."""
-    return frozen_copy(numbers, np.float64)
 
 
 @locks_file(NAME)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, freeze, rebuilt
+from morefit.arrays import Array, Flags, Frozen
 from morefit.errors import OptionError
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
@@ -45,7 +45,7 @@ ROUND_EVEN, ROUND_ODD = ((3, 0), (1, 2)), ((0, 1), (2, 3))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Contour:
+class Contour(Frozen):
     """The nll as a function of two parameters on a grid, minimised over the others at each node.
 
     Where ``valid`` is False there is no valid minimum, and lines leave out the cells around the node.
@@ -62,11 +62,6 @@ class Contour:
     best: tuple[float, float]
     minimum: float
     levels: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    __reduce__ = rebuilt
 
     @property
     def delta(self) -> Array:

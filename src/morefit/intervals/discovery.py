@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array
 from morefit.intervals.levels import tail_probability
 from morefit.intervals.nuisance import fit_data
 from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
@@ -42,11 +42,6 @@ class Discovery(ToyPValue):
     best: float  # fit
     q: float
     toys: Array  # their q, (T,); empty if none were drawn
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    __reduce__ = rebuilt
 
     @property
     def significance(self) -> float:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morefit.arrays import Array, Flags, freeze, rebuilt
-from morefit.errors import DataError, OptionError
+from morefit.arrays import Array, Flags, Frozen
+from morefit.errors import DataError
 from morefit.intervals.crossing import Scan
 from morefit.intervals.interval import Interval
 from morefit.intervals.levels import two_sided
@@ -50,7 +50,7 @@ Failed = Literal["above", "below"]  # where t of toys whose fits failed is taken
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FeldmanCousins:
+class FeldmanCousins(Frozen):
     """Tested values of a parameter, each with the t of the data and of T toys drawn there.
 
     t = 2 (nll with the parameter fixed - nll) is at least 0. A value is in the interval if its p-value, the fraction
@@ -73,10 +73,7 @@ class FeldmanCousins:
     seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage, added up over workers
     backend: str = ""  # where the toys were fitted
 
-    def __post_init__(self) -> None:
-        freeze(self, names=words, seconds=floats, limits=pair)
-
-    __reduce__ = rebuilt
+    converted = {"names": words, "seconds": floats, "limits": pair}
 
     def __len__(self) -> int:
         return len(self.values)
@@ -202,7 +199,6 @@ def feldman_cousins(
     toys: int = 5000,
     level: float = 0.9,
     seed: int | None = None,
-    nuisance: Literal["plugin"] = "plugin",
     best: FitResult | None = None,
     backend: str | Backend = "auto",
     executor: Executor | DaskClient | None = None,
@@ -221,24 +217,22 @@ def feldman_cousins(
     likelihood : or a model, with its ``data`` and ``constraints``.
     points : values of the parameter to test; inside its limits, which are what an interval may end at.
     level : of the interval printed; others can be read from the same toys.
-    nuisance : "plugin": toys are drawn with the other parameters where the data have their minimum.
     best : the fit of the data, if it is known already, with all parameters floating that float in the model.
     executor, save : as for ``toy_study``.
 
     Example: ``mf.intervals.feldman_cousins(nll, n_signal, [250, 300, 350], toys=20, seed=1, progress=False)``
     """
     level, toys = check_level(NAME, level), whole_number(f"{NAME}: toys", toys, 1)
-    if nuisance != "plugin":
-        raise OptionError(f"feldman_cousins: nuisance must be 'plugin', got {nuisance!r}")
-    term = as_likelihood(NAME, likelihood, data, constraints=constraints, backend=backend)
-    name = name_of(parameter)
+    term, name = (
+        as_likelihood(NAME, likelihood, data, constraints=constraints, backend=backend),
+        name_of(parameter),
+    )
     best, points = start_scan(term, best, name, points)
     fits = fit_data(NAME, term, best, name, points, progress)
     saved = read_saved(NAME, save, LAYOUT, FeldmanCousins)
     tested = Tested(
         term=without_events(term), name=name, truths=fits.truths, starts=fits.starts, idle=fits.idle,
-        seed=choose_seed(seed, saved), purpose=FORMAT, toys=toys, fluctuate=fluctuate,
-        events=events_of_toys(NAME, term),
+        seed=choose_seed(seed, saved), purpose=FORMAT, toys=toys, fluctuate=fluctuate, events=events_of_toys(NAME, term),
         backend=choose_place(backend, executor, 2 * term.events * toys * len(points)),
     )  # fmt: skip
     names = tuple(p.name for p in term.all_parameters)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array
 from morefit.errors import DataError, OptionError
 from morefit.intervals.fit_statistics import BinnedChiSquare, ChiSquare, Total, part_statistic
 from morefit.intervals.toy_p_value import ToyPValue
@@ -41,11 +41,6 @@ class GoodnessOfFit(ToyPValue):
     statistic: float
     ndf: int
     toys: Array  # their statistics, (T,), nan where the fit failed; empty if none were drawn
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    __reduce__ = rebuilt
 
     @property
     def p_value(self) -> float:
@@ -103,10 +98,8 @@ def goodness_of_fit(
     """
     if test not in TESTS:
         raise OptionError(f"{NAME}: test must be one of {', '.join(map(repr, TESTS))}, got {test!r}")
-    bins, term = (
-        whole_number(f"{NAME}: bins", bins, 1),
-        as_likelihood(NAME, likelihood, data, backend=backend),
-    )
+    bins = whole_number(f"{NAME}: bins", bins, 1)
+    term = as_likelihood(NAME, likelihood, data, backend=backend)
     if term.weighted:
         raise DataError(f"{NAME}: toys have no weights, so the data must not have any")
     best = best_fit(NAME, term, best)
@@ -114,14 +107,7 @@ def goodness_of_fit(
     term = term.fixing(fixed) if fixed else term
     total, statistic, ndf = None, 2 * best.nll, 0
     if test == "saturated":
-        if not isfinite(term.ndata):
-            raise DataError(f"{NAME}: 'saturated' takes bins or points, got events; use another test")
-        if not isfinite(term.degrees):
-            raise DataError(
-                f"{NAME}: 'saturated' takes values that are relative to a perfect description, got a constraint or a method"
-                " for which they are not; use 'chi2'"
-            )
-        ndf = int(term.degrees) - len(best.floating)
+        ndf = saturated_terms(term) - len(best.floating)
     else:
         total = Total(tuple(part_statistic(test, p, best.values, bins, seed) for p in term.parts))
         statistic = total([part.data for part in term.parts], best.values)
@@ -135,6 +121,18 @@ def goodness_of_fit(
         values = 2 * study.nll if total is None else study.statistics["statistic"]
         drawn = np.where(study.valid, values, nan)
     return GoodnessOfFit(test, float(statistic), max(ndf, 0), drawn)
+
+
+def saturated_terms(term: Term) -> int:
+    """Return the number of terms in the chi-square that twice the value of a likelihood is, if it is one."""
+    if not isfinite(term.ndata):
+        raise DataError(f"{NAME}: 'saturated' takes bins or points, got events; use another test")
+    if not isfinite(term.degrees):
+        raise DataError(
+            f"{NAME}: 'saturated' takes values that are relative to a perfect description, got a constraint or a method"
+            " for which they are not; use 'chi2'"
+        )
+    return int(term.degrees)
 
 
 def degrees_of(total: Total, term: Term, best: FitResult) -> int:

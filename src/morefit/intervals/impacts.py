@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Integers, freeze, rebuilt
+from morefit.arrays import Array, Frozen, Integers
 from morefit.expr import Expr, Op, evaluate, leaves, to_expr
 from morefit.likelihood import Evaluation, Term
 from morefit.minimise import FitResult
@@ -29,7 +29,7 @@ NAME = "impacts"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Impacts:
+class Impacts(Frozen):
     """How the fitted value of a parameter changes where one of R others is fixed below and above its best value.
 
     The largest impacts come first. ``before`` are changes (down, up) where the other parameter is moved by the error that
@@ -48,10 +48,7 @@ class Impacts:
     before: Array  # (R, 2)
     after: Array  # (R, 2)
 
-    def __post_init__(self) -> None:
-        freeze(self, names=words)
-
-    __reduce__ = rebuilt
+    converted = {"names": words}
 
     @property
     def pulls(self) -> Array:

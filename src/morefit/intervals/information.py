@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.errors import ModelError, OptionError
 from morefit.expr import evaluate
 from morefit.expr.quadrature import gauss_grid
@@ -41,7 +41,7 @@ NEGLIGIBLE = 1e-200  # a density below has no derivatives worth dividing by it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FisherInformation:
+class FisherInformation(Frozen):
     """The expected information about P floating parameters, events * E[dlnP/da dlnP/db]; extended with its yields.
 
     ``accuracy`` is how far the integral may be off, in units of the square roots of the diagonal, and ``tolerance``
@@ -55,10 +55,7 @@ class FisherInformation:
     accuracy: float
     tolerance: float
 
-    def __post_init__(self) -> None:
-        freeze(self, names=words, values=floats)
-
-    __reduce__ = rebuilt
+    converted = {"names": words, "values": floats}
 
     @property
     def valid(self) -> bool:
@@ -140,11 +137,6 @@ def fisher_information(
         seen = None if part.model.expected_events() is not None else part.events or None
         count = number_of_events(part.model, seen if events is None else events, own)
         total += count
-        if given := part.model.given:
-            names_given = ", ".join(f"'{o.name}'" for o in given)
-            raise ModelError(
-                f"fisher information: needs the density of {names_given}, which the model is given; multiply by it"
-            )
         for factor in part.model.factors():
             rows = [names.index(p.name) for p in factor.parameters if p.name in names]
             if rows:  # the scores of factors are independent, so their informations add up
@@ -178,6 +170,12 @@ def constraint_information(part: Likelihood, values: Mapping[str, float]) -> Arr
 
 
 def number_of_events(model: Pdf, events: float | None, values: Mapping[str, float]) -> float:
+    """Return how many events a model expects, or the number that is passed, as it has to be."""
+    if model.given:
+        names = ", ".join(f"'{o.name}'" for o in model.given)
+        raise ModelError(
+            f"fisher information: needs the density of {names}, which the model is given; multiply by it"
+        )
     expected = model.expected_events()
     if expected is None:
         if events is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array
 from morefit.errors import DataError, OptionError
 from morefit.intervals.nuisance import minimised, without_effect
 from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
@@ -46,10 +46,7 @@ class LikelihoodRatio(ToyPValue):
     alternative: Mapping[str, float]  # and where the alternative does
     toys: Array  # their t, (T,), nan where a fit failed; empty if none were drawn
 
-    def __post_init__(self) -> None:
-        freeze(self, null=floats, alternative=floats)
-
-    __reduce__ = rebuilt
+    converted = {"null": floats, "alternative": floats}
 
     @property
     def p_value(self) -> float:

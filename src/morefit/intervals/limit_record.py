@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.intervals.nuisance import DataFits
 from morefit.intervals.profile import local_cubic
 
@@ -18,7 +18,7 @@ SIGMAS = (-2, -1, 0, 1, 2)  # of the background, for which limits are expected
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class UpperLimit:
+class UpperLimit(Frozen):
     """The upper limit of a parameter: its largest value with a p-value of at least 1 - level.
 
     ``p_signal`` (CLs+b) is the probability of data that fit the tested value as badly, if it is true; ``p_background``
@@ -43,11 +43,6 @@ class UpperLimit:
         0.0,
     ) * 6  # of the observed limit and the expected ones, by the number of toys
     toys: int = 0  # at each value for each hypothesis
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    __reduce__ = rebuilt
 
     @property
     def p_values(self) -> Array:

@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.errors import OptionError
 from morefit.intervals.levels import tail_probability
 from morefit.intervals.nuisance import minimised, without_effect
@@ -55,11 +55,6 @@ class LookElsewhere(ToyPValue):
     q: Array  # (K,)
     best: Array  # (K,) fitted values of the parameter
     toy_q: NDArray[np.float32]  # (T, K), nan where a fit failed
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    __reduce__ = rebuilt
 
     @property
     def observed(self) -> float:
@@ -123,7 +118,7 @@ class LookElsewhere(ToyPValue):
 
 
 @dataclass(frozen=True, eq=False)
-class ScannedToys:
+class ScannedToys(Frozen):
     """The q of B blocks of T toys at K points."""
 
     values: Array  # (B,), numbers of blocks
@@ -132,10 +127,7 @@ class ScannedToys:
     seconds: Mapping[str, float] = field(default_factory=dict)
     backend: str = ""
 
-    def __post_init__(self) -> None:
-        freeze(self, seconds=floats)
-
-    __reduce__ = rebuilt
+    converted = {"seconds": floats}
 
     def __len__(self) -> int:
         return len(self.values)
@@ -188,7 +180,7 @@ def look_elsewhere(
             likelihood, hypotheses, other, values, q, toys=count, seed=seed, backend=backend, executor=executor, save=save,
             progress=progress,
         )  # fmt: skip
-    return LookElsewhere(name, other, value, values, q, fitted, drawn)
+    return LookElsewhere(name=name, scanned=other, value=value, points=values, q=q, best=fitted, toy_q=drawn)
 
 
 def draw_curves(

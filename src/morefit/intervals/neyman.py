@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.errors import FitError, ModelError, OptionError
 from morefit.intervals.crossing import Scan
 from morefit.intervals.interval import Interval
@@ -30,7 +30,7 @@ from morefit.targets import Backend
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
 from morefit.toys.arguments import complete, events_of_toys, expected_total, template_of, without_events
-from morefit.toys.ensemble import GOAL
+from morefit.toys.batch import GOAL
 from morefit.validate import check_level, finite_number, name_of, number_list, numbers_by_name, whole_number
 
 NAME = "neyman_belt"
@@ -40,7 +40,7 @@ SAME = 2 * sqrt(2 * GOAL)  # errors: two fits of the same events may stop so far
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NeymanBelt:
+class NeymanBelt(Frozen):
     """True values of a parameter, each with the estimates of T toys drawn there.
 
     The belt at a true value is the central interval of its estimates: as many toys are below as above, together
@@ -59,10 +59,7 @@ class NeymanBelt:
     seconds: Mapping[str, float] = field(default_factory=dict)
     backend: str = ""  # where the toys were fitted
 
-    def __post_init__(self) -> None:
-        freeze(self, seconds=floats, limits=pair)
-
-    __reduce__ = rebuilt
+    converted = {"seconds": floats, "limits": pair}
 
     def __len__(self) -> int:
         return len(self.values)

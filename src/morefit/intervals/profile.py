@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.arrays import Array, Flags, freeze, rebuilt
+from morefit.arrays import Array, Flags, Frozen
 from morefit.errors import FitError, OptionError
 from morefit.intervals.interval import End, Interval
 from morefit.intervals.levels import bisect, two_sided
@@ -36,7 +36,7 @@ APART = 1e-3  # of the spacing: closer points add no information, and spoil an i
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Profile:
+class Profile(Frozen):
     """The nll as a function of one parameter, minimised over the others at each of its values.
 
     Where ``valid`` is False there is no valid minimum: ``nll`` is the lowest value seen, or nan, and intervals do not
@@ -53,11 +53,6 @@ class Profile:
     minimum: float
     limits: tuple[float, float]
     choices: tuple[str, ...] = ()  # (B,), what each point has the lowest nll with, where a model has choices
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    __reduce__ = rebuilt
 
     @property
     def delta(self) -> Array:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.errors import DataError, FitError
 from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Tested
@@ -29,7 +29,7 @@ Values = Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
-class RatioToys:
+class RatioToys(Frozen):
     """Toys at K tested values: t = 2 (nll with the parameter fixed - nll), nan if a fit failed, and the fitted values."""
 
     values: Array  # (K,)
@@ -39,10 +39,7 @@ class RatioToys:
     seconds: Mapping[str, float] = field(default_factory=dict)
     backend: str = ""
 
-    def __post_init__(self) -> None:
-        freeze(self, seconds=floats)
-
-    __reduce__ = rebuilt
+    converted = {"seconds": floats}
 
     def __len__(self) -> int:
         return len(self.values)

@@ -7,11 +7,11 @@ from math import nan, sqrt
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Frozen
 from morefit.intervals.toys_at_points import TIE
 
 
-class ToyPValue:
+class ToyPValue(Frozen):
     """What records of tests say of their toys; those whose fits failed count as having a larger statistic."""
 
     toys: Array  # their statistics, (T,), nan where a fit failed; empty if none were drawn

@@ -20,7 +20,8 @@ from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
 from morefit.targets import Backend
-from morefit.toys.ensemble import GOAL, Ensemble, Toys
+from morefit.toys.batch import GOAL, Toys
+from morefit.toys.ensemble import Ensemble
 
 MAX_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
 TIE = 4 * GOAL  # fits stop above their minima, so t may be off by this much: closer is equal

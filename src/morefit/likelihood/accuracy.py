@@ -14,7 +14,7 @@ from morefit.expr.evaluate import adapt_around, adapted_to, places_at
 from morefit.expr.quadrature import NodeDomain
 from morefit.model import Observable, Pdf
 from morefit.model.integrate import find_breaks, plain_integral, rule_error
-from morefit.model.pdf import simulations
+from morefit.model.parts import simulations
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
 

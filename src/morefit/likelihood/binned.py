@@ -22,7 +22,7 @@ from morefit.likelihood.base import BadEvents, Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableColumn, TableModel, not_negative
 from morefit.model import Parameter, Pdf
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.targets import Backend
 
 Statistic = Literal["likelihood", "neyman", "pearson", "combined"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.data import Dataset
+from morefit.errors import DataError
 from morefit.integrals import SharedBoxes
 from morefit.pipeline import Bound, Columns, Compiled
 from morefit.targets import Events
@@ -47,3 +50,17 @@ class PartData:
     def rows(self, sets: Integers) -> Array | None:
         """Return what constraints measured in some of the datasets."""
         return None if self.measured is None else self.measured[sets]
+
+
+def check_whole_numbers(dataset: Dataset, names: Collection[str]) -> None:
+    """Refuse columns of counts that have other numbers."""
+    if not names:
+        return
+    for piece in dataset.pieces():
+        for name in names:
+            numbers = piece[name]
+            if len(wrong := numbers[numbers != np.floor(numbers)]):
+                raise DataError(
+                    f"dataset: observable '{name}': {len(wrong)} of {len(numbers)} events are not whole numbers, such as"
+                    f" {wrong[0]:g}; the model counts"
+                )

@@ -65,7 +65,10 @@ class Elimination:
         bins = counts.group_bins[[group[c] for c in columns[inner].tolist()]]
         inner = inner[np.argsort(bins, kind="stable")]
         groups = np.array([group[c] for c in columns[inner].tolist()], np.int64)
-        return cls(likelihood, inner, outer, columns[inner], columns[outer], groups, limits[inner])
+        return cls(
+            likelihood=likelihood, inner=inner, outer=outer, columns=columns[inner], rest=columns[outer],
+            groups=groups, limits=limits[inner],
+        )  # fmt: skip
 
     @cached_property
     def blocks(self) -> tuple[Integers, Integers, int]:

@@ -17,7 +17,7 @@ from morefit.model import Observable, Pdf
 from morefit.model.evaluation import HasValues, Values
 from morefit.model.observable import Box, Ranges
 from morefit.model.opaque import opaque_names
-from morefit.model.pdf import check_model, simulations
+from morefit.model.parts import check_model, simulations
 from morefit.model.region import boxes, check_region, named_observable
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.rewrite.derive import derivatives

@@ -81,14 +81,8 @@ def generate(
     """
     if isinstance(model, Simultaneous):
         return generate_simultaneous(
-            model.restricted(ranges),
-            events,
-            truth=truth,
-            seed=seed,
-            backend=backend,
-            generator=generator,
-            given=given,
-        )
+            model.restricted(ranges), events, truth=truth, seed=seed, backend=backend, generator=generator, given=given
+        )  # fmt: skip
     if not isinstance(model, Term):
         model = in_ranges(model, ranges)
         if isinstance(events, Mapping):
@@ -96,12 +90,19 @@ def generate(
         return generate_events(
             model, events, truth=truth, seed=seed, backend=backend, generator=generator, given=given
         )
-    if ranges is not None:
-        raise ModelError("generate: a likelihood has its ranges already; leave ranges out")
-    if events is not None:
-        raise ModelError("generate: a likelihood has its numbers of events already; leave events out")
-    if given is not None:
-        raise ModelError("generate: a likelihood has its given columns already; leave given out")
+    for name, what, value in (
+        ("ranges", "ranges", ranges), ("events", "numbers of events", events), ("given", "given columns", given),
+    ):  # fmt: skip
+        if value is not None:
+            raise ModelError(f"generate: a likelihood has its {what} already; leave {name} out")
+    key = secrets.randbits(63) if seed is None else check_seed(seed)
+    return generate_likelihood(model, truth, key, fluctuate, backend=backend, generator=generator)
+
+
+def generate_likelihood(
+    model: Term, truth: Any, seed: int, fluctuate: bool, *, backend: str | Backend, generator: Generator
+) -> Term:
+    """Return a likelihood of pseudo-data in the place of its data."""
     values = {p.name: p.start for p in model.all_parameters}
     chosen = numbers_by_name("truth", truth)
     if unknown := [name for name in chosen if name not in values]:
@@ -109,10 +110,9 @@ def generate(
             f"generate: the likelihood has no parameter {', '.join(map(repr, unknown))}; it has {', '.join(values)}"
         )
     values |= chosen
-    key = secrets.randbits(63) if seed is None else check_seed(seed)
     parts = []
     for k, part in enumerate(model.parts):
-        own = part_key(key, k)
+        own = part_key(seed, k)
         data = part.generated(values, own, backend=backend, generator=generator)
         parts.append(part.replaced(data=data, constraints=drawn_constraints(part, values, own, fluctuate)))
     return model.with_parts(parts)

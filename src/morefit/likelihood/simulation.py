@@ -13,7 +13,7 @@ from morefit.likelihood.base import Term
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model.acceptance import Simulation
-from morefit.model.pdf import parts_of
+from morefit.model.parts import parts_of
 from morefit.pipeline import Columns, Settings, compile_sums, compile_values
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise

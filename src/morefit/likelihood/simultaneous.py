@@ -24,7 +24,7 @@ from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.observable import Ranges
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.model.region import YieldsIn
 from morefit.random.host import Generator, check_generator, part_key
 from morefit.rewrite.precompute import Precompute
@@ -213,30 +213,37 @@ def simultaneous_likelihood(
     for label, (own, own_weights) in each.items():
         model = simultaneous.models[label]
         try:
-            if not isinstance(own, Dataset) and is_histogram(own):
-                if own_weights is not None or ranges is not None:
-                    raise DataError(
-                        "a histogram has its variances and its bins; give no weights and no ranges"
-                    )
-                from morefit.likelihood.binned import BinnedLikelihood  # seldom needed
-
-                parts.append(BinnedLikelihood(model, own, backend=place))
-                continue
-            part = Likelihood(
-                model,
-                own,
-                weights=own_weights,
-                ranges=simultaneous.ranges_of(label, ranges),
-                yields_in=yields_in,
-                backend=place,
-                precision=precision,
-                precompute=precompute,
-            )
+            part = likelihood_of(
+                model, own, weights=own_weights, ranges=simultaneous.ranges_of(label, ranges), yields_in=yields_in,
+                backend=place, precision=precision, precompute=precompute,
+            )  # fmt: skip
         except (DataError, ModelError) as error:
             raise type(error)(f"category '{label}': {error}") from None
         parts.append(part)
     shared = share_kernels(constrained(parts, as_constraints(constraints)))
     return JointLikelihood(shared, simultaneous.labels)
+
+
+def likelihood_of(
+    model: Pdf,
+    data: Any,
+    *,
+    weights: Any = None,
+    constraints: Any = (),
+    ranges: Any = None,
+    backend: str | Backend = "auto",
+    **of_events: Any,
+) -> Likelihood:
+    """Return the likelihood of the bins of a histogram, or of events, which have more options."""
+    if isinstance(data, Dataset) or not is_histogram(data):
+        return Likelihood(
+            model, data, weights=weights, constraints=constraints, ranges=ranges, backend=backend, **of_events
+        )
+    if weights is not None or ranges is not None:
+        raise DataError("dataset: a histogram has its variances and its bins; give no weights and no ranges")
+    from morefit.likelihood.binned import BinnedLikelihood  # seldom needed
+
+    return BinnedLikelihood(model, data, constraints=constraints, backend=backend)
 
 
 def constrained(parts: Sequence[Likelihood], constraints: Sequence[Constraint]) -> list[Likelihood]:

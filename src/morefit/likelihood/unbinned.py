@@ -4,58 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from functools import cached_property
 from hashlib import sha256
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
-from morefit.data.dataset import check_whole_numbers, dataset_of
+from morefit.data.dataset import dataset_of
 from morefit.errors import OptionError
-from morefit.expr import ZERO, Expr, Op, evaluate, leaves, scalar
-from morefit.integrals import MORE_POINTS, SharedBoxes
+from morefit.expr import Expr
 from morefit.kernel import Precision
-from morefit.kernel.sums import Request, set_terms
-from morefit.kernel.symbols import WEIGHT
-from morefit.likelihood.accuracy import check_smooth, has_kinks, integral_error, is_numerical, node_sums
-from morefit.likelihood.base import BadEvents, Evaluation, Point, Term
+from morefit.likelihood.accuracy import check_smooth, has_kinks, integral_error, is_numerical
+from morefit.likelihood.base import BadEvents, Point
 from morefit.likelihood.constraint import Constraint, as_constraints
-from morefit.likelihood.datasets import PartData
-from morefit.likelihood.event_nodes import EventNodes, FollowedNodes
-from morefit.likelihood.sums import request_of, terms_of, triangle, unpack, with_constrained
-from morefit.model import Parameter, Pdf
+from morefit.likelihood.datasets import PartData, check_whole_numbers
+from morefit.likelihood.event_sums import EventSums
+from morefit.model import Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.conditional import check_events
 from morefit.model.counts import counted_in
 from morefit.model.observable import Ranges
 from morefit.model.opaque import opaque_names
-from morefit.model.pdf import conditional_parts
+from morefit.model.parts import conditional_parts
 from morefit.model.region import YieldsIn
 from morefit.pipeline import (
-    Bound,
-    Columns,
-    Compiled,
     Settings,
     able_backend,
-    compile_renamed,
-    compile_sums,
-    compile_values,
 )
 from morefit.rewrite.precompute import Precompute
 from morefit.sampling.generate import Sampler, ToySampler, generate_events
-from morefit.sampling.given import given_rows
+from morefit.sampling.given_rows import given_rows
 from morefit.targets import Backend, Events, choose_backend
 
-NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,
-MIN_EVENTS = 1000  # of them: with fewer, the accuracy is that of this many,
-NO_NAMES: Mapping[Expr, Expr] = {}
-BEST_ERROR = 1e-10  # the smallest relative error of an integral that is requested
 
-
-class Likelihood(Term):
+class Likelihood(EventSums):
     """Minus the logarithm of the likelihood of a model for data: -sum ln P, extended when it has yields.
 
     ``constraints`` are independent measurements, such as ``mf.constraint(mu, 5.28, 0.01)``. Weights are taken from
@@ -66,8 +50,6 @@ class Likelihood(Term):
 
     Example: ``mf.Likelihood(model, data, constraints=[mf.constraint(sigma, 0.1, 0.01)])``
     """
-
-    has_kernels: ClassVar[bool] = True  # compiled ones sum over its events
 
     def __new__(cls, model: Any = None, *arguments: Any, **options: Any) -> Any:
         """Return the sum of the likelihoods of all categories if the model is ``mf.Simultaneous``; one in pieces of files."""
@@ -108,30 +90,6 @@ class Likelihood(Term):
         settings = Settings(place, choose_precision(precision), precompute)
         self.set_up(model, dataset, as_constraints(constraints), settings)
 
-    def set_up(
-        self,
-        model: Pdf,
-        data: Dataset,
-        constraints: tuple[Constraint, ...],
-        settings: Settings,
-        fixed: frozenset[str] = frozenset(),
-        names: Mapping[Expr, Expr] = NO_NAMES,
-    ) -> None:
-        """Set what the likelihood is made of; what has been checked is not checked again.
-
-        ``names`` are what parameters are called in kernels, which likelihoods with alike formulas then share.
-        """
-        self.model, self.data, self.constraints, self.settings = model, data, constraints, settings
-        self.fixed_names, self.kernel_names, self.checked = fixed, names, False
-        self.measured = np.array([value for c in constraints for value in c.measured])
-        self.measured_symbols = tuple(scalar(f"measured value {k}") for k in range(len(self.measured)))
-        self.constraint_terms = tuple(terms_of(constraints, self.measured_symbols))
-        self.all_parameters = (
-            with_constrained(model.parameters, self.constraint_terms) if constraints else model.parameters
-        )
-        self.bound: dict[tuple[int, bool], tuple[EventNodes | None, Bound]] = {}
-        self.compiled: dict[tuple[int, bool], Compiled] = {}
-
     def replaced(
         self,
         *,
@@ -160,11 +118,6 @@ class Likelihood(Term):
         """Return the class of the same likelihood of other data; None for its own."""
         return type(self)
 
-    @cached_property
-    def columns(self) -> Columns:
-        """The columns of the data, and what has been computed from them."""
-        return Columns(self.data.columns)
-
     @property
     def parts(self) -> tuple[Likelihood, ...]:
         return (self,)
@@ -191,13 +144,12 @@ class Likelihood(Term):
         (part,) = parts
         return part
 
-    @property
-    def events(self) -> int:
-        return len(self.data)
+    def add_up(self, full: Array, matrix: Callable[[Likelihood, Array], Array]) -> Array:
+        return matrix(self, full)
 
-    @property
-    def backend(self) -> Backend:
-        return self.settings.backend
+    def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
+        full, _ = self.points(x)
+        yield self, full[0, self.floating_columns]
 
     @property
     def entries(self) -> float:
@@ -228,16 +180,6 @@ class Likelihood(Term):
     def has_kinks(self, floating: tuple[str, ...]) -> bool:
         """Return whether the slope of a log density jumps where floating parameters say."""
         return has_kinks(self.model, floating)
-
-    @cached_property
-    def boxes(self) -> SharedBoxes:
-        """The boxes of numerical integrals, shared by all evaluations."""
-        return self.new_boxes()
-
-    def new_boxes(self, more_points: int = 0) -> SharedBoxes:
-        """Return boxes for numerical integrals, as accurate as all events together need."""
-        allowed = NLL_ERROR / max(self.entries, MIN_EVENTS)
-        return SharedBoxes(max(allowed, BEST_ERROR), more_points)
 
     # --------------------------------------------------------------------- data, and data like them
 
@@ -287,185 +229,6 @@ class Likelihood(Term):
         given = self.model.given
         return {"given": {o.name: column_digest(self.data[o]) for o in given}} if given else {}
 
-    # --------------------------------------------------------------------- what is summed
-
-    def request(
-        self,
-        order: int,
-        *,
-        floating: Sequence[Parameter] | None = None,
-        weighted: bool | None = None,
-        careful: bool = False,
-        fisher: bool = False,
-    ) -> Request:
-        """Return what to sum over events; the derivatives are by some parameters, by default by all that float."""
-        return request_of(
-            self.model,
-            self.parameters if floating is None else floating,
-            order,
-            constraints=self.constraint_terms,
-            weighted=self.data.weighted if weighted is None else weighted,
-            careful=careful,
-            fisher=fisher,
-        )
-
-    def compile_request(self, request: Request) -> Compiled:
-        """Compile sums, to be bound to any events."""
-        own = (*self.all_symbols, *self.measured_symbols)
-        if not self.kernel_names:
-            return compile_sums(request, own, self.settings)
-        return compile_renamed(request, own, tuple(self.kernel_names.get(s, s) for s in own), self.settings)
-
-    def sums(self, order: int) -> Compiled:
-        """Return the sums of the data up to an order of derivatives, compiled."""
-        key = (order, False)
-        if key not in self.compiled:
-            self.check_derivatives(order)
-            self.compiled[key] = self.compile_request(
-                self.request(order, weighted=self.on_nodes is not None or None)
-            )
-        return self.compiled[key]
-
-    def check_derivatives(self, order: int) -> None:
-        """Refuse a model whose numerical integrals have no derivatives that can be computed, if they are wanted."""
-        if order > 0 and not self.checked and is_numerical(self.model):
-            check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
-        self.checked |= order > 0
-
-    @cached_property
-    def log_intensity(self) -> Expr:
-        """What is summed over events, as an expression."""
-        return self.model.summed
-
-    def with_measured(self, full: Array, measured: Array | None = None) -> Array:
-        """Complete points by what constraints measured: in the data, or in each of many datasets."""
-        if not self.measured_symbols:
-            return full
-        values = self.measured if measured is None else measured
-        return np.concatenate([full, np.broadcast_to(values, (len(full), len(self.measured)))], axis=1)
-
-    def constraints_at(self, measured: Array | None) -> tuple[Constraint, ...]:
-        """Return the constraints with other measured values, of shape (1, values); None for those they have."""
-        if measured is None:
-            return self.constraints
-        counts = np.cumsum([len(c.measured) for c in self.constraints])
-        each = np.split(measured[0], counts[:-1])
-        return tuple(c.measuring(v.tolist()) for c, v in zip(self.constraints, each, strict=True))
-
-    # --------------------------------------------------------------------- evaluation
-
-    @cached_property
-    def on_nodes(self) -> FollowedNodes | None:
-        """The nodes at which a log density that takes long is computed, in the place of many events of one observable."""
-        slow = self.has_kernels and node_sums(self.model) and self.settings.precision is Precision.DOUBLE
-        if not slow or opaque_names(self.model) or len(self.data.names) != 1:
-            return None
-        (name, x), *_ = self.data.columns.items()
-        if {leaf.name for leaf in leaves(Op.COLUMN, self.model.summed)} != {name}:
-            return None
-
-        def logs(points: Array, full: Array) -> Array:
-            compiled = compile_values((self.model.summed,), self.all_symbols, self.settings)
-            bound = compiled.bind(Columns({name: points}), Events.all_sets(len(points)), boxes=self.boxes)
-            return np.asarray(bound(full)[:, 0])
-
-        return FollowedNodes.of(
-            name, x, self.data.weights, logs, np.array([[p.start for p in self.all_parameters]])
-        )
-
-    def program(
-        self, order: int, careful: bool = False, fisher: bool = False, full: Array | None = None
-    ) -> Callable[[Array], Array]:
-        """Return the compiled sums bound to the data, compiling them when they are first used.
-
-        They are over nodes in the place of events, where the log density takes long, that hold at parameters ``full``.
-        """
-        key = (3 if fisher else order, careful)
-        nodes = None if careful or fisher or self.on_nodes is None else self.on_nodes.at(full)
-        if key not in self.bound or self.bound[key][0] is not nodes:
-            if careful or fisher:
-                self.compiled[key] = self.compile_request(self.request(order, careful=careful, fisher=fisher))
-            else:
-                self.sums(order)
-            self.bound[key] = nodes, self.bind_sums(self.compiled[key], nodes, self.boxes)
-        return self.bound[key][1]
-
-    def bind_sums(self, compiled: Compiled, nodes: EventNodes | None, boxes: SharedBoxes) -> Bound:
-        """Bind sums to the events, or to nodes in their place."""
-        if nodes is not None:
-            events = Events.all_sets(len(nodes.points))
-            return compiled.bind(nodes.columns, events, nodes.weights, boxes)
-        weights = self.data.weights
-        if weights is None and any(wanted is WEIGHT for wanted in compiled.columns):
-            weights = np.ones(self.events)
-        return compiled.bind(self.columns, Events.all_sets(self.events), weights, boxes)
-
-    def evaluate_full(self, full: Array, order: int) -> Evaluation:
-        complete = self.with_measured(full)
-        out = self.program(order, full=full)(complete)
-        wrong = ~np.isfinite(out).all(axis=1) | (out[:, -1] > 0)
-        if wrong.any():
-            out[wrong] = self.program(order, careful=True)(complete[wrong])
-        return unpack(out, len(self.parameters), order)
-
-    def evaluate_many(
-        self, data: Sequence[PartData], sets: Integers, full: Array, order: int = 2
-    ) -> Evaluation:
-        (own,) = data
-        request = self.request(order, weighted=own.weights is not None)
-        out = own.bind(self.compile_request(request), sets)(self.with_measured(full, own.rows(sets)))
-        return unpack(out, len(self.parameters), order)
-
-    def many_scores(self, data: Sequence[PartData], sets: Integers, full: Array) -> Array:
-        (own,) = data
-        compiled = self.compile_request(self.request(0, weighted=own.weights is not None, fisher=True))
-        out = own.bind(compiled, sets)(self.with_measured(full, own.rows(sets)))
-        scores = triangle(out[:, :-1], len(self.parameters))
-        return scores + self.hessian_of(self.constraint_terms, full) if self.constraints else scores
-
-    def evaluate_again(self, full: Array) -> Evaluation:
-        follow = self.on_nodes
-        nodes = follow.finer() if follow is not None and follow.at(full) is not None else None
-        bound = self.bind_sums(self.sums(2), nodes, self.new_boxes(MORE_POINTS))
-        return unpack(bound(self.with_measured(full)), len(self.parameters), 2)
-
-    def add_up(self, full: Array, matrix: Callable[[Likelihood, Array], Array]) -> Array:
-        return matrix(self, full)
-
-    def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
-        full, _ = self.points(x)
-        yield self, full[0, self.floating_columns]
-
-    def fisher_sums(self, full: Array) -> Array:
-        """Return the sums of w**2 dlnP/da dlnP/db over events for each set of all parameters."""
-        return triangle(self.program(0, fisher=True)(self.with_measured(full))[:, :-1], len(self.parameters))
-
-    def squared_scores(self, full: Array) -> Array:
-        """Return the covariance of the gradient: sums of w**2 dlnP dlnP over events, and what constraints add.
-
-        A constraint is a measurement of its own with a weight of one: its gradient varies by its information, which is
-        its Hessian. The number of events varies as well when it is part of the likelihood, and the sum over a Poisson
-        number of events of independent terms has this covariance; the expected number itself does not vary.
-        """
-        return self.fisher_sums(full) + self.hessian_of(self.constraint_terms, full)
-
-    def hessian_of(self, terms: Sequence[Expr], full: Array) -> Array:
-        """Return the second derivatives of terms without events, by the floating parameters."""
-        count = len(self.parameters)
-        total = np.zeros((len(full), count, count))
-        floating = tuple(p.symbol for p in self.parameters)
-        for term in terms:
-            seconds = set_terms(Request(ZERO, floating, 2, per_set=term))[1 + count :]
-            total += triangle(self.values_of(seconds, self.with_measured(full)), count)
-        return total
-
-    def values_of(self, terms: Sequence[Expr], points: Array) -> Array:
-        """Return terms without events at points with measured values, (sets, terms)."""
-        names = [symbol.name for symbol in (*self.all_symbols, *self.measured_symbols)]
-        rows = [dict(zip(names, row, strict=True)) for row in points]
-        numbers = [[float(evaluate(term, values)) for term in terms] for values in rows]
-        return np.array(numbers, np.float64).reshape(len(points), len(terms))
-
     # --------------------------------------------------------------------- single events
 
     def per_event(self, x: Point) -> Array:
@@ -473,11 +236,6 @@ class Likelihood(Term):
         points, one = self.points(x)
         densities = self.event_values(points, self.model.normalised())[:, 0, :]
         return densities[0] if one else densities
-
-    def event_values(self, full: Array, *wanted: Expr) -> Array:
-        """Return expressions for each set and event, (B, expressions, events)."""
-        compiled = compile_values(wanted, self.all_symbols, self.settings)
-        return compiled.bind(self.columns, Events.all_sets(self.events), boxes=self.boxes)(full)
 
     def own_bad_events(self, x: Point) -> BadEvents:
         """Return the events that have a density that is zero, negative, infinite or not a number."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from morefit.arrays import freeze, rebuilt
+from morefit.arrays import Frozen
 from morefit.errors import FitError, OptionError
 from morefit.minimise.check import invert
 from morefit.model import Parameter
@@ -26,7 +26,7 @@ STATISTICAL, TOTAL = "statistical", "total"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ErrorBudget:
+class ErrorBudget(Frozen):
     """The parts of the error of one parameter; squares of parts add up to that of the total where groups do not correlate.
 
     ``statistical`` is the error that is left where all groups are fixed. That of a group is what its fixing takes away,
@@ -39,10 +39,7 @@ class ErrorBudget:
     statistical: float
     groups: Mapping[str, float]
 
-    def __post_init__(self) -> None:
-        freeze(self, groups=floats)
-
-    __reduce__ = rebuilt
+    converted = {"groups": floats}
 
     @property
     def systematic(self) -> float:

@@ -28,9 +28,9 @@ class Verdict:
     last: Evaluation
     inverse: Array  # of the Hessian, along the directions that have curvature; nan if one has less than none
     own: Array  # variances that do not come from the inverse: those of parameters fixed at a limit
-    at_limit: tuple[str, ...]
     edm: float
     goal: float
+    at_limit: tuple[str, ...] = ()
     flat: tuple[Direction, ...] = ()  # directions along which the nll does not change
     falling: tuple[Direction, ...] = ()  # directions along which it falls without bound
 
@@ -111,10 +111,10 @@ def evaluate_point(objective: Objective, values: Array, goal: float) -> tuple[Ve
     if positive and not fixed.any():
         edm = float(0.5 * gradient @ inverse @ gradient)
         if well_determined(hessian, inverse, edm, least):
-            return Verdict(values, last, inverse, own, (), edm, goal), None
+            return Verdict(values, last, inverse, own, edm=edm, goal=goal), None
     spectrum = decompose(hessian, gradient, values, limits, ~fixed)
     if spectrum is None:
-        return Verdict(values, last, inverse, own, (), math.nan, goal), None
+        return Verdict(values, last, inverse, own, edm=math.nan, goal=goal), None
     weak = fixed & (np.abs(slopes) < SUSPECT * math.sqrt(2 * spectrum.edm))
     if weak.any():  # no larger than the distance to the minimum explains: it may be zero
         fixed &= ~weak
@@ -126,7 +126,9 @@ def evaluate_point(objective: Objective, values: Array, goal: float) -> tuple[Ve
     edm = spectrum.edm if spectrum.definite else math.nan
     flat = spectrum.directions(names, spectrum.null) if spectrum.definite else ()
     falling = spectrum.directions(names, spectrum.falling)
-    return Verdict(values, last, inverse, own, at_limit, edm, goal, flat, falling), spectrum
+    return Verdict(
+        values, last, inverse, own, edm=edm, goal=goal, at_limit=at_limit, flat=flat, falling=falling
+    ), spectrum
 
 
 def far_from_limits(values: Array, errors: Array, limits: Array) -> bool:

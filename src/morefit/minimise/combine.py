@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.errors import DataError, OptionError
 from morefit.minimise.check import invert
 from morefit.minimise.result import FitResult
@@ -24,7 +24,7 @@ Measured = tuple[int, str]  # the number of a result, and one of its parameters
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Combination:
+class Combination(Frozen):
     """Values of P parameters combined from N measured ones, their covariance, and the weight of each in each.
 
     ``chi2`` with ``ndf`` degrees of freedom says how well the results agree.
@@ -40,10 +40,7 @@ class Combination:
     chi2: float
     ndf: int
 
-    def __post_init__(self) -> None:
-        freeze(self, names=words, values=floats, errors=floats, covariance=matrix)
-
-    __reduce__ = rebuilt
+    converted = {"names": words, "values": floats, "errors": floats, "covariance": matrix}
 
     @property
     def p_value(self) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, evaluate, leaves, symbols, to_expr, to_text
 from morefit.model.arguments import listing
@@ -27,7 +27,7 @@ MAX_TEXT = 60  # characters of an expression
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Derived:
+class Derived(Frozen):
     """One or more quantities computed from fitted parameters: values, and their covariance to first order.
 
     Errors are NaN where an expression depends on a parameter that has no error.
@@ -37,10 +37,7 @@ class Derived:
     values: Array  # (N,)
     covariance: Array  # (N, N)
 
-    def __post_init__(self) -> None:
-        freeze(self, expressions=words, covariance=matrix)
-
-    __reduce__ = rebuilt
+    converted = {"expressions": words, "covariance": matrix}
 
     @property
     def errors(self) -> Array:

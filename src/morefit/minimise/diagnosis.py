@@ -31,7 +31,7 @@ def missing(part: Likelihood, x: Array, names: Sequence[str], order: int) -> Ite
     """Go through the parameters without a derivative, each with the first event that lacks it."""
     full, _ = part.points(x)
     symbols = [p.symbol for p in part.parameters if p.name in names]
-    wanted = [derivative(part.log_intensity, symbol, order) for symbol in symbols]
+    wanted = [derivative(part.model.summed, symbol, order) for symbol in symbols]
     if not part.events or not wanted:
         return
     before, lost = 0, dict[str, str]()

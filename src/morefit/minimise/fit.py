@@ -62,12 +62,11 @@ def fit(
     """Fit a model to data, or minimise a likelihood.
 
     ``ranges`` are those of the events that are fitted, such as ``{"m": [(5.0, 5.2), (5.4, 6.0)]}``; yields and fractions
-    are those of the full ranges, or with ``yields_in="range"`` of the fitted ones.
-    ``fixed`` names parameters to fix, at their start values or at those of a mapping; ``start`` and
-    ``limits`` override those of the parameters, None for an open end. ``tolerance`` is Minuit's: the fit stops at an estimated distance
-    to the minimum (EDM) below 0.002 * tolerance * 0.5. The covariance is the inverse of the exact Hessian H, which
-    also checks the minimum; so Minuit's own numeric check, its strategy 1 or 2, is not needed and off by default.
-    With weights it is the "sandwich" H^-1 C H^-1, C being the sum of the squared weighted scores
+    are those of the full ranges, or with ``yields_in="range"`` of the fitted ones. ``fixed`` names parameters to fix, at
+    their start values or at those of a mapping; ``start`` and ``limits`` override those of the parameters, None for an open
+    end. ``tolerance`` is Minuit's: the fit stops at an estimated distance to the minimum below 0.002 * tolerance * 0.5.
+    The covariance is the inverse of the exact Hessian H, which also checks the minimum; Minuit's numeric check, its strategy
+    1 or 2, is off by default. With weights it is the "sandwich" H^-1 C H^-1, C being the sum of the squared weighted scores
     (arXiv:1911.01303). ``errors`` chooses: "naive" is H^-1, "sumw2" H^-1 H2 H^-1 with the Hessian H2 of squared
     weights, "bootstrap" the spread of the fits of replicas, "auto" the sandwich with weights and else naive.
     ``minimiser="auto"`` takes Newton steps with the exact Hessian in compiled code, and Minuit where they do not end at
@@ -81,30 +80,15 @@ def fit(
     Example: ``mf.fit(model, data, fixed={"sigma": 0.1}, minos=["mu"])``
     """
     options = Options(
-        derivatives=derivatives,
-        strategy=strategy,
-        tolerance=tolerance,
-        max_calls=max_calls,
-        minos=minos,
-        errors=errors,
-        minimiser=minimiser,
-        print_level=print_level,
-        simulation=True,
-    )
+        derivatives=derivatives, strategy=strategy, tolerance=tolerance, max_calls=max_calls, minos=minos,
+        errors=errors, minimiser=minimiser, print_level=print_level, simulation=True,
+    )  # fmt: skip
 
-    def decided(
-        model: Pdf | Simultaneous | Term, start: Any, fixed: Any, limits: Any, options: Options
-    ) -> FitResult:
+    def decided(model: Any, start: Any, fixed: Any, limits: Any, options: Options) -> FitResult:
         likelihood = as_likelihood(
-            "fit",
-            model,
-            data,
-            weights=weights,
-            constraints=constraints,
-            ranges=ranges,
-            yields_in=yields_in,
+            "fit", model, data, weights=weights, constraints=constraints, ranges=ranges, yields_in=yields_in,
             backend=backend,
-        )
+        )  # fmt: skip
         check_data(likelihood)
         problem = make_problem(likelihood, start, fixed, limits)
         return minimise_problem(likelihood, problem, options, starts).fitted_to(likelihood)

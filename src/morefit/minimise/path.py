@@ -103,7 +103,8 @@ def verdict_of(rows: FitRows, goal: float) -> Verdict:
     count = rows.layout.count
     hessian, inverse = (rows.columns(name).reshape(1, count, count) for name in ("hessian", "covariance"))
     last = Evaluation(rows.value, rows.columns("gradient"), hessian, np.zeros(1, np.int64))
-    return Verdict(rows.x[0], last, inverse[0], np.zeros((count, count)), (), float(rows.edm[0]), goal)
+    own = np.zeros((count, count))
+    return Verdict(rows.x[0], last, inverse[0], own, edm=float(rows.edm[0]), goal=goal)
 
 
 def make_result(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.data import Dataset
-from morefit.data.dataset import check_whole_numbers
-from morefit.data.sources import is_histogram
 from morefit.errors import DataError, FitError, OptionError
-from morefit.likelihood import Evaluation, Likelihood, Term
+from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.constraint import as_constraints
-from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihood
+from morefit.likelihood.datasets import check_whole_numbers
+from morefit.likelihood.simultaneous import Simultaneous, likelihood_of, simultaneous_likelihood
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import counted_in
@@ -96,33 +95,10 @@ def as_likelihood(
     if data is None:
         advice = "call fit(model, data)" if what == "fit" else "pass mf.Likelihood(model, data), or data="
         raise FitError(f"{what}: a model needs data; {advice}")
-    if isinstance(model, Simultaneous):
-        return simultaneous_likelihood(
-            model,
-            data,
-            weights=weights,
-            constraints=constraints,
-            ranges=ranges,
-            yields_in=yields_in,
-            backend=backend,
-        )
-    if not isinstance(data, Dataset) and is_histogram(data):
-        from morefit.likelihood import BinnedLikelihood  # seldom needed
-
-        if weights is not None or ranges is not None:
-            raise FitError(
-                f"{what}: a histogram has its variances and its bins; give no weights and no ranges"
-            )
-        return BinnedLikelihood(model, data, constraints=constraints, backend=backend)
-    return Likelihood(
-        model,
-        data,
-        weights=weights,
-        constraints=constraints,
-        ranges=ranges,
-        yields_in=yields_in,
-        backend=backend,
-    )
+    make: Callable[..., Term] = simultaneous_likelihood if isinstance(model, Simultaneous) else likelihood_of
+    return make(
+        model, data, weights=weights, constraints=constraints, ranges=ranges, yields_in=yields_in, backend=backend
+    )  # fmt: skip
 
 
 def check_no_ranges(what: str, ranges: Ranges | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.errors import DataError, ModelError
 from morefit.expr import Operand
 from morefit.records.fields import ByName, Interval, counts, floats, matrix, pairs, regions, texts, words
@@ -73,7 +73,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FitResult:
+class FitResult(Frozen):
     """The result of one fit; ``valid`` is False for a fit that did not converge, with the causes in ``reasons``.
 
     ``names`` are all parameters in the order of the model, ``floating`` those that were fitted, in the order
@@ -131,8 +131,10 @@ class FitResult:
     simulation_errors: Mapping[Any, float] = field(default_factory=dict)
     likelihood: ClassVar[Term | None] = None  # of each result that comes from a fit
 
+    converted = CONVERT
+
     def __post_init__(self) -> None:
-        freeze(self, **CONVERT)
+        super().__post_init__()
         size = len(self.floating)
         if self.covariance.shape != (size, size):
             raise DataError(
@@ -144,8 +146,6 @@ class FitResult:
             )
         if not set(self.floating) <= set(self.names) == set(self.values) == set(self.errors):
             raise DataError("fit result: names, floating, values and errors must name the same parameters")
-
-    __reduce__ = rebuilt  # without the likelihood
 
     def fitted_to(self, likelihood: Term) -> FitResult:
         """Set the likelihood that was minimised, without its kernels and what backends hold of its data."""

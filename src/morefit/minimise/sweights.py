@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, freeze, rebuilt
+from morefit.arrays import Array, Flags, Frozen
 from morefit.data import Dataset
 from morefit.errors import DataError, FitError, ModelError, OptionError
 from morefit.expr import Operand
@@ -18,7 +18,7 @@ from morefit.minimise.weight_functions import Basis, make_basis
 from morefit.model import Pdf
 from morefit.model.arguments import listed
 from morefit.model.compose.restricted import in_ranges
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.model.region import Region
 from morefit.records.fields import arrays, words
 from morefit.targets import Backend
@@ -31,7 +31,7 @@ SAME_NLL_RELATIVE = 1e-6  # of its size: further apart, a likelihood is not the 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SWeights:
+class SWeights(Frozen):
     """Weights of events for each component of a sum; those of the data are included, and events outside of a fit have 0.
 
     ``weights`` are arrays by component. ``matrix`` is W, of which weights contain the inverse: sums over the events for
@@ -46,10 +46,7 @@ class SWeights:
     basis: Basis
     result: FitResult
 
-    def __post_init__(self) -> None:
-        freeze(self, components=words, weights=arrays)
-
-    __reduce__ = rebuilt
+    converted = {"components": words, "weights": arrays}
 
     @property
     def yields(self) -> dict[str, float]:

@@ -118,7 +118,7 @@ def slope(weights: SWeights, name: str, row: int, scores: Array) -> Array:
 def event_scores(likelihood: Likelihood, full: Array, names: Sequence[str]) -> Array:
     """Return the derivatives of the logarithm of each event's density by some parameters, (P, events)."""
     symbols = {p.name: p.symbol for p in likelihood.parameters}
-    formula, *_ = normalise(likelihood.log_intensity)
+    formula, *_ = normalise(likelihood.model.summed)
     slopes = derivatives(formula, [symbols[name] for name in names])
     return np.asarray(likelihood.event_values(full, *slopes)[0], np.float64)
 

@@ -13,8 +13,8 @@ from morefit.expr import Expr, Op, Operand, add_all, known_expr, leaves, symbols
 from morefit.integrals import SharedBoxes
 from morefit.likelihood import Likelihood
 from morefit.likelihood.evaluate import check_known
+from morefit.likelihood.event_sums import BEST_ERROR
 from morefit.likelihood.sums import triangle
-from morefit.likelihood.unbinned import BEST_ERROR
 from morefit.model import Pdf
 from morefit.model.arguments import listing
 from morefit.model.integrate import integral_over

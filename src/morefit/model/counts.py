@@ -10,7 +10,8 @@ from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, add_all, const, where
 from morefit.model.in_use import once_per_model
 from morefit.model.observable import Observable
-from morefit.model.pdf import Pdf, parts_of
+from morefit.model.parts import parts_of
+from morefit.model.pdf import Pdf
 
 MAX_NUMBERS = 1000  # in the range of an observable: drawing compares with the sum up to each
 

@@ -72,3 +72,10 @@ def frozen_content(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return frozen_copy(value)
     return frozenset(value) if isinstance(value, set) else value
+
+
+def freeze_attributes(pdf: object) -> None:
+    """Make the lists, mappings and arrays of a density its own, and refuse changes to them; it is in use now."""
+    for name, value in vars(pdf).items():
+        if name not in CACHED and not name.startswith("_"):
+            vars(pdf)[name] = frozen_content(value)

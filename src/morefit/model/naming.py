@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
 
 from morefit.errors import ModelError, MorefitError
-from morefit.expr import as_double
+from morefit.expr import Expr, Operation, Symbol, as_double, symbols
 
 
 def check_name(kind: str, name: object) -> None:
@@ -40,3 +41,14 @@ def check_limits(name: str, limits: Any, error: type[MorefitError] = ModelError)
     if not ends[0] < ends[1]:
         raise error(f"parameter '{name}': low must be below high, got {low} and {high}")
     return ends
+
+
+def by_name(op: Operation, formula: Expr) -> list[Symbol]:
+    """List the symbols of a formula, whose terms have no order, by their names; a2 comes before a10."""
+
+    def key(symbol: Symbol) -> list[tuple[int, str]]:
+        return [
+            (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", symbol.name)
+        ]
+
+    return sorted(symbols(op, formula), key=key)

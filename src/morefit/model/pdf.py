@@ -2,76 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
+from functools import cached_property
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, add_all, apply, const, symbols
+from morefit.expr import ONE, Expr, Op, Operation, Quantity, add_all, apply, const
 from morefit.model.arguments import check_arguments, check_call, check_observables, listed
-from morefit.model.conditional import accept_given, check_integral, integral_given
+from morefit.model.conditional import accept_given, integral_given
 from morefit.model.evaluation import Values, evaluator
-from morefit.model.in_use import CACHED, CHECKED, frozen_content
+from morefit.model.in_use import CACHED, freeze_attributes
 from morefit.model.integrate import integral_over, integral_over_all
+from morefit.model.naming import by_name
 from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.parameter import Parameter
 from morefit.model.printed import latex_text, short_text, tree_text
+from morefit.model.recipes import Recipe, Recipes
 from morefit.model.region import Region, YieldsIn, check_region, named_observable, probability_of
 
 Leaf = TypeVar("Leaf", Observable, Parameter)
-Recipe = TypeVar("Recipe")
-Recipe_co = TypeVar("Recipe_co", covariant=True)
 Change = Callable[[Any], Any]  # of an attribute of a density
 Branches: TypeAlias = "tuple[tuple[str, Expr | None, Pdf], ...]"
 Shares: TypeAlias = "tuple[tuple[Expr, Pdf], ...]"  # densities, each with the factor before it
-
-
-class Recipes(Protocol[Recipe_co]):
-    """What draws can be made of; ``sampling/recipe.py`` implements it, so that densities need not know how."""
-
-    def single(self, pdf: Pdf, /) -> Recipe_co:
-        """Draw from one density by its quantile, or under an envelope."""
-
-    def cells(
-        self,
-        weights: Array,
-        observables: Sequence[Observable],
-        point: Callable[[int, Expr, Expr], Expr],
-        /,
-    ) -> Recipe_co:
-        """Choose a cell of a grid, with probabilities proportional to the weights, and a point on each axis of it.
-
-        ``point`` returns it from the number of the axis, the index of the cell along it, and a random number.
-        """
-
-    def mixture(self, weights: Sequence[Expr], pdfs: Sequence[Pdf], /) -> Recipe_co:
-        """Choose one density, with probabilities proportional to the weights, and draw from it."""
-
-    def product(self, pdfs: Sequence[Pdf], /) -> Recipe_co:
-        """Draw from every density, each after those that draw what it is given."""
-
-    def transformed(
-        self, pdf: Pdf, count: int, points: Callable[[Sequence[Expr]], Sequence[Expr]], area: Expr, /
-    ) -> Recipe_co:
-        """Draw observables as functions of uniform numbers, and accept them in their ranges.
-
-        The functions follow the density on all of space, where its integral is ``area``.
-        """
-
-    def thinned(self, efficiency: Any, /) -> Recipe_co:
-        """Draw from the density of an ``Efficiency``, and accept by its acceptance."""
-
-    def resampled(self, efficiency: Any, /) -> Recipe_co:
-        """Choose one of the simulated events of an ``Efficiency``."""
-
-    def shifted(self, pdf: Pdf, true: Pdf, shift: Pdf, /) -> Recipe_co:
-        """Draw the observable of a density as a true value plus a shift, each from its density, if it is in its range."""
 
 
 class Pdf(ABC):
@@ -414,13 +371,6 @@ def collect(kind: type[Leaf], op: Operation, pdf: Pdf, density: Expr) -> tuple[L
     return tuple(leaves.values())
 
 
-def freeze_attributes(pdf: Pdf) -> None:
-    """Make the lists, mappings and arrays of a density its own, and refuse changes to them; it is in use now."""
-    for name, value in vars(pdf).items():
-        if name not in CACHED and not name.startswith("_"):
-            vars(pdf)[name] = frozen_content(value)
-
-
 def declared(kind: type, op: Operation, attributes: Iterable[object]) -> Iterator[object]:
     """Go through attributes in order, into lists and other densities."""
     for value in attributes:
@@ -430,62 +380,3 @@ def declared(kind: type, op: Operation, attributes: Iterable[object]) -> Iterato
             yield from value.observables if kind is Observable else value.parameters
         elif isinstance(value, (list, tuple)):
             yield from declared(kind, op, value)
-
-
-def by_name(op: Operation, formula: Expr) -> list[Symbol]:
-    """List the symbols of a formula, whose terms have no order, by their names; a2 comes before a10."""
-
-    def key(symbol: Symbol) -> list[tuple[int, str]]:
-        return [
-            (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", symbol.name)
-        ]
-
-    return sorted(symbols(op, formula), key=key)
-
-
-def check_model(model: Pdf) -> None:
-    """Refuse a model whose names clash or that has nothing to fit to; a model is checked once."""
-    if not isinstance(model, Pdf):
-        raise ModelError(f"model: must be a density, such as mf.Gaussian(x, mu, sigma), got {model!r}")
-    if CHECKED in vars(model):
-        return
-    observables, parameters = model.observables, model.parameters
-    both = {o.name for o in observables} & {p.name for p in parameters}
-    if both:
-        raise ModelError(
-            f"model: {', '.join(map(repr, sorted(both)))} names an observable and a parameter; rename one"
-        )
-    if not observables:
-        raise ModelError("model: its density depends on no observable; write it with mf.Observable")
-    if not model.drawn:
-        raise ModelError(
-            f"model: an observable must be left to draw, got given=[{', '.join(o.name for o in model.given)}]"
-        )
-    if model.density() is ZERO:
-        raise ModelError("model: its density is zero everywhere")
-    for pdf in parts_of(model):
-        check_integral(pdf)
-    vars(model)[CHECKED] = True
-
-
-@lru_cache(maxsize=256)  # every likelihood asks
-def conditional_parts(model: Pdf) -> tuple[Pdf, ...]:
-    """Return the conditional densities that a model is made of, without compositions of them."""
-    return tuple(pdf for pdf in parts_of(model) if pdf.given and not pdf.branches())
-
-
-def parts_of(model: Pdf) -> Iterator[Pdf]:
-    """Go through a density and those it is made of."""
-    waiting: list[object] = [model]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Pdf):
-            yield one
-            waiting += [value for name, value in vars(one).items() if name not in CACHED]
-        elif isinstance(one, (list, tuple)):
-            waiting += one
-
-
-def simulations(model: Pdf) -> set[object]:
-    """Return the simulations that alone know factors of a model: where there are some, its density has no value."""
-    return {part.simulation() for part in parts_of(model)} - {None}

@@ -11,7 +11,8 @@ from morefit.model.arguments import described
 from morefit.model.compose.choice import choices_in, decisions
 from morefit.model.derived import Derived, derived_in
 from morefit.model.observable import Observable
-from morefit.model.pdf import Pdf, parts_of
+from morefit.model.parts import parts_of
+from morefit.model.pdf import Pdf
 from morefit.text.suggest import suggest
 
 

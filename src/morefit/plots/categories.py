@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.data import Dataset
 from morefit.data.dataset import dataset_of
 from morefit.data.histogram import Histogram, choose_edges, poisson_errors
@@ -158,7 +158,7 @@ def check_bins(each: Sequence[Projection]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Asymmetry:
+class Asymmetry(Frozen):
     """(a - b) / (a + b) of two categories in bins of an observable; nan in bins without events."""
 
     edges: Array  # (N + 1,)
@@ -166,11 +166,6 @@ class Asymmetry:
     errors: Array  # (N,)
     curve_edges: Array  # of finer bins
     curve: Array  # of the models
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    __reduce__ = rebuilt
 
 
 def asymmetry(

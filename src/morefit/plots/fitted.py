@@ -27,7 +27,7 @@ from morefit.minimise import FitResult
 from morefit.minimise.text import latex_cell
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.observable import Ranges
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.plots.canvas import AnyAxes, Plot, Style, label_of, root, styled, two_panels
 from morefit.plots.panels import Look, Lower, draw_lower, draw_main, x_label
 from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins, project_channel
@@ -67,30 +67,25 @@ def plot(
 ) -> Any:
     """Plot data and a model in one observable, the others integrated over their ranges; nothing is shown or saved.
 
-    A conditional model is averaged over what it is given in the data.
-
-    A likelihood has its data: ``mf.plot(nll, "m", values=result)``, of HistFactory with the name of a channel; a sum of likelihoods gives a tuple of
-    plots, one for each part. ``mf.Simultaneous`` gives plots by label, in the grid of one figure. Least squares are
-    drawn as points with errors and the function.
+    A conditional model is averaged over what it is given in the data. A likelihood has its data: ``mf.plot(nll, "m",
+    values=result)``, of HistFactory with the name of a channel; a sum of likelihoods gives a tuple of plots, one for each
+    part. ``mf.Simultaneous`` gives plots by label, in the grid of one figure. Least squares are points and the function.
 
     Parameters
     ----------
     observable : or its name; may be left out if the model has only one.
-    values : a fit result, or numbers by name; None, and parameters that are not named, stand for start values, and
-        the legend says so for None. The model of a fit in ranges is normalised in them, and dashed outside.
+    values : a fit result, or numbers by name; others are start values. Outside the ranges of the fit the model is dashed.
     bins : how many, or their edges; None chooses by the number of events.
-    ranges : sub-ranges by name, such as ``{"ctl": (0, 1)}``: only events in them are drawn, and the model is integrated
-        over them. That of the plotted observable is the range of the plot. The model is normalised to all events:
-        to its yields, or to the (weighted) number in the whole dataset.
+    ranges : sub-ranges by name, such as ``{"ctl": (0, 1)}``, of events and model, which is normalised to all events: to
+        its yields, or to the (weighted) number in the whole dataset. That of the observable is the range of the plot.
+    weights : of the events, if the data have none of their own.
     components : draw those of a sum as lines, or "stacked" on each other, the last one lowest.
     nested : draw the components of components in the place of these.
     labels : names of the components that are drawn, in the order of the model.
     band : shade one standard deviation of the model, by the covariance of the fit.
-    lower : what is drawn below: "pulls", (data - model) / error with the error of the data on the side of the model;
-        "residuals", data - model; "ratio", data / model; or None.
+    lower : what is drawn below: "pulls", "residuals" (data - model), "ratio" (data / model), or None.
     box : lines below the legend: "chi2" and names of parameters; True for the chi-square and all fitted parameters.
     log : draw the axis of the counts logarithmically.
-    weights : of the events, if the data have none of their own.
     empty_bins : draw bins without events, with the upper end of their Poisson interval.
     blind : ranges of the plotted observable, one or a list: bins that reach into them have no data and no pull.
     oversampling : how many times finer than the data's the bins of the curve are.
@@ -104,12 +99,25 @@ def plot(
         bins=bins, ranges=ranges, labels=labels, nested=nested, band=band, lower=lower, box=box, blind=blind,
         oversampling=oversampling, ax=ax, style=style, backend=backend, look=Look(components, log, empty_bins),
     )  # fmt: skip
+    return plot_any(drawing, model, (data, weights), observable, values, (category, summed))
+
+
+def plot_any(
+    drawing: Drawing,
+    model: Pdf | Simultaneous | Term,
+    source: tuple[Any, Any],
+    observable: Any,
+    values: Any,
+    chosen: tuple[str | int | None, bool],
+) -> Any:
+    """Plot a model over its data and their weights, the chosen categories, or every part of a likelihood over its own."""
     if isinstance(model, Simultaneous):
         from morefit.plots.categories import plot_categories
 
-        return plot_categories(drawing, model, (data, weights), observable, values, category, summed)
-    if category is not None or summed:
+        return plot_categories(drawing, model, source, observable, values, *chosen)
+    if chosen != (None, False):
         raise OptionError("plot: only mf.Simultaneous has categories; leave category and summed out")
+    data, weights = source
     if not isinstance(model, Term):
         check_model(model)
         if is_histogram(data) and weights is None:
@@ -119,7 +127,7 @@ def plot(
         data, observable = None, data
     if data is not None or weights is not None:
         raise OptionError("plot: a likelihood has its data already; give no data and no weights")
-    if len(model.parts) > 1 and ax is not None:
+    if len(model.parts) > 1 and drawing.ax is not None:
         raise OptionError("plot: ax is for one plot; a sum of likelihoods has several, so plot its parts")
     known = model.all_parameters
     plots = tuple(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.data import Dataset
 from morefit.data.histogram import Histogram, choose_edges, poisson_errors
 from morefit.errors import OptionError
@@ -33,7 +33,7 @@ Edges = int | Sequence[float] | Array | None
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
+class Plane(Frozen):
     """Numbers of events in bins of two observables: those of the data, those expected, and pulls."""
 
     x: Observable
@@ -43,11 +43,6 @@ class Plane:
     counts: Array  # (X, Y)
     expected: Array  # (X, Y)
     pulls: Array  # (X, Y)
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    __reduce__ = rebuilt
 
 
 def plane(
@@ -165,4 +160,4 @@ def project_plane(
         low_errors = high_errors = np.sqrt(squares)
     flat = Histogram(np.arange(counts.size + 1.0), counts.ravel(), low_errors.ravel(), high_errors.ravel())
     pulls = flat.pulls(expected.ravel()).reshape(counts.shape)
-    return Plane(x, y, edges[0], edges[1], counts, expected, pulls)
+    return Plane(x=x, y=y, x_edges=edges[0], y_edges=edges[1], counts=counts, expected=expected, pulls=pulls)

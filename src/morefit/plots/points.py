@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from morefit.arrays import Array, freeze, rebuilt
+from morefit.arrays import Array, Frozen
 from morefit.errors import OptionError
 from morefit.expr import evaluate
 from morefit.intervals import GoodnessOfFit
@@ -31,7 +31,7 @@ STEPS = 400  # of the curve
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Points:
+class Points(Frozen):
     """Measured points, the function at them, and a fine curve; ``pulls`` are (y - function) / error."""
 
     label: str
@@ -45,11 +45,6 @@ class Points:
     curve: Array
     band: Array | None
     chi2: GoodnessOfFit
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    __reduce__ = rebuilt
 
 
 def plot_points(drawing: Drawing, part: LeastSquares, values: Any) -> Plot[Points]:

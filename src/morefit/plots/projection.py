@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.arrays import Array, Flags, freeze, rebuilt
+from morefit.arrays import Array, Flags, Frozen
 from morefit.data import Dataset
 from morefit.data.dataset import dataset_of
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide, poisson_errors
@@ -49,7 +49,7 @@ OVERSAMPLING = 10  # bins of a curve in each bin of the data
 
 
 @dataclass(frozen=True, eq=False)
-class Projection:
+class Projection(Frozen):
     """Data and a model in N bins of one observable, of events whose other observables lie in ``ranges``.
 
     Everything is a number of events in a bin: ``counts`` (or sums of weights) with ``errors`` below and above,
@@ -77,10 +77,7 @@ class Projection:
     floating: tuple[str, ...] = ()  # parameters of the curve that were fitted
     normalised: bool = False  # to the data, rather than to yields
 
-    def __post_init__(self) -> None:
-        freeze(self, ranges=pairs, components=arrays, slopes=arrays)
-
-    __reduce__ = rebuilt
+    converted = {"ranges": pairs, "components": arrays, "slopes": arrays}
 
     @property
     def equal_bins(self) -> bool:

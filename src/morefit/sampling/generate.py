@@ -24,14 +24,14 @@ from morefit.expr import Expr, Op, evaluate, leaves, substitute
 from morefit.kernel import MAX_DRAWS
 from morefit.kernel.symbols import EVENT, random_number, stream_uniform
 from morefit.model import Pdf
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.pipeline import Columns, Compiled, Settings, able_backend, compile_sampler, compile_values
 from morefit.random.host import COMPILED, Generator, Source, check_generator, source_for
 from morefit.random.philox import toy_uniforms
 from morefit.resources import check_memory
 from morefit.rewrite.simplify import normalise
 from morefit.sampling.candidate import MARGIN, Numbers, Recipe
-from morefit.sampling.given import GivenRows, check_rows, given_rows
+from morefit.sampling.given_rows import GivenRows, check_rows, given_rows
 from morefit.sampling.recipe import recipe
 from morefit.targets import Backend, Drawn, Events, choose_backend
 from morefit.text.suggest import suggest

@@ -42,7 +42,7 @@ from morefit.sampling.envelope import (
     measure,
     table,
 )
-from morefit.sampling.given import NOTHING_GIVEN, ROW, Given, GivenRows
+from morefit.sampling.given_rows import NOTHING_GIVEN, ROW, Given, GivenRows
 from morefit.sampling.inversion import (
     PROBABILITY,
     check_quantile,

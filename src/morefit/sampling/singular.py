@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from morefit.expr import Expr, Op, apply, const, evaluate, substitute, where
-from morefit.expr.quadrature import POWERS
+from morefit.expr.adapt import POWERS
 from morefit.model.integrate import singular_ends
 from morefit.model.observable import Observable
 from morefit.sampling.candidate import Numbers, Recipe

@@ -17,12 +17,12 @@ from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihoo
 from morefit.minimise.problem import check_no_ranges
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.model.region import YieldsIn
 from morefit.random.host import part_key, stream_key
 from morefit.resources import check_memory
 from morefit.sampling.generate import Sizes, check_room, expected_events, poisson_sizes
-from morefit.sampling.given import given_rows
+from morefit.sampling.given_rows import given_rows
 from morefit.text.suggest import suggest
 from morefit.toys.task import STREAM
 from morefit.validate import numbers_by_name, whole_number
@@ -153,8 +153,10 @@ def toy_sizes(term: Term, truth: Mapping[str, float], toys: int, events: Any, se
     return np.array(numbers if np.ndim(events) else numbers * toys, np.int64)
 
 
-def check_rows(term: Term, sizes: Sizes) -> None:
-    """Refuse toys that keep the rows they are given but have another number of events."""
+def check_rows(term: Term, sizes: Sizes, resample: bool) -> None:
+    """Refuse toys that keep the rows they are given, as they do not resample them, but have another number of events."""
+    if resample:
+        return
     for part, own in zip(term.parts, sizes.reshape(len(sizes), -1).T, strict=True):
         if part.model.given and np.any(own != part.events):
             raise OptionError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from morefit.jobs.executors import Block, DaskClient, share
 from morefit.sampling.generate import Sizes
-from morefit.toys.ensemble import SMALL
+from morefit.toys.batch import SMALL
 
 MAX_EVENTS, MAX_TOYS = 32_000_000, 5_000  # of a block, unless the user chooses the number of toys
 SHORT = 0.05  # seconds; blocks that are done sooner become larger

@@ -23,7 +23,8 @@ from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
 from morefit.targets import Backend, choose_backend
 from morefit.toys.arguments import starts, template_of
-from morefit.toys.ensemble import Ensemble, StoredToys
+from morefit.toys.batch import StoredToys
+from morefit.toys.ensemble import Ensemble
 from morefit.toys.results import ToyResults
 
 
@@ -62,33 +63,17 @@ def fit_many(
         check_data(with_data(template, data))
     values = starts(template, {}, start, keep_fixed=True)
     ensemble = Ensemble(
-        drawn=template,
-        fitted=template,
-        truth=values,
-        start=values,
-        seed=0,
-        backend=place,
-        fluctuate=False,
+        drawn=template, fitted=template, truth=values, start=values, seed=0, backend=place, fluctuate=False,
         weighted=any(d.weights is not None for data in checked for d in data),
-    )
+    )  # fmt: skip
     fits = fit_stored(ensemble, checked)
     if any(is_simulated(part.model) for part in template.parts):
         fits.errors[:] = simulated_errors(template, checked, fits, ensemble.floating)
     return ToyResults(
-        names=ensemble.floating,
-        truth={},
-        values=fits.values,
-        errors=fits.errors,
-        nll=fits.nll,
-        edm=fits.edm,
-        valid=fits.valid,
-        how=fits.method,
-        events=sizes,
-        seed=0,
-        seconds={"fit": time.perf_counter() - begin},
-        backend=place.label,
-        unit=template.unit,
-    )
+        names=ensemble.floating, truth={}, values=fits.values, errors=fits.errors, nll=fits.nll, edm=fits.edm,
+        valid=fits.valid, how=fits.method, events=sizes, seed=0, seconds={"fit": time.perf_counter() - begin},
+        backend=place.label, unit=template.unit,
+    )  # fmt: skip
 
 
 def simulated_errors(

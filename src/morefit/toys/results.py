@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array, freeze, frozen_copy, rebuilt
+from morefit.arrays import Array, Frozen, frozen_copy
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.records.fields import arrays, floats, words
 from morefit.records.frame import data_frame
@@ -33,8 +33,33 @@ LAYOUT = Layout(
 )
 
 
+def frozen(kind: type[np.generic]) -> Callable[[Any], NDArray[Any]]:
+    """Return a converter to read-only arrays of one kind."""
+    return lambda items: frozen_copy(items, kind)
+
+
+# how each field is converted, whether it comes from a study or from a file
+CONVERT: dict[str, Callable[[Any], Any]] = {
+    "names": words,
+    "truth": floats,
+    "values": frozen(np.float64),
+    "errors": frozen(np.float64),
+    "nll": frozen(np.float64),
+    "edm": frozen(np.float64),
+    "valid": frozen(np.bool_),
+    "how": frozen(np.uint8),
+    "events": frozen(np.int64),
+    "seed": int,
+    "first": int,
+    "statistics": arrays,
+    "seconds": floats,
+    "backend": str,
+    "unit": str,
+}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class ToyResults:
+class ToyResults(Frozen):
     """The results of T toys, fitted with P floating parameters; toys that are not valid are included.
 
     ``truth`` has the generated values; a parameter that only the fitted model has is absent or nan. ``how``
@@ -58,13 +83,13 @@ class ToyResults:
     backend: str = ""  # where the toys were fitted
     unit: str = "events"
 
+    converted = CONVERT
+
     def __post_init__(self) -> None:
-        freeze(self, **CONVERT)
+        super().__post_init__()
         problems = [*wrong_shapes(self), *wrong_entries(self)]
         if problems:
             raise DataError(f"toy results: {'; '.join(problems)}")
-
-    __reduce__ = rebuilt
 
     def __len__(self) -> int:
         return len(self.values)
@@ -191,31 +216,6 @@ class ToyResults:
 
 
 # ------------------------------------------------------------------------------------ fields
-
-
-def frozen(kind: type[np.generic]) -> Callable[[Any], NDArray[Any]]:
-    """Return a converter to read-only arrays of one kind."""
-    return lambda items: frozen_copy(items, kind)
-
-
-# How each field is converted, whether it comes from a study or from a file.
-CONVERT: dict[str, Callable[[Any], Any]] = {
-    "names": words,
-    "truth": floats,
-    "values": frozen(np.float64),
-    "errors": frozen(np.float64),
-    "nll": frozen(np.float64),
-    "edm": frozen(np.float64),
-    "valid": frozen(np.bool_),
-    "how": frozen(np.uint8),
-    "events": frozen(np.int64),
-    "seed": int,
-    "first": int,
-    "statistics": arrays,
-    "seconds": floats,
-    "backend": str,
-    "unit": str,
-}
 
 
 def wrong_shapes(toys: ToyResults) -> Iterator[str]:

@@ -72,48 +72,35 @@ def toy_study(
     events : of every toy, or one number for each; None draws Poisson numbers around what an extended model expects,
         and else takes as many as a likelihood has. Of ``mf.Simultaneous``, numbers by label.
     truth : true values by name, or the result of a fit; by default the start values of the parameters.
-    constraints : for a model, independent measurements; a likelihood has its own. Each toy draws what they measure
-        anew around the truth, unless ``fluctuate`` is False.
-    ranges : for a model, those that events are drawn and fitted in, and ``yields_in``, both as in ``fit``.
+    constraints : of a model; each toy draws what they measure around the truth, unless ``fluctuate`` is False.
+    ranges, yields_in : of a model, as in ``fit``; events are drawn and fitted in them.
     given : data with the columns that a conditional model is given; a likelihood has its own. Each toy draws rows of
         them, as many as it has events; with ``resample=False`` every toy has all rows as they are.
-    fit_model : another model or likelihood to fit. It starts at the truth where it has the same parameters; its fixed parameters
-        keep their own values.
-    thorough : start every fit again from four other points and take the lowest minimum: for mixtures, which have several;
-        takes about four times as long. By default only fits that end at a limit, or at no minimum, are started again.
+    fit_model : another model or likelihood to fit, from the truth where it has the same parameters; fixed ones stay.
+    thorough : start every fit again elsewhere, for models with several minima, not only those that end at a limit.
     statistic : called for each toy with its dataset and its fitted values; returns a number, or numbers by name.
-    executor : a concurrent.futures.Executor or a dask.distributed.Client; its workers use one thread each by
-        default.
+    executor : a concurrent.futures.Executor or a dask.distributed.Client; workers use one thread each by default.
     save : a file for finished toys. The same call resumes a study that was stopped, with the same bits; more toys
         extend it. Ctrl-C returns what is finished, and errors carry it (``BrokenJob``).
     block : toys that are computed together; results do not depend on it.
 
     Example: ``mf.toy_study(model, toys=100, seed=2, progress=False)``
     """
-    toys, template = whole("toys", toys, 1), partial(template_of, NAME, ranges=ranges, yields_in=yields_in)
-    drawn = template(model, constraints, given)
+    toys, pace = whole("toys", toys, 1), choose_pace(block, statistic)
+    template = partial(template_of, NAME, constraints=constraints, ranges=ranges, yields_in=yields_in)
+    drawn = template(model, given=given)
     truth = complete(drawn, truth, "truth")
-    if not (statistic is None or callable(statistic)):
-        raise OptionError(
-            f"toy study: the statistic must be a function of a dataset and fitted values, got {statistic!r}"
-        )
-    if isinstance(fit_model, Simultaneous):
-        fit_model = fit_model.in_order_of(model)
-    fitted = drawn if fit_model is None else template(fit_model, constraints)
-    begin = starts(fitted, truth, start, keep_fixed=fit_model is not None)
-    saved = read_saved(NAME, save, LAYOUT, ToyResults)
-    seed = choose_seed(seed, saved)
+    other = fit_model.in_order_of(model) if isinstance(fit_model, Simultaneous) else fit_model
+    fitted = drawn if other is None else template(other)
+    seed = choose_seed(seed, saved := read_saved(NAME, save, LAYOUT, ToyResults))
     sizes = toy_sizes(drawn, truth, toys, PartNumbers.of(model, events, given), seed)
-    if not resample:
-        check_rows(drawn, sizes)
-    place = choose_place(backend, executor, int(sizes.sum()))
+    check_rows(drawn, sizes, resample)
     task = Task(
-        drawn=without_events(drawn), fitted=without_events(fitted), truth=truth, start=begin, seed=seed, backend=place,
-        statistic=statistic, fluctuate=fluctuate, thorough=bool(thorough), resample=resample,
+        drawn=without_events(drawn), fitted=without_events(fitted), truth=truth, seed=seed,
+        start=starts(fitted, truth, start, keep_fixed=fit_model is not None), statistic=statistic, fluctuate=fluctuate,
+        thorough=bool(thorough), resample=resample, backend=choose_place(backend, executor, int(sizes.sum())),
     )  # fmt: skip
-    last_ensemble(task)  # raises errors here, not on a worker
-    facts = {} if save is None else facts_of(task)
-    job = study_job(task, sizes, choose_pace(block, statistic), executor, facts)
+    job = study_job(task, sizes, pace, executor, {} if save is None else facts_of(task))
     return run_job(job, save=save, saved=saved, executor=executor, progress=progress)
 
 
@@ -121,6 +108,7 @@ def study_job(
     task: Task, sizes: Sizes, pace: Pace, executor: Executor | DaskClient | None, facts: Facts
 ) -> Job[ToyResults]:
     """Return a study as a long job: blocks of toys, of which the longest stretch without gaps is the result."""
+    last_ensemble(task)  # raises errors here, not on a worker
 
     def work(first: int, stop: int, report: Report) -> Work[ToyResults]:
         return partial(compute_block, task, first, sizes[first:stop])
@@ -136,6 +124,10 @@ def study_job(
 
 def choose_pace(block: int | None, statistic: Statistic | None) -> Pace:
     """Return how many toys and events blocks have; those that a statistic looks at do not grow in events."""
+    if not (statistic is None or callable(statistic)):
+        raise OptionError(
+            f"toy study: the statistic must be a function of a dataset and fitted values, got {statistic!r}"
+        )
     if block is not None:
         return Pace(whole("block", block, 1), fixed=True)
     return Pace(max_events=GROWN_EVENTS if statistic is None else MAX_EVENTS)

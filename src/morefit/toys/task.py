@@ -21,7 +21,8 @@ from morefit.minimise.batch import Fits
 from morefit.random.host import stream_key
 from morefit.sampling.generate import Sizes
 from morefit.targets import Backend
-from morefit.toys.ensemble import Ensemble, Toys
+from morefit.toys.batch import Toys
+from morefit.toys.ensemble import Ensemble
 from morefit.toys.results import ToyResults
 from morefit.validate import as_number
 

@@ -9,7 +9,7 @@ from typing import Literal
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, Quantity, const, leaves, substitute
 from morefit.model import Pdf
-from morefit.model.pdf import check_model
+from morefit.model.parts import check_model
 from morefit.rewrite.bind import bind
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.precompute import Precompute

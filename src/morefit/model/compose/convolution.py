@@ -17,7 +17,8 @@ from morefit.model.integrate import integral_over
 from morefit.model.naming import check_number
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
-from morefit.model.pdf import Pdf, Recipe, Recipes
+from morefit.model.pdf import Pdf
+from morefit.model.recipes import Recipe, Recipes
 from morefit.model.replace import Replacement
 from morefit.model.resolution import smeared_cells
 from morefit.model.shapes.gaussian import Gaussian

@@ -34,7 +34,9 @@ from morefit.model.counts import counted_in
 from morefit.model.density import Density
 from morefit.model.observable import Box, Observable
 from morefit.model.parameter import Parameter
-from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares, simulations
+from morefit.model.parts import simulations
+from morefit.model.pdf import Branches, Pdf, Shares
+from morefit.model.recipes import Recipe, Recipes
 
 NEGATIVE = 1e-9  # of the largest value of an acceptance: less is rounding
 

@@ -10,7 +10,8 @@ from morefit.expr import ONE, Expr, add_all, multiply_all
 from morefit.model.compose.checks import check_parts, given_to
 from morefit.model.density import projected_density
 from morefit.model.observable import Box, Observable
-from morefit.model.pdf import Branches, Change, Pdf, Recipe, Recipes, Shares
+from morefit.model.pdf import Branches, Change, Pdf, Shares
+from morefit.model.recipes import Recipe, Recipes
 from morefit.model.region import Region, intersection
 
 

@@ -12,7 +12,9 @@ from morefit.model.arguments import listing
 from morefit.model.compose.product import Product
 from morefit.model.counts import counted_in
 from morefit.model.observable import Box, Observable, Ranges
-from morefit.model.pdf import Branches, Pdf, Recipe, Recipes, Shares, check_model
+from morefit.model.parts import check_model
+from morefit.model.pdf import Branches, Pdf, Shares
+from morefit.model.recipes import Recipe, Recipes
 from morefit.model.region import (
     Range,
     Region,

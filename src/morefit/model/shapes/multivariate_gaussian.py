@@ -11,7 +11,8 @@ from morefit.expr import Expr, Op, Operand, add_all, const, evaluate, multiply_a
 from morefit.model.arguments import Matrix, Numbers, Observables, described
 from morefit.model.formulas import normal_area
 from morefit.model.observable import Observable
-from morefit.model.pdf import Pdf, Recipe, Recipes
+from morefit.model.pdf import Pdf
+from morefit.model.recipes import Recipe, Recipes
 
 NUMERICAL = (2, 3)  # numbers of observables in which integrals over ranges are done numerically
 OUTSIDE = 1e-6  # probability outside the ranges that is neglected, where there are more

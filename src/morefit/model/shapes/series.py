@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,13 +18,8 @@ from morefit.model.pdf import Pdf
 
 
 @dataclass(frozen=True, eq=False)
-class Chebyshev(Pdf):
-    r"""$1+\sum_{k\ge1}c_kT_k(t)$ with $t$ from -1 to 1 over the range of $x$, and Chebyshev's polynomials $T_k$.
-
-    (RooChebychev of RooFit)
-
-    Example: ``Chebyshev(m, coefficients=[-0.3, 0.1])``
-    """
+class _Series(Pdf):
+    """One plus a sum of orthogonal polynomials, in t from -1 to 1 over the range of x."""
 
     x: Observable
     coefficients: Numbers
@@ -32,12 +28,12 @@ class Chebyshev(Pdf):
         super().__post_init__()
         check_coefficients(self, 1)
 
-    def density(self) -> Expr:
-        return self.series(along(self.x, self.x.expr, -1))
-
+    @abstractmethod
     def series(self, t: Expr) -> Expr:
         """Return the density as a function of t."""
-        return chebyshev_series([ONE, *self.coefficients], t)
+
+    def density(self) -> Expr:
+        return self.series(along(self.x, self.x.expr, -1))
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         ends = along(self.x, low, -1), along(self.x, high, -1)
@@ -46,7 +42,20 @@ class Chebyshev(Pdf):
 
 
 @dataclass(frozen=True, eq=False)
-class Legendre(Pdf):
+class Chebyshev(_Series):
+    r"""$1+\sum_{k\ge1}c_kT_k(t)$ with $t$ from -1 to 1 over the range of $x$, and Chebyshev's polynomials $T_k$.
+
+    (RooChebychev of RooFit)
+
+    Example: ``Chebyshev(m, coefficients=[-0.3, 0.1])``
+    """
+
+    def series(self, t: Expr) -> Expr:
+        return chebyshev_series([ONE, *self.coefficients], t)
+
+
+@dataclass(frozen=True, eq=False)
+class Legendre(_Series):
     r"""$1+\sum_{k\ge1}c_kP_k(t)$ with $t$ from -1 to 1 over the range of $x$, and Legendre's polynomials $P_k$.
 
     Its integral over the range does not depend on the coefficients, which are hardly correlated.
@@ -54,24 +63,8 @@ class Legendre(Pdf):
     Example: ``Legendre(m, coefficients=[-0.3, 0.1])``
     """
 
-    x: Observable
-    coefficients: Numbers
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_coefficients(self, 1)
-
-    def density(self) -> Expr:
-        return self.series(along(self.x, self.x.expr, -1))
-
     def series(self, t: Expr) -> Expr:
-        """Return the density as a function of t."""
         return legendre_series([ONE, *self.coefficients], t)
-
-    def integral_between(self, low: Expr, high: Expr) -> Expr:
-        ends = along(self.x, low, -1), along(self.x, high, -1)
-        half = 0.5 * (self.x.high - self.x.low)
-        return half * area_of_polynomial(self.series, len(self.coefficients), *ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +138,7 @@ def area_of_polynomial(polynomial: Callable[[Expr], Expr], degree: int, low: Exp
     return half * add_all(*values)
 
 
-def check_coefficients(
-    density: Chebyshev | Legendre | Bernstein | ExponentialOfPolynomial, least: int
-) -> None:
+def check_coefficients(density: _Series | Bernstein | ExponentialOfPolynomial, least: int) -> None:
     """Refuse a series with too few coefficients to depend on the observable."""
     if len(density.coefficients) < least:
         raise ModelError(

@@ -22,7 +22,8 @@ from morefit.expr.interpolate import (
 from morefit.model.arguments import listing
 from morefit.model.in_use import CACHED
 from morefit.model.observable import Box, Observable
-from morefit.model.pdf import Change, Pdf, Recipe, Recipes, Shares
+from morefit.model.pdf import Change, Pdf, Shares
+from morefit.model.recipes import Recipe, Recipes
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,8 @@ from morefit.model.compose.checks import check_observables_of, check_parts, give
 from morefit.model.compose.sum import Sum
 from morefit.model.integrate import integral_over
 from morefit.model.parameter import Parameter
-from morefit.model.pdf import Change, Pdf, Recipe, Recipes
+from morefit.model.pdf import Change, Pdf
+from morefit.model.recipes import Recipe, Recipes
 
 Weights = Literal["linear", "cubic"]
 LABEL = 30  # characters of the parameter in a label

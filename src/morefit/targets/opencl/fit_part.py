@@ -42,10 +42,10 @@ class PartText:
         self.deriving = KernelSource(part.derive, shape.group, d, f"d{number}_") if part.derive else None
         self.sampling: KernelSource | None = None
         if part.sampler:
-            numbers = len(part.sampler.numbers)
             self.sampling = KernelSource(
-                part.sampler.kernel, shape.group, d, f"t{number}_", numbers, f"_{number}"
-            )
+                part.sampler.kernel, shape.group, d, f"t{number}_",
+                numbers=len(part.sampler.numbers), suffix=f"_{number}",
+            )  # fmt: skip
 
         self.integral_sources = [
             KernelSource(one.kernel, shape.group, d, f"v{number}_{i}_")

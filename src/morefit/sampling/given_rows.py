@@ -15,7 +15,7 @@ from morefit.expr import Expr, Op, OwnSymbol, Table, column, evaluate, leaves, l
 from morefit.kernel.symbols import event_number
 from morefit.model import Observable, Pdf
 from morefit.model.conditional import check_events
-from morefit.model.pdf import conditional_parts
+from morefit.model.parts import conditional_parts
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.targets import Backend, Events
 

@@ -1,0 +1,293 @@
+"""Some toys of an ensemble, drawn or stored: their events, and their fits in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from morefit.arrays import Array, Integers
+from morefit.data import Dataset
+from morefit.kernel.fit_layout import FitRows
+from morefit.kernel.symbols import WEIGHT
+from morefit.likelihood import Term
+from morefit.likelihood.datasets import PartData
+from morefit.minimise.batch import FAILED, Batch, Fits, methods
+from morefit.minimise.newton import is_valid
+from morefit.pipeline import Columns, Settings
+from morefit.random.host import part_key
+from morefit.sampling.generate import REPAIRS, Sizes, envelope_error
+from morefit.targets import Buffer, Drawn, Events, PartBatch, ToyBatch
+
+if TYPE_CHECKING:
+    from morefit.toys.ensemble import Ensemble
+
+GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
+SMALL = 2_000_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
+MAX_ELEMENTS = 1 << 22  # of the Hessians of toys that are fitted together, step by step
+TOGETHER = 1 << 22  # events of toys that are fitted again together
+
+
+@dataclass(eq=False)
+class Toys:
+    """Some toys, known by the number of the first and the numbers of events of each."""
+
+    ensemble: Ensemble
+    first: int
+    sizes: Sizes  # (toys, parts)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def events(self) -> Integers:
+        """How many events each toy has, (toys,)."""
+        return np.asarray(self.sizes.sum(axis=1), np.int64)
+
+    @property
+    def numbers(self) -> Integers:
+        return np.arange(self.first, self.first + len(self))
+
+    @cached_property
+    def drawn(self) -> tuple[Drawn, ...]:
+        """The events of each part, one toy after the other, where the backend keeps them."""
+        ensemble = self.ensemble
+        return tuple(
+            ensemble.sampler(k).draw(np.ascontiguousarray(sizes), part_key(ensemble.seed, k), self.first)
+            for k, sizes in enumerate(self.sizes.T)
+        )
+
+    @cached_property
+    def data(self) -> tuple[PartData, ...]:
+        """The events and measured values of each part, to be summed over."""
+        ensemble = self.ensemble
+        return tuple(
+            PartData(
+                columns=Columns.uploaded(self.named(k, self.drawn[k].columns), Settings(ensemble.backend)),
+                events=Events.slices(sizes),
+                weights=self.arrays[k][WEIGHT.name] if ensemble.weighted else None,
+                measured=ensemble.measured(k, self.numbers),
+                boxes=ensemble.boxes,
+            )
+            for k, sizes in enumerate(self.sizes.T)
+        )
+
+    def named(self, part: int, columns: Sequence[Buffer]) -> dict[str, Buffer]:
+        observables = self.ensemble.drawn.parts[part].model.observables
+        names = [*(o.name for o in observables), *([WEIGHT.name] if self.ensemble.weighted else [])]
+        return dict(zip(names, columns, strict=True))
+
+    @cached_property
+    def arrays(self) -> tuple[dict[str, Array], ...]:
+        """The events of each part as numpy knows them, read once: from a device they are copied each time."""
+        return tuple(
+            {name: buffer.values for name, buffer in self.named(k, drawn.columns).items()}
+            for k, drawn in enumerate(self.drawn)
+        )
+
+    def datasets(self, toy: int) -> tuple[Dataset, ...]:
+        """Return the events of one toy, counted from the first of these, part by part."""
+        events = [Events.slices(sizes) for sizes in self.sizes.T]
+        cuts = [slice(int(e.starts[toy]), int(e.stops[toy])) for e in events]
+        return tuple(
+            Dataset(
+                {n: column[cut] for n, column in arrays.items() if n != WEIGHT.name},
+                weights=arrays[WEIGHT.name][cut] if self.ensemble.weighted else None,
+            )
+            for arrays, cut in zip(self.arrays, cuts, strict=True)
+        )
+
+    def one(self, toy: int) -> Toys:
+        """Return one toy alone; it is drawn again, since the events of all may never have been in memory."""
+        return Toys(self.ensemble, self.first + toy, self.sizes[toy : toy + 1])
+
+    def stored(self) -> StoredToys:
+        """Return the same toys, drawn once for several fits."""
+        return StoredToys(
+            self.ensemble,
+            self.first,
+            self.sizes,
+            tuple(tuple(part.columns) for part in self.drawn),
+            self.numbers,
+        )
+
+    def fit(self, ensemble: Ensemble | None = None) -> Fits:
+        """Fit every toy: by Newton's method, again from other starts, and by Minuit what is left.
+
+        No result depends on which other toys are there, nor on the number of threads.
+        """
+        fits = self.first_fit(ensemble)
+        self.fit_again(fits, fits.failed, ensemble)
+        return fits
+
+    def first_fit(self, ensemble: Ensemble | None = None) -> Fits:
+        """Fit every toy by Newton's method: in compiled code alone if that can be done, else step by step."""
+        ensemble = ensemble or self.ensemble
+        whole = self.fit_whole(ensemble) if self.events.max(initial=0) <= SMALL else None
+        if whole is not None:
+            return whole
+        batch, together = self.batch(ensemble), max(1, MAX_ELEMENTS // len(ensemble.floating) ** 2)
+        pieces = [
+            np.arange(first, min(first + together, len(self))) for first in range(0, len(self), together)
+        ]
+        fits = (batch.newton(some, batch.start[some]) for some in pieces)
+        # covariance matrices of many toys need much memory, as compiled code knows; errors of weighted events need them
+        return Fits.joined([some if ensemble.weighted else replace(some, covariance=None) for some in fits])
+
+    def fit_again(self, fits: Fits, failed: Integers, ensemble: Ensemble | None = None) -> None:
+        """Fit some toys again, many together; what fails for good stays marked so."""
+        for some in by_events(failed, self.events):
+            toys = StoredToys.of(self.ensemble, [self.one(int(toy)) for toy in some])
+            batch = toys.batch(ensemble or self.ensemble)
+            rows = Fits.none(batch.start)
+            rows.take(np.arange(len(some)), fits, some, FAILED)
+            batch.rescue(rows)
+            for method in np.unique(rows.method):
+                these = rows.method == method
+                fits.take(some[these], rows, these, int(method))
+
+    def batch(self, ensemble: Ensemble) -> Batch:
+        """Return the minimiser of these toys, with the parameters that an ensemble fits."""
+        return Batch(
+            likelihood=ensemble.fitted,
+            data=self.data,
+            base=np.tile(ensemble.start_values, (len(self), 1)),
+            floating=ensemble.floating,
+            limits=ensemble.limits,
+            goal=GOAL,
+            alone=lambda toy: self.likelihood(toy, ensemble.fitted),
+            thorough=ensemble.thorough,
+        )
+
+    def likelihood(self, toy: int, fitted: Term) -> Term:
+        """Return the likelihood of one toy."""
+        parts = [
+            part.replaced(
+                data=part.read(data),
+                constraints=part.constraints_at(own.rows(np.array([toy]))),
+            )
+            for part, data, own in zip(fitted.parts, self.datasets(toy), self.data, strict=True)
+        ]
+        return fitted.with_parts(parts)
+
+    def fit_whole(self, ensemble: Ensemble) -> Fits | None:
+        """Draw and fit every toy in compiled code alone."""
+        for _ in range(REPAIRS):
+            job = ensemble.whole_fit()
+            if job is None:
+                return None
+            rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble), job.layout.width)
+            if rows is None:
+                return None
+            results = FitRows(job.layout, rows)
+            reports = zip(results.above, results.given_up, strict=True)
+            repaired = [ensemble.sampler(k).repair(*report) for k, report in enumerate(reports)]
+            if not any(repaired):
+                return read_rows(results)
+        raise envelope_error()
+
+    def whole_batch(self, ensemble: Ensemble) -> ToyBatch:
+        """Return these toys for fits in compiled code."""
+        return ToyBatch(
+            sizes=self.sizes,
+            first=self.first,
+            record=ensemble.first_record,
+            parts=tuple(self.part_batch(ensemble, k) for k in range(self.sizes.shape[1])),
+        )
+
+    def part_batch(self, ensemble: Ensemble, k: int) -> PartBatch:
+        stored = self.is_stored(k)
+        return PartBatch(
+            parameters=ensemble.whole_parameters[k],
+            measured=ensemble.measured(k, self.numbers),
+            seed=part_key(ensemble.seed, k),
+            events=self.drawn[k].columns if stored else (),
+            starts=Events.slices(self.sizes[:, k]).starts if stored else None,
+        )
+
+    def is_stored(self, k: int) -> bool:
+        """Return whether the events of a part are not drawn where they are fitted."""
+        return self.ensemble.sampler(k).compiled is None
+
+
+@dataclass(eq=False)
+class StoredToys(Toys):
+    """Toys whose events are stored, one toy after the other."""
+
+    buffers: tuple[tuple[Buffer, ...], ...] = ()  # of each part: a column for each observable, weights last
+    toy_numbers: Integers = field(
+        default_factory=lambda: np.empty(0, np.int64)
+    )  # for what constraints measure
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, toys: Sequence[Toys]) -> StoredToys:
+        """Concatenate single toys where the backend can read them."""
+        datasets = [toy.datasets(0) for toy in toys]
+        return cls.of_datasets(ensemble, datasets, np.array([toy.first for toy in toys], np.int64))
+
+    @classmethod
+    def of_datasets(
+        cls, ensemble: Ensemble, datasets: Sequence[Sequence[Dataset]], numbers: Integers | None = None
+    ) -> StoredToys:
+        """Take the datasets of each toy, part by part."""
+        sizes = np.array([[len(d) for d in toy] for toy in datasets], np.int64)
+        upload = ensemble.backend.upload
+        buffers = []
+        for k, part in enumerate(ensemble.drawn.parts):
+            own = [toy[k] for toy in datasets]
+            columns = [[d[o.name] for d in own] for o in part.model.observables]
+            if ensemble.weighted:  # events of datasets without weights count once
+                columns.append([np.ones(len(d)) if d.weights is None else d.weights for d in own])
+            buffers.append(tuple(upload(np.concatenate(column)) for column in columns))
+        known = np.arange(len(datasets)) if numbers is None else numbers
+        return cls(ensemble, 0, sizes, tuple(buffers), known)
+
+    @property
+    def numbers(self) -> Integers:
+        return self.toy_numbers
+
+    @cached_property
+    def drawn(self) -> tuple[Drawn, ...]:
+        return tuple(Drawn(columns, 0, 0) for columns in self.buffers)
+
+    def one(self, toy: int) -> StoredToys:
+        return StoredToys.of_datasets(self.ensemble, [self.datasets(toy)], self.toy_numbers[toy : toy + 1])
+
+    def fit_whole(self, ensemble: Ensemble) -> Fits | None:
+        """Fit every toy in compiled code alone; its events are copied to where a thread works on them."""
+        if not ensemble.has_whole_fit:
+            return None
+        job = ensemble.whole_fit_of(ensemble.whole_parts)
+        width = job.layout.derivatives_width if ensemble.weighted else job.layout.width
+        rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble), width)
+        return None if rows is None else read_rows(FitRows(job.layout, rows))
+
+    def is_stored(self, k: int) -> bool:
+        return True
+
+
+def read_rows(rows: FitRows) -> Fits:
+    """Read the results of whole fits."""
+    resolved, (fits, count) = rows.column("unresolved") == 0, rows.x.shape
+    valid = is_valid(rows.status, rows.column("fixed")) & resolved
+    return Fits(
+        values=rows.x.copy(),
+        errors=np.where(rows.errors >= 0, rows.errors, np.nan),
+        nll=rows.value.copy(),
+        edm=rows.edm.copy(),
+        valid=valid,
+        method=np.where(resolved, methods(rows.status, valid), FAILED).astype(np.uint8),
+        covariance=rows.columns("covariance").reshape(fits, count, count).copy()
+        if rows.has_covariance
+        else None,
+    )
+
+
+def by_events(toys: Integers, sizes: Integers) -> Iterator[Integers]:
+    """Cut toys into groups that have no more events than fit into memory together."""
+    if len(toys):
+        group = np.cumsum(sizes[toys]) // TOGETHER
+        yield from np.split(toys, np.flatnonzero(np.diff(group)) + 1)
