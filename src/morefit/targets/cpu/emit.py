@@ -59,8 +59,15 @@ def emit(writer: Writer, op: Operation, args: list[str], *, flushed: bool = Fals
     return EMIT[llvm.kind](writer, llvm.flushed if flushed and llvm.flushed else llvm.name, *args)
 
 
-def emit_body(writer: Writer, body: Body, names: Mapping[str, str], *, flushed: bool = False) -> list[str]:
-    """Write the lines of a body; return the registers of its results."""
+def emit_body(
+    writer: Writer,
+    body: Body,
+    names: Mapping[str, str],
+    *,
+    flushed: bool = False,
+    after: Callable[[str, str], None] = lambda name, register: None,
+) -> list[str]:
+    """Write the lines of a body; return the registers of its results. ``after`` is called with each name and its register."""
     registers = dict(names)
 
     def atom(value: Atom) -> str:
@@ -71,6 +78,7 @@ def emit_body(writer: Writer, body: Body, names: Mapping[str, str], *, flushed: 
             registers |= emit_loop(writer, line, registers, flushed=flushed)
             continue
         registers[line.target] = emit(writer, line.op, [atom(a) for a in line.args], flushed=flushed)
+        after(line.target, registers[line.target])
     return [atom(r) for r in body.results]
 
 
