@@ -11,6 +11,11 @@ LOG2_E = make(Op.CONST, value=1 / math.log(2))
 DEPTH = 6  # of sums and choices in an exponent
 
 
+def is_weight(factor: Expr) -> bool:
+    """Return whether a factor is a scalar, or its negative."""
+    return factor.op is Op.SCALAR or (factor.op is Op.MUL and any(f.op is Op.SCALAR for f in factor.args))
+
+
 class Scaler:
     """Multiplies expressions by log2(e) where scalars and numbers can take it up."""
 
@@ -25,7 +30,7 @@ class Scaler:
     def scalable(self, node: Expr, depth: int = DEPTH) -> bool:
         """Return whether the factor costs the loop nothing: nothing else uses the sums and products it changes."""
         if node.op is Op.MUL:
-            return any(f.op is Op.SCALAR for f in node.args)
+            return any(map(is_weight, node.args))
         if node.op not in (Op.ADD, Op.WHERE):
             return node.op in (Op.SCALAR, Op.CONST)
         parts = node.args[node.op is Op.WHERE :]
@@ -38,8 +43,8 @@ class Scaler:
         if node.op is Op.CONST:
             return const(node.number * LOG2_E.number)
         if node.op is Op.MUL:
-            old = next(f for f in node.args if f.op is Op.SCALAR)
-            return make(Op.MUL, tuple(self.name(old) if f is old else f for f in node.args))
+            old = next(filter(is_weight, node.args))
+            return make(Op.MUL, tuple(self.scaled(old) if f is old else f for f in node.args))
         kept = node.args[:1] if node.op is Op.WHERE else ()
         return make(node.op, (*kept, *(self.scaled(part) for part in node.args[len(kept) :])))
 
