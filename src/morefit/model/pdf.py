@@ -13,7 +13,20 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, Operation, Quantity, Symbol, add_all, apply, const, leaves, symbols
+from morefit.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    Operation,
+    Quantity,
+    Symbol,
+    add_all,
+    apply,
+    const,
+    leaves,
+    symbols,
+)
 from morefit.model.arguments import check_arguments, check_call, check_observables, listed
 from morefit.model.conditional import accept_given, check_integral, integral_given
 from morefit.model.evaluation import Values, evaluator

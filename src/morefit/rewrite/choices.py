@@ -32,7 +32,9 @@ def settle_choices(roots: Sequence[Expr], new: Rewriter) -> tuple[Expr, ...]:
 def is_opened(node: Expr) -> bool:
     """Return whether to look for choices below; a function of one serves both branches, and one for each would be two."""
     return node.op in OPENED or (
-        node.op is Op.POW and node.args[1].op is Op.CONST and power_price(node.args[1].number) < DIVISION_PRICE
+        node.op is Op.POW
+        and node.args[1].op is Op.CONST
+        and power_price(node.args[1].number) < DIVISION_PRICE
     )
 
 

@@ -171,9 +171,7 @@ class Regrouper:
             powers = [self.new(Op.POW, (base, as_const(n))) for base, n in shared.items()]
             weight, weights = self.common_weight(inside)
             rest = [Term(w, t.event, t.mixed - shared) for w, t in zip(weights, inside, strict=True)]
-            parts.append(
-                self.group_product(self.flat(Op.MUL, (weight, *powers, self.join_terms(rest))))
-            )
+            parts.append(self.group_product(self.flat(Op.MUL, (weight, *powers, self.join_terms(rest)))))
         if terms or not parts:
             parts.append(self.join_plain(terms))
         return (

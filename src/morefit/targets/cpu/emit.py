@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from morefit.expr.operations import LlvmKind, Operation
-from morefit.kernel import Atom, Body, NodeLoop
+from morefit.kernel import Atom, Body, Line, NodeLoop
+from morefit.targets.cpu.rare import rare_branches
+from morefit.targets.cpu.vecmath.arithmetic import where_any
 from morefit.targets.cpu.writer import ANY_DENORMALS, Writer
 
 
@@ -73,13 +75,59 @@ def emit_body(
     def atom(value: Atom) -> str:
         return registers[value] if isinstance(value, str) else writer.number(value)
 
+    rare = rare_branches(body) if flushed else {}
+    delayed = {line.target for branches in rare.values() for lines in branches.values() for line in lines}
     for line in body.lines:
+        if isinstance(line, Line) and line.target in delayed:
+            continue
+        if isinstance(line, Line) and line.target in rare:
+            registers[line.target] = emit_choice(writer, line, rare[line.target], registers)
+            after(line.target, registers[line.target])
+            continue
         if isinstance(line, NodeLoop):
             registers |= emit_loop(writer, line, registers, flushed=flushed)
             continue
         registers[line.target] = emit(writer, line.op, [atom(a) for a in line.args], flushed=flushed)
         after(line.target, registers[line.target])
     return [atom(r) for r in body.results]
+
+
+def emit_choice(
+    writer: Writer, choice: Line, branches: Mapping[int, tuple[Line, ...]], registers: Mapping[str, str]
+) -> str:
+    """Write a choice whose branches are computed only if a lane takes them, as functions that LLVM inlines."""
+
+    def atom(value: Atom) -> str:
+        return registers[value] if isinstance(value, str) else writer.number(value)
+
+    v = writer.vector
+    yes = writer.compare("une", atom(choice.args[0]), writer.number(0.0))
+    masks = {1: yes, 2: writer.let(f"xor {v.mask} {yes}, {v.all_true}")}
+    sides = {side: atom(choice.args[side]) for side in (1, 2) if side not in branches}
+    result = writer.select(
+        yes, sides.get(1, sides.get(2, writer.number(0.0))), sides.get(2, writer.number(0.0))
+    )
+    for side, lines in branches.items():
+        body = Body(lines, (choice.args[side],))
+        inputs = [name for name in registers if name in body.reads]
+        w = writer.inside(f"{writer.prefix}z")
+        names = {name: f"%i{k}" for k, name in enumerate(inputs)}
+        value = where_any(
+            w, "%mask", "%other", lambda w=w, b=body, n=names: emit_body(w, b, n, flushed=True)[0]
+        )
+        full = f"@branch_{writer.prefix}{len(writer.definitions)}"
+        arguments = [f"{v.mask} %mask", f"{v.type} %other", *(f"{v.type} {name}" for name in names.values())]
+        writer.definitions.append("\n".join([
+            f"define internal {v.type} {full}({', '.join(arguments)}) alwaysinline {ANY_DENORMALS} {{",
+            "entry:", *w.lines, f"  ret {v.type} {value}", "}",
+        ]))  # fmt: skip
+        given = [
+            f"{v.mask} {masks[side]}",
+            f"{v.type} {result}",
+            *(f"{v.type} {registers[n]}" for n in inputs),
+        ]
+        result = writer.let(f"call {v.type} {full}({', '.join(given)})")
+    return result
 
 
 def emit_loop(

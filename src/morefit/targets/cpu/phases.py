@@ -10,8 +10,11 @@ from collections.abc import Iterable, Mapping
 from morefit.expr.operations import LlvmKind, Op
 from morefit.kernel import Arith, Body, Line
 
-MIN_LINES = 24  # of the sums: fewer are not worth a second loop
-MAX_STORED = 12  # numbers of an event that the sums need of functions; more cost as much to store as they spare
+MIN_SUMS = 10  # fewer leave enough registers for functions
+MIN_LINES = 24  # besides those that functions need: fewer are not worth a second loop
+MAX_STORED = (
+    12  # numbers of an event that the sums need of functions; more cost as much to store as they spare
+)
 MAX_REPEATED = 4  # lines: what is made of so few is computed again, not stored
 SLOW = (Arith.DIV, Op.SQRT)
 
@@ -29,7 +32,7 @@ def cut_phases(body: Body) -> tuple[Body, Body] | None:
 
     None if there are no functions, or too few other lines, or too much would have to be stored.
     """
-    if not all(isinstance(line, Line) for line in body.lines) or not any(map(is_function, body.plain)):
+    if len(body.results) < MIN_SUMS or not all(isinstance(line, Line) for line in body.lines):
         return None
     known = {line.target: line for line in body.plain}
     first = below([line.target for line in body.plain if is_slow(line)], known)
@@ -38,10 +41,12 @@ def cut_phases(body: Body) -> tuple[Body, Body] | None:
     crossing = [line.target for line in body.plain if line.target in first and line.target in read]
     again = below([name for name in crossing if is_cheap(name, known)], known)
     stored = tuple(name for name in crossing if name not in again)
-    if len(others) < MIN_LINES or len(stored) > MAX_STORED:
+    if not any(map(is_function, body.plain)) or len(others) < MIN_LINES or len(stored) > MAX_STORED:
         return None
     then = [line for line in body.plain if line.target not in first or line.target in again]
-    return Body(tuple(line for line in body.plain if line.target in first), stored), Body(tuple(then), body.results)
+    return Body(tuple(line for line in body.plain if line.target in first), stored), Body(
+        tuple(then), body.results
+    )
 
 
 def is_cheap(name: str, known: Mapping[str, Line]) -> bool:
