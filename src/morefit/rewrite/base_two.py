@@ -34,7 +34,9 @@ class Scaler:
         if node.op not in (Op.ADD, Op.WHERE):
             return node.op in (Op.SCALAR, Op.CONST)
         parts = node.args[node.op is Op.WHERE :]
-        return depth > 0 and all(self.count[p] == 1 and self.scalable(p, depth - 1) for p in parts if p.args)
+        return depth > 0 and all(
+            self.scalable(p, depth - 1) and (not p.args or self.count[p] == 1) for p in parts
+        )
 
     def scaled(self, node: Expr) -> Expr:
         """Return a scalable node times log2(e)."""

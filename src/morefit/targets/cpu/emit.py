@@ -61,6 +61,10 @@ def emit(writer: Writer, op: Operation, args: list[str], *, flushed: bool = Fals
     return EMIT[llvm.kind](writer, llvm.flushed if flushed and llvm.flushed else llvm.name, *args)
 
 
+def atom_of(value: Atom, writer: Writer, registers: Mapping[str, str]) -> str:
+    return registers[value] if isinstance(value, str) else writer.number(value)
+
+
 def emit_body(
     writer: Writer,
     body: Body,
@@ -73,7 +77,7 @@ def emit_body(
     registers = dict(names)
 
     def atom(value: Atom) -> str:
-        return registers[value] if isinstance(value, str) else writer.number(value)
+        return atom_of(value, writer, registers)
 
     rare = rare_branches(body) if flushed else {}
     delayed = {line.target for branches in rare.values() for lines in branches.values() for line in lines}
@@ -95,39 +99,33 @@ def emit_body(
 def emit_choice(
     writer: Writer, choice: Line, branches: Mapping[int, tuple[Line, ...]], registers: Mapping[str, str]
 ) -> str:
-    """Write a choice whose branches are computed only if a lane takes them, as functions that LLVM inlines."""
-
-    def atom(value: Atom) -> str:
-        return registers[value] if isinstance(value, str) else writer.number(value)
-
-    v = writer.vector
-    yes = writer.compare("une", atom(choice.args[0]), writer.number(0.0))
-    masks = {1: yes, 2: writer.let(f"xor {v.mask} {yes}, {v.all_true}")}
-    sides = {side: atom(choice.args[side]) for side in (1, 2) if side not in branches}
-    result = writer.select(
-        yes, sides.get(1, sides.get(2, writer.number(0.0))), sides.get(2, writer.number(0.0))
-    )
+    """Write a choice of which one branch, or each, is computed only if a lane takes it."""
+    yes = writer.compare("une", atom_of(choice.args[0], writer, registers), writer.number(0.0))
+    masks = {1: yes, 2: writer.let(f"xor {writer.vector.mask} {yes}, {writer.vector.all_true}")}
+    always = [choice.args[side] for side in masks if side not in branches]
+    result = atom_of(always[0] if always else 0.0, writer, registers)
     for side, lines in branches.items():
-        body = Body(lines, (choice.args[side],))
-        inputs = [name for name in registers if name in body.reads]
-        w = writer.inside(f"{writer.prefix}z")
-        names = {name: f"%i{k}" for k, name in enumerate(inputs)}
-        value = where_any(
-            w, "%mask", "%other", lambda w=w, b=body, n=names: emit_body(w, b, n, flushed=True)[0]
-        )
-        full = f"@branch_{writer.prefix}{len(writer.definitions)}"
-        arguments = [f"{v.mask} %mask", f"{v.type} %other", *(f"{v.type} {name}" for name in names.values())]
-        writer.definitions.append("\n".join([
-            f"define internal {v.type} {full}({', '.join(arguments)}) alwaysinline {ANY_DENORMALS} {{",
-            "entry:", *w.lines, f"  ret {v.type} {value}", "}",
-        ]))  # fmt: skip
-        given = [
-            f"{v.mask} {masks[side]}",
-            f"{v.type} {result}",
-            *(f"{v.type} {registers[n]}" for n in inputs),
-        ]
-        result = writer.let(f"call {v.type} {full}({', '.join(given)})")
+        result = emit_branch(writer, Body(lines, (choice.args[side],)), registers, masks[side], result)
     return result
+
+
+def emit_branch(writer: Writer, body: Body, registers: Mapping[str, str], mask: str, other: str) -> str:
+    """Write a branch as a function of its own, which LLVM inlines; where its mask is not set it has another value."""
+    v, w, reads = writer.vector, writer.inside(f"{writer.prefix}z"), body.reads
+    inputs = [name for name in registers if name in reads]
+    names = {name: f"%i{k}" for k, name in enumerate(inputs)}
+    kinds = {name: "ptr" if name in body.tables else v.type for name in inputs}
+    value = where_any(w, "%mask", "%other", lambda: emit_body(w, body, names, flushed=True)[0])
+    full = f"@branch_{writer.prefix}{len(writer.definitions)}"
+    arguments = [f"{v.mask} %mask", f"{v.type} %other", *(f"{kinds[name]} {names[name]}" for name in inputs)]
+    head = f"define internal {v.type} {full}({', '.join(arguments)}) alwaysinline {ANY_DENORMALS} {{"
+    writer.definitions.append("\n".join([head, "entry:", *w.lines, f"  ret {v.type} {value}", "}"]))
+    passed = [
+        f"{v.mask} {mask}",
+        f"{v.type} {other}",
+        *(f"{kinds[name]} {registers[name]}" for name in inputs),
+    ]
+    return writer.let(f"call {v.type} {full}({', '.join(passed)})")
 
 
 def emit_loop(
