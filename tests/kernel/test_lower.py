@@ -52,7 +52,7 @@ def test_large_powers_are_left_to_the_power_function():
     ("power", "expected"),
     [
         (-1, [Arith.DIV]),
-        (-2, [Op.MUL, Arith.DIV]),
+        (-2, [Arith.DIV, Op.MUL]),
         (0.5, [Op.SQRT]),
         (-0.5, [Op.SQRT, Arith.DIV]),
         (1.5, [Op.SQRT, Op.MUL]),
@@ -63,6 +63,10 @@ def test_large_powers_are_left_to_the_power_function():
 def test_negative_and_half_powers_need_a_division_or_a_root(power, expected):
     assert operations(x**power) == expected
     assert value_of(x**power, x=2.25) == pytest.approx(2.25**power, rel=FEW_ROUNDINGS)
+
+
+def test_negative_powers_share_one_division():
+    assert operations(x**-1, x**-2, x**-3) == [Arith.DIV, Op.MUL, Op.MUL]
 
 
 def test_powers_share_their_squares():

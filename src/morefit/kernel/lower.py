@@ -96,10 +96,13 @@ class Lowering:
         size = abs(exponent)
         if 2 * size != int(2 * size) or size > LARGEST_CHAIN:
             return self.line(Op.POW, base, exponent)
+        if size == int(size) and exponent < 0:
+            base = self.line(Arith.DIV, 1.0, base)  # one division serves all negative powers
         result = self.whole_power(base, int(size)) if int(size) else 1.0
-        if size != int(size):
-            root = self.line(Op.SQRT, base)
-            result = root if result == 1.0 else self.line(Op.MUL, result, root)
+        if size == int(size):
+            return result
+        root = self.line(Op.SQRT, base)
+        result = root if result == 1.0 else self.line(Op.MUL, result, root)
         return self.line(Arith.DIV, 1.0, result) if exponent < 0 else result
 
     def whole_power(self, base: Atom, n: int) -> Atom:

@@ -146,6 +146,13 @@ def open_squares(
     return total(*rest), squares
 
 
+def is_integral(term: Expr) -> bool:
+    """Return whether a term of a log density is minus a logarithm, as that of an integral is."""
+    return (
+        term.op is Op.MUL and len(term.args) == 2 and term.args[0] is MINUS_ONE and term.args[1].op is Op.LOG
+    )
+
+
 def is_square(node: Expr) -> bool:
     return node.op is Op.POW and node.args[1].op is Op.CONST and node.args[1].number == 2.0
 
@@ -353,9 +360,15 @@ class Assembler:
             logs = [apply(Op.LOG, q.value) for q in self.inner]
             yield self.row(0, Reduce.EXACT, self.plain.value, *logs)
             return
-        for q in self.inner:
-            yield 0, Reduce.LOG, q.value
-        yield self.row(0, Reduce.EXACT, self.plain.value)
+        plain = self.plain.value.args if self.plain.value.op is Op.ADD else (self.plain.value,)
+        integrals = [term for term in plain if is_integral(term) and self.varies(term)]
+        for density in (q.value for q in self.inner):
+            yield 0, Reduce.LOG, density
+        for term in integrals:
+            yield 0, Reduce.LOG, make(Op.POW, (term.args[1].args[0], MINUS_ONE))
+        yield self.row(
+            0, Reduce.EXACT, *(term for term in plain if not any(term is one for one in integrals))
+        )
 
     def hessian_rows(self, in_tiles: bool) -> list[Row]:
         rows, place = [], 0

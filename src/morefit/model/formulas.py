@@ -73,9 +73,14 @@ def normal_area(low: Expr, high: Expr, sigma: Expr) -> Expr:
 
 def gaussian_area(low: Expr, high: Expr, mu: Operand, sigma: Expr) -> Expr:
     r"""Return $\int_{low}^{high} e^{-(x-\mu)^2/2\sigma^2}\,dx$; between numbers the form for narrow ranges is left out where it is not needed."""
-    if low.op is high.op is Op.CONST and high.number - low.number >= 2 * WIDE * largest(sigma):
+    if is_wide(low, high, sigma):
         return sigma * normal_integral((low - mu) / sigma, (high - mu) / sigma)
     return normal_area(low - mu, high - mu, sigma)
+
+
+def is_wide(low: Expr, high: Expr, sigma: Expr) -> bool:
+    """Return whether a range between numbers is so wide that the form for narrow ranges is never needed."""
+    return low.op is high.op is Op.CONST and high.number - low.number >= 2 * WIDE * largest(sigma)
 
 
 def largest(value: Operand) -> float:

@@ -12,7 +12,17 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, Operation, Quantity, add_all, apply, const
+from morefit.expr import (
+    ONE,
+    Expr,
+    Op,
+    Operation,
+    Quantity,
+    add_all,
+    apply,
+    const,
+    leaves,
+)
 from morefit.model.arguments import check_arguments, check_call, check_observables, listed
 from morefit.model.conditional import accept_given, integral_given
 from morefit.model.evaluation import Values, evaluator
@@ -188,8 +198,14 @@ class Pdf(ABC):
         return self if len(kept) == len(self.observables) else projected_density(self, kept, region)
 
     def normalised(self) -> Expr:
-        """Return the density divided by its integral."""
-        return self.density() / self.integral()
+        """Return the density divided by its integral; of an exponential the logarithm is subtracted, once per call.
+
+        Products of its first derivatives then have one form in all second derivatives.
+        """
+        density, integral = self.density(), self.integral()
+        if density.op is not Op.EXP or leaves(Op.COLUMN, integral):
+            return density / integral
+        return apply(Op.EXP, density.args[0] - apply(Op.LOG, integral))
 
     def log_normalised(self) -> Expr:
         """Return the logarithm of the normalised density."""

@@ -27,7 +27,7 @@ from morefit.expr import (
     to_expr,
     where,
 )
-from morefit.model.formulas import exprel, gaussian_area
+from morefit.model.formulas import exprel, gaussian_area, is_wide
 
 Complex = tuple[Expr, Expr]
 
@@ -90,8 +90,18 @@ def wave_area(first: Complex, last: Complex, gauss: Expr, rate: Expr, frequency:
 
 
 def gauss_area(low: Expr, high: Expr, mean: Expr, sigma: Expr) -> Expr:
-    """Return the integral of a normalised Gaussian."""
-    return gaussian_area(low, high, mean, sigma) / (sigma * math.sqrt(2 * math.pi))
+    """Return the integral of a normalised Gaussian; in a wide range by decays of rate zero, which have the functions of others.
+
+    They are those of the side that has less beyond the range, so that a far tail keeps its digits.
+    """
+    if not is_wide(low, high, sigma):
+        return gaussian_area(low, high, mean, sigma) / (sigma * math.sqrt(2 * math.pi))
+    below, above = (
+        Op.SMEARED_DECAY(sign * (high - mean), ZERO, sigma)
+        - Op.SMEARED_DECAY(sign * (low - mean), ZERO, sigma)
+        for sign in (1, -1)
+    )
+    return where(low + high > 2 * mean, -above, below)
 
 
 # ------------------------------------------------------------------------- one resolution or another

@@ -28,6 +28,7 @@ from morefit.expr import (
     toposort,
 )
 from morefit.rewrite.angles import use_double_angles
+from morefit.rewrite.choices import settle_choices
 from morefit.rewrite.precompute import Precompute, choose_columns
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.share import share
@@ -168,13 +169,24 @@ class Regrouper:
             terms = [t for t in terms if common not in t.mixed]
             shared = reduce(and_, (t.mixed for t in inside))
             powers = [self.new(Op.POW, (base, as_const(n))) for base, n in shared.items()]
-            less = self.join_terms([Term(t.weight, t.event, t.mixed - shared) for t in inside])
-            parts.append(self.group_product(self.flat(Op.MUL, (*powers, less))))
+            weight, weights = self.common_weight(inside)
+            rest = [Term(w, t.event, t.mixed - shared) for w, t in zip(weights, inside, strict=True)]
+            parts.append(self.group_product(self.flat(Op.MUL, (weight, *powers, self.join_terms(rest)))))
         if terms or not parts:
             parts.append(self.join_plain(terms))
         return (
             make_nary(Op.ADD, self.groups(Op.ADD, self.flat(Op.ADD, parts))) if len(parts) > 1 else parts[0]
         )
+
+    def common_weight(self, terms: list[Term]) -> tuple[Expr, list[Expr]]:
+        """Return the weight that terms have in common, if one of them has no other, and what is left of each."""
+        factors = [Counter(t.weight.args if t.weight.op is Op.MUL else (t.weight,)) for t in terms]
+        common = reduce(and_, factors)
+        if common not in factors or ONE in common:
+            return ONE, [t.weight for t in terms]
+        return self.new(Op.MUL, tuple(common.elements())), [
+            self.new(Op.MUL, tuple((each - common).elements())) if each != common else ONE for each in factors
+        ]
 
     def join_plain(self, terms: list[Term]) -> Expr:
         """Add terms without a common mixed factor; those with the same weight share one product."""
@@ -251,7 +263,7 @@ def regroup(roots: Sequence[Expr]) -> tuple[Expr, ...]:
 def regroup_all(roots: Sequence[Expr]) -> tuple[Expr, ...]:
     """Reorder sums and products of expressions without integrals."""
     regrouper = Regrouper()
-    simple = rebuild(tuple(roots), regrouper.new.rebuild)
+    simple = settle_choices(rebuild(tuple(roots), regrouper.new.rebuild), regrouper.new)
     return share(rebuild(use_double_angles(simple, regrouper.new), regrouper))
 
 

@@ -38,13 +38,17 @@ def faddeeva_slope_imag(x: Expr, y: Expr) -> Expr:
     return 2 / math.sqrt(math.pi) - 2 * (x * Special.WOFZ_IMAG(x, y) + y * Special.WOFZ_REAL(x, y))
 
 
+GAUSSIAN_ZERO = 38.7  # widths from the mean: a Gaussian is below the smallest number from here on
+
+
 def smeared_decay(t: Any, rate: Any, sigma: Any, choose: Any, exp: Any, erfcx: Any) -> Any:
     """Return exp(-rate t) for positive t convolved with a Gaussian: exp(-t^2 / 2 sigma^2) erfcx(u) / 2.
 
     For negative u, where erfcx overflows, by erfcx(-u) = 2 exp(u^2) - erfcx(u). No two large numbers are subtracted.
     """
     u = (sigma * rate - t / sigma) / math.sqrt(2)
-    near = 0.5 * exp(-0.5 * (t / sigma) ** 2) * erfcx(abs(u))
+    gauss = exp(-0.5 * (t / sigma) ** 2)
+    near = choose(abs(t) < GAUSSIAN_ZERO * sigma, 0.5 * gauss * erfcx(abs(u)), 0.0)
     return choose(u < 0, exp(rate * (0.5 * rate * sigma**2 - t)) - near, near)
 
 

@@ -31,7 +31,7 @@ class CrystalBall(Pdf):
         t = side * (self.x - self.mu) / self.sigma
         core = t > -a
         ratio = where(core, 1, tail_ratio(t, a, n))
-        return where(core, apply(Op.EXP, -0.5 * t**2), apply(Op.EXP, -0.5 * a**2 - n * apply(Op.LOG, ratio)))
+        return apply(Op.EXP, where(core, -0.5 * t**2, -0.5 * a**2 - n * apply(Op.LOG, ratio)))
 
     def integral(self) -> Expr:
         return self.integral_between(const(self.x.low), const(self.x.high))

@@ -61,6 +61,9 @@ def host() -> Host:
 
 
 SHARED_WORK = "@mf_wofz_imag"  # comes with the real part, and once inlined most of their lines are the same
+# a loop whose functions are computed ahead: its sums are in the order that needs fewest registers, which LLVM's scheduler
+# would change
+IN_ORDER = "\nahead:"
 
 _programs: OrderedDict[str, Code] = OrderedDict()
 _unused: list[Any] = []  # engines of code that is no longer referenced
@@ -118,7 +121,13 @@ def build_object(source: str, *, driver: bool) -> bytes:
     if SHARED_WORK in source:
         passes.add_new_gvn_pass()
     passes.run(module, builder)
-    return bytes(machine.emit_object(module))
+    if IN_ORDER not in source:
+        return bytes(machine.emit_object(module))
+    llvm.set_option("morefit", "-enable-misched=false")
+    try:
+        return bytes(machine.emit_object(module))
+    finally:
+        llvm.set_option("morefit", "-enable-misched=true")
 
 
 def link(obj: bytes, names: Sequence[str]) -> Code | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from morefit.expr.operations import LlvmKind, Operation
-from morefit.kernel import Atom, Body, NodeLoop
+from morefit.kernel import Atom, Body, Line, NodeLoop
+from morefit.targets.cpu.rare import rare_branches
+from morefit.targets.cpu.vecmath.arithmetic import where_any
 from morefit.targets.cpu.writer import ANY_DENORMALS, Writer
 
 
@@ -59,19 +61,71 @@ def emit(writer: Writer, op: Operation, args: list[str], *, flushed: bool = Fals
     return EMIT[llvm.kind](writer, llvm.flushed if flushed and llvm.flushed else llvm.name, *args)
 
 
-def emit_body(writer: Writer, body: Body, names: Mapping[str, str], *, flushed: bool = False) -> list[str]:
-    """Write the lines of a body; return the registers of its results."""
+def atom_of(value: Atom, writer: Writer, registers: Mapping[str, str]) -> str:
+    return registers[value] if isinstance(value, str) else writer.number(value)
+
+
+def emit_body(
+    writer: Writer,
+    body: Body,
+    names: Mapping[str, str],
+    *,
+    flushed: bool = False,
+    after: Callable[[str, str], None] = lambda name, register: None,
+) -> list[str]:
+    """Write the lines of a body; return the registers of its results. ``after`` is called with each name and its register."""
     registers = dict(names)
 
     def atom(value: Atom) -> str:
-        return registers[value] if isinstance(value, str) else writer.number(value)
+        return atom_of(value, writer, registers)
 
+    rare = rare_branches(body) if flushed else {}
+    delayed = {line.target for branches in rare.values() for lines in branches.values() for line in lines}
     for line in body.lines:
+        if isinstance(line, Line) and line.target in delayed:
+            continue
+        if isinstance(line, Line) and line.target in rare:
+            registers[line.target] = emit_choice(writer, line, rare[line.target], registers)
+            after(line.target, registers[line.target])
+            continue
         if isinstance(line, NodeLoop):
             registers |= emit_loop(writer, line, registers, flushed=flushed)
             continue
         registers[line.target] = emit(writer, line.op, [atom(a) for a in line.args], flushed=flushed)
+        after(line.target, registers[line.target])
     return [atom(r) for r in body.results]
+
+
+def emit_choice(
+    writer: Writer, choice: Line, branches: Mapping[int, tuple[Line, ...]], registers: Mapping[str, str]
+) -> str:
+    """Write a choice of which one branch, or each, is computed only if a lane takes it."""
+    yes = writer.compare("une", atom_of(choice.args[0], writer, registers), writer.number(0.0))
+    masks = {1: yes, 2: writer.let(f"xor {writer.vector.mask} {yes}, {writer.vector.all_true}")}
+    always = [choice.args[side] for side in masks if side not in branches]
+    result = atom_of(always[0] if always else 0.0, writer, registers)
+    for side, lines in branches.items():
+        result = emit_branch(writer, Body(lines, (choice.args[side],)), registers, masks[side], result)
+    return result
+
+
+def emit_branch(writer: Writer, body: Body, registers: Mapping[str, str], mask: str, other: str) -> str:
+    """Write a branch as a function of its own, which LLVM inlines; where its mask is not set it has another value."""
+    v, w, reads = writer.vector, writer.inside(f"{writer.prefix}z"), body.reads
+    inputs = [name for name in registers if name in reads]
+    names = {name: f"%i{k}" for k, name in enumerate(inputs)}
+    kinds = {name: "ptr" if name in body.tables else v.type for name in inputs}
+    value = where_any(w, "%mask", "%other", lambda: emit_body(w, body, names, flushed=True)[0])
+    full = f"@branch_{writer.prefix}{len(writer.definitions)}"
+    arguments = [f"{v.mask} %mask", f"{v.type} %other", *(f"{kinds[name]} {names[name]}" for name in inputs)]
+    head = f"define internal {v.type} {full}({', '.join(arguments)}) alwaysinline {ANY_DENORMALS} {{"
+    writer.definitions.append("\n".join([head, "entry:", *w.lines, f"  ret {v.type} {value}", "}"]))
+    passed = [
+        f"{v.mask} {mask}",
+        f"{v.type} {other}",
+        *(f"{kinds[name]} {registers[name]}" for name in inputs),
+    ]
+    return writer.let(f"call {v.type} {full}({', '.join(passed)})")
 
 
 def emit_loop(

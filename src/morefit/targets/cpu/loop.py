@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from morefit.kernel import Kernel, Sample, Sum
+from morefit.kernel import Atom, Body, Kernel, Sample, Sum
 from morefit.targets.cpu.abi import argument, find_tables
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.pairs import Rank
+from morefit.targets.cpu.phases import cut_phases
 from morefit.targets.cpu.reduce_events import Sums
 from morefit.targets.cpu.sample import WORDS as SAMPLE_WORDS
 from morefit.targets.cpu.sample import sample_text
 from morefit.targets.cpu.writer import ANY_DENORMALS, Vector, Writer
 
+PIECE = 32  # vectors of events that go through functions together, before their sums
 CHUNK = 512  # vectors between two flushes: a product of that many mantissas stays below 2**512
 
 
@@ -48,13 +51,17 @@ class Block:
         if isinstance(self.kernel.frame, Sample):
             return sample_text(self.kernel, self.vector, names, head)
         self.find_columns(head)
-        names |= self.load_columns(loop)
-        summing = isinstance(self.kernel.frame, Sum)
-        registers = emit_body(loop, self.kernel.per_event, names, flushed=summing)
-        if summing:
-            self.sum_up(head, loop, flush, registers)
+        ahead: list[Writer] = []
+        if isinstance(self.kernel.frame, Sum):
+            body = self.kernel.per_event
+            if phases := cut_phases(body):
+                ahead.append(self.compute_ahead(head, phases[0], names))
+                names |= self.load_ahead(loop, phases[0])
+                self.sums.in_pieces, body = True, phases[1]
+            self.sum_up(head, loop, flush, self.add_results(loop, body, names | self.load_columns(loop)))
         else:
-            self.store_all(head, loop, flush, registers)
+            names |= self.load_columns(loop)
+            self.store_all(head, loop, flush, emit_body(loop, self.kernel.per_event, names))
         middle = self.rank.flush_lines() if self.rank else []
         last = self.rank.finish_lines("%partial", self.sums.words) if self.rank else []
         lines = [
@@ -63,11 +70,7 @@ class Block:
             f" noinline alignstack(64) {ANY_DENORMALS} {{",
             "entry:", *head.lines, *self.sums.head, "  br label %chunk",
             "chunk:", "  %from = phi i64 [ %begin, %entry ], [ %to, %next ]",
-            *self.chunk_lines(), *self.sums.before, "  br label %loop",
-            "loop:", "  %i = phi i64 [ %from, %chunk ], [ %following, %loop ]", *self.sums.phis, *loop.lines,
-            f"  %following = add i64 %i, {self.vector.width}",
-            "  %again = icmp slt i64 %following, %to",
-            "  br i1 %again, label %loop, label %flush",
+            *self.chunk_lines(), *self.sums.before, *self.loop_lines(loop, *ahead),
             "flush:", *flush.lines, *middle, "  br label %next",
             "next:", "  %rest = icmp slt i64 %to, %end", "  br i1 %rest, label %chunk, label %done",
             "done:", *last, "  ret void", "}",
@@ -75,7 +78,74 @@ class Block:
         text = "\n".join([self.rank.text(), *lines] if self.rank else lines)
         if self.rank:
             flush.intrinsics |= self.rank.declarations()
-        return text, [loop, flush]
+        return text, [*ahead, loop, flush]
+
+    def loop_lines(self, loop: Writer, ahead: Writer | None = None) -> list[str]:
+        """Go through the events of a chunk; piece by piece and twice through each if some lines come first."""
+        width = self.vector.width
+        if ahead is None:
+            return [
+                "  br label %loop",
+                "loop:", "  %i = phi i64 [ %from, %chunk ], [ %following, %loop ]", *self.sums.phis, *loop.lines,
+                f"  %following = add i64 %i, {width}",
+                "  %again = icmp slt i64 %following, %to",
+                "  br i1 %again, label %loop, label %flush",
+            ]  # fmt: skip
+        return [
+            "  br label %piece",
+            "piece:", "  %first = phi i64 [ %from, %chunk ], [ %last, %over ]", *self.sums.piece_phis,
+            f"  %wish_of_piece = add i64 %first, {PIECE * width}",
+            "  %last = call i64 @llvm.smin.i64(i64 %wish_of_piece, i64 %to)",
+            "  br label %ahead",
+            "ahead:", "  %early = phi i64 [ %first, %piece ], [ %next_early, %ahead ]", *ahead.lines,
+            f"  %next_early = add i64 %early, {width}",
+            "  %more_early = icmp slt i64 %next_early, %last",
+            "  br i1 %more_early, label %ahead, label %loop",
+            "loop:", "  %i = phi i64 [ %first, %ahead ], [ %following, %loop ]", *self.sums.phis, *loop.lines,
+            f"  %following = add i64 %i, {width}",
+            "  %again = icmp slt i64 %following, %last",
+            "  br i1 %again, label %loop, label %over",
+            "over:", "  %pieces_left = icmp slt i64 %last, %to",
+            "  br i1 %pieces_left, label %piece, label %flush",
+        ]  # fmt: skip
+
+    def compute_ahead(self, head: Writer, body: Body, names: Mapping[str, str]) -> Writer:
+        """Compute what comes first for the events of a piece, and store it."""
+        w, v = Writer(self.vector, "a"), self.vector
+        head.lines.append(f"  %stored = alloca [{PIECE * len(body.results)} x {v.type}], align 64")
+        registers = emit_body(w, body, {**names, **self.load_columns(w, "%early")}, flushed=True)
+        for register, address in zip(registers, self.stored(w, "%early", len(registers)), strict=True):
+            w.lines.append(f"  store {v.type} {register}, ptr {address}, align 64")
+        return w
+
+    def load_ahead(self, loop: Writer, body: Body) -> dict[str, str]:
+        """Read what was stored."""
+        addresses = self.stored(loop, "%i", len(body.results))
+        return {
+            str(name): loop.let(f"load {self.vector.type}, ptr {address}, align 64")
+            for name, address in zip(body.results, addresses, strict=True)
+        }
+
+    def stored(self, w: Writer, event: str, count: int) -> list[str]:
+        """Return where the numbers of a vector of events are stored."""
+        row = w.let(f"mul i64 {w.let(f'sub i64 {event}, %first')}, {count}")
+        base = w.let(f"getelementptr {self.vector.scalar}, ptr %stored, i64 {row}")
+        return [w.let(f"getelementptr {self.vector.type}, ptr {base}, i64 {k}") for k in range(count)]
+
+    def add_results(self, loop: Writer, body: Body, names: Mapping[str, str]) -> list[str]:
+        """Write the lines of an event, and add each result as soon as it is known: none of them waits in a register."""
+        waiting: dict[Atom, list[int]] = {}
+        for k, result in enumerate(body.results[: len(self.kernel.sums.results)]):
+            waiting.setdefault(result, []).append(k)
+
+        def add(name: str, register: str) -> None:
+            for k in waiting.pop(name, ()):
+                self.sums.update(loop, k, register)
+
+        registers = emit_body(loop, body, names, flushed=True, after=add)
+        for k in (k for places in waiting.values() for k in places):
+            self.sums.update(loop, k, registers[k])
+        return registers
 
     def load_scalars(self, head: Writer) -> None:
         """Spread each scalar of this set over a vector."""
@@ -106,10 +176,10 @@ class Block:
             "  %middle = add i64 %begin, %full",
         ]
 
-    def load_columns(self, loop: Writer) -> dict[str, str]:
+    def load_columns(self, loop: Writer, event: str = "%i") -> dict[str, str]:
         names, v = {}, self.vector
         for k, name in enumerate(self.kernel.columns):
-            address = loop.let(f"getelementptr {v.scalar}, ptr %c{k}, i64 %i")
+            address = loop.let(f"getelementptr {v.scalar}, ptr %c{k}, i64 {event}")
             names[name] = loop.let(f"load {v.type}, ptr {address}, align {v.bits // 8}")
         return names
 
@@ -142,7 +212,6 @@ class Block:
             head.lines.append(
                 f"  store double 0.0, ptr {head.let(f'getelementptr double, ptr %partial, i64 {k}')}"
             )
-        self.sums.update(loop, registers[:count])
         self.sums.flush(flush)
         if self.rank:
             head.lines += self.rank.head_lines()

@@ -29,6 +29,8 @@ class Sums:
     head: list[str] = field(default_factory=list)  # once per block
     before: list[str] = field(default_factory=list)  # before the loop over a chunk
     phis: list[str] = field(default_factory=list)  # at the top of the loop
+    in_pieces: bool = False  # whether there is a loop around it, over pieces of the chunk
+    piece_phis: list[str] = field(default_factory=list)  # at the top of that
 
     def __post_init__(self) -> None:
         self.in_memory = sum(len(STATE[k]) for k in self.kinds) > IN_REGISTERS
@@ -43,22 +45,25 @@ class Sums:
     def kind(self, what: str) -> str:
         return self.vector.type if what == "number" else self.vector.integers
 
-    def update(self, loop: Writer, results: list[str]) -> None:
-        """Add one vector of events to the carried vectors."""
-        v = self.vector
-        for k, (how, result) in enumerate(zip(self.kinds, results, strict=True)):
-            if loop.vector.bits != v.bits:
-                result = loop.let(f"fpext {loop.vector.type} {result} to {v.type}")
-            old = [self.load(loop, k, part) for part in range(len(STATE[how]))]
-            for part, new in enumerate(UPDATE[how](loop.widened(v), result, *old)):
-                self.keep(loop, k, part, new)
+    def update(self, loop: Writer, k: int, result: str) -> None:
+        """Add one vector of events to the carried vectors of a sum."""
+        v, how = self.vector, self.kinds[k]
+        if loop.vector.bits != v.bits:
+            result = loop.let(f"fpext {loop.vector.type} {result} to {v.type}")
+        old = [self.load(loop, k, part) for part in range(len(STATE[how]))]
+        for part, new in enumerate(UPDATE[how](loop.widened(v), result, *old)):
+            self.keep(loop, k, part, new)
 
     def load(self, loop: Writer, k: int, part: int) -> str:
         what, first = STATE[self.kinds[k]][part]
         kind = self.kind(what)
         splat = "zeroinitializer" if first == "0" else Writer(self.vector).number(1.0)
         if not self.in_memory:
-            self.phis.append(f"  %a{k}_{part} = phi {kind} [ {splat}, %chunk ], [ %n{k}_{part}, %loop ]")
+            start, new = f"{splat}, %chunk", f"%n{k}_{part}"
+            if self.in_pieces:
+                self.piece_phis.append(f"  %p{k}_{part} = phi {kind} [ {start} ], [ {new}, %over ]")
+                start = f"%p{k}_{part}, %ahead"
+            self.phis.append(f"  %a{k}_{part} = phi {kind} [ {start} ], [ {new}, %loop ]")
             return f"%a{k}_{part}"
         self.head.append(f"  %m{k}_{part} = alloca {kind}, align 64")
         self.before.append(f"  store {kind} {splat}, ptr %m{k}_{part}, align 64")

@@ -33,6 +33,10 @@ class Vector:
         return f"<{self.width} x i1>"
 
     @property
+    def all_true(self) -> str:
+        return f"<{', '.join(['i1 true'] * self.width)}>"
+
+    @property
     def suffix(self) -> str:
         return f"v{self.width}f{self.bits}"
 
