@@ -20,7 +20,14 @@ from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
 from morefit.kernel.symbols import WEIGHT
-from morefit.likelihood.accuracy import check_smooth, has_kinks, integral_error, is_numerical, node_sums
+from morefit.likelihood.accuracy import (
+    check_rounding,
+    check_smooth,
+    has_kinks,
+    integral_error,
+    is_numerical,
+    node_sums,
+)
 from morefit.likelihood.base import BadEvents, Evaluation, Point, Term
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
@@ -496,6 +503,7 @@ class Likelihood(Term):
         points, _ = self.points(x)
         values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
         check_smooth(self.model, values)
+        check_rounding(self.model, values, self.data.sample.columns)
         return integral_error(self.model, values, self.data.sample.columns)
 
     def __repr__(self) -> str:

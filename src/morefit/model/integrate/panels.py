@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array
-from morefit.expr import COMPARISONS, Expr, Op, apply, const, evaluate, leaves, toposort, where
+from morefit.expr import COMPARISONS, ZERO, Expr, Op, apply, const, evaluate, leaves, toposort, where
 from morefit.model.integrate.edges import HUGE, base_of_root, find_breaks, find_centres
 from morefit.model.observable import Observable
 
@@ -59,6 +59,7 @@ class Edges:
     def __init__(self, x: Observable, body: Expr, inner: set[Expr], points: Points) -> None:
         self.x, self.points = x, points
         breaks = find_breaks(body, x.expr, (x.low, x.high), inner, points)
+        self.undecided = frozenset(breaks.unsolved)  # conditions that may change inside a panel
         # what no parameter moves needs no derivatives: boxes are cut closely enough there
         self.unsolved = [z for z in breaks.unsolved if leaves(Op.SCALAR, z)]
         peaks = [] if is_peakless(body) else [*find_centres(body, x.expr, inner), *numbers_in(body)]
@@ -140,11 +141,16 @@ class Edges:
         fixed = {self.x.low: self.at_low, **self.fixed, self.x.high: self.at_high}
         panels = []
         for (low, singular_low), (high, singular_high) in pairwise(fixed.items()):
-            inside = [(clip(e, low, high), self.moving_singular) for e in moving]
+            inside = [(self.clipped(e, low, high), self.moving_singular) for e in moving]
             ends = [(const(low), singular_low), *inside, (const(high), singular_high)]
             for (a, at_a), (b, at_b) in pairwise(ends):
                 panels += Panel.between(a, b, at_a, at_b)
         return panels
+
+    def clipped(self, edge: Expr, low: float, high: float) -> Expr:
+        """Keep a moving edge inside a piece of an axis; next to a pole x - edge must not lose its digits, but cancel."""
+        known = edge in self.singular and np.isfinite(evaluate(edge, self.points)).all()
+        return edge + clip(edge, low, high, of=edge) if known else clip(edge, low, high)
 
     def sorted_moving(self, guarded: bool) -> list[Expr]:
         """Return the moving edges in ascending order, sorted by the formula wherever they may move."""
@@ -190,9 +196,9 @@ def is_peakless(body: Expr) -> bool:
     )
 
 
-def clip(edge: Expr, low: float, high: float) -> Expr:
-    """Keep an edge inside a piece of an axis; what is not a number is at its low end."""
-    return where(low < edge, where(edge < high, edge, const(high)), const(low))
+def clip(edge: Expr, low: float, high: float, of: Expr = ZERO) -> Expr:
+    """Return the distance of a point from an edge inside a piece of an axis; what is not a number is at its low end."""
+    return where(low < edge, where(edge < high, edge - of, high - of), low - of)
 
 
 def numbers_in(density: Expr) -> list[Expr]:

@@ -84,7 +84,7 @@ def on_panels(density: Expr, edges: Edges) -> tuple[Callable[[int], tuple[Expr, 
     """Return the body of a sum over nodes and its rule, by the number of panels of the rule, and guards of the sum."""
     x, pieces, guards = edges.x.expr, [], list[Expr]()
     for panel in edges.panels(guarded=False, cut=True):
-        inside, own = decide(density, x, (panel.start + panel.end) / 2, panel.width, edges.points)
+        inside, own = decide(density, edges, panel)
         guards += [(panel.width == 0) | guard for guard in own]
         if not vanishes(inside):
             pieces.append((panel, inside))
