@@ -136,9 +136,15 @@ def check_smooth(model: Pdf, values: Mapping[str, float]) -> None:
 
     Derivatives by that parameter would lack what the kink contributes; differences of integrals have it.
     """
-    for pdf in numerical(model):
-        for node in integrals(pdf):
-            check_integral(pdf, node, values)
+    for pdf, integral in with_unsolved(model):
+        check_integral(pdf, integral, values)
+
+
+@lru_cache(maxsize=256)  # every derivative asks
+def with_unsolved(model: Pdf) -> tuple[tuple[Pdf, Expr], ...]:
+    """Return the numerical integrals of a model with kinks that could not be solved for an observable."""
+    nodes = ((pdf, node) for pdf in numerical(model) for node in integrals(pdf))
+    return tuple((pdf, node) for pdf, node in nodes if len(node.args) > 2 + len(domain_of(node).places))
 
 
 def check_rounding(model: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> None:
@@ -164,8 +170,6 @@ def check_rounding(model: Pdf, values: Mapping[str, float], events: Mapping[str,
 def check_integral(pdf: Pdf, integral: Expr, values: Mapping[str, float]) -> None:
     domain = domain_of(integral)
     conditions = integral.args[2 + len(domain.places) :]
-    if not conditions:
-        return
     own = {leaf.name: values[leaf.name] for leaf in leaves(Op.SCALAR, integral)}
     nodes = adapted_to(integral.args[1:], domain, tuple(own.items())).boxes.nodes()
     crossed = [c for c in conditions if np.ptp(np.sign(evaluate(c, {**own, **nodes.columns}))) > 0]

@@ -27,6 +27,7 @@ from morefit.likelihood.accuracy import (
     integral_error,
     is_numerical,
     node_sums,
+    with_unsolved,
 )
 from morefit.likelihood.base import BadEvents, Evaluation, Point, Term
 from morefit.likelihood.constraint import Constraint, as_constraints
@@ -498,11 +499,21 @@ class Likelihood(Term):
         # where formula and integral are both negative, their quotient would not show what is wrong
         return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
 
-    def model_error(self, x: Point) -> float:
-        """Return the relative error of the worst numerical integral of the model."""
+    @property
+    def has_unsolved_kinks(self) -> bool:
+        """Whether a numerical integral has a kink that could not be solved for an observable."""
+        return bool(with_unsolved(self.model))
+
+    def check_derivatives_at(self, x: Point) -> dict[str, float]:
+        """Refuse a point at which numerical integrals have no derivatives that can be computed; return it by name."""
         points, _ = self.points(x)
         values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
         check_smooth(self.model, values)
+        return values
+
+    def model_error(self, x: Point) -> float:
+        """Return the relative error of the worst numerical integral of the model."""
+        values = self.check_derivatives_at(x)
         check_rounding(self.model, values, self.data.sample.columns)
         return integral_error(self.model, values, self.data.sample.columns)
 

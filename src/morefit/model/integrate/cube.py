@@ -215,7 +215,9 @@ class Cube:
         parts, cut = [], edges.moving or edges.any_singular
         for panel, at in zip(panels, on_panels, strict=True):
             body = self.decided(edges, panel) if self.dimensions == 1 and cut else self.body
-            parts.append(panel.width * substitute(body, at))
+            inside = substitute(body, at)
+            # beyond the range a root or power has no value
+            parts.append(panel.filled(inside) if edges.singular else panel.width * inside)
         self.body = add_all(*parts) if len(parts) > 1 else parts[0]
         self.axes.insert(0, Axis(name, edges.inside_unit(len(panels)), edges.any_singular))
         self.mapped.add(column(name))
