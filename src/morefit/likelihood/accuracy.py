@@ -13,7 +13,7 @@ from morefit.expr import Expr, Op, const, domain_of, evaluate, leaves, substitut
 from morefit.expr.evaluate import adapt_around, adapted_to, places_at
 from morefit.expr.quadrature import NodeDomain
 from morefit.model import Observable, Pdf
-from morefit.model.integrate import find_breaks, plain_integral, rule_error
+from morefit.model.integrate import find_breaks, integral_to_check, rule_error
 from morefit.model.parts import simulations
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
@@ -22,19 +22,20 @@ MAX_AXES = 3  # of a quadrature
 MAX_EVENTS = 20_000  # at which the density is looked at for peaks that were missed
 MAX_CHECKED = 100  # events at which integrals for each event are compared
 PEAKS = 8  # of them around which boxes are cut closely
-COARSE = 1e-2  # relative, of an integral over a singularity without the map
 JUMP_STEP = 1e-5  # of a range, to both sides of a kink
 JUMP = 1e-2  # of the slope of a log density over the range
 STEP = 1e-4  # of a parameter, for differences
 UNSMOOTH = 1e-3  # relative difference between a derivative and a difference
 ROUNDING = 1e-9  # of an integral
+BLURRED = 0.1  # relative difference of densities one digit above and below an event
+MANY_BLURRED = 0.1  # of the square root of the number of events: fewer do not matter for what is fitted
 
 
 def integral_error(model: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> float:
     """Return how far, relatively, the worst numerical integral of a model is from an independent one.
 
-    That is made in the observables themselves, without the map onto panels, its boxes cut closely around the events where
-    the density is largest: a peak that has events is not missed. Integrals for each event are computed with twice as
+    That is made in the observables themselves, without the map onto panels but for those that start at a pole, its boxes
+    cut closely around the events where the density is largest: a peak that has events is not missed. Integrals for each event are computed with twice as
     many nodes, at some of the events.
     """
     errors = [density_error(pdf, values, events) for pdf in numerical(model) if not node_sums(pdf)]
@@ -109,15 +110,13 @@ def density_error(pdf: Pdf, values: Mapping[str, float], events: Mapping[str, Ar
     heights = np.broadcast_to(evaluate(density, columns), next(iter(columns.values())).shape)
     highest = np.argsort(-np.nan_to_num(heights))[:PEAKS]
     points = np.column_stack([columns[o.name][highest] for o in pdf.observables])
-    check = plain_integral(density, pdf.observables)
+    check, points = integral_to_check(density, pdf.observables, points)
     domain = domain_of(check)
     points = np.concatenate([points, places_at(check.args[2:], domain, {}).reshape(-1, len(domain.axes))])
-    other = adapt_around(check.args[1:], domain, (), points)
+    other = adapt_around(normalise(check.args[1]), domain, (), points)
     total = float(evaluate(normalised_integral(pdf), values))
     off = abs(float(other.totals[0]) / total - 1)
-    # without the map, boxes do not reach the end of a singularity: then only a missed peak is reported
-    singular = any(axis.singular for node in integrals(pdf) for axis in domain_of(node).axes)
-    return 0.0 if singular and off < COARSE else max(0.0, off - other.error)
+    return max(0.0, off - other.error)
 
 
 @lru_cache(maxsize=256)
@@ -137,16 +136,40 @@ def check_smooth(model: Pdf, values: Mapping[str, float]) -> None:
 
     Derivatives by that parameter would lack what the kink contributes; differences of integrals have it.
     """
+    for pdf, integral in with_unsolved(model):
+        check_integral(pdf, integral, values)
+
+
+@lru_cache(maxsize=256)  # every derivative asks
+def with_unsolved(model: Pdf) -> tuple[tuple[Pdf, Expr], ...]:
+    """Return the numerical integrals of a model with kinks that could not be solved for an observable."""
+    nodes = ((pdf, node) for pdf in numerical(model) for node in integrals(pdf))
+    return tuple((pdf, node) for pdf, node in nodes if len(node.args) > 2 + len(domain_of(node).places))
+
+
+def check_rounding(model: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> None:
+    """Refuse events that are so close to poles of a density that the last digit of an observable changes their density."""
     for pdf in numerical(model):
-        for node in integrals(pdf):
-            check_integral(pdf, node, values)
+        if not any(axis.singular for node in integrals(pdf) for axis in domain_of(node).axes):
+            continue
+        columns = {o.name: events[o.name] for o in pdf.observables}
+        for x in pdf.observables:
+            closer, further = (
+                evaluate(pdf.density(), {**values, **columns, x.name: np.nextafter(columns[x.name], end)})
+                for end in (-np.inf, np.inf)
+            )
+            with np.errstate(all="ignore"):
+                lost = int(np.sum(~(np.abs(closer - further) <= BLURRED * np.abs(closer + further))))
+            if lost > MANY_BLURRED * len(columns[x.name]) ** 0.5:
+                raise ModelError(
+                    f"density '{pdf.density()!r}': {lost} events are so close to where it is infinite that rounding of"
+                    f" '{x.name}' changes it; use the distance from there as observable"
+                )
 
 
 def check_integral(pdf: Pdf, integral: Expr, values: Mapping[str, float]) -> None:
     domain = domain_of(integral)
     conditions = integral.args[2 + len(domain.places) :]
-    if not conditions:
-        return
     own = {leaf.name: values[leaf.name] for leaf in leaves(Op.SCALAR, integral)}
     nodes = adapted_to(integral.args[1:], domain, tuple(own.items())).boxes.nodes()
     crossed = [c for c in conditions if np.ptp(np.sign(evaluate(c, {**own, **nodes.columns}))) > 0]

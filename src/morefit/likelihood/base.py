@@ -281,6 +281,7 @@ class Term(ABC):
         """Return the first derivatives, (P,) or (B, P); nan where an event has no positive density."""
         points, one = self.points(x)
         evaluation = self.evaluate_full(points, 1)
+        self.check_smooth_at(x)
         evaluation.gradient[evaluation.bad > 0] = np.nan
         return evaluation.gradient[0] if one else evaluation.gradient
 
@@ -288,8 +289,16 @@ class Term(ABC):
         """Return the second derivatives, (P, P) or (B, P, P); nan where an event has no positive density."""
         points, one = self.points(x)
         evaluation = self.evaluate_full(points, 2)
+        self.check_smooth_at(x)
         evaluation.hessian[evaluation.bad > 0] = np.nan
         return evaluation.hessian[0] if one else evaluation.hessian
+
+    def check_smooth_at(self, x: Point) -> None:
+        """Refuse points at which numerical integrals have no derivatives that can be computed."""
+        if any(part.has_unsolved_kinks for part in self.parts):
+            for row in self.points(x)[0][:, self.floating_columns]:
+                for part, own in self.own_points(row):
+                    part.check_derivatives_at(own)
 
     def fisher(self, x: Point) -> Array:
         """Return the sums of w**2 dlnP/da dlnP/db over events, (P, P) or (B, P, P), as weighted fits need them."""

@@ -16,7 +16,14 @@ from morefit.data.dataset import dataset_of
 from morefit.errors import OptionError
 from morefit.expr import Expr
 from morefit.kernel import Precision
-from morefit.likelihood.accuracy import check_smooth, has_kinks, integral_error, is_numerical
+from morefit.likelihood.accuracy import (
+    check_rounding,
+    check_smooth,
+    has_kinks,
+    integral_error,
+    is_numerical,
+    with_unsolved,
+)
 from morefit.likelihood.base import BadEvents, Point
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData, check_whole_numbers
@@ -249,11 +256,22 @@ class Likelihood(EventSums):
         # where formula and integral are both negative, their quotient would not show what is wrong
         return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
 
-    def model_error(self, x: Point) -> float:
-        """Return the relative error of the worst numerical integral of the model."""
+    @property
+    def has_unsolved_kinks(self) -> bool:
+        """Whether a numerical integral has a kink that could not be solved for an observable."""
+        return bool(with_unsolved(self.model))
+
+    def check_derivatives_at(self, x: Point) -> dict[str, float]:
+        """Refuse a point at which numerical integrals have no derivatives that can be computed; return it by name."""
         points, _ = self.points(x)
         values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
         check_smooth(self.model, values)
+        return values
+
+    def model_error(self, x: Point) -> float:
+        """Return the relative error of the worst numerical integral of the model."""
+        values = self.check_derivatives_at(x)
+        check_rounding(self.model, values, self.data.sample.columns)
         return integral_error(self.model, values, self.data.sample.columns)
 
     def __repr__(self) -> str:

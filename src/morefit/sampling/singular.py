@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from morefit.errors import ModelError
 from morefit.expr import Expr, Op, apply, const, evaluate, substitute, where
 from morefit.expr.adapt import POWERS
 from morefit.model.integrate import singular_ends
@@ -14,6 +15,7 @@ from morefit.model.observable import Observable
 from morefit.sampling.candidate import Numbers, Recipe
 from morefit.sampling.envelope import envelope_recipe
 
+MAX_BLURRED = 1e-3  # of a density, within the last digit of an observable
 GROWS = 1.5  # a density that is that much larger a million times closer to a point is infinite there
 
 
@@ -31,9 +33,24 @@ def singular_recipe(density: Expr, x: Observable, numbers: Numbers) -> tuple[Rec
         near = np.asarray(evaluate(bounded, {stand_in.name: starts}))
         if np.all(near[0] <= near[1] * (1 + 1e-9)):
             recipe, area = envelope_recipe(bounded, (stand_in,), numbers)
+            check_rounding(bounded, pieces, power, area, x)
             drawn = substitute(point, {stand_in.expr: recipe.drawn[stand_in.name]})
             return Recipe({x.name: drawn}, recipe.accept, recipe.above, recipe.efficiency), area
     return envelope_recipe(density, (x,), numbers)  # whose error names the point where it is infinite
+
+
+def check_rounding(
+    bounded: Expr, pieces: Sequence[tuple[float, float]], power: int, area: float, x: Observable
+) -> None:
+    """Refuse a density of which much lies so close to where it is infinite that an observable has no digits for it."""
+    for k, (start, end) in enumerate(pieces):
+        root = (np.spacing(abs(start)) / abs(end - start)) ** (1 / power) / len(pieces)
+        share = float(evaluate(bounded, {f"root_of_{x.name}": k / len(pieces) + root})) * root / area
+        if share > MAX_BLURRED:
+            raise ModelError(
+                f"observable '{x.name}': {share:.2g} of a density lies within rounding of {start:g}, where it is"
+                " infinite; use the distance from there as observable"
+            )
 
 
 def singular_pieces(density: Expr, x: Observable) -> list[tuple[float, float]]:

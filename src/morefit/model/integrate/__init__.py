@@ -11,6 +11,7 @@ from morefit.model.integrate.cube import (
     integral_over_bins,
     integral_over_box,
     integral_over_boxes,
+    integral_to_check,
     plain_integral,
     singular_ends,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "integral_over_all",
     "integral_over_bins",
     "integral_over_box",
+    "integral_to_check",
     "integrate_box",
     "plain_integral",
     "rule_error",

@@ -14,11 +14,13 @@ from itertools import permutations
 
 import numpy as np
 
+from morefit.arrays import Array
 from morefit.expr import (
     Expr,
     Op,
     add_all,
     column,
+    evaluate,
     integral_of,
     leaves,
     multiply_all,
@@ -121,6 +123,28 @@ def plain_integral(density: Expr, observables: Sequence[Observable]) -> Expr:
     return cube.integral()
 
 
+def integral_to_check(density: Expr, observables: Sequence[Observable], points: Array) -> tuple[Expr, Array]:
+    """Return the integral of a density without parameters in its observables, as they are but for axes with poles.
+
+    Those are panels that start at the poles; the points, (points, observables), are returned as they lie on the axes.
+    """
+    cube = Cube(on_ranges(density, observables), sample_points(observables, ()), len(observables))
+    columns = {o.name: points[:, k] for k, o in enumerate(observables)}
+    places: list[Array] = []
+    for x in reversed(observables):
+        edges = Edges(x, cube.body, cube.mapped, cube.points)
+        if edges.any_singular:
+            on_panels = [panel.place_of(x.expr) for panel in edges.panels(cube.dimensions == 1)]
+            unit = np.array([np.broadcast_to(evaluate(p, columns), len(points)) for p in on_panels])
+            which = np.argmax((0 <= unit) & (unit <= 1), axis=0)
+            places.insert(0, unit[which, np.arange(len(points))])
+            cube.integrate(x)
+        else:
+            places.insert(0, columns[x.name])
+            cube.keep(x)
+    return cube.integral(), np.column_stack(places)
+
+
 def integral_over_bins(
     density: Expr, x: Observable, others: Sequence[Observable], edges: Sequence[float]
 ) -> Expr:
@@ -188,10 +212,12 @@ class Cube:
         inner = [(k, substitute(place, at)) for k, place in self.places for at in on_panels]
         self.places = [*inner[:MAX_PLACES], *own[:MAX_PLACES]]
         self.unsolved = [substitute(z, at) for z in (*self.unsolved, *edges.unsolved) for at in on_panels]
-        parts = []
+        parts, cut = [], edges.moving or edges.any_singular
         for panel, at in zip(panels, on_panels, strict=True):
-            body = self.decided(x, panel) if self.dimensions == 1 and edges.moving else self.body
-            parts.append(panel.width * substitute(body, at))
+            body = self.decided(edges, panel) if self.dimensions == 1 and cut else self.body
+            inside = substitute(body, at)
+            # beyond the range a root or power has no value
+            parts.append(panel.filled(inside) if edges.singular else panel.width * inside)
         self.body = add_all(*parts) if len(parts) > 1 else parts[0]
         self.axes.insert(0, Axis(name, edges.inside_unit(len(panels)), edges.any_singular))
         self.mapped.add(column(name))
@@ -209,10 +235,11 @@ class Cube:
         domain = Domain(tuple(self.axes), tuple(k for k, _ in self.places))
         return integral_of(self.body, domain, *(place for _, place in self.places))
 
-    def decided(self, x: Observable, panel: Panel) -> Expr:
+    def decided(self, edges: Edges, panel: Panel) -> Expr:
         """Return the body inside a panel, where its choices are known unless the panel is turned around."""
-        body, guards = decide(self.body, x.expr, (panel.start + panel.end) / 2, panel.width, self.points)
+        body, guards = decide(self.body, edges, panel)
         empty = panel.width == 0
         self.guards += [empty | guard for guard in guards]
-        self.guards.append(panel.width >= 0)
+        if leaves(Op.SCALAR, panel.width):
+            self.guards.append(panel.width >= 0)
         return body

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array
-from morefit.expr import COMPARISONS, Expr, Op, apply, const, evaluate, leaves, toposort, where
+from morefit.expr import COMPARISONS, ZERO, Expr, Op, apply, const, evaluate, leaves, toposort, where
 from morefit.model.integrate.edges import HUGE, base_of_root, find_breaks, find_centres
 from morefit.model.observable import Observable
 
@@ -34,19 +34,25 @@ class Panel:
     start: Expr
     end: Expr
     width: Expr  # positive
+    origin: Expr  # the start, in which an edge is a term by itself: next to a pole, x - edge keeps its digits
 
     @classmethod
     def between(cls, low: Expr, high: Expr, singular_low: bool, singular_high: bool) -> list[Panel]:
         """Cover a piece of an axis by a panel, or by one from each end if both are singular."""
         if not singular_high:
-            return [cls(low, high, high - low)]
+            return [cls(low, high, high - low, low)]
         if not singular_low:
-            return [cls(high, low, high - low)]
+            return [cls(high, low, high - low, high)]
         middle = (low + high) / 2
-        return [cls(low, middle, middle - low), cls(high, middle, high - middle)]
+        return [cls(low, middle, middle - low, low), cls(high, middle, high - middle, high)]
 
     def at(self, u: Expr) -> Expr:
-        return self.start + (self.end - self.start) * u
+        return self.origin + (self.end - self.start) * u
+
+    def filled(self, body: Expr) -> Expr:
+        """Return the width times a body; an empty panel contributes nothing, whatever the body is there."""
+        product = self.width * body
+        return product if self.width.op is Op.CONST else where(self.width > 0, product, ZERO)
 
     def place_of(self, x: Expr) -> Expr:
         return (x - self.start) / (self.end - self.start)
@@ -59,6 +65,7 @@ class Edges:
     def __init__(self, x: Observable, body: Expr, inner: set[Expr], points: Points) -> None:
         self.x, self.points = x, points
         breaks = find_breaks(body, x.expr, (x.low, x.high), inner, points)
+        self.undecided = frozenset(breaks.unsolved)  # conditions that may change inside a panel
         # what no parameter moves needs no derivatives: boxes are cut closely enough there
         self.unsolved = [z for z in breaks.unsolved if leaves(Op.SCALAR, z)]
         peaks = [] if is_peakless(body) else [*find_centres(body, x.expr, inner), *numbers_in(body)]
@@ -140,11 +147,17 @@ class Edges:
         fixed = {self.x.low: self.at_low, **self.fixed, self.x.high: self.at_high}
         panels = []
         for (low, singular_low), (high, singular_high) in pairwise(fixed.items()):
+            origins = {clip(e, low, high): e + clip(e, low, high, of=e) for e in moving if self.is_pole(e)}
             inside = [(clip(e, low, high), self.moving_singular) for e in moving]
             ends = [(const(low), singular_low), *inside, (const(high), singular_high)]
             for (a, at_a), (b, at_b) in pairwise(ends):
-                panels += Panel.between(a, b, at_a, at_b)
+                own = Panel.between(a, b, at_a, at_b)
+                panels += [replace(panel, origin=origins.get(panel.start, panel.start)) for panel in own]
         return panels
+
+    def is_pole(self, edge: Expr) -> bool:
+        """Return whether a density may be infinite at a moving edge, which is a number wherever it was tried."""
+        return edge in self.singular and bool(np.isfinite(evaluate(edge, self.points)).all())
 
     def sorted_moving(self, guarded: bool) -> list[Expr]:
         """Return the moving edges in ascending order, sorted by the formula wherever they may move."""
@@ -190,9 +203,9 @@ def is_peakless(body: Expr) -> bool:
     )
 
 
-def clip(edge: Expr, low: float, high: float) -> Expr:
-    """Keep an edge inside a piece of an axis; what is not a number is at its low end."""
-    return where(low < edge, where(edge < high, edge, const(high)), const(low))
+def clip(edge: Expr, low: float, high: float, of: Expr = ZERO) -> Expr:
+    """Return where an edge is inside a piece of an axis, counted from a point; what is not a number is at its low end."""
+    return where(low < edge, where(edge < high, edge - of, high - of), low - of)
 
 
 def numbers_in(density: Expr) -> list[Expr]:

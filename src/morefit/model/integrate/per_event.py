@@ -23,11 +23,10 @@ from morefit.expr import (
     rule_of,
     substitute,
     toposort,
-    where,
     with_finer_rules,
 )
 from morefit.model.integrate.cube import on_ranges, plain_integral, sample_points
-from morefit.model.integrate.panels import Edges, Panel
+from morefit.model.integrate.panels import Edges
 from morefit.model.integrate.pieces import decide, guarded
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -84,7 +83,7 @@ def on_panels(density: Expr, edges: Edges) -> tuple[Callable[[int], tuple[Expr, 
     """Return the body of a sum over nodes and its rule, by the number of panels of the rule, and guards of the sum."""
     x, pieces, guards = edges.x.expr, [], list[Expr]()
     for panel in edges.panels(guarded=False, cut=True):
-        inside, own = decide(density, x, (panel.start + panel.end) / 2, panel.width, edges.points)
+        inside, own = decide(density, edges, panel)
         guards += [(panel.width == 0) | guard for guard in own]
         if not vanishes(inside):
             pieces.append((panel, inside))
@@ -94,7 +93,7 @@ def on_panels(density: Expr, edges: Edges) -> tuple[Callable[[int], tuple[Expr, 
         rule = NodeRule.of(count, depth)
         u = column(rule.symbol)
         place, slope = (u**POWER, POWER * u ** (POWER - 1)) if edges.any_singular else (u, ONE)
-        parts = [filled(panel, substitute(inside, {x: panel.at(place)})) for panel, inside in pieces]
+        parts = [panel.filled(substitute(inside, {x: panel.at(place)})) for panel, inside in pieces]
         total = add_all(*parts) if len(parts) > 1 else parts[0]
         return (total if slope is ONE else slope * total), rule
 
@@ -104,12 +103,6 @@ def on_panels(density: Expr, edges: Edges) -> tuple[Callable[[int], tuple[Expr, 
 def vanishes(density: Expr) -> bool:
     """Return whether a density is a product with the factor zero."""
     return density is ZERO or (density.op is Op.MUL and any(map(vanishes, density.args)))
-
-
-def filled(panel: Panel, body: Expr) -> Expr:
-    """Return the body of a panel times its width; an empty one contributes nothing, whatever the body is there."""
-    product = panel.width * body
-    return product if panel.width.op is Op.CONST else where(panel.width > 0, product, ZERO)
 
 
 def missed(total: Expr, density: Expr, x: Observable, points: Mapping[str, Array | float]) -> float:

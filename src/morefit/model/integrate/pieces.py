@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from morefit.arrays import Array
 from morefit.expr import (
     COMPARISONS,
     ONE,
@@ -24,22 +23,24 @@ from morefit.expr import (
     where,
 )
 from morefit.model.integrate.edges import zeros_of_kinks
+from morefit.model.integrate.panels import Edges, Panel
 from morefit.model.integrate.solve import nodes_with
 
 NOT_A_NUMBER = apply(Op.LOG, const(-1))
 FOLDED = COMPARISONS | {Op.ADD, Op.MUL, Op.MIN, Op.MAX}
 
 
-def decide(
-    body: Expr, x: Expr, middle: Expr, width: Expr, points: Mapping[str, Array]
-) -> tuple[Expr, list[Expr]]:
+def decide(body: Expr, edges: Edges, panel: Panel) -> tuple[Expr, list[Expr]]:
     """Return a density without the choices that are the same in a panel at all points, and conditions for that to hold."""
-    middles, widths = (np.asarray(evaluate(e, points), np.float64) for e in (middle, width))
+    x, middle, points = edges.x.expr, (panel.start + panel.end) / 2, edges.points
+    middles, widths = (np.asarray(evaluate(e, points), np.float64) for e in (middle, panel.width))
     signs: dict[Expr, int] = {}
     guards: dict[Expr, None] = {}
     within = nodes_with(body, {x})
     for node in toposort(body, enter_integrals=False, enter_sums=False):
         for zero in zeros_of_kinks(node) if node in within else ():
+            if zero in edges.undecided:
+                continue
             values = np.asarray(evaluate(zero, {**points, x.name: middles}), np.float64)
             there = np.broadcast_to(values, np.broadcast_shapes(values.shape, widths.shape))[widths > 0]
             if not there.size or not (np.all(there > 0) or np.all(there < 0)):
