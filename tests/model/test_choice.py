@@ -112,7 +112,7 @@ def test_choices_of_categories_are_decided_together():
     np.testing.assert_allclose(scan.nll.min(), min(result.alternatives.values()), atol=1e-3)
     for use in (lambda: mf.Likelihood(model, data), lambda: mf.generate(model, {"up": 3, "down": 4})):
         with pytest.raises(
-            mf.ModelError, match="choice 'background': is not decided; pass the model to mf.fit"
+            mf.ModelError, match=r"choice 'background': is not decided; pass the model to mf\.fit"
         ):
             use()
 

@@ -229,6 +229,11 @@ def const(number: float) -> Expr:
 def to_expr(value: Operand) -> Expr:
     """Accept a quantity or a real number."""
     expr = known_expr(value)
+    if isinstance(value, complex):
+        raise ModelError(
+            f"expression: takes real numbers, got {value!r}; write the real and imaginary part of an amplitude as two"
+            " formulas, and its square as re**2 + im**2"
+        )
     if expr is None:
         raise ModelError(
             f"expression: takes numbers, observables, parameters and expressions, got {type(value).__name__}"
@@ -251,6 +256,8 @@ def known_expr(value: Operand) -> Expr | None:
 def build(how: Callable[[Expr, Expr], Expr], a: Operand, b: Operand) -> Expr:
     """Join two operands, or leave it to the other one if its kind is foreign."""
     left, right = known_expr(a), known_expr(b)
+    if isinstance(a, complex) or isinstance(b, complex):
+        left, right = to_expr(a), to_expr(b)  # says what to write instead
     return NotImplemented if left is None or right is None else how(left, right)
 
 
