@@ -103,3 +103,13 @@ def test_a_file_that_is_not_there(write, tmp_path):
 def test_ctrl_c_while_a_file_runs_goes_on(write):
     with pytest.raises(KeyboardInterrupt):
         load_model(write("raise KeyboardInterrupt\n"))
+
+
+def test_issue_data_in_the_place_of_the_model_are_not_run(tmp_path):
+    # this used to run the lines of a table as Python
+    path = tmp_path / "data.csv"
+    path.write_text("m,w\n5.3,1\n")
+    with pytest.raises(
+        mf.ModelError, match=r"must be a file of Python that ends in \.py; MODEL\.py comes before DATA"
+    ):
+        load_model(str(path))

@@ -326,9 +326,9 @@ def test_a_cut_keeps_the_events_in_every_range_and_says_how_many():
     dataset = Dataset.cut(source, [M, X], weights=[1, 2, 3, 4, 5, np.nan])
     assert dataset["m"].tolist() == [5.0, 7.0] and dataset["x"].tolist() == [0.0, 1.0]
     assert dataset.weights.tolist() == [2.0, 5.0]
-    assert dataset.report == CutReport(6, 2, {"m": 3, "x": 3})
+    assert dataset.report == CutReport(6, 2, {"m": 3, "x": 3}, not_numbers={"m": 1})
     assert str(dataset.report) == (
-        "kept 2 of 6 events: 3 outside the range of 'm', 3 outside the range of 'x'"
+        "kept 2 of 6 events: 3 outside the range of 'm' (1 of them not a number), 3 outside the range of 'x'"
     )
 
 
@@ -545,3 +545,11 @@ def test_a_dataset_shows_itself_in_notebooks():
 def test_drawn_events_outside_their_range_are_an_error(number, rule):
     with pytest.raises(DataError, match=f"dataset: observable 'x': {rule}"):
         build_drawn({"x": np.array([0.5, number])}, (Stand("x", 0.0, 1.0),))
+
+
+def test_issue_counts_with_the_centres_of_their_bins_are_no_histogram():
+    # this used to speak of columns only
+    with pytest.raises(
+        DataError, match=r"got shape \(2, 3\); a histogram is \(counts, edges\) with one edge more"
+    ):
+        Dataset((np.ones(3), np.linspace(5, 7, 3)), [M])

@@ -98,7 +98,7 @@ def test_constants_must_be_finite(number):
         x * number
 
 
-@pytest.mark.parametrize("thing", ["3", None, 1j, [1.0, 2.0], np.zeros(2)])
+@pytest.mark.parametrize("thing", ["3", None, [1.0, 2.0], np.zeros(2)])
 def test_only_numbers_and_quantities_enter_expressions(thing):
     with pytest.raises(ModelError, match=f"expression: takes numbers, .*, got {type(thing).__name__}"):
         where(x > 0, thing, 1)
@@ -231,3 +231,12 @@ def test_numbers_are_not_taken_for_bits(wrong):
         ModelError, match=r"&, \| and ~ join comparisons such as \(x > 1\); put them in brackets"
     ):
         wrong(column("x"))
+
+
+@pytest.mark.parametrize("how", [lambda e: 1j * e, lambda e: e + 2j, lambda e: np.complex128(1j) / e])
+def test_issue_complex_numbers_are_refused_in_a_sentence(how):
+    # this used to be a TypeError about operands, in the first line of an amplitude
+    with pytest.raises(
+        ModelError, match=r"takes real numbers, got .*j\)?; write the real and imaginary part"
+    ):
+        how(column("x"))

@@ -92,6 +92,16 @@ def test_a_constraint_of_two_parts_counts_once():
     assert both.value(here) == pytest.approx(2 * alone.value(here) + 0.5 * 6**2, rel=NUMPY_SUM)
 
 
+def test_issue_a_constraint_that_is_passed_twice_counts_once():
+    # this used to count twice, where it was listed twice, or passed to a likelihood and to its fit
+    known = mf.constraint(MU, 0.2, 0.05)
+    once = mf.Likelihood(MODEL, DATA, constraints=[known])
+    twice = mf.Likelihood(MODEL, DATA, constraints=[known, known])
+    assert twice.value([0.5, 1.3]) == once.value([0.5, 1.3])
+    assert mf.fit(once, constraints=[known]).values == mf.fit(once).values
+    assert mf.fit(once + once, constraints=known).values == mf.fit(once + once).values
+
+
 def test_other_measured_values_need_no_other_kernel():
     one, other = (mf.Likelihood(MODEL, DATA, constraints=[mf.constraint(MU, m, 0.1)]) for m in (0.1, 0.2))
     assert one.compile_request(one.request(2)) is other.compile_request(other.request(2))
@@ -293,6 +303,10 @@ def test_weighted_datasets_with_a_constraint_have_the_errors_of_fit():
         (
             lambda: mf.constraint(SIGMA, 1.5, kind="poisson"),
             "a count must be a whole number from 0 on, got 1.5",
+        ),
+        (
+            lambda: mf.constraint("mu", 2, 0.1),
+            "quantity must be a parameter or a formula, not a name, got 'mu'",
         ),
         (lambda: mf.constraint(SIGMA, 2, 0.1, kind="poisson"), "a count has no error of its own"),
         (

@@ -97,6 +97,26 @@ def test_two_choices_are_decided_together():
     ]
 
 
+def test_choices_of_categories_are_decided_together():
+    # this used to be refused where models are put together by label
+    other = mf.Choice("other", {"linear": LINEAR, "exponential": EXPONENTIAL})
+    models = {"up": MODEL, "down": mf.Sum([PEAK, other], fractions=[G])}
+    model, data = mf.Simultaneous(models, "polarity"), {"up": DATA, "down": DATA}
+    result = mf.fit(model, data, fixed={"mu": 5.0})
+    assert dict(result.choices) == {"background": "exponential", "other": "exponential"}
+    by_hand = mf.fit(model.choose(result.choices), data, fixed={"mu": 5.0})
+    assert result.values == by_hand.values
+    assert min(result.alternatives.values()) == result.nll + 0.5 + 0.5  # two choices, each with the slope
+    assert "background = exponential" in str(model)
+    scan = mf.intervals.profile(model, F, data=data, best=result, size=5, progress=False)
+    np.testing.assert_allclose(scan.nll.min(), min(result.alternatives.values()), atol=1e-3)
+    for use in (lambda: mf.Likelihood(model, data), lambda: mf.generate(model, {"up": 3, "down": 4})):
+        with pytest.raises(
+            mf.ModelError, match=r"choice 'background': is not decided; pass the model to mf\.fit"
+        ):
+            use()
+
+
 def test_what_is_not_decided_is_printed_and_travels():
     again = pickle.loads(pickle.dumps(MODEL))
     assert "background" in str(again) and "Choice" in repr(again)

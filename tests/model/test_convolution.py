@@ -371,3 +371,26 @@ def test_issue_bins_from_the_low_end_of_a_range_have_probabilities():
     np.testing.assert_allclose(model.cdf(points[::100]), summed[::100], atol=1e-5)
     binned = mf.BinnedLikelihood(model, (np.array([1.0, 30.0, 60.0, 9.0]), np.linspace(-2.0, 6.0, 5)))
     assert np.isfinite(binned.value([1.0, 0.3]))
+
+
+def test_issue_an_argus_background_with_a_resolution_has_its_end_point_fitted():
+    # this used to be refused: panels that are empty counted zero times what is not a number
+    m, d = mf.Observable("m", 5000.0, 5600.0), mf.Observable("d", -150.0, 150.0)
+    end, c = mf.Parameter("end", 5130.0, 5100.0, 5170.0), mf.Parameter("c", -15.0, -60.0, 0.0)
+    sigma = mf.Parameter("sigma", 15.0, 5.0, 40.0)
+    pdf = mf.Convolution(mf.shapes.Argus(m, end, c), mf.Gaussian(d, 0.0, sigma))
+    masses = np.array([5050.0, 5120.0, 5140.0, 5279.9])  # the last reaches the end point by 0.1 of 150
+
+    def by_hand(end_point):
+        t = end_point - np.linspace(0, np.sqrt(end_point - 4850), 4001)[1:] ** 2  # the root ends there
+        u = 1 - (t / end_point) ** 2
+        true = t * np.sqrt(u) * np.exp(-15 * u) * np.sqrt(end_point - t)
+        at = np.concatenate([np.linspace(5000, 5600, 3001), masses])
+        seen = np.array([(true * stats.norm.pdf(one - t, 0, 15) * (abs(one - t) < 150)).sum() for one in at])
+        return seen[-4:] / quadrature.trapezoid(seen[:-4], at[:-4])
+
+    np.testing.assert_allclose(pdf.pdf(masses)[:3], by_hand(5130.0)[:3], rtol=1e-5)
+    slopes = (by_hand(5131.0) - by_hand(5129.0)) / 2
+    np.testing.assert_allclose(pdf.derivative(masses, "end")[:3], slopes[:3], rtol=1e-3)
+    assert np.isfinite(pdf.derivative(masses, "end", 2)).all()
+    assert mf.fit(pdf, mf.generate(pdf, 1_000, seed=1), fixed=["sigma"]).valid

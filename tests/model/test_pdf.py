@@ -77,3 +77,22 @@ def test_lists_of_a_used_model_cannot_be_changed(change):
     table[:] = 7.0
     assert model.density() is before
     assert pickle.loads(pickle.dumps(model)).density() is before
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        (lambda pdf, f: pdf + pdf, r"density 'Gaussian': is not added by \+; write mf\.Sum"),
+        (lambda pdf, f: sum([pdf, pdf]), r"is not added by \+"),
+        (
+            lambda pdf, f: f * pdf + (1 - f) * pdf,
+            r"is not multiplied by \*; write mf\.Product.*fractions=\[f\]",
+        ),
+        (lambda pdf, f: pdf * 0.5, r"is not multiplied by \*"),
+    ],
+)
+def test_issue_operators_between_densities_say_what_to_write(how, message):
+    # this used to be a TypeError about operands, for those who know f * pdf + other from elsewhere
+    x = mf.Observable("x", 0.0, 1.0)
+    with pytest.raises(mf.ModelError, match=message):
+        how(mf.Gaussian(x, 0.5, 0.1), mf.Parameter("f", 0.5, 0.0, 1.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import morefit as mf
 from morefit.cli.command import NOT_VALID, VALID, Command
@@ -27,7 +27,7 @@ from morefit.cli.options import (
     positive,
 )
 from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
-from morefit.minimise.result import ERRORS
+from morefit.minimise.covariance import Errors
 from morefit.minimise.text import footlines, tables
 from morefit.minimise.text import headline as first_line
 
@@ -61,7 +61,7 @@ def add_options(parser: ArgumentParser) -> None:
 def add_fitting(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("fitting")
     group.add_argument(
-        "--errors", choices=("auto", *ERRORS), default="auto",
+        "--errors", choices=get_args(Errors), default="auto",
         help="where errors come from; auto is sandwich with weights, else naive (default: %(default)s)",
     )  # fmt: skip
     group.add_argument(

@@ -69,6 +69,10 @@ def existing(text: str) -> Path:
         raise ModelError(f"model '{text}': is a folder; name a file of Python in it")
     if not path.exists():
         raise ModelError(f"model '{text}': does not exist; {nearby(path)}")
+    if path.suffix != ".py":  # to run data as a program would be worse than an error
+        raise ModelError(
+            f"model '{text}': must be a file of Python that ends in .py; MODEL.py comes before DATA"
+        )
     return path
 
 

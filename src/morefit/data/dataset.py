@@ -118,7 +118,10 @@ class Dataset:
         counts = {name: int(mask.sum()) for name, mask in outside.items()}
         selected = draft.select(keep)
         raise_if(bad_weights(selected))
-        report = CutReport(len(keep), int(keep.sum()), counts)
+        nan = {o.name: int(np.isnan(draft.columns[o.name]).sum()) for o in ranges if counts[o.name]}
+        report = CutReport(
+            len(keep), int(keep.sum()), counts, not_numbers={name: n for name, n in nan.items() if n}
+        )
         return build(selected.columns, selected.weights, report, draft.labels)
 
     def inside(self, region: Mapping[str, Sequence[tuple[float, float]]]) -> Dataset:

@@ -19,6 +19,7 @@ class CutReport:
     outside: dict[str, int]
     failed: int = 0
     condition: str = ""
+    not_numbers: dict[str, int] = field(default_factory=dict)  # of those outside
     files: dict[str, CutReport] = field(default_factory=dict)
 
     @property
@@ -27,7 +28,10 @@ class CutReport:
         if self.kept == self.total:
             return f"kept all {self.total} events"
         causes = [f"{self.failed} did not pass {self.condition!r}"] if self.failed else []
-        causes += [f"{count} outside the range of '{name}'" for name, count in self.outside.items() if count]
+        for name, count in self.outside.items():
+            nan = self.not_numbers.get(name)
+            none = f" ({nan} of them not a number)" if nan else ""
+            causes += [f"{count} outside the range of '{name}'{none}"] if count else []
         return f"kept {self.kept} of {self.total} events: {', '.join(causes)}"
 
     def __str__(self) -> str:

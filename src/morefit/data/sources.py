@@ -166,6 +166,8 @@ def array_columns(array: NDArray[Any], ranges: Sequence[Ranged] | None) -> dict[
     table = array[:, None] if array.ndim == 1 else array
     if table.shape[1] != len(ranges):
         hint = "; transpose it" if array.ndim == 2 and array.shape[0] == len(ranges) else ""
+        if array.ndim == 2 and array.shape[0] == 2 and len(ranges) == 1:
+            hint = "; a histogram is (counts, edges) with one edge more than bins, not their centres"
         rule = f"an array must have one column per observable, here {len(ranges)}"
         raise DataError(f"{rule}, got shape {array.shape}{hint}")
     return {o.name: table[:, i] for i, o in enumerate(ranges)}

@@ -229,6 +229,11 @@ def const(number: float) -> Expr:
 def to_expr(value: Operand) -> Expr:
     """Accept a quantity or a real number."""
     expr = known_expr(value)
+    if isinstance(value, complex):
+        raise ModelError(
+            f"expression: takes real numbers, got {value!r}; write the real and imaginary part of an amplitude as two"
+            " formulas, and its square as re**2 + im**2"
+        )
     if expr is None:
         raise ModelError(
             f"expression: takes numbers, observables, parameters and expressions, got {type(value).__name__}"
@@ -251,6 +256,8 @@ def known_expr(value: Operand) -> Expr | None:
 def build(how: Callable[[Expr, Expr], Expr], a: Operand, b: Operand) -> Expr:
     """Join two operands, or leave it to the other one if its kind is foreign."""
     left, right = known_expr(a), known_expr(b)
+    if isinstance(a, complex) or isinstance(b, complex):
+        left, right = to_expr(a), to_expr(b)  # says what to write instead
     return NotImplemented if left is None or right is None else how(left, right)
 
 
@@ -353,6 +360,10 @@ UFUNCS: dict[str, Callable[..., Expr]] = {name: applied(op) for op in OPERATIONS
     "positive": lambda a: a,
     "square": lambda a: power(a, const(2)),
     "reciprocal": lambda a: power(a, MINUS_ONE),
+    "hypot": lambda a, b: make(Op.SQRT, (add(power(a, const(2)), power(b, const(2))),)),
+    **dict.fromkeys(("deg2rad", "radians"), lambda a: multiply(a, const(math.pi / 180))),
+    **dict.fromkeys(("rad2deg", "degrees"), lambda a: multiply(a, const(180 / math.pi))),
+    "expit": lambda a: power(add(const(1), make(Op.EXP, (negate(a),))), MINUS_ONE),
     "greater": lambda a, b: less(b, a),
     "greater_equal": lambda a, b: less_equal(b, a),
     "logical_and": lambda a, b: multiply(truth(a), truth(b)),

@@ -364,7 +364,9 @@ class Term(ABC):
     def with_constraints(self, constraints: tuple[Constraint, ...]) -> Term:
         """Return the same likelihood with more constraints."""
         first, *rest = self.parts
-        return self.with_parts([first.replaced(constraints=(*first.constraints, *constraints)), *rest])
+        known = dict.fromkeys(c for part in self.parts for c in part.constraints)
+        new = (c for c in constraints if c not in known)
+        return self.with_parts([first.replaced(constraints=(*first.constraints, *new)), *rest])
 
 
 # what follows from the parameters alone is the same for all datasets of a model

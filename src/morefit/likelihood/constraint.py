@@ -226,6 +226,10 @@ def constraint(
         )
     if kind not in ("gaussian", "poisson", "lognormal"):
         raise OptionError(f"constraint: kind must be 'gaussian', 'lognormal' or 'poisson', got {kind!r}")
+    if isinstance(quantity, str):
+        raise ModelError(
+            f"constraint: quantity must be a parameter or a formula, not a name, got {quantity!r}; pass the parameter"
+        )
     quantities = listed("constraint: quantity", quantity)
     values = [
         finite_number("constraint: value", v, ModelError) for v in np.atleast_1d(np.asarray(value, object))
@@ -304,17 +308,19 @@ def covariance_of(error: Any, count: int) -> tuple[tuple[float, ...], ...]:
 
 
 def as_constraints(constraints: Any) -> tuple[Constraint, ...]:
-    """Return a list of constraints, or one alone; a formula becomes one."""
+    """Return a list of constraints, or one alone; a formula becomes one, and one that is listed twice counts once."""
     if isinstance(constraints, tuple) and all(isinstance(c, Constraint) for c in constraints):
-        return constraints
+        return tuple(dict.fromkeys(constraints))
     each = (
         (constraints,)
         if isinstance(constraints, Constraint)
         else listed("likelihood: constraints", constraints)
     )
     return tuple(
-        c if isinstance(c, Constraint) else FormulaConstraint(check_operand(f"constraint {k}:", c, ANY))
-        for k, c in enumerate(each, 1)
+        dict.fromkeys(
+            c if isinstance(c, Constraint) else FormulaConstraint(check_operand(f"constraint {k}:", c, ANY))
+            for k, c in enumerate(each, 1)
+        )
     )
 
 

@@ -28,7 +28,7 @@ VERSION = 1
 # Where errors can come from, and the note on it below the tables.
 ERRORS = {
     "naive": "",
-    "gradients": "gradients, the inverse of the sum of squared scores, as the density has a kink that moves",
+    "gradients": "gradients, the inverse of the sum of squared scores, which a kink that moves with a parameter leaves right",
     "sumw2": "sumw2, H^-1 H2 H^-1 with the Hessian H2 of squared weights",
     "sandwich": "sandwich, H^-1 C H^-1 with the sum C of squared weighted scores",
     "bootstrap": "bootstrap, the spread of the fits of replicas",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -67,6 +67,22 @@ class Pdf(ABC):
     def __post_init__(self) -> None:
         """Check the arguments of a density that is a dataclass, as the types of its fields declare them."""
         check_arguments(self)
+
+    def __add__(self, other: object) -> NoReturn:
+        """Refuse: a sum of densities needs weights."""
+        raise ModelError(
+            f"density '{type(self).__name__}': is not added by +; write mf.Sum([a, b], fractions=[f]) or"
+            " mf.Sum([a, b], yields=[n, m])"
+        )
+
+    def __mul__(self, other: object) -> NoReturn:
+        """Refuse: what a product means depends on its other factor."""
+        raise ModelError(
+            f"density '{type(self).__name__}': is not multiplied by *; write mf.Product([a, b]) for densities of different"
+            " observables, mf.Efficiency(a, formula) for an acceptance, or mf.Sum([a, b], fractions=[f]) for a fraction"
+        )
+
+    __radd__, __rmul__ = __add__, __mul__
 
     @abstractmethod
     def density(self) -> Expr:
@@ -249,9 +265,9 @@ class Pdf(ABC):
 
     def choose(self, labels: Mapping[str, str]) -> Pdf:
         """Return this model with choices decided, such as ``{"background": "linear"}``, or ``result.choices``."""
-        from morefit.model.compose.choice import choose
+        from morefit.model.compose.choice import choices_in, choose
 
-        return choose(self, labels)
+        return choose([self], choices_in(self), labels)[0]
 
     def replaced(self, change: Change) -> Pdf:
         """Return this density with every attribute changed by a function."""

@@ -75,7 +75,10 @@ class Edges:
         edges = self.distinct([*breaks.kinks, *singular])
         self.singular = {e for e, v in edges.items() if any(agree(v, known) for known in singular.values())}
         fixed = [e for e, v in edges.items() if np.all(v == v[0])]
-        self.moving = [e for e, v in edges.items() if e not in set(fixed) and np.isfinite(v).any()]
+        # an edge that never enters the range would only add empty panels, each with a copy of the density
+        self.moving = [
+            e for e, v in edges.items() if e not in set(fixed) and np.any((x.low < v) & (v < x.high))
+        ]
         numbers = {float(edges[e][0]) + 0.0: e in self.singular for e in fixed}
         self.fixed = {e: s for e, s in sorted(numbers.items()) if x.low < e < x.high}
         self.at_low, self.at_high = numbers.get(x.low, False), numbers.get(x.high, False)

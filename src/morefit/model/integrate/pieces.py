@@ -38,7 +38,8 @@ def decide(body: Expr, edges: Edges, panel: Panel) -> tuple[Expr, list[Expr]]:
     guards: dict[Expr, None] = {}
     within = nodes_with(body, {x})
     for node in toposort(body, enter_integrals=False, enter_sums=False):
-        for zero in zeros_of_kinks(node) if node in within else ():
+        # a floor stays: nodes crowd so closely to the ends of panels that rounding takes some to the other side
+        for zero in zeros_of_kinks(node) if node in within and not is_floor(node) else ():
             if zero in edges.undecided:
                 continue
             values = np.asarray(evaluate(zero, {**points, x.name: middles}), np.float64)
@@ -52,7 +53,16 @@ def decide(body: Expr, edges: Edges, panel: Panel) -> tuple[Expr, list[Expr]]:
     if not signs:
         return body, []
     (decided,) = rebuild((body,), lambda node, args: choose(node, args, signs))
+    # at the place of an empty panel the signs are others: what is not a number there must not count, not even times zero
+    there = np.asarray(evaluate(decided, {**points, x.name: middles}), np.float64)
+    if not np.all(np.isfinite(there) | (widths > 0)):
+        decided = where(panel.width == 0, ZERO, decided)
     return decided, list(guards)
+
+
+def is_floor(node: Expr) -> bool:
+    """Return whether a node keeps a number from being zero."""
+    return node.op is Op.MAX and any(arg.op is Op.CONST and 0 < arg.number < 1e-30 for arg in node.args)
 
 
 def choose(node: Expr, args: tuple[Expr, ...], signs: Mapping[Expr, int]) -> Expr:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from morefit.expr import ZERO, Expr, Op, const, to_expr, where
 from morefit.model.arguments import Number, Positive
-from morefit.model.formulas import TINY
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
+
+FLOOR = 1e-40  # of u, which is 1e-16 or zero where x is rounded to the end; its inverse square is a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,5 +30,5 @@ class Argus(Pdf):
     def density(self) -> Expr:
         end, x = to_expr(self.end_point), self.x.expr
         u = where(x < end, (1 - x / end) * (1 + x / end), 0)
-        inside = Op.EXP(to_expr(self.power) * Op.LOG(Op.MAX(u, const(TINY))) + to_expr(self.c) * u)
+        inside = Op.EXP(to_expr(self.power) * Op.LOG(Op.MAX(u, const(FLOOR))) + to_expr(self.c) * u)
         return where(x < end, x / end * inside, ZERO)
