@@ -53,10 +53,6 @@ def decide(body: Expr, edges: Edges, panel: Panel) -> tuple[Expr, list[Expr]]:
     if not signs:
         return body, []
     (decided,) = rebuild((body,), lambda node, args: choose(node, args, signs))
-    # at the place of an empty panel the signs are others: what is not a number there must not count, not even times zero
-    there = np.asarray(evaluate(decided, {**points, x.name: middles}), np.float64)
-    if not np.all(np.isfinite(there) | (widths > 0)):
-        decided = where(panel.width == 0, ZERO, decided)
     return decided, list(guards)
 
 
