@@ -35,15 +35,25 @@ class Fit(Record):
     length: float  # of the step to the trial point, in errors
     doubts: float  # how often the EDM was below the goal, but the curvature not to be believed
     tries: float  # steps from the present start
-    starts: float  # other starts that were tried
+    starts: float  # other starts that were tried, or left out
+    returns: float  # how many of them led back to the best end, one after the other
     rough: float  # 1 if a step failed or the curvature was negative on the way
-    returning: float  # 1 on the way back to the best end
+    doubtful_end: (
+        float  # 1 or 2 if the first start led near a limit or to no minimum, where others may lead lower
+    )
+    narrow: float  # 1 if it led far away, into a valley that is much narrower than where it came from
+    first_bend: Vector  # (n,) the diagonal of the Hessian at the start
     end: Vector  # (n,) where the first start led
     end_error: Vector  # (n,) there, negative where there are none
     valley: Vector  # (n,) one error along the parameter that the others widen most
     best: Vector  # (n,) the best end so far,
-    best_value: float  # its value
-    best_rank: float  # and how much of a minimum it is
+    best_rank: float  # how much of a minimum it is, and what is known there:
+    best_status: float
+    best_value: float
+    best_edm: float
+    best_unresolved: float
+    best_gradient: Vector  # (n,)
+    best_hessian: Vector  # (n, n)
     # the sums at the trial point
     new_value: float
     new_gradient: Vector  # (n,)
@@ -77,7 +87,7 @@ class Fit(Record):
     flats: float
 
 
-MATRICES = frozenset({"covariance", "hessian", "new_hessian", "matrix", "lower", "vectors"})
+MATRICES = frozenset({"covariance", "hessian", "best_hessian", "new_hessian", "matrix", "lower", "vectors"})
 
 MAX_STEPS = 100
 REPORTS = frozenset({"above", "given_up"})

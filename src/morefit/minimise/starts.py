@@ -9,17 +9,25 @@ from __future__ import annotations
 from math import isfinite, sqrt
 
 from morefit.kernel.fit_layout import Fit
+from morefit.minimise.quadratic_model import UNKNOWN
 
-MIRROR, SWAP, UP, DOWN, BESIDE = range(
-    5
-)  # in the order in which they pay; from BESIDE on two for each parameter
-STARTS = 4  # how many of them are tried by default
+# in the order in which they are tried, where they pay (next_start); from BESIDE on two for each parameter
+HALF_WAY, EARLY, LATE, MIRROR, SWAP, SOMEWHERE, UP, ELSEWHERE, BESIDE = range(9)
+STARTS = BESIDE  # how many of them are tried by default, where there is a reason
 SPREAD = 20  # how many come after these where every fit is started again
+RETURNS = 2.0  # starts that lead back to the best end, one after the other, are enough; one more if it is very doubtful
 ERRORS = 3.0  # along the parameter that the others widen most
 ASIDE = 2.0  # errors of one parameter, to the next kink
 LOOSE = 0.01  # of the way between its limits: a parameter with a larger error may have minima all over
 NEAR = 2.0  # errors: a parameter so close to a limit may be one of a component that is not there
+FAR = 2.2  # errors: a start so far from its end may have led over others
+SHORT = 10.0  # steps: a start that needs more was only a guess, and its curvature says nothing
+NARROW = 4.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
+MANY = 8  # parameters: with more, a place somewhere between limits is one of too many
+BENT, VERY_BENT = 2.5, 8.0  # the ratio of curvatures at the start and the end, of a rough way and of any
+CLOSE = 10.0  # errors: components that are not more different may exchange their parameters
 GOLDEN = 0.6180339887498949
+ONE_PLACE, ANOTHER_PLACE = 106, 102  # of those that fill the space between limits: they paid most often
 
 
 def thorough_starts(count: int) -> int:
@@ -27,17 +35,8 @@ def thorough_starts(count: int) -> int:
     return BESIDE + 2 * count + SPREAD
 
 
-def may_be_wrong(fit: Fit) -> bool:
-    """Return whether the first start may have led into the wrong valley: its way was rough and ended near a limit."""
-    near = False
-    for i in range(len(fit.x)):
-        room = min(fit.x[i] - fit.low[i], fit.high[i] - fit.x[i])
-        near = near or room <= NEAR * fit.error[i]
-    return near and fit.rough > 0.0
-
-
-def remember_end(fit: Fit) -> None:
-    """Remember where the first start led, and the valley there; the covariance is known."""
+def remember_end(fit: Fit, minimum: bool) -> None:
+    """Remember where the first start led, the valley there, and the doubts about it; the covariance is known."""
     n = len(fit.x)
     widest = 0
     most = 0.0
@@ -52,22 +51,77 @@ def remember_end(fit: Fit) -> None:
         fit.valley[i] = 0.0
         if most > 0.0 and fit.error[i] >= 0.0:
             fit.valley[i] = fit.covariance[widest * n + i] / sqrt(fit.covariance[widest * n + widest])
+    doubt(fit, minimum)
+
+
+def doubt(fit: Fit, minimum: bool) -> None:
+    """Judge the end of the first start by how much its curvature differs from that at the start."""
+    n = len(fit.x)
+    near = False
+    bent = 1.0
+    fit.narrow = 0.0
+    for i in range(n):
+        before = fit.first_bend[i]
+        after = fit.hessian[i * n + i]
+        if min(before, after) > 0.0:
+            bent = max(bent, max(before, after) / min(before, after))
+        elif max(before, after) > 0.0:
+            bent = UNKNOWN
+        near = near or min(fit.x[i] - fit.low[i], fit.high[i] - fit.x[i]) <= NEAR * fit.error[i]
+        far = abs(fit.x[i] - fit.start[i]) / fit.error[i] if fit.error[i] > 0.0 else 0.0
+        if far > FAR and after > min(far, NARROW) * abs(before) and fit.steps <= SHORT:
+            fit.narrow = 1.0
+    fit.doubtful_end = 0.0
+    if near and bent > VERY_BENT:
+        fit.doubtful_end = 2.0
+    elif not minimum or (near and bent > BENT and fit.rough > 0.0):
+        fit.doubtful_end = 1.0
+
+
+def next_start(fit: Fit) -> int:
+    """Return the next kind of start for which there is a reason, or that comes next in a thorough fit; their number if none does."""
+    kind = int(fit.starts)
+    if fit.thorough > 0.0:
+        return kind
+    if fit.doubtful_end > 0.0:
+        kind = max(kind, LATE if len(fit.x) > MANY else MIRROR)
+        more = fit.doubtful_end - 1.0
+        enough = fit.returns >= RETURNS + more or kind >= ELSEWHERE + more
+    else:
+        enough = fit.narrow == 0.0 or kind >= MIRROR or fit.returns >= RETURNS
+    if kind == SWAP and closest(fit) < 0:
+        kind += 1
+    if kind == SOMEWHERE and len(fit.x) > MANY:
+        kind += 1
+    enough = enough or (kind == ELSEWHERE and len(fit.x) > MANY)
+    return int(fit.max_starts) if enough else kind
 
 
 def other_start(fit: Fit, kind: int) -> None:
     """Choose another start.
 
-    MIRROR is as far from the first start as its end, on its other side. SWAP is the end, where two parameters with
-    the same limits exchange their values, as widths of two components. UP and DOWN are some errors away from the end,
-    along the valley, UP with undetermined parameters of a minimum on the other side between their limits. Then each parameter
-    alone is moved up, and down. All others have loosely determined parameters anywhere between their limits.
+    HALF_WAY, EARLY and LATE are on the way from the first start to its end. MIRROR is half as far from the first start, on
+    its other side. SWAP is the end, where two parameters with the same limits exchange their values, as widths of two
+    components. UP is some errors away from the end, along the valley, with undetermined parameters of a minimum on the other
+    side between their limits. From BESIDE on each parameter alone is moved up, and down. SOMEWHERE, ELSEWHERE and all others
+    have loosely determined parameters anywhere between their limits.
     """
+    first = closest(fit) if kind == SWAP else -1
+    second = partner(fit, first) if first >= 0 else -1
     for i in range(len(fit.x)):
         x = fit.end[i]
-        if kind == MIRROR:
-            x = 2.0 * fit.start[i] - fit.end[i]
-        elif kind == SWAP:
-            x = fit.end[partner(fit, i)]
+        if kind == HALF_WAY:
+            x = 0.5 * (fit.start[i] + fit.end[i])
+        elif kind == EARLY:
+            x = 0.75 * fit.start[i] + 0.25 * fit.end[i]
+        elif kind == LATE:
+            x = 0.25 * fit.start[i] + 0.75 * fit.end[i]
+        elif kind == MIRROR:
+            x = 1.5 * fit.start[i] - 0.5 * fit.end[i]
+        elif i == first:
+            x = fit.end[second]
+        elif i == second:
+            x = fit.end[first]
         elif (
             kind == UP
             and fit.best_rank >= 1.0
@@ -77,25 +131,40 @@ def other_start(fit: Fit, kind: int) -> None:
             x = fit.low[i] + fit.high[i] - fit.end[i]
         elif kind == UP:
             x = fit.end[i] + ERRORS * fit.valley[i]
-        elif kind == DOWN:
-            x = fit.end[i] - ERRORS * fit.valley[i]
         elif kind == BESIDE + 2 * i:
             x = fit.end[i] + ASIDE * max(fit.end_error[i], 0.0)
         elif kind == BESIDE + 2 * i + 1:
             x = fit.end[i] - ASIDE * max(fit.end_error[i], 0.0)
+        elif kind == SOMEWHERE:
+            x = anywhere(fit, i, ONE_PLACE)
+        elif kind == ELSEWHERE:
+            x = anywhere(fit, i, ANOTHER_PLACE)
         elif kind >= BESIDE + 2 * len(fit.x):
             x = anywhere(fit, i, kind)
         fit.x[i] = min(max(x, fit.low[i]), fit.high[i])
 
 
-def anywhere(fit: Fit, i: int, kind: int) -> float:
+def closest(fit: Fit) -> int:
+    """Return the first of the two parameters that are most alike among those that may exchange their values, -1 if there are none."""
+    first = -1
+    least = CLOSE
+    for i in range(len(fit.x)):
+        j = partner(fit, i)
+        error = max(fit.end_error[i], fit.end_error[j])
+        if j > i and abs(fit.end[i] - fit.end[j]) < least * error and fit.end[i] != fit.end[j]:
+            first = i
+            least = abs(fit.end[i] - fit.end[j]) / error
+    return first
+
+
+def anywhere(fit: Fit, i: int, place: int) -> float:
     """Return a place between the limits of a parameter if it is loosely determined; else its end, or its start if that is a limit.
 
     Places follow from the fractional parts of the golden ratio times square numbers, which fill all dimensions evenly.
     """
     width = fit.high[i] - fit.low[i]
     if isfinite(width) and not 0.0 < fit.end_error[i] < LOOSE * width:
-        number = 1.0 * (kind * len(fit.x) + i)
+        number = 1.0 * (place * len(fit.x) + i)
         turns = GOLDEN * number * number
         return float(fit.low[i] + (turns - int(turns)) * width)
     if fit.low[i] < fit.end[i] < fit.high[i]:

@@ -12,7 +12,8 @@ computes errors at the end. What a step does:
    Stat. Comput. 4, 553), so that negative curvature is followed, also from a saddle point, where it has no slope. A
    direction without curvature and without slope is *flat*: no step is taken along it, and it keeps no fit from
    converging.
-6. *Limits.* The step ends at the first limit that it meets; the model is minimised again over the other parameters.
+6. *Limits.* The step ends at the first limit that it meets; the model is minimised again over the other parameters. The
+   first steps of a rough way end a little before: a component that is gone, as its fraction is zero, does not come back.
 7. *Verdict.* The fit ends when the EDM is below the goal and all eigenvalues are positive, or zero without a slope.
    Where only a product a * b is measured, the distance to the minimum makes a curvature of either sign along the flat
    direction. So an eigenvalue below SUSPECT times that distance is not believed before the fit is closer; when it
@@ -42,6 +43,7 @@ MIN_RADIUS = 1e-9  # steps so short change nothing
 FAR = 1e30  # a parameter without limits that goes so far has no minimum
 BAD_RATIO, GOOD_RATIO = 0.1, 0.75  # of what came true to what the model promised
 GROWTH = 3.0  # of the radius after a good step
+CAUTION, CAUTIOUS = 0.8, 4.0  # of the way to a limit, at most, and for how many first steps of a rough way
 SHRINK, MIN_SHRINK, MAX_SHRINK = 0.25, 0.1, 0.5  # of a step that failed: without a finite value, and with one
 
 
@@ -232,4 +234,5 @@ def room_for(fit: Fit, a: int) -> float:
     """Return how far a free parameter may still move in the direction of its step."""
     i = int(fit.free[a])
     limit = fit.high[i] if fit.part[a] > 0.0 else fit.low[i]
-    return float(limit - fit.x[i] - fit.move[i])
+    part = CAUTION if fit.rough > 0.0 and fit.tries < CAUTIOUS else 1.0
+    return float(part * (limit - fit.x[i]) - fit.move[i])
