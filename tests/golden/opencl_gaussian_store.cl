@@ -12,31 +12,26 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     if (set >= sets) return;
     const double p_mu = parameters[set * 2 + 0];
     const double p_sigma = parameters[set * 2 + 1];
-    const double p1 = 5.0 - p_mu;
-    const double p2 = 1.0 / p_sigma;
-    const double p3 = p1 * p2;
-    const double p4 = (-5.0) - p_mu;
-    const double p5 = p2 * p4;
-    const double p7 = p3 - p5;
-    const double p8 = (-0.35355339059327373) * p7;
-    const double p9 = p3 + p5;
-    const double p10 = fabs(p9);
-    const double p11 = 0.35355339059327373 * p10;
-    const double p12 = p8 + p11;
-    const double p13 = erfc(p12);
-    const double p14 = 0.35355339059327373 * p7;
-    const double p15 = p14 + p11;
-    const double p16 = erfc(p15);
-    const double p18 = p13 - p16;
-    const double p19 = 1.0 / p18;
-    const double p20 = 0.7978845608028654 * p19;
-    const double p21 = p20 * p2;
-    const double p22 = p_sigma * p_sigma;
-    const double p23 = 1.0 / p22;
-    const double p24 = (-0.5) * p23;
-    const double p25 = 1.4426950408889634 * p24;
-    scalars[set * 3 + 0] = p21;
-    scalars[set * 3 + 1] = p25;
+    const double p0 = 1.0 / p_sigma;
+    const double p1 = 3.5355339059327378 * p0;
+    const double p2 = fabs(p_mu);
+    const double p3 = 0.7071067811865476 * p0;
+    const double p4 = p3 * p2;
+    const double p5 = p1 + p4;
+    const double p6 = erfc(p5);
+    const double p8 = (-3.5355339059327378) * p0;
+    const double p9 = p8 + p4;
+    const double p10 = erfc(p9);
+    const double p11 = p10 - p6;
+    const double p12 = 1.0 / p11;
+    const double p13 = 0.7978845608028654 * p0;
+    const double p14 = p13 * p12;
+    const double p15 = p_sigma * p_sigma;
+    const double p16 = 1.0 / p15;
+    const double p17 = (-0.5) * p16;
+    const double p18 = 1.4426950408889634 * p17;
+    scalars[set * 3 + 0] = p14;
+    scalars[set * 3 + 1] = p18;
     scalars[set * 3 + 2] = p_mu;
 }
 
@@ -48,7 +43,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void store(
 {
     const block_of_events block = blocks[first_block + get_group_id(0)];
     const int item = get_local_id(0), set = block.set, count = block.count;
-    const real s_b0 = (real)scalars[set * 3 + 0];
+    const real s_b1 = (real)scalars[set * 3 + 0];
     const real s_e0 = (real)scalars[set * 3 + 1];
     const real s_mu = (real)scalars[set * 3 + 2];
     __global double *row = out + out_first + out_step * set * 1;
@@ -59,7 +54,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void store(
         const real v2 = v1 * v1;
         const real v3 = s_e0 * v2;
         const real v4 = exp2(v3);
-        const real v5 = s_b0 * v4;
+        const real v5 = s_b1 * v4;
         row[0 * out_step + event] = v5;
     }
 }

@@ -61,6 +61,7 @@ def host() -> Host:
 
 
 SHARED_WORK = "@mf_wofz_imag"  # comes with the real part, and once inlined most of their lines are the same
+QUICK = '"quick"'  # an attribute of functions that take little of the time: machine code for them is made without more ado
 
 _programs: OrderedDict[str, Code] = OrderedDict()
 _unused: list[Any] = []  # engines of code that is no longer referenced
@@ -118,6 +119,10 @@ def build_object(source: str, *, driver: bool) -> bytes:
     if SHARED_WORK in source:
         passes.add_new_gvn_pass()
     passes.run(module, builder)
+    for function in module.functions:
+        if QUICK in (str(a, "ascii") for a in function.attributes):
+            function.add_function_attribute("noinline")  # which the next one needs
+            function.add_function_attribute("optnone")
     return bytes(machine.emit_object(module))
 
 
