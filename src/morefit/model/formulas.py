@@ -16,12 +16,12 @@ TINY = 1e-300  # instead of an area or a density that is nothing
 
 def exprel(z: Expr) -> Expr:
     r"""Return $(e^z - 1)/z$, with its limit 1 at z = 0; exact with its first two derivatives for all z."""
-    return areas.exprel(z, where, Op.EXPM1)
+    return to_expr(areas.exprel(z, where, Op.EXPM1))
 
 
 def log1prel(z: Expr) -> Expr:
     r"""Return $\ln(1 + z)/z$, with its limit 1 at z = 0; exact with its first two derivatives for all z > -1."""
-    return areas.log1prel(z, where, Op.LOG1P)
+    return to_expr(areas.log1prel(z, where, Op.LOG1P))
 
 
 def sinhrel(z: Expr) -> Expr:

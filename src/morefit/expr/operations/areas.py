@@ -103,7 +103,7 @@ def power_area_partials(width: Expr, growth: Expr, n: Expr) -> tuple[Expr, ...]:
     end, z = np.exp(-n * length), (1 - n) * length
     straight = grown < STRAIGHT
     by_growth = where(straight, -0.5 * n * width**2, (width * end - area) / where(straight, 1, growth))
-    moment = 1 / (math.factorial(SERIES) * (SERIES + 2))  # the derivative of exprel
+    moment: Any = 1 / (math.factorial(SERIES) * (SERIES + 2))  # the derivative of exprel
     for k in range(SERIES - 1, -1, -1):
         moment = moment * z + 1 / (math.factorial(k) * (k + 2))
     moment = where(abs(z) < 1, moment, (np.exp(z) - Exponential.EXPM1(z) / z) / z)
@@ -127,7 +127,9 @@ class Areas:
             numpy=lambda *args: numbers(normal_area, args, np.where, np.exp, Special.ERFC.numpy),
             partials=lambda *args: with_sigma(Areas.NORMAL_AREA, by_narrow_range(*args), args),
             latex=Prefix(r"\operatorname{area}"),
-            spelled=lambda *args: normal_area(*args, Choices.WHERE, np.exp, Special.ERFC),
+            spelled=lambda middle, width, sigma: normal_area(
+                middle, width, sigma, Choices.WHERE, np.exp, Special.ERFC
+            ),
         )
     )
     NORMAL_INTEGRAL: Operation = Operation(  # the same, for a range that is never narrow
@@ -137,7 +139,7 @@ class Areas:
         numpy=lambda *args: numbers(normal_integral, args, Special.ERFC.numpy),
         partials=lambda *args: with_sigma(Areas.NORMAL_INTEGRAL, by_range(*args), args),
         latex=Prefix(r"\operatorname{integral}"),
-        spelled=lambda *args: normal_integral(*args, Special.ERFC),
+        spelled=lambda middle, width, sigma: normal_integral(middle, width, sigma, Special.ERFC),
     )
     POWER_AREA: Operation = Operation(  # of the width, the growth and the power
         rank=75,
@@ -146,5 +148,7 @@ class Areas:
         numpy=lambda *args: numbers(power_area, args, np.where, np.expm1, np.log1p),
         partials=power_area_partials,
         latex=Prefix(r"\operatorname{power}"),
-        spelled=lambda *args: power_area(*args, Choices.WHERE, Exponential.EXPM1, Exponential.LOG1P),
+        spelled=lambda width, growth, n: power_area(
+            width, growth, n, Choices.WHERE, Exponential.EXPM1, Exponential.LOG1P
+        ),
     )
