@@ -60,6 +60,17 @@ MEANING = {
         * mpmath.erfc((sigma * rate - t / sigma) / mpmath.sqrt(2))
         / 2
     ),
+    **dict.fromkeys(
+        (Op.NORMAL_AREA, Op.NORMAL_INTEGRAL),
+        lambda middle, width, sigma: (
+            sigma
+            * mpmath.sqrt(mpmath.pi / 2)
+            * sum(
+                side * mpmath.erf((middle + side * width / 2) / (sigma * mpmath.sqrt(2))) for side in (-1, 1)
+            )
+        ),
+    ),
+    Op.POWER_AREA: lambda width, growth, n: ((1 + growth * width) ** (1 - n) - 1) / (growth * (1 - n)),
     Op.NDTR: precise.ndtr,
     Op.LOG_NDTR: precise.log_ndtr,
     Op.WOFZ_REAL: lambda x, y: precise.wofz(x, y).real,

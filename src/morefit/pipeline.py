@@ -6,9 +6,10 @@ between sums, values, events to draw and integrals is in their ``Spec`` (``kerne
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -253,6 +254,19 @@ PASSES: dict[str, Callable[[Draft], None]] = {
 }
 
 
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Leave cycles of garbage alone: expressions have none, and looking at all of them again and again takes long."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@without_collection()
 def run_passes(draft: Draft) -> Compiled:
     """Take a draft through all passes; those before the last only if no process has done so before."""
     seconds = dict.fromkeys((CACHE, *PASSES), 0.0)

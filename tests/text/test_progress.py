@@ -91,6 +91,22 @@ def test_one_bar_is_shown_at_a_time(monkeypatch):
         assert later.progress is not None
 
 
+def test_a_bar_appears_during_a_long_step(monkeypatch):
+    """This used to wait for the end of the step, which for machine code may be all of the time."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("morefit.text.progress.SECONDS_UNSHOWN", 0.05)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Bar("compiling", 2, shown=True) as bar:
+        bar.done(1, "compiling: compile")
+        assert bar.progress is None
+        bar.alarm.join()
+        assert bar.progress is not None
+    with Bar("compiling", 2, shown=True) as short:
+        pass
+    short.alarm.join()
+    assert short.progress is None
+
+
 def test_a_long_compilation_shows_its_passes(monkeypatch):
     shown = []
     monkeypatch.setenv("MOREFIT_CACHE_DIR", "")

@@ -188,7 +188,7 @@ def make(op: Operation, args: tuple[Expr, ...] = (), value: Value = 0.0) -> Expr
     """Return the one Expr with these parts, making it if needed."""
     if op in SYMMETRIC and len(args) > 1:
         args = tuple(sorted(args, key=by_order))
-    bits = value.hex() if isinstance(value, float) else value  # 0.0 == -0.0, but they are two numbers
+    bits = float(value).hex() if op is Op.CONST else value  # type: ignore[arg-type]  # 0.0 == -0.0, but they are two numbers
     key = (op, bits, *map(id, args))  # the node keeps its arguments alive, so that no other has their ids
     node = _alive.get(key)
     if node is None:
@@ -212,10 +212,12 @@ def stable_order(op: Operation, args: tuple[Expr, ...], value: Value) -> tuple[i
     """Numbers first, then names, then the rest by a hash that does not change from process to process."""
     if op is Op.CONST:
         return (0, zlib.crc32(float(value).hex().encode()))  # type: ignore[arg-type]  # hash(-1.0) == hash(-2.0)
+    if type(value) is float:  # most nodes
+        return (100, hash((op.rank, 0, tuple([a.order for a in args]))))
     if isinstance(value, Symbol):
         return (op.rank, zlib.crc32(value.name.encode()))
     text = zlib.crc32(str(value).encode()) if isinstance(value, Domain) else 0
-    return (100, hash((op.rank, text, tuple(a.order for a in args))))
+    return (100, hash((op.rank, text, tuple([a.order for a in args]))))
 
 
 def const(number: float) -> Expr:

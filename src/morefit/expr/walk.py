@@ -18,21 +18,21 @@ DIVISION_PRICE = 10  # of the reciprocal that a negative power needs
 
 def toposort(*roots: Expr, enter_integrals: bool = True, enter_sums: bool = True) -> list[Expr]:
     """Return every node below the roots, arguments before the nodes that use them."""
+    closed = {op for op, enter in ((Op.INTEGRAL, enter_integrals), (Op.NODE_SUM, enter_sums)) if not enter}
     order: dict[Expr, None] = {}
     stack = list(reversed(roots))
     while stack:
-        node = stack[-1]
+        node = stack.pop()
         if node in order:
-            stack.pop()
             continue
-        closed = (node.op is Op.INTEGRAL and not enter_integrals) or (
-            node.op is Op.NODE_SUM and not enter_sums
-        )
-        missing = [] if closed else [a for a in node.args if a not in order]
-        if missing:
-            stack.extend(reversed(missing))
-        else:
-            order[stack.pop()] = None
+        if node.args and node.op not in closed:
+            missing = [a for a in node.args if a not in order]
+            if missing:
+                stack.append(node)
+                missing.reverse()
+                stack += missing
+                continue
+        order[node] = None
     return list(order)
 
 

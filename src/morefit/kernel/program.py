@@ -12,7 +12,7 @@ such as the sums over events, is a ``Stage``. ``Integers`` and addresses are for
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -242,13 +242,14 @@ def parallel(*bounds: int) -> range:
 
 def nodes_in(tree: object) -> Iterator[object]:
     """Go through statements and values, and all that they are made of."""
-    if isinstance(tree, tuple):
-        for one in tree:
-            yield from nodes_in(one)
-    elif is_dataclass(tree):
-        yield tree
-        for one in fields(tree):
-            yield from nodes_in(getattr(tree, one.name))
+    stack = [tree]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, tuple):
+            stack += reversed(one)
+        elif isinstance(one, Statement | Value):
+            yield one
+            stack += reversed(vars(one).values())
 
 
 # ------------------------------------------------------------------------------------------ what targets provide

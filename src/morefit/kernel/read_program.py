@@ -119,6 +119,7 @@ class FunctionReader:
         self.values = ValueReader(node, function.__globals__, reader.callee, reader.stages)
         self.variables, self.refused = self.values.variables, self.values.refused
         self.loops: list[str] = []  # variables of the loops around a statement
+        self.parallel_loops: list[ast.For] = []
 
     def read(self) -> Function:
         node, kind = self.node, self.returned_kind()
@@ -162,8 +163,7 @@ class FunctionReader:
         if isinstance(node, ast.Assign):
             yield from self.assignment(node)
         elif isinstance(node, ast.AugAssign):
-            place = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node)
-            value = ast.copy_location(ast.BinOp(place, node.op, node.value), node)
+            value = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
             yield self.store(node.target, self.values.value(value))
         elif isinstance(node, ast.If):
             test = self.values.condition(node.test)
@@ -268,6 +268,7 @@ class FunctionReader:
         """Return whether the turns of a loop may run at the same time; refuse what they must not do."""
         if not is_parallel_loop(node):
             return False
+        self.parallel_loops.append(node)
         for one in nodes_in(body):
             if isinstance(one, Call) and self.reader.stores(one.function):
                 raise self.refused(
@@ -283,9 +284,11 @@ class FunctionReader:
         """Refuse a variable that a parallel loop assigns and that is read elsewhere: every turn has its own."""
         inside: set[ast.AST] = set()
         own: set[str] = set()
+        if not self.parallel_loops:
+            return
         loops = [node for node in ast.walk(self.node) if isinstance(node, ast.For)]
         counters = {ast.unparse(loop.target) for loop in loops}  # which no loop leaves behind
-        for loop in filter(is_parallel_loop, loops):
+        for loop in self.parallel_loops:
             nodes = set(ast.walk(loop)) - set(ast.walk(loop.iter))
             inside |= nodes
             own |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

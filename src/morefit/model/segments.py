@@ -154,8 +154,7 @@ class Tail:
     @property
     def area(self) -> Expr:
         width = self.high - self.low
-        grown = self.growth * width
-        return self.near * width * log1prel(grown) * exprel((1 - self.n) * apply(Op.LOG1P, grown))
+        return self.near * Op.POWER_AREA(width, self.growth, self.n)
 
     def point(self, target: Expr) -> Expr:
         """Return where the area from the far end on reaches a target."""

@@ -71,11 +71,18 @@ def depends_on(*roots: Expr) -> dict[Expr, Depends]:
     """Return for every node below the roots what it depends on; an integral has no events left."""
     depends: dict[Expr, Depends] = {}
     for node in toposort(*roots):
-        mask = leaf_depends(node)
-        for arg in node.args:
-            mask |= depends[arg]
-        depends[node] = mask & Depends.PARAMETERS if node.op is Op.INTEGRAL else mask
+        depends[node] = node_depends(node, depends)
     return depends
+
+
+def node_depends(node: Expr, known: Mapping[Expr, Depends]) -> Depends:
+    """Return what a node depends on, its arguments being known."""
+    mask = leaf_depends(node)
+    for arg in node.args:
+        other = known[arg]
+        if other is not mask:  # joining flags takes long
+            mask |= other
+    return mask & Depends.PARAMETERS if node.op is Op.INTEGRAL else mask
 
 
 class Regrouper:
@@ -88,13 +95,10 @@ class Regrouper:
     def depends(self, node: Expr) -> Depends:
         """Look up what a node depends on, working it out for nodes not seen before."""
         if node not in self.known:
-            mask = leaf_depends(node)
             if any(arg not in self.known for arg in node.args):
                 self.known.update(depends_on(node))
-                return self.known[node]
-            for arg in node.args:
-                mask |= self.known[arg]
-            self.known[node] = mask & Depends.PARAMETERS if node.op is Op.INTEGRAL else mask
+            else:
+                self.known[node] = node_depends(node, self.known)
         return self.known[node]
 
     def __call__(self, node: Expr, args: tuple[Expr, ...]) -> Expr:

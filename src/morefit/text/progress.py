@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
+from threading import Lock, Timer
 from typing import Any
 
 SECONDS_UNSHOWN = 1.0  # before a bar appears: one for shorter jobs would flicker
@@ -26,6 +27,7 @@ def has_terminal() -> bool:
         return False
 
 
+_lock = Lock()  # of what is visible: alarms come from threads of their own
 _visible: list[Bar] = []  # at most one: what a long job compiles has no bar of its own beside the job's
 
 
@@ -39,30 +41,45 @@ class Bar:
         self.what, self.total, self.unit = what, total, unit
         self.shown = shown and has_terminal()
         self.begin = time.monotonic()
+        self.count = 0
         self.progress: Any = None
+        self.alarm: Timer | None = None
 
     def __enter__(self) -> Bar:
+        if self.shown:  # a long step reports nothing meanwhile
+            self.alarm = Timer(SECONDS_UNSHOWN, self.show)
+            self.alarm.daemon = True
+            self.alarm.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.progress is not None:
-            if self in _visible:
-                _visible.remove(self)
-            with suppress(*NO_TERMINAL):  # the terminal may be gone
-                self.progress.stop()
+        if self.alarm is not None:
+            self.alarm.cancel()
+        with _lock:
+            self.shown = False
+            if self.progress is not None:
+                if self in _visible:
+                    _visible.remove(self)
+                with suppress(*NO_TERMINAL):  # the terminal may be gone
+                    self.progress.stop()
 
     def done(self, count: int, what: str | None = None) -> None:
         """Show how many of all are done, and what is being done if that has changed."""
-        if not self.shown or time.monotonic() - self.begin < SECONDS_UNSHOWN:
-            return
-        if _visible and _visible[0] is not self:
-            return
-        try:
-            if self.progress is None:
-                self.start()
-            self.progress.update(0, completed=count, description=what or self.what)
-        except NO_TERMINAL:
-            self.shown = False
+        self.count, self.what = count, what or self.what
+        if self.shown and time.monotonic() - self.begin >= SECONDS_UNSHOWN:
+            self.show()
+
+    def show(self) -> None:
+        """Show the present state, unless another bar is visible."""
+        with _lock:
+            if not self.shown or (_visible and _visible[0] is not self):
+                return
+            try:
+                if self.progress is None:
+                    self.start()
+                self.progress.update(0, completed=self.count, description=self.what)
+            except NO_TERMINAL:
+                self.shown = False
 
     def start(self) -> None:
         """Show the bar."""

@@ -2,6 +2,7 @@
 
 from collections.abc import KeysView
 
+from morefit.expr.operations.areas import Areas
 from morefit.expr.operations.arithmetic import Arithmetic
 from morefit.expr.operations.bessel import Bessel
 from morefit.expr.operations.choices import Choices
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 
-class Op(Leaves, Arithmetic, Exponential, Trigonometric, Special, Bessel, Incomplete, Choices, Tables):
+class Op(Leaves, Arithmetic, Exponential, Trigonometric, Special, Areas, Bessel, Incomplete, Choices, Tables):
     """All operations by name. Add a record to a family; ``tests/test_tables.py`` names what it lacks."""
 
 
