@@ -303,11 +303,13 @@ def test_other_labels_are_dropped_if_the_category_says_so():
     assert mf.Likelihood(some, DATA).events == len(PARTS["2016"]) + len(PARTS["2017"])
 
 
+CHOICE = mf.Choice("which", {"a": mf.Gaussian(M, MU, 0.1), "b": mf.Gaussian(M, MU, 0.2)})
 MODELS_REFUSED = {
     "arguments swapped": (("year", {"a": density(0)}), "simultaneous: needs models by label, as in .*, got 'year'"),
     "a list": (([density(0)], "year"), "simultaneous: needs models by label"),
     "no models": (({}, "year"), "simultaneous: needs models by label, as in .*, got {}"),
     "no density": (({"a": 3}, "year"), "model: must be a density"),
+    "a choice": (({"a": CHOICE}, "year"), "choice 'which': is not decided"),
     "one label twice": (({"1": density(0), 1: density(1)}, "year"), "category 'year': labels must differ, got '1' twice"),
     "no label": (({None: density(0)}, "year"), "category 'year': labels must be text or whole numbers, got None"),
     "the name of an observable": (({"a": density(0)}, "m"), "simultaneous: 'm' names an observable and the category; rename one"),

@@ -15,7 +15,6 @@ from morefit.errors import FitError, OptionError
 from morefit.intervals.interval import End, Interval
 from morefit.intervals.levels import bisect, two_sided
 from morefit.likelihood import Term
-from morefit.likelihood.simultaneous import Simultaneous, choices_of
 from morefit.minimise import FitResult, fit
 from morefit.minimise.conditional import (
     Conditional,
@@ -28,7 +27,7 @@ from morefit.minimise.conditional import (
 )
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
-from morefit.model.compose.choice import decisions
+from morefit.model.compose.choice import choices_in, decisions
 from morefit.text.progress import Bar
 from morefit.validate import check_level, name_of, number_list
 
@@ -115,7 +114,7 @@ def local_cubic(x: Array, y: Array, one: float, other: float) -> Callable[[float
 
 
 def profile(
-    likelihood: Term | Pdf | Simultaneous,
+    likelihood: Term | Pdf,
     parameter: str | Parameter,
     points: ArrayLike | None = None,
     *,
@@ -133,7 +132,7 @@ def profile(
 
     Example: ``mf.intervals.profile(nll, mu, progress=False).interval()``
     """
-    if isinstance(likelihood, Pdf | Simultaneous) and choices_of(likelihood):
+    if isinstance(likelihood, Pdf) and choices_in(likelihood):
         return envelope(likelihood, name_of(parameter), points, data, bounds, size, best, progress)
     likelihood, name = as_likelihood("profile", likelihood, data), name_of(parameter)
     warn_of_weights("profile", likelihood)
@@ -159,7 +158,7 @@ def profile(
 
 
 def envelope(
-    model: Pdf | Simultaneous, name: str, points: ArrayLike | None, data: Any, bounds: tuple[float, float] | None, size: int,
+    model: Pdf, name: str, points: ArrayLike | None, data: Any, bounds: tuple[float, float] | None, size: int,
     best: FitResult | None, progress: bool,
 ) -> Profile:  # fmt: skip
     """Return the lowest of the profiles of all ways to decide the choices of a model."""
@@ -167,7 +166,7 @@ def envelope(
     points = chosen_points(best, name, points, bounds, size)
     fixed = {n: best.values[n] for n in best.names if n not in best.floating}
     ways, profiles = [], []
-    for way in decisions(choices_of(model), model.choose):
+    for way in decisions(model):
         own = {p.name: fixed[p.name] for p in way.model.parameters if p.name in fixed}
         start = fit(way.model, data, fixed=own)
         if start.valid:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from textwrap import indent
 from typing import Any
 
@@ -23,7 +22,6 @@ from morefit.likelihood.joint import JointLikelihood
 from morefit.likelihood.sums import terms_of, with_constrained
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Parameter, Pdf
-from morefit.model.compose.choice import Choice, by_name, choices_in, choose
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.observable import Ranges
 from morefit.model.parts import check_model
@@ -66,18 +64,13 @@ class Simultaneous:
         self.category = own
         for model in self.models.values():
             self._check(model)
-        if not self.choices:
-            _ = self.parameters  # two of one name are an error
-
-    @cached_property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters of all models, one of each name."""
-        return one_of_each(p for model in self.models.values() for p in model.parameters)
+        self.parameters: tuple[Parameter, ...] = one_of_each(
+            p for model in self.models.values() for p in model.parameters
+        )
 
     def _check(self, model: Pdf) -> None:
         """Refuse what is no model, and names that could mean two things."""
-        if not choices_of(model):  # what is not decided is checked when it is
-            check_model(model)
+        check_model(model)
         names = {o.name for o in model.observables}
         if self.category.name in names:
             raise ModelError(
@@ -95,16 +88,6 @@ class Simultaneous:
     def observables(self) -> tuple[Observable, ...]:
         """The observables of all models, one of each name."""
         return tuple({o.name: o for model in self.models.values() for o in model.observables}.values())
-
-    @property
-    def choices(self) -> dict[str, Choice]:
-        """The choices of all models, by name."""
-        return by_name(choice for model in self.models.values() for choice in choices_in(model).values())
-
-    def choose(self, labels: Mapping[str, str]) -> Simultaneous:
-        """Return these models with choices decided, such as ``result.choices``."""
-        decided = choose(list(self.models.values()), self.choices, labels)
-        return Simultaneous(dict(zip(self.models, decided, strict=True)), self.category)
 
     def __getitem__(self, label: str | int) -> Pdf:
         """Return the model of one label."""
@@ -336,10 +319,3 @@ def generate_simultaneous(
         own[simultaneous.category.name] = np.full(len(data), code)
         drawn.append(build(own, None, None, {simultaneous.category.name: simultaneous.category.labels}))
     return Dataset.concatenate(drawn)
-
-
-def choices_of(model: object) -> dict[str, Choice]:
-    """Return the choices of a model, or of models by label; a likelihood has none."""
-    if isinstance(model, Simultaneous):
-        return model.choices
-    return choices_in(model) if isinstance(model, Pdf) else {}

@@ -98,7 +98,7 @@ def footlines(result: FitResult) -> list[str]:
     lines = [f"choice '{name}': {label}" for name, label in result.choices.items()]
     if result.alternatives:
         each = [f"{label} {likelihood_text(nll)}" for label, nll in result.alternatives.items()]
-        lines.append(f"nll with penalties: {'; '.join(each)}")
+        lines.append(f"nll with penalties: {', '.join(each)}")
     if result.simulation_errors:
         each = [f"{name} {error:.2g}" for name, error in result.simulation_errors.items()]
         lines.append(f"errors include those of the simulated samples: {', '.join(each)}")

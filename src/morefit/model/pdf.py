@@ -265,9 +265,9 @@ class Pdf(ABC):
 
     def choose(self, labels: Mapping[str, str]) -> Pdf:
         """Return this model with choices decided, such as ``{"background": "linear"}``, or ``result.choices``."""
-        from morefit.model.compose.choice import choices_in, choose
+        from morefit.model.compose.choice import choose
 
-        return choose([self], choices_in(self), labels)[0]
+        return choose(self, labels)
 
     def replaced(self, change: Change) -> Pdf:
         """Return this density with every attribute changed by a function."""

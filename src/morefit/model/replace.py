@@ -32,7 +32,7 @@ def parts_in(model: Pdf) -> Iterator[tuple[str, Any]]:
     """Go through what can be replaced, with names: quantities have their own, densities the labels of sums."""
     for choice in choices_in(model).values():
         yield choice.name, choice
-    for decided in (one.model for one in decisions(choices_in(model), model.choose)):
+    for decided in (one.model for one in decisions(model)):
         for quantity in (*decided.parameters, *decided.observables, *derived_in((decided,)).values()):
             yield quantity.name, quantity
     for pdf in parts_of(model):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -87,7 +87,7 @@ class Decision:
     """A model with a density for each choice, and what its nll is increased by before it is compared with others."""
 
     labels: Mapping[str, str]
-    model: Any  # or models by label
+    model: Pdf
     penalties: tuple[tuple[float, frozenset[str]], ...]  # for each choice: of a parameter, and their names
 
     def penalty(self, floating: tuple[str, ...]) -> float:
@@ -101,32 +101,29 @@ class Decision:
 @once_per_model("its choices")
 def choices_in(model: Pdf) -> dict[str, Choice]:
     """Return the choices of a model by name."""
-    return by_name(part for part in reversed([*parts_of(model)]) if isinstance(part, Choice))
+    choices: dict[str, Choice] = {}
+    for part in reversed([*parts_of(model)]):  # the last come first
+        if isinstance(part, Choice) and choices.setdefault(part.name, part) is not part:
+            raise ModelError(f"choice '{part.name}': two different ones share this name; rename one")
+    return choices
 
 
-def by_name(choices: Iterable[Choice]) -> dict[str, Choice]:
-    """Return choices by name, if no two have the same."""
-    named: dict[str, Choice] = {}
-    for choice in choices:
-        if named.setdefault(choice.name, choice) is not choice:
-            raise ModelError(f"choice '{choice.name}': two different ones share this name; rename one")
-    return named
-
-
-def choose(models: Sequence[Pdf], choices: Mapping[str, Choice], labels: Mapping[str, str]) -> list[Pdf]:
-    """Return models with the densities of some labels in the places of choices, by their names."""
+def choose(model: Pdf, labels: Mapping[str, str]) -> Pdf:
+    """Return a model with the densities of some labels in the places of choices, by their names."""
     from morefit.model.replace import Replacement  # which goes through the decisions of a model
 
+    choices = choices_in(model)
     if unknown := [name for name in labels if name not in choices]:
         raise ModelError(f"choice {unknown[0]!r}: not in the model; {suggest(unknown[0], choices)}")
-    change = Replacement([(choices[n], choices[n].labelled(label)) for n, label in labels.items()])
-    return [change(model) for model in models]
+    chosen: Pdf = Replacement([(choices[n], choices[n].labelled(label)) for n, label in labels.items()])(
+        model
+    )
+    return chosen
 
 
-def decisions(
-    choices: Mapping[str, Choice], choose: Callable[[Mapping[str, str]], Any]
-) -> Iterator[Decision]:
+def decisions(model: Pdf) -> Iterator[Decision]:
     """Go through all ways to decide the choices of a model, which is one way if there are none."""
+    choices = choices_in(model)
     for labels in product(*(choice.labels for choice in choices.values())):
         pdfs = [choice.labelled(label) for choice, label in zip(choices.values(), labels, strict=True)]
         penalties = [
@@ -134,4 +131,4 @@ def decisions(
             for choice, pdf in zip(choices.values(), pdfs, strict=True)
         ]
         decided = dict(zip(choices, labels, strict=True))
-        yield Decision(decided, choose(decided), tuple(penalties))
+        yield Decision(decided, choose(model, decided), tuple(penalties))
