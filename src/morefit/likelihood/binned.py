@@ -20,7 +20,7 @@ from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.likelihood.accuracy import integral_error, is_numerical
 from morefit.likelihood.base import BadEvents, Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
-from morefit.likelihood.table import COUNT, CountsLikelihood, TableColumn, TableModel, not_negative
+from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
 from morefit.model import Parameter, Pdf
 from morefit.model.pdf import check_model
 from morefit.targets import Backend
@@ -146,16 +146,17 @@ class BinnedLikelihood(CountsLikelihood):
     def counting(self, counts: Array | Integers) -> dict[str, Array]:
         columns = super().counting(counts)
         if not self.extended:
-            columns[TOTAL.name] = np.full(len(counts), counts.sum())
+            columns[TOTAL.name] = np.broadcast_to(counts.sum(axis=-1, keepdims=True), counts.shape)
         if self.model.weighted:
             columns[VARIANCE.name] = counts / self.scale
         return columns
 
-    def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
+    def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
         not_negative(expected)
         if self.extended or self.model.weighted:
-            return self.counting(rng.poisson(expected * self.scale) / self.scale)
-        drawn = rng.multinomial(round(self.entries), expected / expected.sum())
+            counts = next(streams).poisson(expected * self.scale, (toys, self.events))
+            return self.counting(counts / self.scale)
+        drawn = next(streams).multinomial(round(self.entries), expected / expected.sum(), toys)
         return self.counting(drawn.astype(np.float64))
 
     def resampled(self, rng: np.random.Generator) -> Mapping[str, Array]:

@@ -19,7 +19,7 @@ from morefit.likelihood.auxiliary import AuxiliaryCount
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.expected_counts import ExpectedCounts
 from morefit.likelihood.histfactory import HistFactoryLikelihood, HistFactoryModel
-from morefit.likelihood.table import COUNT, CountsLikelihood, TableColumn, TableModel, not_negative
+from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, check_operand, listed
 from morefit.targets import Backend
@@ -109,18 +109,19 @@ class TemplateLikelihood(CountsLikelihood):
     def degrees(self) -> float:
         return float("inf") if self.model.method == "arguelles-schneider-yuan" else super().degrees
 
-    def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
+    def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
         """Draw counts, and templates from as many events of the same weights as they were made of."""
-        drawn = dict(self.counting(rng.poisson(not_negative(expected))))
+        drawn = dict(super().draw_rows(expected, streams, toys))
         for name in self.model.names if self.model.method != "exact" else ():
             column, spread = f"template {name}", f"variance of {name}"
             values, squares = self.data[column], self.data[spread]
             weight = np.divide(squares, values, out=np.zeros_like(values), where=values > 0)
-            events = rng.poisson(np.divide(values, weight, out=np.zeros_like(values), where=weight > 0))
-            drawn[column] = np.where(weight > 0, weight * events, values)
-            total = drawn[column].sum() or 1.0
-            drawn[spread] = weight**2 * events / total**2
-            drawn[column] = drawn[column] / total
+            mean = np.divide(values, weight, out=np.zeros_like(values), where=weight > 0)
+            events = next(streams).poisson(mean, (toys, self.events))
+            contents = np.where(weight > 0, weight * events, values)
+            total = contents.sum(axis=1, keepdims=True)
+            total[total == 0] = 1.0
+            drawn[column], drawn[spread] = contents / total, weight**2 * events / total**2
         return drawn
 
     def __repr__(self) -> str:
