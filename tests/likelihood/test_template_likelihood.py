@@ -175,3 +175,13 @@ def test_errors_of_simulation_make_errors_larger(method):
 def test_what_makes_no_sense_is_refused(arguments, options, message):
     with pytest.raises(mf.MorefitError, match=message):
         mf.TemplateLikelihood(*arguments, **options)
+
+
+@pytest.mark.parametrize("method", [*METHODS, "exact", "barlow-beeston"])
+def test_yields_of_no_counts_are_at_their_limits_with_the_error_of_a_slope(method):
+    """This used to be 1e-8 +- 2e-7: rounding of what cancels, divided by the square of the yields."""
+    result = mf.fit(mf.TemplateLikelihood(np.zeros(15), TEMPLATES, method=method))
+    assert result.valid and set(result.at_limit) == set(TEMPLATES)
+    for name in TEMPLATES:
+        assert result.values[name] == pytest.approx(0, abs=1e-4)
+        assert result.errors[name] == pytest.approx(0.5, rel=0.05)

@@ -95,10 +95,20 @@ def binned(model=YIELDS, scale=1, **options):
 
 
 def template(method, scale=1):
-    """Return what draws and fits toys of templates; factors of bins with a few simulated events have no Gaussian pulls."""
+    """Return what draws and fits toys of templates; factors of bins with a few simulated events have no Gaussian pulls.
+
+    Formulas for bins count the error of the total of a template, which cancels where templates are normalised.
+    """
     simulated = {name: scale * counts for name, counts in SIMULATED.items()}
     nll = mf.TemplateLikelihood(COUNTS, simulated, method=method)
-    return lambda toys, backend, _: studied(nll, toys, backend, {"s": 1200.0, "b": 1800.0}).only("s", "b")
+    totals = np.array([1200.0**2 / simulated["s"].sum(), 1800.0**2 / simulated["b"].sum()])
+
+    def draw(toys, backend, _):
+        study = studied(nll, toys, backend, {"s": 1200.0, "b": 1800.0}).only("s", "b")
+        cancelled = 0.0 if method in ("barlow-beeston", "exact") else totals
+        return replace(study, errors=np.sqrt(study.errors**2 - cancelled))
+
+    return draw
 
 
 def conditional(toys, backend, _):

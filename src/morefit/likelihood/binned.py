@@ -20,6 +20,7 @@ from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.likelihood.accuracy import integral_error, is_numerical
 from morefit.likelihood.base import BadEvents, Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
+from morefit.likelihood.signs import negative_place
 from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
 from morefit.model import Parameter, Pdf
 from morefit.model.pdf import check_model
@@ -182,9 +183,11 @@ class BinnedLikelihood(CountsLikelihood):
             for k in bins
         ]
 
+    def negative_place(self, x: Point) -> str:
+        return negative_place(self.model.source, self.values_at(x))
+
     def model_error(self, x: Point) -> float:
-        points, _ = self.points(x)
-        values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
+        values = self.values_at(x)
         source, integrals = self.model.source, integrals_over(self.model.source, self.model.edges, values)
         columns = {o.name: [self.data[c.name] for c in edge_columns(o)] for o in source.observables}
         centres = {name: (low + high) / 2 for name, (low, high) in columns.items()}

@@ -344,9 +344,14 @@ class Point:
 
 def power_rows(alphas: Array) -> Array:
     """Return the powers 1 to 6 and their first two derivatives, (G, 3, sets, 6)."""
-    a = alphas[:, :, None]
-    first, second = POWERS * a ** (POWERS - 1), POWERS * (POWERS - 1) * a ** np.maximum(POWERS - 2, 0)
-    return np.stack([a**POWERS, first, second], axis=1)
+    rows = np.zeros((len(alphas), 3, alphas.shape[1], 6))
+    value, first, second = rows[:, 0], rows[:, 1], rows[:, 2]
+    np.cumprod(np.broadcast_to(alphas[:, :, None], value.shape), axis=2, out=value)
+    first[:, :, 0] = 1.0
+    first[:, :, 1:] = POWERS[1:] * value[:, :, :-1]
+    second[:, :, 1] = 2.0
+    second[:, :, 2:] = POWERS[2:] * first[:, :, 1:-1]
+    return rows
 
 
 def bends(alphas: Array, smooth: bool) -> Array:

@@ -19,7 +19,7 @@ from morefit.likelihood.auxiliary import AuxiliaryCount
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.expected_counts import ExpectedCounts
 from morefit.likelihood.histfactory import HistFactoryLikelihood, HistFactoryModel
-from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
+from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, check_operand, listed
 from morefit.targets import Backend
@@ -144,7 +144,12 @@ class TemplateModel(TableModel):
 
 def poisson(n: Expr, mu: Expr) -> Expr:
     """Return the logarithm of the probability of a count, relative to expecting it."""
-    return n - mu + where(n > 0, n * apply(Op.LOG, mu / where(n > 0, n, ONE)), ZERO)
+    return n - mu + log_ratio(n, mu)
+
+
+def log_ratio(n: Expr, mu: Expr) -> Expr:
+    """Return n log(mu / n), 0 where n is."""
+    return where(n > 0, n * apply(Op.LOG, mu / where(n > 0, n, ONE)), ZERO)
 
 
 def exact(n: Expr, mu: Expr, variance: Expr) -> Expr:
@@ -166,8 +171,9 @@ def barlow_beeston_lite(n: Expr, mu: Expr, variance: Expr) -> Expr:
 def dembinski_abdelmotteleb(n: Expr, mu: Expr, variance: Expr) -> Expr:
     known = variance > 0
     k = mu**2 / where(known, variance, ONE)
-    factor = (n + k) / (mu + k)
-    return where(known, poisson(n, mu * factor) + poisson(k, k * factor), poisson(n, mu))
+    # both Poisson terms with their common factor (n + k) / (mu + k), without what cancels: where yields vanish, that is all
+    spread = (n + k) * apply(Op.LOG1P, (mu - n) / (n + k))
+    return where(known, log_ratio(n, mu) - spread, poisson(n, mu))
 
 
 def arguelles_schneider_yuan(n: Expr, mu: Expr, variance: Expr) -> Expr:
@@ -175,7 +181,7 @@ def arguelles_schneider_yuan(n: Expr, mu: Expr, variance: Expr) -> Expr:
     safe = where(known, variance, ONE)
     alpha, beta = mu**2 / safe + 1, mu / safe
     gamma = Op.LGAMMA(n + alpha) - Op.LGAMMA(n + 1) - Op.LGAMMA(alpha)
-    spread = alpha * apply(Op.LOG, beta) + gamma - (n + alpha) * apply(Op.LOG, 1 + beta)
+    spread = gamma - alpha * apply(Op.LOG1P, 1 / beta) - n * apply(Op.LOG1P, beta)
     return where(known, spread, n * apply(Op.LOG, mu) - mu - Op.LGAMMA(n + 1))
 
 

@@ -25,6 +25,7 @@ from morefit.likelihood.base import BadEvents, Evaluation, Point, Term
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.event_nodes import EventNodes, FollowedNodes
+from morefit.likelihood.signs import negative_place
 from morefit.likelihood.sums import request_of, terms_of, triangle, unpack, with_constrained
 from morefit.model import Parameter, Pdf
 from morefit.model.compose.restricted import in_ranges
@@ -491,10 +492,18 @@ class Likelihood(Term):
         # where formula and integral are both negative, their quotient would not show what is wrong
         return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
 
+    def negative_place(self, x: Point) -> str:
+        """Describe where the density is negative; empty if nowhere."""
+        return negative_place(self.model, self.values_at(x))
+
+    def values_at(self, x: Point) -> dict[str, float]:
+        """Return all parameters at a point by name."""
+        points, _ = self.points(x)
+        return {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
+
     def model_error(self, x: Point) -> float:
         """Return the relative error of the worst numerical integral of the model."""
-        points, _ = self.points(x)
-        values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
+        values = self.values_at(x)
         check_smooth(self.model, values)
         return integral_error(self.model, values, self.data.sample.columns)
 
