@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import add
 from typing import Any, ClassVar, Literal
 
@@ -29,6 +29,7 @@ Method = Literal[
 ]
 FULL = "barlow-beeston"
 CHANNEL = "counts"  # the name of all bins
+MAX_MODELS = 32  # cached in this process: making one takes longer than a fit
 
 
 class TemplateLikelihood(CountsLikelihood):
@@ -68,25 +69,13 @@ class TemplateLikelihood(CountsLikelihood):
             raise OptionError(f"template likelihood: method must be one of {choices}, got {method!r}")
         counts, contents = read_templates(histogram, templates, exact=method == "exact")
         each = yields_of(contents, counts, yields)
-        scaled = [
-            (values / values.sum(), squares / values.sum() ** 2) for values, squares in contents.values()
-        ]
-        pairs = [(TableColumn(f"template {n}"), TableColumn(f"variance of {n}")) for n in contents]
         columns = {COUNT.name: counts}
-        for pair, numbers in zip(pairs, scaled, strict=True):
-            columns |= {column.name: own for column, own in zip(pair, numbers, strict=True)}
-        parts = [y * t.expr for y, (t, _) in zip(each, pairs, strict=True)]
-        mu = reduce(add, parts)
-        variance = reduce(add, [y**2 * v.expr for y, (_, v) in zip(each, pairs, strict=True)])
-        model = TemplateModel(
-            formula=where(mu > 0, METHODS[method](COUNT.expr, mu, variance), apply(Op.LOG, mu)),
-            table=(COUNT, *(column for pair in pairs for column in pair)),
-            expected=mu,
-            names=tuple(contents),
-            parts=tuple(parts),
-            method=method,
+        for name, (values, squares) in contents.items():
+            total = values.sum()
+            columns |= {f"template {name}": values / total, f"variance of {name}": squares / total**2}
+        self.set_up_table(
+            TemplateModel.of(method, tuple(contents), tuple(each)), columns, constraints, backend
         )
-        self.set_up_table(model, columns, constraints, backend)
 
     @property
     def extended(self) -> bool:
@@ -137,6 +126,23 @@ class TemplateModel(TableModel):
     parts: tuple[Expr, ...]  # what each template expects in a bin
     method: str
     counted: ClassVar[str] = COUNT.name
+
+    @classmethod
+    @lru_cache(maxsize=MAX_MODELS)
+    def of(cls, method: str, names: tuple[str, ...], yields: tuple[Expr, ...]) -> TemplateModel:
+        """Return the model of templates with these names and yields, which serves all of their contents."""
+        pairs = [(TableColumn(f"template {n}"), TableColumn(f"variance of {n}")) for n in names]
+        parts = [y * t.expr for y, (t, _) in zip(yields, pairs, strict=True)]
+        mu = reduce(add, parts)
+        variance = reduce(add, [y**2 * v.expr for y, (_, v) in zip(yields, pairs, strict=True)])
+        return cls(
+            formula=where(mu > 0, METHODS[method](COUNT.expr, mu, variance), apply(Op.LOG, mu)),
+            table=(COUNT, *(column for pair in pairs for column in pair)),
+            expected=mu,
+            names=names,
+            parts=tuple(parts),
+            method=method,
+        )
 
 
 # ------------------------------------------------------------------------------------ the likelihood of a bin
@@ -234,8 +240,9 @@ def contents_of(what: str, source: Any, *, whole: bool = True) -> tuple[Array, A
     Contents without variances must be ``whole`` numbers: the variance of one that is scaled cannot be known.
     """
     pair = isinstance(source, tuple) and len(source) == 2 and all(np.ndim(one) for one in source)
-    known = (source.values(), source.variances()) if isinstance(source, Histogram) else source
-    contents, variances = known if pair or isinstance(source, Histogram) else (source, None)
+    if not isinstance(source, np.ndarray | tuple) and isinstance(source, Histogram):  # a slow question
+        pair, source = True, (source.values(), source.variances())
+    contents, variances = source if pair else (source, None)
     values = as_numbers(what, contents)
     squares = values if variances is None else as_numbers(what, variances)
     if values.shape != squares.shape:
