@@ -125,13 +125,12 @@ def test_asimov_data_in_ranges_of_two_dimensions():
 
 
 def test_asimov_data_that_cannot_be_binned_are_refused(weak):
-    error = mf.Observable("error", 0.1, 3.0)
-    given = mf.Gaussian(X, mf.Parameter("mu", 1.0, 0.0, 3.0), error, given=[error])
-    data = {"x": [1.0, 2.0], "error": [0.5, 1.0]}
+    axes = [mf.Observable(name, 0.0, 1.0) for name in "abcd"]
+    many = mf.Product([mf.Exponential(o, SLOPE) for o in axes])
     with pytest.raises(
-        ModelError, match="asimov: takes events of up to 3 observables, of densities that are given nothing"
+        ModelError, match="asimov: takes events of up to 3 observables, of densities that count nothing"
     ):
-        asimov(mf.Likelihood(given, data), {"mu": 1.0})
+        asimov(mf.Likelihood(many, {name: [0.5, 0.6] for name in "abcd"}), {})
     with pytest.raises(ModelError, match="parameter 't': not in the model"):
         asimov(weak, {"t": 0.0})
 

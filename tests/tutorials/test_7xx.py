@@ -88,9 +88,7 @@ def test_rf705_linearmorph_of_quantiles():
         return np.interp(edges, (1 - a) * quantiles[0] + a * quantiles[1], q)
 
     places = np.linspace(0, 1, 6)
-    morph = mf.MomentMorph(
-        alpha, {a: mf.Histogram(x, (np.diff(mixed(a)), edges), "linear") for a in places}
-    )
+    morph = mf.MomentMorph(alpha, {a: mf.Histogram(x, (np.diff(mixed(a)), edges), "linear") for a in places})
     assert morph.cdf(edges) == pytest.approx(mixed(0.45), abs=4e-3)
     assert near_truth(mf.fit(morph, mf.generate(morph, 1_000, seed=5)), alpha=0.45)
 

@@ -106,7 +106,7 @@ def add_columns(total: Array, columns: Integers, terms: Array) -> None:
     if len(columns) == len(set(columns.tolist())):
         total[:, columns] += terms
     else:
-        np.add.at(total, (slice(None), columns), terms)
+        np.add.at(total.T, columns, terms.T)
 
 
 def general_term(term: Expr, place: Mapping[str, int], parameters: int) -> General:

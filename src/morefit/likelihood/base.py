@@ -153,7 +153,7 @@ class Term(ABC):
     @property
     def weighted(self) -> bool:
         """Whether events have weights, so that the inverse Hessian is not the covariance."""
-        return any(part.data.weighted for part in self.parts)
+        return any(part.has_weights for part in self.parts)
 
     @property
     def extended(self) -> bool:

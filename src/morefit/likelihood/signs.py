@@ -11,6 +11,7 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.expr import Expr, Op, evaluate, toposort
+from morefit.expr.operations import LEAVES
 from morefit.expr.operations.record import Trait
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.counts import counted_in
@@ -18,7 +19,6 @@ from morefit.model.pdf import simulations
 
 POINTS = {1: 512, 2: 32, 3: 10}  # along each observable; densities of more are not looked at
 BELOW = 1e-9  # of the largest height: less is rounding
-SPEAKING = {Op.SCALAR: Parameter, Op.COLUMN: Observable}  # symbols with limits
 
 Bounds = tuple[float, float]
 
@@ -78,7 +78,7 @@ def bounds_of(node: Expr, args: Sequence[Bounds]) -> Bounds:
     """Return what the values of a node lie between, from what its arguments do."""
     if node.op is Op.CONST:
         return node.number, node.number
-    if (kind := SPEAKING.get(node.op)) and isinstance(symbol := node.value, kind):
+    if node.op in LEAVES and isinstance(symbol := node.value, Parameter | Observable):
         return symbol.low, symbol.high
     if node.op is Op.ADD:
         return sum(low for low, _ in args), sum(high for _, high in args)

@@ -88,10 +88,12 @@ class Simultaneous:
         }
         return Simultaneous(models, self.category)
 
-    def _check(self, model: Pdf) -> None:
+    def _check(self, model: Any) -> None:
         """Refuse what is no model, and names that could mean two things."""
-        for decided in [way.model for way in decisions(model)] if isinstance(model, Pdf) else [model]:
-            check_model(decided)
+        if not isinstance(model, Pdf):
+            check_model(model)
+        for way in decisions(model):
+            check_model(way.model)
         names = {o.name for o in model.observables}
         if self.category.name in names:
             raise ModelError(

@@ -178,6 +178,11 @@ class Likelihood(Term):
         return (self,)
 
     @property
+    def has_weights(self) -> bool:
+        """Whether its events have weights, which are no numbers of events."""
+        return self.data.weighted
+
+    @property
     def passes(self) -> int:
         """How many times events were read from files for evaluations."""
         return 0
