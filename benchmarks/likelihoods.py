@@ -1,9 +1,10 @@
-"""Binned and simultaneous fits: morefit beside RooFit and iminuit with numba, in turns, one thread each.
+"""Binned fits, fits of templates and simultaneous fits: morefit beside RooFit and iminuit with numba, in turns, one thread each.
 
     python benchmarks/likelihoods.py
 
 Environments of the peers are made below ``.peers`` when they are first needed. Every system fits the same data from the same
-start, with errors from the Hessian; times are the best and the median of single fits, after a first one that compiles.
+start, with errors from the Hessian; times are the best and the median of single fits, after a first one that compiles. The
+last columns are the largest difference from the values of morefit, relatively, and for templates the nll at the values.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ BINNED = (
     ("mu", 5.28, 5.2, 5.4), ("sigma", 0.03, 0.005, 0.2), ("slope", -2.0, -10.0, 5.0), ("ns", 4000.0, 0.0, 1e5),
     ("nb", 6000.0, 0.0, 1e5),
 )  # fmt: skip
+# of three histograms with yields
+TEMPLATES = tuple((f"n{k}", 3000.0, 0.0, 1e5) for k in range(3))
 LABELS = ("a", "b", "c", "d")
 # of each category: a width, a slope, two yields and the mean, of which one is shared by two
 JOINT = tuple(
@@ -62,11 +65,18 @@ def morefit_fits(data: dict[str, Any]) -> dict[str, Fit]:
     joint = mf.Simultaneous({n: peak(JOINT[5 * k : 5 * k + 5]) for k, n in enumerate(LABELS)}, "category")
     events = {n: mf.Dataset({"x": data[n]}) for n in LABELS}
     counts, edges = data["counts"], data["edges"]
-    names = [[name for name, *_ in rows] for rows in (BINNED, JOINT)]
+    names = [[name for name, *_ in rows] for rows in (BINNED, JOINT, TEMPLATES)]
+    templates = {name: data[f"template {name}"] for name in names[2]}
+    yields = [mf.Parameter(*row) for row in TEMPLATES]
+
+    def fit_templates() -> Any:
+        return mf.fit(mf.TemplateLikelihood(data["mixture"], templates, yields, method="exact", backend=cpu))
+
     return {
         "binned": lambda: best_values(
             mf.fit(mf.BinnedLikelihood(one, (counts, edges), backend=cpu)), names[0]
         ),
+        "templates": lambda: best_values(fit_templates(), names[2]),
         "simultaneous": lambda: best_values(mf.fit(joint, events, backend=cpu), names[1]),
     }
 
@@ -105,11 +115,20 @@ def roofit_fits(data: dict[str, Any]) -> dict[str, Fit]:
 
         return fit
 
-    histogram = ROOT.TH1D("h", "", BINS, LOW, HIGH)
-    for k, n in enumerate(data["counts"]):
-        histogram.SetBinContent(k + 1, float(n))
-    binned = ROOT.RooDataHist("binned", "", ROOT.RooArgList(x), histogram)
+    def histogram(name: str, counts: Any) -> Any:
+        filled = ROOT.TH1D(f"h {name}", "", BINS, LOW, HIGH)
+        for k, n in enumerate(counts):
+            filled.SetBinContent(k + 1, float(n))
+        made.append(filled)
+        return ROOT.RooDataHist(name, "", ROOT.RooArgList(x), filled)
+
+    binned, mixture = histogram("binned", data["counts"]), histogram("mixture", data["mixture"])
     pdf, own = peak(BINNED, "")
+    yields = [ROOT.RooRealVar(*row[:1], "", *row[1:]) for row in TEMPLATES]
+    simulated = [histogram(f"template {name}", data[f"template {name}"]) for name, *_ in TEMPLATES]
+    x.setBins(BINS)
+    shapes = [ROOT.RooHistPdf(f"s{k}", "", ROOT.RooArgSet(x), own) for k, own in enumerate(simulated)]
+    total = ROOT.RooAddPdf("templates", "", ROOT.RooArgList(*shapes), ROOT.RooArgList(*yields))
     category = ROOT.RooCategory("category", "")
     for label in LABELS:
         category.defineType(label)
@@ -121,9 +140,10 @@ def roofit_fits(data: dict[str, Any]) -> dict[str, Fit]:
         all_own += some
         samples[label] = ROOT.RooDataSet.from_numpy({"x": data[label]}, ROOT.RooArgSet(x))
     everything = ROOT.RooDataSet("all", "", ROOT.RooArgSet(x), Index=category, Import=samples)
-    ALIVE.append((x, made, histogram, samples, category))
+    ALIVE.append((x, made, simulated, shapes, samples, category))
     return {
         "binned": fit_of(pdf, binned, own, BINNED, IntegrateBins=1e-3),
+        "templates": fit_of(total, mixture, yields, TEMPLATES),
         "simultaneous": fit_of(joint, everything, all_own, JOINT),
     }
 
@@ -153,18 +173,29 @@ def numba_fits(data: dict[str, Any]) -> dict[str, Fit]:
         return fit
 
     binned = cost.ExtendedBinnedNLL(data["counts"], data["edges"], cumulated)
+    sums = [np.cumsum(data[f"template {name}"]) for name, *_ in TEMPLATES]
+    below = [np.concatenate([[0.0], total]) / total[-1] for total in sums]
+
+    def mixed(_: Any, n0: float, n1: float, n2: float) -> Any:
+        return n0 * below[0] + n1 * below[1] + n2 * below[2]
+
+    templates = cost.ExtendedBinnedNLL(data["mixture"], data["edges"], mixed)
     parts = []
     for k, label in enumerate(LABELS):
         names = ["x", *(name for name, *_ in JOINT[5 * k : 5 * k + 5])]
         parts.append(cost.ExtendedUnbinnedNLL(data[label], density, name=names[1:]))
-    return {"binned": fit_of(binned, BINNED), "simultaneous": fit_of(sum(parts[1:], parts[0]), JOINT)}
+    return {
+        "binned": fit_of(binned, BINNED),
+        "templates": fit_of(templates, TEMPLATES),
+        "simultaneous": fit_of(sum(parts[1:], parts[0]), JOINT),
+    }
 
 
 SYSTEMS = {"morefit": morefit_fits, "roofit": roofit_fits, "numba": numba_fits}
 
 
 def draw(events: int, seed: int = 1) -> dict[str, Any]:
-    """Draw the data of both tasks, with numpy."""
+    """Draw the data of all tasks, with numpy."""
     rng = np.random.default_rng(seed)
 
     def sample(rows: Any, scale: float = 1.0) -> Any:
@@ -176,9 +207,26 @@ def draw(events: int, seed: int = 1) -> dict[str, Any]:
         return rng.permutation(drawn[(drawn >= LOW) & (drawn <= HIGH)])
 
     counts, edges = np.histogram(sample(BINNED), BINS, (LOW, HIGH))
+    centres = (edges[:-1] + edges[1:]) / 2
+    shapes = [np.exp(-2 * centres), np.exp(-0.5 * ((centres - 5.3) / 0.05) ** 2), np.ones(BINS)]
+    templates = {
+        f"template {name}": np.round(1e5 * shape / shape.sum()) + 1
+        for (name, *_), shape in zip(TEMPLATES, shapes, strict=True)
+    }
+    mixture = rng.poisson(
+        sum(n * t / t.sum() for n, t in zip((5000, 1500, 3000), templates.values(), strict=True))
+    )
     scale = events / 1_000_000
     joint = {n: sample(JOINT[5 * k : 5 * k + 5], scale) for k, n in enumerate(LABELS)}
-    return {"counts": counts.astype(float), "edges": edges, **joint}
+    other = {"mixture": mixture.astype(float), **templates}
+    return {"counts": counts.astype(float), "edges": edges, **other, **joint}
+
+
+def poisson_nll(data: dict[str, Any], values: dict[str, float]) -> float:
+    """Return the nll of templates at fitted yields, relative to expecting the counts."""
+    n = data["mixture"]
+    mu = sum(y * (t := data[f"template {name}"]) / t.sum() for name, y in values.items())
+    return float(np.sum(mu - n + np.where(n > 0, n * np.log(np.where(n > 0, n, 1) / mu), 0.0)))
 
 
 def work(system: str, path: str, seconds: float) -> dict[str, Any]:
@@ -220,7 +268,8 @@ def main() -> None:
     best: dict[str, dict[str, dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         path = f"{scratch}/data.npz"
-        np.savez(path, **draw(arguments.events))
+        data = draw(arguments.events)
+        np.savez(path, **data)
         for _ in range(arguments.rounds):
             for system in arguments.systems:
                 environment = ENVIRONMENTS[system]
@@ -252,8 +301,11 @@ def main() -> None:
         ours = rows.get("morefit")
         for system, row in rows.items():
             ratio = f"{row['best'] / ours['best']:8.1f}" if ours else ""
+            away = max(abs(v / ours["values"][n] - 1) for n, v in row["values"].items()) if ours else 0.0
+            nll = f"  nll {poisson_nll(data, row['values']):.6f}" if task == "templates" else ""
             print(
                 f"{task:14s} {system:8s} best {1e3 * row['best']:10.3f} ms, median {1e3 * row['median']:10.3f} ms {ratio}"
+                f"  values off by {away:.1e}{nll}"
             )
     if arguments.json:
         arguments.json.write_text(json.dumps(best, indent=1) + "\n")

@@ -125,13 +125,12 @@ def test_asimov_data_in_ranges_of_two_dimensions():
 
 
 def test_asimov_data_that_cannot_be_binned_are_refused(weak):
-    error = mf.Observable("error", 0.1, 3.0)
-    given = mf.Gaussian(X, mf.Parameter("mu", 1.0, 0.0, 3.0), error, given=[error])
-    data = {"x": [1.0, 2.0], "error": [0.5, 1.0]}
+    axes = [mf.Observable(name, 0.0, 1.0) for name in "abcd"]
+    many = mf.Product([mf.Exponential(o, SLOPE) for o in axes])
     with pytest.raises(
-        ModelError, match="asimov: takes events of up to 3 observables, of densities that are given nothing"
+        ModelError, match="asimov: takes events of up to 3 observables, of densities that count nothing"
     ):
-        asimov(mf.Likelihood(given, data), {"mu": 1.0})
+        asimov(mf.Likelihood(many, {name: [0.5, 0.6] for name in "abcd"}), {})
     with pytest.raises(ModelError, match="parameter 't': not in the model"):
         asimov(weak, {"t": 0.0})
 
@@ -451,3 +450,27 @@ def test_p_values_of_large_significances_have_all_their_digits():
     # this used to be 0 beyond 8.3 standard deviations
     found = replace(discovery(mf.Likelihood(MODEL, peak(25)), SIGNAL), q=225.0)
     assert found.p_value == pytest.approx(stats.norm.sf(15.0), rel=1e-9)
+
+
+def test_likelihoods_of_other_statistics_are_not_compared():
+    """These used to be: a chi-square against a likelihood, whose difference means nothing."""
+    counts = np.histogram(np.linspace(X.low, X.high, 200), 20)
+    one, other = (mf.BinnedLikelihood(MODEL, counts, statistic=s) for s in ("likelihood", "neyman"))
+    with pytest.raises(
+        DataError, match=r"both likelihoods must have the same statistic, .* got 'likelihood', 'neyman'"
+    ):
+        likelihood_ratio(one, alternative=other)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 6])
+def test_discovery_finds_the_highest_of_several_bumps(seed):
+    """This used to stop at the bump next to the start value of the mass: q of 0.17 in the place of 9.57."""
+    x, mass = mf.Observable("x", 0.0, 10.0), mf.Parameter("mass", 5.0, 0.5, 9.5)
+    s, b = mf.Parameter("s", 10.0, 0.0, 300.0), mf.Parameter("b", 500.0, 1.0, 2000.0)
+    model = mf.Sum([mf.Gaussian(x, mass, 0.3), mf.Uniform(x)], yields=[s, b])
+    nll = mf.Likelihood(model, mf.generate(model, truth={"s": 0.0}, seed=seed))
+    points = np.linspace(0.5, 9.5, 61)
+    scan = mf.intervals.look_elsewhere(nll, s, mass, points, toys=100, seed=1, progress=False)
+    found = mf.intervals.discovery(nll, s, toys=100, seed=1, progress=False)
+    assert found.q >= scan.observed - 1e-3
+    assert np.median(found.toys) > 0.8 * np.median(scan.toys)

@@ -730,19 +730,6 @@ def test_a_binned_likelihood_is_pickled_printed_and_explained():
     assert "kernel" in str(mf.explain(mf.BinnedLikelihood(MODEL, (COUNTS, EDGES))))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("statistic", ["likelihood", "combined"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_pulls_are_standard_normal(statistic, weighted):
-    counts = 20 * COUNTS + 50
-    variances = 1.5 * counts if weighted else None
-    nll = mf.BinnedLikelihood(MODEL, (counts, EDGES), variances=variances, statistic=statistic)
-    study = mf.toy_study(nll, toys=2000, truth={"signal": 6000, "background": 20000}, seed=5, progress=False)
-    pulls = np.array([study.pulls(name) for name in study.names]).T
-    assert study.valid.all()
-    assert np.abs(pulls.mean(axis=0)).max() < 0.12 and np.abs(pulls.std(axis=0) - 1).max() < 0.06
-
-
 def test_histograms_go_out_as_they_came_in():
     x, y = mf.Observable("x", 0.0, 4.0), mf.Observable("y", 0.0, 1.0)
     flat = mf.Product([mf.Uniform(x), mf.Uniform(y)])

@@ -132,15 +132,6 @@ def test_toys_draw_counts_and_auxiliary_data(small, best):
     assert np.std(still.values[:, still.names.index("norm_0")]) < 0.2
 
 
-@pytest.mark.slow
-def test_errors_of_a_workspace_cover_the_truth(small, best):
-    truth = dict(best.values) | {"mu": 4.0}
-    toys = mf.toy_study(small, toys=400, truth=truth, seed=2, progress=False)
-    away = np.abs(toys.values - [truth[n] for n in toys.names]) / toys.errors
-    assert toys.valid.all()
-    np.testing.assert_allclose(np.mean(away < 1, axis=0), 0.683, atol=0.08)
-
-
 def test_asimov_data_give_back_their_values(small, best):
     again = mf.fit(mf.intervals.asimov(small, best), tolerance=1e-6)
     assert again.nll == pytest.approx(0.0, abs=1e-9)

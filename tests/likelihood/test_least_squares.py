@@ -123,12 +123,3 @@ def test_what_makes_no_sense_is_refused(case):
     arguments, says = REFUSED[case]
     with pytest.raises(mf.MorefitError, match=f"least squares: .*{says}"):
         mf.LeastSquares(*arguments)
-
-
-@pytest.mark.slow
-def test_pulls_of_points_with_errors_in_x_and_y_are_standard_normal():
-    nll = mf.LeastSquares(curve, X, Y, 0.4, 0.02)
-    study = mf.toy_study(nll, toys=2000, truth={"a": 0.7, "b": 1.0}, seed=3, progress=False)
-    for name in ("a", "b"):
-        pulls = study.pulls(name)
-        assert abs(pulls.mean()) < 0.1 and abs(pulls.std() - 1) < 0.06

@@ -256,17 +256,6 @@ def test_a_study_resumes_only_with_the_same_categories(tmp_path):
         mf.toy_study(swapped, toys=3, seed=3, save=path, progress=False)
 
 
-@pytest.mark.slow
-def test_pulls_of_shared_and_own_parameters_are_standard():
-    study = mf.toy_study(MODELS, toys=2000, seed=7, progress=False)
-    assert study.valid.mean() > 0.99
-    pulls = (study.values - [study.truth[name] for name in study.names]) / study.errors
-    for name in ("mu", "s1", "b2"):
-        own = pulls[study.valid, study.names.index(name)]
-        assert abs(own.mean()) < 0.12  # five errors of the mean, 0.022 each, and the bias of few events
-        assert own.std() == pytest.approx(1, abs=0.08)  # five errors of the width
-
-
 # --------------------------------------------------------------------------------------- what is refused
 
 
@@ -303,13 +292,11 @@ def test_other_labels_are_dropped_if_the_category_says_so():
     assert mf.Likelihood(some, DATA).events == len(PARTS["2016"]) + len(PARTS["2017"])
 
 
-CHOICE = mf.Choice("which", {"a": mf.Gaussian(M, MU, 0.1), "b": mf.Gaussian(M, MU, 0.2)})
 MODELS_REFUSED = {
     "arguments swapped": (("year", {"a": density(0)}), "simultaneous: needs models by label, as in .*, got 'year'"),
     "a list": (([density(0)], "year"), "simultaneous: needs models by label"),
     "no models": (({}, "year"), "simultaneous: needs models by label, as in .*, got {}"),
     "no density": (({"a": 3}, "year"), "model: must be a density"),
-    "a choice": (({"a": CHOICE}, "year"), "choice 'which': is not decided"),
     "one label twice": (({"1": density(0), 1: density(1)}, "year"), "category 'year': labels must differ, got '1' twice"),
     "no label": (({None: density(0)}, "year"), "category 'year': labels must be text or whole numbers, got None"),
     "the name of an observable": (({"a": density(0)}, "m"), "simultaneous: 'm' names an observable and the category; rename one"),
@@ -333,3 +320,38 @@ def test_it_prints_its_models_and_explains_its_kernels():
     assert MODELS[2017] is MODELS["2017"]
     with pytest.raises(mf.OptionError, match=r"category 'year': has no label '2019'; did you mean '2018'"):
         MODELS["2019"]
+
+
+# --------------------------------------------------------------------------------------- choices
+
+SLOPED = mf.Exponential(M, mf.Parameter("slope", -1, -9, 3))
+SHAPE = mf.Choice("shape", {"falling": SLOPED, "flat": mf.Uniform(M)})
+EITHER = mf.Simultaneous(
+    {
+        label: mf.Sum([mf.Gaussian(M, MU, 0.03), SHAPE], fractions=[mf.Parameter(f"f{k}", 0.4, 0, 1)])
+        for k, label in enumerate(LABELS[:2])
+    },
+    "year",
+)
+
+
+def test_a_choice_that_categories_share_is_decided_once_for_all():
+    falling = EITHER.choose({"shape": "falling"})
+    data = mf.generate(falling, events={"2016": 500, "2017": 700}, truth={"slope": -3.0}, seed=1)
+    result = mf.fit(EITHER, data)
+    assert result.choices == {"shape": "falling"} and set(result.alternatives) == {"falling", "flat"}
+    expected = mf.fit(falling, data)
+    assert dict(result.values) == dict(expected.values)
+    assert result.alternatives["falling"] == pytest.approx(expected.nll + 0.5)
+    scan = mf.intervals.profile(EITHER, "mu", [5.27, 5.28], data=data, progress=False)
+    assert scan.choices == ("falling", "falling")
+
+
+def test_what_cannot_be_decided_is_refused():
+    with pytest.raises(mf.ModelError, match="choice 'shape': is not decided"):
+        mf.generate(EITHER, events={"2016": 500, "2017": 700})
+    with pytest.raises(mf.ModelError, match="choice 'shapes': in no category; did you mean 'shape'"):
+        EITHER.choose({"shapes": "flat"})
+    other = mf.Choice("shape", {"flat": mf.Uniform(M), "falling": SLOPED})
+    with pytest.raises(mf.ModelError, match="choice 'shape': two different ones share this name"):
+        mf.fit(mf.Simultaneous({"a": SHAPE, "b": other}, "year"), {"a": [5.1, 5.2], "b": [5.3, 5.4]})

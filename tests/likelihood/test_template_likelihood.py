@@ -133,22 +133,12 @@ def test_empty_bins_are_left_out():
     assert nll.value(TRUTH) == pytest.approx(mf.TemplateLikelihood(COUNTS, TEMPLATES).value(TRUTH))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["barlow-beeston", "barlow-beeston-lite", "dembinski-abdelmotteleb"])
-def test_errors_cover_the_truth_when_simulation_is_drawn_anew(method):
-    toys = mf.toy_study(
-        mf.TemplateLikelihood(COUNTS, TEMPLATES, method=method), toys=400, truth=TRUTH, seed=1, progress=False
+def test_errors_of_simulation_make_errors_larger(method):
+    known, exact = (
+        mf.fit(mf.TemplateLikelihood(COUNTS, TEMPLATES, method=m)).errors["signal"] for m in (method, "exact")
     )
-    column = toys.names.index("signal")
-    away = (toys.values[:, column] - 150.0) / toys.errors[:, column]
-    assert np.mean(toys.valid) > 0.99
-    assert np.mean(np.abs(away[toys.valid]) < 1) == pytest.approx(0.683, abs=0.07)
-    plain = mf.toy_study(
-        mf.TemplateLikelihood(COUNTS, TEMPLATES, method="exact"), toys=50, truth=TRUTH, seed=1, progress=False
-    )
-    assert np.median(plain.errors[:, list(plain.names).index("signal")]) < 0.9 * np.median(
-        toys.errors[:, column]
-    )
+    assert exact < 0.9 * known
 
 
 @pytest.mark.parametrize(
@@ -185,3 +175,13 @@ def test_errors_cover_the_truth_when_simulation_is_drawn_anew(method):
 def test_what_makes_no_sense_is_refused(arguments, options, message):
     with pytest.raises(mf.MorefitError, match=message):
         mf.TemplateLikelihood(*arguments, **options)
+
+
+@pytest.mark.parametrize("method", [*METHODS, "exact", "barlow-beeston"])
+def test_yields_of_no_counts_are_at_their_limits_with_the_error_of_a_slope(method):
+    """This used to be 1e-8 +- 2e-7: rounding of what cancels, divided by the square of the yields."""
+    result = mf.fit(mf.TemplateLikelihood(np.zeros(15), TEMPLATES, method=method))
+    assert result.valid and set(result.at_limit) == set(TEMPLATES)
+    for name in TEMPLATES:
+        assert result.values[name] == pytest.approx(0, abs=1e-4)
+        assert result.errors[name] == pytest.approx(0.5, rel=0.05)

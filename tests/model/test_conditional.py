@@ -627,3 +627,37 @@ def test_a_conditional_product_is_integrated_over_what_it_is_given():
     assert three.marginal("y").pdf(0.5) == pytest.approx(mf.Exponential(Y, K).pdf(0.5), rel=1e-12)
     with pytest.raises(mf.ModelError, match="its integral over 'x', 'y' has no formula"):
         three.marginal("z")
+
+
+# ------------------------------------------------------------------------- Asimov data
+
+
+def test_asimov_data_of_a_conditional_density_give_back_their_values_and_errors():
+    """These used to be refused."""
+    spread, slope = mf.Parameter("spread", 1.0, 0.2, 3.0), mf.Parameter("slope", 1.0, -5.0, 5.0)
+    x, y = mf.Observable("x", 0.0, 10.0), mf.Observable("y", 0.2, 2.0)
+    peak = mf.Gaussian(x, 4 + slope * y, spread * y, given=[y])
+    yields = [mf.Parameter("n", 600.0, 0, 1e4), mf.Parameter("b", 1400.0, 0, 1e4)]
+    model = mf.Sum([peak, mf.Uniform(x)], yields=yields)
+    rows = {"y": np.random.default_rng(1).uniform(0.3, 1.2, 2000)}
+    nll = mf.Likelihood(model, mf.generate(model, given=rows, seed=1))
+    result = mf.fit(nll)
+    expected = mf.intervals.asimov(nll, result)
+    assert not expected.weighted and expected.entries == pytest.approx(
+        result.values["n"] + result.values["b"]
+    )
+    again = mf.fit(expected)
+    assert again.valid
+    for name in result.names:
+        assert again.values[name] == pytest.approx(result.values[name], abs=0.02 * result.errors[name])
+        assert again.errors[name] == pytest.approx(result.errors[name], rel=0.1)
+
+
+def test_asimov_data_that_cannot_be_made_are_refused():
+    x, y = mf.Observable("x", 0.0, 10.0), mf.Observable("y", 0.2, 2.0)
+    narrow = mf.Gaussian(x, mf.Parameter("mu", 5.0, 4, 6), 1e-5 * y, given=[y])
+    with pytest.raises(mf.ModelError, match="asimov: the density of a row is too narrow"):
+        mf.intervals.asimov(mf.Likelihood(narrow, {"x": [5.0], "y": [1.0]}), {})
+    both = mf.Product([narrow, mf.Gaussian(mf.Observable("z", 0, 1), 0.5, y, given=[y])])
+    with pytest.raises(mf.ModelError, match="asimov: takes data of conditional densities in one observable"):
+        mf.intervals.asimov(mf.Likelihood(both, {"x": [5.0], "y": [1.0], "z": [0.5]}), {})

@@ -163,9 +163,19 @@ def test_rf316_llratioplot_a_cut_on_the_ratio_of_likelihoods_in_the_other_observ
     model = mf.Sum([signal, flat], fractions=[mf.Parameter("fraction", 0.1, 0, 1)])
     data = mf.generate(model, 5_000, seed=10)
     others = {name: data[name] for name in "yz"}
-    ratio = signal.marginal(["y", "z"]).pdf(others) / model.marginal(["y", "z"]).pdf(others)
+    one, both = signal.marginal(["y", "z"]), model.marginal(["y", "z"])
+    ratio = one.pdf(others) / both.pdf(others)
     by_hand = stats.norm.pdf(data["y"]) * stats.norm.pdf(data["z"]) / np.diff(stats.norm.cdf([-5, 5]))[0] ** 2
     assert ratio == pytest.approx(by_hand / (0.1 * by_hand + 0.9 * 0.01), rel=NUMERICAL)
     chosen = data[ratio > 3]
     enriched = mf.fit(model.marginal("x"), {"x": chosen["x"]})
     assert enriched.values["fraction"] > 0.1 + FEW_SIGMA * enriched.errors["fraction"]
+    # the curve after the cut: how much of each part passes it, by simulation, as in RooFit
+    drawn = [mf.generate(part.marginal(["y", "z"]), 50_000, seed=11) for part in (signal, flat)]
+    passing = [np.mean(one.pdf(own.columns) / both.pdf(own.columns) > 3) for own in drawn]
+    share = 0.1 * passing[0] / (0.1 * passing[0] + 0.9 * passing[1])
+    after = mf.Sum([signal.marginal("x"), flat.marginal("x")], fractions=[share])
+    shown = mf.plot(after, {"x": chosen["x"]}, bins=20).numbers
+    expected = len(chosen) * np.diff(after.cdf(shown.edges))
+    assert np.sum((shown.counts - expected) ** 2 / expected) < stats.chi2(20).ppf(0.999)
+    assert enriched.values["fraction"] == pytest.approx(share, abs=FEW_SIGMA * enriched.errors["fraction"])

@@ -296,34 +296,29 @@ def test_rf618_mixture_models_from_ratios_of_signal_and_background():
 
 @pytest.mark.slow
 def test_rf619_discrete_profiling_of_two_choices_in_two_categories():
-    """`mf.Choice` decides within one model; choices in several categories are gone through here."""
+    """`mf.Choice` decides in all categories at once."""
     x, mean = mf.Observable("x", 0, 50), mf.Parameter("mean", 25, 0, 50)
     c0, c1 = mf.Parameter("c0", -0.5, -1, 1), mf.Parameter("c1", 0.1, 0, 0.5)
-    falling = [
-        mf.Exponential(x, mf.Parameter("slope", -0.025, -0.1, -0.02)),
-        mf.shapes.Chebyshev(x, [c0, c1]),
-    ]
-    width = mf.Parameter("width", 3, 1, 8)
-    peaks = [mf.Gaussian(x, mean, 2.0), mf.shapes.Landau(x, mean, width)]
-    models = {
-        (i, j): mf.Simultaneous(
-            {
-                "cat0": mf.Sum([falling[i], mf.Gaussian(x, mean, 3.0)], fractions=[0.7]),
-                "cat1": mf.Sum([peaks[j], mf.Exponential(x, -0.05)], fractions=[0.5]),
-            },
-            "category",
-        )
-        for i in (0, 1)
-        for j in (0, 1)
-    }
-    data = mf.generate(models[0, 0], {"cat0": 500, "cat1": 500}, seed=18)
-    fits = {way: mf.fit(model, data) for way, model in models.items()}
-    heights = {way: result.nll + len(result.floating) / 2 for way, result in fits.items()}
-    assert all(heights[i, 0] < heights[i, 1] for i in (0, 1))  # a Landau is no Gaussian
-    assert near_truth(fits[0, 0], mean=25)
-    # within one category, all at once
-    alone = data.by_label("category")["cat1"]
-    choice = mf.Choice("peak", {"gauss": peaks[0], "landau": peaks[1]})
-    result = mf.fit(mf.Sum([choice, mf.Exponential(x, -0.05)], fractions=[0.5]), alone)
-    assert result.choices["peak"] == "gauss"
-    assert len(result.alternatives) == 2
+    slope, width = mf.Parameter("slope", -0.025, -0.1, -0.02), mf.Parameter("width", 3, 1, 8)
+    falling = mf.Choice(
+        "falling", {"exponential": mf.Exponential(x, slope), "series": mf.shapes.Chebyshev(x, [c0, c1])}
+    )
+    peak = mf.Choice("peak", {"gauss": mf.Gaussian(x, mean, 2.0), "landau": mf.shapes.Landau(x, mean, width)})
+    models = mf.Simultaneous(
+        {
+            "cat0": mf.Sum([falling, mf.Gaussian(x, mean, 3.0)], fractions=[0.7]),
+            "cat1": mf.Sum([peak, mf.Exponential(x, -0.05)], fractions=[0.5]),
+        },
+        "category",
+    )
+    truth = models.choose({"falling": "exponential", "peak": "gauss"})
+    data = mf.generate(truth, {"cat0": 500, "cat1": 500}, seed=18)
+    result = mf.fit(models, data)
+    heights = result.alternatives
+    assert all(
+        heights[f"{way}, gauss"] < heights[f"{way}, landau"] for way in falling.labels
+    )  # a Landau is no Gaussian
+    assert heights["exponential, gauss"] == pytest.approx(
+        mf.fit(truth, data).nll + 1.0
+    )  # slope and mean cost a half each
+    assert result.choices["peak"] == "gauss" and near_truth(result, mean=25)

@@ -65,7 +65,7 @@ def test_rf704_amplitudefit_a_sum_of_functions_with_coefficients_of_any_sign():
 
 
 def test_rf705_linearmorph_between_two_shapes():
-    """`MomentMorph` moves a peak; RooFit's tutorial interpolates quantiles, with which Gaussians move alike."""
+    """`MomentMorph` moves a peak; RooFit's `RooIntegralMorph` interpolates quantiles, with which Gaussians move alike."""
     x = mf.Observable("x", -20, 20)
     alpha = mf.Parameter("alpha", 0.4, 0, 1)
     ends = {0.0: mf.Gaussian(x, -5.0, 2.0), 1.0: mf.Gaussian(x, 5.0, 2.0)}
@@ -75,6 +75,22 @@ def test_rf705_linearmorph_between_two_shapes():
         np.dot([0.6, 0.4], stats.norm.pdf([-1, -1], [-5, 5], 2)), rel=1e-6
     )
     assert near_truth(mf.fit(moved, mf.generate(moved, 1_000, seed=5)), alpha=0.4)
+
+
+def test_rf705_linearmorph_of_quantiles():
+    """What `RooIntegralMorph` does is a histogram of interpolated quantiles at some values, and `MomentMorph` between them."""
+    x, alpha = mf.Observable("x", -20, 20), mf.Parameter("alpha", 0.45, 0, 1)
+    ends, edges = [mf.Gaussian(x, -10.0, 2.0), mf.Polynomial(x, [-0.03, -0.001])], np.linspace(-20, 20, 201)
+    q = np.unique([pdf.cdf(edges) for pdf in ends])
+    quantiles = [np.interp(q, pdf.cdf(edges), edges) for pdf in ends]
+
+    def mixed(a):
+        return np.interp(edges, (1 - a) * quantiles[0] + a * quantiles[1], q)
+
+    places = np.linspace(0, 1, 6)
+    morph = mf.MomentMorph(alpha, {a: mf.Histogram(x, (np.diff(mixed(a)), edges), "linear") for a in places})
+    assert morph.cdf(edges) == pytest.approx(mixed(0.45), abs=4e-3)
+    assert near_truth(mf.fit(morph, mf.generate(morph, 1_000, seed=5)), alpha=0.45)
 
 
 def test_rf706_histpdf_steps_and_smooth_interpolation():

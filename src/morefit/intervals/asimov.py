@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.data import Dataset
 from morefit.data.histogram import divide
 from morefit.errors import ModelError
+from morefit.expr import evaluate
 from morefit.intervals.information import expected_constraints, line_edges
 from morefit.likelihood import BinnedLikelihood, Likelihood, Term
 from morefit.likelihood.binned import MAX_AXES
@@ -21,6 +23,8 @@ from morefit.toys.arguments import complete
 NAME = "asimov"
 SPLIT = 32  # bins in each piece of a line, the pieces being short next to values of parameters
 BINS = {2: 200, 3: 50}  # along each observable, where there are several
+MAX_ROWS = 200  # of what conditional densities are given, from the first to the last in order
+EXACT = 1e-6  # of the integral of a conditional density
 
 
 def asimov(likelihood: Term, values: Any) -> Term:
@@ -30,6 +34,7 @@ def asimov(likelihood: Term, values: Any) -> Term:
     three observables become a ``BinnedLikelihood`` of many bins: of one observable a few thousand, narrow next to the
     values of parameters, so that 0.1 % of the information is lost at most; of two 200 x 200, of three 50 x 50 x 50.
     In the ranges of a fit, bins outside expect nothing. A model without yields expects as many events as the data have.
+    Events of a conditional density, in one observable, are spread over its range for rows of the data, with weights that count events.
 
     Example: ``mf.intervals.asimov(nll, {"n_signal": 0})``
     """
@@ -41,21 +46,78 @@ def asimov(likelihood: Term, values: Any) -> Term:
 def expected_part(part: Likelihood, values: Mapping[str, float]) -> Likelihood:
     """Return one part with what is expected of it."""
     own = {p.name: values[p.name] for p in part.all_parameters}
+    constraints = expected_constraints(part, own)
+    if part.model.given:
+        return expected_events_of(part, own).replaced(constraints=constraints, fixed=part.fixed_names)
     binned = part if isinstance(part, TableLikelihood) else binned_part(part, own)
-    return binned.asimov(own).replaced(constraints=expected_constraints(part, own), fixed=part.fixed_names)
+    return binned.asimov(own).replaced(constraints=constraints, fixed=part.fixed_names)
 
 
 def binned_part(part: Likelihood, values: Mapping[str, float]) -> BinnedLikelihood:
     """Return a likelihood of events with many bins in their place, with the same number of events all over them."""
     model = part.model
-    if model.given or counted_in(model) or len(model.observables) > MAX_AXES:
+    if counted_in(model) or len(model.observables) > MAX_AXES:
         raise ModelError(
-            f"asimov: takes events of up to {MAX_AXES} observables, of densities that are given nothing and count nothing; make mf.BinnedLikelihood of others, or use toys"
+            f"asimov: takes events of up to {MAX_AXES} observables, of densities that count nothing; make mf.BinnedLikelihood of others, or use toys"
         )
     edges = [edges_of(part, axis, list(values.values())) for axis in range(len(model.observables))]
     shape = tuple(len(line) - 1 for line in edges)
     empty = BinnedLikelihood(model, (np.zeros(shape), *edges), backend=part.backend)
     return empty.with_columns(empty.counting(np.full(empty.events, part.data.sum_of_weights / empty.events)))
+
+
+class ExpectedEvents(Likelihood):
+    """A likelihood of events with weights that are the numbers of events expected there, so that errors are those of events."""
+
+    @property
+    def has_weights(self) -> bool:
+        return False
+
+    @property
+    def entries(self) -> float:
+        return self.data.sum_of_weights
+
+
+def expected_events_of(part: Likelihood, values: Mapping[str, float]) -> ExpectedEvents:
+    """Return events of a conditional density: at points of a quadrature, for rows of what the data are given."""
+    model = part.model
+    if len(model.drawn) > 1 or counted_in(model) or not part.events:
+        raise ModelError(
+            "asimov: takes data of conditional densities in one observable that is no count; use toys for others"
+        )
+    (x,) = model.drawn
+    chosen = np.unique(np.linspace(0, part.events - 1, MAX_ROWS).round().astype(np.int64))
+    ordered = np.lexsort([part.data[o.name] for o in model.given])
+    rows = {o.name: part.data[o.name][ordered[chosen]] for o in model.given}
+    pieces, (nodes, shares) = (
+        model.region().get(x.name) or [(x.low, x.high)],
+        np.polynomial.legendre.leggauss(16),
+    )
+    for panels in (16, 64, 256):
+        edges = [np.linspace(low, high, panels + 1) for low, high in pieces]
+        low, width = (np.concatenate(some) for some in ([e[:-1] for e in edges], [np.diff(e) for e in edges]))
+        points, steps = (
+            (low[:, None] + width[:, None] * (nodes + 1) / 2).ravel(),
+            np.outer(width, shares / 2).ravel(),
+        )
+        columns = {x.name: np.tile(points, len(chosen))} | {
+            n: np.repeat(r, len(points)) for n, r in rows.items()
+        }
+        probabilities = model.pdf(columns, values) * np.tile(steps, len(chosen))
+        off = np.abs(probabilities.reshape(len(chosen), -1).sum(axis=1) - 1).max()
+        if off < EXACT:
+            break
+    else:
+        raise ModelError(
+            f"asimov: the density of a row is too narrow, its integral is off by {off:.1g}; use toys"
+        )
+    total = model.expected_events()
+    events = part.events if total is None else float(evaluate(total, values))
+    some = probabilities > 0
+    data = Dataset(
+        {n: c[some] for n, c in columns.items()}, weights=(events / len(chosen) * probabilities)[some]
+    )
+    return ExpectedEvents(model, data, backend=part.backend)
 
 
 def edges_of(part: Likelihood, axis: int, values: list[float]) -> Array:

@@ -89,7 +89,9 @@ def discovery(
     """Test that a parameter, such as the yield of a signal, has a value and not a larger one.
 
     ``toys`` are drawn with the parameter at the value and the others where the data then have their minimum; where
-    the mass of the signal floats, their p-value is the global one, with the look-elsewhere effect. ``best``,
+    the mass of the signal floats, their p-value is the global one, with the look-elsewhere effect: parameters that have no
+    effect without a signal are started all over their limits, in the data and in toys, so that the highest of several
+    bumps is found unless it is much narrower than a twentieth of them (``look_elsewhere`` scans). ``best``,
     ``executor`` and ``save`` are as for ``feldman_cousins``.
 
     Example: ``mf.intervals.discovery(nll, n_signal).significance``

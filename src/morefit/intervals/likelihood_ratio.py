@@ -16,7 +16,7 @@ from morefit.intervals.nuisance import minimised, without_effect
 from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
 from morefit.intervals.toy_p_value import ToyPValue
 from morefit.jobs.executors import DaskClient
-from morefit.likelihood import BinnedLikelihood, Likelihood, Term
+from morefit.likelihood import BinnedLikelihood, Likelihood, TemplateLikelihood, Term
 from morefit.likelihood.table import TableLikelihood
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
@@ -139,6 +139,11 @@ def against(
         raise DataError(
             f"{NAME}: both likelihoods must have yields, or neither, as ratios of others mean nothing"
         )
+    if any(statistic_of(one) != statistic_of(another) for one, another in pairs):
+        raise DataError(
+            f"{NAME}: both likelihoods must have the same statistic, as ratios of others mean nothing, got"
+            f" {', '.join(sorted({repr(statistic_of(part)) for part in (*likelihood.parts, *other.parts)}))}"
+        )
     drawn = np.empty(0)
     if toys is not None:
         studies = [
@@ -158,6 +163,13 @@ def same_data(one: Likelihood, other: Likelihood) -> bool:
     return columns[0].keys() == columns[1].keys() and all(
         np.array_equal(column, columns[1][name]) for name, column in columns[0].items()
     )
+
+
+def statistic_of(part: Likelihood) -> str:
+    """Return what is summed over bins: a likelihood, one of the chi-squares, or the formula of templates."""
+    if isinstance(part, BinnedLikelihood):
+        return part.model.statistic
+    return part.model.method if isinstance(part, TemplateLikelihood) else "likelihood"
 
 
 def measured_columns(part: Likelihood) -> dict[str, Array]:

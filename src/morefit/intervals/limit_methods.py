@@ -33,7 +33,8 @@ class Asymptotic:
     def __init__(self, likelihood: Term, best: FitResult, name: str, options: Options) -> None:
         self.likelihood, self.best, self.name, self.options = likelihood, best, name, options
         self.highest = best.limits[name][1]
-        values = fit_data(NAME, likelihood, best, name, np.zeros(1), progress=False).truths[0]
+        fits = fit_data(NAME, likelihood, best, name, np.zeros(1), progress=False)
+        values, self.centre = fits.truths[0], fits.best
         self.expected = asimov(likelihood, values)
         self.expected_best = replace(best, values=values, nll=float(self.expected.value(values)))
 
@@ -54,7 +55,7 @@ class Asymptotic:
             name=self.name, observed=float(limits[0]), expected=tuple(limits[1:].tolist()), values=data.values, q=data.q,
             p_signal=signal, p_background=background, level=self.options.level, cls=self.options.cls,
             expected_p_values=np.array([self.band(n, expected.q) for n in SIGMAS]),
-            statistic=self.options.statistic, best=self.best.values[self.name],
+            statistic=self.options.statistic, best=self.centre,
         )  # fmt: skip
 
     def around(self) -> Array:

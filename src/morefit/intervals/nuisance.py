@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from morefit.data import Dataset
 from morefit.errors import FitError
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
-from morefit.minimise.conditional import LOWER, Conditional
+from morefit.minimise.conditional import LOWER, Conditional, batch_of
 from morefit.model import Observable
 from morefit.text.progress import Bar
 
@@ -34,6 +35,8 @@ def fit_data(
 ) -> DataFits:
     """Minimise the data over the other parameters at all points together; those that have no effect stay."""
     idle = without_effect(likelihood, best, name, points)
+    if any(n in best.floating for still in idle for n in still):
+        best = lowest_anywhere(likelihood, best)
     names = [p.name for p in likelihood.all_parameters]
     full, nll = np.empty((len(points), len(names))), np.empty(len(points))
     with Bar(f"profile of {name}", len(points), progress) as bar:
@@ -49,6 +52,16 @@ def fit_data(
     # where some parameters have no effect, a free fit would not be determined
     starts = tuple(dict(best.values) if some else truth for some, truth in zip(idle, truths, strict=True))
     return DataFits(truths, starts, idle, np.maximum(2 * (nll - minimum), 0.0), float(centre))
+
+
+def lowest_anywhere(likelihood: Term, best: FitResult) -> FitResult:
+    """Return the best fit with the values of a lower minimum, if many starts find one: a signal may be anywhere."""
+    base = np.array([[best.values[p.name] for p in likelihood.all_parameters]])
+    fits = replace(batch_of(likelihood, best, best.floating, base), thorough=True).fit()
+    if not (fits.valid[0] and fits.nll[0] < best.nll - LOWER):
+        return best
+    lower = dict(zip(best.floating, fits.values[0].tolist(), strict=True))
+    return replace(best, values={**best.values, **lower}, nll=float(fits.nll[0]))
 
 
 def without_effect(

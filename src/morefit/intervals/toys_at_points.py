@@ -100,6 +100,7 @@ class Point:
             seed=tested.stream,
             backend=tested.backend,
             fluctuate=tested.fluctuate,
+            thorough=bool(tested.idle[number]),  # where a signal is not there, it may seem to be anywhere
         )
         self.free.sampler(0)  # compiles
         self.seconds = {"compile": time.perf_counter() - begin}

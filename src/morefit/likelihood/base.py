@@ -89,6 +89,7 @@ class Term(ABC):
     has_grad: ClassVar[bool] = True
     has_hessian: ClassVar[bool] = False  # iminuit would call it with numbers one by one
     verbose: ClassVar[int] = 0
+    one_minimum: ClassVar[bool] = False  # is known: one at a limit is not searched for again elsewhere
     join: ClassVar[Callable[[Sequence[Term]], Term]]  # the sum of likelihoods, which joint.py defines
 
     @cached_property
@@ -152,7 +153,7 @@ class Term(ABC):
     @property
     def weighted(self) -> bool:
         """Whether events have weights, so that the inverse Hessian is not the covariance."""
-        return any(part.data.weighted for part in self.parts)
+        return any(part.has_weights for part in self.parts)
 
     @property
     def extended(self) -> bool:
@@ -229,6 +230,10 @@ class Term(ABC):
             if len(bad):
                 break
         return bad
+
+    def negative_density(self, x: Point) -> str:
+        """Describe where the density of a part is negative between events or inside of a bin; empty if nowhere."""
+        return next(filter(None, (part.negative_place(own) for part, own in self.own_points(x))), "")
 
     def integral_error(self, x: Point) -> float:
         """Return the relative error of the worst numerical integral, by an independent one; 0 if there is none."""

@@ -20,7 +20,8 @@ from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.likelihood.accuracy import integral_error, is_numerical
 from morefit.likelihood.base import BadEvents, Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
-from morefit.likelihood.table import COUNT, CountsLikelihood, TableColumn, TableModel, not_negative
+from morefit.likelihood.signs import negative_place
+from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
 from morefit.model import Parameter, Pdf
 from morefit.model.parts import check_model
 from morefit.targets import Backend
@@ -146,16 +147,17 @@ class BinnedLikelihood(CountsLikelihood):
     def counting(self, counts: Array | Integers) -> dict[str, Array]:
         columns = super().counting(counts)
         if not self.extended:
-            columns[TOTAL.name] = np.full(len(counts), counts.sum())
+            columns[TOTAL.name] = np.broadcast_to(counts.sum(axis=-1, keepdims=True), counts.shape)
         if self.model.weighted:
             columns[VARIANCE.name] = counts / self.scale
         return columns
 
-    def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
+    def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
         not_negative(expected)
         if self.extended or self.model.weighted:
-            return self.counting(rng.poisson(expected * self.scale) / self.scale)
-        drawn = rng.multinomial(round(self.entries), expected / expected.sum())
+            counts = next(streams).poisson(expected * self.scale, (toys, self.events))
+            return self.counting(counts / self.scale)
+        drawn = next(streams).multinomial(round(self.entries), expected / expected.sum(), toys)
         return self.counting(drawn.astype(np.float64))
 
     def resampled(self, rng: np.random.Generator) -> Mapping[str, Array]:
@@ -181,9 +183,11 @@ class BinnedLikelihood(CountsLikelihood):
             for k in bins
         ]
 
+    def negative_place(self, x: Point) -> str:
+        return negative_place(self.model.source, self.values_at(x))
+
     def model_error(self, x: Point) -> float:
-        points, _ = self.points(x)
-        values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
+        values = self.values_at(x)
         source, integrals = self.model.source, integrals_over(self.model.source, self.model.edges, values)
         columns = {o.name: [self.data[c.name] for c in edge_columns(o)] for o in source.observables}
         centres = {name: (low + high) / 2 for name, (low, high) in columns.items()}

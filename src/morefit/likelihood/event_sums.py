@@ -53,19 +53,25 @@ class EventSums(Term):
         settings: Settings,
         fixed: frozenset[str] = frozenset(),
         names: Mapping[Expr, Expr] = NO_NAMES,
+        alike: EventSums | None = None,
     ) -> None:
         """Set what the likelihood is made of; what has been checked is not checked again.
 
-        ``names`` are what parameters are called in kernels, which likelihoods with alike formulas then share.
+        ``names`` are what parameters are called in kernels, which likelihoods with alike formulas then share; ``alike``
+        has the same model and constraints, so that their terms, which may be hundreds, need not be made again.
         """
         self.model, self.data, self.constraints, self.settings = model, data, constraints, settings
         self.fixed_names, self.kernel_names, self.checked = fixed, names, False
-        self.measured = np.array([value for c in constraints for value in c.measured])
-        self.measured_symbols = tuple(scalar(f"measured value {k}") for k in range(len(self.measured)))
-        self.constraint_terms = tuple(terms_of(constraints, self.measured_symbols))
-        self.all_parameters = (
-            with_constrained(model.parameters, self.constraint_terms) if constraints else model.parameters
-        )
+        if alike is None:
+            self.measured = np.array([value for c in constraints for value in c.measured])
+            self.measured_symbols = tuple(scalar(f"measured value {k}") for k in range(len(self.measured)))
+            self.constraint_terms = tuple(terms_of(constraints, self.measured_symbols))
+            self.all_parameters = (
+                with_constrained(model.parameters, self.constraint_terms) if constraints else model.parameters
+            )
+        else:
+            self.measured, self.measured_symbols = alike.measured, alike.measured_symbols
+            self.constraint_terms, self.all_parameters = alike.constraint_terms, alike.all_parameters
         self.bound: dict[tuple[int, bool], tuple[EventNodes | None, Bound]] = {}
         self.compiled: dict[tuple[int, bool], Compiled] = {}
 

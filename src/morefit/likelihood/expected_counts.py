@@ -29,6 +29,22 @@ ENDS = np.linalg.inv(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class SumsOfPlaces:
+    """Adds up terms (sets, places, ...) of equal places, which stand next to each other."""
+
+    names: Integers  # of the places, each once
+    starts: Integers | None  # where each begins; None if all differ
+
+    @classmethod
+    def of(cls, places: Integers) -> SumsOfPlaces:
+        starts = np.flatnonzero(np.diff(places, prepend=-1))
+        return cls(places[starts], None if len(starts) == len(places) else starts)
+
+    def __call__(self, terms: Array) -> Array:
+        return terms if self.starts is None else np.add.reduceat(terms, self.starts, axis=1)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExpectedCounts:
     """The arrays of a model with C channels, B bins, S samples (the most that a channel has) and P parameters.
@@ -66,6 +82,29 @@ class ExpectedCounts:
     def shared(self) -> Integers:
         """The parameters that act on more than a group, in ascending order."""
         return np.union1d(self.scalars, self.shapes).astype(np.int64)
+
+    @cached_property
+    def places(self) -> tuple[Integers, Integers]:
+        """Where the scalars and the shapes are among the shared parameters."""
+        return np.searchsorted(self.shared, self.scalars), np.searchsorted(self.shared, self.shapes)
+
+    @cached_property
+    def channel_of_bins(self) -> Integers:
+        widths = [c.stop - c.start for c in self.channels]
+        return np.repeat(np.arange(len(widths)), widths)
+
+    @cached_property
+    def group_sums(self) -> SumsOfPlaces:
+        """What adds the terms of groups of one parameter."""
+        return SumsOfPlaces.of(self.group_parameters)
+
+    @cached_property
+    def pair_sums(self) -> tuple[Integers, SumsOfPlaces]:
+        """The order of pairs in which those of the same two parameters are neighbours, and what adds their terms."""
+        one, other, _ = self.pairs
+        places = self.group_parameters[one] * self.parameters + self.group_parameters[other]
+        order = np.argsort(places, kind="stable")
+        return order, SumsOfPlaces.of(places[order])
 
     @cached_property
     def norm_coefficients(self) -> Array:
@@ -191,9 +230,8 @@ class Point:
         shifts = model.shape_shifts.reshape(2, len(model.shapes), bins * samples)
         content = model.nominal + (alphas @ shifts[0] + self.bends[0] @ shifts[1]).reshape(-1, bins, samples)
         self.slopes, self.curvatures, products = self.multipliers(x, order)
-        widths = [c.stop - c.start for c in model.channels]
-        self.channel = np.repeat(np.arange(len(widths)), widths)
-        self.content, self.multiplier = content, products.reshape(self.sets, -1, samples)[:, self.channel]
+        self.content = content
+        self.multiplier = products.reshape(self.sets, -1, samples)[:, model.channel_of_bins]
         self.multiply_groups(self.x)
 
     def multiply_groups(self, x: Array) -> None:
@@ -255,11 +293,11 @@ class Point:
         """Derivatives of rows by the shared parameters, (sets, rows, shared)."""
         model = self.model
         total = np.zeros((self.sets, len(model.rows[0]), len(model.shared)))
-        scalars = np.searchsorted(model.shared, model.scalars)
+        scalars, shapes = model.places
         for rows, slopes in zip(model.rows_of_channels, self.cell_slopes, strict=True):
             total[:, rows[:, None], scalars] = self.row_parts[:, rows] @ slopes
         steady, bent = self.row_bends
-        total[:, :, np.searchsorted(model.shared, model.shapes)] += steady + self.bends[1][:, None] * bent
+        total[:, :, shapes] += steady + self.bends[1][:, None] * bent
         return total
 
     @cached_property
@@ -286,8 +324,8 @@ class Point:
         model, count = self.model, slope.shape[1]
         total = np.zeros((self.sets, model.parameters))
         total[:, model.shared] = (slope[:, None] @ self.jacobian[:, :count])[:, 0]
-        names, added = summed_groups(model.group_parameters, slope[:, model.group_bins] * self.group_slopes)
-        total[:, names] += added
+        sums = model.group_sums
+        total[:, sums.names] += sums(slope[:, model.group_bins] * self.group_slopes)
         return total
 
     def hessian(self, slope: Array, curvature: Array) -> Array:
@@ -303,24 +341,22 @@ class Point:
         bins, parameters = model.group_bins, model.group_parameters
         with_rows = (slope[:, bins] / self.x[:, parameters])[:, :, None] * self.jacobian[:, model.rows[2]]
         with_rows += (curvature[:, bins] * self.group_slopes)[:, :, None] * direct[:, bins]
-        names, crossed = summed_groups(parameters, with_rows)
+        names, crossed = model.group_sums.names, model.group_sums(with_rows)
         total[:, names[:, None], model.shared] += crossed
         total[:, model.shared[:, None], names] += crossed.transpose(0, 2, 1)
         one, other, overlap = model.pairs
         both = curvature[:, bins[one]] * self.group_slopes[:, one] * self.group_slopes[:, other]
         a, b = one[overlap], other[overlap]
         both[:, overlap] += slope[:, bins[a]] * self.overlaps(a, b)
-        places = parameters[one] * model.parameters + parameters[other]
-        order = np.argsort(places, kind="stable")
-        names, added = summed_groups(places[order], both[:, order])
-        total.reshape(self.sets, -1)[:, names] += added
+        order, sums = model.pair_sums
+        total.reshape(self.sets, -1)[:, sums.names] += sums(both[:, order])
         return total
 
     def mixed(self, slope: Array) -> Array:
         """Return what second derivatives of expected counts by shared parameters add, (sets, shared, shared)."""
         model = self.model
         total = np.zeros((self.sets, len(model.shared), len(model.shared)))
-        scalars, shapes = (np.searchsorted(model.shared, some) for some in (model.scalars, model.shapes))
+        scalars, shapes = model.places
         weighted, moved = slope[:, :, None] * self.parts, slope[:, :, None] * self.factor
         sums = np.stack([weighted[:, c].sum(axis=1) for c in model.channels], axis=1)  # (sets, C, S)
         sums = sums.reshape(self.sets, -1, 1)
@@ -344,9 +380,14 @@ class Point:
 
 def power_rows(alphas: Array) -> Array:
     """Return the powers 1 to 6 and their first two derivatives, (G, 3, sets, 6)."""
-    a = alphas[:, :, None]
-    first, second = POWERS * a ** (POWERS - 1), POWERS * (POWERS - 1) * a ** np.maximum(POWERS - 2, 0)
-    return np.stack([a**POWERS, first, second], axis=1)
+    rows = np.zeros((len(alphas), 3, alphas.shape[1], 6))
+    value, first, second = rows[:, 0], rows[:, 1], rows[:, 2]
+    np.cumprod(np.broadcast_to(alphas[:, :, None], value.shape), axis=2, out=value)
+    first[:, :, 0] = 1.0
+    first[:, :, 1:] = POWERS[1:] * value[:, :, :-1]
+    second[:, :, 1] = 2.0
+    second[:, :, 2:] = POWERS[2:] * first[:, :, 1:-1]
+    return rows
 
 
 def bends(alphas: Array, smooth: bool) -> Array:
@@ -364,11 +405,3 @@ def bends(alphas: Array, smooth: bool) -> Array:
     )
     outside = np.array([8 * np.abs(alphas), 8 * np.where(alphas < 0, -1.0, 1.0), np.zeros_like(alphas)])
     return np.where((np.abs(alphas) < 1) & smooth, inside, outside)
-
-
-def summed_groups(places: Integers, terms: Array) -> tuple[Integers, Array]:
-    """Add up the terms (sets, places, ...) of equal places, which stand next to each other."""
-    starts = np.flatnonzero(np.diff(places, prepend=-1))
-    if len(starts) == len(places):
-        return places, terms
-    return places[starts], np.add.reduceat(terms, starts, axis=1)

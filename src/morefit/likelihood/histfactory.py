@@ -33,6 +33,7 @@ class HistFactoryLikelihood(CountsLikelihood):
 
     model: HistFactoryModel
     has_kernels: ClassVar[bool] = False
+    one_minimum: ClassVar[bool] = True  # sums of templates with constraints
 
     @classmethod
     def of(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, Op, Operand, Quantity, symbols, to_expr
-from morefit.likelihood.table import TableColumn, TableLikelihood, TableModel
+from morefit.likelihood.table import Streams, TableColumn, TableLikelihood, TableModel
 from morefit.model import Observable, Pdf
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import normalise
@@ -65,12 +65,12 @@ class LeastSquares(TableLikelihood):
     def unit(self) -> str:
         return "points"
 
-    def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
+    def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
         """Draw what is measured at the x of the points: y, and x where it has an error."""
-        columns = self.data.columns
-        drawn = {Y.name: expected + columns[Y_ERROR.name] * rng.standard_normal(self.events)}
+        columns, shape = self.data.columns, (toys, self.events)
+        drawn = {Y.name: expected + columns[Y_ERROR.name] * next(streams).standard_normal(shape)}
         for name in self.model.with_errors:
-            drawn[name] = columns[name] + columns[x_error(name).name] * rng.standard_normal(self.events)
+            drawn[name] = columns[name] + columns[x_error(name).name] * next(streams).standard_normal(shape)
         return drawn
 
     def asimov(self, values: Mapping[str, float]) -> Self:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from textwrap import indent
 from typing import Any
 
@@ -22,6 +23,7 @@ from morefit.likelihood.joint import JointLikelihood
 from morefit.likelihood.sums import terms_of, with_constrained
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Parameter, Pdf
+from morefit.model.compose.choice import Choice, Decision, by_name, choices_in, decide, decisions
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.observable import Ranges
 from morefit.model.parts import check_model
@@ -64,13 +66,34 @@ class Simultaneous:
         self.category = own
         for model in self.models.values():
             self._check(model)
-        self.parameters: tuple[Parameter, ...] = one_of_each(
-            p for model in self.models.values() for p in model.parameters
-        )
+        one_of_each(p for m in self.models.values() for way in decisions(m) for p in way.model.parameters)
 
-    def _check(self, model: Pdf) -> None:
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters of all models, one of each name."""
+        return one_of_each(p for model in self.models.values() for p in model.parameters)
+
+    @cached_property
+    def choices(self) -> dict[str, Choice]:
+        """The choices of all models by name, which may have one in common."""
+        return by_name(c for model in self.models.values() for c in choices_in(model).values())
+
+    def choose(self, labels: Mapping[str, str]) -> Simultaneous:
+        """Return the same with choices decided in all models that have them, as ``Pdf.choose`` does."""
+        if unknown := [name for name in labels if name not in self.choices]:
+            raise ModelError(f"choice {unknown[0]!r}: in no category; {suggest(unknown[0], self.choices)}")
+        models = {
+            label: model.choose({n: own for n, own in labels.items() if n in choices_in(model)})
+            for label, model in self.models.items()
+        }
+        return Simultaneous(models, self.category)
+
+    def _check(self, model: Any) -> None:
         """Refuse what is no model, and names that could mean two things."""
-        check_model(model)
+        if not isinstance(model, Pdf):
+            check_model(model)
+        for way in decisions(model):
+            check_model(way.model)
         names = {o.name for o in model.observables}
         if self.category.name in names:
             raise ModelError(
@@ -191,6 +214,13 @@ class Simultaneous:
     def __str__(self) -> str:
         parts = [f"{label}:\n{indent(str(model), '  ')}" for label, model in self.models.items()]
         return "\n".join([f"Simultaneous in {len(parts)} categories of '{self.category.name}'", *parts])
+
+
+def undecided(model: object) -> list[Decision]:
+    """Return all ways to decide the choices of a model; nothing if it has none."""
+    if isinstance(model, Simultaneous):
+        return list(decide(model.choices, model.choose)) if model.choices else []
+    return list(decisions(model)) if isinstance(model, Pdf) and choices_in(model) else []
 
 
 def simultaneous_likelihood(

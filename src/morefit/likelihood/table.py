@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -27,6 +28,8 @@ from morefit.random.host import source_for, stream_key
 from morefit.targets import Backend, Drawn, Events, choose_backend
 
 LARGEST = float(np.finfo(np.float64).max)
+GROUP = 256  # toys that share a stream of random numbers
+Streams = Iterator[np.random.Generator]
 
 
 class TableColumn(Observable):
@@ -89,8 +92,8 @@ class TableLikelihood(Likelihood):
         return "bins"
 
     @abstractmethod
-    def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
-        """Draw what a toy has in the place of some columns."""
+    def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
+        """Draw what toys have in the place of some columns, (toys, rows); each column from a stream of its own."""
 
     def expected(self, x: Point) -> Array:
         """Return what each row is expected to have, (rows,) or (B, rows)."""
@@ -130,11 +133,21 @@ class TableLikelihood(Likelihood):
         """Draw the table of a toy; a generator that is no name decides the seed."""
         if not isinstance(generator, str):
             seed = int(source_for(generator, 0, 0).random(1)[0] * 2**53)
-        return build({**self.data.columns, **self.draw_toy(self.expected_at(values), seed, 0)}, None, None)
+        drawn = self.draw_toys(self.expected_at(values), seed, 0, 1)
+        return build({**self.data.columns, **{n: rows[0] for n, rows in drawn.items()}}, None, None)
 
-    def draw_toy(self, expected: Array, seed: int, toy: int) -> Mapping[str, Array]:
-        """Draw one toy, which depends on the seed and its number only."""
-        return self.draw_rows(expected, numbered_generator(stream_key(seed, "table"), toy))
+    def draw_toys(self, expected: Array, seed: int, first: int, count: int) -> Mapping[str, Array]:
+        """Draw toys ``first``, ``first + 1``, ...; each depends on the seed and its number only.
+
+        Groups of toys have a stream, so that most of the time goes into numbers; a toy needs those before it in its group.
+        """
+        key, pieces = stream_key(seed, "table"), []
+        for group in range(first // GROUP, (first + max(count, 1) - 1) // GROUP + 1):
+            rows = slice(max(first - group * GROUP, 0), min(first + count - group * GROUP, GROUP))
+            streams = (numbered_generator(key, group, column) for column in itertools.count())
+            drawn = self.draw_rows(expected, streams, rows.stop)
+            pieces.append({name: column[rows] for name, column in drawn.items()})
+        return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
     @abstractmethod
     def asimov(self, values: Mapping[str, float]) -> Self:
@@ -147,6 +160,9 @@ class TableLikelihood(Likelihood):
     @property
     def degrees(self) -> float:
         return self.ndata + len(self.measured) if all(c.is_square for c in self.constraints) else math.inf
+
+    def negative_place(self, x: Point) -> str:
+        return ""  # what rows expect is all that there is
 
     def squared_scores(self, full: Array) -> Array:
         """Return the Hessian: counts and points have variances of their own, which few rows would estimate badly."""
@@ -188,11 +204,11 @@ class CountsLikelihood(TableLikelihood):
         return float(self.counts.sum())
 
     def counting(self, counts: Array | Integers) -> dict[str, Array]:
-        """Return what other counts, one bin after the other, change in the table."""
+        """Return what other counts, one bin after the other and (toys, bins) of toys, change in the table."""
         return {COUNT.name: np.asarray(counts, np.float64)}
 
-    def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
-        return self.counting(rng.poisson(not_negative(expected)))
+    def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
+        return self.counting(next(streams).poisson(not_negative(expected), (toys, self.events)))
 
     def resampled(self, rng: np.random.Generator) -> Mapping[str, Array]:
         """Draw counts around those of the data, as if each event counted a Poisson number of times."""
@@ -222,9 +238,9 @@ def not_negative(expected: Array, what: str = "toys") -> Array:
     return expected
 
 
-def numbered_generator(key: int, toy: int) -> np.random.Generator:
-    """Return the random numbers of one toy, which depend on the key and its number only."""
-    return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, toy]))
+def numbered_generator(key: int, number: int, column: int = 0) -> np.random.Generator:
+    """Return the random numbers of a replica or a group of toys, which depend on the key and its number only."""
+    return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, column, number]))
 
 
 @dataclass(eq=False)
@@ -240,16 +256,14 @@ class TableSampler:
     def draw(self, sizes: Integers, seed: int, first_toy: int = 0) -> Drawn:
         """Draw toys ``first_toy``, ``first_toy + 1``, ..., one after the other."""
         part = self.likelihood
-        toys = [part.draw_toy(self.expected, seed, first_toy + k) for k in range(len(sizes))]
         columns = part.data.columns
-        if any(size != part.events for size in sizes.tolist()):
+        if np.any(sizes != part.events):
             raise ModelError(
                 f"toys: a table has {part.events} rows in every toy, got {sizes.tolist()[:3]}; leave events out"
             )
+        toys = part.draw_toys(self.expected, seed, first_toy, len(sizes))
         arrays = [
-            np.concatenate([toy[c.name] for toy in toys])
-            if toys and c.name in toys[0]
-            else np.tile(columns[c.name], len(sizes))
+            toys[c.name].ravel() if c.name in toys else np.tile(columns[c.name], len(sizes))
             for c in part.model.table
         ]
         return Drawn(tuple(self.backend.upload(a) for a in arrays), 0, 0)

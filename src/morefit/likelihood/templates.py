@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import add
 from typing import Any, ClassVar, Literal
 
@@ -19,7 +19,7 @@ from morefit.likelihood.auxiliary import AuxiliaryCount
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.expected_counts import ExpectedCounts
 from morefit.likelihood.histfactory import HistFactoryLikelihood, HistFactoryModel
-from morefit.likelihood.table import COUNT, CountsLikelihood, TableColumn, TableModel, not_negative
+from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, check_operand, listed
 from morefit.targets import Backend
@@ -29,6 +29,7 @@ Method = Literal[
 ]
 FULL = "barlow-beeston"
 CHANNEL = "counts"  # the name of all bins
+MAX_MODELS = 32  # cached in this process: making one takes longer than a fit
 
 
 class TemplateLikelihood(CountsLikelihood):
@@ -68,25 +69,13 @@ class TemplateLikelihood(CountsLikelihood):
             raise OptionError(f"template likelihood: method must be one of {choices}, got {method!r}")
         counts, contents = read_templates(histogram, templates, exact=method == "exact")
         each = yields_of(contents, counts, yields)
-        scaled = [
-            (values / values.sum(), squares / values.sum() ** 2) for values, squares in contents.values()
-        ]
-        pairs = [(TableColumn(f"template {n}"), TableColumn(f"variance of {n}")) for n in contents]
         columns = {COUNT.name: counts}
-        for pair, numbers in zip(pairs, scaled, strict=True):
-            columns |= {column.name: own for column, own in zip(pair, numbers, strict=True)}
-        parts = [y * t.expr for y, (t, _) in zip(each, pairs, strict=True)]
-        mu = reduce(add, parts)
-        variance = reduce(add, [y**2 * v.expr for y, (_, v) in zip(each, pairs, strict=True)])
-        model = TemplateModel(
-            formula=where(mu > 0, METHODS[method](COUNT.expr, mu, variance), apply(Op.LOG, mu)),
-            table=(COUNT, *(column for pair in pairs for column in pair)),
-            expected=mu,
-            names=tuple(contents),
-            parts=tuple(parts),
-            method=method,
+        for name, (values, squares) in contents.items():
+            total = values.sum()
+            columns |= {f"template {name}": values / total, f"variance of {name}": squares / total**2}
+        self.set_up_table(
+            TemplateModel.of(method, tuple(contents), tuple(each)), columns, constraints, backend
         )
-        self.set_up_table(model, columns, constraints, backend)
 
     @property
     def extended(self) -> bool:
@@ -109,18 +98,19 @@ class TemplateLikelihood(CountsLikelihood):
     def degrees(self) -> float:
         return float("inf") if self.model.method == "arguelles-schneider-yuan" else super().degrees
 
-    def draw_rows(self, expected: Array, rng: np.random.Generator) -> Mapping[str, Array]:
+    def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
         """Draw counts, and templates from as many events of the same weights as they were made of."""
-        drawn = dict(self.counting(rng.poisson(not_negative(expected))))
+        drawn = dict(super().draw_rows(expected, streams, toys))
         for name in self.model.names if self.model.method != "exact" else ():
             column, spread = f"template {name}", f"variance of {name}"
             values, squares = self.data[column], self.data[spread]
             weight = np.divide(squares, values, out=np.zeros_like(values), where=values > 0)
-            events = rng.poisson(np.divide(values, weight, out=np.zeros_like(values), where=weight > 0))
-            drawn[column] = np.where(weight > 0, weight * events, values)
-            total = drawn[column].sum() or 1.0
-            drawn[spread] = weight**2 * events / total**2
-            drawn[column] = drawn[column] / total
+            mean = np.divide(values, weight, out=np.zeros_like(values), where=weight > 0)
+            events = next(streams).poisson(mean, (toys, self.events))
+            contents = np.where(weight > 0, weight * events, values)
+            total = contents.sum(axis=1, keepdims=True)
+            total[total == 0] = 1.0
+            drawn[column], drawn[spread] = contents / total, weight**2 * events / total**2
         return drawn
 
     def __repr__(self) -> str:
@@ -137,13 +127,35 @@ class TemplateModel(TableModel):
     method: str
     counted: ClassVar[str] = COUNT.name
 
+    @classmethod
+    @lru_cache(maxsize=MAX_MODELS)
+    def of(cls, method: str, names: tuple[str, ...], yields: tuple[Expr, ...]) -> TemplateModel:
+        """Return the model of templates with these names and yields, which serves all of their contents."""
+        pairs = [(TableColumn(f"template {n}"), TableColumn(f"variance of {n}")) for n in names]
+        parts = [y * t.expr for y, (t, _) in zip(yields, pairs, strict=True)]
+        mu = reduce(add, parts)
+        variance = reduce(add, [y**2 * v.expr for y, (_, v) in zip(yields, pairs, strict=True)])
+        return cls(
+            formula=where(mu > 0, METHODS[method](COUNT.expr, mu, variance), apply(Op.LOG, mu)),
+            table=(COUNT, *(column for pair in pairs for column in pair)),
+            expected=mu,
+            names=names,
+            parts=tuple(parts),
+            method=method,
+        )
+
 
 # ------------------------------------------------------------------------------------ the likelihood of a bin
 
 
 def poisson(n: Expr, mu: Expr) -> Expr:
     """Return the logarithm of the probability of a count, relative to expecting it."""
-    return n - mu + where(n > 0, n * apply(Op.LOG, mu / where(n > 0, n, ONE)), ZERO)
+    return n - mu + log_ratio(n, mu)
+
+
+def log_ratio(n: Expr, mu: Expr) -> Expr:
+    """Return n log(mu / n), 0 where n is."""
+    return where(n > 0, n * apply(Op.LOG, mu / where(n > 0, n, ONE)), ZERO)
 
 
 def exact(n: Expr, mu: Expr, variance: Expr) -> Expr:
@@ -165,8 +177,9 @@ def barlow_beeston_lite(n: Expr, mu: Expr, variance: Expr) -> Expr:
 def dembinski_abdelmotteleb(n: Expr, mu: Expr, variance: Expr) -> Expr:
     known = variance > 0
     k = mu**2 / where(known, variance, ONE)
-    factor = (n + k) / (mu + k)
-    return where(known, poisson(n, mu * factor) + poisson(k, k * factor), poisson(n, mu))
+    # both Poisson terms with their common factor (n + k) / (mu + k), without what cancels: where yields vanish, that is all
+    spread = (n + k) * apply(Op.LOG1P, (mu - n) / (n + k))
+    return where(known, log_ratio(n, mu) - spread, poisson(n, mu))
 
 
 def arguelles_schneider_yuan(n: Expr, mu: Expr, variance: Expr) -> Expr:
@@ -174,7 +187,7 @@ def arguelles_schneider_yuan(n: Expr, mu: Expr, variance: Expr) -> Expr:
     safe = where(known, variance, ONE)
     alpha, beta = mu**2 / safe + 1, mu / safe
     gamma = Op.LGAMMA(n + alpha) - Op.LGAMMA(n + 1) - Op.LGAMMA(alpha)
-    spread = alpha * apply(Op.LOG, beta) + gamma - (n + alpha) * apply(Op.LOG, 1 + beta)
+    spread = gamma - alpha * apply(Op.LOG1P, 1 / beta) - n * apply(Op.LOG1P, beta)
     return where(known, spread, n * apply(Op.LOG, mu) - mu - Op.LGAMMA(n + 1))
 
 
@@ -227,8 +240,9 @@ def contents_of(what: str, source: Any, *, whole: bool = True) -> tuple[Array, A
     Contents without variances must be ``whole`` numbers: the variance of one that is scaled cannot be known.
     """
     pair = isinstance(source, tuple) and len(source) == 2 and all(np.ndim(one) for one in source)
-    known = (source.values(), source.variances()) if isinstance(source, Histogram) else source
-    contents, variances = known if pair or isinstance(source, Histogram) else (source, None)
+    if not isinstance(source, np.ndarray | tuple) and isinstance(source, Histogram):  # a slow question
+        pair, source = True, (source.values(), source.variances())
+    contents, variances = source if pair else (source, None)
     values = as_numbers(what, contents)
     squares = values if variances is None else as_numbers(what, variances)
     if values.shape != squares.shape:

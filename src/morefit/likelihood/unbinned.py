@@ -28,6 +28,7 @@ from morefit.likelihood.base import BadEvents, Point
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData, check_whole_numbers
 from morefit.likelihood.event_sums import EventSums
+from morefit.likelihood.signs import negative_place
 from morefit.model import Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.conditional import check_events
@@ -118,6 +119,7 @@ class Likelihood(EventSums):
             settings,
             self.fixed_names if fixed is None else fixed,
             self.kernel_names if names is None else names,
+            self if constraints is None else None,
         )
         return other
 
@@ -128,6 +130,11 @@ class Likelihood(EventSums):
     @property
     def parts(self) -> tuple[Likelihood, ...]:
         return (self,)
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether its events have weights, which are no numbers of events."""
+        return self.data.weighted
 
     @property
     def passes(self) -> int:
@@ -256,6 +263,15 @@ class Likelihood(EventSums):
         # where formula and integral are both negative, their quotient would not show what is wrong
         return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
 
+    def negative_place(self, x: Point) -> str:
+        """Describe where the density is negative; empty if nowhere."""
+        return negative_place(self.model, self.values_at(x))
+
+    def values_at(self, x: Point) -> dict[str, float]:
+        """Return all parameters at a point by name."""
+        points, _ = self.points(x)
+        return {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
+
     @property
     def has_unsolved_kinks(self) -> bool:
         """Whether a numerical integral has a kink that could not be solved for an observable."""
@@ -263,8 +279,7 @@ class Likelihood(EventSums):
 
     def check_derivatives_at(self, x: Point) -> dict[str, float]:
         """Refuse a point at which numerical integrals have no derivatives that can be computed; return it by name."""
-        points, _ = self.points(x)
-        values = {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
+        values = self.values_at(x)
         check_smooth(self.model, values)
         return values
 

@@ -22,6 +22,7 @@ from morefit.minimise.path import REFUSED, minimise_likelihood
 from morefit.minimise.problem import check_data, make_problem
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.result import FitResult
+from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import DEGENERATE, FLAT
 
 NEWTON, ANOTHER_START, MINUIT, FAILED, UNDETERMINED = range(5)  # how a fit was obtained, or not
@@ -199,8 +200,9 @@ class Batch:
         elimination = None if self.thorough else self.likelihood.elimination(self.floating, self.limits)
         if elimination is None:
             minima = minimise(
-                lambda k, x: self.evaluate(sets[k], x), start, self.limits, self.goal, thorough=self.thorough
-            )
+                lambda k, x: self.evaluate(sets[k], x), start, self.limits, self.goal, thorough=self.thorough,
+                starts=0 if self.likelihood.one_minimum else STARTS,
+            )  # fmt: skip
         else:
             full = self.base[sets]
             full[:, self.columns] = start

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.likelihood import Term
 from morefit.likelihood.base import one_of_each
-from morefit.likelihood.simultaneous import Simultaneous
+from morefit.likelihood.simultaneous import Simultaneous, undecided
 from morefit.minimise.covariance import Errors
 from morefit.minimise.options import Derivatives, Minimiser, Options
 from morefit.minimise.path import minimise_likelihood
@@ -27,7 +27,7 @@ from morefit.minimise.problem import (
 )
 from morefit.minimise.result import FitResult
 from morefit.model import Pdf
-from morefit.model.compose.choice import choices_in, decisions
+from morefit.model.compose.choice import Decision
 from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
 from morefit.targets import Backend
@@ -93,8 +93,8 @@ def fit(
         problem = make_problem(likelihood, start, fixed, limits)
         return minimise_problem(likelihood, problem, options, starts).fitted_to(likelihood)
 
-    if isinstance(model, Pdf) and choices_in(model):
-        return fit_choices(model, decided, (start, fixed, limits), options)
+    if ways := undecided(model):
+        return fit_choices(ways, decided, (start, fixed, limits), options)
     return decided(model, start, fixed, limits, options)
 
 
@@ -122,10 +122,12 @@ def minimise_starts(likelihood: Term, problem: Problem, options: Options, starts
 
 
 def fit_choices(
-    model: Pdf, decided: Callable[..., FitResult], overrides: tuple[Any, Any, Any], options: Options
+    ways: Sequence[Decision],
+    decided: Callable[..., FitResult],
+    overrides: tuple[Any, Any, Any],
+    options: Options,
 ) -> FitResult:
     """Fit a model once for each way to decide its choices, and return the fit with the lowest nll and penalties."""
-    ways = list(decisions(model))
     start, fixed, limits = (
         mapping("start", overrides[0]),
         fixed_values(overrides[1]),

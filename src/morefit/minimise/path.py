@@ -21,6 +21,7 @@ from morefit.minimise.objective import Objective
 from morefit.minimise.options import Options
 from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
+from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import CONVERGED
 from morefit.minimise.whole import fit_at_once
 from morefit.model.blind import phrase_digest
@@ -90,7 +91,10 @@ def stepwise(objective: Objective, goal: float) -> Minima:
     limits = problem.floating_limits
     elimination = None if objective.by_scores else likelihood.elimination(problem.floating, limits)
     if elimination is None:
-        return minimise(lambda _, x: objective.at(x[0], 2), problem.start[None, :], limits, goal)
+        starts = 0 if likelihood.one_minimum else STARTS
+        return minimise(
+            lambda _, x: objective.at(x[0], 2), problem.start[None, :], limits, goal, starts=starts
+        )
     minima = minimise_eliminated(
         elimination, likelihood.own_data(), np.zeros(1, np.int64), problem.full(problem.start), limits, goal
     )
@@ -118,6 +122,8 @@ def make_result(
         reasons += missing_at_minimum(likelihood, problem, verdict, x)
     if verdict.last.bad[0]:
         reasons.append(f"at the minimum {likelihood.bad_events(x)}")
+    elif below := likelihood.negative_density(x):
+        reasons.append(f"at the minimum {below}")
     try:
         integral_errors = check_integrals(likelihood, problem, verdict, x)
     except ModelError as error:

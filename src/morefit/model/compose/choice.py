@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -87,7 +87,7 @@ class Decision:
     """A model with a density for each choice, and what its nll is increased by before it is compared with others."""
 
     labels: Mapping[str, str]
-    model: Pdf
+    model: Any  # a density, or densities of categories
     penalties: tuple[tuple[float, frozenset[str]], ...]  # for each choice: of a parameter, and their names
 
     def penalty(self, floating: tuple[str, ...]) -> float:
@@ -101,10 +101,16 @@ class Decision:
 @once_per_model("its choices")
 def choices_in(model: Pdf) -> dict[str, Choice]:
     """Return the choices of a model by name."""
+    # the last come first
+    return by_name(part for part in reversed([*parts_of(model)]) if isinstance(part, Choice))
+
+
+def by_name(each: Iterable[Choice]) -> dict[str, Choice]:
+    """Return choices by name, each of which must be one choice."""
     choices: dict[str, Choice] = {}
-    for part in reversed([*parts_of(model)]):  # the last come first
-        if isinstance(part, Choice) and choices.setdefault(part.name, part) is not part:
-            raise ModelError(f"choice '{part.name}': two different ones share this name; rename one")
+    for choice in each:
+        if choices.setdefault(choice.name, choice) is not choice:
+            raise ModelError(f"choice '{choice.name}': two different ones share this name; rename one")
     return choices
 
 
@@ -123,7 +129,11 @@ def choose(model: Pdf, labels: Mapping[str, str]) -> Pdf:
 
 def decisions(model: Pdf) -> Iterator[Decision]:
     """Go through all ways to decide the choices of a model, which is one way if there are none."""
-    choices = choices_in(model)
+    return decide(choices_in(model), lambda labels: choose(model, labels))
+
+
+def decide(choices: Mapping[str, Choice], chosen: Callable[[Mapping[str, str]], Any]) -> Iterator[Decision]:
+    """Go through all ways to decide some choices; ``chosen`` returns the model with some labels."""
     for labels in product(*(choice.labels for choice in choices.values())):
         pdfs = [choice.labelled(label) for choice, label in zip(choices.values(), labels, strict=True)]
         penalties = [
@@ -131,4 +141,4 @@ def decisions(model: Pdf) -> Iterator[Decision]:
             for choice, pdf in zip(choices.values(), pdfs, strict=True)
         ]
         decided = dict(zip(choices, labels, strict=True))
-        yield Decision(decided, choose(model, decided), tuple(penalties))
+        yield Decision(decided, chosen(decided), tuple(penalties))

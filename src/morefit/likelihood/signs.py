@@ -1,0 +1,97 @@
+"""Whether a density is negative between events or inside of bins, where no sum of a likelihood shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from math import inf, isnan
+
+import numpy as np
+
+from morefit.arrays import Array
+from morefit.expr import Expr, Op, evaluate, toposort
+from morefit.expr.operations import LEAVES
+from morefit.expr.operations.record import Trait
+from morefit.model import Observable, Parameter, Pdf
+from morefit.model.counts import counted_in
+from morefit.model.pdf import simulations
+
+POINTS = {1: 512, 2: 32, 3: 10}  # along each observable; densities of more are not looked at
+BELOW = 1e-9  # of the largest height: less is rounding
+
+Bounds = tuple[float, float]
+
+
+def negative_place(model: Pdf, values: Mapping[str, float]) -> str:
+    """Describe where a density is most negative at values of all parameters; empty if it is not, as far as a grid shows."""
+    count = len(model.observables)
+    if count not in POINTS or model.given or counted_in(model) or simulations(model):
+        return ""
+    within = all(p.low <= values[p.name] <= p.high for p in model.parameters)
+    if within and never_negative(model, values):
+        return ""
+    region = model.region()
+    lines = [line_of(region.get(o.name) or [(o.low, o.high)], POINTS[count]) for o in model.observables]
+    grid = {o.name: a.ravel() for o, a in zip(model.observables, np.meshgrid(*lines), strict=True)}
+    with np.errstate(all="ignore"):
+        density = evaluate(density_of(model), {**values, **grid})
+    heights = np.where(np.isfinite(density), density, 0.0) + np.zeros(len(next(iter(grid.values()))))
+    lowest, largest = int(np.argmin(heights)), float(np.abs(heights).max())
+    if heights[lowest] >= -BELOW * largest:
+        return ""
+    place = ", ".join(f"{name} = {column[lowest]:.6g}" for name, column in grid.items())
+    return f"the density is negative at {place}, {heights[lowest] / largest:.2g} of its largest height; change limits or the model"
+
+
+def line_of(ranges: Sequence[Bounds], points: int) -> Array:
+    """Return points inside of ranges."""
+    inner = (np.arange(points) + 0.5) / points
+    return np.concatenate([low + (high - low) * inner for low, high in ranges])
+
+
+def never_negative(model: Pdf, values: Mapping[str, float]) -> bool:
+    """Return whether a density is known to have no negative values: its parts at any parameters, with their weights at these."""
+    if model.components()[0] is model or not (branches := model.branches()):
+        return lowest_of(density_of(model)) >= 0
+    return all(
+        never_negative(pdf, values) and (w is None or lowest_of(w) >= 0 or bool(evaluate(w, values) >= 0))
+        for _, w, pdf in branches
+    )
+
+
+@lru_cache(maxsize=256)  # every fit asks
+def density_of(model: Pdf) -> Expr:
+    return model.density()
+
+
+@lru_cache(maxsize=256)
+def lowest_of(expr: Expr) -> float:
+    """Return a number that an expression is never below within the limits of its symbols, -inf if none is known."""
+    bounds: dict[Expr, Bounds] = {}
+    for node in toposort(expr, enter_integrals=False, enter_sums=False):
+        bounds[node] = bounds_of(node, [bounds[arg] for arg in node.args if arg in bounds])
+    return bounds[expr][0]
+
+
+def bounds_of(node: Expr, args: Sequence[Bounds]) -> Bounds:
+    """Return what the values of a node lie between, from what its arguments do."""
+    if node.op is Op.CONST:
+        return node.number, node.number
+    if node.op in LEAVES and isinstance(symbol := node.value, Parameter | Observable):
+        return symbol.low, symbol.high
+    if node.op is Op.ADD:
+        return sum(low for low, _ in args), sum(high for _, high in args)
+    if node.op is Op.MUL:
+        total: Bounds = (1.0, 1.0)
+        for each in args:
+            corners = [0.0 if isnan(a * b) else a * b for a, b in product(total, each)]  # 0 * inf is 0
+            total = min(corners), max(corners)
+        return total
+    if node.op is Op.WHERE:
+        return min(low for low, _ in args[1:]), max(high for _, high in args[1:])
+    # powers with exponents that vary are not numbers where the base is negative
+    even = node.op is Op.POW and (node.args[1].op is not Op.CONST or node.args[1].number % 2 == 0)
+    traits = node.op.traits
+    keeps = Trait.KEEPS_SIGN in traits and len(args) == len(node.args) and all(low >= 0 for low, _ in args)
+    return (0.0, inf) if even or keeps or Trait.NOT_NEGATIVE in traits else (-inf, inf)

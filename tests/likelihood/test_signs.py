@@ -1,0 +1,78 @@
+"""Densities that are negative where no event or bin shows it: such fits are not valid, others cost nothing."""
+
+import re
+
+import numpy as np
+import pytest
+
+import morefit as mf
+from morefit.likelihood import signs
+
+X, Y = mf.Observable("x", 0.0, 10.0), mf.Observable("y", 0.0, 1.0)
+C1, C2 = mf.Parameter("c1", 0.0, -2, 2), mf.Parameter("c2", 0.0, -2, 2)
+PARABOLA = mf.Polynomial(X, [C1, C2])
+GAP = np.concatenate(
+    [np.linspace(0, 3, 300), np.linspace(7, 10, 300)]
+)  # no events where the parabola is negative
+SAYS = r"the density is negative at x = (4\.[89]|5\.[01])\d*,.* -0\.\d+ of its largest height; change limits or the model"
+
+FITS = {
+    "unbinned": lambda: mf.fit(PARABOLA, GAP),
+    "extended": lambda: mf.fit(mf.Sum([PARABOLA], yields=[mf.Parameter("n", 600.0, 0, 1e4)]), GAP),
+    "in ranges": lambda: mf.fit(PARABOLA, GAP, ranges={"x": [(0, 6), (6.5, 10)]}),
+    "simultaneous": lambda: mf.fit(
+        mf.Simultaneous({"a": PARABOLA, "b": mf.Exponential(X, mf.Parameter("slope", -0.1, -1, 1))}, "which"),
+        {"a": GAP, "b": np.linspace(0, 9, 100)},
+    ),
+    "a product": lambda: mf.fit(
+        mf.Product([PARABOLA, mf.Uniform(Y)]), {"x": GAP, "y": np.linspace(0, 1, len(GAP))}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_a_fit_with_a_density_that_is_negative_between_events_is_not_valid(kind):
+    """This used to be valid: the integral counted what is negative, so that the density was too large elsewhere."""
+    result = FITS[kind]()
+    assert not result.valid
+    assert any(re.search(SAYS, reason) for reason in result.reasons)
+
+
+def test_a_density_that_is_negative_inside_of_a_bin_is_not_valid():
+    wave = mf.Density(1 + mf.Parameter("k", 0.0, -3, 3) * np.cos(2 * np.pi * X / 5), X)
+    counts = [270, 16, 427, 16, 270]  # those of k = 1.5: they are positive although the wave is not
+    result = mf.fit(mf.BinnedLikelihood(wave, (counts, np.linspace(0, 10, 6))))
+    assert not result.valid
+    assert any("the density is negative at x = " in reason for reason in result.reasons)
+
+
+def test_a_density_outside_the_ranges_of_a_fit_may_be_anything():
+    result = mf.fit(PARABOLA, GAP, ranges={"x": [(0, 3), (7, 10)]})
+    assert result.valid
+
+
+def test_a_negative_part_of_a_positive_sum_is_valid():
+    model = mf.Sum(
+        [mf.Uniform(X), mf.Gaussian(X, 5.0, 1.0)],
+        yields=[mf.Parameter("flat", 1000.0, 0, 1e5), mf.Parameter("dip", 0.0, -1e3, 1e3)],
+    )
+    data = np.random.default_rng(1).uniform(0, 10, 1000)
+    result = mf.fit(model, data[(np.abs(data - 5) > 0.3)])
+    assert result.valid and result.values["dip"] < 0
+
+
+@pytest.mark.parametrize(
+    ("model", "known"),
+    [
+        (mf.Gaussian(X, C1, 1.0), True),
+        (mf.CrystalBall(X, 5.0, 1.0, mf.Parameter("alpha", 1, -5, 5), mf.Parameter("n", 2, 1.1, 9)), True),
+        (mf.Sum([mf.Gaussian(X, 5.0, 1.0), mf.Uniform(X)], fractions=[mf.Parameter("f", 0.5, 0, 1)]), True),
+        (mf.Sum([mf.Gaussian(X, 5.0, 1.0), mf.Uniform(X)], fractions=[mf.Parameter("h", 0.9, 0, 2)]), True),
+        (mf.Product([mf.Exponential(X, C1), mf.Uniform(Y)]), True),
+        (mf.Density(np.sqrt(X) * X**2 + np.exp(C1), X), True),
+        (mf.Density(X * C1 + 1, X), False),
+        (PARABOLA, False),
+    ],
+)
+def test_common_densities_are_known_not_to_be_negative(model, known):
+    assert signs.never_negative(model, {p.name: p.start for p in model.parameters}) is known
