@@ -28,7 +28,9 @@ def test_single_precision_agrees_with_double(name, weighted, fast):
             mf.Likelihood(model, some, weights=weights, backend=fast, precision=p)
             for p in ("single", "double")
         )
-        (value, slopes), (exact, exact_slopes) = (value_and_derivatives(nll, x, 1) for nll in (single, double))
+        (value, slopes), (exact, exact_slopes) = (
+            value_and_derivatives(nll, x, 1) for nll in (single, double)
+        )
         size = np.sqrt(n * np.diag(double.fisher(x)))
         assert value == pytest.approx(exact, rel=SINGLE, abs=SINGLE * n)
         np.testing.assert_array_less(np.abs(slopes - exact_slopes), SINGLE * size)
