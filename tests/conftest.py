@@ -34,6 +34,14 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Collect what a test with others' processes leaves behind while its own filters hold, not in a test after it."""
+    filters = [text for mark in item.iter_markers("filterwarnings") for text in mark.args]
+    if any("ResourceWarning" in text for text in filters):
+        gc.collect()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory):
     """Keep compiled kernels of the tests away from the user's own; workers of one run share them."""
