@@ -81,5 +81,6 @@ def test_the_budget_counts_every_room_and_all_lines():
     assert sum(int(count) for _, count in rows.values()) == lines
 
 
+@pytest.mark.exhaustive  # .ci/run does so before and after the tests
 def test_what_ci_tries_with_old_and_new_versions_works_here():
     run(sys.executable, ROOT / ".ci" / "smoke.py")

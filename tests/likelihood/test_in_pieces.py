@@ -48,8 +48,11 @@ def close(found, expected):
 
 
 @pytest.mark.parametrize("name", ["cpu", "two-threads", "reference"])
-@pytest.mark.parametrize("options", [{}, {"cut": "pt > 1", "weight": "weight"}], ids=["plain", "selected"])
-@pytest.mark.parametrize("model", [MODEL, YIELDS], ids=["fractions", "yields"])
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [(MODEL, {}), (YIELDS, {"cut": "pt > 1", "weight": "weight"})],
+    ids=["fractions", "yields of selected events"],
+)
 def test_values_and_derivatives_are_those_in_memory(name, options, model, path):
     backend = {**COMPILED, **JUDGE}[name]
     constraints = [mf.constraint(MU, 5.28, 0.001)]

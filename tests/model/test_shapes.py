@@ -30,6 +30,20 @@ CASES = [
 ]
 
 
+def in_first_range(row: Row, point: Point) -> bool:
+    """Return whether the kernel of the first point of a row is that of this one."""
+    ranges = [(p.low, p.high, tuple(p.values)) for p in (row.points[0], point)]
+    return ranges[0] == ranges[1]
+
+
+# One kernel serves all points of a range: those of the first range are compared compiled, with all their derivatives,
+# those of other ranges evaluated.
+EVALUATED = [
+    pytest.param(*case.values, id=case.id, marks=[pytest.mark.exhaustive] * in_first_range(*case.values))
+    for case in CASES
+]
+
+
 @cache
 def built(make, low, high, names):
     x = mf.Observable("x", low, high)
@@ -100,7 +114,7 @@ def test_every_physics_density_is_tested_here():
     assert mf.physics.__all__ == ["KstarMuMu", "KstarMuMuSWave"]
 
 
-@pytest.mark.parametrize(("row", "point"), CASES)
+@pytest.mark.parametrize(("row", "point"), EVALUATED)
 def test_density_is_exact_against_mpmath(row, point):
     found = float(evaluate(slopes_of(pdf_of(row, point))[0], {**point.values, "x": point.at}))
     value, _, _ = judged(row, point)
@@ -117,7 +131,7 @@ def test_recorded_references_are_what_mpmath_computes(row, point):
     assert recorded_second == second
 
 
-@pytest.mark.parametrize(("row", "point"), CASES)
+@pytest.mark.parametrize(("row", "point"), EVALUATED)
 def test_gradient_is_exact_against_mpmath(row, point):
     _, first = slopes_of(pdf_of(row, point))
     found = [float(evaluate(d, {**point.values, "x": point.at})) for d in first]
@@ -127,7 +141,7 @@ def test_gradient_is_exact_against_mpmath(row, point):
     )
 
 
-@pytest.mark.parametrize(("row", "point"), [c for c in CASES if c.values[1].second])
+@pytest.mark.parametrize(("row", "point"), [c for c in EVALUATED if c.values[1].second])
 def test_hessian_is_exact_against_mpmath(row, point):
     second = curvatures_of(pdf_of(row, point))
     _, _, expected = judged(row, point)
@@ -137,15 +151,11 @@ def test_hessian_is_exact_against_mpmath(row, point):
             assert found == pytest.approx(expected[i][j], rel=row.tolerance, abs=row.tolerance * point.scale)
 
 
-@pytest.mark.parametrize(
-    "points",
-    [slice(0, None, 3), *(pytest.param(slice(k, None, 3), marks=pytest.mark.exhaustive) for k in (1, 2))],
-    ids=["first", "second", "third"],
-)
+@pytest.mark.parametrize("first", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", ROWS)
-def test_compiled_likelihood_of_one_event_is_exact_against_mpmath(name, points):
+def test_compiled_likelihood_of_one_event_is_exact_against_mpmath(name, first):
     row = ROWS[name]
-    for point in row.points[points]:
+    for point in (p for p in row.points if in_first_range(row, p) is first):
         pdf = pdf_of(row, point)
         likelihood = mf.Likelihood(pdf, {"x": np.array([point.at])}, backend="cpu")
         x = [point.values[p.name] for p in likelihood.parameters]
@@ -230,8 +240,14 @@ def test_probability_of_a_part_of_the_range_is_exact(row, point):
     assert probability == pytest.approx(expected, rel=PART * point.scale, abs=UNSCALED)
 
 
-@pytest.mark.parametrize("factor", [1e-6, 1e6])
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.lengths is not None])
+WITH_LENGTHS = [name for name, row in ROWS.items() if row.lengths is not None]
+
+
+# small and large units in turns: both tell whether a formula has a length of its own
+@pytest.mark.parametrize(("name", "factor"), [
+    pytest.param(name, factor, marks=[pytest.mark.exhaustive] * ((k + j) % 2))
+    for k, name in enumerate(WITH_LENGTHS) for j, factor in enumerate((1e-6, 1e6))
+])  # fmt: skip
 def test_the_unit_of_the_observable_does_not_matter(name, factor):
     row = ROWS[name]
     point = row.points[0]

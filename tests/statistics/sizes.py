@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class Sizes:
     """Numbers that tolerances follow from: with fewer toys a statement is the same, but less sharp."""
 
-    sample: int = 400_000  # events that are compared with their density
+    sample: int = 200_000  # events of one observable that are compared with their density
+    planes: int = 400_000  # events of several observables, of which a correlation is the smaller effect
     rare: int = 20_000_000  # events of which one in a million is looked for
     pairs: int = 2_000_000  # events that must know nothing of each other
     neighbours: int = 4000  # toys that must know nothing of each other

@@ -5,6 +5,7 @@ all toys.
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pytest
@@ -222,6 +223,15 @@ SAME_TOYS = [
 ]
 
 
+def fits_of(make, events, toys, backend):
+    return ensemble_of(make(), backend=backend).draw(0, np.full(toys, events)).fit()
+
+
+@cache
+def without_vectors(make, events, toys):
+    return fits_of(make, events, toys, Cpu(threads=1, width=1))
+
+
 @pytest.mark.parametrize(
     ("make", "events", "toys", "of_errors", "exceptions"),
     SAME_TOYS,
@@ -230,10 +240,7 @@ SAME_TOYS = [
 def test_every_backend_ends_where_code_without_vectors_ends(
     make, events, toys, of_errors, exceptions, backend
 ):
-    plain, found = (
-        ensemble_of(make(), backend=b).draw(0, np.full(toys, events)).fit()
-        for b in (Cpu(threads=1, width=1), backend)
-    )
+    plain, found = without_vectors(make, events, toys), fits_of(make, events, toys, backend)
     np.testing.assert_array_equal(found.valid, plain.valid)
     np.testing.assert_array_equal(found.method, plain.method)
     known = np.isfinite(plain.errors)  # of parameters that the toy determines

@@ -20,6 +20,7 @@ from sizes import Sizes
 
 import morefit as mf
 import zoo
+from backend_rows import on_one_backend
 from morefit.expr import evaluate
 from morefit.sampling.generate import Sampler, all_values, expected_events, poisson_sizes
 from morefit.targets import Backend
@@ -138,6 +139,11 @@ def draw(backend: Backend, sizes: Sizes) -> Draw:
     return Draw(backend, sizes.sample)
 
 
+@pytest.fixture
+def draw_several(backend: Backend, sizes: Sizes) -> Draw:
+    return Draw(backend, sizes.planes)
+
+
 def distribution(model: mf.Pdf, points: np.ndarray) -> np.ndarray:
     """Integrate the density numerically from event to event; ``points`` are in order."""
     values = all_values(model, None)
@@ -182,6 +188,7 @@ def test_densities_and_sums_are_drawn_as_they_are(name, draw):
     assert probability(model, draw.column(model, 103)) > LEAST
 
 
+@on_one_backend  # the numbers of other backends are these: tests/targets/test_streams.py
 @pytest.mark.parametrize("generator", ["xoshiro128++", *HOSTED])
 def test_every_generator_draws_what_it_should(generator, draw):
     model = mixture()  # takes more numbers for an event than other models do
@@ -197,6 +204,7 @@ def test_a_raised_envelope_draws_what_it_should(name, draw):
     assert probability(model, events.values) > LEAST
 
 
+@on_one_backend  # the numbers of other backends are these: tests/targets/test_streams.py
 def test_a_component_of_one_in_a_million_is_drawn_as_often(backend, sizes):
     x = mf.Observable("x", 0.0, 1.0)
     rare = mf.Density(mf.where(x < 0.5, 0.0, np.exp(5 * x)), [x])
@@ -241,6 +249,7 @@ def test_sizes_of_many_toys_are_poisson(mean):
     assert abs(sizes.var() / mean - 1) < 5 * np.sqrt((2 + 1 / mean) / count)
 
 
+@on_one_backend  # the numbers of other backends are these: tests/targets/test_streams.py
 @pytest.mark.parametrize("generator", ["philox", "xoshiro128++"])
 @pytest.mark.parametrize("apart", [1, 63, 64, 4096], ids=lambda n: f"{n} events apart")
 def test_events_know_nothing_of_each_other(generator, apart, backend, sizes):
@@ -352,16 +361,17 @@ SEVERAL: dict[str, Callable[[], tuple[mf.Pdf, dict[str, float]]]] = {
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-def test_correlated_observables_are_drawn_as_they_are(name, draw):
+def test_correlated_observables_are_drawn_as_they_are(name, draw_several):
     model, values = SEVERAL[name]()
-    found = planes(draw(model, 201, truth=values), model, values)
+    found = planes(draw_several(model, 201, truth=values), model, values)
     assert min(found.values()) > LEAST, found
 
 
+@on_one_backend  # the numbers of other backends are these: tests/targets/test_streams.py
 @pytest.mark.parametrize("generator", ["xoshiro128++", "xoshiro256++", "PCG64DXSM"])
-def test_every_generator_draws_correlated_observables(generator, draw):
+def test_every_generator_draws_correlated_observables(generator, draw_several):
     model, values = SEVERAL["kstarmumu, strong"]()
-    found = planes(draw(model, 202, truth=values, generator=generator), model, values)
+    found = planes(draw_several(model, 202, truth=values, generator=generator), model, values)
     assert min(found.values()) > LEAST, found
 
 
@@ -369,10 +379,10 @@ def test_a_wrong_slope_would_be_seen(draw):
     assert probability(exponential(-2.1), draw.column(exponential(-2.0), 301)) < LEAST
 
 
-def test_a_wrong_correlation_would_be_seen(draw):
+def test_a_wrong_correlation_would_be_seen(draw_several):
     """S5 is not seen in any observable alone, nor in the plane of ctl and ctk."""
     model, values = SEVERAL["kstarmumu, strong"]()
-    data = draw(model, 302, truth=values)
+    data = draw_several(model, 302, truth=values)
     wrong = bin_contents(model, all_values(model, values | {"S5": values["S5"] + 0.03}), 16)
     assert chi_square(data, model.observables[1:], wrong.sum(axis=0)) < LEAST
     assert chi_square(data, model.observables[:2], wrong.sum(axis=2)) > LEAST

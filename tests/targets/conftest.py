@@ -17,6 +17,17 @@ AS_ANOTHER = {"width-2"}  # a number in the text, as width 4 is; width 1 alone h
 AS_ANOTHER_OPERATION = AS_ANOTHER | {"two-threads", "width-4"}
 ON_SIDES = {"mass", "zero", "zero under no logarithm", "power beyond an edge"}  # what is tried on them
 CHEAP = {"mass", "kstarmumu", "gaussian"}  # models that compile fast also on a device, weighted or not
+# A weight multiplies each term of an event, whatever the model: one with a sum, many terms, a term per set, and an integral
+# that is summed.
+WEIGHTED = {"mass", "kstarmumu", "extended", "numerical"}
+# On a device other models are compared with the reference by one kernel: that of the Hessian, whose first sums are those of
+# lower order, or with tiles that of the Fisher matrix. That orders agree with each other and with finite differences, the
+# cheap models tell there, and all models on the CPU.
+ONE_KIND = {"many": "fisher"}
+OF_ALL_ORDERS = {
+    "test_derivatives_agree_with_finite_differences",
+    "test_fused_sums_contain_those_of_lower_order",
+}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -31,8 +42,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         name, case = chosen.get("name", "mass"), chosen.get("case", "zero")
         aside = place in SIDES and not {name, case} <= ON_SIDES
         alike = AS_ANOTHER_OPERATION if item.path.name == "test_operations.py" else AS_ANOTHER
-        dear = name == "many" or (name not in CHEAP and place == "opencl")
-        if aside or place in alike or (dear and chosen.get("weighted")):
+        on_device = name not in CHEAP and place == "opencl"
+        dear = name == "many" or on_device
+        kind = ONE_KIND.get(name, "hessian")
+        repeated = chosen.get("kind", kind) != kind or getattr(item, "originalname", "") in OF_ALL_ORDERS
+        weighted = bool(chosen.get("weighted")) and (dear or name not in WEIGHTED)
+        if aside or place in alike or weighted or (on_device and repeated):
             item.add_marker(pytest.mark.exhaustive)
         elif dear:
             item.add_marker(pytest.mark.slow)

@@ -91,11 +91,23 @@ def sizes_of(name, toys=12):
     return np.array(LIKELIHOODS[name][1]) + np.arange(toys)[:, None]
 
 
+# A device compiles a whole fit for seconds: of what a larger one contains, it has the larger.
+PARTS = {"joint", "constrained", "integral_of_one"}
+
+
+def marked(name, place):
+    """Return a case: exhaustive on a device if a larger one contains it, slow where it takes seconds to compile."""
+    on_device = place == "opencl"
+    slow = [pytest.mark.slow] * (
+        name == "eighteen" or (on_device and name in ("fourteen", "integral_of_two"))
+    )
+    return pytest.param(name, place, marks=[pytest.mark.exhaustive] * (on_device and name in PARTS) + slow)
+
+
 def cases():
     for name in LIKELIHOODS:
         for place in BACKENDS:
-            slow = name == "eighteen" or (place == "opencl" and name in ("fourteen", "integral_of_two"))
-            yield pytest.param(name, place, marks=pytest.mark.slow if slow else ())
+            yield marked(name, place)
 
 
 @pytest.mark.parametrize(("name", "place"), list(cases()))
@@ -137,9 +149,9 @@ def test_minuit_ends_at_the_same_minimum(name):
 
 
 @pytest.mark.parametrize(("name", "place"), [
-    ("joint", "one-thread"), ("joint", "two-threads"), ("joint", "opencl"), ("constrained", "two-threads"),
-    ("constrained", "opencl"), ("joint_constrained", "two-threads"), ("integral_of_one", "two-threads"),
-    ("integral_of_one", "opencl"), ("integral_of_two", "two-threads"), ("fourteen", "two-threads"),
+    ("joint", "one-thread"), ("joint", "two-threads"), ("constrained", "two-threads"), ("joint_constrained", "two-threads"),
+    ("joint_constrained", "opencl"), ("integral_of_one", "two-threads"), ("integral_of_two", "two-threads"),
+    ("integral_of_two", "opencl"), ("fourteen", "two-threads"),
 ])  # fmt: skip
 def test_toys_have_the_same_bits_for_any_split_and_any_number_of_threads(name, place):
     backend = there(BACKENDS[place])
@@ -153,8 +165,10 @@ def test_toys_have_the_same_bits_for_any_split_and_any_number_of_threads(name, p
         assert joined.tobytes() == getattr(whole, field).tobytes()
 
 
-@pytest.mark.parametrize("place", ["one-thread", "width-1", "opencl"])
-@pytest.mark.parametrize("name", ["joint", "constrained", "integral_of_one"])
+@pytest.mark.parametrize(("name", "place"), [
+    ("joint", "one-thread"), ("constrained", "one-thread"), ("integral_of_one", "one-thread"), ("joint_constrained", "width-1"),
+    ("joint_constrained", "opencl"), ("integral_of_two", "opencl"),
+])  # fmt: skip
 def test_stored_toys_have_the_bits_of_drawn_ones(name, place):
     ensemble = ensemble_of(name, there(BACKENDS[place]))
     toys = ensemble.draw(2, sizes_of(name, 4))
@@ -164,12 +178,13 @@ def test_stored_toys_have_the_bits_of_drawn_ones(name, place):
         np.testing.assert_array_equal(getattr(drawn, field), getattr(again, field))
 
 
-@pytest.mark.parametrize("place", ["one-thread", "width-1", "opencl"])
-@pytest.mark.parametrize(("name", "fixed"), [
-    ("joint", {"mu": 0.15}), ("joint", {"a_f": 0.6, "b_slope": -0.2}), ("constrained", {"sigma": 0.48}),
-    ("integral_of_one", {"a": 0.65}),
+@pytest.mark.parametrize(("name", "place", "fixed"), [
+    ("joint", "one-thread", {"mu": 0.15}), ("joint", "one-thread", {"a_f": 0.6, "b_slope": -0.2}),
+    ("constrained", "one-thread", {"sigma": 0.48}), ("integral_of_one", "one-thread", {"a": 0.65}),
+    ("joint_constrained", "width-1", {"a_f": 0.6, "sigma": 0.48}), ("joint_constrained", "opencl", {"a_f": 0.6, "sigma": 0.48}),
+    ("integral_of_one", "opencl", {"a": 0.65}),
 ])  # fmt: skip
-def test_fixed_parameters_stay_where_they_are(name, fixed, place):
+def test_fixed_parameters_stay_where_they_are(name, place, fixed):
     full = ensemble_of(name, there(BACKENDS[place]))
     ensemble = full.fixing(fixed)
     toys = full.draw(5, sizes_of(name, 6))

@@ -74,7 +74,7 @@ def test_histograms_and_splines_are_the_acceptance_within_their_errors(kind, how
     """Over 60 samples the pulls have mean 0 and width 1; numbers are means over bins, or values at knots."""
     pdf, scale = FLAT if how == "flat" else STEEP, 0.5 if how == "sample" else 1.0
     observables, own = ([X, Y], STEEP) if kind == "histogram" else ([X], mf.Exponential(X, -0.4))
-    all_pulls = []
+    truth, all_pulls = scale * true_table(kind, how), []
     for seed in range(60):
         columns, keep = thinned(pdf, 3000, seed)
         if kind == "spline":  # in x alone the acceptance is the mean over y
@@ -85,7 +85,7 @@ def test_histograms_and_splines_are_the_acceptance_within_their_errors(kind, how
         made = mf.acceptance.from_sample(
             chosen(columns, keep), observables, bins=TABLES[kind], kind=kind, generated=generated
         )
-        all_pulls.append(pulls(made, scale * true_table(kind, how)))
+        all_pulls.append(pulls(made, truth))
     assert np.abs(np.mean(all_pulls, axis=0)).max() < 4 / np.sqrt(60)
     assert np.std(all_pulls) == pytest.approx(1.0, abs=4 / np.sqrt(2 * 60 * 3))
 
