@@ -15,7 +15,7 @@ from morefit.expr.operations import LEAVES
 from morefit.expr.operations.record import Trait
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.counts import counted_in
-from morefit.model.pdf import simulations
+from morefit.model.parts import simulations
 
 POINTS = {1: 512, 2: 32, 3: 10}  # along each observable; densities of more are not looked at
 BELOW = 1e-9  # of the largest height: less is rounding
