@@ -275,4 +275,5 @@ class FollowedIntegral:
         finer = refine(
             lambda boxes: measure(boxes, slice(0, last + 1)), adapted.boxes, DERIVATIVES, max_boxes
         )
-        return Adapted(finer.boxes, adapted.error, finer.totals)
+        best = finer if finer.error < np.inf else adapted  # smaller boxes may have nodes on top of a pole
+        return Adapted(best.boxes, adapted.error, best.totals)

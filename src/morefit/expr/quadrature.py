@@ -228,9 +228,6 @@ def refine(
             ],
             axis=1,
         )  # (boxes, axes, quantities)
-        # next to a pole, where even smaller boxes have nodes that numbers cannot tell from it
-        smallest = singular & ~np.isfinite(change).all(axis=(1, 2)) & np.isfinite(whole).all(axis=1)
-        change[smallest] = whole[smallest, None]
         sizes = np.abs(whole).sum(axis=0) + sum(np.abs(values).sum(axis=0) for _, _, values, _ in done)
         sizes = np.maximum(sizes, whole_size)
         sizes = np.where(sizes > 0, sizes, 1.0)
@@ -240,7 +237,7 @@ def refine(
         # next to a singular end rounding is all that is left, and grows with every cut
         rounding = singular & (worst > before / 4) & (worst < ROUNDING)
         narrow = (boxes.high - boxes.low).min(axis=1) < NARROWEST
-        cut = ~(worst <= tolerance / max(4.0, count**0.5)) & ~narrow & ~rounding & ~smallest
+        cut = ~(worst <= tolerance / max(4.0, count**0.5)) & ~narrow & ~rounding
         stop = not cut.any() or count > max_boxes or not np.all(np.isfinite(whole))
         keep = np.ones_like(cut) if stop else ~cut
         done.append((boxes.low[keep], boxes.high[keep], whole[keep], errors[keep]))

@@ -24,6 +24,7 @@ PEAKLESS = (
     | {Op.CONST, Op.SCALAR, Op.COLUMN, Op.ADD, Op.MUL, Op.WHERE, Op.ABS, Op.MIN, Op.MAX}
     | {Op.SIN, Op.COS, Op.SQRT}
 )
+RATIONAL = {Op.CONST, Op.SCALAR, Op.COLUMN, Op.ADD, Op.MUL}
 Points = Mapping[str, Array]  # of parameters and observables, SAMPLES of each
 
 
@@ -168,7 +169,7 @@ class Edges:
         edges = sorted(self.moving, key=lambda e: np.nan_to_num(float(evaluate(e, start)), nan=self.x.low))
         if len(edges) < 2 or self.always_ordered(edges) or (guarded and self.in_order(edges)):
             return edges
-        known = [where(e <= HUGE, e, const(self.x.low)) for e in edges]  # where it is a number
+        known = [e if is_always_number(e) else where(e <= HUGE, e, const(self.x.low)) for e in edges]
         for i in range(1, len(known)):
             for j in range(i, 0, -1):
                 below, above = known[j - 1], known[j]
@@ -196,6 +197,16 @@ def is_pair(lower: Expr, upper: Expr) -> bool:
     common = set(lower.args) & set(upper.args)
     rest = [a for a in upper.args if a not in common]
     return len(common) == 1 and len(rest) == 1 and rest[0].op is Op.SQRT
+
+
+def is_always_number(edge: Expr) -> bool:
+    """Return whether an expression is made of sums, products and whole powers, so that its order can be solved for."""
+    nodes = toposort(edge, enter_integrals=False, enter_sums=False)
+    return all(n.op in RATIONAL or (n.op is Op.POW and is_whole(n.args[1])) for n in nodes)
+
+
+def is_whole(exponent: Expr) -> bool:
+    return exponent.op is Op.CONST and exponent.number == int(exponent.number)
 
 
 def is_peakless(body: Expr) -> bool:

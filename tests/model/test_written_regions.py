@@ -1,0 +1,79 @@
+"""Regions whose edges cross, and conditions that cannot be solved: integrals are right, derivatives are right or refused."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+import morefit as mf
+from morefit.expr import evaluate
+
+X, Y = mf.Observable("x", -1, 1), mf.Observable("y", 0, 1)
+A, B = mf.Parameter("a", 0.35, -0.1, 1.1), mf.Parameter("b", 0.28, -0.1, 1.1)
+REGIONS = {
+    "two slanted edges": (lambda x, a: a - 0.47 * x, lambda x, b: b - 0.31 * x),
+    "a slanted and a curved edge": (lambda x, a: a - 0.47 * x, lambda x, b: b + 0.6 * (x - 0.2) ** 2),
+}
+STEP = 1e-3
+
+
+def log_area(region, values):
+    """Return ln of the integral of 1.5 above both edges and 0.3 elsewhere, by the heights of both along x."""
+    one, other = REGIONS[region]
+
+    def above(x):
+        return 1 - np.clip(max(one(x, values["a"]), other(x, values["b"])), 0, 1)
+
+    grid = np.linspace(-1, 1, 4001)
+    heights = [one(grid, values["a"]), other(grid, values["b"])]
+    edges = [heights[0] - heights[1], *heights, heights[0] - 1, heights[1] - 1]
+    kinks = [grid[k] - e[k] * (grid[k + 1] - grid[k]) / (e[k + 1] - e[k]) for e in edges
+             for k in np.flatnonzero(e[:-1] * e[1:] < 0)]  # fmt: skip
+    cuts = [-1, *sorted(kinks), 1]
+    parts = [integrate.quad(above, *cut, epsabs=1e-13)[0] for cut in pairwise(cuts)]
+    return np.log(0.6 + 1.2 * sum(parts))
+
+
+@pytest.mark.parametrize("values", [{"a": 0.35, "b": 0.28}, {"a": 0.6, "b": 0.15}])
+@pytest.mark.parametrize("region", REGIONS)
+def test_edges_of_a_region_may_cross(region, values):
+    # they used to be refused, as a kink that cannot be solved
+    one, other = REGIONS[region]
+    model = mf.Density(mf.where((Y > one(X, A)) & (Y > other(X, B)), 1.5, 0.3), [X, Y])
+    nll = mf.Likelihood(model, {"x": np.array([-0.9]), "y": np.array([0.01])})  # far from both edges
+    point = [values[p.name] for p in nll.parameters]
+    first = -np.log(0.3)
+    assert nll.value(point) == pytest.approx(first + log_area(region, values), abs=1e-9)
+    gradient, hessian = nll.gradient(point), nll.hessian(point)
+    for k, p in enumerate(nll.parameters):
+        moved = [values | {p.name: values[p.name] + s * STEP} for s in (-1, 0, 1)]
+        low, here, high = (log_area(region, v) for v in moved)
+        assert gradient[k] == pytest.approx((high - low) / (2 * STEP), abs=1e-5)
+        assert hessian[k, k] == pytest.approx((high - 2 * here + low) / STEP**2, abs=2e-2)
+
+
+def test_a_condition_that_cannot_be_solved_is_not_decided_by_the_middle_of_a_panel():
+    # the integral used to be 16.5: the middle of the panel beyond t was taken for all of it
+    x, a, t = mf.Observable("x", 0, 3), mf.Parameter("a", 1, 0.9, 1.1), mf.Parameter("t", 0.5, 0.2, 0.9)
+    model = mf.Density(mf.where(x > t, 2, 1) * mf.where(x * np.exp(a * x) + np.sin(x) > 30, 1, 3), [x])
+    grid = (np.arange(1_000_000) + 0.5) * 3e-6
+    for values in ({"a": 1.0, "t": 0.5}, {"a": 1.08, "t": 0.8}):
+        heights = np.where(grid > values["t"], 2, 1) * np.where(
+            grid * np.exp(values["a"] * grid) + np.sin(grid) > 30, 1, 3
+        )
+        assert evaluate(model.integral(), values) == pytest.approx(3 * heights.mean(), rel=1e-5)
+
+
+def test_derivatives_where_a_condition_that_cannot_be_solved_matters_are_refused():
+    # at the start it does not, and a Hessian far away used to be wrong by a factor three
+    x = mf.Observable("x", 0, 6)
+    a, b = mf.Parameter("a", 0.2, -1.5, 1.5), mf.Parameter("b", 0.1, -1.5, 1.5)
+    model = mf.Density(np.maximum(1 + a * np.cos(x) + b * np.sin(2 * x), 0.05), [x])
+    nll = mf.Likelihood(model, {"x": np.array([1.0, 2.0, 5.0])})
+    assert np.isfinite(nll.hessian([0.2, 0.1])).all()
+    for derivative in (nll.gradient, nll.hessian, (nll + nll).hessian):
+        with pytest.raises(mf.ModelError, match="its integral has a kink that moves with 'a'"):
+            derivative([1.2, 0.8])
+        with pytest.raises(mf.ModelError, match="its integral has a kink that moves with 'a'"):
+            derivative([[0.2, 0.1], [1.2, 0.8]])
