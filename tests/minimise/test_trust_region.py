@@ -444,9 +444,9 @@ def test_doubts_come_from_curvature_that_is_not_the_same_at_the_start_and_the_en
         fit.hessian[0] = fit.covariance[0] = fit.error[0] = 1.0
         remember_end(fit, True)
         assert (fit.doubtful_end, fit.narrow) == doubts, (bend, rough, room, moved)
-    fit.steps = 11.0
+    fit.steps = 9.0
     remember_end(fit, False)
-    assert (fit.doubtful_end, fit.narrow) == (1, 0)
+    assert (fit.doubtful_end, fit.narrow) == (2, 0)
 
 
 def test_a_narrow_end_is_left_for_points_on_the_way_to_it():

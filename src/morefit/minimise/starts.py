@@ -21,7 +21,7 @@ ASIDE = 2.0  # errors of one parameter, to the next kink
 LOOSE = 0.01  # of the way between its limits: a parameter with a larger error may have minima all over
 NEAR = 2.0  # errors: a parameter so close to a limit may be one of a component that is not there
 FAR = 2.2  # errors: a start so far from its end may have led over others
-SHORT = 10.0  # steps: a start that needs more was only a guess, and its curvature says nothing
+SHORT = 8.0  # steps: a start that needs more was only a guess, and its curvature says nothing
 NARROW = 4.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
 MANY = 8  # parameters: with more, a place somewhere between limits is one of too many
 BENT, VERY_BENT = 2.5, 8.0  # the ratio of curvatures at the start and the end, of a rough way and of any
@@ -72,9 +72,11 @@ def doubt(fit: Fit, minimum: bool) -> None:
         if far > FAR and after > min(far, NARROW) * abs(before) and fit.steps <= SHORT:
             fit.narrow = 1.0
     fit.doubtful_end = 0.0
-    if near and bent > VERY_BENT:
+    if fit.value == UNKNOWN:
+        return  # nothing is known at the start: that is for its user to see
+    if not minimum or (near and bent > VERY_BENT):
         fit.doubtful_end = 2.0
-    elif not minimum or (near and bent > BENT and fit.rough > 0.0):
+    elif near and bent > BENT and fit.rough > 0.0:
         fit.doubtful_end = 1.0
 
 
