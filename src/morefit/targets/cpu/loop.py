@@ -133,17 +133,17 @@ class Block:
         return [w.let(f"getelementptr {self.vector.type}, ptr {base}, i64 {k}") for k in range(count)]
 
     def add_results(self, loop: Writer, body: Body, names: Mapping[str, str]) -> list[str]:
-        """Write the lines of an event, and add each result as soon as it is known: none of them waits in a register."""
+        """Write the lines of an event and add its results; after phases each as soon as it is known: none waits in a register."""
         waiting: dict[Atom, list[int]] = {}
         for k, result in enumerate(body.results[: len(self.kernel.sums.results)]):
             waiting.setdefault(result, []).append(k)
 
         def add(name: str, register: str) -> None:
-            for k in waiting.pop(name, ()):
+            for k in waiting.pop(name, ()) if self.sums.in_pieces else ():
                 self.sums.update(loop, k, register)
 
         registers = emit_body(loop, body, names, flushed=True, after=add)
-        for k in (k for places in waiting.values() for k in places):
+        for k in sorted(k for places in waiting.values() for k in places):
             self.sums.update(loop, k, registers[k])
         return registers
 
