@@ -115,14 +115,14 @@ class Block:
         head.lines.append(f"  %stored = alloca [{PIECE * len(body.results)} x {v.type}], align 64")
         registers = emit_body(w, body, {**names, **self.load_columns(w, "%early")}, flushed=True)
         for register, address in zip(registers, self.stored(w, "%early", len(registers)), strict=True):
-            w.lines.append(f"  store {v.type} {register}, ptr {address}, align 64")
+            w.lines.append(f"  store {v.type} {register}, ptr {address}, align {v.size}")
         return w
 
     def load_ahead(self, loop: Writer, body: Body) -> dict[str, str]:
         """Read what was stored."""
         addresses = self.stored(loop, "%i", len(body.results))
         return {
-            str(name): loop.let(f"load {self.vector.type}, ptr {address}, align 64")
+            str(name): loop.let(f"load {self.vector.type}, ptr {address}, align {self.vector.size}")
             for name, address in zip(body.results, addresses, strict=True)
         }
 
