@@ -28,15 +28,14 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     const double p15 = p14 + p11;
     const double p16 = erfc(p15);
     const double p18 = p13 - p16;
-    const double p19 = p_sigma * p18;
-    const double p20 = log(p19);
-    const double p22 = (-0.22579135264472733) - p20;
-    const double p23 = 1.4426950408889634 * p22;
-    const double p24 = p2 * p2;
-    const double p25 = (-0.5) * p24;
-    const double p26 = 1.4426950408889634 * p25;
-    scalars[set * 3 + 0] = p23;
-    scalars[set * 3 + 1] = p26;
+    const double p19 = 1.0 / p18;
+    const double p20 = 0.7978845608028654 * p19;
+    const double p21 = p20 * p2;
+    const double p22 = p2 * p2;
+    const double p23 = (-0.5) * p22;
+    const double p24 = 1.4426950408889634 * p23;
+    scalars[set * 3 + 0] = p21;
+    scalars[set * 3 + 1] = p24;
     scalars[set * 3 + 2] = p_mu;
 }
 
@@ -48,8 +47,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void store(
 {
     const block_of_events block = blocks[first_block + get_group_id(0)];
     const int item = get_local_id(0), set = block.set, count = block.count;
-    const real s_e0 = (real)scalars[set * 3 + 0];
-    const real s_e1 = (real)scalars[set * 3 + 1];
+    const real s_b0 = (real)scalars[set * 3 + 0];
+    const real s_e0 = (real)scalars[set * 3 + 1];
     const real s_mu = (real)scalars[set * 3 + 2];
     __global double *row = out + out_first + out_step * set * 1;
     for (int k = item; k < count; k += GROUP) {
@@ -57,9 +56,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void store(
         const real c_x = c_x_all[c_x_first + c_x_step * set + event];
         const real v1 = c_x - s_mu;
         const real v2 = v1 * v1;
-        const real v3 = s_e1 * v2;
-        const real v4 = s_e0 + v3;
-        const real v5 = exp2(v4);
+        const real v3 = s_e0 * v2;
+        const real v4 = exp2(v3);
+        const real v5 = s_b0 * v4;
         row[0 * out_step + event] = v5;
     }
 }
