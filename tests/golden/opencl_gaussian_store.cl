@@ -23,15 +23,14 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     const double p9 = p8 + p4;
     const double p10 = erfc(p9);
     const double p11 = p10 - p6;
-    const double p12 = p_sigma * p11;
-    const double p13 = log(p12);
-    const double p15 = (-0.22579135264472733) - p13;
-    const double p16 = 1.4426950408889634 * p15;
-    const double p17 = p0 * p0;
-    const double p18 = (-0.5) * p17;
-    const double p19 = 1.4426950408889634 * p18;
-    scalars[set * 3 + 0] = p16;
-    scalars[set * 3 + 1] = p19;
+    const double p12 = 1.0 / p11;
+    const double p13 = 0.7978845608028654 * p0;
+    const double p14 = p13 * p12;
+    const double p15 = p0 * p0;
+    const double p16 = (-0.5) * p15;
+    const double p17 = 1.4426950408889634 * p16;
+    scalars[set * 3 + 0] = p14;
+    scalars[set * 3 + 1] = p17;
     scalars[set * 3 + 2] = p_mu;
 }
 
@@ -43,8 +42,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void store(
 {
     const block_of_events block = blocks[first_block + get_group_id(0)];
     const int item = get_local_id(0), set = block.set, count = block.count;
-    const real s_e0 = (real)scalars[set * 3 + 0];
-    const real s_e1 = (real)scalars[set * 3 + 1];
+    const real s_b1 = (real)scalars[set * 3 + 0];
+    const real s_e0 = (real)scalars[set * 3 + 1];
     const real s_mu = (real)scalars[set * 3 + 2];
     __global double *row = out + out_first + out_step * set * 1;
     for (int k = item; k < count; k += GROUP) {
@@ -52,9 +51,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void store(
         const real c_x = c_x_all[c_x_first + c_x_step * set + event];
         const real v1 = c_x - s_mu;
         const real v2 = v1 * v1;
-        const real v3 = s_e1 * v2;
-        const real v4 = s_e0 + v3;
-        const real v5 = exp2(v4);
+        const real v3 = s_e0 * v2;
+        const real v4 = exp2(v3);
+        const real v5 = s_b1 * v4;
         row[0 * out_step + event] = v5;
     }
 }

@@ -214,12 +214,13 @@ class Pdf(ABC):
         return self if len(kept) == len(self.observables) else projected_density(self, kept, region)
 
     def normalised(self) -> Expr:
-        """Return the density divided by its integral; of an exponential the logarithm is subtracted, once per call.
+        """Return the density divided by its integral.
 
-        Products of its first derivatives then have one form in all second derivatives.
+        From the exponent of a density in pieces the logarithm is subtracted, once per call: products of its first
+        derivatives then have one form in all second derivatives.
         """
         density, integral = self.density(), self.integral()
-        if density.op is not Op.EXP or leaves(Op.COLUMN, integral):
+        if density.op is not Op.EXP or density.args[0].op is not Op.WHERE or leaves(Op.COLUMN, integral):
             return density / integral
         return apply(Op.EXP, density.args[0] - apply(Op.LOG, integral))
 

@@ -93,19 +93,19 @@ class Block:
             ]  # fmt: skip
         return [
             "  br label %piece",
-            "piece:", "  %first = phi i64 [ %from, %chunk ], [ %last, %over ]", *self.sums.piece_phis,
-            f"  %wish_of_piece = add i64 %first, {PIECE * width}",
-            "  %last = call i64 @llvm.smin.i64(i64 %wish_of_piece, i64 %to)",
+            "piece:", "  %piece_from = phi i64 [ %from, %chunk ], [ %piece_to, %over ]", *self.sums.piece_phis,
+            f"  %wish_of_piece = add i64 %piece_from, {PIECE * width}",
+            "  %piece_to = call i64 @llvm.smin.i64(i64 %wish_of_piece, i64 %to)",
             "  br label %ahead",
-            "ahead:", "  %early = phi i64 [ %first, %piece ], [ %next_early, %ahead ]", *ahead.lines,
+            "ahead:", "  %early = phi i64 [ %piece_from, %piece ], [ %next_early, %ahead ]", *ahead.lines,
             f"  %next_early = add i64 %early, {width}",
-            "  %more_early = icmp slt i64 %next_early, %last",
+            "  %more_early = icmp slt i64 %next_early, %piece_to",
             "  br i1 %more_early, label %ahead, label %loop",
-            "loop:", "  %i = phi i64 [ %first, %ahead ], [ %following, %loop ]", *self.sums.phis, *loop.lines,
+            "loop:", "  %i = phi i64 [ %piece_from, %ahead ], [ %following, %loop ]", *self.sums.phis, *loop.lines,
             f"  %following = add i64 %i, {width}",
-            "  %again = icmp slt i64 %following, %last",
+            "  %again = icmp slt i64 %following, %piece_to",
             "  br i1 %again, label %loop, label %over",
-            "over:", "  %pieces_left = icmp slt i64 %last, %to",
+            "over:", "  %pieces_left = icmp slt i64 %piece_to, %to",
             "  br i1 %pieces_left, label %piece, label %flush",
         ]  # fmt: skip
 
@@ -115,35 +115,35 @@ class Block:
         head.lines.append(f"  %stored = alloca [{PIECE * len(body.results)} x {v.type}], align 64")
         registers = emit_body(w, body, {**names, **self.load_columns(w, "%early")}, flushed=True)
         for register, address in zip(registers, self.stored(w, "%early", len(registers)), strict=True):
-            w.lines.append(f"  store {v.type} {register}, ptr {address}, align 64")
+            w.lines.append(f"  store {v.type} {register}, ptr {address}, align {v.size}")
         return w
 
     def load_ahead(self, loop: Writer, body: Body) -> dict[str, str]:
         """Read what was stored."""
         addresses = self.stored(loop, "%i", len(body.results))
         return {
-            str(name): loop.let(f"load {self.vector.type}, ptr {address}, align 64")
+            str(name): loop.let(f"load {self.vector.type}, ptr {address}, align {self.vector.size}")
             for name, address in zip(body.results, addresses, strict=True)
         }
 
     def stored(self, w: Writer, event: str, count: int) -> list[str]:
         """Return where the numbers of a vector of events are stored."""
-        row = w.let(f"mul i64 {w.let(f'sub i64 {event}, %first')}, {count}")
+        row = w.let(f"mul i64 {w.let(f'sub i64 {event}, %piece_from')}, {count}")
         base = w.let(f"getelementptr {self.vector.scalar}, ptr %stored, i64 {row}")
         return [w.let(f"getelementptr {self.vector.type}, ptr {base}, i64 {k}") for k in range(count)]
 
     def add_results(self, loop: Writer, body: Body, names: Mapping[str, str]) -> list[str]:
-        """Write the lines of an event, and add each result as soon as it is known: none of them waits in a register."""
+        """Write the lines of an event and add its results; after phases each as soon as it is known: none waits in a register."""
         waiting: dict[Atom, list[int]] = {}
         for k, result in enumerate(body.results[: len(self.kernel.sums.results)]):
             waiting.setdefault(result, []).append(k)
 
         def add(name: str, register: str) -> None:
-            for k in waiting.pop(name, ()):
+            for k in waiting.pop(name, ()) if self.sums.in_pieces else ():
                 self.sums.update(loop, k, register)
 
         registers = emit_body(loop, body, names, flushed=True, after=add)
-        for k in (k for places in waiting.values() for k in places):
+        for k in sorted(k for places in waiting.values() for k in places):
             self.sums.update(loop, k, registers[k])
         return registers
 

@@ -33,6 +33,11 @@ class Vector:
         return f"<{self.width} x i1>"
 
     @property
+    def size(self) -> int:
+        """How many bytes it takes."""
+        return self.width * self.bits // 8
+
+    @property
     def all_true(self) -> str:
         return f"<{', '.join(['i1 true'] * self.width)}>"
 
