@@ -110,7 +110,7 @@ def test_what_is_no_number_is_not_compared(other, quantity):
             compare(quantity, other)
 
 
-@pytest.mark.parametrize("other", ["3", None, 1j, [1.0, 2.0], object()])
+@pytest.mark.parametrize("other", ["3", None, [1.0, 2.0], object()])
 def test_operators_leave_foreign_kinds_to_python(other):
     # these used to raise ModelError, so that another type could not join in
     for operator in (lambda a, b: a + b, lambda a, b: b * a, lambda a, b: a < b, lambda a, b: a**b):

@@ -72,6 +72,11 @@ def test_what_cannot_be_drawn_is_refused():
         mf.OptionError, match="plot: categories that are combined need the same range and the same bins"
     ):
         mf.plot(MODELS, bins, summed=True)
+    other = mf.Simultaneous(
+        {"up": MODELS["up"], "down": mf.Uniform(mf.Observable(M.name, M.low - 1, M.high))}, "polarity"
+    )
+    with pytest.raises(mf.OptionError, match="need the same range and the same bins; draw them one by one"):
+        mf.plot(other, DATA, values=RESULT, summed=True)
 
 
 def test_the_asymmetry_is_that_of_counts_and_models():

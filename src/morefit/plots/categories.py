@@ -111,8 +111,10 @@ def in_common_bins(
     """Return how to draw several categories in the same bins, which histograms must have already."""
     if any(is_histogram(own) for own, _ in data.values()):
         return drawing
-    first = models[next(iter(data))]
-    x = named_observable(first.observables, the_observable(first, observable))
+    x, *others = (
+        named_observable(models[k].observables, the_observable(models[k], observable)) for k in data
+    )
+    check_same(all((o.low, o.high) == (x.low, x.high) for o in others))
     events = sum(len(own) for own, _ in data.values() if isinstance(own, Dataset))
     return replace(drawing, bins=choose_edges(f"observable '{x.name}'", drawing.bins, x.low, x.high, events))
 
@@ -153,8 +155,14 @@ def sum_by_name(each: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 
 def check_bins(each: Sequence[Projection]) -> None:
     """Refuse to combine categories whose bins differ."""
-    if not all(np.array_equal(own.curve_edges, each[0].curve_edges) for own in each):
-        raise OptionError("plot: categories that are combined need the same range and the same bins")
+    check_same(all(np.array_equal(own.curve_edges, each[0].curve_edges) for own in each))
+
+
+def check_same(same: bool) -> None:
+    if not same:
+        raise OptionError(
+            "plot: categories that are combined need the same range and the same bins; draw them one by one"
+        )
 
 
 @dataclass(frozen=True, eq=False)
