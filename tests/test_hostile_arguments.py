@@ -83,7 +83,7 @@ CALLS = {
     }),
     "feldman_cousins": (some(feldman_cousins, likelihood=MODEL, data=DATA, parameter="mu", points=[0.1], toys=2, seed=1, progress=False), {
         "likelihood": NO_MODELS, "data": [None, [], {"x": [99.0]}, {"y": [1.0]}], "parameter": NO_NAMES, "points": NO_LISTS,
-        "toys": [*NO_WHOLE_NUMBERS, 0, -1], "level": [*NO_LEVELS, None], "seed": NO_SEEDS, "nuisance": ["profile", None],
+        "toys": [*NO_WHOLE_NUMBERS, 0, -1], "level": [*NO_LEVELS, None], "seed": NO_SEEDS,
         "best": [1, "best"], "backend": NO_BACKENDS,
     }),
     "neyman_belt": (some(neyman_belt, likelihood=MODEL, parameter="mu", points=[0.1], events=5, toys=2, seed=1, progress=False), {

@@ -129,7 +129,14 @@ MEANING = {
     "sin": math.sin, "cos": math.cos, "abs": abs, "<": lambda a, b: float(a < b), "<=": lambda a, b: float(a <= b),
     "==": lambda a, b: float(a == b), "where": lambda c, a, b: a if c else b, "log1p": math.log1p,
     "exp2": lambda a: 2.0**a, "min": min, "max": max, "lgamma": special.gammaln, "digamma": special.digamma,
+    "normal_integral": lambda *a: gaussian_area(*a), "normal_area": lambda *a: gaussian_area(*a),
+    "power_area": lambda width, growth, n: ((1 + growth * width) ** (1 - n) - 1) / (growth * (1 - n)),
 }  # fmt: skip
+
+
+def gaussian_area(middle, width, sigma):
+    low, high = ((middle + side * width) / sigma for side in (-0.5, 0.5))
+    return sigma * math.sqrt(2 * math.pi) * (special.ndtr(high) - special.ndtr(low))
 
 
 def value_of(dot, values):

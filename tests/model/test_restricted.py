@@ -135,7 +135,7 @@ def test_meanings_of_yields_differ_by_the_probabilities_of_the_ranges(events):
 
 def test_kernels_of_a_fit_in_ranges_have_no_condition_on_the_event(events):
     nll = mf.Likelihood(peak_on_slope(extended=True), events, ranges={"m": RANGES})
-    assert nll.log_intensity is peak_on_slope(extended=True).log_intensity()
+    assert nll.model.summed is peak_on_slope(extended=True).log_intensity()
 
 
 # ------------------------------------------------------------------------- numerical integrals

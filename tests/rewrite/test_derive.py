@@ -51,7 +51,9 @@ PAIRS |= dict.fromkeys(
     (Op.NORMAL_AREA, Op.NORMAL_INTEGRAL), ((-0.3, 1.2, 0.7), (2.5, 0.4, 0.6), (0.1, 2.5, 0.9))
 )
 PAIRS |= {Op.NORMAL_AREA: (*PAIRS[Op.NORMAL_AREA], (0.2, 1e-3, 0.5), (0.2, 0.0, 0.5))}
-PAIRS |= {Op.POWER_AREA: ((2.0, 0.7, 2.5), (0.1, 0.3, 1.2), (3.0, 0.01, 4.0), (5.0, 2.0, 0.6))}
+PAIRS |= {
+    Op.POWER_AREA: ((2.0, 0.7, 2.5), (0.1, 0.3, 1.2), (3.0, 0.01, 4.0), (5.0, 2.0, 0.6), (2.0, 1e-9, 3.0))
+}
 NOT_BY_ALL = {op for op in OPERATIONS if op.partials and any(p is None for p in partials_of(op))}
 
 

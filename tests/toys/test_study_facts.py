@@ -42,7 +42,7 @@ CHANGES = {
     "an open limit": ({"mu": (0.1,)}, r"limits mu is '\[-1.0, 1.0\]' in the file, '\[-inf, inf\]' requested"),
     "what is fixed": ({"fixed": True}, "fixed sigma is False in the file, True requested"),
     "the range": ({"high": 6.0}, r"ranges x is '\[-5.0, 5.0\]' in the file, '\[-5.0, 6.0\]' requested"),
-    "a number": ({"factor": 1 + 1e-15}, "looks like that of the file but is not the same: numbers in it"),
+    "a number": ({"factor": 1 - 1e-15}, "looks like that of the file but is not the same: numbers in it"),
 }
 
 

@@ -19,8 +19,8 @@ class CutReport:
     outside: dict[str, int]
     failed: int = 0
     condition: str = ""
-    not_numbers: dict[str, int] = field(default_factory=dict)  # of those outside
     files: dict[str, CutReport] = field(default_factory=dict)
+    not_numbers: dict[str, int] = field(default_factory=dict)  # of those outside
 
     @property
     def summary(self) -> str:

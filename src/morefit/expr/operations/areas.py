@@ -22,7 +22,8 @@ WIDE = 0.25  # a Gaussian over a range of less than half a sigma is wide
 WIDE_POINTS = 8  # Gauss-Legendre: exact to 1e-19 for wide ones
 SERIES = 19  # terms: below |z| = 1 the next one is under 1e-18 of the sum, also in the second derivative
 LOG_SERIES = 16  # terms, in squares of s = z/(2 + z): the same below |z| = 1/2
-STRAIGHT = 1e-8  # growth over the whole width of a power law, below which it is a straight line
+SMALL_GROWTH = 0.05  # of a power law over its whole width: below, also times its power, it is a short series
+GROWTH_TERMS = 12  # the next one is under 1e-16 of the sum
 
 
 def normal_integral(middle: Any, width: Any, sigma: Any, erfc: Any) -> Any:
@@ -101,8 +102,12 @@ def power_area_partials(width: Expr, growth: Expr, n: Expr) -> tuple[Expr, ...]:
     area, grown = Areas.POWER_AREA(width, growth, n), growth * width
     length = log1p(grown)
     end, z = np.exp(-n * length), (1 - n) * length
-    straight = grown < STRAIGHT
-    by_growth = where(straight, -0.5 * n * width**2, (width * end - area) / where(straight, 1, growth))
+    small = (abs(grown) < SMALL_GROWTH) & (abs(n * grown) < SMALL_GROWTH)
+    term, series = -n, -0.5 * n  # of the binomial series, whose other form would lose its digits
+    for k in range(1, GROWTH_TERMS):
+        term = term * grown * (n + k) / -(k + 1)
+        series = series + term * ((k + 1) / (k + 2))
+    by_growth = where(small, series * width**2, (width * end - area) / where(small, 1, growth))
     moment: Any = 1 / (math.factorial(SERIES) * (SERIES + 2))  # the derivative of exprel
     for k in range(SERIES - 1, -1, -1):
         moment = moment * z + 1 / (math.factorial(k) * (k + 2))

@@ -63,7 +63,7 @@ def host() -> Host:
 SHARED_WORK = "@mf_wofz_imag"  # comes with the real part, and once inlined most of their lines are the same
 # a loop whose functions are computed ahead: its sums are in the order that needs fewest registers, which LLVM's scheduler
 # would change
-IN_ORDER = "\nahead:"
+IN_ORDER = "\nfunctions_first:"
 QUICK = '"quick"'  # an attribute of functions that take little of the time: machine code for them is made without more ado
 
 _programs: OrderedDict[str, Code] = OrderedDict()

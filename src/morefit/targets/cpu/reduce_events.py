@@ -62,7 +62,7 @@ class Sums:
             start, new = f"{splat}, %chunk", f"%n{k}_{part}"
             if self.in_pieces:
                 self.piece_phis.append(f"  %p{k}_{part} = phi {kind} [ {start} ], [ {new}, %over ]")
-                start = f"%p{k}_{part}, %ahead"
+                start = f"%p{k}_{part}, %functions_first"
             self.phis.append(f"  %a{k}_{part} = phi {kind} [ {start} ], [ {new}, %loop ]")
             return f"%a{k}_{part}"
         self.head.append(f"  %m{k}_{part} = alloca {kind}, align 64")

@@ -7,7 +7,7 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     absolute,
     choose,
     clamp,
-    lean_polynomial,
+    polynomial,
     two_product,
     where_any,
     widened,
@@ -31,7 +31,7 @@ def erfcx_positive(w: Writer, x: str) -> str:
     shifted = w.add(x, w.number(ERFCX_POLE))
     inverse = w.div(w.number(1.0), shifted)
     t = w.fma(inverse, w.number(-2.0 * ERFCX_POLE), w.number(1.0))
-    result = w.mul(lean_polynomial(w, ERFCX, t), inverse)
+    result = w.mul(polynomial(w, ERFCX, t), inverse)
     lost = w.sub(x, w.sub(shifted, w.number(ERFCX_POLE)))
     lost = w.fma(w.fma(shifted, inverse, w.number(-1.0)), shifted, lost)
     slope = w.fma(w.add(x, x), result, w.number(ERFCX_SLOPE))
