@@ -61,10 +61,9 @@ def host() -> Host:
 
 
 SHARED_WORK = "@mf_wofz_imag"  # comes with the real part, and once inlined most of their lines are the same
-# a loop whose functions are computed ahead: its sums are in the order that needs fewest registers, which LLVM's scheduler
-# would change
-IN_ORDER = "\nfunctions_first:"
-QUICK = '"quick"'  # an attribute of functions that take little of the time: machine code for them is made without more ado
+# a loop whose functions are computed ahead, and whose sums are in the order that needs fewest registers: LLVM's scheduler would
+# change it; a comment of the text says so
+IN_ORDER = "; sums in order"
 
 _programs: OrderedDict[str, Code] = OrderedDict()
 _unused: list[Any] = []  # engines of code that is no longer referenced
@@ -122,10 +121,6 @@ def build_object(source: str, *, driver: bool) -> bytes:
     if SHARED_WORK in source:
         passes.add_new_gvn_pass()
     passes.run(module, builder)
-    for function in module.functions:
-        if QUICK in (str(a, "ascii") for a in function.attributes):
-            function.add_function_attribute("noinline")  # which the next one needs
-            function.add_function_attribute("optnone")
     if IN_ORDER not in source:
         return bytes(machine.emit_object(module))
     llvm.set_option("morefit", "-enable-misched=false")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from morefit.kernel import Atom, Body, Kernel, Sample, Sum
 from morefit.targets.cpu.abi import argument, find_tables
+from morefit.targets.cpu.compile import IN_ORDER
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.pairs import Rank
 from morefit.targets.cpu.phases import cut_phases
@@ -75,7 +76,8 @@ class Block:
             "next:", "  %rest = icmp slt i64 %to, %end", "  br i1 %rest, label %chunk, label %done",
             "done:", *last, "  ret void", "}",
         ]  # fmt: skip
-        text = "\n".join([self.rank.text(), *lines] if self.rank else lines)
+        in_order = [IN_ORDER] if ahead and not self.rank else []
+        text = "\n".join([self.rank.text(), *lines] if self.rank else [*in_order, *lines])
         if self.rank:
             flush.intrinsics |= self.rank.declarations()
         return text, [*ahead, loop, flush]

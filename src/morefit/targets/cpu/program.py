@@ -24,12 +24,9 @@ from morefit.kernel.program import (
     Statement,
     Value,
     While,
-    nodes_in,
 )
-from morefit.targets.cpu.compile import QUICK
 from morefit.targets.cpu.writer import number_text
 
-LOOPS = (For, While)
 Condition = Callable[[], str]
 TYPES = {
     Kind.FLOAT: "double", Kind.INT: "i64", Kind.BOOL: "i1", Kind.VECTOR: "ptr",
@@ -75,8 +72,7 @@ class FunctionText:
         copies = [f"  store {TYPES[k]} %a.{name}, ptr %v.{name}" for name, k in f.arguments]
         self.statements(f.body)
         end = "  unreachable" if f.kind else "  ret void"
-        speed = "" if is_busy(f.body) else QUICK
-        head = " ".join(f"define {self.linkage} {kind} @{f.name}({arguments}) {speed} {{".split())
+        head = f"define {self.linkage} {kind} @{f.name}({arguments}) {{".replace("  ", " ")
         return [head, "entry:", *rooms, *self.slots, *copies, *self.body, end, "}"]
 
     def let(self, text: str) -> str:
@@ -255,16 +251,6 @@ def must_wait(value: Value) -> bool:
     if isinstance(value, Element):
         return must_wait(value.array) or must_wait(value.index)
     return isinstance(value, Call)
-
-
-def is_busy(body: Sequence[Statement]) -> bool:
-    """Return whether drivers spend their time there: a loop inside a loop, and no calls of others."""
-    return not any(isinstance(one, Call) for one in nodes_in(body)) and any(
-        isinstance(inner, LOOPS) and inner is not loop
-        for loop in nodes_in(body)
-        if isinstance(loop, LOOPS)
-        for inner in nodes_in(loop)
-    )
 
 
 def literal(value: Number) -> str:
