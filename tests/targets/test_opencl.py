@@ -30,6 +30,7 @@ from morefit.targets.choose import WORTH_A_GPU
 from morefit.targets.opencl import device as opencl_device
 from morefit.targets.opencl import discover as opencl_found
 from morefit.targets.opencl import fit as opencl_fit
+from morefit.targets.opencl import fit_space
 from morefit.targets.opencl import launch as opencl_launch
 from morefit.targets.opencl import run as opencl
 from morefit.targets.opencl.columns import DeviceColumn
@@ -559,6 +560,8 @@ def test_toys_are_fitted_alike_in_one_block_and_in_many(device, monkeypatch, nam
 
     def study(few):
         monkeypatch.setattr(opencl_fit, "FEW_EVENTS", few)
+        monkeypatch.setattr(fit_space, "FEW_EVENTS", few)
+        OpenCL().open().fit_spaces.clear()
         return mf.toy_study(model, toys=len(sizes), events=sizes, seed=4, backend=OpenCL(), progress=False)
 
     usual, other = study(4000), study(100)
@@ -574,9 +577,8 @@ def test_toys_that_need_more_steps_go_on_without_the_others(device, monkeypatch)
     ensemble = ensemble_of(model, start, start, 5, OpenCL())
     sizes = np.array([900, 3000, 450, 40_000, 30, 2047])
     together = fit_rows(ensemble, sizes)
-    monkeypatch.setattr(opencl_fit, "FIRST_STEPS", 1)
-    monkeypatch.setattr(opencl_fit, "MORE_STEPS", 1)
-    monkeypatch.setattr(opencl_fit, "MAX_STEPS", 1)
+    for steps in ("FIRST_STEPS", "MORE_STEPS", "QUICK_STEPS", "MAX_STEPS"):
+        monkeypatch.setattr(fit_space, steps, 1)
     np.testing.assert_array_equal(fit_rows(ensemble, sizes), together)
 
 
@@ -603,6 +605,29 @@ def test_toys_have_the_same_bits_in_any_number_of_launches(device, monkeypatch):
     monkeypatch.setattr(opencl_fit, "MAX_TOYS", 100)
     monkeypatch.setattr(opencl_fit, "MAX_BYTES", 30_000)
     np.testing.assert_array_equal(fit_rows(ensemble, sizes, first=3), together)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_buffers_of_earlier_fits_serve_other_truths_starts_and_measurements(device, stored):
+    spaces, model, sizes = OpenCL().open().fit_spaces, model_of("mass")[0], np.array([300, 500])
+    start = all_values(model, None)
+    other = {**start, "fsig": 0.6 * start["fsig"]}
+
+    def fits(*, clear):
+        found = []
+        for k, (truth, first) in enumerate([(start, start), (other, start), (start, other), (start, start)]):
+            if clear:
+                spaces.clear()
+            ensemble = ensemble_of(model, truth, first, 5 + k // 3, OpenCL())
+            toys = ensemble.draw(3, sizes)
+            found.append((toys.stored() if stored else toys).fit_whole(ensemble).values)
+        return np.array(found)
+
+    apart = fits(clear=True)
+    held = len(spaces)
+    np.testing.assert_array_equal(fits(clear=False), apart)
+    assert len(spaces) == held == 1
+    assert len(np.unique(apart[:, 0, 0])) == 4
 
 
 def test_one_text_serves_many_true_values(device):

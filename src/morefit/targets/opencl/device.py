@@ -61,8 +61,11 @@ class Device:
         self.column_bytes = 0
         self.copies = Copies()
         self.on_their_way: deque[Any] = deque(maxlen=64)
+        self.fit_spaces: list[
+            Any
+        ] = []  # buffers and kernels of whole fits that are done, the last ones first
         self.process = os.getpid()
-        self.programs: OrderedDict[str, Any] = OrderedDict()
+        self.programs: OrderedDict[str, Any] = OrderedDict()  # by their texts
         self.spare: dict[tuple[str, str], list[Any]] = {}  # functions of texts that are not in use
         self.lock = threading.Lock()
         self.identity = (device.name, device.driver_version, device.platform.version, device.version)
@@ -137,7 +140,12 @@ class Device:
                 f" at most {limit / 2**30:.1f} GB possible; use fewer events or sets at a time, or backend='cpu'"
             )
         with self.watched(f"allocating {size} bytes"):
-            return self.pool.allocate(max(size, 8))
+            try:
+                return self.pool.allocate(max(size, 8))
+            except self.cl.MemoryError:
+                self.fit_spaces.clear()  # what may be used again is less urgent
+                self.pool.free_held()
+                return self.pool.allocate(max(size, 8))
 
     def send(self, numbers: np.ndarray[Any, Any]) -> Any:
         """Copy an array to the device."""
@@ -199,14 +207,14 @@ class Device:
 
     def build(self, source: str) -> Any:
         """Return a program for a text: from this process, from disk, or built now."""
-        key = key_of("opencl", source, *self.identity)
         with self.lock:
-            if key not in self.programs:
-                self.programs[key] = self.from_disk(key) or self.from_source(key, source)
+            if source not in self.programs:  # found by the text itself, which takes less time than its digest
+                key = key_of("opencl", source, *self.identity)
+                self.programs[source] = self.from_disk(key) or self.from_source(key, source)
                 if len(self.programs) > MAX_PROGRAMS:
                     self.programs.popitem(last=False)
-            self.programs.move_to_end(key)
-            return self.programs[key]
+            self.programs.move_to_end(source)
+            return self.programs[source]
 
     def kernels(self, owner: object, source: str, names: Sequence[str]) -> dict[str, Any]:
         """Return functions of a text for as long as the owner lives; then another one may have them.

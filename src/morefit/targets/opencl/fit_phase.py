@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 
 from morefit.targets.opencl.dialect import Dialect, indented
 
@@ -46,7 +47,7 @@ class Phase:
         running = [] if self.begins else ["{m}int *running"]
         return [*lists[self.runs], *running, *self.arguments]
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The names of all arguments, in order."""
         return [name_of(declaration) for declaration in self.all_arguments]

@@ -1,0 +1,206 @@
+"""Buffers and kernels of whole fits on a device, for one batch of toys after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from morefit.arrays import Array, Integers
+from morefit.targets.base import ToyBatch, WholeFit, WholePart
+from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
+from morefit.targets.opencl.device import Device, set_arguments
+from morefit.targets.opencl.fit_driver import FitSource
+from morefit.targets.opencl.fit_phase import TILE, Phase, Runs
+from morefit.targets.opencl.source import block_multiple
+from morefit.targets.opencl.sums import MAX_EVENTS, words_of
+
+EACH, GROUPS = 16, 2048  # minimum of events per item, and maximum of groups per toy
+FEW_EVENTS = 2048  # a toy with fewer has one block of them
+# steps before a look at which toys have converged: at first, later, while a look takes longer than one, and for few
+FIRST_STEPS, MORE_STEPS, QUICK_STEPS, MAX_STEPS = 3, 1, 3, 8
+MANY = 1 << 14  # toys whose step takes longer than a look
+FEW = 1 / 16  # of all toys
+
+
+def columns_of(part: WholePart) -> int:
+    return len(part.observables) + len(part.derived)
+
+
+@dataclass(eq=False)
+class Blocks:
+    """The blocks of the events of a part: of all toys, and whether a toy may have several."""
+
+    blocks: np.ndarray[Any, Any]
+    first: Integers
+    many: bool
+
+    @classmethod
+    def cut(cls, counts: Integers, group: int, multiple: int) -> Blocks:
+        """Cut the events of each toy into blocks, in a way that depends on its own size alone."""
+        items = np.where(
+            counts < FEW_EVENTS, MAX_EVENTS, np.clip(counts // (group * GROUPS), EACH, MAX_EVENTS)
+        )
+        each = -(-group * items // multiple) * multiple
+        blocks, first = cut_blocks(counts, each, np.cumsum(counts) - counts, empty=True)
+        many = len(blocks) > len(counts)
+        if (
+            not many
+        ):  # the words of the only block are those of the toy: their corrections, zero, come after them
+            blocks["place"] = 2 * blocks["set"]
+        return cls(blocks, first, many)
+
+
+class Lists(NamedTuple):
+    """The toys that go through the next phases, and their blocks: on the device, and how many they are."""
+
+    values: dict[str, Any]
+    counts: Sequence[int]  # of toys, and of the blocks of each part
+
+
+class FitSpace:
+    """Buffers for toys of some sizes, and kernels: for one batch after the other, of one or several models alike."""
+
+    def __init__(
+        self, device: Device, source: FitSource, job: WholeFit, part: Integers, toys: ToyBatch, width: int
+    ) -> None:
+        self.device, self.source, self.part, self.width = device, source, part, width
+        self.sizes, self.count, self.group = toys.sizes[part], len(part), source.shape.group
+        self.own: dict[str, Any] = {  # arguments by name
+            "toys": device.send(part.astype(np.int32)),
+            "sizes": device.send(np.ascontiguousarray(self.sizes, np.int32)),
+            "records": device.allocate(8 * -(-self.count // TILE) * TILE * job.layout.size),
+            "results": device.allocate(8 * self.count * width),
+            "width": np.int32(width),
+            "running": device.allocate(4 * self.count),
+            "all_toys": np.int32(self.count),
+            "counts": device.allocate(4 * (1 + len(job.parts))),
+        }
+        self.blocks = [self.add_part(k, own, self.sizes[:, k]) for k, own in enumerate(job.parts)]
+        self.add_lists()
+        self.sent: dict[str, Array] = {}  # what differs from batch to batch, as it is on the device
+        self.bound: dict[str, Any] = {}  # arguments of the kernels, by name
+        self.kernels = device.kernels(self, source.text, [phase.name for phase in source.phases])
+        values = self.own | self.chosen
+        set_arguments(self.kernels[source.choose.name], *(values[name] for name in source.choose.names))
+
+    def serves(self, source: FitSource, part: Integers, toys: ToyBatch, width: int) -> bool:
+        """Return whether other toys have the same kernels and sizes."""
+        return (
+            source is self.source
+            and width == self.width
+            and np.array_equal(part, self.part)
+            and np.array_equal(toys.sizes[part], self.sizes)
+        )
+
+    def add_part(self, k: int, part: WholePart, counts: Integers) -> Blocks:
+        """Make room for the events of a part, its scalars, integrals and sums."""
+        device, kernel, count = self.device, part.sums.kernel, self.count
+        multiple = 1 if part.sampler is None else block_multiple(part.sampler.kernel, self.group)
+        cut = Blocks.cut(np.ascontiguousarray(counts), self.group, multiple)
+        words, room = max(words_of(kernel), 1), int(counts.sum())
+        totals = device.zeros(16 * count * words)
+        self.own |= {
+            f"events{k}": device.allocate(8 * columns_of(part) * room),
+            f"room{k}": np.int64(room),
+            f"report{k}": device.zeros(8 * count),
+            f"scalars{k}": device.allocate(8 * count * len(kernel.per_call.results)),
+            f"totals{k}": totals,
+            f"partials{k}": device.allocate(8 * len(cut.blocks) * words) if cut.many else totals,
+            f"first_block{k}": device.send(cut.first.astype(np.int32)),
+        }
+        for i, one in enumerate(part.integrals):
+            own = one.program.kernel
+            self.own[f"scalars{k}_{i}"] = device.allocate(8 * count * len(own.per_call.results))
+            self.own[f"integrals{k}_{i}"] = device.allocate(8 * count * own.outputs)
+        return cut
+
+    def add_lists(self) -> None:
+        """List all toys and blocks, and make room for lists of those that are still fitted."""
+        device, blocks = self.device, [cut.blocks for cut in self.blocks]
+        sent = {f"blocks{k}": device.send(rows) for k, rows in enumerate(blocks)}
+        self.own |= {f"all_{name}": buffer for name, buffer in sent.items()}
+        self.chosen = {f"blocks{k}": device.allocate(rows.nbytes) for k, rows in enumerate(blocks)}
+        self.chosen["active"] = device.allocate(4 * self.count)
+        everything = {"active": device.send(np.arange(self.count, dtype=np.int32)), **sent}
+        counts = (self.count, *map(len, blocks))
+        self.lists = self.everything = Lists(everything | {"active_toys": np.int32(self.count)}, counts)
+
+    def bind(self, values: Mapping[str, Any]) -> None:
+        """Set arguments of kernels, by name, that are not what they were."""
+        changed = {name: value for name, value in values.items() if self.bound.get(name) is not value}
+        self.bound |= changed
+        for phase in (*self.source.begin, *self.source.steps):
+            for place, name in enumerate(phase.names):
+                if name in changed:
+                    self.kernels[phase.name].set_arg(place, changed[name])
+
+    def send(self, name: str, numbers: Array) -> None:
+        """Copy an array to a buffer of its own, unless the same numbers are there."""
+        known = self.sent.get(name)
+        if known is None or known.shape != numbers.shape:
+            self.own[name] = self.device.send(numbers)
+        elif known is not numbers and not np.array_equal(known, numbers):
+            self.device.overwrite(self.own[name], numbers)
+        self.sent[name] = numbers
+
+    def start(self, constants: Mapping[str, Any], toys: ToyBatch) -> None:
+        """Start to draw and fit toys of the sizes that this has room for."""
+        values = dict(constants)
+        self.send("first_record", toys.record)
+        for k, part in enumerate(toys.parts):
+            values |= {f"seed{k}": np.uint64(part.seed), f"first_toy{k}": np.uint64(toys.first)}
+            self.send(f"parameters{k}", part.parameters)
+            self.send(f"measured{k}", np.empty(0) if part.measured is None else part.measured[self.part])
+            if part.starts is not None:
+                self.send(f"starts{k}", np.ascontiguousarray(part.starts[self.part], np.int64))
+            for i, column in enumerate(part.events):
+                assert isinstance(column, DeviceColumn)
+                values[f"given{k}_{i}"] = column.buffer
+        self.bind(values | self.own)
+        self.go_on_with(self.everything)
+        for phase in self.source.begin:
+            self.run(phase)
+        self.take_steps(FIRST_STEPS)
+
+    def go_on_with(self, lists: Lists) -> None:
+        """Let only the toys of some lists go through the next phases."""
+        self.lists = lists
+        self.bind(lists.values)
+
+    def run(self, phase: Phase) -> Any:
+        kernel, group = self.kernels[phase.name], self.group
+        toys, *blocks = self.lists.counts
+        if phase.runs in (Runs.ITEMS, Runs.ALL):
+            each = self.count if phase.runs is Runs.ALL else toys
+            return self.device.run(kernel, -(-each // TILE) * TILE, TILE)
+        if phase.runs is Runs.TILES:
+            return self.device.run(kernel, toys * TILE, TILE)
+        groups = toys if phase.runs is Runs.GROUPS else blocks[phase.part]
+        return self.device.run(kernel, groups * group, group)
+
+    def take_steps(self, count: int) -> None:
+        for _ in range(count):
+            for phase in self.source.steps:
+                if self.blocks[phase.part].many or not phase.many_blocks:
+                    self.done = self.run(phase)
+
+    def list_running(self) -> Lists:
+        """List the toys that are still fitted."""
+        counts = np.empty(len(self.lists.counts), np.int32)
+        self.device.clear(self.own["counts"], counts.nbytes)
+        self.device.read_done(self.own["counts"], counts, self.run(self.source.choose))
+        return Lists(self.chosen | {"active_toys": np.int32(counts[0])}, counts.tolist())
+
+    def finish(self, results: Array) -> None:
+        """Wait for the toys, and copy their results."""
+        while (running := self.list_running()).counts[0]:
+            self.go_on_with(running)
+            left = running.counts[0]
+            steps = MORE_STEPS if left > MANY else QUICK_STEPS
+            self.take_steps(steps if left > FEW * self.count else MAX_STEPS)
+        self.device.read_done(self.own["results"], results, self.done)
+        for name in self.bound.keys() - self.own.keys() - self.lists.values.keys():
+            del self.bound[name]  # events and tables, which others may let go of
