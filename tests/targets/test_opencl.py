@@ -577,7 +577,7 @@ def test_toys_that_need_more_steps_go_on_without_the_others(device, monkeypatch)
     ensemble = ensemble_of(model, start, start, 5, OpenCL())
     sizes = np.array([900, 3000, 450, 40_000, 30, 2047])
     together = fit_rows(ensemble, sizes)
-    for steps in ("FIRST_STEPS", "MORE_STEPS", "QUICK_STEPS", "MAX_STEPS"):
+    for steps in ("FIRST_STEPS", "MORE_STEPS", "QUICK_FIRST_STEPS", "QUICK_STEPS"):
         monkeypatch.setattr(fit_space, steps, 1)
     np.testing.assert_array_equal(fit_rows(ensemble, sizes), together)
 

@@ -15,8 +15,9 @@ from morefit.kernel.fit_layout import FitRows
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Term
 from morefit.likelihood.datasets import PartData
-from morefit.minimise.batch import FAILED, Batch, Fits, methods
+from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits, methods
 from morefit.minimise.newton import is_valid
+from morefit.minimise.trust_region import CONVERGED
 from morefit.pipeline import Columns, Settings
 from morefit.random.host import part_key
 from morefit.sampling.generate import REPAIRS, Sizes, envelope_error
@@ -270,16 +271,23 @@ class StoredToys(Toys):
 
 
 def read_rows(rows: FitRows) -> Fits:
-    """Read the results of whole fits."""
-    resolved, (fits, count) = rows.column("unresolved") == 0, rows.x.shape
-    valid = is_valid(rows.status, rows.column("fixed")) & resolved
+    """Read the results of whole fits; they stay where they are, for memory that is new takes longer than a fit on a GPU."""
+    fits, count = rows.x.shape
+    valid, method = np.ones(fits, np.bool_), np.full(fits, NEWTON, np.uint8)
+    odd = np.flatnonzero((rows.status != CONVERGED) | (rows.column("unresolved") != 0))  # few, as a rule
+    resolved = rows.column("unresolved")[odd] == 0
+    valid[odd] = is_valid(rows.status[odd], rows.column("fixed")[odd]) & resolved
+    method[odd] = np.where(resolved, methods(rows.status[odd], valid[odd]), FAILED)
+    none = rows.errors < 0
+    if none.any():
+        rows.errors[none] = np.nan
     return Fits(
-        values=rows.x.copy(),
-        errors=np.where(rows.errors >= 0, rows.errors, np.nan),
-        nll=rows.value.copy(),
-        edm=rows.edm.copy(),
+        values=rows.x,
+        errors=rows.errors,
+        nll=rows.value,
+        edm=rows.edm,
         valid=valid,
-        method=np.where(resolved, methods(rows.status, valid), FAILED).astype(np.uint8),
+        method=method,
         covariance=rows.columns("covariance").reshape(fits, count, count).copy()
         if rows.has_covariance
         else None,

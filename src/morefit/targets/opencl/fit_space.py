@@ -19,10 +19,9 @@ from morefit.targets.opencl.sums import MAX_EVENTS, words_of
 
 EACH, GROUPS = 16, 2048  # minimum of events per item, and maximum of groups per toy
 FEW_EVENTS = 2048  # a toy with fewer has one block of them
-# steps before a look at which toys have converged: at first, later, while a look takes longer than one, and for few
-FIRST_STEPS, MORE_STEPS, QUICK_STEPS, MAX_STEPS = 3, 1, 3, 8
-MANY = 1 << 14  # toys whose step takes longer than a look
-FEW = 1 / 16  # of all toys
+MANY = 1 << 14  # toys whose step takes longer than a look at which of them have converged
+FIRST_STEPS, MORE_STEPS = 3, 1  # of many toys, before a look
+QUICK_FIRST_STEPS, QUICK_STEPS = 8, 4  # of fewer
 
 
 def columns_of(part: WholePart) -> int:
@@ -163,7 +162,7 @@ class FitSpace:
         self.go_on_with(self.everything)
         for phase in self.source.begin:
             self.run(phase)
-        self.take_steps(FIRST_STEPS)
+        self.take_steps(FIRST_STEPS if self.count > MANY else QUICK_FIRST_STEPS)
 
     def go_on_with(self, lists: Lists) -> None:
         """Let only the toys of some lists go through the next phases."""
@@ -198,9 +197,7 @@ class FitSpace:
         """Wait for the toys, and copy their results."""
         while (running := self.list_running()).counts[0]:
             self.go_on_with(running)
-            left = running.counts[0]
-            steps = MORE_STEPS if left > MANY else QUICK_STEPS
-            self.take_steps(steps if left > FEW * self.count else MAX_STEPS)
+            self.take_steps(MORE_STEPS if running.counts[0] > MANY else QUICK_STEPS)
         self.device.read_done(self.own["results"], results, self.done)
         for name in self.bound.keys() - self.own.keys() - self.lists.values.keys():
             del self.bound[name]  # events and tables, which others may let go of
