@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.errors import ModelError, MorefitError, OptionError
+from morefit.errors import DataError, ModelError, MorefitError, OptionError
 
 MAX_INTEGER = 10**308  # below it, whole numbers are finite doubles
 
@@ -90,3 +91,12 @@ def number_list(what: str, values: Any) -> NDArray[np.float64]:
     if array.size and array.dtype.kind not in "iuf":
         raise OptionError(f"{what} must be a list of numbers, got {values!r}")
     return np.unique(array.astype(np.float64))
+
+
+def single_names(names: Iterable[Any], wanted: Sequence[Any] | None) -> list[Any]:
+    """Return the names that one column has; refuse those of several, if they are wanted."""
+    counts = Counter(list(names))  # a mapping would be taken for counts
+    for name, count in counts.items():
+        if count > 1 and (wanted is None or name in wanted):
+            raise DataError(f"{count} columns are named '{name}'; rename or drop all but one")
+    return [name for name, count in counts.items() if count == 1]

@@ -185,3 +185,10 @@ def test_what_a_broken_study_finished_is_shown(folder, capsys, monkeypatch):
     shown = capsys.readouterr()
     assert shown.out.startswith("toy study: 20 toys, all valid")
     assert "No space left on device; make room; 20 of 20 toys are finished" in shown.err
+
+
+def test_a_terminal_of_no_columns_has_the_usual_width(monkeypatch, capsys):
+    # this used to print nothing at all
+    monkeypatch.setenv("COLUMNS", "0")
+    Screen(Namespace(reader_gone=False)).print("a line")
+    assert capsys.readouterr().out == "a line\n"

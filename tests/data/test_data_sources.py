@@ -11,6 +11,7 @@ import awkward as ak
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import uproot
 
@@ -176,7 +177,7 @@ REFUSED = {
     "a column that is a number": ({"x": 1.0}, "'x': must have one dimension, got 1.0"),
     "a column that is a mapping": ({"x": {"a": 1}}, "'x': must have one dimension, got one of type dict"),
     "a column that is a set": ({"x": {1.0}}, "'x': must have an order and a length, got one of type set"),
-    "two columns of a name": (pd.DataFrame(np.zeros((3, 2)), columns=["x", "x"]), r"'x': must have one dimension, got shape \(3, 2\)"),
+    "two columns of a name": (pd.DataFrame(np.zeros((3, 2)), columns=["x", "x"]), "source: 2 columns are named 'x'; rename or drop all but one"),
     "complex numbers": ({"x": [1j]}, "'x': must be real numbers, got dtype complex128; take its real part"),
     "times": ({"x": np.array(["2020-01-01"], "M8[s]")}, r"got dtype datetime64\[s\]; subtract a point in time and divide"),
     "times of Python": ({"x": [datetime.datetime(2020, 1, 1)]}, "got dtype object; convert it"),
@@ -236,3 +237,24 @@ def test_arrays_of_xarray_are_read():
     table = xarray.DataArray(np.column_stack([ONE, TWO]), dims=("event", "column"))
     for source in (data, table, {"x": data["x"], "y": data["y"]}):
         assert mf.Dataset(source, [X, Y])["y"].tolist() == TWO.tolist()
+
+
+@pytest.mark.parametrize("make", [lambda c, n: pa.Table.from_arrays(c, n), lambda c, n: pd.DataFrame(np.transpose(c), columns=n)], ids=["arrow", "pandas"])  # fmt: skip
+def test_columns_of_one_name_are_refused_where_they_are_wanted(make):
+    # these used to be a KeyError of pyarrow, and a message about the number of dimensions
+    source = make([ONE, ONE, TWO], ["x", "x", "y"])
+    with pytest.raises(
+        mf.DataError, match="dataset: source: 2 columns are named 'x'; rename or drop all but one"
+    ):
+        mf.Dataset(source, [X])
+    assert mf.Dataset(source, [Y])["y"][0] == 1.0
+
+
+def test_columns_of_one_name_in_files_are_refused_where_they_are_wanted(tmp_path):
+    # these used to be a file that may be cut short, whichever columns were wanted
+    (tmp_path / "a.csv").write_text("x,x,y\n1,2,3\n")
+    pq.write_table(pa.Table.from_arrays([ONE, ONE, ONE], ["x", "x", "y"]), tmp_path / "a.parquet")
+    for name in ("a.csv", "a.parquet"):
+        with pytest.raises(mf.DataError, match=rf"file '.*{name}': 2 columns are named 'x'"):
+            mf.read(tmp_path / name, [X])
+        assert len(mf.read(tmp_path / name, [Y])) in (1, 3)

@@ -127,12 +127,20 @@ def test_asimov_data_in_ranges_of_two_dimensions():
 def test_asimov_data_that_cannot_be_binned_are_refused(weak):
     axes = [mf.Observable(name, 0.0, 1.0) for name in "abcd"]
     many = mf.Product([mf.Exponential(o, SLOPE) for o in axes])
-    with pytest.raises(
-        ModelError, match="asimov: takes events of up to 3 observables, of densities that count nothing"
-    ):
+    with pytest.raises(ModelError, match="asimov: takes events of up to 3 observables; make"):
         asimov(mf.Likelihood(many, {name: [0.5, 0.6] for name in "abcd"}), {})
     with pytest.raises(ModelError, match="parameter 't': not in the model"):
         asimov(weak, {"t": 0.0})
+
+
+def test_a_count_as_an_event_has_the_limit_of_the_counting_experiment():
+    # this used to be refused: whole numbers had no Asimov data, and toys begin with those as well
+    n = mf.Observable("n", -0.5, 40.5)
+    one = mf.Likelihood(mf.shapes.Poisson(n, COUNTED + 3.0), {"n": [5.0]})
+    many = mf.Likelihood(COUNTING, {"u": np.linspace(0.1, 0.9, 5)})
+    limits = [upper_limit(nll, "s") for nll in (one, many)]
+    assert limits[0].observed == pytest.approx(limits[1].observed, rel=LIMIT)
+    assert limits[0].expected == pytest.approx(limits[1].expected, rel=LIMIT)
 
 
 # ------------------------------------------------------------------------------------ discovery

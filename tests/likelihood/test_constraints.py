@@ -383,3 +383,39 @@ def test_another_constraint_is_another_study(tmp_path):
             fluctuate=False,
             **options,
         )
+
+
+# ------------------------------------------------------------------------------------ without any effect
+
+ALONE = mf.Parameter("sigma_of_nobody", 0.5, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda own: mf.fit(MODEL, DATA, constraints=own),
+        lambda own: mf.fit(mf.Likelihood(MODEL, DATA) + own),
+        lambda own: mf.fit_many(MODEL, [DATA], constraints=own),
+        lambda own: mf.toy_study(MODEL, toys=1, events=9, constraints=own, progress=False),
+        lambda own: mf.fisher_information(MODEL, 9, constraints=own),
+        lambda own: neyman_belt(MODEL, "mu", [0.0], events=9, toys=1, constraints=own, progress=False),
+    ],
+)
+def test_a_constraint_of_a_parameter_that_no_model_has_is_refused(use):
+    # this used to be added in silence: a parameter of its own that changes nothing
+    with pytest.raises(mf.ModelError, match=r"sigma_of_nobody = 0.4 .*: no model has 'sigma_of_nobody', so .*mean"):
+        use(mf.constraint(ALONE, 0.4, 0.1))
+
+
+def test_constraints_may_reach_a_model_through_others_other_parts_and_other_choices():
+    through = [mf.constraint(ALONE, 0.4, 0.1), mf.constraint(MU - ALONE, 0.0, 0.1)]
+    assert mf.fit(MODEL, DATA, constraints=through).valid
+    shifted = mf.Gaussian(X, ALONE, SIGMA)
+    part = mf.Likelihood(MODEL, DATA, constraints=[mf.constraint(ALONE, 0.4, 0.1)])
+    assert mf.fit(part + mf.Likelihood(shifted, DATA)).valid
+    choice = mf.Choice("which", {"one": MODEL, "two": shifted})
+    assert mf.fit(choice, DATA, constraints=mf.constraint(ALONE, 0.4, 0.1)).valid
+    fits = mf.toy_study(
+        MODEL, toys=1, events=9, seed=1, fit_model=shifted, constraints=mf.constraint(ALONE, 0.4, 0.1), progress=False
+    )  # fmt: skip
+    assert fits.names == ("sigma_of_nobody", "sigma")

@@ -82,7 +82,7 @@ def test_programs_that_are_shared_read_the_parameters_of_their_own_category():
     """One program, the same floating parameters in the same order, but another of them in the second category."""
     a, b, width = mf.Parameter("a", 5.2, 5, 6), mf.Parameter("b", 5.6, 5, 6), mf.Parameter("w", 0.1, 0.01, 1)
     data = {"x": {"m": np.full(9, 5.3) + np.linspace(-0.1, 0.1, 9)}, "y": {"m": np.linspace(5.5, 5.9, 9)}}
-    both = mf.constraint(b, 5.65, 0.01)
+    both = mf.constraint(b - 0.001 * a, 5.65, 0.01)
     for second in (a, b, a):
         models = {"x": mf.Gaussian(M, a, width), "y": mf.Gaussian(M, second, width)}
         hand = sum(mf.Likelihood(model, data[label]) for label, model in models.items()) + both

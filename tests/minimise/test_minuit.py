@@ -673,7 +673,7 @@ def test_newton_refuses_options_of_minuit(data, name, value):
 
 
 def test_minuit_takes_over_where_newton_ends_without_a_minimum(data, result, monkeypatch):
-    monkeypatch.setattr("morefit.minimise.path.newton_steps", lambda *_: None)
+    monkeypatch.setattr("morefit.minimise.path.newton_steps", lambda *_: (None, None))
     other = mf.fit(mass(), data)
     assert (result.minimiser, other.minimiser) == ("newton", "minuit")
     assert other.valid

@@ -9,12 +9,16 @@ from rich.console import Console
 
 from morefit.cli.streams import silence
 
+WIDTH = 80  # of a terminal that does not know its own
+
 
 class Screen(Console):
     """A console that sets ``reader_gone`` of the options when its reader is gone, instead of ending the process."""
 
     def __init__(self, options: Namespace, **settings: Any) -> None:
         super().__init__(**settings)
+        if self.width < 1:  # COLUMNS=0, as some editors set it, would leave nothing of any line
+            self.width = WIDTH
         self.options_of_command = options
 
     def print(self, *objects: Any, **settings: Any) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.errors import DataError
+from morefit.validate import single_names
 
 if TYPE_CHECKING:
     from morefit.data.io import Ranged
@@ -87,16 +88,15 @@ def raw_columns(
     source: object, ranges: Sequence[Ranged] | None, weights: str | None = None
 ) -> dict[Any, object]:
     """Return the columns of any source, not yet converted; of a query those of observables and weights alone."""
+    wanted = None if ranges is None else [o.name for o in ranges] + [weights] * bool(weights)
     if isinstance(source, LazyFrame):
-        source = collected(
-            source, None if ranges is None else [o.name for o in ranges] + [weights] * bool(weights)
-        )
+        source = collected(source, wanted)
     try:
         if isinstance(source, str | bytes | PathLike):
             raise DataError(f"must be {KINDS}, got {source!r}; read files with mf.read(path, observables)")
         if not isinstance(source, Mapping | np.ndarray):
             refuse(source)
-        named = named_columns(source)
+        named = named_columns(source, wanted)
         return array_columns(to_array(source), ranges) if named is None else named
     except DataError as error:
         raise DataError(f"dataset: source: {error}") from None
@@ -110,18 +110,18 @@ def collected(query: LazyFrame, names: Sequence[Any] | None) -> Any:
     return (query.select(names) if set(names) <= set(known) else query.head(0)).collect()
 
 
-def named_columns(source: object) -> dict[Any, object] | None:
-    """Return columns by name; None if the source has no names."""
+def named_columns(source: object, wanted: Sequence[Any] | None) -> dict[Any, object] | None:
+    """Return columns by name, of which some are wanted, or all; None if the source has no names."""
     if isinstance(source, Mapping):
         return dict(source)
     if isinstance(source, np.ndarray):
         return {name: source[name] for name in source.dtype.names} if source.dtype.names else None
     if isinstance(source, ArrowTable):
-        return {name: source.column(name) for name in source.column_names}
+        return {name: source.column(name) for name in single_names(source.column_names, wanted)}
     if isinstance(source, AwkwardArray):
         return {name: source[name] for name in source.fields} or None
     if isinstance(source, Frame):
-        return {name: source[name] for name in source.columns}
+        return {name: source[name] for name in single_names(source.columns, wanted)}
     return None
 
 

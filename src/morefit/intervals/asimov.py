@@ -32,7 +32,8 @@ def asimov(likelihood: Term, values: Any) -> Term:
 
     Bins and points have their expected contents, and constraints measure their expected values. Events of one to
     three observables become a ``BinnedLikelihood`` of many bins: of one observable a few thousand, narrow next to the
-    values of parameters, so that 0.1 % of the information is lost at most; of two 200 x 200, of three 50 x 50 x 50.
+    values of parameters, so that 0.1 % of the information is lost at most; of two 200 x 200, of three 50 x 50 x 50; of
+    whole numbers one for each.
     In the ranges of a fit, bins outside expect nothing. A model without yields expects as many events as the data have.
     Events of a conditional density, in one observable, are spread over its range for rows of the data, with weights that count events.
 
@@ -56,9 +57,9 @@ def expected_part(part: Likelihood, values: Mapping[str, float]) -> Likelihood:
 def binned_part(part: Likelihood, values: Mapping[str, float]) -> BinnedLikelihood:
     """Return a likelihood of events with many bins in their place, with the same number of events all over them."""
     model = part.model
-    if counted_in(model) or len(model.observables) > MAX_AXES:
+    if len(model.observables) > MAX_AXES:
         raise ModelError(
-            f"asimov: takes events of up to {MAX_AXES} observables, of densities that count nothing; make mf.BinnedLikelihood of others, or use toys"
+            f"asimov: takes events of up to {MAX_AXES} observables; make mf.BinnedLikelihood of others, or use toys"
         )
     edges = [edges_of(part, axis, list(values.values())) for axis in range(len(model.observables))]
     shape = tuple(len(line) - 1 for line in edges)
@@ -124,6 +125,8 @@ def edges_of(part: Likelihood, axis: int, values: list[float]) -> Array:
     """Return the edges of bins along one observable, those of the ranges of a fit among them."""
     x, count = part.model.observables[axis], len(part.model.observables)
     ends = [end for low_high in part.model.region().get(x.name, ()) for end in low_high]
+    if x.name in counted_in(part.model):
+        return np.union1d(np.arange(x.low, x.high + 1), ends)  # a bin for each number, which loses nothing
     if count > 1:
         return np.union1d(np.linspace(x.low, x.high, BINS[count] + 1), ends)
     return divide(line_edges(x, [*values, *ends]), SPLIT)

@@ -18,7 +18,7 @@ from morefit.expr.quadrature import gauss_grid
 from morefit.integrals import SharedBoxes
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.evaluate import check_known
-from morefit.likelihood.sums import triangle
+from morefit.likelihood.sums import check_constrained, triangle
 from morefit.likelihood.table import TableLikelihood
 from morefit.minimise.check import invert
 from morefit.model import Observable, Pdf
@@ -115,6 +115,7 @@ def fisher_information(
     if not (as_number(tolerance) or 0.0) > 0:
         raise OptionError(f"fisher information: tolerance must be positive, got {tolerance!r}")
     term = template_of("fisher information", model, constraints)
+    check_constrained(term.parts)
     values = complete(term, truth, "truth")
     names = tuple(p.name for p in term.parameters)
     if not names:

@@ -23,6 +23,7 @@ from morefit.intervals.toys_at_points import Estimator, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
 from morefit.jobs.executors import DaskClient, Report, Work, choose_place
 from morefit.likelihood import Term
+from morefit.likelihood.sums import check_constrained
 from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout, load_result, pair, save_result
@@ -196,6 +197,7 @@ def neyman_belt(
     if not (estimator is None or callable(estimator)):
         raise OptionError(f"neyman_belt: the estimator must be a function of a dataset, got {estimator!r}")
     term, name = template_of(NAME, likelihood, constraints), name_of(parameter)
+    check_constrained(term.parts)
     points = number_list(f"{NAME}: points", points)
     tested_one = tested_parameter(term, name, points)
     if isinstance(truth, Mapping) and name in numbers_by_name("truth", truth):

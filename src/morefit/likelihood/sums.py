@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from morefit.likelihood.constraint import Constraint
 from morefit.model import Parameter, Pdf
 from morefit.model.arguments import listing
 from morefit.model.parameter import blinded_in
+from morefit.text.suggest import suggest
+
+if TYPE_CHECKING:
+    from morefit.likelihood.unbinned import Likelihood
 
 
 def request_of(
@@ -51,14 +56,40 @@ def terms_of(constraints: Sequence[Constraint], measured: Sequence[Expr]) -> Ite
         first = last
 
 
+def parameters_in(term: Expr) -> list[Parameter]:
+    """Return the parameters of a constraint's term, without its measured values."""
+    return [s for s in symbols(Op.SCALAR, term) if isinstance(s, Parameter)]
+
+
+def check_constrained(parts: Sequence[Likelihood], others: Iterable[Parameter] = ()) -> None:
+    """Refuse constraints that have no effect: no model has their parameters, nor does a constraint that has one of a model's.
+
+    ``others`` are parameters of models that take part elsewhere, such as those of other choices.
+    """
+    if all(len(part.all_parameters) == len(part.model.parameters) for part in parts):
+        return
+    known = {p.name for part in parts for p in part.model.parameters} | {p.name for p in others}
+    pairs = [pair for part in parts for pair in zip(part.constraints, part.constraint_terms, strict=True)]
+    each = [(c, {p.name for p in parameters_in(term)}) for c, term in pairs]
+    waiting = [(c, names) for c, names in each if names]
+    while attached := [names for _, names in waiting if names & known]:
+        known.update(*attached)
+        waiting = [(c, names) for c, names in waiting if not names & known]
+    if waiting:
+        alone, names = waiting[0]
+        raise ModelError(
+            f"{alone!r}: no model has {', '.join(map(repr, sorted(names)))}, so that the fit does not change; leave it out, or use"
+            f" {'it' if len(names) == 1 else 'them'} in a model; {suggest(min(names), sorted(known))}"
+        )
+
+
 def with_constrained(parameters: Sequence[Parameter], terms: Sequence[Expr]) -> tuple[Parameter, ...]:
     """Add the parameters that stand only in constraints."""
     if blinded := [p for term in terms for p in blinded_in(term)]:
         raise ModelError(
             f"constraint: would show the true value of the blinded {listing(blinded)}; leave it out, or fit without blind="
         )
-    extra = [s for term in terms for s in symbols(Op.SCALAR, term) if isinstance(s, Parameter)]
-    return one_of_each([*parameters, *extra])
+    return one_of_each([*parameters, *(p for term in terms for p in parameters_in(term))])
 
 
 def unpack(out: Array, count: int, order: int) -> Evaluation:

@@ -13,6 +13,7 @@ from morefit.arrays import Array
 from morefit.likelihood import Term
 from morefit.likelihood.base import one_of_each
 from morefit.likelihood.simultaneous import Simultaneous, undecided
+from morefit.likelihood.sums import check_constrained
 from morefit.minimise.covariance import Errors
 from morefit.minimise.options import Derivatives, Minimiser, Options
 from morefit.minimise.path import minimise_likelihood
@@ -83,6 +84,7 @@ def fit(
         derivatives=derivatives, strategy=strategy, tolerance=tolerance, max_calls=max_calls, minos=minos,
         errors=errors, minimiser=minimiser, print_level=print_level, simulation=True,
     )  # fmt: skip
+    ways = undecided(model)
 
     def decided(model: Any, start: Any, fixed: Any, limits: Any, options: Options) -> FitResult:
         likelihood = as_likelihood(
@@ -90,10 +92,11 @@ def fit(
             backend=backend,
         )  # fmt: skip
         check_data(likelihood)
+        check_constrained(likelihood.parts, (p for way in ways for p in way.model.parameters))
         problem = make_problem(likelihood, start, fixed, limits)
         return minimise_problem(likelihood, problem, options, starts).fitted_to(likelihood)
 
-    if ways := undecided(model):
+    if ways:
         return fit_choices(ways, decided, (start, fixed, limits), options)
     return decided(model, start, fixed, limits, options)
 

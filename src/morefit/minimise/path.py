@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_e
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.minimise.minuit import Migrad
 from morefit.minimise.newton import Minima, is_valid, minimise, minimise_eliminated
+from morefit.minimise.newton_program import HIGHER
 from morefit.minimise.objective import Objective
 from morefit.minimise.options import Options
 from morefit.minimise.problem import Problem
@@ -30,6 +32,13 @@ from morefit.model.derived import derived_in
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
 MIN_TOLERANCE = 1e-9  # of Newton's method: an EDM of 1e-12 is about what rounding leaves
 REFUSED = (DataError, FitError, ModelError)  # what a fit raises where it cannot start
+
+
+class End(NamedTuple):
+    """Where steps ended, at a minimum or not."""
+
+    x: Array
+    value: float
 
 
 def minimise_likelihood(
@@ -47,12 +56,15 @@ def minimise_likelihood(
     else:
         likelihood.prepare(1 if options.derivatives == "analytic" else 0)
     ready = time.perf_counter()
-    verdict = newton_steps(objective, options.tolerance) if newton else None
+    verdict, end = newton_steps(objective, options.tolerance) if newton else (None, None)
     name, problems = "newton", []
     if verdict is None:
         migrad = Migrad(objective, options)
         verdict = migrad.minimise()
         name, problems = "minuit", migrad.problems
+        # where Minuit ends above what is known, such as at a saddle point that it started from
+        if end is not None and end.value < verdict.last.value[0] - HIGHER:
+            verdict, name, problems = check_minimum(objective, end.x, options.tolerance), "newton", []
     spent = time.perf_counter() - ready - objective.checking
     seconds = {"compile": ready - begin, "minimise": spent, "hessian": objective.checking}
     result = make_result(objective, verdict, name, problems, seconds)
@@ -68,21 +80,22 @@ def minimise_likelihood(
     return with_quantities(result, named.values())
 
 
-def newton_steps(objective: Objective, tolerance: float) -> Verdict | None:
-    """Take Newton steps, all in one call if that can be done; None if they do not end at a minimum."""
+def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None, End | None]:
+    """Take Newton steps, all in one call if that can be done; no verdict if they do not end at a minimum, but where they ended."""
     problem, goal = objective.problem, edm_goal(tolerance, MIN_TOLERANCE)
     try:
         rows = None if objective.by_scores else fit_at_once(objective.likelihood, problem, goal)
         if rows is None or rows.column("unresolved")[0]:  # integrals by boxes that follow the parameters
             minima = stepwise(objective, goal)
-            return check_minimum(objective, minima.x[0], tolerance) if minima.valid[0] else None
+            end = End(minima.x[0], float(minima.nll[0]))
+            return check_minimum(objective, end.x, tolerance) if minima.valid[0] else None, end
     except ModelError:
-        return None
+        return None, None
     objective.calls["hessian"] += int(rows.steps[0])
-    status, fixed = rows.status[0], rows.column("fixed")[0]
+    status, fixed, end = rows.status[0], rows.column("fixed")[0], End(rows.x[0], float(rows.value[0]))
     if status == CONVERGED and not fixed:
-        return verdict_of(rows, goal)
-    return check_minimum(objective, rows.x[0], tolerance) if is_valid(status, fixed) else None
+        return verdict_of(rows, goal), end
+    return check_minimum(objective, end.x, tolerance) if is_valid(status, fixed) else None, end
 
 
 def stepwise(objective: Objective, goal: float) -> Minima:

@@ -14,6 +14,7 @@ from morefit.minimise.quadratic_model import OPEN, SUSPECT, WIDEST
 NULL = 1e-11  # of a Hessian scaled to a unit diagonal: a smaller eigenvalue is zero but for rounding
 UNTOUCHED = 1e-6  # of the largest component: what is smaller in a direction is rounding
 FALLING = 0.01  # of the nll, for an error or the way between limits: a slope that is no rounding
+SADDLE = 0.01  # of a mixed element, in errors and ways between limits: more, next to no curvature, is negative curvature
 SETTLED = 0.1  # relative: an eigenvalue that changes by more from step to step is not one of the minimum
 
 Direction = Mapping[str, float]  # how much each parameter changes along a line; the largest change is one
@@ -99,14 +100,17 @@ def least_curvature(values: Array, limits: Array) -> Array:
 def decompose(hessian: Array, gradient: Array, values: Array, limits: Array, free: Flags) -> Spectrum | None:
     """Return the spectrum of the free parameters; None where the Hessian has no numbers.
 
-    A parameter without curvature of its own is a direction of its own: what there is of it comes from rounding.
+    A parameter without curvature of its own is a direction of its own: what there is of it comes from rounding. But where
+    it has a mixed derivative, as both factors of a * b at 0, there is a saddle.
     """
     if not (np.isfinite(hessian).all() and np.isfinite(gradient).all()):
         return None
     size, least = np.abs(np.diag(hessian)), least_curvature(values, limits)
     curved = size >= least
     scale = np.where(curved, np.maximum(size, least), WIDEST**2 * least) ** -0.5
-    matrix = np.where(np.outer(curved, curved), hessian * np.outer(scale, scale), 0.0)
+    scaled = hessian * np.outer(scale, scale)
+    mixed = (np.abs(scaled) > SADDLE) & ~np.eye(len(scale), dtype=np.bool_)
+    matrix = np.where(np.outer(curved, curved) | mixed, scaled, 0.0)
     eigenvalues, some = np.linalg.eigh(matrix[np.ix_(free, free)])
     vectors = np.zeros((len(free), len(eigenvalues)))
     vectors[free] = some

@@ -14,6 +14,7 @@ from morefit.data.sources import is_histogram
 from morefit.errors import DataError
 from morefit.likelihood import BinnedLikelihood, Simultaneous, Term
 from morefit.likelihood.accuracy import is_simulated
+from morefit.likelihood.sums import check_constrained
 from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
 from morefit.minimise.check import invert
 from morefit.minimise.covariance import sandwich, simulation_covariance, split_fixed
@@ -54,6 +55,7 @@ def fit_many(
     if isinstance(model, Pdf) and is_histogram(each[0]):
         model = BinnedLikelihood(model, each[0], backend="cpu")
     template = template_of("fit_many", model, constraints, ranges=ranges, yields_in=yields_in)
+    check_constrained(template.parts)
     if isinstance(model, Simultaneous):
         each = [[own for own, _ in model.split(data).values()] for data in each]
     checked = [datasets_of(template, data) for data in each]

@@ -18,6 +18,7 @@ from morefit.jobs.executors import Block, DaskClient, Report, Work, choose_place
 from morefit.jobs.facts import Facts
 from morefit.jobs.run import Job, run_job
 from morefit.likelihood import Simultaneous, Term
+from morefit.likelihood.sums import check_constrained
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
@@ -92,6 +93,7 @@ def toy_study(
     truth = complete(drawn, truth, "truth")
     other = fit_model.in_order_of(model) if isinstance(fit_model, Simultaneous) else fit_model
     fitted = drawn if other is None else template(other)
+    check_constrained((*drawn.parts, *fitted.parts))
     seed = choose_seed(seed, saved := read_saved(NAME, save, LAYOUT, ToyResults))
     sizes = toy_sizes(drawn, truth, toys, PartNumbers.of(model, events, given), seed)
     check_rows(drawn, sizes, resample)

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.data.io.table import ROWS, Chunk, Columns, Table, not_installed
+from morefit.errors import DataError
+from morefit.validate import single_names
 
 EXACT = 2.0**53  # whole numbers up to here are doubles; above, some are not
 BYTES = 1 << 22  # that are read at once; of CSV files pyarrow reads several such blocks ahead
@@ -40,6 +42,7 @@ def open_parquet(path: Path, tree: str | None) -> Iterator[Table]:
         rows = int(file.metadata.num_rows)
 
         def chunks_from(names: Sequence[str], first: int) -> Iterator[Chunk]:
+            check_names(path, file.schema_arrow.names, names)
             read, groups = 0, list(range(file.num_row_groups))
             while groups and read + (size := file.metadata.row_group(groups[0]).num_rows) <= first:
                 read += size
@@ -52,6 +55,14 @@ def open_parquet(path: Path, tree: str | None) -> Iterator[Table]:
         yield Table(
             "table", tuple(file.schema_arrow.names), rows, lambda names: chunks_from(names, 0), chunks_from
         )
+
+
+def check_names(path: Path, known: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse to read columns whose name another one has as well."""
+    try:
+        single_names(known, wanted)
+    except DataError as error:
+        raise DataError(f"file '{path}': {error}") from None
 
 
 def arrays(batch: Any, names: Collection[str]) -> dict[str, NDArray[Any]]:
@@ -73,9 +84,12 @@ def open_csv(path: Path, tree: str | None) -> Iterator[Table]:
     """
     pyarrow = import_pyarrow()
     with pyarrow.csv.open_csv(path) as reader:
-        kinds = {field.name.strip(): field.type for field in reader.schema}
+        header = [field.name.strip() for field in reader.schema]
+        kinds = dict(zip(header, (field.type for field in reader.schema), strict=True))
+    known = [name if header.count(name) == 1 else f"{name} ({k})" for k, name in enumerate(header)]
 
     def chunks(names: Sequence[str]) -> Iterator[Chunk]:
+        check_names(path, header, names)
         # numbers after the first lines may have fractions
         whole = {n for n in names if pyarrow.types.is_integer(kinds[n])}
         other = (pyarrow.types.is_boolean, pyarrow.types.is_string)
@@ -83,7 +97,7 @@ def open_csv(path: Path, tree: str | None) -> Iterator[Table]:
             n: kinds[n] if any(is_kind(kinds[n]) for is_kind in other) else pyarrow.float64() for n in names
         }
         types |= dict.fromkeys(whole, pyarrow.string())
-        layout = pyarrow.csv.ReadOptions(column_names=list(kinds), skip_rows=1, block_size=BYTES)
+        layout = pyarrow.csv.ReadOptions(column_names=known, skip_rows=1, block_size=BYTES)
         wanted = pyarrow.csv.ConvertOptions(
             include_columns=list(names), column_types=types, strings_can_be_null=True
         )
