@@ -144,10 +144,10 @@ def test_the_toys_of_a_likelihood_are_the_same_everywhere():
     nll = likelihood(constrained=True, joint=True)
     options = {"toys": 24, "seed": 5, "block": 7, "backend": mf.Cpu(threads=1), "progress": False}
     here = mf.toy_study(nll, **options)
-    with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(2, get_context("spawn")) as processes:
+    with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(1, get_context("spawn")) as processes:
         elsewhere = [mf.toy_study(nll, executor=e, **options) for e in (threads, processes)]
     with (
-        dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        dask.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
         dask.Client(cluster) as client,
     ):
         elsewhere.append(mf.toy_study(nll, executor=client, **options))
