@@ -17,6 +17,7 @@ COMPILED: dict[str, Backend] = {
 }
 JUDGE: dict[str, Backend] = {"reference": Reference()}
 STATISTICS: dict[str, Backend] = {"cpu": Cpu(), "opencl": OpenCL()}  # those fast enough for many toys
+# for what other backends are compared with this one toy by toy, or tell no more than they do in tests beside
 on_one_backend = pytest.mark.parametrize(
     "backend",
     ["cpu", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in STATISTICS if name != "cpu")],

@@ -10,6 +10,9 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests in any folder find strategies, tolerances, ...
 os.environ["MPLBACKEND"] = "Agg"  # figures are looked at by tests only
+# Half of what PoCL takes to build a kernel is to optimise it, more than the few events of a test take to run. Kernels of
+# tests/statistics are optimised, as those of users are.
+os.environ.setdefault("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable")
 
 PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 settings.register_profile(

@@ -98,8 +98,7 @@ def test_a_poisson_interval_ends_where_its_count_is_no_longer_accepted(n, backgr
     assert not any(n in accepted(mu, background, level) for mu in below if low > 0)
 
 
-@pytest.mark.parametrize("level", [0.6827, 0.9])
-@pytest.mark.parametrize("background", [0.0, 3.0])
+@pytest.mark.parametrize(("background", "level"), [(0.0, 0.9), (3.0, 0.6827)])
 def test_poisson_intervals_cover_every_signal(background, level):
     counts = np.arange(22)
     low, high = np.array([feldman_cousins_poisson(n, background, level) for n in counts]).T

@@ -478,7 +478,7 @@ def test_discovery_finds_the_highest_of_several_bumps(seed):
     model = mf.Sum([mf.Gaussian(x, mass, 0.3), mf.Uniform(x)], yields=[s, b])
     nll = mf.Likelihood(model, mf.generate(model, truth={"s": 0.0}, seed=seed))
     points = np.linspace(0.5, 9.5, 61)
-    scan = mf.intervals.look_elsewhere(nll, s, mass, points, toys=100, seed=1, progress=False)
-    found = mf.intervals.discovery(nll, s, toys=100, seed=1, progress=False)
+    scan = mf.intervals.look_elsewhere(nll, s, mass, points, toys=40, seed=1, progress=False)
+    found = mf.intervals.discovery(nll, s, toys=40, seed=1, progress=False)
     assert found.q >= scan.observed - 1e-3
     assert np.median(found.toys) > 0.8 * np.median(scan.toys)

@@ -5,7 +5,7 @@ import pickle
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, replace
-from functools import partial
+from functools import cache, partial
 from statistics import NormalDist
 
 import numpy as np
@@ -512,14 +512,26 @@ def belt_of_counts(draw, values, count, seed=1, noise=0.0):
     return NeymanBelt("p", values, estimates / count + off / count, (values[0], values[-1]), 0.9, seed)
 
 
+@cache
+def belt_of_fractions(noise):
+    return belt_of_counts(
+        lambda rng, p: rng.binomial(20, p, 20_000), np.linspace(0.0, 1.0, 101), 20, noise=noise
+    )
+
+
+@cache
+def belt_of_means():
+    return belt_of_counts(
+        lambda rng, mean: rng.poisson(mean, 20_000), np.linspace(0.0, 25.0, 126), 1, noise=0.01
+    )
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.01])  # a fit stops up to 0.014 errors from its minimum
 @pytest.mark.parametrize("successes", [0, 1, 7, 19, 20])
 @pytest.mark.parametrize("level", [0.6827, 0.9])
 def test_intervals_of_a_fraction_are_those_of_clopper_and_pearson(successes, level, noise):
     # ties used to be broken by rounding: 7 of 20 gave [0.270, 0.480] at 68.27 %
-    values = np.linspace(0.0, 1.0, 101)
-    belt = belt_of_counts(lambda rng, p: rng.binomial(20, p, 20_000), values, 20, noise=noise)
-    interval = belt.interval(successes / 20, level)
+    interval = belt_of_fractions(noise).interval(successes / 20, level)
     low, high = interval
     low_error, high_error = interval.low_error, interval.high_error
     tail = 0.5 * (1 - level)
@@ -533,9 +545,7 @@ def test_intervals_of_a_fraction_are_those_of_clopper_and_pearson(successes, lev
 
 @pytest.mark.parametrize("count", [0, 1, 3, 10])
 def test_intervals_of_a_count_are_those_of_garwood(count):
-    values = np.linspace(0.0, 25.0, 126)
-    belt = belt_of_counts(lambda rng, mean: rng.poisson(mean, 20_000), values, 1, noise=0.01)
-    interval = belt.interval(float(count), 0.9)
+    interval = belt_of_means().interval(float(count), 0.9)
     low, high = interval
     low_error, high_error = interval.low_error, interval.high_error
     exact = 0.5 * stats.chi2.ppf(0.05, 2 * count) if count else 0.0, 0.5 * stats.chi2.ppf(0.95, 2 * count + 2)

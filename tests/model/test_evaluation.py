@@ -5,6 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 import morefit as mf
+from areas import area
 from backend_rows import JUDGE, STATISTICS, there
 from morefit.expr import evaluate
 from tolerances import BIN_INTEGRAL, FEW_ROUNDINGS, INTEGRAL_PROMISE, SAME_LINES, SCIPY_DENSITY
@@ -144,7 +145,7 @@ def test_probability_of_a_box_of_a_product_is_that_of_quadrature(box, backend):
 
     def of(pdf, o):
         ends = box.get(o.name, (o.low, o.high))
-        return integrate.quad(lambda t: float(pdf.pdf(t)), *ends, epsabs=0, epsrel=1e-12, limit=200)[0]
+        return area(pdf.pdf, *ends)
 
     expected = of(mixture(), X) * of(wave, Y)
     assert model.integrate(box, backend=backend) == pytest.approx(expected, rel=INTEGRAL_PROMISE)

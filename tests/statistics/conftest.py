@@ -26,6 +26,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.exhaustive)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _optimised_kernels():
+    """Build kernels on a device as users do: toys are many, and the other tests build without optimisation."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("POCL_EXTRA_BUILD_FLAGS", raising=False)
+        yield
+
+
 @pytest.fixture(scope="module", params=STATISTICS)
 def backend(request: pytest.FixtureRequest) -> Backend:
     """Each backend that draws and fits many toys in reasonable time."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from backend_rows import on_one_backend
 from morefit.intervals import bootstrap, feldman_cousins_gaussian, profile
 from tolerances import PULL_SIGMAS
 
@@ -27,6 +28,7 @@ def profiles(backend, sizes):
     return [profile(likelihood, "mu", progress=False) for likelihood in likelihoods]
 
 
+@on_one_backend  # likelihoods of other backends are this one's: tests/targets
 @pytest.mark.parametrize("level", [0.6827, 0.9])
 def test_intervals_of_profiles_cover_as_often_as_they_say(level, profiles):
     intervals = [one.interval(level) for one in profiles]
@@ -34,6 +36,7 @@ def test_intervals_of_profiles_cover_as_often_as_they_say(level, profiles):
     assert abs(covered - level) < PULL_SIGMAS * np.sqrt(level * (1 - level) / len(profiles))
 
 
+@on_one_backend  # replicas are weighted, and weighted toys are fitted on all: test_weights.py
 def test_replicas_spread_as_new_datasets_do(backend, sizes):
     toys, replicas = sizes.fresh, sizes.replicas
     found = bootstrap(mf.Likelihood(MODEL, dataset(1, 400), backend=backend), replicas=replicas, seed=2)

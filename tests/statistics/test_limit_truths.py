@@ -13,7 +13,7 @@ SLOPE = mf.Parameter("slope", -1.5, -6.0, 2.0)
 SIGNAL, BACKGROUND = mf.Parameter("s", 6.0, 0.0, 100.0), mf.Parameter("b", 60.0, 1.0, 500.0)
 PEAK = mf.Gaussian(X, mf.Parameter("m", 1.0, fixed=True), mf.Parameter("w", 0.1, fixed=True))
 MODEL = mf.Sum([PEAK, mf.Exponential(X, SLOPE)], yields=[SIGNAL, BACKGROUND])
-EXPERIMENTS, TOYS = 25, 40
+EXPERIMENTS, TOYS = 25, 20  # p-values in steps of a twentieth, of which so many see a quarter
 
 pytestmark = pytest.mark.slow
 

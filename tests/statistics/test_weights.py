@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from backend_rows import on_one_backend
+from backend_rows import STATISTICS, on_one_backend
 from tolerances import PULL_SIGMAS
 
 EVENTS = 2000  # of the signal; weighted errors are those of many events
@@ -50,14 +50,34 @@ def corrected(count, backend):
         yield mf.Dataset({"t": toy["t"][seen]}, [T], weights=1 / efficiency[seen])
 
 
-@pytest.fixture(scope="module", params=["subtracted", "corrected"])
+WAYS = ["subtracted", "corrected"]
+
+
+@pytest.fixture(scope="module", params=WAYS)
 def toys(request, backend, sizes):
     draw = {"subtracted": subtracted, "corrected": corrected}[request.param]
     return list(draw(sizes.weighted, backend))
 
 
+# on a device negative weights with fractions, and positive ones with yields
 @pytest.mark.slow
-@pytest.mark.parametrize("extended", [False, True], ids=["fractions", "yields"])
+@pytest.mark.parametrize(
+    ("backend", "toys", "extended"),
+    [
+        pytest.param(
+            backend,
+            way,
+            extended,
+            id=f"{way}-{backend}-{'yields' if extended else 'fractions'}",
+            marks=[pytest.mark.exhaustive] * (backend != "cpu" and extended == (way == "subtracted")),
+        )
+        for backend in STATISTICS
+        for way in WAYS
+        for extended in (False, True)
+    ],
+    indirect=["backend", "toys"],
+    scope="module",
+)
 def test_intervals_of_weighted_fits_cover_as_often_as_they_say(toys, extended, backend):
     model = signal(extended=extended)
     found = mf.fit_many(model, toys, backend=backend)
@@ -83,6 +103,7 @@ def test_naive_errors_of_these_fits_would_be_far_too_small(toys, extended, backe
 
 
 @pytest.mark.slow
+@on_one_backend
 def test_bootstrap_errors_are_those_of_the_sandwich(toys, backend):
     model = signal(extended=True)
     robust, spread = (mf.fit(model, toys[0], errors=e, backend=backend) for e in ("sandwich", "bootstrap"))
@@ -91,6 +112,7 @@ def test_bootstrap_errors_are_those_of_the_sandwich(toys, backend):
 
 
 @pytest.mark.slow
+@on_one_backend
 def test_weights_of_one_and_two_give_the_errors_of_no_weights(backend):
     model = signal(extended=False)
     data = mf.generate(model, 200_000, seed=3, backend=backend)
@@ -102,6 +124,7 @@ def test_weights_of_one_and_two_give_the_errors_of_no_weights(backend):
 
 
 @pytest.mark.slow
+@on_one_backend
 @pytest.mark.parametrize("extended", [False, True], ids=["fractions", "yields"])
 def test_the_mean_hessian_of_toys_is_the_expected_information(extended, backend, sizes):
     model = signal(extended=extended)
@@ -116,6 +139,7 @@ def test_the_mean_hessian_of_toys_is_the_expected_information(extended, backend,
 
 
 @pytest.mark.slow
+@on_one_backend
 def test_expected_errors_are_the_spread_of_toys(backend, sizes):
     model = signal(extended=False)
     expected = mf.fisher_information(model, 5000, backend=backend)

@@ -48,7 +48,6 @@ CASES = {
     "infinite under no logarithm": Case(np.exp(K / X), 0.0),
     "zero under no logarithm": Case(np.exp(-K / X), 0.0),
 }
-cases = pytest.mark.parametrize("case", CASES)
 weighted_or_not = pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 
 
@@ -62,18 +61,24 @@ def good_events(n=EVENTS):
 
 
 # a weight multiplies the logarithm, after the density was looked at: with it one case of each kind is enough
-@pytest.mark.parametrize(("case", "weighted"), [
+cases_and_weights = pytest.mark.parametrize(("case", "weighted"), [
     *(pytest.param(case, False, id=f"{case}-plain") for case in CASES),
     *(pytest.param(case, True, id=f"{case}-weighted") for case in ("zero", "infinite", "not a number", "one of two")),
 ])  # fmt: skip
+# kernels of each order look at densities alike: all are compiled for one and two logarithms and for none
+OF_ALL_ORDERS = {"zero", "one of two", "zero under no logarithm"}
+
+
+@cases_and_weights
 def test_one_bad_event_is_seen_wherever_it_stands(case, weighted, backend):
     weights = np.random.default_rng(2).uniform(0.5, 1.5, EVENTS) if weighted else None
     for place in PLACES.values():
         x = good_events()
         x[place] = CASES[case].event
         nll = likelihood(case, x, backend, weights)
-        assert nll.value([1.2]) == np.inf
-        assert np.isnan(nll.gradient([1.2])).all()
+        if case in OF_ALL_ORDERS:
+            assert nll.value([1.2]) == np.inf
+            assert np.isnan(nll.gradient([1.2])).all()
         assert np.isnan(nll.hessian([1.2])).all()
         assert list(nll.bad_events([1.2]).indices) == [place]
 
@@ -93,8 +98,7 @@ def test_a_denormal_density_is_bad_everywhere(event, backend):
     assert list(nll.bad_events([1.0]).indices) == [7]
 
 
-@weighted_or_not
-@cases
+@cases_and_weights
 def test_sums_over_the_good_events_are_kept(case, weighted, backend):
     places = [0, 5, 100, 4095, 4096, EVENTS - 1]
     x = good_events()
@@ -103,7 +107,7 @@ def test_sums_over_the_good_events_are_kept(case, weighted, backend):
     nll = likelihood(case, x, backend, weights)
     kept = None if weights is None else np.delete(weights, places)
     good = likelihood(case, np.delete(x, places), backend, kept)
-    for order in (0, 1, 2):
+    for order in (0, 1, 2) if case in OF_ALL_ORDERS else (2,):
         found, expected = (one.evaluate_full(np.array([[1.2]]), order) for one in (nll, good))
         assert list(found.bad) == [len(places)]
         assert list(expected.bad) == [0]

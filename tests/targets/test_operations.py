@@ -171,7 +171,9 @@ def test_random_expressions_agree_with_evaluate(backend, roots, sets, events):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["cpu", "opencl", "reference"], indirect=True)
+@pytest.mark.parametrize(
+    "backend", ["cpu", pytest.param("opencl", marks=pytest.mark.exhaustive), "reference"], indirect=True
+)
 @settings(max_examples=MANY, suppress_health_check=list(HealthCheck))
 @random_kernels
 def test_many_random_expressions_agree_with_evaluate(backend, roots, sets, events):

@@ -182,7 +182,7 @@ def test_stored_toys_have_the_bits_of_drawn_ones(name, place):
     ("joint", "one-thread", {"mu": 0.15}), ("joint", "one-thread", {"a_f": 0.6, "b_slope": -0.2}),
     ("constrained", "one-thread", {"sigma": 0.48}), ("integral_of_one", "one-thread", {"a": 0.65}),
     ("joint_constrained", "width-1", {"a_f": 0.6, "sigma": 0.48}), ("joint_constrained", "opencl", {"a_f": 0.6, "sigma": 0.48}),
-    ("integral_of_one", "opencl", {"a": 0.65}),
+    ("integral_of_two", "opencl", {"a": 0.65}),
 ])  # fmt: skip
 def test_fixed_parameters_stay_where_they_are(name, place, fixed):
     full = ensemble_of(name, there(BACKENDS[place]))

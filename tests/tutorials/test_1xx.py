@@ -3,9 +3,10 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from scipy import integrate, special, stats
+from scipy import special, stats
 
 import morefit as mf
+from areas import area
 from tolerances import NUMERICAL, SCIPY_DENSITY, UNIT_INTEGRAL
 from tutorial_models import near_truth
 
@@ -46,8 +47,7 @@ def test_rf103_interprfuncs_any_formula_is_a_density():
     alpha = mf.Parameter("alpha", 5, 0.1, 20)
     x = mf.Observable("x", -20, 20)
     wave = mf.Density(1 + 0.1 * np.abs(x) + np.sin(np.sqrt(np.abs(x * alpha + 0.1))), x)
-    area = integrate.quad(lambda u: wave.pdf(u), -20, 20, points=[-0.02, 0], limit=200)[0]
-    assert area == pytest.approx(1, abs=1e-8)
+    assert area(wave.pdf, -20, -0.02, 0, 20) == pytest.approx(1, abs=1e-8)
     assert near_truth(mf.fit(wave, mf.generate(wave, 5_000, seed=3)), alpha=5)
     # a formula in the place of a parameter
     mean2 = mf.Parameter("mean2", 10, 0, 200)
