@@ -76,11 +76,38 @@ def test_events_without_density_are_named_as_ever():
 def test_few_events_and_several_observables_are_summed_one_by_one():
     assert mf.Likelihood(smeared(), events()[:100]).on_nodes is None
     assert mf.Likelihood(smeared(), np.full(EVENTS, 5.3)).on_nodes is None
-    both = mf.Product([smeared(), mf.Exponential(T, -1.0)])
+    both = mf.Density(np.exp(-M * T / 50), [M, T])
     data = {"m": events(), "t": np.random.default_rng(1).uniform(0, 5, EVENTS)}
-    assert mf.Likelihood(both, data).on_nodes is None
+    assert mf.Likelihood(both, data).apart == ()
     assert mf.Likelihood(mf.Gaussian(M, MU, WIDTH), events()).on_nodes is None
     assert mf.Likelihood(smeared(), events(), precision="single").on_nodes is None
+
+
+Y = mf.Observable("y", 0.01, 0.2)
+
+
+def conditional(weights=None):
+    """Return the likelihood of a density whose normalisation is an integral for each value of another observable."""
+    rng = np.random.default_rng(4)
+    scale, tau = mf.Parameter("scale", 1.2, 0.5, 2.0), mf.Parameter("tau", 1.5, 0.5, 4.0)
+    peak = mf.Density(np.exp(-T / tau - (T * scale * Y) ** 2), [T], given=[Y])
+    model = mf.Efficiency(peak, 1 - np.exp(-T))
+    data = {"t": rng.exponential(1.2, EVENTS) % 5.0, "y": rng.uniform(0.01, 0.2, EVENTS)}
+    return mf.Likelihood(model, mf.Dataset(data, weights=weights), constraints=[mf.constraint(tau, 1.4, 0.1)])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_integrals_of_one_observable_of_several_are_summed_over_its_nodes(weighted):
+    nll = conditional(np.random.default_rng(2).uniform(0.5, 2.0, EVENTS) if weighted else None)
+    full = np.array([[p.start for p in nll.all_parameters], [1.0, 2.0]])
+    (_, follow), *others = nll.apart
+    assert not others and nll.on_nodes is None and follow.name == "y"
+    exact = by_events(nll, nll.with_measured(full))
+    ours = nll.program(2, full=full)(nll.with_measured(full))
+    np.testing.assert_allclose(ours, exact, rtol=PROMISE, atol=PROMISE * EVENTS)
+    many = nll.evaluate_many(nll.own_data(), np.arange(2), full)
+    np.testing.assert_allclose(many.hessian, nll.evaluate_full(full, 2).hessian, rtol=PROMISE)
+    np.testing.assert_allclose(nll.evaluate_again(full).value, -exact[:, 0], rtol=PROMISE)
 
 
 def test_a_fit_and_its_minos_errors_are_those_of_events(monkeypatch):

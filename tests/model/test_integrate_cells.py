@@ -90,3 +90,25 @@ def test_a_large_table_needs_no_boxes_and_a_fit_with_it_is_unbiased(monkeypatch)
     assert result.valid
     for name, true in (("a", 0.3), ("b", 0.2)):
         assert abs(result.values[name] - true) < 4 * result.errors[name]
+
+
+def test_sums_of_products_are_integrated_axis_by_axis(monkeypatch):
+    axes: list[int] = []
+    plain = terms.integrate_box
+    monkeypatch.setattr(terms, "integrate_box", lambda f, box: axes.append(len(box)) or plain(f, box))
+    acceptance = 1 + 0.1 * C * T + 0.2 * C**2 * (T + np.sin(PHI)) * PHI**2
+    exact = (T.high**2 - T.low**2) / 2 * (C.high - C.low) * (PHI.high - PHI.low)
+    assert terms.integrate_factors((acceptance, T.expr), BOX)[0] > exact
+    assert set(axes) == {1}
+    total, _ = terms.integrate_factors((acceptance, T.expr), BOX)
+    assert total == pytest.approx(plain(acceptance * T, BOX)[0], rel=TERM_INTEGRAL)
+
+
+def test_odd_functions_vanish():
+    x = mf.Observable("x", -1.0, 1.0)
+    odd = (
+        x * np.sqrt(1 - x**2) * mf.legendre(4, 0.1 + x - 0.1)
+    )  # not quite: rounding differs between both sides
+    number, size = terms.integrate_box(odd, (x,))
+    assert abs(number) < 1e-14 * size
+    assert size == pytest.approx(0.185, rel=0.1)

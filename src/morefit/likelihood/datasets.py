@@ -28,6 +28,7 @@ class PartData:
     weights: Array | None = None  # (events,) or (datasets, events)
     measured: Array | None = None  # (datasets, values); None: those of the likelihood
     boxes: SharedBoxes = field(default_factory=SharedBoxes)
+    apart: tuple[PartData, ...] = ()  # nodes at which slow terms are summed in the place of the events
     last: tuple[bytes, Compiled, Bound] | None = field(default=None, repr=False)
 
     def bind(self, compiled: Compiled, sets: Integers) -> Bound:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 
 from morefit.arrays import Array, Integers
+from morefit.expr import ZERO, Expr, Op, add_all, leaves, toposort
 from morefit.pipeline import Columns
 
 DEGREE = 8  # of the polynomial of a cell
@@ -164,3 +165,20 @@ def cells_for(x: Array, logs: Logs, full: Array, first: int = FIRST_CELLS) -> in
             return 2 * count
         count *= 2
     return None
+
+
+def split_slow(log_density: Expr) -> tuple[dict[str, Expr], Expr]:
+    """Return the terms with integrals for each event that depend on one observable, by its name, and the rest."""
+    slow: dict[str, list[Expr]] = {}
+    rest: list[Expr] = []
+    stack = [log_density]
+    while stack:
+        term = stack.pop()
+        if term.op is Op.ADD:
+            stack += reversed(term.args)
+            continue
+        names = {leaf.name for leaf in leaves(Op.COLUMN, term)}
+        nodes = toposort(term, enter_integrals=False, enter_sums=False)
+        is_slow = len(names) == 1 and any(node.op is Op.NODE_SUM for node in nodes)
+        (slow.setdefault(names.pop(), []) if is_slow else rest).append(term)
+    return {name: add_all(*terms) for name, terms in slow.items()}, add_all(*rest) if rest else ZERO

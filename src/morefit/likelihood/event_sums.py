@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from operator import is_
 from typing import ClassVar
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
-from morefit.expr import ZERO, Expr, Op, evaluate, leaves, scalar
+from morefit.expr import ZERO, Expr, Op, add_all, evaluate, leaves, scalar
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
 from morefit.kernel.sums import Request, set_terms
@@ -19,7 +21,7 @@ from morefit.likelihood.accuracy import check_smooth, is_numerical, node_sums
 from morefit.likelihood.base import Evaluation, Term
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.datasets import PartData
-from morefit.likelihood.event_nodes import EventNodes, FollowedNodes
+from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, split_slow
 from morefit.likelihood.sums import request_of, terms_of, triangle, unpack, with_constrained
 from morefit.model import Parameter, Pdf
 from morefit.model.opaque import opaque_names
@@ -38,6 +40,8 @@ NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,
 MIN_EVENTS = 1000  # of them: with fewer, the accuracy is that of this many,
 BEST_ERROR = 1e-10  # the smallest relative error of an integral that is requested
 NO_NAMES: Mapping[Expr, Expr] = {}
+
+Sums = Callable[[Array], Array]  # of rows of parameters
 
 
 class EventSums(Term):
@@ -72,7 +76,7 @@ class EventSums(Term):
         else:
             self.measured, self.measured_symbols = alike.measured, alike.measured_symbols
             self.constraint_terms, self.all_parameters = alike.constraint_terms, alike.all_parameters
-        self.bound: dict[tuple[int, bool], tuple[EventNodes | None, Bound]] = {}
+        self.bound: dict[tuple[int, bool], tuple[tuple[EventNodes | None, ...], Sums]] = {}
         self.compiled: dict[tuple[int, bool], Compiled] = {}
 
     @cached_property
@@ -143,41 +147,96 @@ class EventSums(Term):
             check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
         self.checked |= order > 0
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether the log density has integrals for each event, which may be computed at fewer points."""
+        able = self.has_kernels and self.settings.precision is Precision.DOUBLE
+        return bool(able and node_sums(self.model) and not opaque_names(self.model))
+
     @cached_property
     def on_nodes(self) -> FollowedNodes | None:
         """The nodes at which a log density that takes long is computed, in the place of many events of one observable."""
-        slow = self.has_kernels and node_sums(self.model) and self.settings.precision is Precision.DOUBLE
-        if not slow or opaque_names(self.model) or len(self.data.names) != 1:
+        if not self.is_slow or len(self.data.names) != 1:
             return None
-        (name, x), *_ = self.data.columns.items()
+        (name,) = self.data.names
         if {leaf.name for leaf in leaves(Op.COLUMN, self.model.summed)} != {name}:
             return None
+        return self.nodes_for(self.model.summed, name)
+
+    @cached_property
+    def apart(self) -> tuple[tuple[Expr, FollowedNodes], ...]:
+        """Terms of the log density that take long and depend on one of several observables, each with nodes in its place.
+
+        Such is the normalisation of a conditional density.
+        """
+        if not self.is_slow or len(self.data.names) == 1:
+            return ()
+        slow, _ = split_slow(self.model.summed)
+        followed = ((term, self.nodes_for(term, name)) for name, term in slow.items())
+        return tuple((term, nodes) for term, nodes in followed if nodes is not None)
+
+    def nodes_for(self, term: Expr, name: str) -> FollowedNodes | None:
+        """Return nodes for a term that depends on one observable; None if the events themselves are as cheap."""
 
         def logs(points: Array, full: Array) -> Array:
-            compiled = compile_values((self.model.summed,), self.all_symbols, self.settings)
+            compiled = compile_values((term,), self.all_symbols, self.settings)
             bound = compiled.bind(Columns({name: points}), Events.all_sets(len(points)), boxes=self.boxes)
             return np.asarray(bound(full)[:, 0])
 
-        return FollowedNodes.of(
-            name, x, self.data.weights, logs, np.array([[p.start for p in self.all_parameters]])
-        )
+        start = np.array([[p.start for p in self.all_parameters]])
+        return FollowedNodes.of(name, self.data[name], self.data.weights, logs, start)
 
     def program(
         self, order: int, careful: bool = False, fisher: bool = False, full: Array | None = None
-    ) -> Callable[[Array], Array]:
+    ) -> Sums:
         """Return the compiled sums bound to the data, compiling them when they are first used.
 
         They are over nodes in the place of events, where the log density takes long, that hold at parameters ``full``.
         """
         key = (3 if fisher else order, careful)
-        nodes = None if careful or fisher or self.on_nodes is None else self.on_nodes.at(full)
-        if key not in self.bound or self.bound[key][0] is not nodes:
-            if careful or fisher:
-                self.compiled[key] = self.compile_request(self.request(order, careful=careful, fisher=fisher))
-            else:
-                self.sums(order)
-            self.bound[key] = nodes, self.bind_sums(self.compiled[key], nodes, self.boxes)
+        nodes: tuple[EventNodes | None, ...] = (None,)
+        if not (careful or fisher):
+            follow = [nodes for _, nodes in self.apart] if self.apart else [self.on_nodes]
+            nodes = tuple(None if one is None else one.at(full) for one in follow)
+        if key not in self.bound or not all(map(is_, self.bound[key][0], nodes)):
+            self.bound[key] = nodes, self.bind_order(key, order, nodes, fisher)
         return self.bound[key][1]
+
+    def bind_order(
+        self, key: tuple[int, bool], order: int, nodes: tuple[EventNodes | None, ...], fisher: bool
+    ) -> Sums:
+        """Bind the sums of an order; those of terms apart to their nodes, or all to events if there are none."""
+        _, careful = key
+        if careful or fisher:
+            self.compiled[key] = self.compile_request(self.request(order, careful=careful, fisher=fisher))
+            return self.bind_sums(self.compiled[key], None, self.boxes)
+        if not self.apart:
+            return self.bind_sums(self.sums(order), nodes[0], self.boxes)
+        known = [one for one in nodes if one is not None]
+        if len(known) < len(nodes):
+            return self.bind_sums(self.sums(order), None, self.boxes)
+        return self.bind_apart(order, known, self.boxes)
+
+    def bind_apart(self, order: int, nodes: Sequence[EventNodes], boxes: SharedBoxes) -> Sums:
+        """Bind sums of the terms apart to nodes, and those of all others to events."""
+        self.check_derivatives(order)
+        requests = self.requests_apart(self.request(order))
+        places = (None, *nodes)
+        bound = [
+            self.bind_sums(self.compile_request(r), n, boxes) for r, n in zip(requests, places, strict=True)
+        ]
+        return lambda full: np.sum([one(full) for one in bound], axis=0)
+
+    def requests_apart(self, request: Request) -> list[Request]:
+        """Return what to sum over events, and over the nodes of each term apart."""
+        slow, rest = split_slow(request.log_density)
+        moved = {follow.name for _, follow in self.apart}
+        rest = add_all(rest, *(term for name, term in slow.items() if name not in moved))
+        alone = replace(request, weighted=True, per_set=ZERO)
+        return [
+            replace(request, log_density=rest),
+            *(replace(alone, log_density=term) for term, _ in self.apart),
+        ]
 
     def bind_sums(self, compiled: Compiled, nodes: EventNodes | None, boxes: SharedBoxes) -> Bound:
         """Bind sums to the events, or to nodes in their place."""
@@ -204,7 +263,12 @@ class EventSums(Term):
     ) -> Evaluation:
         (own,) = data
         request = self.request(order, weighted=own.weights is not None)
-        out = own.bind(self.compile_request(request), sets)(self.with_measured(full, own.rows(sets)))
+        requests = self.requests_apart(request) if own.apart else [request]
+        rows = self.with_measured(full, own.rows(sets))
+        bound = [
+            d.bind(self.compile_request(r), sets) for d, r in zip((own, *own.apart), requests, strict=True)
+        ]
+        out = np.sum([one(rows) for one in bound], axis=0) if own.apart else bound[0](rows)
         return unpack(out, len(self.parameters), order)
 
     def many_scores(self, data: Sequence[PartData], sets: Integers, full: Array) -> Array:
@@ -215,9 +279,13 @@ class EventSums(Term):
         return scores + self.hessian_of(self.constraint_terms, full) if self.constraints else scores
 
     def evaluate_again(self, full: Array) -> Evaluation:
-        follow = self.on_nodes
-        nodes = follow.finer() if follow is not None and follow.at(full) is not None else None
-        bound = self.bind_sums(self.sums(2), nodes, self.new_boxes(MORE_POINTS))
+        boxes, bound = self.new_boxes(MORE_POINTS), None
+        if self.apart and all(follow.at(full) is not None for _, follow in self.apart):
+            bound = self.bind_apart(2, [follow.finer() for _, follow in self.apart], boxes)
+        if bound is None:
+            follow = self.on_nodes
+            nodes = follow.finer() if follow is not None and follow.at(full) is not None else None
+            bound = self.bind_sums(self.sums(2), nodes, boxes)
         return unpack(bound(self.with_measured(full)), len(self.parameters), 2)
 
     def fisher_sums(self, full: Array) -> Array:

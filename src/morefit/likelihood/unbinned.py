@@ -27,6 +27,7 @@ from morefit.likelihood.accuracy import (
 from morefit.likelihood.base import BadEvents, Point
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData, check_whole_numbers
+from morefit.likelihood.event_nodes import FollowedNodes
 from morefit.likelihood.event_sums import EventSums
 from morefit.likelihood.signs import negative_place
 from morefit.model import Pdf
@@ -143,12 +144,16 @@ class Likelihood(EventSums):
 
     def own_data(self) -> tuple[PartData, ...]:
         """Return the data as those of many sets, which share them; of nodes so many that they hold far from the minimum."""
-        if self.on_nodes is None:
-            columns, events, weights = self.columns, self.events, self.data.weights
-        else:
-            nodes = self.on_nodes.finer()
-            columns, events, weights = nodes.columns, len(nodes.points), nodes.weights
-        return (PartData(columns, Events.all_sets(events), weights, boxes=self.boxes),)
+        if self.on_nodes is not None:
+            return (self.data_of_nodes(self.on_nodes),)
+        apart = tuple(self.data_of_nodes(follow) for _, follow in self.apart)
+        events = Events.all_sets(self.events)
+        return (PartData(self.columns, events, self.data.weights, boxes=self.boxes, apart=apart),)
+
+    def data_of_nodes(self, follow: FollowedNodes) -> PartData:
+        """Return nodes in the place of events as the data of many sets."""
+        nodes = follow.finer()
+        return PartData(nodes.columns, Events.all_sets(len(nodes.points)), nodes.weights, boxes=self.boxes)
 
     def by_piece(self) -> Generator[Likelihood, None, None]:
         """Yield likelihoods of all events that are in memory, one after the other."""

@@ -30,7 +30,7 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
         return None
     if not all(part.has_kernels and part.data.in_memory for part in parts):
         return None
-    if any(part.on_nodes for part in parts):  # in the place of events, from step to step
+    if any(part.on_nodes or part.apart for part in parts):  # in the place of events, from step to step
         return None
     compiled = tuple(part.sums(2) for part in parts)
     if not can_fit_whole(parts, compiled):
