@@ -55,11 +55,13 @@ def plot_categories(
     }
     with styled(drawing.style):
         panels = panel_grid(len(numbers), drawing.heights, lower=drawing.lower is not None)
-        plots = {}
-        for (label, own), ax in zip(numbers.items(), panels, strict=True):
-            plots[label] = replace(drawing, ax=ax).draw(own, models[label].parameters, values)
-            plots[label].axes[0].set_title(label)
-    return plots
+        for label, (main, _) in zip(numbers, panels, strict=True):
+            main.set_title(label)
+        contents = [
+            (axes, own, models[label].parameters)
+            for axes, (label, own) in zip(panels, numbers.items(), strict=True)
+        ]
+        return dict(zip(numbers, drawing.draw_all(contents, values), strict=True))
 
 
 def projected(

@@ -13,10 +13,10 @@ from morefit.plots.canvas import (
     DATA,
     GREY,
     MODEL,
+    LegendRoom,
     component_styles,
     drawable,
     marker_size,
-    place_legend,
     split_label,
 )
 from morefit.plots.projection import Projection
@@ -46,8 +46,8 @@ class Look:
     box: tuple[str, ...] = ()  # lines below the legend
 
 
-def draw_main(ax: Axes, numbers: Projection, look: Look) -> dict[str, Any]:
-    """Draw data, model and components; return the artists by name."""
+def draw_main(ax: Axes, numbers: Projection, look: Look) -> tuple[dict[str, Any], LegendRoom]:
+    """Draw data, model and components; return the artists by name, and what their legend needs."""
     scale = heights_per_event(numbers)
     shown = np.isfinite(numbers.counts) & (look.empty_bins | (numbers.counts != 0))
     centres, counts, errors = middles(numbers.edges), numbers.counts * scale, numbers.errors * scale
@@ -80,8 +80,7 @@ def draw_main(ax: Axes, numbers: Projection, look: Look) -> dict[str, Any]:
     set_heights(ax, counts, errors, [curve, *parts.values()], look.log)
     tops = np.concatenate([np.where(shown, counts + errors[1], np.nan), curve])
     handles = [*listed, *without_handle(ax, (*more, *look.box))]
-    artists["legend"] = place_legend(ax, handles, np.concatenate([centres, places]), tops)
-    return artists
+    return artists, LegendRoom(ax, handles, np.concatenate([centres, places]), tops)
 
 
 def draw_band(ax: Axes, places: Array, middle: Array, half: Array) -> Any:
