@@ -337,6 +337,8 @@ def test_issue_conditional_densities_are_drawn_and_have_probabilities():
     rows = {"width": np.linspace(0.6, 1.4, 50)}
     drawn = mf.generate(one, given=rows, seed=1)
     np.testing.assert_allclose(drawn["t"], mf.generate(other, given=rows, seed=1)["t"], rtol=1e-12)
-    np.testing.assert_allclose(one.cdf(drawn["t"], given=drawn), other.cdf(drawn["t"], given=drawn), rtol=1e-12)
+    np.testing.assert_allclose(
+        one.cdf(drawn["t"], given=drawn), other.cdf(drawn["t"], given=drawn), rtol=1e-12
+    )
     curves = [mf.plot(density, drawn, "t", bins=5).numbers.curve for density in (one, other)]
     np.testing.assert_allclose(*curves, rtol=1e-10)
