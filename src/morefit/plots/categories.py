@@ -21,7 +21,19 @@ from morefit.model import Observable, Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.region import named_observable
 from morefit.plots.bands import band
-from morefit.plots.canvas import DATA, GREY, MODEL, AnyAxes, Plot, Style, one_panel, panel_grid, styled
+from morefit.plots.canvas import (
+    DATA,
+    GREY,
+    MODEL,
+    AnyAxes,
+    LegendRoom,
+    Plot,
+    Style,
+    one_panel,
+    panel_grid,
+    place_legends,
+    styled,
+)
 from morefit.plots.fitted import Drawing, own_values, the_observable
 from morefit.plots.panels import middles, x_label
 from morefit.plots.projection import Projection
@@ -227,7 +239,9 @@ def asymmetry(
         main.set_ylabel(f"asymmetry of {first} and {second}")
         main.set_xlabel(x_label(a))
         main.set_xlim(numbers.edges[0], numbers.edges[-1])
-        artists["legend"] = main.legend()
+        places = np.concatenate([centres[known], middles(numbers.curve_edges)])
+        tops = np.concatenate([(numbers.values + numbers.errors)[known], numbers.curve])
+        (artists["legend"],) = place_legends([LegendRoom(main, list(artists.values()), places, tops)])
     return Plot((main,), artists, numbers)
 
 
