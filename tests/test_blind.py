@@ -311,3 +311,34 @@ def test_a_blinded_signal_is_not_tested_against_none(test):
         mf.DataError, match=f"{test}: parameter 'signal': is blinded, so that it is not known where it is 0"
     ):
         getattr(mf.intervals, test)(nll, signal)
+
+
+T, WIDTH = mf.Observable("t", 0, 8), mf.Observable("width", 0.5, 1.5)
+
+
+def test_issue_errors_of_simulations_are_those_of_the_true_value():
+    # this used to leave out the slopes of integrals by blinded parameters: errors were half as large again
+    times = np.random.default_rng(1).exponential(1.5, 900)
+    sample = mf.acceptance.simulation({"t": np.linspace(0.01, 7.99, 300)}, [T])
+    lifetimes = [mf.Parameter("tau", 1.5, 0.5, 4, blind=phrase) for phrase in ("", "a phrase")]
+    shown, hidden = (
+        mf.fit(mf.Efficiency(mf.Exponential(T, -1 / tau), sample), {"t": times[times < 8]}, tolerance=1e-6)
+        for tau in lifetimes
+    )
+    assert shown.values["tau"] != pytest.approx(hidden.values["tau"], rel=1e-3)
+    assert hidden.simulation_errors["tau"] == pytest.approx(shown.simulation_errors["tau"], rel=1e-4)
+
+
+def test_issue_conditional_densities_are_drawn_and_have_probabilities():
+    # this used to compare integrals at the shown and the true value, and compilations failed
+    hidden = mf.Parameter("tau", 1.5, 0.5, 4, blind="a phrase")
+    true = mf.Parameter("tau", hidden.unblind("a phrase", 1.5), 0.5, 4)
+    one, other = (mf.Exponential(T, -1 / (tau * WIDTH), given=[WIDTH]) for tau in (hidden, true))
+    rows = {"width": np.linspace(0.6, 1.4, 50)}
+    drawn = mf.generate(one, given=rows, seed=1)
+    np.testing.assert_allclose(drawn["t"], mf.generate(other, given=rows, seed=1)["t"], rtol=1e-12)
+    np.testing.assert_allclose(
+        one.cdf(drawn["t"], given=drawn), other.cdf(drawn["t"], given=drawn), rtol=1e-12
+    )
+    curves = [mf.plot(density, drawn, "t", bins=5).numbers.curve for density in (one, other)]
+    np.testing.assert_allclose(*curves, rtol=1e-10)

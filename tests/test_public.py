@@ -32,6 +32,12 @@ def test_completion_shows_the_public_names_only():
     assert [name for name in dir(mf) if not name.startswith("_")] == sorted(mf.__all__)
 
 
+@pytest.mark.parametrize("room", ["acceptance", "functions", "histfactory", "intervals", "plots", "shapes"])
+def test_completion_of_rooms_shows_their_public_names_only(room):
+    module = getattr(mf, room)
+    assert dir(module) == sorted(module.__all__)
+
+
 def test_public_names_come_once():
     assert len(set(mf.__all__)) == len(mf.__all__)
 

@@ -426,6 +426,17 @@ def test_the_line_of_a_parabola_is_an_ellipse():
     np.testing.assert_array_equal(line[0], line[-1])
 
 
+def test_issue_the_line_of_a_narrow_valley_is_one_ellipse():
+    # this used to be many pieces, as the valley is narrower than a cell of the grid
+    x, y, correlation = np.linspace(-3, 3, 31), np.linspace(-3.1, 3.1, 31), 0.98
+
+    def delta(u, v):
+        return (u**2 - 2 * correlation * u * v + v**2) / (2 - 2 * correlation**2)
+
+    (line,) = grid(x, y, delta(x[:, None], y)).lines(0.6827)
+    np.testing.assert_allclose(delta(*line.T), -np.log(1 - 0.6827), rtol=0.05)
+
+
 def test_a_line_that_leaves_the_grid_is_open():
     whole = paraboloid()
     half = grid(whole.x[15:], whole.y, whole.delta[15:])

@@ -99,6 +99,10 @@ REFUSED = {
         r"takes a function, got a density",
     ),
     "a number": ((lambda x: 3.0, X, Y, 1.0), r"must give a formula of parameters, got 3.0"),
+    "parameters as arguments": (
+        (lambda x, a, b: a + b * x, X, Y, 1.0),
+        r"must take x alone, got one of \(x, a, b\); write its parameters as mf.Parameter",
+    ),
     "no parameters": ((lambda x: 2 * x, X, Y, 1.0), r"has no parameters; write it with mf.Parameter"),
     "a name twice": ((A * mf.Observable("a", 0, 1), X, Y, 1.0), r"'a' names an observable and a parameter"),
     "no error": ((curve, X, Y, 0.0), r"y_errors must be positive, got 0"),

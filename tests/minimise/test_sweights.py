@@ -471,6 +471,13 @@ def test_variances_that_make_no_sense_are_refused(data, result):
         mf.sweights(MODEL, data, result, variance=1, expansion=[1])
 
 
+def test_weights_are_taken_by_label_or_index(weights):
+    for component in ("signal", 0, -2):
+        np.testing.assert_array_equal(weights[component], weights.weights["signal"])
+    with pytest.raises(mf.ModelError, match="sweights: no component 'sgnal'; did you mean 'signal'"):
+        _ = weights["sgnal"]
+
+
 def test_components_that_are_not_there_are_refused(data, weights):
     for component in ("sgnal", 2, -3, True, None):
         with pytest.raises(mf.ModelError, match="sweights: no component"):

@@ -56,5 +56,7 @@ def test_densities_of_a_first_fit_are_those_of_the_namespace():
 def test_a_density_that_no_file_defines_is_an_error():
     with pytest.raises(AttributeError, match="shapes: no density 'Gausian'; did you mean 'Gaussian'"):
         _ = mf.shapes.Gausian
+    with pytest.raises(AttributeError, match=r"shapes: no density 'KstarMuMu'; it is mf.physics.KstarMuMu"):
+        _ = mf.shapes.KstarMuMu
     with pytest.raises(AttributeError, match="physics: no density 'Kstar'; did you mean 'KstarMuMu'"):
         _ = mf.physics.Kstar

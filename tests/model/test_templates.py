@@ -537,3 +537,12 @@ def test_arguments_of_a_morph_are_checked(kind, parameter, templates, message):
 def test_a_morph_is_linear_or_cubic(kind):
     with pytest.raises(mf.ModelError, match="morph: interpolation must be 'linear' or 'cubic', got 'steps'"):
         kind(THETA, {-1.0: mf.Uniform(X), 2.0: mf.Gaussian(X, 1.0, 1.0)}, "steps")
+
+
+@pytest.mark.parametrize("reflect", [True, False])
+def test_issue_the_grid_of_kernels_has_the_ends_of_the_range_to_the_last_bit(reflect):
+    # this used to end a rounding before one range in a hundred, and to raise an IndexError
+    x = mf.Observable("x", -5.0, 10.0)
+    for width in np.linspace(0.1, 0.5, 200):
+        (edges,) = Estimate.of([x], [width], reflect, True).edges
+        assert {x.low, x.high} <= set(edges)

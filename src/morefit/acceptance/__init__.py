@@ -5,3 +5,7 @@ from morefit.acceptance.sampled import SampledExpansion, SampledTable
 from morefit.model.acceptance import Expansion, Simulation
 
 __all__ = ["Expansion", "SampledExpansion", "SampledTable", "Simulation", "from_sample", "simulation"]
+
+
+def __dir__() -> list[str]:
+    return __all__

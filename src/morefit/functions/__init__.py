@@ -44,3 +44,7 @@ __all__ = [
     "digamma", "erf", "erfc", "erfcx", "gammainc", "gammaincc", "gammaln", "hermite", "hermite_series", "interp", "iv", "ive", "kv", "kve", "legendre",
     "legendre_series", "log_ndtr", "ndtr", "ndtri", "piecewise", "sign", "spherical_harmonic", "spline", "table", "wofz_imag", "wofz_real",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -21,3 +21,7 @@ __all__ = [
     "Profile", "UpperLimit", "asimov", "bootstrap", "contour", "discovery", "feldman_cousins", "feldman_cousins_gaussian",
     "feldman_cousins_poisson", "goodness_of_fit", "impacts", "likelihood_ratio", "look_elsewhere", "neyman_belt", "profile", "upper_limit",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Flags, Frozen
+from morefit.data.histogram import divide
 from morefit.errors import OptionError
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
@@ -29,6 +30,7 @@ from morefit.resources import check_memory
 from morefit.text.progress import Bar
 from morefit.validate import check_level, name_of, whole_number
 
+FINER = 6  # cells in each direction into which a cell of the grid is divided to draw lines
 MARGIN = 1.25  # how far a contour's grid goes beyond the outermost level of a parabola
 
 # A crossing of the level lies on an edge of the grid: from a node, one step in x or in y.
@@ -74,24 +76,15 @@ class Contour(Frozen):
         A closed line ends with its first point; an open one ends at the border of the grid or at invalid nodes.
         """
         check_level("contour", level)
+        x, y, delta = finer_grid(self.x, self.y, np.where(self.valid, self.delta, nan))
         # The root of a parabola is straight, so it is what linear interpolation suits.
-        height = np.sqrt(np.clip(np.where(self.valid, self.delta, nan), 0, None)) - sqrt(-log(1 - level))
+        height = np.sqrt(np.clip(delta, 0, None)) - sqrt(-log(1 - level))
         points = {}
         pairs: list[tuple[Edge, Edge]] = []
         for one, other in crossings(height):
-            points[one], points[other] = self.place(height, one), self.place(height, other)
+            points[one], points[other] = place(x, y, height, one), place(x, y, height, other)
             pairs.append((one, other))
         return [np.array([points[edge] for edge in chain]) for chain in chains(pairs)]
-
-    def place(self, height: Array, edge: Edge) -> tuple[float, float]:
-        """Return where an edge is crossed."""
-        i, j, along_x = edge
-        k, m = (i + 1, j) if along_x else (i, j + 1)
-        t = height[i, j] / (height[i, j] - height[k, m])
-        return (
-            float(self.x[i] + t * (self.x[k] - self.x[i])),
-            float(self.y[j] + t * (self.y[m] - self.y[j])),
-        )
 
     def __str__(self) -> str:
         bad = int(np.sum(~self.valid))
@@ -108,6 +101,45 @@ class Contour(Frozen):
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def finer_grid(x: Array, y: Array, delta: Array) -> tuple[Array, Array, Array]:
+    """Return heights on a finer grid: those of a parabola plus what remains, which is interpolated linearly.
+
+    A valley between strongly correlated parameters is narrower than a cell, and would be cut into pieces.
+    """
+    fine = [divide(axis, FINER) for axis in (x, y)]
+    steps = [np.arange(len(axis)) / FINER for axis in fine]
+    parabola = parabola_of(x, y, delta)
+    rest = delta - powers(x, y) @ parabola
+    for number, at in enumerate(steps):
+        below = np.minimum(at.astype(np.int64), rest.shape[number] - 2)
+        share = np.expand_dims(at - below, 1 - number)
+        low, high = np.take(rest, below, number), np.take(rest, below + 1, number)
+        rest = np.where(share == 0, low, np.where(share == 1, high, (1 - share) * low + share * high))
+    return fine[0], fine[1], powers(*fine) @ parabola + rest
+
+
+def parabola_of(x: Array, y: Array, delta: Array) -> Array:
+    """Return the coefficients of the parabola that describes the lowest heights best, (6,)."""
+    known = np.isfinite(delta)
+    weights = 1 / (1 + np.abs(delta[known]))
+    return np.asarray(np.linalg.lstsq(powers(x, y)[known] * weights[:, None], delta[known] * weights)[0])
+
+
+def powers(x: Array, y: Array) -> Array:
+    """Return the powers up to the second of places on a grid, which go from -1 to 1, (I, J, 6)."""
+    scaled = [2 * (axis - axis[0]) / (axis[-1] - axis[0]) - 1 for axis in (x, y)]
+    u, v = np.meshgrid(*scaled, indexing="ij")
+    return np.stack([np.ones_like(u), u, v, u * u, u * v, v * v], axis=-1)
+
+
+def place(x: Array, y: Array, height: Array, edge: Edge) -> tuple[float, float]:
+    """Return where an edge is crossed."""
+    i, j, along_x = edge
+    k, m = (i + 1, j) if along_x else (i, j + 1)
+    t = height[i, j] / (height[i, j] - height[k, m])
+    return float(x[i] + t * (x[k] - x[i])), float(y[j] + t * (y[m] - y[j]))
 
 
 def crossings(height: Array) -> Iterator[tuple[Edge, Edge]]:

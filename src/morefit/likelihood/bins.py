@@ -158,7 +158,7 @@ def over_rows(
     count, low, high = len(bins.edges) - 1, scalar("low edge of a bin"), scalar("high edge of a bin")
     compiled = compile_values(
         substitute_all(outputs, {LOW: low, HIGH: high}),
-        (*(p.expr for p in parameters), low, high),
+        (*(p.symbol for p in parameters), low, high),
         Settings(backend, precompute="none"),
     )
     known = np.tile([values[p.name] for p in parameters], (count, 1))

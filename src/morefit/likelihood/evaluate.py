@@ -147,7 +147,7 @@ def conditional_cdf(
         {name: np.ascontiguousarray(c) for name, c in zip((HIGH.name, *columns), rows, strict=True)}
     )
     compiled = compile_values(
-        (add_all(*terms),), tuple(p.expr for p in model.parameters), Settings(backend, precompute="none")
+        (add_all(*terms),), tuple(p.symbol for p in model.parameters), Settings(backend, precompute="none")
     )
     full = np.array([[values[p.name] for p in model.parameters]])
     numbers = compiled.bind(data, Events.all_sets(data.count))(full)[0, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -115,7 +116,7 @@ def formula_of(function: Any) -> tuple[Expr, tuple[Observable, ...]]:
             " height * model.density()"
         )
     by_call = callable(function) and not isinstance(function, Quantity)
-    result = function(X) if by_call else function
+    result = called(function) if by_call else function
     if not isinstance(result, Quantity):
         raise ModelError(f"least squares: the function must give a formula of parameters, got {result!r}")
     formula = to_expr(result)
@@ -128,6 +129,21 @@ def formula_of(function: Any) -> tuple[Expr, tuple[Observable, ...]]:
     if both := names & {o.name for o in observables}:
         raise ModelError(f"least squares: {min(both)!r} names an observable and a parameter; rename one")
     return formula, (X,) if by_call else tuple(sorted(observables, key=lambda o: o.name))
+
+
+def called(function: Any) -> Any:
+    """Return what a Python function of x makes of it; those that take parameters as arguments as well are refused."""
+    try:
+        inspect.signature(function).bind(X)
+    except TypeError:
+        takes = ", ".join(inspect.signature(function).parameters)
+        raise ModelError(
+            f"least squares: the function must take x alone, got one of ({takes}); write its parameters as"
+            " mf.Parameter, in a formula of an observable or in a function of x"
+        ) from None
+    except ValueError:  # of C, without a signature
+        pass
+    return function(X)
 
 
 def by_observable(what: str, given: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:

@@ -69,7 +69,7 @@ def event_scores(part: Likelihood, full: Array) -> Iterator[tuple[Simulation, Ar
 
 def at_events(part: Likelihood, full: Array, simulation: Simulation, body: Expr) -> tuple[Array, Array]:
     """Return an expression and its slopes by the floating parameters at simulated events, (events,) and (P, events)."""
-    slopes = derivatives(normalise(body)[0], [p.expr for p in part.parameters])
+    slopes = derivatives(normalise(body)[0], [p.symbol for p in part.parameters])
     compiled = compile_values((body, *slopes), part.all_symbols, Settings(part.backend, precompute="none"))
     events = Events.all_sets(len(simulation.weights))
     values = compiled.bind(Columns(simulation.columns), events, boxes=part.boxes)(full)[0]

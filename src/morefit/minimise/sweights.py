@@ -59,6 +59,10 @@ class SWeights(Frozen):
         rows = np.array([self.weights[name] for name in self.components])
         return np.asarray(rows @ rows.T, np.float64)
 
+    def __getitem__(self, component: str | int) -> Array:
+        """Return the weights of a component, by label or index."""
+        return self.weights[self._name(component)]
+
     def data_for(self, component: str | int, data: Any = None) -> Dataset:
         """Return the events with the weights of a component, by label or index; ``data`` has other columns of the same events."""
         name = self._name(component)

@@ -80,7 +80,8 @@ def check_normalisation(pdf: Pdf, place: float) -> None:
     numerical = any(node.op is Op.INTEGRAL for node in toposort(integral))
     if len(pdf.drawn) > MAX_AXES or numerical or pdf.whole_numbers:
         return
-    known: dict[Expr, Expr] = {q.expr: const(values[q.name]) for q in (*pdf.parameters, *pdf.given)}
+    known: dict[Expr, Expr] = {q.symbol: const(values[q.name]) for q in pdf.parameters}
+    known |= {o.expr: const(values[o.name]) for o in pdf.given}
     check = integral_over_box(substitute(density, known), pdf.drawn, ())
     adapted = adapted_to(check.args[1:], domain_of(check), (), TOLERANCE)
     formula, total = float(evaluate(integral, values)), float(adapted.totals[0])

@@ -10,6 +10,8 @@ from typing import Any
 
 from morefit.model.pdf import Pdf
 
+LISTED = ("shapes", "physics")  # folders of densities in this room
+
 
 def listed_density(package: str, name: str) -> Any:
     """Import all densities of a package into it, list them in its ``__all__``, and return what has a name there."""
@@ -17,10 +19,20 @@ def listed_density(package: str, name: str) -> Any:
     densities = densities_in(package, module.__path__)
     vars(module).update(densities, __all__=list(densities))
     if name not in vars(module):
-        from morefit.text.suggest import suggest
-
-        raise AttributeError(f"{package.rpartition('.')[2]}: no density '{name}'; {suggest(name, densities)}")
+        raise AttributeError(
+            f"{package.rpartition('.')[2]}: no density '{name}'; {elsewhere(name, densities)}"
+        )
     return vars(module)[name]
+
+
+def elsewhere(name: str, densities: Iterable[str]) -> str:
+    """Return where a density is that a package does not have, or which names are like its name."""
+    from morefit.text.suggest import suggest
+
+    for room in LISTED:
+        if name in dir(import_module(f"morefit.model.{room}")):
+            return f"it is mf.{room}.{name}"
+    return suggest(name, densities)
 
 
 def densities_in(package: str, folders: Iterable[str]) -> dict[str, type[Pdf]]:

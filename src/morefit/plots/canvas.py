@@ -28,6 +28,7 @@ Numbers = TypeVar("Numbers")
 Style = str | Mapping[str, Any] | None
 Labels = Pdf | Mapping[str, str] | None  # of parameters: those of a model, or texts by name
 AnyAxes = Any  # matplotlib's Axes, or a pair of them
+Panels = tuple[Any, Any]  # Axes, and those below them or None
 
 # Fonts that come with matplotlib, so that figures look the same everywhere.
 OWN_STYLE: dict[str, Any] = {
@@ -84,6 +85,37 @@ class Plot(Generic[Numbers]):
         picture = BytesIO()
         self.figure.savefig(picture, format="png", dpi=self.figure.dpi)
         return picture.getvalue()
+
+
+@dataclass(frozen=True, eq=False)
+class LegendRoom:
+    """Axes that get a legend, its entries, and what it must not hide: the heights ``tops`` at ``x``."""
+
+    ax: Axes
+    handles: Sequence[Any]
+    x: Array
+    tops: Array
+
+    def add(self, *, columns: int) -> Legend:
+        """Put a legend into the upper corner with more room."""
+        middle = sum(self.ax.get_xlim()) / 2
+        left, right = (
+            np.nanmax(self.tops[side], initial=-np.inf) for side in (self.x < middle, self.x >= middle)
+        )
+        look: dict[str, Any] = {"loc": "upper left" if left < right else "upper right", "ncols": columns}
+        return self.ax.legend(handles=self.handles, **look)
+
+    def make(self, legend: Legend) -> None:
+        """Raise the axis until everything is below the legend."""
+        ax, box = self.ax, legend.get_window_extent()
+        corners = box.transformed(ax.transData.inverted())
+        covered = (self.x >= corners.x0) & (self.x <= corners.x1) & np.isfinite(self.tops)
+        if covered.any():
+            to, back = (np.log, np.exp) if ax.get_yscale() == "log" else (np.asarray, np.asarray)
+            low, high = (float(to(end)) for end in ax.get_ylim())
+            share = float(box.transformed(ax.transAxes.inverted()).y0) - SPARE
+            needed = low + (float(to(np.max(self.tops[covered]))) - low) / max(share, 0.2)
+            ax.set_ylim(top=float(back(max(high, needed))))
 
 
 def is_shown_anyway(figure: Figure) -> bool:
@@ -174,7 +206,7 @@ def one_panel(what: str, ax: AnyAxes) -> Axes:
     return cast("Axes", ax)
 
 
-def two_panels(what: str, ax: AnyAxes, ratio: float, *, lower: bool) -> tuple[Axes, Axes | None]:
+def two_panels(what: str, ax: AnyAxes, ratio: float, *, lower: bool) -> Panels:
     """Return axes to draw on and others below them: a pair, one without another, or those of a new figure."""
     if ax is None and lower:
         figure = load_pyplot().figure(layout="constrained")
@@ -190,8 +222,8 @@ def two_panels(what: str, ax: AnyAxes, ratio: float, *, lower: bool) -> tuple[Ax
     return pair
 
 
-def panel_grid(count: int, ratio: float, *, lower: bool) -> list[Any]:
-    """Return axes for several plots in one new figure, row by row: of each plot a pair, or one without others below."""
+def panel_grid(count: int, ratio: float, *, lower: bool) -> list[Panels]:
+    """Return axes for several plots in one new figure, row by row."""
     columns = math.ceil(math.sqrt(count))
     rows = math.ceil(count / columns)
     plt = load_pyplot()
@@ -199,8 +231,8 @@ def panel_grid(count: int, ratio: float, *, lower: bool) -> list[Any]:
     figure = plt.figure(layout="constrained", figsize=(width * columns, height * rows))
     cells = figure.subfigures(rows, columns, squeeze=False).ravel()[:count]
     if lower:
-        return [cell.subplots(2, 1, sharex=True, height_ratios=(ratio, 1)) for cell in cells]
-    return [cell.subplots() for cell in cells]
+        return [tuple(cell.subplots(2, 1, sharex=True, height_ratios=(ratio, 1))) for cell in cells]
+    return [(cell.subplots(), None) for cell in cells]
 
 
 def is_axes(ax: object) -> bool:
@@ -252,23 +284,17 @@ def split_label(label: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else (label, "")
 
 
-def place_legend(ax: Axes, handles: Sequence[Any], x: Array, top: Array) -> Legend:
-    """Put a legend into the upper corner with more room, and raise the axis until what reaches up to ``top`` is below it."""
-    middle = sum(ax.get_xlim()) / 2
-    left, right = (np.nanmax(top[side], initial=-np.inf) for side in (x < middle, x >= middle))
-    corner = "upper left" if left < right else "upper right"
-    for columns in (1, 2):
-        look: dict[str, Any] = {"loc": corner, "ncols": columns}
-        legend = ax.legend(handles=handles, **look)
-        root(ax).draw_without_rendering()
-        if legend.get_window_extent().transformed(ax.transAxes.inverted()).y0 > LOWEST:
-            break
-    corners = legend.get_window_extent().transformed(ax.transData.inverted())
-    covered = (x >= corners.x0) & (x <= corners.x1) & np.isfinite(top)
-    if covered.any():
-        to, back = (np.log, np.exp) if ax.get_yscale() == "log" else (np.asarray, np.asarray)
-        low, high = (float(to(end)) for end in ax.get_ylim())
-        share = float(legend.get_window_extent().transformed(ax.transAxes.inverted()).y0) - SPARE
-        needed = low + (float(to(np.max(top[covered]))) - low) / max(share, 0.2)
-        ax.set_ylim(top=float(back(max(high, needed))))
-    return legend
+def place_legends(rooms: Sequence[LegendRoom]) -> list[Legend]:
+    """Put a legend into each of the axes, and raise them until what reaches up to ``tops`` is below it.
+
+    The whole figure is laid out once for all legends, as that takes as long as drawing it.
+    """
+    legends = [room.add(columns=1) for room in rooms]
+    for place, room in enumerate(rooms):
+        if place == 0:
+            root(room.ax).draw_without_rendering()
+        if legends[place].get_window_extent().transformed(room.ax.transAxes.inverted()).y0 <= LOWEST:
+            legends[place] = room.add(columns=2)
+    for room, legend in zip(rooms, legends, strict=True):
+        room.make(legend)
+    return legends

@@ -21,7 +21,19 @@ from morefit.model import Observable, Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.region import named_observable
 from morefit.plots.bands import band
-from morefit.plots.canvas import DATA, GREY, MODEL, AnyAxes, Plot, Style, one_panel, panel_grid, styled
+from morefit.plots.canvas import (
+    DATA,
+    GREY,
+    MODEL,
+    AnyAxes,
+    LegendRoom,
+    Plot,
+    Style,
+    one_panel,
+    panel_grid,
+    place_legends,
+    styled,
+)
 from morefit.plots.fitted import Drawing, own_values, the_observable
 from morefit.plots.panels import middles, x_label
 from morefit.plots.projection import Projection
@@ -55,11 +67,13 @@ def plot_categories(
     }
     with styled(drawing.style):
         panels = panel_grid(len(numbers), drawing.heights, lower=drawing.lower is not None)
-        plots = {}
-        for (label, own), ax in zip(numbers.items(), panels, strict=True):
-            plots[label] = replace(drawing, ax=ax).draw(own, models[label].parameters, values)
-            plots[label].axes[0].set_title(label)
-    return plots
+        for label, (main, _) in zip(numbers, panels, strict=True):
+            main.set_title(label)
+        contents = [
+            (axes, own, models[label].parameters)
+            for axes, (label, own) in zip(panels, numbers.items(), strict=True)
+        ]
+        return dict(zip(numbers, drawing.draw_all(contents, values), strict=True))
 
 
 def projected(
@@ -225,7 +239,9 @@ def asymmetry(
         main.set_ylabel(f"asymmetry of {first} and {second}")
         main.set_xlabel(x_label(a))
         main.set_xlim(numbers.edges[0], numbers.edges[-1])
-        artists["legend"] = main.legend()
+        places = np.concatenate([centres[known], middles(numbers.curve_edges)])
+        tops = np.concatenate([(numbers.values + numbers.errors)[known], numbers.curve])
+        (artists["legend"],) = place_legends([LegendRoom(main, list(artists.values()), places, tops)])
     return Plot((main,), artists, numbers)
 
 

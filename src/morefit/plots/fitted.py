@@ -28,7 +28,17 @@ from morefit.minimise.text import latex_cell
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.observable import Ranges
 from morefit.model.parts import check_model
-from morefit.plots.canvas import AnyAxes, Plot, Style, label_of, root, styled, two_panels
+from morefit.plots.canvas import (
+    AnyAxes,
+    Panels,
+    Plot,
+    Style,
+    label_of,
+    place_legends,
+    root,
+    styled,
+    two_panels,
+)
 from morefit.plots.panels import Look, Lower, draw_lower, draw_main, x_label
 from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins, project_channel
 from morefit.targets import Backend
@@ -38,6 +48,7 @@ from morefit.validate import numbers_by_name
 MAIN_HEIGHT = 3.6  # of the main panel, in heights of the lower one
 MAX_LISTED = 12  # parameters below the legend
 LOOK = Look()
+Contents = tuple[Panels, Projection, Sequence[Parameter]]  # of one plot: axes, numbers, parameters
 
 
 def plot(
@@ -218,18 +229,38 @@ class Drawing:
 
     def draw(self, numbers: Projection, parameters: Sequence[Parameter], values: Any) -> Plot[Projection]:
         """Draw data and curves."""
+        with styled(self.style):
+            panels = two_panels("plot", self.ax, MAIN_HEIGHT, lower=self.lower is not None)
+            return self.draw_all([(panels, numbers, parameters)], values)[0]
+
+    def draw_all(self, each: Sequence[Contents], values: Any) -> list[Plot[Projection]]:
+        """Draw data and curves of several plots, in panels of one figure."""
+        drawn = [
+            draw_main(panels[0], numbers, self.look_of(numbers, parameters, values))
+            for panels, numbers, parameters in each
+        ]
+        legends = place_legends([room for _, room in drawn])
+        return [
+            self.complete(panels, numbers, {**artists, "legend": legend})
+            for (panels, numbers, _), (artists, _), legend in zip(each, drawn, legends, strict=True)
+        ]
+
+    def look_of(self, numbers: Projection, parameters: Sequence[Parameter], values: Any) -> Look:
+        """Return what the main panel shows."""
         names = ("Weighted events", "weighted data") if numbers.weighted else ("Events", "data")
         lines = box_lines(self.box, parameters, values, numbers.chi2 if self.box else None)
-        with styled(self.style):
-            main, below = two_panels("plot", self.ax, MAIN_HEIGHT, lower=self.lower is not None)
-            artists = draw_main(main, numbers, replace(self.look, events=names[0], data=names[1], box=lines))
-            if below is None:
-                main.set_xlabel(x_label(numbers))
-                return Plot((main,), artists, numbers)
-            artists |= draw_lower(below, numbers, self.lower or "pulls")
-            main.tick_params(axis="x", labelbottom=False)
-            root(main).align_ylabels([main, below])
-            return Plot((main, below), artists, numbers)
+        return replace(self.look, events=names[0], data=names[1], box=lines)
+
+    def complete(self, panels: Panels, numbers: Projection, artists: dict[str, Any]) -> Plot[Projection]:
+        """Draw the lower panel, if there is one, below a main one that is finished."""
+        main, below = panels
+        if below is None:
+            main.set_xlabel(x_label(numbers))
+            return Plot((main,), artists, numbers)
+        artists |= draw_lower(below, numbers, self.lower or "pulls")
+        main.tick_params(axis="x", labelbottom=False)
+        root(main).align_ylabels([main, below])
+        return Plot((main, below), artists, numbers)
 
 
 def box_lines(

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.likelihood.table import TableColumn
 from morefit.plots.canvas import (
     COLOURS,
     DATA,
     GREY,
     MODEL,
+    LegendRoom,
     component_styles,
     drawable,
     marker_size,
-    place_legend,
     split_label,
 )
 from morefit.plots.projection import Projection
@@ -28,7 +29,9 @@ FURTHEST = 5.0  # pull that the panel shows; those beyond are marked at its edge
 LARGEST_RATIO = 1.0  # by which ratios that are shown differ from one
 NOTHING = 1e-6  # of the height of a plot: components that stay below need not be seen
 FILL, SHADE = 0.55, 0.35  # opacities of stacked components and of bands
+SAME_HEIGHT = 1e-9  # relative difference of heights that are those of one step
 MAX_LISTED = 8  # components in the legend
+Step = Literal["mid"] | None  # between two places of a curve, or lines that join them
 Lower = Literal["pulls", "residuals", "ratio"]
 LOWER_LABELS = {"pulls": "pull", "residuals": "data \N{MINUS SIGN} model", "ratio": "data / model"}
 
@@ -46,8 +49,8 @@ class Look:
     box: tuple[str, ...] = ()  # lines below the legend
 
 
-def draw_main(ax: Axes, numbers: Projection, look: Look) -> dict[str, Any]:
-    """Draw data, model and components; return the artists by name."""
+def draw_main(ax: Axes, numbers: Projection, look: Look) -> tuple[dict[str, Any], LegendRoom]:
+    """Draw data, model and components; return the artists by name, and what their legend needs."""
     scale = heights_per_event(numbers)
     shown = np.isfinite(numbers.counts) & (look.empty_bins | (numbers.counts != 0))
     centres, counts, errors = middles(numbers.edges), numbers.counts * scale, numbers.errors * scale
@@ -63,15 +66,26 @@ def draw_main(ax: Axes, numbers: Projection, look: Look) -> dict[str, Any]:
     curve, fitted = to_ends(numbers.curve * fine), np.pad(numbers.fitted, 1, mode="edge")
     solid = np.where(fitted, curve, np.nan)
     name = f"{look.model} at start values" if numbers.at_start else look.model
-    (artists["model"],) = ax.plot(places, solid, color=MODEL, marker="", label=name, zorder=3)
+    step: Step = "mid" if in_steps(numbers) else None
+    style = f"steps-{step}" if step else "default"
+    (artists["model"],) = ax.plot(
+        places, solid, color=MODEL, marker="", label=name, zorder=3, drawstyle=style
+    )
     if not fitted.all():
         (artists["extrapolation"],) = ax.plot(
-            places, curve, color=MODEL, marker="", label="extrapolation", zorder=2.9, linestyle=(0, (2, 2))
+            places,
+            curve,
+            color=MODEL,
+            marker="",
+            label="extrapolation",
+            zorder=2.9,
+            linestyle=(0, (2, 2)),
+            drawstyle=style,
         )
     if numbers.band is not None:
-        artists["band"] = draw_band(ax, places, curve, to_ends(numbers.band * fine))
+        artists["band"] = draw_band(ax, places, curve, to_ends(numbers.band * fine), step)
     parts = {name: to_ends(part * fine) for name, part in numbers.components.items() if look.components}
-    drawn = draw_components(ax, places, parts, stacked=look.components == "stacked")
+    drawn = draw_components(ax, places, parts, step, stacked=look.components == "stacked")
     listed = [*artists.values(), *list(drawn.values())[:MAX_LISTED]]
     more = (f"and {len(drawn) - MAX_LISTED} more",) if len(drawn) > MAX_LISTED else ()
     artists |= drawn
@@ -80,29 +94,40 @@ def draw_main(ax: Axes, numbers: Projection, look: Look) -> dict[str, Any]:
     set_heights(ax, counts, errors, [curve, *parts.values()], look.log)
     tops = np.concatenate([np.where(shown, counts + errors[1], np.nan), curve])
     handles = [*listed, *without_handle(ax, (*more, *look.box))]
-    artists["legend"] = place_legend(ax, handles, np.concatenate([centres, places]), tops)
-    return artists
+    return artists, LegendRoom(ax, handles, np.concatenate([centres, places]), tops)
 
 
-def draw_band(ax: Axes, places: Array, middle: Array, half: Array) -> Any:
+def in_steps(numbers: Projection) -> bool:
+    """Return whether the curve is constant in each bin of the data, as that of templates is."""
+    inside = numbers.curve.reshape(len(numbers.counts), -1)
+    return bool(np.all(np.ptp(inside, axis=1) <= SAME_HEIGHT * np.max(np.abs(inside), axis=1)))
+
+
+def draw_band(ax: Axes, places: Array, middle: Array, half: Array, step: Step = None) -> Any:
     """Shade one standard deviation around a curve."""
     return ax.fill_between(
-        places, middle - half, middle + half, color=MODEL, alpha=SHADE, linewidth=0, zorder=1.5, label=r"$\pm 1\,\sigma$"
+        places, middle - half, middle + half, color=MODEL, alpha=SHADE, linewidth=0, zorder=1.5, label=r"$\pm 1\,\sigma$",
+        step=step,
     )  # fmt: skip
 
 
-def draw_components(ax: Axes, places: Array, parts: dict[str, Array], *, stacked: bool) -> dict[str, Any]:
+def draw_components(
+    ax: Axes, places: Array, parts: dict[str, Array], step: Step, *, stacked: bool
+) -> dict[str, Any]:
     """Draw components as lines, or filled on top of each other, the last one lowest."""
     artists: dict[str, Any] = {}
-    below = np.zeros_like(places)
+    below, drawn = np.zeros_like(places), f"steps-{step}" if step else "default"
     for (label, part), look in reversed([*zip(parts.items(), component_styles(), strict=False)]):
         if stacked:
             artists[label] = ax.fill_between(
-                places, below, below + part, color=look["color"], alpha=FILL, linewidth=0, zorder=1, label=drawable(label)
+                places, below, below + part, color=look["color"], alpha=FILL, linewidth=0, zorder=1, label=drawable(label),
+                step=step,
             )  # fmt: skip
             below = below + part
         else:
-            (artists[label],) = ax.plot(places, part, marker="", label=drawable(label), zorder=2, **look)
+            (artists[label],) = ax.plot(
+                places, part, marker="", label=drawable(label), zorder=2, drawstyle=drawn, **look
+            )
     return dict(reversed(artists.items()))
 
 
@@ -184,7 +209,8 @@ def lower_band(ax: Axes, numbers: Projection, band: Array, kind: Lower, middle: 
     with np.errstate(divide="ignore", invalid="ignore"):
         half = band * fine if kind == "residuals" else band / numbers.curve
     places = np.concatenate([numbers.edges[:1], middles(numbers.curve_edges), numbers.edges[-1:]])
-    return draw_band(ax, places, np.full(len(places), middle), to_ends(half))
+    step: Step = "mid" if in_steps(numbers) else None
+    return draw_band(ax, places, np.full(len(places), middle), to_ends(half), step)
 
 
 def heights_per_event(numbers: Projection) -> Array:
@@ -195,6 +221,8 @@ def heights_per_event(numbers: Projection) -> Array:
 
 def y_label(numbers: Projection, events: str) -> str:
     """Return what the heights are, in the unit that stands in brackets behind the label of the observable."""
+    if isinstance(numbers.observable, TableColumn):
+        return f"{events} / bin"
     name, unit = split_label(x_label(numbers))
     width = f"{float(np.mean(np.diff(numbers.edges))):.3g}"
     if numbers.equal_bins:

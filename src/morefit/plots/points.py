@@ -17,7 +17,17 @@ from morefit.likelihood.least_squares import Y_ERROR, X, Y, x_error
 from morefit.minimise import FitResult
 from morefit.plots.bands import band as band_of
 from morefit.plots.bands import slopes
-from morefit.plots.canvas import DATA, MODEL, Plot, drawable, place_legend, root, styled, two_panels
+from morefit.plots.canvas import (
+    DATA,
+    MODEL,
+    LegendRoom,
+    Plot,
+    drawable,
+    place_legends,
+    root,
+    styled,
+    two_panels,
+)
 from morefit.plots.panels import LOWER_LABELS, Lower, draw_band, without_handle
 from morefit.plots.projection import at_start
 
@@ -123,7 +133,8 @@ def draw_points(ax: Axes, numbers: Points, name: str, lines: tuple[str, ...]) ->
     ax.set_xlim(numbers.curve_x[0], numbers.curve_x[-1])
     places = np.concatenate([numbers.x, numbers.curve_x])
     tops = np.concatenate([numbers.y + numbers.y_errors, numbers.curve])
-    artists["legend"] = place_legend(ax, [*artists.values(), *without_handle(ax, lines)], places, tops)
+    room = LegendRoom(ax, [*artists.values(), *without_handle(ax, lines)], places, tops)
+    (artists["legend"],) = place_legends([room])
     return artists
 
 

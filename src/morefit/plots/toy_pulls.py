@@ -10,7 +10,17 @@ from morefit.arrays import Array
 from morefit.errors import DataError
 from morefit.minimise import FitResult, fit
 from morefit.model import Gaussian, Observable, Parameter
-from morefit.plots.canvas import AnyAxes, Labels, Plot, Style, check_made, label_of, one_panel, styled
+from morefit.plots.canvas import (
+    AnyAxes,
+    Labels,
+    Plot,
+    Style,
+    check_made,
+    label_of,
+    one_panel,
+    place_legends,
+    styled,
+)
 from morefit.plots.panels import Look, draw_main, x_label
 from morefit.plots.projection import Projection, project
 from morefit.targets import Backend
@@ -63,7 +73,8 @@ def pulls(
     fitted = PullFit(result, numbers, len(known) - len(inside), len(every) - len(known))
     with styled(style):
         main = one_panel("plots.pulls", ax)
-        artists = draw_main(main, numbers, Look(events="Toys", data="toys", model=summary(fitted)))
+        artists, room = draw_main(main, numbers, Look(events="Toys", data="toys", model=summary(fitted)))
+        (artists["legend"],) = place_legends([room])
         main.set_xlabel(x_label(numbers))
         return Plot((main,), artists, fitted)
 

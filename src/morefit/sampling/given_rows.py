@@ -118,7 +118,7 @@ def check_rows(model: Pdf, values: Mapping[str, float], rows: GivenRows, backend
     if not known:
         return
     compiled = compile_values(
-        tuple(known.values()), tuple(p.expr for p in model.parameters), Settings(backend, precompute="none")
+        tuple(known.values()), tuple(p.symbol for p in model.parameters), Settings(backend, precompute="none")
     )
     point = np.array([[values[p.name] for p in model.parameters]])
     areas = compiled.bind(Columns(rows.columns), Events.all_sets(len(rows)))(point)[0]

@@ -14,7 +14,14 @@ from morefit.model.pdf import Pdf
 
 @dataclass(frozen=True, eq=False)
 class KstarMuMu(Pdf):
-    r"""$\frac{9}{32\pi}\sum_i S_i f_i(\cos\theta_l,\cos\theta_K,\phi)$ (Altmannshofer et al., arXiv:0811.1214)."""
+    r"""$\frac{9}{32\pi}\sum_i S_i f_i(\cos\theta_l,\cos\theta_K,\phi)$ (Altmannshofer et al., arXiv:0811.1214).
+
+    ``FL`` is the longitudinal fraction, so that $S_1^s=\frac34(1-F_L)$ and $S_1^c=F_L$, ``AFB`` the forward-backward
+    asymmetry $\frac34 S_6^s$, and the other $S_i$ are those of the functions $f_i$. Outside of a region in these
+    eight the density is negative for some angles. ``KstarMuMuSWave`` has the S-wave below the K*0 as well.
+
+    Example: ``mf.physics.KstarMuMu(ctl, ctk, phi, FL, 0.0, 0.0, S5, AFB, 0.0, 0.0, 0.0)``
+    """
 
     ctl: Observable
     ctk: Observable

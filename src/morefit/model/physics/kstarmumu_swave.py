@@ -19,6 +19,8 @@ class KstarMuMuSWave(Pdf):
     $P$ is the density ``KstarMuMu`` of the same angles, $F_S$ the fraction of the S-wave, and the $A$ are its
     interference with the P-wave; $s_l=\sin\theta_l$, $s_{2l}=\sin2\theta_l$, $c_K=\cos\theta_K$ and so on.
     (LHCb, arXiv:1304.6325; T. Blake, U. Egede and A. Shires, arXiv:1210.5279)
+
+    Example: ``mf.physics.KstarMuMuSWave(ctl, ctk, phi, FL, S3, S4, S5, AFB, S7, S8, S9, FS, AS, AS4, AS5, AS7, AS8)``
     """
 
     ctl: Observable

@@ -102,7 +102,9 @@ class Estimate:
                 )
             reach = 2 * TAIL * width if adaptive else TAIL * width
             beyond = 0 if reflect else int(min(np.ceil(reach / step), 2 * most))
-            edges.append(np.asarray(o.low + step * np.arange(-beyond, cells + beyond + 1), np.float64))
+            axis = np.asarray(o.low + step * np.arange(-beyond, cells + beyond + 1), np.float64)
+            axis[beyond + cells] = o.high  # of which the sum is a rounding away
+            edges.append(axis)
         return cls(tuple(edges), tuple(widths))
 
     def binned(self, columns: Sequence[Array], weights: Array) -> Array:
