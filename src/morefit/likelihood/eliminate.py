@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
+from morefit.kernel.counts_layout import LINEAR, TINY
 from morefit.likelihood.base import Evaluation
 from morefit.likelihood.datasets import PartData
-from morefit.likelihood.expected_counts import TINY, Point
+from morefit.likelihood.expected_counts import Point, not_zero
 
 if TYPE_CHECKING:
     from morefit.likelihood.histfactory import HistFactoryLikelihood
@@ -123,7 +124,7 @@ class Elimination:
     def minimise(self, full: Array, counts: Array, measured: Array) -> Array:
         """Return all parameters with the eliminated ones at their minimum: by Newton's method, with shorter steps if they rise."""
         model, own, full = self.likelihood.model.counts, len(self.likelihood.model.parameters), full.copy()
-        point, block = Point(model, full[:, :own], 0), self.blocks[0]
+        point, block = Point(model, full[:, :own]), self.blocks[0]
         share = np.ones((len(full), int(block[-1]) + 1))
         values = self.block_values(point, full, counts, measured)
         for _ in range(MAX_STEPS):
@@ -131,13 +132,13 @@ class Elimination:
             step, errors = self.step(point, full, counts, measured)
             moved = np.clip(x - (share * self.room(x, step))[:, block] * step, *self.limits.T)
             full[:, self.columns] = moved
-            point.multiply_groups(np.where(full[:, :own] == 0, point.x, full[:, :own]))
+            point.multiply_groups(not_zero(full[:, :own]))
             there = self.block_values(point, full, counts, measured)
             worse = ~(there <= values + ROUNDING * (1 + np.abs(values)))
             done = np.all(np.abs(moved - x) < CLOSE * errors)
             if worse.any():
                 full[:, self.columns] = np.where(worse[:, block], x, moved)
-                point.multiply_groups(np.where(full[:, :own] == 0, point.x, full[:, :own]))
+                point.multiply_groups(not_zero(full[:, :own]))
             share, values = np.where(worse, SHORTER * share, 1.0), np.where(worse, values, there)
             if done:
                 break
@@ -198,7 +199,7 @@ class Elimination:
         exact, *_ = self.reduced(full, self.likelihood.evaluate_all(full, counts, measured, 2))
         bent = np.flatnonzero([not is_definite(h) for h in exact.hessian])
         if len(bent):
-            linear = self.likelihood.evaluate_all(full[bent], counts[bent], measured[bent], 2, linear=True)
+            linear = self.likelihood.evaluate_all(full[bent], counts[bent], measured[bent], LINEAR)
             straight, *_ = self.reduced(full[bent], linear)
             for k, hessian, gradient in zip(bent, straight.hessian, straight.gradient, strict=True):
                 if is_definite(hessian) and 0.5 * gradient @ np.linalg.solve(hessian, gradient) > FAR:

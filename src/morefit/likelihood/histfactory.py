@@ -11,14 +11,17 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.errors import BackendError, DataError, ModelError
+from morefit.errors import DataError, ModelError
 from morefit.expr import column
+from morefit.kernel.counts_layout import CountsTable
 from morefit.likelihood.auxiliary import Auxiliary
 from morefit.likelihood.base import Evaluation, Point
 from morefit.likelihood.binned import BadBins
+from morefit.likelihood.counts_table import at_order, counts_table
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.eliminate import Elimination
 from morefit.likelihood.expected_counts import ExpectedCounts
+from morefit.likelihood.sums import unpack
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableModel
 from morefit.model import Parameter
 from morefit.targets import Backend
@@ -42,17 +45,13 @@ class HistFactoryLikelihood(CountsLikelihood):
         """Return the likelihood of counts, one channel after the other."""
         likelihood: HistFactoryLikelihood = object.__new__(cls)
         likelihood.set_up_table(model, {COUNT.name: counts}, constraints, backend)
-        likelihood.check_backend()
         return likelihood
-
-    def check_backend(self) -> None:
-        """Refuse devices: the sums are matrix products of NumPy."""
-        if self.backend.name == "opencl":
-            raise BackendError("backend 'opencl': cannot sum a HistFactory likelihood; use backend='cpu'")
 
     def replaced(self, **changes: Any) -> HistFactoryLikelihood:
         other = super().replaced(**changes)
-        other.check_backend()
+        if changes.get("constraints") is None:  # what compiled code reads is the same
+            shared = ("auxiliary", "table", *(("tables",) if other.backend == self.backend else ()))
+            other.__dict__.update({name: getattr(self, name) for name in shared})
         return other
 
     @property
@@ -108,24 +107,39 @@ class HistFactoryLikelihood(CountsLikelihood):
         seen = self.measured if measured is None else measured
         return every[rows], np.broadcast_to(seen, (len(sets), len(self.measured)))
 
+    @cached_property
+    def table(self) -> CountsTable:
+        """The model and its constraints as compiled code reads them."""
+        return counts_table(self.model.counts, self.auxiliary, len(self.measured))
+
+    @cached_property
+    def tables(self) -> dict[tuple[int, tuple[int, ...]], CountsTable]:
+        """The same for sums with derivatives of an order by some of the parameters."""
+        return {}
+
+    def table_of(self, order: int, floating: Sequence[int]) -> CountsTable:
+        """Return what compiled code reads for sums with derivatives of an order by some of the parameters."""
+        key = (order, tuple(floating))
+        if key not in self.tables:
+            self.tables[key] = at_order(self.table, order, floating)
+        return self.tables[key]
+
     def evaluate_counts(self, full: Array, counts: Array, measured: Array, order: int) -> Evaluation:
         """Evaluate at all parameters for the counts of each set, with derivatives by the floating parameters."""
-        total = self.evaluate_all(full, counts, measured, order)
-        columns = self.floating_columns
-        hessian = total.hessian[:, columns][:, :, columns] if order > 1 else total.hessian
-        return Evaluation(total.value, total.gradient[:, columns], hessian, total.bad)
+        return self.evaluate_by(self.floating_columns, full, counts, measured, order)
 
-    def evaluate_all(
-        self, full: Array, counts: Array, measured: Array, order: int, linear: bool = False
-    ) -> Evaluation:
+    def evaluate_all(self, full: Array, counts: Array, measured: Array, order: int) -> Evaluation:
         """Evaluate with derivatives by all parameters."""
-        own = len(self.model.parameters)
-        total = self.auxiliary.evaluate(full, measured, order)
-        part = self.model.counts.evaluate(full[:, :own], counts, order, linear)
-        total.gradient[:, :own] += part.gradient
-        if order > 1:
-            total.hessian[:, :own, :own] += part.hessian
-        return Evaluation(total.value + part.value, total.gradient, total.hessian, total.bad + part.bad)
+        return self.evaluate_by(range(len(self.all_parameters)), full, counts, measured, order)
+
+    def evaluate_by(
+        self, floating: Sequence[int], full: Array, counts: Array, measured: Array, order: int
+    ) -> Evaluation:
+        points = np.concatenate([full, measured, counts], axis=1)
+        sums = self.backend.sum_counts(self.table_of(order, floating), points)
+        total = unpack(sums, len(floating), order)
+        self.auxiliary.add_others(full, measured, total, floating)
+        return total
 
     def elimination(self, floating: Sequence[str], limits: Array) -> Elimination | None:
         return Elimination.of(self, floating, limits)

@@ -10,6 +10,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.kernel import Kernel, Precision
+from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.read_program import Driver
 
@@ -185,6 +186,10 @@ class Backend(Protocol):
     def compile(self, kernel: Kernel) -> Program: ...
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Buffer: ...
+
+    def sum_counts(self, table: CountsTable, points: Array) -> Array:
+        """Return the sums of a model of counts at points, (sets, outputs), as ``kernel/counts_program.py`` defines them."""
+        ...
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys; return the first ``width`` numbers of the record of each, None if this backend cannot."""
