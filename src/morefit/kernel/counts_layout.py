@@ -80,6 +80,11 @@ class CountsTable:
         return CountsTable(words, self.numbers)
 
     @property
+    def integrals(self) -> tuple[()]:
+        """No numerical integrals, which other sums may have."""
+        return ()
+
+    @property
     def point_size(self) -> int:
         """How many numbers a point has."""
         return int(self.words[[PARAMETERS, MEASURED, BINS]].sum())

@@ -124,6 +124,13 @@ class HistFactoryLikelihood(CountsLikelihood):
             self.tables[key] = at_order(self.table, order, floating)
         return self.tables[key]
 
+    @property
+    def fits_whole(self) -> bool:
+        return not self.auxiliary.others
+
+    def whole_sums(self, weighted: bool | None = None) -> CountsTable:
+        return self.table_of(2, self.floating_columns)
+
     def evaluate_counts(self, full: Array, counts: Array, measured: Array, order: int) -> Evaluation:
         """Evaluate at all parameters for the counts of each set, with derivatives by the floating parameters."""
         return self.evaluate_by(self.floating_columns, full, counts, measured, order)

@@ -132,13 +132,31 @@ class WholePart:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class CountsPart:
+    """One part of a likelihood that is a model of counts, which are there; the fields are those of a ``WholePart``."""
+
+    table: CountsTable
+    parameters: int
+    floating: tuple[int, ...]
+    places: tuple[int, ...]
+    measured: int
+    fluctuating: int
+    sampler: Program | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class WholeFit:
     """What a backend needs to draw and fit toys on its own."""
 
     driver: Driver
     layout: FitLayout
-    parts: tuple[WholePart, ...]
+    parts: tuple[WholePart | CountsPart, ...]
     spare: list[object] = field(default_factory=list)  # what the backend keeps from one call to the next
+
+    @property
+    def event_parts(self) -> tuple[WholePart, ...]:
+        """The parts that are sums over events."""
+        return tuple(part for part in self.parts if isinstance(part, WholePart))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

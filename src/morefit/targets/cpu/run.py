@@ -115,7 +115,7 @@ class Cpu:
         """Draw and fit toys, every thread on its own."""
         from morefit.targets.cpu.fit import run_whole_fits
 
-        return run_whole_fits(job, toys, width)
+        return run_whole_fits(job, toys, width, self.threads or available_cores())
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
         """Copy a column to where vectors can read it."""
