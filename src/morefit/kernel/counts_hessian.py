@@ -15,7 +15,6 @@ from morefit.kernel.counts_layout import (
     CROSSED,
     CURVES,
     FACTORS,
-    FLOATING,
     FLOATING_PLACES,
     GROUP_BINS,
     GROUP_PARAMETERS,
@@ -43,20 +42,9 @@ from morefit.kernel.counts_layout import (
     SHARED_SCALARS,
     SHARED_SHAPES,
     SLOPES,
-    TINY,
 )
+from morefit.kernel.counts_pieces import not_zero, triangle_place
 from morefit.kernel.program import Vector, parallel
-
-
-def not_zero(x: float) -> float:
-    """Return a factor that can be divided by."""
-    return TINY if abs(x) < TINY else x
-
-
-def triangle_place(words: Integers, i: int, j: int) -> int:
-    """Return the place of a second derivative among the outputs."""
-    high = max(i, j)
-    return int(1 + words[FLOATING] + high * (high + 1) // 2 + min(i, j))
 
 
 def square_slopes(words: Integers, work: Vector) -> None:
@@ -93,9 +81,10 @@ def weigh_cells(words: Integers, numbers: Vector, work: Vector) -> None:
             total += weight * work[words[PARTS] + b * samples + s]
             weight *= work[words[MULTIPLIERS] + b * samples + s]
             shifts = words[SAMPLE_SHIFTS] + (b * samples + s) * 2 * shapes
-            for k in range(shapes):
-                bend = work[words[BENDS] + shapes + k]
-                work[goal + k] += weight * (numbers[shifts + k] + bend * numbers[shifts + shapes + k])
+            if weight != 0.0:
+                for k in range(shapes):
+                    bend = work[words[BENDS] + shapes + k]
+                    work[goal + k] += weight * (numbers[shifts + k] + bend * numbers[shifts + shapes + k])
         work[words[CELL_WEIGHTS] + cell] = total
 
 

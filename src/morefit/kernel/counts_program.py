@@ -10,16 +10,7 @@ from __future__ import annotations
 from math import exp, log
 
 from morefit.arrays import Integers
-from morefit.kernel.counts_hessian import (
-    add_groups,
-    add_pairs,
-    add_shared,
-    mix,
-    not_zero,
-    square_slopes,
-    triangle_place,
-    weigh_cells,
-)
+from morefit.kernel.counts_hessian import add_groups, add_pairs, add_shared, mix, square_slopes, weigh_cells
 from morefit.kernel.counts_layout import (
     BENDS,
     BIN_BAD,
@@ -37,15 +28,12 @@ from morefit.kernel.counts_layout import (
     EXPECTED,
     FACTOR_PARAMETERS,
     FACTORS,
+    FAR,
     FLOATING_PLACES,
-    GAUSSIAN,
-    GROUP_BINS,
     GROUP_PARAMETERS,
     GROUP_SAMPLES,
-    GROUP_SLOPES,
-    GROUPS,
     GROUPS_OF_BINS,
-    JACOBIAN,
+    INNER,
     LINEAR,
     LOGS,
     MEASURED,
@@ -56,62 +44,91 @@ from morefit.kernel.counts_layout import (
     NORMS,
     NOTHING,
     ORDER,
+    OUT_FIRST,
+    OUTER,
     OUTPUTS,
-    OWN,
-    OWN_GROUPS,
-    OWN_PARAMETERS,
     PARAMETERS,
     PARTS,
     PRODUCTS,
-    ROW_BENT,
-    ROW_BINS,
-    ROW_SAMPLES,
-    ROW_SCALARS,
-    ROW_STEADY,
-    ROWS,
-    SAMPLE_SHIFTS,
     SAMPLES,
     SHAPE_PARAMETERS,
     SHAPES,
-    SHARED,
-    SHARED_PARAMETERS,
-    SHARED_SCALARS,
-    SHARED_SHAPES,
     SHIFTS,
     SLOPES,
     SMOOTH_NORMS,
     SMOOTH_SHAPES,
+    STRAIGHT,
     TERM_BAD,
-    TERM_KINDS,
-    TERM_NUMBERS,
     TERM_PARAMETERS,
-    TERM_PARTS,
-    TERM_PLACES,
     TERM_VALUES,
     TERMS,
     USED,
 )
+from morefit.kernel.counts_pieces import (
+    BAD,
+    CURVE,
+    SLOPE,
+    VALUE,
+    constraint_of,
+    not_zero,
+    triangle_place,
+)
+from morefit.kernel.counts_profile import inner_parameter, minimise_inner
+from morefit.kernel.counts_reduce import newton_edm, reduce_inner
+from morefit.kernel.counts_slopes import add_gradient, differentiate
 from morefit.kernel.program import Vector, parallel
 
 
 def sum_counts(words: Integers, numbers: Vector, point: Vector, work: Vector, out: Vector) -> None:
-    """Sum over bins and constraints at one point."""
-    for i in parallel(words[OUTPUTS]):
-        out[i] = 0.0
+    """Sum over bins and constraints at one point, or at the minimum over the parameters that are eliminated."""
     multiply(words, numbers, point, work)
+    shift(words, numbers, point, work)
+    if words[INNER] > 0:
+        profile(words, numbers, point, work, out)
+    else:
+        add_all(words, numbers, point, work, out, order=words[ORDER])
+
+
+def profile(words: Integers, numbers: Vector, point: Vector, work: Vector, out: Vector) -> None:
+    """Minimise over some parameters; write the profile in the others, and where the minimum is.
+
+    Far from its minimum, a Hessian with negative curvature is replaced by one without.
+    """
+    outer = words[OUTER]
+    minimise_inner(words, numbers, point, work)
+    add_all(words, numbers, point, work, work, order=2)
+    reduce_inner(words, numbers, point, work, goal=out, first=0)
+    if newton_edm(words, work, out, 0) < 0.0:
+        add_all(words, numbers, point, work, work, order=LINEAR)
+        reduce_inner(words, numbers, point, work, goal=work, first=words[STRAIGHT])
+        if newton_edm(words, work, work, words[STRAIGHT]) > FAR:
+            for i in parallel(outer * (outer + 1) // 2):
+                out[1 + outer + i] = work[words[STRAIGHT] + 1 + outer + i]
+    last = 2 + outer + outer * (outer + 1) // 2
+    for i in parallel(words[INNER]):
+        out[last + i] = point[inner_parameter(words, i)]
+
+
+def add_all(words: Integers, numbers: Vector, point: Vector, work: Vector, out: Vector, order: int) -> None:
+    """Add up all terms and their derivatives, once it is known what multiplies and shifts each sample."""
+    first = words[OUT_FIRST]
+    for i in parallel(words[OUTPUTS]):
+        out[first + i] = 0.0
     expect(words, numbers, point, work)
-    weigh(words, point, work)
-    if words[ORDER] > 0:
+    weigh(words, point, work, order)
+    if 0 < order < LINEAR:  # which comes after the exact one
         differentiate(words, numbers, work)
-        add_gradient(words, numbers, point, work, out)
-    if words[ORDER] > 1:
+    if order == 2:
         square_slopes(words, work)
+    if order > 0:
+        add_gradient(words, numbers, point, work, out)
+    if order > 1:
         weigh_cells(words, numbers, work)
         mix(words, work)
         add_shared(words, work, out)
         add_groups(words, point, work, out)
         add_pairs(words, numbers, point, work, out)
-    constrain(words, numbers, point, work, out)
+    constrain(words, numbers, point, work, out, order=order)
     value = 0.0
     bad = 0.0
     for b in range(words[BINS]):
@@ -120,8 +137,8 @@ def sum_counts(words: Integers, numbers: Vector, point: Vector, work: Vector, ou
     for t in range(words[TERMS]):
         value += work[words[TERM_VALUES] + t]
         bad += work[words[TERM_BAD] + t]
-    out[0] = -value
-    out[words[OUTPUTS] - 1] = bad
+    out[first] = -value
+    out[first + words[OUTPUTS] - 1] = bad
 
 
 # ------------------------------------------------------------------------------------ expected counts
@@ -183,8 +200,8 @@ def bend_of(words: Integers, a: float, order: int) -> float:
     return 30.0 + square * (-120.0 + 90.0 * square) if inside else 0.0
 
 
-def expect(words: Integers, numbers: Vector, point: Vector, work: Vector) -> None:
-    """Compute what each sample of each bin expects, and what it is multiplied by."""
+def shift(words: Integers, numbers: Vector, point: Vector, work: Vector) -> None:
+    """Compute what each sample of each bin has before it is multiplied."""
     samples = words[SAMPLES]
     shapes = words[SHAPES]
     for k in parallel(shapes):
@@ -193,16 +210,23 @@ def expect(words: Integers, numbers: Vector, point: Vector, work: Vector) -> Non
             work[words[BENDS] + order * shapes + k] = bend_of(words, a, order)
     for b in parallel(words[BINS]):
         content = words[CONTENT] + b * samples
-        multipliers = words[MULTIPLIERS] + b * samples
         for s in range(samples):
             work[content + s] = numbers[words[NOMINAL] + b * samples + s]
-            work[multipliers + s] = work[words[PRODUCTS] + words[words[BIN_CELLS] + b] + s]
         for k in range(shapes):
             a = point[words[words[SHAPE_PARAMETERS] + k]]
             bent = work[words[BENDS] + k]
             shifts = words[SHIFTS] + (b * shapes + k) * 2 * samples
             for s in range(samples):
                 work[content + s] += a * numbers[shifts + s] + bent * numbers[shifts + samples + s]
+
+
+def expect(words: Integers, numbers: Vector, point: Vector, work: Vector) -> None:
+    """Compute what each sample of each bin expects, and what it is multiplied by."""
+    samples = words[SAMPLES]
+    for b in parallel(words[BINS]):
+        multipliers = words[MULTIPLIERS] + b * samples
+        for s in range(samples):
+            work[multipliers + s] = work[words[PRODUCTS] + words[words[BIN_CELLS] + b] + s]
         for i in range(words[words[BIN_GROUPS] + b], words[words[BIN_GROUPS] + b + 1]):
             q = words[words[GROUPS_OF_BINS] + i]
             x = not_zero(point[words[words[GROUP_PARAMETERS] + q]])
@@ -211,13 +235,13 @@ def expect(words: Integers, numbers: Vector, point: Vector, work: Vector) -> Non
                     work[multipliers + s] *= x
         total = 0.0
         for s in range(samples):
-            part = work[content + s] * work[multipliers + s]
+            part = work[words[CONTENT] + b * samples + s] * work[multipliers + s]
             work[words[PARTS] + b * samples + s] = part
             total += part
         work[words[EXPECTED] + b] = 0.0 if abs(total) < NOTHING else total
 
 
-def weigh(words: Integers, point: Vector, work: Vector) -> None:
+def weigh(words: Integers, point: Vector, work: Vector, order: int) -> None:
     """Compute the term of each bin, relative to expecting its count, and its derivatives by what is expected."""
     for b in parallel(words[BINS]):
         mu = work[words[EXPECTED] + b]
@@ -231,110 +255,24 @@ def weigh(words: Integers, point: Vector, work: Vector) -> None:
         work[words[BIN_TERMS] + b] = term if possible else 0.0
         work[words[BIN_BAD] + b] = 0.0 if possible else 1.0
         work[words[BIN_SLOPES] + b] = slope if possible else 0.0
-        work[words[BIN_BENDS] + b] = slope if possible and words[ORDER] < LINEAR else 0.0
+        work[words[BIN_BENDS] + b] = slope if possible and order < LINEAR else 0.0
         work[words[BIN_CURVES] + b] = n / (safe * safe) if possible else 0.0
-
-
-# ------------------------------------------------------------------------------------ first derivatives
-
-
-def differentiate(words: Integers, numbers: Vector, work: Vector) -> None:
-    """Compute derivatives of rows, sums over samples of a bin, by the shared parameters."""
-    samples = words[SAMPLES]
-    scalars = words[FACTORS] + words[NORMS]
-    shapes = words[SHAPES]
-    for r in parallel(words[ROWS]):
-        b = words[words[ROW_BINS] + r]
-        row = words[ROW_SCALARS] + r * scalars
-        steady = words[ROW_STEADY] + r * shapes
-        bent = words[ROW_BENT] + r * shapes
-        for i in range(scalars):
-            work[row + i] = 0.0
-        for k in range(shapes):
-            work[steady + k] = 0.0
-            work[bent + k] = 0.0
-        for s in range(samples):
-            if numbers[words[ROW_SAMPLES] + r * samples + s] > 0.0:
-                part = work[words[PARTS] + b * samples + s]
-                slopes = words[SLOPES] + (words[words[BIN_CELLS] + b] + s) * scalars
-                for i in range(scalars):
-                    work[row + i] += part * work[slopes + i]
-                factor = work[words[MULTIPLIERS] + b * samples + s]
-                shifts = words[SAMPLE_SHIFTS] + (b * samples + s) * 2 * shapes
-                for k in range(shapes):
-                    work[steady + k] += factor * numbers[shifts + k]
-                for k in range(shapes):
-                    work[bent + k] += factor * numbers[shifts + shapes + k]
-        for a in range(words[SHARED]):
-            i = words[words[SHARED_SCALARS] + a]
-            k = words[words[SHARED_SHAPES] + a]
-            slope = work[row + i] if i >= 0 else 0.0
-            if k >= 0:
-                slope += work[steady + k] + work[words[BENDS] + shapes + k] * work[bent + k]
-            work[words[JACOBIAN] + r * words[SHARED] + a] = slope
-
-
-def group_slope(words: Integers, numbers: Vector, point: Vector, work: Vector, q: int) -> float:
-    """Return the derivative of the bin of a group by its parameter."""
-    samples = words[SAMPLES]
-    total = 0.0
-    for s in range(samples):
-        part = work[words[PARTS] + words[words[GROUP_BINS] + q] * samples + s]
-        total += part * numbers[words[GROUP_SAMPLES] + q * samples + s]
-    return total / not_zero(point[words[words[GROUP_PARAMETERS] + q]])
-
-
-def add_gradient(words: Integers, numbers: Vector, point: Vector, work: Vector, out: Vector) -> None:
-    """Subtract first derivatives by shared parameters and by those of groups."""
-    for a in parallel(words[SHARED]):
-        place = words[words[FLOATING_PLACES] + words[words[SHARED_PARAMETERS] + a]]
-        if place >= 0:
-            total = 0.0
-            for b in range(words[BINS]):
-                total += work[words[BIN_SLOPES] + b] * work[words[JACOBIAN] + b * words[SHARED] + a]
-            out[1 + place] -= total
-    for q in parallel(words[GROUPS]):
-        work[words[GROUP_SLOPES] + q] = group_slope(words, numbers, point, work, q)
-    for d in parallel(words[OWN]):
-        place = words[words[FLOATING_PLACES] + words[words[OWN_PARAMETERS] + d]]
-        if place >= 0:
-            for q in range(words[words[OWN_GROUPS] + d], words[words[OWN_GROUPS] + d + 1]):
-                slope = work[words[BIN_SLOPES] + words[words[GROUP_BINS] + q]]
-                out[1 + place] -= slope * work[words[GROUP_SLOPES] + q]
 
 
 # ------------------------------------------------------------------------------------ constraints
 
 
-def constrain(words: Integers, numbers: Vector, point: Vector, work: Vector, out: Vector) -> None:
+def constrain(words: Integers, numbers: Vector, point: Vector, work: Vector, out: Vector, order: int) -> None:
     """Add the constraints of single parameters."""
     for t in parallel(words[TERMS]):
         p = words[words[TERM_PARAMETERS] + t]
         place = words[words[FLOATING_PLACES] + p]
         x = point[p]
-        value = 0.0
-        slope = 0.0
-        curve = 0.0
-        bad = 0.0
-        for i in range(words[words[TERM_PARTS] + t], words[words[TERM_PARTS] + t + 1]):
-            measured = point[words[PARAMETERS] + words[words[TERM_PLACES] + i]]
-            number = numbers[words[TERM_NUMBERS] + i]
-            if words[words[TERM_KINDS] + i] == GAUSSIAN:
-                value += 0.5 * (x - measured) * (x - measured) * number
-                slope += (x - measured) * number
-                curve += number
-            elif x > 0.0:
-                value += number * x - measured
-                if measured > 0.0:
-                    value -= measured * log(number * x / measured)
-                slope += number - measured / x
-                curve += measured / (x * x)
-            else:
-                slope += number
-                bad += 1.0 if x < 0.0 or measured > 0.0 else 0.0
-        work[words[TERM_VALUES] + t] = value
-        work[words[TERM_BAD] + t] = bad
-        if place >= 0 and words[ORDER] > 0:
-            out[1 + place] -= slope
-        if place >= 0 and words[ORDER] > 1:
+        work[words[TERM_VALUES] + t] = constraint_of(words, numbers, point, t=t, x=x, what=VALUE)
+        work[words[TERM_BAD] + t] = constraint_of(words, numbers, point, t=t, x=x, what=BAD)
+        if place >= 0 and order > 0:
+            slope = constraint_of(words, numbers, point, t=t, x=x, what=SLOPE)
+            out[words[OUT_FIRST] + 1 + place] -= slope
+        if place >= 0 and order > 1:
+            curve = constraint_of(words, numbers, point, t=t, x=x, what=CURVE)
             out[triangle_place(words, place, place)] -= curve

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,9 +34,8 @@ def counts_table(model: ExpectedCounts, auxiliary: Auxiliary, measured: int) -> 
         at.TERM_PARAMETERS: terms.parameters, at.TERM_PARTS: terms.starts, at.TERM_KINDS: terms.kinds,
         at.TERM_PLACES: terms.places,
     }  # fmt: skip
-    return CountsTable.of(
-        sizes, indices, model_arrays(model) | {at.TERM_NUMBERS: terms.numbers}, work_sizes(sizes)
-    )
+    numbers = model_arrays(model) | {at.TERM_NUMBERS: terms.numbers}
+    return CountsTable.empty().extended(sizes, indices, numbers, work_sizes(sizes))
 
 
 def index_arrays(model: ExpectedCounts, parameters: int) -> dict[int, Integers]:
@@ -116,7 +116,56 @@ def pair_lists(model: ExpectedCounts) -> tuple[Integers, Integers]:
 
 def at_order(table: CountsTable, order: int, floating: Sequence[int]) -> CountsTable:
     """Return a table for sums with derivatives of an order, by some of the parameters."""
-    count, places = len(floating), np.full(int(table.words[at.PARAMETERS]), -1)
-    places[list(floating)] = np.arange(count)
+    count = len(floating)
     outputs = 2 + (count if order > 0 else 0) + (count * (count + 1) // 2 if order > 1 else 0)
-    return table.changing({at.ORDER: order, at.FLOATING: count, at.OUTPUTS: outputs}, places)
+    sizes = {at.ORDER: order, at.FLOATING: count, at.OUTPUTS: outputs, at.RESULTS: outputs}
+    return table.changing(sizes, places_of(table, floating))
+
+
+def places_of(table: CountsTable, floating: Sequence[int]) -> Integers:
+    """Return where each parameter is among some of them, -1 if it is not."""
+    places = np.full(int(table.words[at.PARAMETERS]), -1)
+    places[list(floating)] = np.arange(len(floating))
+    return places
+
+
+def profile_table(
+    table: CountsTable, outer: Integers, blocks: Blocks, limits: Array, starts: Array
+) -> CountsTable:
+    """Return a table for the profile in ``outer`` parameters, minimised over those of groups in blocks."""
+    inner = len(blocks.groups)
+    rest, count, parameters = len(outer), len(outer) + inner, blocks.parameters
+    reduced, outputs = 2 + rest + rest * (rest + 1) // 2, 2 + count + count * (count + 1) // 2
+    plain = at_order(table, 2, [*outer.tolist(), *parameters.tolist()])
+    first = int(plain.words[at.TERM_PARAMETERS])
+    terms = plain.words[first : first + int(plain.words[at.TERMS])]
+    widest = int(np.diff(blocks.first).max())
+    sizes = {
+        at.RESULTS: reduced + inner, at.INNER: inner, at.OUTER: rest, at.BLOCKS: len(blocks.bins),
+        at.WIDEST: widest, at.OVERLAPS: int(blocks.overlap), at.OUT_FIRST: plain.work_size,
+    }  # fmt: skip
+    indices = {
+        at.INNER_GROUPS: blocks.groups, at.INNER_TERMS: np.searchsorted(terms, parameters),
+        at.BLOCK_FIRST: blocks.first, at.BLOCK_BINS: blocks.bins,
+    }  # fmt: skip
+    each = (
+        at.INNER_SLOPES, at.INNER_PINNED, at.INNER_GRADIENT, at.INNER_ERRORS, at.INNER_STEPS, at.INNER_OLD,
+    )  # fmt: skip
+    work = {
+        at.SUMS: outputs, **dict.fromkeys(each, inner), at.INNER_ROWS: inner * rest,
+        **dict.fromkeys((at.BLOCK_VALUES, at.BLOCK_SHARES, at.BLOCK_ACTIVE), len(blocks.bins)),
+        at.BLOCK_MATRICES: inner * widest, at.BLOCK_EXACT: inner * widest, at.CHOLESKY: rest * (rest + 1),
+        at.STRAIGHT: reduced,
+    }  # fmt: skip
+    return plain.extended(sizes, indices, {at.INNER_STARTS: starts, at.INNER_LIMITS: limits}, work)
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Groups whose parameters are eliminated, sorted by their bins: Q of them, in K blocks."""
+
+    groups: Integers  # (Q,)
+    parameters: Integers  # (Q,)
+    first: Integers  # (K + 1,) where each block begins
+    bins: Integers  # (K,)
+    overlap: bool  # whether two groups of a block have samples in common

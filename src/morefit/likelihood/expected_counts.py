@@ -6,7 +6,6 @@ are computed from the same arrays by compiled code (``kernel/counts_program.py``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -128,70 +127,33 @@ class ExpectedCounts:
 
     def expected(self, x: Array) -> Array:
         """Return what each bin expects at all parameters, (sets, B)."""
-        return np.concatenate([Point(self, x[some]).total for some in self.pieces(len(x))])
+        size = max(1, MAX_NUMBERS // (6 * self.nominal.size + self.norm_logs.size))
+        pieces = [self.samples(x[k : k + size]).sum(axis=2) for k in range(0, len(x), size)]
+        total = np.concatenate([np.empty((0, len(self.nominal))), *pieces])
+        return np.where(np.abs(total) < NOTHING, 0.0, total)
 
     def samples(self, x: Array) -> Array:
-        """Return what each sample of each bin expects at one set of parameters, (B, S)."""
-        return np.asarray(Point(self, x).parts[0])
-
-    def pieces(self, sets: int) -> Iterator[slice]:
-        """Cut sets into pieces that need not too much memory."""
-        size = max(1, MAX_NUMBERS // (6 * self.nominal.size + self.norm_logs.size))
-        for first in range(0, sets, size):
-            yield slice(first, first + size)
-
-
-class Point:
-    """Expected counts at some sets of parameters, and derivatives by the parameters of groups."""
-
-    def __init__(self, model: ExpectedCounts, x: Array) -> None:
-        self.model = model
-        alphas, (bins, samples) = x[:, model.shapes], model.nominal.shape
-        shifts = model.shape_shifts.reshape(2, len(model.shapes), bins * samples)
-        moved = alphas @ shifts[0] + bends(alphas, model.smooth_shapes) @ shifts[1]
-        self.content = model.nominal + moved.reshape(-1, bins, samples)
-        products = self.products(x).reshape(len(x), -1, samples)
-        self.multiplier = products[:, model.channel_of_bins]
-        self.multiply_groups(not_zero(x))
-
-    def multiply_groups(self, x: Array) -> None:
-        """Multiply by the parameters of groups."""
-        model, self.x = self.model, x
-        self.factor = self.multiplier.copy()  # (sets, B, S)
-        for layer in model.layers:
-            own = self.x[:, model.group_parameters[layer], None]
-            self.factor[:, model.group_bins[layer]] *= np.where(model.group_samples[layer], own, 1.0)
-        self.parts = self.content * self.factor
-        total = self.parts.sum(axis=2)
-        self.total = np.where(np.abs(total) < NOTHING, 0.0, total)
+        """Return what each sample of each bin expects, (sets, B, S)."""
+        alphas, (bins, samples) = x[:, self.shapes], self.nominal.shape
+        shifts = self.shape_shifts.reshape(2, len(self.shapes), bins * samples)
+        moved = alphas @ shifts[0] + bends(alphas, self.smooth_shapes) @ shifts[1]
+        factor = self.products(x).reshape(len(x), -1, samples)[:, self.channel_of_bins]
+        for layer in self.layers:
+            own = not_zero(x)[:, self.group_parameters[layer], None]
+            factor[:, self.group_bins[layer]] *= np.where(self.group_samples[layer], own, 1.0)
+        return np.asarray((self.nominal + moved.reshape(-1, bins, samples)) * factor, np.float64)
 
     def products(self, x: Array) -> Array:
         """Return what samples of channels are multiplied by, (sets, C * S)."""
-        model = self.model
-        alphas = x[:, model.norms].T
-        powers = alphas[:, :, None] ** POWERS
-        values = 1 + powers @ model.norm_coefficients  # (G, sets, C * S)
-        g, s = np.nonzero((np.abs(alphas) >= 1) | (not model.smooth_norms))
+        alphas = x[:, self.norms].T
+        values = 1 + (alphas[:, :, None] ** POWERS) @ self.norm_coefficients  # (G, sets, C * S)
+        g, s = np.nonzero((np.abs(alphas) >= 1) | (not self.smooth_norms))
         own = alphas[g, s][:, None]
-        rates = np.where(own >= 0, model.norm_logs[0, g], -model.norm_logs[1, g])
+        rates = np.where(own >= 0, self.norm_logs[0, g], -self.norm_logs[1, g])
         values[g, s] = np.exp(own * rates)
-        factors = not_zero(x)[:, model.factors].T[:, :, None]
-        used = model.factor_samples[:, None, :]
+        factors = not_zero(x)[:, self.factors].T[:, :, None]
+        used = self.factor_samples[:, None, :]
         return np.asarray(np.where(used, factors, 1.0).prod(axis=0) * values.prod(axis=0), np.float64)
-
-    def slopes_of_groups(self, groups: Integers) -> Array:
-        """Return derivatives of the bins of some groups by their parameters."""
-        model = self.model
-        samples = self.parts[:, model.group_bins[groups]] * model.group_samples[groups]
-        return np.asarray(samples.sum(axis=2) / self.x[:, model.group_parameters[groups]], np.float64)
-
-    def overlaps(self, one: Integers, other: Integers) -> Array:
-        """Return second derivatives of bins by the parameters of pairs of groups that have samples in common."""
-        model = self.model
-        both = model.group_samples[one] & model.group_samples[other]
-        common = (self.parts[:, model.group_bins[one]] * both).sum(axis=2)
-        x, parameters = self.x, model.group_parameters
-        return np.asarray(common / (x[:, parameters[one]] * x[:, parameters[other]]), np.float64)
 
 
 def not_zero(x: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import sha256
@@ -75,7 +75,7 @@ class HistFactoryLikelihood(CountsLikelihood):
             raise DataError(f"channel '{name}': not in the model, which has {known}")
         bins = self.model.counts.channels[self.channels.index(name)]
         full = np.array([[values[p.name] for p in self.model.parameters]])
-        parts = self.model.counts.samples(full)[bins].T
+        parts = self.model.counts.samples(full)[0, bins].T
         return self.counts[bins], dict(zip(self.model.channels[name], parts, strict=False))
 
     # --------------------------------------------------------------------- evaluation
@@ -113,8 +113,8 @@ class HistFactoryLikelihood(CountsLikelihood):
         return counts_table(self.model.counts, self.auxiliary, len(self.measured))
 
     @cached_property
-    def tables(self) -> dict[tuple[int, tuple[int, ...]], CountsTable]:
-        """The same for sums with derivatives of an order by some of the parameters."""
+    def tables(self) -> dict[Hashable, CountsTable]:
+        """The same for sums with derivatives of an order by some of the parameters, and for profiles."""
         return {}
 
     def table_of(self, order: int, floating: Sequence[int]) -> CountsTable:
@@ -148,8 +148,16 @@ class HistFactoryLikelihood(CountsLikelihood):
         self.auxiliary.add_others(full, measured, total, floating)
         return total
 
+    @cached_property
+    def eliminations(self) -> dict[Hashable, Elimination | None]:
+        """What eliminates parameters, for some that float in their limits."""
+        return {}
+
     def elimination(self, floating: Sequence[str], limits: Array) -> Elimination | None:
-        return Elimination.of(self, floating, limits)
+        key = (tuple(floating), limits.tobytes())
+        if key not in self.eliminations:
+            self.eliminations[key] = Elimination.of(self, floating, limits)
+        return self.eliminations[key]
 
     def expected_rows(self, full: Array) -> Array:
         return self.model.counts.expected(full[:, : len(self.model.parameters)])
