@@ -24,7 +24,18 @@ from morefit.kernel.program import (
     as_float,
 )
 
-INTRINSICS = {"sqrt": 1, "abs": 1, "min": 2, "max": 2, "isfinite": 1, "float": 1, "int": 1, "bool": 1}
+INTRINSICS = {
+    "exp": 1,
+    "log": 1,
+    "sqrt": 1,
+    "abs": 1,
+    "min": 2,
+    "max": 2,
+    "isfinite": 1,
+    "float": 1,
+    "int": 1,
+    "bool": 1,
+}
 VIEWS = {"vector_at": Kind.VECTOR, "integers_at": Kind.INTEGERS}  # of memory, from its address
 ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",

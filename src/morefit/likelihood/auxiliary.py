@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.expr import ONE, ZERO, Expr, Op, apply, evaluate, leaves, where
+from morefit.kernel.counts_layout import COUNTED, GAUSSIAN
 from morefit.kernel.sums import Request, set_terms
 from morefit.likelihood.base import Evaluation
 from morefit.likelihood.constraint import Constraint, GaussianConstraint, PoissonConstraint
@@ -30,6 +32,17 @@ class AuxiliaryCount(PoissonConstraint):
 
     def expected(self, values: Mapping[str, float]) -> tuple[float, ...]:
         return (self.factor * super().expected(values)[0],)
+
+
+@dataclass(frozen=True, eq=False)
+class SingleTerms:
+    """Constraints of one parameter each, sorted by it: T parameters, N constraints."""
+
+    parameters: Integers  # (T,)
+    starts: Integers  # (T + 1,) where the constraints of each begin
+    kinds: Integers  # (N,) as ``kernel/counts_layout.py`` numbers them
+    places: Integers  # (N,) of what was measured
+    numbers: Array  # (N,) the inverse variance, or what multiplies the parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,20 +76,18 @@ class Auxiliary:
         pairs = (np.array(some, np.int64).reshape(-1, 2) for some in (gaussian, counted))
         return cls(total, next(pairs), np.array(precisions), next(pairs), np.array(factors), tuple(others))
 
-    def evaluate(self, full: Array, measured: Array, order: int) -> Evaluation:
-        """Evaluate at all parameters (sets, P) and measured values (sets, values)."""
-        total = Evaluation.zero(len(full), self.parameters, order)
-        values, total.gradient[:], curvatures = self.single(full, measured)
-        if order > 1:
-            diagonal = np.arange(self.parameters)
-            total.hessian[:, diagonal, diagonal] = curvatures
-        columns, places = self.counted.T
-        x, n = full[:, columns], measured[:, places]
-        total.value[:] = values.sum(axis=1)
-        total.bad[:] += ((x < 0) | ((x == 0) & (n > 0))).sum(axis=1)
-        for add, _ in self.others:
-            add(full, measured, total)
-        return total
+    def add_others(self, full: Array, measured: Array, total: Evaluation, floating: Sequence[int]) -> None:
+        """Add constraints that are any formulas, at all parameters (sets, P) and measured values (sets, values)."""
+        if self.others:
+            every = Evaluation.zero(len(full), self.parameters, 2)
+            for add, _ in self.others:
+                add(full, measured, every)
+            columns = list(floating)
+            total.value[:] += every.value
+            if total.gradient.size:
+                total.gradient[:] += every.gradient[:, columns]
+            if total.hessian.size:
+                total.hessian[:] += every.hessian[:, columns][:, :, columns]
 
     def single(self, full: Array, measured: Array) -> tuple[Array, Array, Array]:
         """Return constraints of one parameter, and their first two derivatives by it, (sets, P)."""
@@ -94,6 +105,18 @@ class Auxiliary:
         add_columns(first, columns, self.factors - np.where(possible, n / safe, 0.0))
         add_columns(second, columns, np.where(possible, n / safe**2, 0.0))
         return values, first, second
+
+    @cached_property
+    def single_terms(self) -> SingleTerms:
+        """All constraints of one parameter."""
+        columns, places = np.concatenate([self.gaussian, self.counted]).T
+        kinds = np.repeat([GAUSSIAN, COUNTED], [len(self.gaussian), len(self.counted)])
+        order = np.argsort(columns, kind="stable")
+        numbers = np.concatenate([self.precisions, self.factors])[order]
+        parameters, starts = np.unique(columns[order], return_index=True)
+        return SingleTerms(
+            parameters, np.append(starts, len(order)), kinds[order], np.asarray(places[order]), numbers
+        )
 
     @property
     def elsewhere(self) -> list[int]:
@@ -123,9 +146,8 @@ def general_term(term: Expr, place: Mapping[str, int], parameters: int) -> Gener
         numbers = np.array([np.broadcast_to(evaluate(f, values), len(full)) for f in formulas]).T
         total.value[:] += numbers[:, 0]
         total.gradient[:, columns] += numbers[:, 1 : 1 + count]
-        if total.hessian.size:
-            matrix = np.zeros((len(full), count, count))
-            matrix[:, low, high] = matrix[:, high, low] = numbers[:, 1 + count :]
-            total.hessian[:, columns[:, None], columns] += matrix
+        matrix = np.zeros((len(full), count, count))
+        matrix[:, low, high] = matrix[:, high, low] = numbers[:, 1 + count :]
+        total.hessian[:, columns[:, None], columns] += matrix
 
     return add, columns

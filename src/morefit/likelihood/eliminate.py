@@ -14,21 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
+from morefit.kernel.counts_layout import TINY, CountsTable
 from morefit.likelihood.base import Evaluation
+from morefit.likelihood.counts_table import Blocks, profile_table
 from morefit.likelihood.datasets import PartData
-from morefit.likelihood.expected_counts import TINY, Point
+from morefit.likelihood.sums import unpack
 
 if TYPE_CHECKING:
     from morefit.likelihood.histfactory import HistFactoryLikelihood
 
 MIN_PARAMETERS = 30  # floating: with fewer, steps of all cost less
-MAX_STEPS = 60  # of Newton's method in a bin, which needs about four
-CLOSE = 1e-11  # errors: steps so short end it
-SHORTEST = 0.2  # of its value: a factor is not made smaller in one step, unless it is
-SMALL = 0.01  # and may be zero
-SHORTER = 0.25  # of a step that leads up
-ROUNDING = 1e-14  # of a value: so small a rise is none
-FAR = 0.01  # EDM: farther away, a Hessian with negative curvature is replaced by one without
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,92 +113,38 @@ class Elimination:
         each[:, block, place] = right.reshape(*right.shape[:2], -1)
         return np.asarray(np.linalg.solve(matrices, each)[:, block, place].reshape(right.shape))
 
-    # --------------------------------------------------------------------- the minimum in every bin
-
-    def minimise(self, full: Array, counts: Array, measured: Array) -> Array:
-        """Return all parameters with the eliminated ones at their minimum: by Newton's method, with shorter steps if they rise."""
-        model, own, full = self.likelihood.model.counts, len(self.likelihood.model.parameters), full.copy()
-        point, block = Point(model, full[:, :own], 0), self.blocks[0]
-        share = np.ones((len(full), int(block[-1]) + 1))
-        values = self.block_values(point, full, counts, measured)
-        for _ in range(MAX_STEPS):
-            x = full[:, self.columns]
-            step, errors = self.step(point, full, counts, measured)
-            moved = np.clip(x - (share * self.room(x, step))[:, block] * step, *self.limits.T)
-            full[:, self.columns] = moved
-            point.multiply_groups(np.where(full[:, :own] == 0, point.x, full[:, :own]))
-            there = self.block_values(point, full, counts, measured)
-            worse = ~(there <= values + ROUNDING * (1 + np.abs(values)))
-            done = np.all(np.abs(moved - x) < CLOSE * errors)
-            if worse.any():
-                full[:, self.columns] = np.where(worse[:, block], x, moved)
-                point.multiply_groups(np.where(full[:, :own] == 0, point.x, full[:, :own]))
-            share, values = np.where(worse, SHORTER * share, 1.0), np.where(worse, values, there)
-            if done:
-                break
-        return full
-
-    def room(self, x: Array, step: Array) -> Array:
-        """Return which part of its step each block can take: to the first limit, and no factor much smaller, (sets, blocks)."""
-        low, high = self.limits.T
-        end = np.where(step > 0, np.where(x > SMALL, np.maximum(low, SHORTEST * x), low), high)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            part = np.where((step != 0) & (x != end), (x - end) / step, 1.0)
-        return np.minimum(1.0, np.minimum.reduceat(part, self.starts, axis=1))
-
-    def block_values(self, point: Point, full: Array, counts: Array, measured: Array) -> Array:
-        """Return the terms of the bin of each block that depend on its parameters, (sets, blocks)."""
-        bins = self.likelihood.model.counts.group_bins[self.groups[self.starts]]
-        mu, n = point.total[:, bins], counts[:, bins]
-        terms = mu - np.where(n > 0, n * np.log(np.where(mu > 0, mu, 1.0)), 0.0)
-        terms = np.where((mu > 0) | ((mu == 0) & (n == 0)), terms, np.inf)
-        single = self.likelihood.auxiliary.single(full, measured)[0][:, self.columns]
-        return np.asarray(terms + np.add.reduceat(single, self.starts, axis=1), np.float64)
-
-    def step(self, point: Point, full: Array, counts: Array, measured: Array) -> tuple[Array, Array]:
-        """Return Newton's step of each parameter, to be subtracted, and its error if all others were fixed."""
-        bins = point.model.group_bins[self.groups]
-        one, other, overlap = self.pairs
-        itself = one == other
-        safe = np.where(point.total > 0, point.total, np.inf)
-        slope, curvature = 1 - counts / safe, counts / safe**2
-        slopes = point.slopes_of_groups(self.groups)
-        _, first, second = (
-            some[:, self.columns] for some in self.likelihood.auxiliary.single(full, measured)
-        )
-        gradient = slope[:, bins] * slopes + first
-        pinned = self.pinned(full[:, self.columns], gradient)
-        gradient[pinned] = 0.0
-        terms = curvature[:, bins[one]] * slopes[:, one] * slopes[:, other]
-        terms[:, itself] = np.maximum(terms[:, itself] + second, TINY)
-        errors = 1 / np.sqrt(terms[:, itself])
-        step = self.solve(self.in_blocks(terms, pinned), gradient)
-        if overlap.any():  # the exact Hessian, where it leads down
-            a, b = self.groups[one[overlap]], self.groups[other[overlap]]
-            terms[:, overlap] += slope[:, point.model.group_bins[a]] * point.overlaps(a, b)
-            exact = self.solve(self.in_blocks(terms, pinned), gradient)
-            step = np.where(self.by_block(gradient * exact) > 0, exact, step)
-        return step, errors
-
-    def by_block(self, terms: Array) -> Array:
-        """Return for each parameter the sum of the terms of its block."""
-        return np.asarray(np.add.reduceat(terms, self.starts, axis=1)[:, self.blocks[0]], np.float64)
-
     # --------------------------------------------------------------------- what the minimiser sees
+
+    @cached_property
+    def table(self) -> CountsTable:
+        """What compiled code reads to minimise over the parameters that are eliminated."""
+        nll, first = self.likelihood, self.starts
+        key = ("profile", *self.columns.tolist(), *self.rest.tolist(), self.limits.tobytes())
+        if key in nll.tables:
+            return nll.tables[key]
+        blocks = Blocks(
+            groups=self.groups, parameters=self.columns, first=np.append(first, len(self.groups)),
+            bins=nll.model.counts.group_bins[self.groups[first]], overlap=bool(self.pairs[2].any()),
+        )  # fmt: skip
+        begin = np.clip([nll.all_parameters[c].start for c in self.columns.tolist()], *self.limits.T)
+        nll.tables[key] = profile_table(nll.table, self.rest, blocks, self.limits, begin)
+        return nll.tables[key]
+
+    def profile(self, data: Sequence[PartData], sets: Integers, full: Array) -> tuple[Evaluation, Array]:
+        """Evaluate the profile at rows of all parameters; return it, and all parameters with the minimum in each row."""
+        counts, measured = self.likelihood.observed(data, sets)
+        points = np.concatenate([full, measured, counts], axis=1)
+        sums = self.likelihood.backend.sum_counts(self.table, points)
+        count, last = len(self.rest), sums.shape[1] - len(self.columns)
+        profile = unpack(sums[:, :last], count, 2)
+        self.likelihood.auxiliary.add_others(full, measured, profile, self.rest.tolist())
+        full = full.copy()
+        full[:, self.columns] = sums[:, last:]
+        return profile, full
 
     def evaluate(self, data: Sequence[PartData], sets: Integers, full: Array) -> Evaluation:
         """Evaluate the profile with its derivatives by the parameters that are not eliminated."""
-        counts, measured = self.likelihood.observed(data, sets)
-        full = self.minimise(full, counts, measured)
-        exact, *_ = self.reduced(full, self.likelihood.evaluate_all(full, counts, measured, 2))
-        bent = np.flatnonzero([not is_definite(h) for h in exact.hessian])
-        if len(bent):
-            linear = self.likelihood.evaluate_all(full[bent], counts[bent], measured[bent], 2, linear=True)
-            straight, *_ = self.reduced(full[bent], linear)
-            for k, hessian, gradient in zip(bent, straight.hessian, straight.gradient, strict=True):
-                if is_definite(hessian) and 0.5 * gradient @ np.linalg.solve(hessian, gradient) > FAR:
-                    exact.hessian[k] = hessian
-        return exact
+        return self.profile(data, sets, full)[0]
 
     def reduced(self, full: Array, whole: Evaluation) -> tuple[Evaluation, Array, Array, Flags]:
         """Return derivatives of the profile; H_ii^-1 H_io and H_ii in blocks; and which parameters limits stop."""
@@ -222,7 +163,7 @@ class Elimination:
     ) -> tuple[Array, Array]:
         """Return floating parameters and their covariance, from those that are not eliminated and theirs."""
         counts, measured = self.likelihood.observed(data, sets)
-        full = self.minimise(full, counts, measured)
+        _, full = self.profile(data, sets, full)
         whole = self.likelihood.evaluate_all(full, counts, measured, 2)
         _, solved, blocks, pinned = self.reduced(full, whole)
         count = len(self.inner) + len(self.outer)
@@ -240,12 +181,3 @@ class Elimination:
         matrix[:, self.outer[:, None], self.inner] = mixed.transpose(0, 2, 1)
         matrix[:, self.inner[:, None], self.inner] = own
         return values, matrix
-
-
-def is_definite(hessian: Array) -> bool:
-    """Return whether a matrix is positive definite."""
-    try:
-        np.linalg.cholesky(hessian)
-    except np.linalg.LinAlgError:
-        return False
-    return True

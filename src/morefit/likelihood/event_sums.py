@@ -15,6 +15,7 @@ from morefit.data import Dataset
 from morefit.expr import ZERO, Expr, Op, add_all, evaluate, leaves, scalar
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel import Precision
+from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.sums import Request, set_terms
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood.accuracy import check_smooth, is_numerical, node_sums
@@ -140,6 +141,15 @@ class EventSums(Term):
                 self.request(order, weighted=self.on_nodes is not None or None)
             )
         return self.compiled[key]
+
+    @property
+    def fits_whole(self) -> bool:
+        """Whether compiled code alone can sum over its data."""
+        return self.has_kernels
+
+    def whole_sums(self, weighted: bool | None = None) -> Compiled | CountsTable:
+        """Return the sums of a whole fit, of events with or without weights; by default those of the data."""
+        return self.sums(2) if weighted is None else self.compile_request(self.request(2, weighted=weighted))
 
     def check_derivatives(self, order: int) -> None:
         """Refuse a model whose numerical integrals have no derivatives that can be computed, if they are wanted."""

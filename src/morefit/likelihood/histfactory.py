@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import sha256
@@ -11,14 +11,17 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.errors import BackendError, DataError, ModelError
+from morefit.errors import DataError, ModelError
 from morefit.expr import column
+from morefit.kernel.counts_layout import CountsTable
 from morefit.likelihood.auxiliary import Auxiliary
 from morefit.likelihood.base import Evaluation, Point
 from morefit.likelihood.binned import BadBins
+from morefit.likelihood.counts_table import at_order, counts_table
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.eliminate import Elimination
 from morefit.likelihood.expected_counts import ExpectedCounts
+from morefit.likelihood.sums import unpack
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableModel
 from morefit.model import Parameter
 from morefit.targets import Backend
@@ -42,17 +45,13 @@ class HistFactoryLikelihood(CountsLikelihood):
         """Return the likelihood of counts, one channel after the other."""
         likelihood: HistFactoryLikelihood = object.__new__(cls)
         likelihood.set_up_table(model, {COUNT.name: counts}, constraints, backend)
-        likelihood.check_backend()
         return likelihood
-
-    def check_backend(self) -> None:
-        """Refuse devices: the sums are matrix products of NumPy."""
-        if self.backend.name == "opencl":
-            raise BackendError("backend 'opencl': cannot sum a HistFactory likelihood; use backend='cpu'")
 
     def replaced(self, **changes: Any) -> HistFactoryLikelihood:
         other = super().replaced(**changes)
-        other.check_backend()
+        if changes.get("constraints") is None:  # what compiled code reads is the same
+            shared = ("auxiliary", "table", *(("tables",) if other.backend == self.backend else ()))
+            other.__dict__.update({name: getattr(self, name) for name in shared})
         return other
 
     @property
@@ -76,7 +75,7 @@ class HistFactoryLikelihood(CountsLikelihood):
             raise DataError(f"channel '{name}': not in the model, which has {known}")
         bins = self.model.counts.channels[self.channels.index(name)]
         full = np.array([[values[p.name] for p in self.model.parameters]])
-        parts = self.model.counts.samples(full)[bins].T
+        parts = self.model.counts.samples(full)[0, bins].T
         return self.counts[bins], dict(zip(self.model.channels[name], parts, strict=False))
 
     # --------------------------------------------------------------------- evaluation
@@ -108,27 +107,57 @@ class HistFactoryLikelihood(CountsLikelihood):
         seen = self.measured if measured is None else measured
         return every[rows], np.broadcast_to(seen, (len(sets), len(self.measured)))
 
+    @cached_property
+    def table(self) -> CountsTable:
+        """The model and its constraints as compiled code reads them."""
+        return counts_table(self.model.counts, self.auxiliary, len(self.measured))
+
+    @cached_property
+    def tables(self) -> dict[Hashable, CountsTable]:
+        """The same for sums with derivatives of an order by some of the parameters, and for profiles."""
+        return {}
+
+    def table_of(self, order: int, floating: Sequence[int]) -> CountsTable:
+        """Return what compiled code reads for sums with derivatives of an order by some of the parameters."""
+        key = (order, tuple(floating))
+        if key not in self.tables:
+            self.tables[key] = at_order(self.table, order, floating)
+        return self.tables[key]
+
+    @property
+    def fits_whole(self) -> bool:
+        return not self.auxiliary.others
+
+    def whole_sums(self, weighted: bool | None = None) -> CountsTable:
+        return self.table_of(2, self.floating_columns)
+
     def evaluate_counts(self, full: Array, counts: Array, measured: Array, order: int) -> Evaluation:
         """Evaluate at all parameters for the counts of each set, with derivatives by the floating parameters."""
-        total = self.evaluate_all(full, counts, measured, order)
-        columns = self.floating_columns
-        hessian = total.hessian[:, columns][:, :, columns] if order > 1 else total.hessian
-        return Evaluation(total.value, total.gradient[:, columns], hessian, total.bad)
+        return self.evaluate_by(self.floating_columns, full, counts, measured, order)
 
-    def evaluate_all(
-        self, full: Array, counts: Array, measured: Array, order: int, linear: bool = False
-    ) -> Evaluation:
+    def evaluate_all(self, full: Array, counts: Array, measured: Array, order: int) -> Evaluation:
         """Evaluate with derivatives by all parameters."""
-        own = len(self.model.parameters)
-        total = self.auxiliary.evaluate(full, measured, order)
-        part = self.model.counts.evaluate(full[:, :own], counts, order, linear)
-        total.gradient[:, :own] += part.gradient
-        if order > 1:
-            total.hessian[:, :own, :own] += part.hessian
-        return Evaluation(total.value + part.value, total.gradient, total.hessian, total.bad + part.bad)
+        return self.evaluate_by(range(len(self.all_parameters)), full, counts, measured, order)
+
+    def evaluate_by(
+        self, floating: Sequence[int], full: Array, counts: Array, measured: Array, order: int
+    ) -> Evaluation:
+        points = np.concatenate([full, measured, counts], axis=1)
+        sums = self.backend.sum_counts(self.table_of(order, floating), points)
+        total = unpack(sums, len(floating), order)
+        self.auxiliary.add_others(full, measured, total, floating)
+        return total
+
+    @cached_property
+    def eliminations(self) -> dict[Hashable, Elimination | None]:
+        """What eliminates parameters, for some that float in their limits."""
+        return {}
 
     def elimination(self, floating: Sequence[str], limits: Array) -> Elimination | None:
-        return Elimination.of(self, floating, limits)
+        key = (tuple(floating), limits.tobytes())
+        if key not in self.eliminations:
+            self.eliminations[key] = Elimination.of(self, floating, limits)
+        return self.eliminations[key]
 
     def expected_rows(self, full: Array) -> Array:
         return self.model.counts.expected(full[:, : len(self.model.parameters)])

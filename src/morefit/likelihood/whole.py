@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
 from morefit.integrals import SharedBoxes
 from morefit.kernel import Precision
+from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood.unbinned import Likelihood
 from morefit.pipeline import Compiled, Settings, compile_values
-from morefit.targets import WholePart
+from morefit.targets import CountsPart, WholePart
 
 
-def can_fit_whole(parts: Sequence[Likelihood], compiled: Sequence[Compiled]) -> bool:
+def can_fit_whole(parts: Sequence[Likelihood], compiled: Sequence[Compiled | CountsTable]) -> bool:
     """Return whether a fit can run without Python: not with integrals inside integrals, in several places, or in single precision."""
     nested = any(one.compiled.integrals for own in compiled for one in own.integrals)
     one_place = len({part.backend.name for part in parts}) == 1
@@ -25,19 +27,28 @@ def can_fit_whole(parts: Sequence[Likelihood], compiled: Sequence[Compiled]) -> 
 
 def whole_part(
     part: Likelihood,
-    compiled: Compiled,
+    compiled: Compiled | CountsTable,
     *,
     places: Mapping[str, int],
     columns: Sequence[str],
     fluctuating: bool,
     rows: Array,
     boxes: SharedBoxes,
-) -> WholePart:
+) -> WholePart | CountsPart:
     """Return one part of a whole fit, without what draws its events.
 
     ``places`` are the parameters of the fit by name (others are fixed), ``columns`` what its events have, and ``rows``
     the parameters of the part at which its numerical integrals must be accurate.
     """
+    common: Any = {
+        "parameters": len(part.all_parameters) + len(part.measured),
+        "floating": tuple(part.floating_columns),
+        "places": tuple(places.get(p.name, -1) for p in part.parameters),
+        "measured": len(part.all_parameters),
+        "fluctuating": len(part.measured) if fluctuating else 0,
+    }
+    if isinstance(compiled, CountsTable):
+        return CountsPart(table=compiled, **common)
     derived = tuple(compiled.per_dataset.values())
     plain = Settings(part.backend, precompute="none")
     return WholePart(
@@ -46,11 +57,7 @@ def whole_part(
         sums=compiled.program,
         observables=tuple(columns),
         derived=tuple(compiled.per_dataset),
-        parameters=len(part.all_parameters) + len(part.measured),
-        floating=tuple(part.floating_columns),
-        places=tuple(places.get(p.name, -1) for p in part.parameters),
-        measured=len(part.all_parameters),
-        fluctuating=len(part.measured) if fluctuating else 0,
+        **common,
         integrals=tuple(
             one.fix(part.with_measured(np.unique(rows, axis=0)), boxes) for one in compiled.integrals
         ),

@@ -7,6 +7,7 @@ from collections import OrderedDict
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.whole import can_fit_whole, stored_columns, whole_part
@@ -18,9 +19,10 @@ from morefit.targets import PartBatch, ToyBatch, WholeFit
 
 MAX_EVENTS = 20_000  # more are summed over by all threads, step by step
 MAX_JOBS = 64  # cached in this process
+Sums = tuple[Compiled | CountsTable, ...]
 FIRST = np.zeros(1, np.int64)  # where the events of the only dataset begin
 
-_jobs: OrderedDict[tuple[object, ...], tuple[WholeFit, tuple[Compiled, ...]]] = OrderedDict()
+_jobs: OrderedDict[tuple[object, ...], tuple[WholeFit, Sums]] = OrderedDict()
 
 
 def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | None:
@@ -28,18 +30,21 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
     parts = likelihood.parts
     if likelihood.backend.name != "cpu" or likelihood.events > MAX_EVENTS:
         return None
-    if not all(part.has_kernels and part.data.in_memory for part in parts):
+    if not all(part.fits_whole and part.data.in_memory for part in parts):
+        return None
+    if likelihood.elimination(problem.floating, problem.floating_limits) is not None:
         return None
     if any(part.on_nodes or part.apart for part in parts):  # in the place of events, from step to step
         return None
-    compiled = tuple(part.sums(2) for part in parts)
+    compiled = tuple(part.whole_sums() for part in parts)
     if not can_fit_whole(parts, compiled):
         return None
+    starts = 0 if likelihood.one_minimum else STARTS
     job = find_job(likelihood, problem, compiled)
     toys = ToyBatch(
         sizes=np.array([[part.events for part in parts]]),
         first=0,
-        record=job.layout.first_records(problem.start[None], problem.floating_limits, goal, STARTS)[0],
+        record=job.layout.first_records(problem.start[None], problem.floating_limits, goal, starts)[0],
         parts=tuple(
             PartBatch(
                 parameters=part_values(part, problem),
@@ -59,7 +64,7 @@ def part_values(part: Likelihood, problem: Problem) -> Array:
     return np.asarray(part.with_measured(values)[0])
 
 
-def find_job(likelihood: Term, problem: Problem, compiled: tuple[Compiled, ...]) -> WholeFit:
+def find_job(likelihood: Term, problem: Problem, compiled: Sums) -> WholeFit:
     """Return the job of a fit; one without numerical integrals serves all data."""
     if any(own.integrals for own in compiled):
         return make_job(likelihood, problem, compiled)
@@ -74,7 +79,7 @@ def find_job(likelihood: Term, problem: Problem, compiled: tuple[Compiled, ...])
     return known[0]
 
 
-def make_job(likelihood: Term, problem: Problem, compiled: tuple[Compiled, ...]) -> WholeFit:
+def make_job(likelihood: Term, problem: Problem, compiled: Sums) -> WholeFit:
     layout = FitLayout(len(problem.floating), len(likelihood.parts))
     places = {name: row for row, name in enumerate(problem.floating)}
     parts = tuple(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from morefit.targets.base import (
     Backend,
     Buffer,
+    CountsPart,
     Drawn,
     Events,
     Launch,
@@ -38,6 +39,7 @@ else:
 __all__ = [
     "Backend",
     "Buffer",
+    "CountsPart",
     "Cpu",
     "DeviceInfo",
     "Drawn",

@@ -10,6 +10,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.kernel import Kernel, Precision
+from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.read_program import Driver
 
@@ -131,13 +132,31 @@ class WholePart:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class CountsPart:
+    """One part of a likelihood that is a model of counts, which are there; the fields are those of a ``WholePart``."""
+
+    table: CountsTable
+    parameters: int
+    floating: tuple[int, ...]
+    places: tuple[int, ...]
+    measured: int
+    fluctuating: int
+    sampler: Program | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class WholeFit:
     """What a backend needs to draw and fit toys on its own."""
 
     driver: Driver
     layout: FitLayout
-    parts: tuple[WholePart, ...]
+    parts: tuple[WholePart | CountsPart, ...]
     spare: list[object] = field(default_factory=list)  # what the backend keeps from one call to the next
+
+    @property
+    def event_parts(self) -> tuple[WholePart, ...]:
+        """The parts that are sums over events."""
+        return tuple(part for part in self.parts if isinstance(part, WholePart))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -185,6 +204,10 @@ class Backend(Protocol):
     def compile(self, kernel: Kernel) -> Program: ...
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Buffer: ...
+
+    def sum_counts(self, table: CountsTable, points: Array) -> Array:
+        """Return the sums of a model of counts at points, (sets, outputs), as ``kernel/counts_program.py`` defines them."""
+        ...
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys; return the first ``width`` numbers of the record of each, None if this backend cannot."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Integers
 from morefit.errors import FitError
 from morefit.integrals import SharedBoxes
+from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
@@ -22,7 +23,7 @@ from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.pipeline import Compiled, able_backend
 from morefit.random.host import stream_key
 from morefit.sampling.generate import ToySampler
-from morefit.targets import Backend, WholeFit, WholePart
+from morefit.targets import Backend, CountsPart, WholeFit, WholePart
 from morefit.toys.batch import GOAL, Toys
 
 
@@ -116,17 +117,18 @@ class Ensemble:
     # --------------------------------------------------------------------- fits in compiled code alone
 
     @cached_property
-    def compiled(self) -> tuple[Compiled, ...]:
+    def compiled(self) -> tuple[Compiled | CountsTable, ...]:
         """The sums of each part."""
-        return tuple(
-            part.compile_request(part.request(2, weighted=self.weighted)) for part in self.fitted.parts
-        )
+        return tuple(part.whole_sums(self.weighted) for part in self.fitted.parts)
 
     @cached_property
     def has_whole_fit(self) -> bool:
         """Whether a fit can run without Python."""
         parts = self.fitted.parts
-        return all(part.has_kernels for part in parts) and can_fit_whole(parts, self.compiled)
+        eliminated = self.fitted.elimination(self.floating, self.limits) is not None
+        return (
+            all(part.fits_whole for part in parts) and not eliminated and can_fit_whole(parts, self.compiled)
+        )
 
     def whole_fit(self) -> WholeFit | None:
         """Return a fit that needs no Python, if there is one; made anew when a sampler was repaired."""
@@ -141,7 +143,7 @@ class Ensemble:
             self.made = (samplers, self.whole_fit_of(parts))
         return self.made[1]
 
-    def whole_fit_of(self, parts: Sequence[WholePart]) -> WholeFit:
+    def whole_fit_of(self, parts: Sequence[WholePart | CountsPart]) -> WholeFit:
         """Return a fit of parts whose events are drawn or stored."""
         layout = FitLayout(len(self.floating), len(parts))
         return WholeFit(driver=fit_driver(layout), layout=layout, parts=tuple(parts))
@@ -151,11 +153,12 @@ class Ensemble:
         """The record with which each whole fit begins."""
         layout = FitLayout(len(self.floating), len(self.fitted.parts))
         start = self.start_values[self.fitted.floating_columns]
-        starts = thorough_starts(layout.count) if self.thorough else STARTS
+        others = 0 if self.fitted.one_minimum else STARTS
+        starts = thorough_starts(layout.count) if self.thorough else others
         return np.asarray(layout.first_records(start[None], self.limits, GOAL, starts, self.thorough)[0])
 
     @cached_property
-    def whole_parts(self) -> tuple[WholePart, ...]:
+    def whole_parts(self) -> tuple[WholePart | CountsPart, ...]:
         """The parts of a whole fit, without what draws their events; integrals are accurate at start and truth."""
         places = {name: row for row, name in enumerate(self.floating)}
         return tuple(

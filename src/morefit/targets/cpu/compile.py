@@ -100,14 +100,20 @@ def target_machine() -> Any:
     return target.create_target_machine(cpu=host().cpu, features=host().features, opt=2, jit=True)
 
 
-def build_object(source: str, *, driver: bool) -> bytes:
-    """Optimise a text and compile it to an object file."""
+def build_object(source: str, *, driver: bool, loops: bool = False) -> bytes:
+    """Optimise a text and compile it to an object file; ``loops`` over arrays are to be vectorised."""
     try:
         module = llvm.parse_assembly(source)
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"kernel: LLVM refused the text: {error}", source) from error
     machine = target_machine()
+    if loops:
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, False, False
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+        return bytes(machine.emit_object(module))
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
     passes = llvm.create_new_module_pass_manager()
     # the text is vectorised and free of common subexpressions already: the usual pipelines (O1, O2) take twice

@@ -10,10 +10,11 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.random.xoshiro import BLOCK
-from morefit.targets.base import Program, ToyBatch, WholeFit, WholeIntegral, WholePart
+from morefit.targets.base import CountsPart, Program, ToyBatch, WholeFit, WholeIntegral, WholePart
 from morefit.targets.cpu import fit_stages as stages
 from morefit.targets.cpu.abi import ARGUMENTS
 from morefit.targets.cpu.compile import find_code
+from morefit.targets.cpu.counts import addresses, counts_code
 from morefit.targets.cpu.fit_driver import copy_text, driver_code
 from morefit.targets.cpu.llvm import Target
 from morefit.targets.cpu.memory import PADDING, Code, aligned
@@ -42,13 +43,12 @@ def native(program: Program) -> Native:
     return cast(Native, program)
 
 
-def run_whole_fits(job: WholeFit, toys: ToyBatch, width: int) -> Array:
+def run_whole_fits(job: WholeFit, toys: ToyBatch, width: int, threads: int) -> Array:
     """Draw and fit toys; return the first numbers of the record of each."""
     code = driver_code(job.driver, job.layout)
     results = np.empty((len(toys), width))
     counter = np.zeros(1, np.int64)
-    threads = max(min(native(job.parts[0].sums).threads, len(toys)), 1)
-    contexts = take_contexts(job, threads, toys.sizes.max(axis=0, initial=0))
+    contexts = take_contexts(job, max(min(threads, len(toys)), 1), toys.sizes.max(axis=0, initial=0))
     for context in contexts:
         context.aim(toys, counter, results)
     WORKERS.run(code, "drive", [c.address for c in contexts])
@@ -117,7 +117,9 @@ class Context:
         memory, layout = Memory(), self.job.layout
         self.memory = memory
         self.parts = [
-            PartContext(part, int(events), memory)
+            CountsContext(part, int(events), memory)
+            if isinstance(part, CountsPart)
+            else PartContext(part, int(events), memory)
             for part, events in zip(self.job.parts, self.max_events, strict=True)
         ]
         self.context = memory.words([0] * (stages.FIRST_PART + len(self.parts)))
@@ -252,11 +254,8 @@ class PartContext:
         """Set which toys to draw, as part k of each."""
         sizes, own = toys.sizes, toys.parts[k]
         self.clean(int(sizes[:, k].min(initial=self.cleaned)))
-        self.words[stages.SIZES] = address(sizes) + 8 * k
-        self.words[stages.SIZES_STEP] = sizes.shape[1]
+        set_toys(self.words, toys, k)
         self.parameters.reshape(-1, self.lanes)[: self.part.parameters] = own.parameters[:, None]
-        self.words[stages.MEASURED] = 0 if own.measured is None else address(own.measured)
-        self.words[stages.MEASURED_COUNT] = 0 if own.measured is None else own.measured.shape[1]
         if self.part.sampler is not None:
             self.draw_args[SEED] = np.uint64(own.seed).astype(np.int64)
             self.draw_args[FIRST_TOY] = toys.first
@@ -270,6 +269,51 @@ class PartContext:
             for array in (self.events, self.derived):
                 array.reshape(-1, self.step)[:, smallest : self.cleaned] = 1.0
             self.cleaned = smallest
+
+
+class CountsContext:
+    """The words of a part that is a model of counts, and its point: parameters, measured values, and the counts of a toy."""
+
+    def __init__(self, part: CountsPart, bins: int, memory: Memory) -> None:
+        self.part, table, self.point = part, part.table, memory.room(part.table.point_size)
+        outputs, count = memory.room(table.outputs), memory.words([0, 0])
+        self.code, self.copy = counts_code(), find_code(copy_text(1), ["block"])
+        self.stored, blocks = memory.words([0, 0]), -(-bins // BLOCK) or 1
+        goal = {
+            "columns": address(self.stored), "out": address(self.point[part.parameters :]), "out_step": bins,
+            "partials": address(memory.room(2 * blocks)),
+        }  # fmt: skip
+        self.draw_args = memory.words([goal.get(name, 0) for name in ARGUMENTS])
+        space = memory.room(table.work_size + PADDING)
+        known = {
+            stages.DRAW: self.copy.addresses["block"], stages.DRAW_ARGS: address(self.draw_args),
+            stages.DRAW_REPORT: goal["partials"], stages.PREPARE: self.code.addresses["sum_one"],
+            stages.SUM_ARGS: address(memory.words(addresses(table, self.point, space, outputs))),
+            stages.COUNT: address(count), stages.LAST_TASK: address(count[1:]),
+            stages.PARAMETERS: address(self.point), stages.LANES: 1,
+            stages.FLOATING: address(memory.words(part.floating)),
+            stages.PLACES: address(memory.words(part.places)), stages.FLOATING_COUNT: len(part.floating),
+            stages.MEASURED_FIRST: part.measured, stages.OUTPUTS: address(outputs),
+        }  # fmt: skip
+        self.words = memory.words([known.get(k, 0) for k in range(stages.FIRST_INTEGRAL)])
+
+    def aim(self, toys: ToyBatch, k: int) -> None:
+        """Set which toys to fit, as part k of each."""
+        own = toys.parts[k]
+        assert own.starts is not None
+        set_toys(self.words, toys, k)
+        self.point[: self.part.parameters] = own.parameters
+        self.stored[0] = address(own.events[0].values)
+        self.draw_args[STARTS] = address(own.starts)
+
+
+def set_toys(words: Integers, toys: ToyBatch, k: int) -> None:
+    """Set the sizes of part k in each toy, and what its constraints measured."""
+    measured = toys.parts[k].measured
+    words[stages.SIZES] = address(toys.sizes) + 8 * k
+    words[stages.SIZES_STEP] = toys.sizes.shape[1]
+    words[stages.MEASURED] = 0 if measured is None else address(measured)
+    words[stages.MEASURED_COUNT] = 0 if measured is None else measured.shape[1]
 
 
 def address(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:

@@ -15,6 +15,12 @@ from morefit.targets.cpu.program import DECLARATIONS, program_text
 from morefit.targets.cpu.sample import WORDS as SAMPLE_WORDS
 from morefit.targets.cpu.writer import Vector, Writer
 
+TAKE = """\
+define internal i64 @take_toy(i64 %counter) alwaysinline {
+  %p = inttoptr i64 %counter to ptr
+  %toy = atomicrmw add ptr %p, i64 1 seq_cst
+  ret i64 %toy
+}"""
 CALLS = """\
 define internal void @call_table(i64 %function, i64 %table) alwaysinline {
   %f = inttoptr i64 %function to ptr
@@ -27,11 +33,6 @@ define internal void @call_block(i64 %function, i64 %table, i64 %set, i64 %begin
   %t = inttoptr i64 %table to ptr
   call void %f(ptr %t, i64 %set, i64 %begin, i64 %end, i64 %task)
   ret void
-}
-define internal i64 @take_toy(i64 %counter) alwaysinline {
-  %p = inttoptr i64 %counter to ptr
-  %toy = atomicrmw add ptr %p, i64 1 seq_cst
-  ret i64 %toy
 }
 define internal void @copy_numbers(i64 %source, i64 %target, i64 %count) alwaysinline {
   %s = inttoptr i64 %source to ptr
@@ -47,7 +48,9 @@ def drive_text(driver: Driver, layout: FitLayout) -> str:
     record = {"Fit": layout.record}
     stages = [read_program(stage, record) for stage in (draw, sums, drive, begin_all, advance_all)]
     texts = [line for one in (driver.program, *stages) for line in program_text(one)]
-    return "\n".join([*DECLARATIONS, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", CALLS, *texts])
+    return "\n".join(
+        [*DECLARATIONS, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", CALLS, TAKE, *texts]
+    )
 
 
 @lru_cache(maxsize=32)

@@ -136,10 +136,12 @@ def sums(job: Integers, fit: Fit) -> None:
 
 
 def sum_part(part: Integers) -> None:
-    """Sum over the events of one part."""
+    """Sum over the events of one part, or over the bins of a model of counts, which needs one call."""
     count = integers_at(part[COUNT])
     last = integers_at(part[LAST_TASK])
     call_table(part[PREPARE], part[SUM_ARGS])
+    if part[SUM_BLOCK] == 0:
+        return
     for block in range(last[0]):
         begin = block * BLOCK
         call_block(part[SUM_BLOCK], part[SUM_ARGS], 0, begin, min(begin + BLOCK, count[0]), block)

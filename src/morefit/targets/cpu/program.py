@@ -25,7 +25,8 @@ from morefit.kernel.program import (
     Value,
     While,
 )
-from morefit.targets.cpu.writer import number_text
+from morefit.targets.cpu.vecmath import define
+from morefit.targets.cpu.writer import Vector, function_name, number_text
 
 Condition = Callable[[], str]
 TYPES = {
@@ -44,13 +45,34 @@ DECLARATIONS = (
     "declare double @llvm.fabs.f64(double)",
     "declare i64 @llvm.abs.i64(i64, i1)",
 )
+FUNCTIONS = ("exp", "log")
+ONE = Vector(1)
 INFINITY = number_text(float("inf"), 64)
 
 
-def program_text(program: Program) -> list[str]:
-    """Write all functions of a program, the main one for others to call; stages are functions of the same module."""
-    inner = [FunctionText(f, "internal").lines() for f in program.functions[:-1]]
-    return [*(line for lines in inner for line in lines), *FunctionText(program.main, "").lines()]
+def program_text(program: Program, *others: Program) -> list[str]:
+    """Write all functions of programs, each once, the main ones for others to call; stages are functions of the same module."""
+    mains = [program.main, *(other.main for other in others)]
+    inner = {f.name: f for one in (program, *others) for f in one.functions[:-1]}
+    texts = [
+        *(FunctionText(f, "internal") for f in inner.values()),
+        *(FunctionText(main, "") for main in mains),
+    ]
+    return [line for text in texts for line in text.lines()]
+
+
+def mathematics(lines: Sequence[str]) -> list[str]:
+    """Write the functions of numbers that lines of a program call, and what these need."""
+    names = [name for name in FUNCTIONS if any(f"@number_{name}(" in line for line in lines)]
+    texts, declarations = define(names, ONE)
+    for name in names:
+        texts.append(
+            f"define internal double @number_{name}(double %x) alwaysinline {{\n"
+            f"  %v = insertelement {ONE.type} poison, double %x, i32 0\n"
+            f"  %r = call {ONE.type} {function_name(name, ONE, False)}({ONE.type} %v)\n"
+            f"  %y = extractelement {ONE.type} %r, i32 0\n  ret double %y\n}}"
+        )
+    return [*declarations.values(), *texts]
 
 
 @dataclass(eq=False)
@@ -235,6 +257,8 @@ class FunctionText:
             ("neg", Kind.INT): f"sub i64 0, {a}",
             ("float", Kind.INT): f"sitofp i64 {a} to double",
             ("int", Kind.FLOAT): f"fptosi double {a} to i64",
+            ("exp", Kind.FLOAT): f"call double @number_exp(double {a})",
+            ("log", Kind.FLOAT): f"call double @number_log(double {a})",
             ("sqrt", Kind.FLOAT): f"call double @llvm.sqrt.f64(double {a})",
             ("vector_at", Kind.INT): f"inttoptr i64 {a} to ptr",
             ("integers_at", Kind.INT): f"inttoptr i64 {a} to ptr",

@@ -14,6 +14,7 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.errors import BackendError
 from morefit.kernel import Kernel, Precision, Sample, Store, Sum
+from morefit.kernel.counts_layout import CountsTable
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
@@ -104,11 +105,17 @@ class Cpu:
             kernel=kernel, source=source, code=code, target=target, threads=threads, compile_seconds=seconds
         )
 
+    def sum_counts(self, table: CountsTable, points: Array) -> Array:
+        """Sum over the bins of a model of counts at many points."""
+        from morefit.targets.cpu.counts import run_counts
+
+        return run_counts(table, points, self.threads or available_cores())
+
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys, every thread on its own."""
         from morefit.targets.cpu.fit import run_whole_fits
 
-        return run_whole_fits(job, toys, width)
+        return run_whole_fits(job, toys, width, self.threads or available_cores())
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
         """Copy a column to where vectors can read it."""

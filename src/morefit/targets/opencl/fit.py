@@ -35,7 +35,9 @@ SMALL_GROUP, LARGE_GROUP = 64, 128  # work items that sum over a block of a toy 
 def run_whole_fits(
     device: Device, group: int | None, job: WholeFit, toys: ToyBatch, width: int
 ) -> Array | None:
-    """Fit toys; return the first numbers of the record of each, None if the events are not on the device."""
+    """Fit toys; return the first numbers of the record of each, None if events are not on the device or models of counts."""
+    if len(job.event_parts) < len(job.parts):
+        return None
     columns = [column for part in toys.parts for column in part.events]
     if not all(isinstance(column, DeviceColumn) and column.first == 0 for column in columns):
         return None
@@ -109,7 +111,7 @@ class FitRunner:
 
     def __post_init__(self) -> None:
         self.job = replace(self.job, spare=[])  # the job refers to this runner, which must not refer to it
-        parts = tuple(shape_of(part, self.device.max_numbers) for part in self.job.parts)
+        parts = tuple(shape_of(part, self.device.max_numbers) for part in self.job.event_parts)
         layout = self.job.layout
         wide = layout.count >= WIDE_FROM and self.device.info.kind != "CPU"
         shape = FitShape(group=self.group, wide=wide, layout=layout, parts=parts)
@@ -133,7 +135,7 @@ class FitRunner:
     def send_integrals(self, text: PartText) -> None:
         """Send the nodes of integrals, and what tells whether they are accurate."""
         send = self.device.send
-        for i, one in enumerate(self.job.parts[text.number].integrals):
+        for i, one in enumerate(self.job.event_parts[text.number].integrals):
             label = f"{text.number}_{i}"
             self.send_tables(text.integral_sources[i].table_arguments(), one.program.kernel.tables)
             self.constants |= {
@@ -147,9 +149,9 @@ class FitRunner:
 
     def parts(self, some: Integers, sizes: Integers) -> list[Integers]:
         """Cut toys into parts for which there is memory."""
-        columns = np.array([columns_of(part) for part in self.job.parts])
+        columns = np.array([columns_of(part) for part in self.job.event_parts])
         own = self.job.layout.size + sum(
-            len(p.sums.kernel.per_call.results) + 2 * words_of(p.sums.kernel) for p in self.job.parts
+            len(p.sums.kernel.per_call.results) + 2 * words_of(p.sums.kernel) for p in self.job.event_parts
         )
         each = min(MAX_BYTES, int(SHARE * self.device.info.memory)) // 8
         alike = max(min(int(each // (sizes.max(axis=0) @ columns + own)), MAX_TOYS), 1)

@@ -77,7 +77,7 @@ class FitSpace:
             "all_toys": np.int32(self.count),
             "counts": device.allocate(4 * (1 + len(job.parts))),
         }
-        self.blocks = [self.add_part(k, own, self.sizes[:, k]) for k, own in enumerate(job.parts)]
+        self.blocks = [self.add_part(k, own, self.sizes[:, k]) for k, own in enumerate(job.event_parts)]
         self.add_lists()
         self.sent: dict[str, Array] = {}  # what differs from batch to batch, as it is on the device
         self.bound: dict[str, Any] = {}  # arguments of the kernels, by name

@@ -27,7 +27,10 @@ from morefit.kernel.program import (
 from morefit.targets.opencl.dialect import OPENCL, Dialect, indented, number_text
 
 TYPES = {Kind.FLOAT: "double", Kind.INT: "int", Kind.BOOL: "int"}
-CALLS = {"sqrt": "sqrt({0})", "isfinite": "isfinite({0})", "float": "(double)({0})", "int": "(int)({0})"}
+CALLS = {
+    "exp": "exp({0})", "log": "log({0})", "sqrt": "sqrt({0})", "isfinite": "isfinite({0})",
+    "float": "(double)({0})", "int": "(int)({0})",
+}  # fmt: skip
 PREFIX = "do_"  # keeps functions apart from those of C, such as step
 SYMBOLS = {"and": "&&", "or": "||"}
 REMAINDER = "(({0} % {1} + {1}) % {1})"  # as Python has it: of a division that rounds down
@@ -37,8 +40,8 @@ def function_lines(function: Function, memory: str, writer: Writer) -> list[str]
     """Write one function; its arrays and records are in one kind of memory."""
 
     def declared(name: str, kind: Kind) -> str:
-        pointer = kind in (Kind.VECTOR, Kind.RECORD)
-        return f"{memory}double *{named(name, kind)}" if pointer else f"{TYPES[kind]} {named(name, kind)}"
+        pointer = {Kind.VECTOR: "double *", Kind.RECORD: "double *", Kind.INTEGERS: "const int *"}.get(kind)
+        return f"{memory}{pointer}{named(name, kind)}" if pointer else f"{TYPES[kind]} {named(name, kind)}"
 
     arguments = ", ".join(declared(name, kind) for name, kind in function.arguments)
     kind = TYPES[function.kind] if function.kind else "void"

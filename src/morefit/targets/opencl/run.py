@@ -12,6 +12,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import BackendError
 from morefit.kernel import Kernel, Precision, Sample
+from morefit.kernel.counts_layout import CountsTable
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn
 from morefit.targets.opencl.device import Device, open_device
@@ -78,6 +79,12 @@ class OpenCL:
     def compile(self, kernel: Kernel) -> OpenCLProgram:
         """Return a program; it is built when it is first used, for drivers are slow and whole fits do without it."""
         return OpenCLProgram(kernel, self.open().group_for(self.work_group, bool(kernel.pairs)), self)
+
+    def sum_counts(self, table: CountsTable, points: Array) -> Array:
+        """Sum over the bins of a model of counts at many points."""
+        from morefit.targets.opencl.counts import run_counts
+
+        return run_counts(self.open(), self.work_group, table, points)
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys."""

@@ -11,6 +11,8 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.kernel import COUNT, MAX_DRAWS, Atom, Body, Kernel, NodeLoop, Precision, Reduce, Store
+from morefit.kernel.counts_layout import CountsTable
+from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.sums import TILES_FROM
 from morefit.kernel.symbols import EVENT
 from morefit.random.philox import Counted
@@ -76,6 +78,13 @@ class Reference:
 
     def compile(self, kernel: Kernel) -> ReferenceProgram:
         return ReferenceProgram(kernel)
+
+    def sum_counts(self, table: CountsTable, points: Array) -> Array:
+        """Run the program of counts as Python."""
+        out, work = np.empty((len(points), table.outputs)), np.empty(table.work_size)
+        for point, row in zip(points, out, strict=True):
+            sum_counts(table.words, table.numbers, point, work, row)
+        return out
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Not supported; the caller falls back to the batched fit."""
