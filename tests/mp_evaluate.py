@@ -70,7 +70,12 @@ MEANING = {
             )
         ),
     ),
-    Op.POWER_AREA: lambda width, growth, n: ((1 + growth * width) ** (1 - n) - 1) / (growth * (1 - n)),
+    Op.POWER_AREA: precise.power_area,
+    Op.POWER_AREA_BY_GROWTH: lambda *args: precise.power_area(*args, (0, 1, 0)),
+    Op.POWER_AREA_BY_N: lambda *args: precise.power_area(*args, (0, 0, 1)),
+    Op.POWER_AREA_BY_GROWTH_TWICE: lambda *args: precise.power_area(*args, (0, 2, 0)),
+    Op.POWER_AREA_BY_GROWTH_AND_N: lambda *args: precise.power_area(*args, (0, 1, 1)),
+    Op.POWER_AREA_BY_N_TWICE: lambda *args: precise.power_area(*args, (0, 0, 2)),
     Op.NDTR: precise.ndtr,
     Op.LOG_NDTR: precise.log_ndtr,
     Op.WOFZ_REAL: lambda x, y: precise.wofz(x, y).real,

@@ -8,6 +8,7 @@ NUMERIC_DERIVATIVE = (
     1e-12  # derivatives by mpmath.diff with 40 digits against exact ones with double constants
 )
 QUADRATURE = 1e-12  # Gauss-Legendre in panels against scipy's adaptive quadrature, smooth bodies
+TWICE_DIVIDED = 1e-12  # differences that are 1/30 of their terms, divided by a small number, twice
 REORDERED = 1e-13  # a well-conditioned model of a few dozen steps in another order
 
 # of the compiled path; a sum is measured by the sizes of its terms

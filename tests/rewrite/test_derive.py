@@ -25,7 +25,7 @@ from morefit.expr.quadrature import Axis, Domain
 from morefit.rewrite.derive import NO_SLOPE, gradient, hessian, partials_of
 from mp_evaluate import DIGITS, Undefined, mp_evaluate
 from strategies import FUNCTIONS, SCALARS, expressions, points
-from tolerances import NUMERIC_DERIVATIVE
+from tolerances import NUMERIC_DERIVATIVE, TWICE_DIVIDED
 from zoo_expressions import kstarmumu, mass_model
 
 x, y, z = scalar("x"), scalar("y"), scalar("z")
@@ -51,9 +51,8 @@ PAIRS |= dict.fromkeys(
     (Op.NORMAL_AREA, Op.NORMAL_INTEGRAL), ((-0.3, 1.2, 0.7), (2.5, 0.4, 0.6), (0.1, 2.5, 0.9))
 )
 PAIRS |= {Op.NORMAL_AREA: (*PAIRS[Op.NORMAL_AREA], (0.2, 1e-3, 0.5), (0.2, 0.0, 0.5))}
-PAIRS |= {
-    Op.POWER_AREA: ((2.0, 0.7, 2.5), (0.1, 0.3, 1.2), (3.0, 0.01, 4.0), (5.0, 2.0, 0.6), (2.0, 1e-9, 3.0))
-}
+POWER_LAWS = (2.0, 0.7, 2.5), (0.1, 0.3, 1.2), (3.0, 0.01, 4.0), (5.0, 2.0, 0.6), (2.0, 1e-9, 3.0)
+PAIRS |= dict.fromkeys((Op.POWER_AREA, Op.POWER_AREA_BY_GROWTH, Op.POWER_AREA_BY_N), POWER_LAWS)
 NOT_BY_ALL = {op for op in OPERATIONS if op.partials and any(p is None for p in partials_of(op))}
 
 
@@ -85,7 +84,13 @@ def cases():
                 yield op, dict(zip("xyz", pair, strict=False))
 
 
-ENDS = {Op.TRIGAMMA, Op.KVE_BY_ORDER, Op.GAMMAINC_BY_SHAPE}  # what has a first derivative only
+ENDS = {
+    Op.TRIGAMMA,
+    Op.KVE_BY_ORDER,
+    Op.GAMMAINC_BY_SHAPE,
+    Op.POWER_AREA_BY_GROWTH,
+    Op.POWER_AREA_BY_N,
+}  # what has a first derivative only
 CASES = [pytest.param(op, v, id=f"{op.name.lower()} at {list(v.values())}") for op, v in cases()]
 
 
@@ -96,6 +101,18 @@ def test_gradient_of_every_operation(op, values):
     with mpmath.workdps(DIGITS):
         for leaf, slope in zip(leaves, gradient(expr, leaves), strict=True):
             assert close(mp_evaluate(slope, values), numeric(expr, values, leaf.name))
+
+
+@pytest.mark.parametrize("op", [op for op in OPERATIONS if op.name.startswith("POWER_AREA")])
+def test_areas_below_power_laws_and_their_derivatives_have_their_digits(op):
+    arguments = [scalar(name) for name in "xyz"]
+    written = op.spelled(*arguments)
+    for numbers in (*POWER_LAWS, (1.3, 0.06, 1.0 + 1e-9), (0.4, 0.1, 50.0)):
+        values = dict(zip("xyz", numbers, strict=True))
+        with mpmath.workdps(DIGITS):
+            expected = float(mp_evaluate(op(*arguments), values))
+        assert op.numpy(*numbers) == pytest.approx(expected, rel=TWICE_DIVIDED)
+        assert evaluate(written, values) == pytest.approx(expected, rel=TWICE_DIVIDED)
 
 
 @pytest.mark.parametrize(("op", "values"), [c for c in CASES if c.values[0] not in ENDS])

@@ -186,8 +186,11 @@ _alive: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
 
 def make(op: Operation, args: tuple[Expr, ...] = (), value: Value = 0.0) -> Expr:
     """Return the one Expr with these parts, making it if needed."""
-    if op in SYMMETRIC and len(args) > 1:
-        args = tuple(sorted(args, key=by_order))
+    if op in SYMMETRIC:
+        if len(args) == 2:  # most of them
+            args = args if args[0].order <= args[1].order else (args[1], args[0])
+        elif args:
+            args = tuple(sorted(args, key=by_order))
     bits = float(value).hex() if op is Op.CONST else value  # type: ignore[arg-type]  # 0.0 == -0.0, but they are two numbers
     key = (op, bits, *map(id, args))  # the node keeps its arguments alive, so that no other has their ids
     node = _alive.get(key)

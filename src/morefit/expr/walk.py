@@ -56,8 +56,11 @@ def substitute(root: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
 
 def substitute_all(roots: Iterable[Expr], replacements: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
     """Replace nodes in several expressions; what they share is walked once."""
-    roots = tuple(roots)
-    done: dict[Expr, Expr] = dict(replacements)
+    return substitute_known(tuple(roots), dict(replacements))
+
+
+def substitute_known(roots: tuple[Expr, ...], done: dict[Expr, Expr]) -> tuple[Expr, ...]:
+    """Do the same, and add to the replacements what has become of every node."""
     stack = list(roots)
     while stack:
         node = stack[-1]

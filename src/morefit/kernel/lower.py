@@ -8,6 +8,7 @@ from itertools import count
 
 from morefit.expr import (
     NARY,
+    SYMMETRIC,
     Expr,
     NodeRule,
     Op,
@@ -39,7 +40,10 @@ class Lowering:
         return f"{self.prefix}{next(self.numbers)}"
 
     def line(self, op: Operation, *args: Atom) -> str:
-        key = (op, *((type(a), a if isinstance(a, str) else a.hex()) for a in args))  # 0.0 == -0.0
+        parts = [a if isinstance(a, str) else (a.hex(),) for a in args]  # 0.0 == -0.0
+        if op in SYMMETRIC and str(parts[0]) > str(parts[1]):
+            parts.reverse()
+        key = (op, *parts)
         if key not in self.seen:
             self.seen[key] = self.fresh()
             self.lines.append(Line(self.seen[key], op, args))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from morefit.expr import ONE, Expr, Op, OwnSymbol, leaves, node_price, remake, scalar, substitute, toposort
+from morefit.expr import ONE, Expr, Op, OwnSymbol, leaves, node_price, remake, scalar, toposort
+from morefit.expr.walk import substitute_known
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.share import share
 from morefit.rewrite.simplify import nesting_simplifier
@@ -33,10 +34,10 @@ class Functions:
 
     def definitions(self) -> dict[Expr, Expr]:
         """Return what the scalars stand for, in terms of parameters."""
-        shown: dict[Expr, Expr] = {}
+        done: dict[Expr, Expr] = {}
         for name, body in zip(self.bodies, share(tuple(self.bodies.values())), strict=True):
-            shown[name] = substitute(body, shown)
-        return shown
+            (done[name],) = substitute_known((body,), done)
+        return {name: done[name] for name in self.bodies}
 
     def hide(self, roots: Sequence[Expr]) -> tuple[Expr, ...]:
         """Replace functions of parameters alone by scalars; algebra that costs little stays."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -52,10 +53,16 @@ def find(pattern: Expr, node: Expr, match: Match) -> bool:
     return all(find(p, n, match) for p, n in zip(pattern.args, node.args, strict=True))
 
 
+@lru_cache(maxsize=1024)
+def pattern_order(pattern: Expr) -> list[Expr]:
+    """Return the nodes of a pattern, arguments first; there are few patterns, used all over again."""
+    return toposort(pattern)
+
+
 def fill(pattern: Expr, match: Mapping[Expr, Expr], make_new: Make) -> Expr:
     """Build a pattern with its wildcards replaced."""
     done: dict[Expr, Expr] = dict(match)
-    for node in toposort(pattern):
+    for node in pattern_order(pattern):
         if node not in done:
             done[node] = make_new(node.op, tuple(done[a] for a in node.args)) if node.args else node
     return done[pattern]

@@ -60,24 +60,39 @@ def pull_pairs(op: Operation, groups: dict[Expr, list[Expr]]) -> None:
         joined = make(op, pair)
         grown: dict[Pair, None] = {}
         for owner in sorted(owners, key=lambda o: o.order):
-            for old in pairs(groups[owner]):
-                members[old].discard(owner)
-            for part in pair:
-                groups[owner].pop(place(part, groups[owner]))  # once: a product can have a factor twice
-            groups[owner].append(joined)
-            for new in pairs(groups[owner]):
-                members[new].add(owner)
-                if joined is new[0] or joined is new[1]:
-                    grown[new] = None
+            for new in join(owner, pair, joined, groups[owner], members):
+                grown[new] = None
         for new in grown:
             if len(members[new]) > 1:
                 count += 1
                 heapq.heappush(heap, (rank(new, members[new]), count, new))
 
 
+def join(
+    owner: Expr, pair: Pair, joined: Expr, parts: list[Expr], members: dict[Pair, set[Expr]]
+) -> list[Pair]:
+    """Replace a pair among the parts of a group by one node; return the pairs that this node makes."""
+    twice = len(set(parts)) < len(parts)  # a product can have a factor twice
+    gone = list(pairs(parts)) if twice else []
+    for part in pair:
+        parts.pop(place(part, parts))
+    gone += [pair, *(in_order(part, other) for part in pair for other in parts)]
+    for old in gone:
+        members[old].discard(owner)
+    new = [in_order(joined, other) for other in parts]
+    parts.append(joined)
+    for one in pairs(parts) if twice else new:
+        members[one].add(owner)
+    return new
+
+
 def place(part: Expr, parts: list[Expr]) -> int:
     """Return where an expression stands first."""
     return next(k for k, other in enumerate(parts) if other is part)
+
+
+def in_order(a: Expr, b: Expr) -> Pair:
+    return (b, a) if b.order < a.order else (a, b)
 
 
 def pairs(parts: Iterable[Expr]) -> Iterable[Pair]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import reduce
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -90,29 +91,126 @@ def log1prel(z: Any, choose: Any, log1p: Any) -> Any:
     return choose(abs(z) < 0.5, 2 / (2 + z) * series, log1p(z) / z)
 
 
-def power_area(width: Any, growth: Any, n: Any, choose: Any, expm1: Any, log1p: Any) -> Any:
-    r"""Return $\int_0^{width} (1 + growth\,u)^{-n}\,du$; no formula divides by growth or by n - 1."""
-    grown = growth * width
-    return width * log1prel(grown, choose, log1p) * exprel((1 - n) * log1p(grown), choose, expm1)
-
-
-def power_area_partials(width: Expr, growth: Expr, n: Expr) -> tuple[Expr, ...]:
-    """Return the density at the end, what follows for the growth by scaling, and the derivative of the formula by n."""
-    where, log1p = Choices.WHERE, Exponential.LOG1P
-    area, grown = Areas.POWER_AREA(width, growth, n), growth * width
-    length = log1p(grown)
-    end, z = np.exp(-n * length), (1 - n) * length
-    small = (abs(grown) < SMALL_GROWTH) & (abs(n * grown) < SMALL_GROWTH)
-    term, series = -n, -0.5 * n  # of the binomial series, whose other form would lose its digits
-    for k in range(1, GROWTH_TERMS):
-        term = term * grown * (n + k) / -(k + 1)
-        series = series + term * ((k + 1) / (k + 2))
-    by_growth = where(small, series * width**2, (width * end - area) / where(small, 1, growth))
-    moment: Any = 1 / (math.factorial(SERIES) * (SERIES + 2))  # the derivative of exprel
+def exprel_slope(z: Any, order: int, choose: Any, exp: Any, expm1: Any) -> Any:
+    r"""Return the first or second derivative of $(e^z - 1)/z$: a moment of $e^{zt}$ for t between 0 and 1."""
+    series: Any = 1 / (math.factorial(SERIES) * (SERIES + 1 + order))
     for k in range(SERIES - 1, -1, -1):
-        moment = moment * z + 1 / (math.factorial(k) * (k + 2))
-    moment = where(abs(z) < 1, moment, (np.exp(z) - Exponential.EXPM1(z) / z) / z)
-    return end, by_growth, -width * log1prel(grown, where, log1p) * length * moment
+        series = series * z + 1 / (math.factorial(k) * (k + 1 + order))
+    far = (exp(z) - expm1(z) / z) / z
+    return choose(abs(z) < 1, series, far if order == 1 else (exp(z) - far * 2) / z)
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    r"""The area $\int_0^{width} (1 + growth\,u)^{-n}\,du$ and its derivatives, of numbers or of expressions.
+
+    No formula divides by growth or by n - 1 where these are small.
+    """
+
+    width: Any
+    growth: Any
+    n: Any
+    choose: Any
+    exp: Any
+    expm1: Any
+    log1p: Any
+
+    @classmethod
+    def written(cls, width: Any, growth: Any, n: Any) -> PowerLaw:
+        """Return the formulas as expressions."""
+        return cls(width, growth, n, Choices.WHERE, np.exp, Exponential.EXPM1, Exponential.LOG1P)
+
+    @cached_property
+    def grown(self) -> Any:
+        return self.growth * self.width
+
+    @cached_property
+    def length(self) -> Any:
+        return self.log1p(self.grown)
+
+    @cached_property
+    def end(self) -> Any:
+        """The density at the end, which is the derivative by the width."""
+        return self.exp(-self.n * self.length)
+
+    @cached_property
+    def end_by_growth(self) -> Any:
+        return -self.n * self.width * self.end / (1 + self.grown)
+
+    @cached_property
+    def end_by_n(self) -> Any:
+        return -self.length * self.end
+
+    @cached_property
+    def stretch(self) -> Any:
+        return self.width * log1prel(self.grown, self.choose, self.log1p)
+
+    @cached_property
+    def area(self) -> Any:
+        return self.stretch * exprel((1 - self.n) * self.length, self.choose, self.expm1)
+
+    def moment(self, order: int) -> Any:
+        return exprel_slope((1 - self.n) * self.length, order, self.choose, self.exp, self.expm1)
+
+    @cached_property
+    def by_n(self) -> Any:
+        return -self.stretch * self.length * self.moment(1)
+
+    @cached_property
+    def by_n_twice(self) -> Any:
+        return self.stretch * self.length**2 * self.moment(2)
+
+    @cached_property
+    def small(self) -> Any:
+        """Whether differences of areas would lose their digits, and a short series has them."""
+        return (abs(self.grown) < SMALL_GROWTH) & (abs(self.n * self.grown) < SMALL_GROWTH)
+
+    @cached_property
+    def series(self) -> tuple[Any, Any, Any]:
+        """Return the binomial series of the derivative by the growth, and its derivatives by the grown part and by n."""
+        z, n = self.grown, self.n
+        last = -1 / (GROWTH_TERMS + 1)
+        by_z, by_n = (n + (GROWTH_TERMS - 1)) * last, z * last
+        h = z * by_z + (1 - 1 / GROWTH_TERMS)
+        for k in range(GROWTH_TERMS - 2, 0, -1):
+            share = -1 / (k + 1)
+            factor = (n + k) * share
+            by_z, by_n = factor * (z * by_z + h), z * (factor * by_n + h * share)
+            h = z * factor * h + k / (k + 1)
+        return -n * h, -n * by_z, -n * by_n - h
+
+    def where_small(self, series: Any, difference: Any) -> Any:
+        return self.choose(self.small, series, difference / self.choose(self.small, 1, self.growth))
+
+    @cached_property
+    def by_growth(self) -> Any:
+        return self.where_small(self.series[0] * self.width**2, self.width * self.end - self.area)
+
+    @cached_property
+    def by_growth_twice(self) -> Any:
+        difference = self.width * self.end_by_growth - self.by_growth * 2
+        return self.where_small(self.series[1] * self.width**3, difference)
+
+    @cached_property
+    def by_growth_and_n(self) -> Any:
+        return self.where_small(self.series[2] * self.width**2, self.width * self.end_by_n - self.by_n)
+
+
+def power_law(
+    rank: int,
+    latex: str,
+    formula: Callable[[PowerLaw], Any],
+    partials: Callable[..., tuple[Expr | None, ...]],
+) -> Operation:
+    """Return the operation that computes one of the formulas of a power law."""
+
+    def value(width: Any, growth: Any, n: Any) -> Any:
+        return formula(PowerLaw(width, growth, n, np.where, np.exp, np.expm1, np.log1p))
+
+    return Operation(
+        rank=rank, arity=3, price=200, numpy=lambda *args: numbers(value, args), latex=Prefix(latex), partials=partials,
+        spelled=lambda *args: formula(PowerLaw.written(*args)),
+    )  # fmt: skip
 
 
 @np.errstate(all="ignore")
@@ -146,14 +244,43 @@ class Areas:
         latex=Prefix(r"\operatorname{integral}"),
         spelled=lambda middle, width, sigma: normal_integral(middle, width, sigma, Special.ERFC),
     )
-    POWER_AREA: Operation = Operation(  # of the width, the growth and the power
-        rank=75,
-        arity=3,
-        price=200,
-        numpy=lambda *args: numbers(power_area, args, np.where, np.expm1, np.log1p),
-        partials=power_area_partials,
-        latex=Prefix(r"\operatorname{power}"),
-        spelled=lambda width, growth, n: power_area(
-            width, growth, n, Choices.WHERE, Exponential.EXPM1, Exponential.LOG1P
+    # of the width, the growth and the power; derivatives of third order are not known
+    POWER_AREA: Operation = power_law(
+        75,
+        r"\operatorname{power}",
+        lambda law: law.area,
+        lambda *args: (
+            PowerLaw.written(*args).end,
+            Areas.POWER_AREA_BY_GROWTH(*args),
+            Areas.POWER_AREA_BY_N(*args),
         ),
+    )
+    POWER_AREA_BY_GROWTH: Operation = power_law(
+        76,
+        r"\operatorname{power}_g",
+        lambda law: law.by_growth,
+        lambda *args: (
+            PowerLaw.written(*args).end_by_growth,
+            Areas.POWER_AREA_BY_GROWTH_TWICE(*args),
+            Areas.POWER_AREA_BY_GROWTH_AND_N(*args),
+        ),
+    )
+    POWER_AREA_BY_N: Operation = power_law(
+        77,
+        r"\operatorname{power}_n",
+        lambda law: law.by_n,
+        lambda *args: (
+            PowerLaw.written(*args).end_by_n,
+            Areas.POWER_AREA_BY_GROWTH_AND_N(*args),
+            Areas.POWER_AREA_BY_N_TWICE(*args),
+        ),
+    )
+    POWER_AREA_BY_GROWTH_TWICE: Operation = power_law(
+        78, r"\operatorname{power}_{gg}", lambda law: law.by_growth_twice, lambda *args: (None, None, None)
+    )
+    POWER_AREA_BY_GROWTH_AND_N: Operation = power_law(
+        79, r"\operatorname{power}_{gn}", lambda law: law.by_growth_and_n, lambda *args: (None, None, None)
+    )
+    POWER_AREA_BY_N_TWICE: Operation = power_law(
+        80, r"\operatorname{power}_{nn}", lambda law: law.by_n_twice, lambda *args: (None, None, None)
     )
