@@ -275,7 +275,7 @@ class FollowedIntegral:
             out = self.bind_trial(nodes, events)(np.tile(rows, (len(boxes), 1)))[:, :-1]
             return np.asarray(out[:, outputs].reshape(len(boxes), -1))
 
-        places = [p for row in rows for p in places_at(subject[1:], domain, self.integral.values(row))]
+        places = [p for row in rows for p in places_at(subject, domain, self.integral.values(row))]
         points = domain.points + self.shared.more_points
         adapted = adapt(
             domain, lambda boxes: measure(boxes, slice(last, last + 1)), np.array(places), points=points

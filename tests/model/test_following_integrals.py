@@ -197,6 +197,19 @@ def test_results_without_numerical_integrals_say_nothing_of_them():
     assert mf.fit(mf.Gaussian(X, m, s), {"x": np.linspace(-1, 1, 50)}).integral_errors == {}
 
 
+@pytest.mark.parametrize("value", [1.0, 0.7])
+def test_issue_a_narrow_peak_at_a_place_that_cannot_be_solved_for_is_drawn(value):
+    # all of its events used to be missing, in silence
+    p, x = mf.Parameter("p", 1.0, 0.5, 1.5), np.linspace(-5, 5, 2_000_001)
+    model = mf.Density(1 + 1e5 * np.exp(-0.5 * ((2.0 * X + 0.3 * np.sin(3 * X) - p) / 1e-4) ** 2), [X])
+    heights = 1 + 1e5 * np.exp(-0.5 * ((2.0 * x + 0.3 * np.sin(3 * x) - value) / 1e-4) ** 2)
+    total = integrate.trapezoid(heights, x)
+    assert model.pdf(4.0, {"p": value}) == pytest.approx(1 / total, rel=1e-8)
+    events = mf.generate(model, 1000, truth={"p": value}, seed=1)["x"]
+    near = np.sum(np.abs(events - x[np.argmax(heights)]) < 1e-2)
+    assert abs(near - 1000 * (total - 10) / total) < 5 * np.sqrt(250)
+
+
 def test_a_peak_that_no_formula_points_at_is_found_by_its_events():
     # the place of the peak cannot be solved for, and is far from every number in the formula
     p = mf.Parameter("p", 1.0, 0.5, 1.5)

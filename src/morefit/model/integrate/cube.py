@@ -66,7 +66,8 @@ def integral_over_boxes(
     tracked = [(0, place) for cube in cubes for place in cube.tracked]
     places = [*tracked, *(place for cube in cubes for place in cube.places)]
     unsolved = [zero for cube in cubes for zero in cube.unsolved]
-    domain = Domain(tuple(axes), tuple(k for k, _ in places), len(tracked) or together)
+    hidden = any(cube.hidden for cube in cubes)
+    domain = Domain(tuple(axes), tuple(k for k, _ in places), len(tracked) or together, hidden)
     whole = integral_of(body, domain, *(place for _, place in places), *unsolved)
     return guarded(whole, [guard for cube in cubes for guard in cube.guards])
 
@@ -205,6 +206,7 @@ class Cube:
     places: list[tuple[int, Expr]] = field(default_factory=list)  # number of the axis, place
     tracked: list[Expr] = field(default_factory=list)  # places of moving peaks, on whichever panel they are
     peaks: list[int] = field(default_factory=list)  # number of moving peaks on an axis, if it is one panel
+    hidden: bool = False  # whether there may be peaks at other places
     unsolved: list[Expr] = field(default_factory=list)
     guards: list[Expr] = field(default_factory=list)  # conditions of parameters for the body to be right
 
@@ -214,6 +216,7 @@ class Cube:
         name = f"u {number}"
         edges = Edges(x, self.body, self.mapped, self.points)
         panels = edges.panels(self.dimensions == 1)
+        self.hidden |= edges.hidden
         on_panels = [{x.expr: panel.at(column(name))} for panel in panels]
         own = [(number, panel.place_of(c)) for c in edges.centres for panel in panels]
         if self.dimensions == 1:
@@ -237,6 +240,7 @@ class Cube:
         """Leave the next observable as it is; no box reaches over its kinks, nor over further cuts."""
         edges = Edges(x, self.body, self.mapped, self.points)
         inner = {e for e in (*edges.fixed, *cuts) if x.low < e < x.high}
+        self.hidden |= edges.hidden
         number = self.dimensions - 1 - len(self.axes)
         self.places = [*((number, c) for c in edges.centres if not leaves(Op.COLUMN, c)), *self.places]
         self.axes.insert(0, Axis(x.name, (x.low, *sorted(inner), x.high)))
@@ -270,7 +274,7 @@ class Cube:
 
     def integral(self) -> Expr:
         """Return the integral over all axes."""
-        domain = Domain(tuple(self.axes), tuple(k for k, _ in self.places))
+        domain = Domain(tuple(self.axes), tuple(k for k, _ in self.places), hidden=self.hidden)
         return integral_of(self.body, domain, *(place for _, place in self.places))
 
     def decided(self, edges: Edges, panel: Panel) -> Expr:

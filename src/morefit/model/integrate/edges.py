@@ -183,8 +183,12 @@ def scan(zero: Expr, x: Expr, low: float, high: float) -> tuple[Expr, ...] | Non
 
 def find_centres(
     density: Expr, x: Expr, ends: tuple[float, float], inner: Set[Expr], points: Mapping[str, Any]
-) -> list[Expr]:
-    """Return points along a column next to which a narrow peak may lie: where sums in a formula are zero or turn."""
+) -> tuple[list[Expr], bool]:
+    """Return points along a column next to which a narrow peak may lie, and whether there may be others.
+
+    There sums in a formula are zero, or turn; some cannot be solved for the column.
+    """
+    hidden = False
     centres: dict[Expr, None] = {}
     span = span_of(x, ends, points)
     within = nodes_with(density, {x}) - nodes_with(density, inner)
@@ -194,5 +198,7 @@ def find_centres(
         coefficients = polynomial(node, x)
         if coefficients is not None and len(coefficients) == 3:
             centres[-coefficients[1] / (2 * coefficients[2])] = None
-        centres |= dict.fromkeys(solve_turns(node, x, span) or ())
-    return list(centres)
+        zeros = solve_turns(node, x, span)
+        hidden |= zeros is None
+        centres |= dict.fromkeys(zeros or ())
+    return list(centres), hidden

@@ -79,6 +79,7 @@ class Edges:
         self.undecided = frozenset(breaks.unsolved)  # conditions that may change inside a panel
         # what no parameter moves needs no derivatives: boxes are cut closely enough there
         self.unsolved = [z for z in breaks.unsolved if leaves(Op.SCALAR, z)]
+        self.hidden = False  # whether there may be peaks that no centre points at
         self.peaks, self.centres = ([], []) if is_peakless(body) else self.find_places(body, inner)
         singular = {e: v for e, v in self.distinct(breaks.singular).items() if self.is_inside(v)}
         edges = self.distinct([*breaks.kinks, *singular])
@@ -94,7 +95,8 @@ class Edges:
 
     def find_places(self, body: Expr, inner: set[Expr]) -> tuple[list[Expr], list[Expr]]:
         """Return where sums of a formula are zero and parameters move that, and all points next to which a peak may lie."""
-        solved = find_centres(body, self.x.expr, (self.x.low, self.x.high), inner, self.points)
+        ends = (self.x.low, self.x.high)
+        solved, self.hidden = find_centres(body, self.x.expr, ends, inner, self.points)
         values = self.distinct([*solved, *numbers_in(body)])
         # what moves may enter the range later
         moving = {c for c, v in values.items() if not np.all(v == v[0])}
@@ -110,7 +112,7 @@ class Edges:
         """
         highest: dict[bool, tuple[float, Expr]] = {}
         ends = (self.x.low, self.x.high)
-        centres = self.distinct(find_centres(body, self.x.expr, ends, set(), self.points))
+        centres = self.distinct(find_centres(body, self.x.expr, ends, set(), self.points)[0])
         for centre, values in centres.items():
             heights = evaluate(body, {**self.points, self.x.name: np.clip(values, self.x.low, self.x.high)})
             height, moves = float(np.nan_to_num(heights, posinf=0.0).mean()), bool(leaves(Op.COLUMN, centre))
