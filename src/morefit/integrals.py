@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array
-from morefit.expr import Expr, column, const, substitute
+from morefit.expr import ONE, Expr, column, const, substitute
 from morefit.expr.adapt import adapt
 from morefit.expr.evaluate import cannot_integrate, places_at
 from morefit.expr.quadrature import WORST_ERROR, Adapted, Boxes, Domain, Nodes, refine
@@ -19,7 +19,10 @@ from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
 from morefit.targets import Events
 
-MAX_PROBES = 4  # places at which the height of a peak is looked at in every call
+MAX_PROBES = 4  # places at which the height of a peak is looked at in every call;
+# of further peaks that move, whether they are still in small boxes, if they were in smaller ones than this part of an axis
+SMALL_BOX = 1 / 64
+NARROW = 1e-6  # width of a peak in whose units the boxes around them are counted
 MAX_ROWS = 4  # rows of parameters that boxes are made for together, and that earlier boxes were made for
 MAX_REMAKES = 4  # of boxes in one call
 RESOLVED = 1e-8  # highest Legendre coefficients relative to the integral: less needs no better boxes,
@@ -56,13 +59,9 @@ class Integral:
             by_axis[k].append(place)
         middle = [const((axis.low + axis.high) / 2) for axis in self.domain.axes]
         choices = [list(enumerate(own or [middle[k]])) for k, own in enumerate(by_axis)]
-        ranked = (
-            sorted(product(*choices), key=lambda point: sum(rank for rank, _ in point))
-            if any(by_axis)
-            else ()
-        )
+        ranked = sorted(product(*choices), key=rank_of) if any(by_axis) else ()
         points = []
-        for point in ranked[:MAX_PROBES]:
+        for point in ranked[: max(MAX_PROBES, self.domain.tracked)]:
             outer: dict[Expr, Expr] = {}
             for axis, (_, coordinate) in zip(self.domain.axes, point, strict=True):
                 outer[column(axis.name)] = substitute(coordinate, outer)
@@ -78,12 +77,20 @@ class Integral:
             derivatives(slope, [u])[0] for u, slope in zip(names, derivatives(simple, names), strict=True)
         ]
         here = [dict(zip(names, point, strict=True)) for point in self.probed]
-        return tuple(
-            expr for at in here for expr in (*(substitute(e, at) for e in (simple, *bends)), *at.values())
-        )
+        probes: list[Expr] = []
+        for k, at in enumerate(here):
+            peak = (simple, *bends) if k < MAX_PROBES else (ONE, *(const(-(NARROW**-2)) for _ in bends))
+            probes += (*(substitute(e, at) for e in peak), *at.values())
+        return tuple(probes)
 
     def values(self, row: Array) -> dict[str, float]:
         return {leaf.name: float(x) for leaf, x in zip(self.parameters, row, strict=True)}
+
+
+def rank_of(point: tuple[tuple[int, Expr], ...]) -> tuple[bool, int]:
+    """Return how likely a peak is at a point made of numbered places on each axis: those of one number belong together."""
+    ranks = [rank for rank, _ in point]
+    return len(set(ranks)) > 1, sum(ranks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +257,9 @@ class FollowedIntegral:
         out = bind_boxes(self.bind_trial, adapted.boxes)(joint)[:, :-1]
         reading = Reading.of(out, self.integral, adapted.boxes)
         contrast = float(np.nan_to_num(reading.contrast, nan=0.0).max())
-        self.shared.made[self.key] = Made(joint, adapted, contrast, reading.coarseness.max(axis=0))
+        coarseness = reading.coarseness.max(axis=0)
+        coarseness[MAX_PROBES:][coarseness[MAX_PROBES:] > SMALL_BOX / NARROW] = np.inf
+        self.shared.made[self.key] = Made(joint, adapted, contrast, coarseness)
         return True
 
     def adapt(self, rows: Array) -> Adapted:
@@ -266,7 +275,7 @@ class FollowedIntegral:
             out = self.bind_trial(nodes, events)(np.tile(rows, (len(boxes), 1)))[:, :-1]
             return np.asarray(out[:, outputs].reshape(len(boxes), -1))
 
-        places = [p for row in rows for p in places_at(subject[1:], domain, self.integral.values(row))]
+        places = [p for row in rows for p in places_at(subject, domain, self.integral.values(row))]
         points = domain.points + self.shared.more_points
         adapted = adapt(
             domain, lambda boxes: measure(boxes, slice(last, last + 1)), np.array(places), points=points

@@ -119,6 +119,68 @@ def test_issue_a_narrow_peak_in_two_dimensions_is_not_missed(place):
     assert result.errors["f"] == pytest.approx(np.sqrt(0.25 / 1000), rel=0.05)
 
 
+def narrow(place, sigma=1e-4):
+    return np.exp(-0.5 * ((X - place) / sigma) ** 2)
+
+
+NARROW = 1e-4 * np.sqrt(2 * np.pi)  # its area
+
+
+def test_issue_a_narrow_peak_may_enter_the_range():
+    # one that was outside at the start used to be missed inside: draws and likelihoods had none of its events
+    model = mf.Density(narrow(mf.Parameter("m", -6.0, -8.0, 8.0)) + 1e-5, [X])
+    likelihood, expected = mf.Likelihood(model, {"x": [4.0]}), np.log(NARROW + 1e-4) - np.log(1e-5)
+    assert likelihood.value([-6.0]) == pytest.approx(np.log(10))
+    assert likelihood.value([1.3]) == pytest.approx(expected, abs=1e-8)
+    assert -np.log(model.pdf(4.0, {"m": 1.3})) == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("count", [5, 12])
+def test_issue_every_narrow_peak_of_a_formula_is_followed(count):
+    # the fifth to move used to be lost, and the thirteenth to be missed
+    means = [mf.Parameter(f"m{k}", -4.5 + 0.7 * k, -5, 5) for k in range(count)]
+    model = mf.Density(sum(narrow(m) for m in means) + 1e-5, [X])
+    likelihood, expected = mf.Likelihood(model, {"x": [4.9]}), np.log(count * NARROW + 1e-4) - np.log(1e-5)
+    start = np.array([p.start for p in likelihood.parameters])
+    for point in (start, *(start + 0.1 * np.eye(count)[k] for k in (0, count - 1))):
+        assert likelihood.value(point) == pytest.approx(expected, abs=1e-8)
+
+
+def test_issue_every_narrow_peak_on_a_plane_is_followed():
+    # of five peaks, those that are not first used to be lost when they moved
+    x, y = mf.Observable("x", 0.0, 1.0), mf.Observable("y", 0.0, 1.0)
+    means = [
+        (mf.Parameter(f"a{k}", 0.1 + 0.16 * k), mf.Parameter(f"b{k}", 0.9 - 0.16 * (2 * k % 5)))
+        for k in range(5)
+    ]
+    peaks = [np.exp(-0.5 * (((x - a) / 1e-3) ** 2 + ((y - b) / 1e-3) ** 2)) for a, b in means]
+    likelihood = mf.Likelihood(mf.Density(sum(peaks) + 1e-5, [x, y]), {"x": [0.97], "y": [0.5]})
+    start = {p.name: p.start for p in likelihood.parameters}
+    for moved in ({}, {"a4": 0.77, "b4": 0.45}):
+        point = [{**start, **moved}[p.name] for p in likelihood.parameters]
+        expected = np.log(5 * 2 * np.pi * 1e-6 + 1e-5) - np.log(1e-5)
+        assert likelihood.value(point) == pytest.approx(expected, abs=1e-8)
+
+
+def test_issue_many_narrow_peaks_at_numbers_are_seen():
+    # all but the first used to be missed
+    sigma, places = mf.Parameter("s", 1e-4, 1e-5, 1), np.linspace(-4.3, 4.4, 30)
+    model = mf.Density(sum(narrow(place, sigma) for place in places.tolist()) + 1e-5, [X])
+    assert model.pdf(4.9) == pytest.approx(1e-5 / (30 * NARROW + 1e-4), rel=1e-8)
+
+
+def test_issue_narrow_peaks_and_windows_of_a_wave_are_seen():
+    # the points where a sine has a value used not to be looked at, and two that are close together not to be noticed
+    x, b = mf.Observable("x", 0.0, 1.0), mf.Parameter("b", 0.5, 0.1, 0.9)
+    width = 2e-5 / (3 * np.sqrt(0.75))  # of two windows, at arcsin(0.5) / 3 and at (pi - arcsin(0.5)) / 3
+    for half in (0.5, b):
+        window = mf.Density(mf.where((np.sin(3 * x) - half) ** 2 < 1e-10, 1e5, 1.0), [x])
+        assert window.pdf(0.5) == pytest.approx(1 / (1 + 2 * width * (1e5 - 1)), rel=1e-5)
+    peaks = mf.Density(np.exp(-0.5 * ((np.sin(3 * x) - b) / 1e-5) ** 2) + 1e-4, [x])
+    area = np.sqrt(2 * np.pi) * width + 1e-4
+    assert peaks.pdf(0.5) == pytest.approx(1e-4 / area, rel=1e-5)
+
+
 # --------------------------------------------------------------------------------- what is said
 
 
@@ -133,6 +195,19 @@ def test_results_say_how_far_integrals_may_be_off():
 def test_results_without_numerical_integrals_say_nothing_of_them():
     m, s = mf.Parameter("m", 0.0, -2.0, 2.0), mf.Parameter("s", 1.0, 0.1, 5.0)
     assert mf.fit(mf.Gaussian(X, m, s), {"x": np.linspace(-1, 1, 50)}).integral_errors == {}
+
+
+@pytest.mark.parametrize("value", [1.0, 0.7])
+def test_issue_a_narrow_peak_at_a_place_that_cannot_be_solved_for_is_drawn(value):
+    # all of its events used to be missing, in silence
+    p, x = mf.Parameter("p", 1.0, 0.5, 1.5), np.linspace(-5, 5, 2_000_001)
+    model = mf.Density(1 + 1e5 * np.exp(-0.5 * ((2.0 * X + 0.3 * np.sin(3 * X) - p) / 1e-4) ** 2), [X])
+    heights = 1 + 1e5 * np.exp(-0.5 * ((2.0 * x + 0.3 * np.sin(3 * x) - value) / 1e-4) ** 2)
+    total = integrate.trapezoid(heights, x)
+    assert model.pdf(4.0, {"p": value}) == pytest.approx(1 / total, rel=1e-8)
+    events = mf.generate(model, 1000, truth={"p": value}, seed=1)["x"]
+    near = np.sum(np.abs(events - x[np.argmax(heights)]) < 1e-2)
+    assert abs(near - 1000 * (total - 10) / total) < 5 * np.sqrt(250)
 
 
 def test_a_peak_that_no_formula_points_at_is_found_by_its_events():

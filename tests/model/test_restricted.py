@@ -505,3 +505,15 @@ def test_a_marginal_without_a_formula_is_integrated_for_each_event():
     marginal = joined.marginal("m")
     for ends in ((5.0, 5.3), (5.5, 6.2)):
         assert marginal.integrate({"m": ends}) == pytest.approx(joined.integrate({"m": ends}), rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "absent",
+    [lambda x: mf.shapes.Triangle(x, 0.5, 0.5, 1.0), lambda x: mf.Density(np.maximum(1.5 - x, 0.0), [x])],
+)
+def test_issue_a_part_without_events_in_the_ranges_leaves_the_others_their_probabilities(absent):
+    # zero times its own distribution, which does not exist, used to be not a number
+    x = mf.Observable("x", 0.0, 4.0)
+    model = mf.Sum([absent(x), mf.Uniform(x)], fractions=[0.4])
+    assert mf.Restricted(model, {"x": (2.0, 4.0)}).cdf(2.5) == pytest.approx(0.25, rel=1e-12)
+    assert mf.Efficiency(model, 1.0 * (x > 2.0)).cdf(2.5) == pytest.approx(0.25, rel=1e-12)

@@ -99,3 +99,14 @@ def test_a_threshold_may_leave_the_range(threshold, power_law):
     slope = nll.gradient(point)[[p.name for p in nll.parameters].index("t")]
     assert slope == pytest.approx((judge(1e-4) - judge(-1e-4)) / 2e-4, rel=1e-4, abs=1e-4)
     assert np.diff(model.cdf([1, 2, 3], values)).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "formula", [lambda d, w: np.maximum(d, 0) ** 1.3 + w, lambda d, w: mf.where(d > 0, np.exp(-d / w), 0.3)]
+)
+def test_issue_an_edge_that_starts_beyond_the_range_leaves_an_empty_panel(formula):
+    # the branch beyond the edge, a power of a negative number or an exponential that overflows, used to be multiplied by zero
+    x, t, w = mf.Observable("x", 0, 1), mf.Parameter("t", 1.5, 0, 3), mf.Parameter("w", 1e-3, 1e-4, 1)
+    model = mf.Density(formula(x - t, w), [x])
+    assert model.integrate({"x": (0, 0.25)}, {"t": 2.5, "w": 1e-3}) == pytest.approx(0.25, rel=1e-12)
+    assert model.cdf(0.25) == pytest.approx(0.25, rel=1e-12)

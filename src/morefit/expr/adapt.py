@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morefit.arrays import Array
 from morefit.expr.quadrature import MAX_BOXES, TOLERANCE, Adapted, Boxes, Domain, Measure, refine
@@ -22,7 +23,7 @@ SHARE = {
     3: 2.0,
 }  # times: a box that holds that much more than its share of a larger one may hide a peak
 DEPTH = 20  # halvings around a place where a narrow peak may hide
-MAX_PLACES = {1: 24, 2: 16, 3: 8}  # at which peaks are looked for
+MAX_PLACES = {1: 400, 2: 24, 3: 12}  # at which peaks are looked for
 
 
 @np.errstate(all="ignore")
@@ -44,7 +45,8 @@ def adapt(
     best = min(tried, key=lambda adapted: adapted.rank(tolerance))
     if singular:
         best = check_ends(measure, best, tolerance, max_boxes)
-    for place in to_cube(domain, places, best.boxes.power):
+    inside = to_cube(domain, places, best.boxes.power)
+    for place in inside[hiding(measure, best, inside, tolerance)] if len(inside) else ():
         best = look_closer(measure, best, place, tolerance)
     return best
 
@@ -87,8 +89,6 @@ def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: flo
     around = np.all((boxes.low <= place) & (place <= boxes.high), axis=1)
     near = boxes.replaced(boxes.low[around], boxes.high[around])
     sizes = np.abs(adapted.totals)
-    if not hides_something(measure, near, place, tolerance * sizes):
-        return adapted
     closer = refine(measure, cut_around(near, place), tolerance, max_boxes, sizes)
     missed = closer.totals - measure(near).sum(axis=0)
     if not closer.error < np.inf or np.all(
@@ -101,17 +101,20 @@ def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: flo
     return Adapted(boxes.replaced(low, high), max(adapted.error, closer.error), adapted.totals + missed)
 
 
-def hides_something(measure: Measure, boxes: Boxes, place: Array, negligible: Array) -> bool:
-    """Return whether ever smaller boxes around a place hold more than their share of what the next larger one holds."""
-    low, high = boxes.low.min(axis=0), boxes.high.max(axis=0)
+def hiding(measure: Measure, adapted: Adapted, places: Array, tolerance: float) -> NDArray[np.bool_]:
+    """Return around which places (points, axes) ever smaller boxes hold more than their share of the next larger one."""
+    boxes, axes = adapted.boxes, places.shape[1]
+    around = np.all((boxes.low <= places[:, None]) & (places[:, None] <= boxes.high), axis=2)
+    low = np.where(around[..., None], boxes.low, np.inf).min(axis=1)
+    high = np.where(around[..., None], boxes.high, -np.inf).max(axis=1)
     parts = 0.5 ** np.arange(1, DEPTH + 1)[:, None]
-    nested = boxes.replaced(place - parts * (place - low), place + parts * (high - place))
-    shares = np.abs(np.concatenate([measure(boxes).sum(axis=0)[None], measure(nested)]))
-    share = SHARE[len(place)] * 0.5 ** len(place)
-    return bool(
-        np.any((shares[1:] > share * shares[:-1]) & (shares[1:] > negligible))
-        or not np.all(np.isfinite(shares))
-    )
+    ends = [places[:, None] + parts * (end - places)[:, None] for end in (low, high)]
+    nested = measure(boxes.replaced(*(end.reshape(-1, axes) for end in ends)))
+    nested = nested.reshape(len(places), DEPTH, -1)
+    shares = np.abs(np.concatenate([(around @ measure(boxes))[:, None], nested], axis=1))
+    larger, smaller = SHARE[axes] * 0.5**axes * shares[:, :-1], shares[:, 1:]
+    more = (smaller > larger) & (smaller > tolerance * np.abs(adapted.totals))
+    return np.asarray(more.any(axis=(1, 2)) | ~np.isfinite(shares).all(axis=(1, 2)))
 
 
 def to_cube(domain: Domain, places: Array, power: int) -> Array:
@@ -147,15 +150,18 @@ def combine_places(domain: Domain, columns: Sequence[Callable[[dict[str, float]]
     An axis without a place inside its range contributes its middle.
     """
 
-    def extend(points: list[dict[str, float]], k: int) -> list[dict[str, float]]:
+    def extend(points: list[tuple[int, dict[str, float]]], k: int) -> list[tuple[int, dict[str, float]]]:
         axis, longer = domain.axes[k], []
-        for i, point in enumerate(points):
-            own = [p for p in columns[k](point) if axis.low <= p <= axis.high] or [(axis.low + axis.high) / 2]
-            longer += [(i + j, {**point, axis.name: p}) for j, p in enumerate(own)]
-        longer.sort(key=lambda pair: pair[0])  # the first places of all axes together come first
+        for i, point in points:
+            own = [(j, p) for j, p in enumerate(columns[k](point)) if axis.low <= p <= axis.high]
+            for j, p in own or [(i, (axis.low + axis.high) / 2)]:
+                rank = (k > 0 and i != j, i + j)
+                longer.append((rank, (i if k else j, {**point, axis.name: p})))
+        # places of one number on all axes may belong together; after these come the first ones of all axes
+        longer.sort(key=lambda pair: pair[0])
         return [point for _, point in longer[:limit]]
 
     limit = MAX_PLACES[len(domain.axes)]
-    nowhere: list[dict[str, float]] = [{}]
+    nowhere: list[tuple[int, dict[str, float]]] = [(0, {})]
     points = reduce(extend, range(len(domain.axes)), nowhere)
-    return np.array([[point[name] for name in domain.names] for point in points])
+    return np.array([[point[name] for name in domain.names] for _, point in points])

@@ -14,11 +14,17 @@ from morefit.errors import ModelError
 from morefit.expr.adapt import adapt, combine_places
 from morefit.expr.node import Expr
 from morefit.expr.operations import Op
-from morefit.expr.quadrature import TOLERANCE, WORST_ERROR, Adapted, Boxes, Domain, NodeDomain
+from morefit.expr.quadrature import TOLERANCE, WORST_ERROR, Adapted, Axis, Boxes, Domain, NodeDomain
 from morefit.expr.symbol import Symbol, Table
 from morefit.expr.walk import domain_of, leaves, rule_of, toposort
 
 MAX_NODES = 1 << 15  # of a quadrature that are evaluated together: they stay in the cache
+FIRST_SCAN, LATER_SCAN, SCANS = (
+    513,
+    33,
+    5,
+)  # points of an axis, then of each piece with a change of sign, so many times
+MAX_ZEROS = 100
 
 
 def evaluate(root: Expr, values: Mapping[str, Any]) -> Any:
@@ -105,7 +111,7 @@ def adapted_to(
     integrand: tuple[Expr, ...], domain: Domain, values: Values, tolerance: float = TOLERANCE
 ) -> Adapted:
     """Find boxes for an integrand (and the places where its peaks may hide) at some values, or take known ones."""
-    return adapt_around(integrand, domain, values, places_at(integrand[1:], domain, dict(values)), tolerance)
+    return adapt_around(integrand, domain, values, places_at(integrand, domain, dict(values)), tolerance)
 
 
 def adapt_around(
@@ -128,15 +134,36 @@ def areas(integrand: Expr, boxes: Boxes, values: Mapping[str, float]) -> Array:
     return np.concatenate(parts)
 
 
-def places_at(places: Sequence[Expr], domain: Domain, values: Mapping[str, float]) -> Array:
-    """Return the points where a peak may hide at some values, (points, axes)."""
+def places_at(integrand: Sequence[Expr], domain: Domain, values: Mapping[str, float]) -> Array:
+    """Return the points where a peak of an integrand, which they follow, may hide at some values, (points, axes)."""
 
     def on_axis(k: int) -> Callable[[dict[str, float]], Iterable[float]]:
-        own = [place for place, axis in zip(places, domain.places, strict=False) if axis == k]
+        own = [place for place, axis in zip(integrand[1:], domain.places, strict=False) if axis == k]
         return lambda point: [float(evaluate(place, {**values, **point})) for place in own]
 
-    return (
-        combine_places(domain, [on_axis(k) for k in range(len(domain.axes))])
-        if domain.places
-        else np.empty((0, 0))
+    axes = len(domain.axes)
+    places = (
+        combine_places(domain, [on_axis(k) for k in range(axes)]) if domain.places else np.empty((0, axes))
     )
+    if not (domain.hidden and axes == 1):
+        return places
+    return np.concatenate([zeros_of_sums(integrand[0], domain.axes[0], values)[:, None], places])
+
+
+def zeros_of_sums(body: Expr, axis: Axis, values: Mapping[str, float]) -> Array:
+    """Return where sums in a formula change their sign along an axis, closely enough to see a narrow peak there."""
+    within = [n for n in toposort(body, enter_integrals=False, enter_sums=False) if n.op is Op.ADD]
+    sums = tuple(n for n in within if any(leaf.name == axis.name for leaf in leaves(Op.COLUMN, n)))
+    low, high = np.full((len(sums), 1), axis.low), np.full((len(sums), 1), axis.high)
+    which = np.arange(len(sums))
+    for points in (FIRST_SCAN, *(LATER_SCAN,) * SCANS):
+        grid = low + (high - low) * np.linspace(0, 1, points)
+        with np.errstate(all="ignore"):
+            numbers = evaluate_all(sums, {**values, axis.name: grid})
+        signs = np.array(
+            [np.sign(np.broadcast_to(numbers[k], grid.shape)[row]) for row, k in enumerate(which)]
+        )
+        rows, columns = np.nonzero(signs[:, :-1] * signs[:, 1:] < 0) if len(which) else (which, which)
+        low, high = grid[rows, columns][:, None], grid[rows, columns + 1][:, None]
+        which = which[rows]
+    return np.asarray(np.unique((low + high) / 2))[:MAX_ZEROS]

@@ -46,10 +46,16 @@ class Axis:
 
 @dataclass(frozen=True)
 class Domain:
-    """What an integral runs over; ``places`` says for each place where a peak may hide on which axis it lies."""
+    """What an integral runs over; ``places`` says for each place where a peak may hide on which axis it lies.
+
+    The first ones of each axis, ``tracked``, are those of peaks that move. ``hidden`` means that there may be others, which
+    no formula points at.
+    """
 
     axes: tuple[Axis, ...]
     places: tuple[int, ...] = ()
+    tracked: int = 0
+    hidden: bool = False
 
     def __str__(self) -> str:
         return ";".join(f"{a.name}={','.join(e.hex() for e in a.edges)}" for a in self.axes)

@@ -112,7 +112,7 @@ def density_error(pdf: Pdf, values: Mapping[str, float], events: Mapping[str, Ar
     points = np.column_stack([columns[o.name][highest] for o in pdf.observables])
     check, points = integral_to_check(density, pdf.observables, points)
     domain = domain_of(check)
-    points = np.concatenate([points, places_at(check.args[2:], domain, {}).reshape(-1, len(domain.axes))])
+    points = np.concatenate([points, places_at(check.args[1:], domain, {})])
     other = adapt_around(normalise(check.args[1]), domain, (), points)
     total = float(evaluate(normalised_integral(pdf), values))
     off = abs(float(other.totals[0]) / total - 1)

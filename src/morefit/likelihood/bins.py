@@ -107,6 +107,8 @@ def bin_probabilities(
     totals = np.zeros((len(pdfs), len(bins.edges) - 1))
     for pdf, terms, total in zip(pdfs, formulas, totals, strict=True):
         for weight, part in pdf.marginals(bins.x, bins.box, values):
+            if is_absent(weight, values):
+                continue
             known = part.binned(bins.x, bins.edges, bins.box, values)
             formula = probability_between(part, LOW, HIGH) if known is None else None
             if known is not None:
@@ -127,6 +129,11 @@ def bin_probabilities(
         which = [bool(terms) for terms in formulas]
         totals[which] += by_formula(outputs, bins, tuple(parameters), values, backend)
     return list(totals)
+
+
+def is_absent(weight: Expr, values: Values) -> bool:
+    """Return whether a density has no events; in ranges that it does not reach, its own probabilities are no numbers."""
+    return not leaves(Op.COLUMN, weight) and float(evaluate(weight, values)) == 0
 
 
 def probability_between(pdf: Pdf, low: Expr, high: Expr) -> Expr | None:

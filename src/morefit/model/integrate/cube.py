@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
@@ -29,13 +30,15 @@ from morefit.expr import (
 )
 from morefit.expr.quadrature import Axis, Domain
 from morefit.model.integrate.edges import zeros_of_kinks
-from morefit.model.integrate.panels import AT_ENDS, AT_START, SAMPLES, Edges, Panel, Points
+from morefit.model.integrate.panels import AT_ENDS, AT_START, SAMPLES, Edges, Panel, Points, is_always_finite
 from morefit.model.integrate.pieces import decide, guarded
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
 MAX_PARTS = 256  # of a density with kinks of their own
-MAX_PLACES = 48
+MAX_PLACES = 400
+MAX_TRACKED = 64  # peaks that move,
+MAX_PAIRED = 12  # in several dimensions
 
 
 def integral_over_box(
@@ -59,9 +62,12 @@ def integral_over_boxes(
         edges = sorted({edge for axis in own for edge in axis.edges})
         axes.append(Axis(own[0].name, tuple(edges), any(axis.singular for axis in own)))
     body = add_all(*(cube.body for cube in cubes)) if len(cubes) > 1 else cubes[0].body
-    places = [place for cube in cubes for place in cube.places]
+    together = cubes[0].pair_peaks() if len(axes) > 1 and len(cubes) == 1 else 0
+    tracked = [(0, place) for cube in cubes for place in cube.tracked]
+    places = [*tracked, *(place for cube in cubes for place in cube.places)]
     unsolved = [zero for cube in cubes for zero in cube.unsolved]
-    domain = Domain(tuple(axes), tuple(k for k, _ in places))
+    hidden = any(cube.hidden for cube in cubes)
+    domain = Domain(tuple(axes), tuple(k for k, _ in places), len(tracked) or together, hidden)
     whole = integral_of(body, domain, *(place for _, place in places), *unsolved)
     return guarded(whole, [guard for cube in cubes for guard in cube.guards])
 
@@ -198,6 +204,9 @@ class Cube:
     axes: list[Axis] = field(default_factory=list)  # the outermost first
     mapped: set[Expr] = field(default_factory=set)  # columns of the axes that are unit intervals
     places: list[tuple[int, Expr]] = field(default_factory=list)  # number of the axis, place
+    tracked: list[Expr] = field(default_factory=list)  # places of moving peaks, on whichever panel they are
+    peaks: list[int] = field(default_factory=list)  # number of moving peaks on an axis, if it is one panel
+    hidden: bool = False  # whether there may be peaks at other places
     unsolved: list[Expr] = field(default_factory=list)
     guards: list[Expr] = field(default_factory=list)  # conditions of parameters for the body to be right
 
@@ -207,17 +216,22 @@ class Cube:
         name = f"u {number}"
         edges = Edges(x, self.body, self.mapped, self.points)
         panels = edges.panels(self.dimensions == 1)
+        self.hidden |= edges.hidden
         on_panels = [{x.expr: panel.at(column(name))} for panel in panels]
         own = [(number, panel.place_of(c)) for c in edges.centres for panel in panels]
+        if self.dimensions == 1:
+            self.tracked = [Panel.place_among(panels, c) for c in edges.peaks[:MAX_TRACKED]]
+        self.peaks.append(len(edges.peaks) if len(panels) == 1 else 0)
         inner = [(k, substitute(place, at)) for k, place in self.places for at in on_panels]
         self.places = [*inner[:MAX_PLACES], *own[:MAX_PLACES]]
         self.unsolved = [substitute(z, at) for z in (*self.unsolved, *edges.unsolved) for at in on_panels]
-        parts, cut = [], edges.moving or edges.any_singular
+        parts, decided = [], self.dimensions == 1 and bool(edges.moving or edges.any_singular)
         for panel, at in zip(panels, on_panels, strict=True):
-            body = self.decided(edges, panel) if self.dimensions == 1 and cut else self.body
+            body = self.decided(edges, panel) if decided else self.body
             inside = substitute(body, at)
-            # beyond the range a root or power has no value
-            parts.append(panel.filled(inside) if edges.singular else panel.width * inside)
+            # beyond the range a root has no value, and a branch that was decided on may have none
+            may_fail = bool(edges.singular) or (decided and not is_always_finite(body))
+            parts.append(panel.filled(inside) if may_fail else panel.width * inside)
         self.body = add_all(*parts) if len(parts) > 1 else parts[0]
         self.axes.insert(0, Axis(name, edges.inside_unit(len(panels)), edges.any_singular))
         self.mapped.add(column(name))
@@ -226,13 +240,41 @@ class Cube:
         """Leave the next observable as it is; no box reaches over its kinks, nor over further cuts."""
         edges = Edges(x, self.body, self.mapped, self.points)
         inner = {e for e in (*edges.fixed, *cuts) if x.low < e < x.high}
+        self.hidden |= edges.hidden
         number = self.dimensions - 1 - len(self.axes)
         self.places = [*((number, c) for c in edges.centres if not leaves(Op.COLUMN, c)), *self.places]
         self.axes.insert(0, Axis(x.name, (x.low, *sorted(inner), x.high)))
 
+    @np.errstate(all="ignore")
+    def pair_peaks(self) -> int:
+        """Let the places on each axis begin with those that make the highest points together; return how many.
+
+        That is looked at where the parameters start.
+        """
+        count, axes = min(*self.peaks, MAX_PAIRED), range(self.dimensions)
+        if count < 2:
+            return count
+        own = [[place for k, place in self.places if k == axis][:count] for axis in axes]
+        values: dict[str, Any] = {name: numbers[0] for name, numbers in self.points.items()}
+        for k, places in enumerate(own):
+            shape = [count] * k + [1] * (self.dimensions - k)
+            values[f"u {k}"] = np.concatenate(
+                [np.broadcast_to(evaluate(p, values), shape) for p in places], k
+            )
+        heights = np.array(np.broadcast_to(evaluate(self.body, values), [count] * self.dimensions))
+        heights[~np.isfinite(heights)] = 0.0
+        first = []
+        for _ in range(count):
+            best = np.unravel_index(np.argmax(heights), heights.shape)
+            first += [(axis, own[axis][best[axis]]) for axis in axes]
+            for axis in axes:
+                np.moveaxis(heights, axis, 0)[best[axis]] = -np.inf
+        self.places = [*first, *self.places]
+        return count
+
     def integral(self) -> Expr:
         """Return the integral over all axes."""
-        domain = Domain(tuple(self.axes), tuple(k for k, _ in self.places))
+        domain = Domain(tuple(self.axes), tuple(k for k, _ in self.places), hidden=self.hidden)
         return integral_of(self.body, domain, *(place for _, place in self.places))
 
     def decided(self, edges: Edges, panel: Panel) -> Expr:

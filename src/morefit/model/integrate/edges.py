@@ -11,7 +11,7 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.expr import COMPARISONS, ONE, Expr, Op, Table, const, evaluate, leaves, toposort
-from morefit.model.integrate.solve import MAX_STEPS, nodes_with, polynomial, solve, solve_turns
+from morefit.model.integrate.solve import MAX_STEPS, Span, nodes_with, polynomial, solve, solve_turns
 
 HUGE = 1e300  # compares with a number to tell whether it is one
 SPAN = 33  # points at which the span of an argument is looked at
@@ -37,13 +37,7 @@ def find_breaks(
     values of parameters and other columns that may occur.
     """
     low, high = ends
-
-    def span(expr: Expr) -> tuple[float, float]:
-        grid = np.linspace(low, high, SPAN)[:, None]
-        values = np.asarray(evaluate(expr, {**points, x.name: grid}))
-        values = values[np.isfinite(values)]
-        return (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
-
+    span = span_of(x, ends, points)
     kinks: dict[Expr, None] = {}
     singular: dict[Expr, None] = {}
     unsolved: dict[Expr, None] = {}
@@ -53,8 +47,11 @@ def find_breaks(
             continue
         for zero in zeros_of_kinks(node):
             solutions = solve(zero, x)
-            if solutions is None:
-                solutions = scan(zero, x, low, high)
+            if solutions is None and (signs := scan(zero, x, low, high)) is not None:
+                solutions = (
+                    *signs,
+                    *(solve_turns(zero, x, span) or ()),
+                )  # two that are close show no change of sign
             if solutions is None:
                 unsolved[zero] = None  # also where turns are solved for: there may be more of them elsewhere
                 solutions = solve_turns(zero, x, span)
@@ -68,6 +65,18 @@ def find_breaks(
         if base is not None and base in within:
             singular |= dict.fromkeys(solve(base, x) or ())
     return Breaks(tuple(kinks), tuple(singular), tuple(unsolved))
+
+
+def span_of(x: Expr, ends: tuple[float, float], points: Mapping[str, Any]) -> Span:
+    """Return a function that finds between which numbers an expression lies, for a column between two ends."""
+    grid = np.linspace(*ends, SPAN)[:, None]
+
+    def span(expr: Expr) -> tuple[float, float]:
+        values = np.asarray(evaluate(expr, {**points, x.name: grid}))
+        values = values[np.isfinite(values)]
+        return (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+
+    return span
 
 
 def zeros_of_kinks(node: Expr) -> list[Expr]:
@@ -172,9 +181,16 @@ def scan(zero: Expr, x: Expr, low: float, high: float) -> tuple[Expr, ...] | Non
 # ---------------------------------------------------------------------------------------- peaks
 
 
-def find_centres(density: Expr, x: Expr, inner: Set[Expr]) -> list[Expr]:
-    """Return points along a column next to which a narrow peak may lie: where sums in a formula are zero or turn."""
+def find_centres(
+    density: Expr, x: Expr, ends: tuple[float, float], inner: Set[Expr], points: Mapping[str, Any]
+) -> tuple[list[Expr], bool]:
+    """Return points along a column next to which a narrow peak may lie, and whether there may be others.
+
+    There sums in a formula are zero, or turn; some cannot be solved for the column.
+    """
+    hidden = False
     centres: dict[Expr, None] = {}
+    span = span_of(x, ends, points)
     within = nodes_with(density, {x}) - nodes_with(density, inner)
     for node in toposort(density, enter_integrals=False, enter_sums=False):
         if node.op is not Op.ADD or node not in within:
@@ -182,5 +198,7 @@ def find_centres(density: Expr, x: Expr, inner: Set[Expr]) -> list[Expr]:
         coefficients = polynomial(node, x)
         if coefficients is not None and len(coefficients) == 3:
             centres[-coefficients[1] / (2 * coefficients[2])] = None
-        centres |= dict.fromkeys(solve(node, x) or ())
-    return list(centres)
+        zeros = solve_turns(node, x, span)
+        hidden |= zeros is None
+        centres |= dict.fromkeys(zeros or ())
+    return list(centres), hidden

@@ -17,13 +17,14 @@ from morefit.model.observable import Observable
 SAMPLES = 1000  # values of parameters at which edges are compared,
 AT_START = 10  # number of these that are the start values,
 AT_ENDS = 300  # up to this one they are limits or start values
-MAX_CENTRES = 12
+MAX_CENTRES = 200  # of a formula that are places where a peak may hide
 # operations that make no peak, however large their arguments are
 PEAKLESS = (
     COMPARISONS
     | {Op.CONST, Op.SCALAR, Op.COLUMN, Op.ADD, Op.MUL, Op.WHERE, Op.ABS, Op.MIN, Op.MAX}
     | {Op.SIN, Op.COS, Op.SQRT}
 )
+BOUNDED = {Op.ERF, Op.ERFC, Op.TANH, Op.ATAN}
 RATIONAL = {Op.CONST, Op.SCALAR, Op.COLUMN, Op.ADD, Op.MUL}
 Points = Mapping[str, Array]  # of parameters and observables, SAMPLES of each
 
@@ -58,6 +59,15 @@ class Panel:
     def place_of(self, x: Expr) -> Expr:
         return (x - self.start) / (self.end - self.start)
 
+    @staticmethod
+    def place_among(panels: Sequence[Panel], x: Expr) -> Expr:
+        """Return the place of a point on the panel that it lies on; not between 0 and 1 if it is on none."""
+        place = panels[0].place_of(x)
+        for panel in panels[1:]:
+            own = panel.place_of(x)
+            place = where((own >= 0) & (own <= 1), own, place)
+        return place
+
 
 class Edges:
     """The edges of an observable's panels: fixed numbers, and expressions that move with parameters or outer observables."""
@@ -69,9 +79,8 @@ class Edges:
         self.undecided = frozenset(breaks.unsolved)  # conditions that may change inside a panel
         # what no parameter moves needs no derivatives: boxes are cut closely enough there
         self.unsolved = [z for z in breaks.unsolved if leaves(Op.SCALAR, z)]
-        peaks = [] if is_peakless(body) else [*find_centres(body, x.expr, inner), *numbers_in(body)]
-        centres = self.distinct(peaks)
-        self.centres = [c for c, v in centres.items() if self.is_inside(v)][:MAX_CENTRES]
+        self.hidden = False  # whether there may be peaks that no centre points at
+        self.peaks, self.centres = ([], []) if is_peakless(body) else self.find_places(body, inner)
         singular = {e: v for e, v in self.distinct(breaks.singular).items() if self.is_inside(v)}
         edges = self.distinct([*breaks.kinks, *singular])
         self.singular = {e for e, v in edges.items() if any(agree(v, known) for known in singular.values())}
@@ -84,6 +93,17 @@ class Edges:
         self.fixed = {e: s for e, s in sorted(numbers.items()) if x.low < e < x.high}
         self.at_low, self.at_high = numbers.get(x.low, False), numbers.get(x.high, False)
 
+    def find_places(self, body: Expr, inner: set[Expr]) -> tuple[list[Expr], list[Expr]]:
+        """Return where sums of a formula are zero and parameters move that, and all points next to which a peak may lie."""
+        ends = (self.x.low, self.x.high)
+        solved, self.hidden = find_centres(body, self.x.expr, ends, inner, self.points)
+        values = self.distinct([*solved, *numbers_in(body)])
+        # what moves may enter the range later
+        moving = {c for c, v in values.items() if not np.all(v == v[0])}
+        reached = {c for c in moving if np.any((self.x.low <= values[c]) & (values[c] <= self.x.high))}
+        centres = [c for c, v in values.items() if c in reached or self.is_inside(v)][:MAX_CENTRES]
+        return [c for c in centres if c in moving and c in set(solved)], centres
+
     @np.errstate(all="ignore")
     def cut_at_peaks(self, body: Expr) -> None:
         """Make edges of the highest points: of one that moves with other observables, and of one that does not.
@@ -91,7 +111,8 @@ class Edges:
         Nodes crowd there as at singular ends.
         """
         highest: dict[bool, tuple[float, Expr]] = {}
-        centres = self.distinct(find_centres(body, self.x.expr, set()))
+        ends = (self.x.low, self.x.high)
+        centres = self.distinct(find_centres(body, self.x.expr, ends, set(), self.points)[0])
         for centre, values in centres.items():
             heights = evaluate(body, {**self.points, self.x.name: np.clip(values, self.x.low, self.x.high)})
             height, moves = float(np.nan_to_num(heights, posinf=0.0).mean()), bool(leaves(Op.COLUMN, centre))
@@ -207,6 +228,15 @@ def is_always_number(edge: Expr) -> bool:
 
 def is_whole(exponent: Expr) -> bool:
     return exponent.op is Op.CONST and exponent.number == int(exponent.number)
+
+
+def is_always_finite(body: Expr) -> bool:
+    """Return whether an expression is finite at any finite values, because its operations are."""
+    return all(
+        node.op in (PEAKLESS | BOUNDED) - {Op.SQRT}
+        or (node.op is Op.POW and is_whole(node.args[1]) and node.args[1].number >= 0)
+        for node in toposort(body, enter_integrals=False, enter_sums=False)
+    )
 
 
 def is_peakless(body: Expr) -> bool:
