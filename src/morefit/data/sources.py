@@ -88,7 +88,7 @@ def raw_columns(
     source: object, ranges: Sequence[Ranged] | None, weights: str | None = None
 ) -> dict[Any, object]:
     """Return the columns of any source, not yet converted; of a query those of observables and weights alone."""
-    wanted = None if ranges is None else [o.name for o in ranges] + [weights] * bool(weights)
+    wanted = None if ranges is None else [*(o.name for o in ranges), *([weights] if weights else [])]
     if isinstance(source, LazyFrame):
         source = collected(source, wanted)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from morefit.likelihood import Evaluation
 from morefit.minimise.objective import Objective
 from morefit.minimise.quadratic_model import STEEP, SUSPECT
 from morefit.minimise.spectrum import Direction, Spectrum, decompose, in_words, least_curvature
-from morefit.minimise.trust_region import ROUNDING
+from morefit.minimise.trust_region import BENT, ROUNDING, SLOPE_LEFT
 
 AT_LIMIT = 1e-3  # of the error, or of the way between the limits: closer to a limit than this counts as at it
 MAX_EXTRA_STEPS = 8  # from where a minimiser stopped
@@ -33,6 +33,7 @@ class Verdict:
     at_limit: tuple[str, ...] = ()
     flat: tuple[Direction, ...] = ()  # directions along which the nll does not change
     falling: tuple[Direction, ...] = ()  # directions along which it falls without bound
+    bent: tuple[str, ...] = ()  # parameters along which it is no parabola, however close the minimum is
 
     def covariance(self, names: Sequence[str]) -> Array:
         """Return the covariance matrix of the parameters, nan for those that are undetermined."""
@@ -68,6 +69,29 @@ def check_minimum(objective: Objective, values: Array, tolerance: float) -> Verd
             break
     objective.checking += time.perf_counter() - begin
     return verdict
+
+
+def check_parabola(objective: Objective, verdict: Verdict) -> Verdict:
+    """Take one more Newton step: towards a point of inflection, or a minimum without curvature, it is as slow as all before.
+
+    There the distance to the point makes the curvature, and errors would be arbitrary.
+    """
+    begin, names = time.perf_counter(), objective.problem.floating
+    free = np.array([name not in verdict.at_limit for name in names], np.bool_)
+    gradient, hessian = verdict.last.gradient[0], verdict.last.hessian[0]
+    move = np.where(free, -verdict.inverse @ np.where(free, gradient, 0.0), 0.0)
+    if not abs(move @ gradient) > ROUNDING * (1 + abs(verdict.last.value[0])) or verdict.flat:  # nor nan
+        return verdict
+    there = objective.at(np.clip(verdict.values + move, *limits_of(objective).T), 2)
+    objective.checking += time.perf_counter() - begin
+    before, after = (np.diagonal(h) for h in (hessian, there.hessian[0]))
+    changed = np.abs(after - before) > BENT * np.maximum(np.abs(before), np.abs(after))
+    slow = free & changed & (np.abs(there.gradient[0]) > SLOPE_LEFT * np.abs(gradient))
+    if not slow.any():
+        return verdict
+    bent = tuple(name for name, is_slow in zip(names, slow, strict=True) if is_slow)
+    inverse = blanked(verdict.inverse, names, [dict.fromkeys(bent, 1.0)])
+    return replace(verdict, inverse=inverse, bent=bent)
 
 
 def at_the_limits(
@@ -189,7 +213,12 @@ def touching(values: Array, errors: Array, slopes: Array, limits: Array) -> Flag
 
 def failure_reasons(verdict: Verdict) -> Iterable[str]:
     """Yield the reasons why a point is no valid minimum."""
-    if verdict.falling:
+    if verdict.bent:
+        yield (
+            f"the likelihood is no parabola along {', '.join(verdict.bent)}: its curvature comes from the distance to where it is flat;"
+            " start elsewhere, or fit another function of it"
+        )
+    elif verdict.falling:
         yield from map(endless, verdict.falling)
     elif not np.all(np.isfinite(verdict.inverse)):
         yield "the Hessian is not positive definite, so there are no errors"
