@@ -99,6 +99,17 @@ def test_issue_11_both_factors_at_zero_are_a_saddle_and_not_two_flat_directions(
 
 
 @MINIMISERS
+def test_a_likelihood_with_steps_is_told_from_a_flat_one(how):
+    # this used to be "the likelihood does not change with edge"
+    step = mf.Density(2.0 + np.sign(X - mf.Parameter("edge", 0.2, -2.0, 2.0)), X)
+    found = mf.fit(step, bell(), **how)
+    assert found.undetermined == ("edge",)
+    assert found.reasons[-1].startswith(
+        "the likelihood changes with edge, in steps or farther away, but has no"
+    )
+
+
+@MINIMISERS
 def test_issue_11_a_point_of_inflection_is_no_minimum(how):
     # this used to be valid, p = -0.009 +- 0.4, where the likelihood has its maximum at 0.7 +- 0.03
     cube = mf.Gaussian(X, mf.Parameter("p", -1.0, -2.0, 2.0) ** 3, 1.0)
