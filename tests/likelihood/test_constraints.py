@@ -403,7 +403,9 @@ ALONE = mf.Parameter("sigma_of_nobody", 0.5, 0.0, 1.0)
 )
 def test_a_constraint_of_a_parameter_that_no_model_has_is_refused(use):
     # this used to be added in silence: a parameter of its own that changes nothing
-    with pytest.raises(mf.ModelError, match=r"sigma_of_nobody = 0.4 .*: no model has 'sigma_of_nobody', so .*mean"):
+    with pytest.raises(
+        mf.ModelError, match=r"sigma_of_nobody = 0.4 .*: no model has 'sigma_of_nobody', so .*mean"
+    ):
         use(mf.constraint(ALONE, 0.4, 0.1))
 
 

@@ -29,7 +29,18 @@ from morefit.minimise.starts import (
     remember_end,
     thorough_starts,
 )
-from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FAR, FLAT, GIVEN_UP, MAX_DOUBTS, MOVING
+from morefit.minimise.trust_region import (
+    CAUTION,
+    CAUTIOUS,
+    CONVERGED,
+    DEGENERATE,
+    FAR,
+    FLAT,
+    GIVEN_UP,
+    MAX_DOUBTS,
+    MOVING,
+    room_for,
+)
 from running_drivers import PythonRecord
 
 GOAL = 1e-4
@@ -580,3 +591,30 @@ def test_a_whole_fit_as_python_draws_once_and_sums_at_every_trial_point(monkeypa
     assert calls == ["draw", "sums", "sums"]
     np.testing.assert_allclose(fit.x, [1.0, 2.0])
     assert not isnan(fit.edm)
+
+
+# ------------------------------------------------------------------------------------ no parabola
+
+
+@pytest.mark.parametrize(("power", "start"), [(3, -1.0), (4, 0.5), (5, -1.0), (4, 1e-3)])
+@pytest.mark.parametrize("starts", [0, STARTS])
+def test_issue_11_a_point_without_curvature_is_no_minimum(power, start, starts):
+    # these used to converge, with a curvature that the distance to the point made, whatever else had converged before
+    def function(x):
+        p, q = x
+        sign = -1.0 if power % 2 else 1.0
+        value = sign * 100 * p**power + 200 * (q - 1) ** 2
+        first = [sign * 100 * power * p ** (power - 1), 400 * (q - 1)]
+        return value, first, [[sign * 100 * power * (power - 1) * p ** (power - 2), 0], [0, 400.0]]
+
+    fit, _ = minimise(function, [start, 1.1], [(-2, 0.5), (0.1, 3)], starts=starts)
+    assert fit.status != CONVERGED or fit.x[0] == 0.5  # an odd power is lowest at the limit
+
+
+def test_first_steps_of_a_rough_way_end_before_a_limit():
+    fit = new_fit([1.0], [(0.0, 5.0)])
+    fit.free[0], fit.part[0], fit.move[0], fit.x[0] = 0, 1.0, 0.0, 1.0
+    rooms = []
+    for fit.rough, fit.tries in ((0.0, 0.0), (1.0, 0.0), (1.0, CAUTIOUS)):
+        rooms.append(room_for(fit, 0))
+    assert rooms == [4.0, CAUTION * 4.0, 4.0]

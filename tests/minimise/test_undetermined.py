@@ -86,6 +86,41 @@ def test_a_constraint_determines_what_data_do_not():
     assert found.errors["a"] / found.values["a"] == pytest.approx(relative, rel=0.01)
 
 
+@MINIMISERS
+def test_issue_11_both_factors_at_zero_are_a_saddle_and_not_two_flat_directions(how):
+    # this used to stay there: "the likelihood does not change with a", nor with b
+    model = mf.Gaussian(X, mf.Parameter("a", 0.0, -2.0, 2.0) * mf.Parameter("b", 0.0, -2.0, 2.0), 1.0)
+    found = mf.fit(model, bell(), **how)
+    assert not found.valid
+    if how.get("strategy") is None:
+        assert found.undetermined == ("a", "b") and found.values["a"] * found.values["b"] > 0.2
+    else:  # Minuit alone does not leave it
+        assert found.reasons == ("the Hessian is not positive definite, so there are no errors",)
+
+
+@MINIMISERS
+def test_a_likelihood_with_steps_is_told_from_a_flat_one(how):
+    # this used to be "the likelihood does not change with edge"
+    step = mf.Density(2.0 + np.sign(X - mf.Parameter("edge", 0.2, -2.0, 2.0)), X)
+    found = mf.fit(step, bell(), **how)
+    assert found.undetermined == ("edge",)
+    assert found.reasons[-1].startswith(
+        "the likelihood changes with edge, in steps or farther away, but has no"
+    )
+
+
+@MINIMISERS
+def test_issue_11_a_point_of_inflection_is_no_minimum(how):
+    # this used to be valid, p = -0.009 +- 0.4, where the likelihood has its maximum at 0.7 +- 0.03
+    cube = mf.Gaussian(X, mf.Parameter("p", -1.0, -2.0, 2.0) ** 3, 1.0)
+    found = mf.fit(cube, bell(), **how)
+    if found.valid:
+        assert found.values["p"] == pytest.approx(np.cbrt(bell()["x"].mean()), rel=0.01)
+    else:
+        assert found.reasons[0].startswith("the likelihood is no parabola along p: its curvature comes from")
+        assert isnan(found.errors["p"])
+
+
 def test_determined_parameters_next_to_a_flat_direction_have_the_errors_they_have_without_it():
     a, b = mf.Parameter("a", 0.1, -5.0, 5.0), mf.Parameter("b", 0.1, -5.0, 5.0)
     data = bell()

@@ -5,19 +5,26 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from morefit.arrays import Array, Flags
+from morefit.errors import ModelError
 from morefit.likelihood import Evaluation
 from morefit.minimise.objective import Objective
 from morefit.minimise.quadratic_model import STEEP, SUSPECT
-from morefit.minimise.spectrum import Direction, Spectrum, decompose, in_words, least_curvature
-from morefit.minimise.trust_region import ROUNDING
+from morefit.minimise.spectrum import FALLING, Direction, Spectrum, decompose, in_words, least_curvature
+from morefit.minimise.trust_region import BENT, ROUNDING, SLOPE_LEFT
 
 AT_LIMIT = 1e-3  # of the error, or of the way between the limits: closer to a limit than this counts as at it
 MAX_EXTRA_STEPS = 8  # from where a minimiser stopped
+LOOK_ASIDE = (
+    -0.1,
+    -0.01,
+    0.01,
+    0.1,
+)  # of the way between limits, or of the value: where steps of a likelihood would show
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +40,7 @@ class Verdict:
     at_limit: tuple[str, ...] = ()
     flat: tuple[Direction, ...] = ()  # directions along which the nll does not change
     falling: tuple[Direction, ...] = ()  # directions along which it falls without bound
+    bent: tuple[str, ...] = ()  # parameters along which it is no parabola, however close the minimum is
 
     def covariance(self, names: Sequence[str]) -> Array:
         """Return the covariance matrix of the parameters, nan for those that are undetermined."""
@@ -68,6 +76,29 @@ def check_minimum(objective: Objective, values: Array, tolerance: float) -> Verd
             break
     objective.checking += time.perf_counter() - begin
     return verdict
+
+
+def check_parabola(objective: Objective, verdict: Verdict) -> Verdict:
+    """Take one more Newton step: towards a point of inflection, or a minimum without curvature, it is as slow as all before.
+
+    There the distance to the point makes the curvature, and errors would be arbitrary.
+    """
+    begin, names = time.perf_counter(), objective.problem.floating
+    free = np.array([name not in verdict.at_limit for name in names], np.bool_)
+    gradient, hessian = verdict.last.gradient[0], verdict.last.hessian[0]
+    move = np.where(free, -verdict.inverse @ np.where(free, gradient, 0.0), 0.0)
+    if not abs(move @ gradient) > ROUNDING * (1 + abs(verdict.last.value[0])) or verdict.flat:  # nor nan
+        return verdict
+    there = objective.at(np.clip(verdict.values + move, *limits_of(objective).T), 2)
+    objective.checking += time.perf_counter() - begin
+    before, after = (np.diagonal(h) for h in (hessian, there.hessian[0]))
+    changed = np.abs(after - before) > BENT * np.maximum(np.abs(before), np.abs(after))
+    slow = free & changed & (np.abs(there.gradient[0]) > SLOPE_LEFT * np.abs(gradient))
+    if not slow.any():
+        return verdict
+    bent = tuple(name for name, is_slow in zip(names, slow, strict=True) if is_slow)
+    inverse = blanked(verdict.inverse, names, [dict.fromkeys(bent, 1.0)])
+    return replace(verdict, inverse=inverse, bent=bent)
 
 
 def at_the_limits(
@@ -187,17 +218,42 @@ def touching(values: Array, errors: Array, slopes: Array, limits: Array) -> Flag
     return np.asarray((at_low & (slopes > STEEP)) | (at_high & (slopes < -STEEP)), np.bool_)
 
 
-def failure_reasons(verdict: Verdict) -> Iterable[str]:
-    """Yield the reasons why a point is no valid minimum."""
-    if verdict.falling:
+def changing_elsewhere(objective: Objective, verdict: Verdict) -> frozenset[str]:
+    """Return which parameters without a derivative change the likelihood farther away: it has steps, or a shelf."""
+    names, limits = objective.problem.floating, limits_of(objective)
+    changing = set()
+    for direction in verdict.flat:
+        k = names.index(next(iter(direction)))
+        way = min(limits[k, 1] - limits[k, 0], max(abs(verdict.values[k]), 1.0))
+        for part in LOOK_ASIDE if len(direction) == 1 else ():
+            point = verdict.values.copy()
+            point[k] = np.clip(point[k] + part * way, *limits[k])
+            try:
+                there = objective.at(point, 2)
+            except ModelError:  # no integral there
+                continue
+            if not there.bad[0] and abs(there.value[0] - verdict.last.value[0]) > FALLING:
+                changing.add(names[k])
+    return frozenset(changing)
+
+
+def failure_reasons(verdict: Verdict, changing: frozenset[str] = frozenset()) -> Iterable[str]:
+    """Yield the reasons why a point is no valid minimum; some flat parameters may be ``changing`` it elsewhere."""
+    if verdict.bent:
+        yield (
+            f"the likelihood is no parabola along {', '.join(verdict.bent)}: its curvature comes from the distance to where it is flat;"
+            " start elsewhere, or fit another function of it"
+        )
+    elif verdict.falling:
         yield from map(endless, verdict.falling)
     elif not np.all(np.isfinite(verdict.inverse)):
         yield "the Hessian is not positive definite, so there are no errors"
     elif not verdict.edm <= 10 * verdict.goal:  # Minuit's own margin for calling a minimum valid
         yield f"the estimated distance to the minimum, {verdict.edm:.3g}, is above the goal of {verdict.goal:.3g}"
     else:  # a parameter at a limit may leave others without effect, which is no defect of the rest
-        flat = [direction for direction in verdict.flat if len(direction) > 1 or not verdict.at_limit]
-        yield from map(undetermined, flat)
+        yield from map(stepping, sorted(changing))
+        flat = [d for d in verdict.flat if changing.isdisjoint(d)]
+        yield from map(undetermined, (d for d in flat if len(d) > 1 or not verdict.at_limit))
     if not math.isfinite(verdict.last.value[0]):
         yield "the likelihood is not finite at the minimum"
 
@@ -206,6 +262,14 @@ def endless(direction: Direction) -> str:
     """Describe along which parameters there is no minimum."""
     along = next(iter(direction)) if len(direction) == 1 else in_words(direction)
     return f"the likelihood has no minimum: it grows without end along {along}; set limits"
+
+
+def stepping(name: str) -> str:
+    """Describe a parameter that the likelihood has no derivative by, but depends on."""
+    return (
+        f"the likelihood changes with {name}, in steps or farther away, but has no derivative by it here: start elsewhere,"
+        " write a smooth formula, or fix it and compare the nll at several values"
+    )
 
 
 def undetermined(direction: Direction) -> str:

@@ -13,7 +13,14 @@ from morefit.arrays import Array
 from morefit.errors import DataError, FitError, ModelError
 from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Evaluation, Term
-from morefit.minimise.check import Verdict, check_minimum, edm_goal, failure_reasons
+from morefit.minimise.check import (
+    Verdict,
+    changing_elsewhere,
+    check_minimum,
+    check_parabola,
+    edm_goal,
+    failure_reasons,
+)
 from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors, with_simulation
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.minimise.minuit import Migrad
@@ -60,7 +67,7 @@ def minimise_likelihood(
     name, problems = "newton", []
     if verdict is None:
         migrad = Migrad(objective, options)
-        verdict = migrad.minimise()
+        verdict = check_parabola(objective, migrad.minimise())
         name, problems = "minuit", migrad.problems
         # where Minuit ends above what is known, such as at a saddle point that it started from
         if end is not None and end.value < verdict.last.value[0] - HIGHER:
@@ -130,7 +137,7 @@ def make_result(
     """Put together a result; ``problems`` are those of the minimiser."""
     likelihood, problem = objective.likelihood, objective.problem
     x = floating_values(likelihood, problem, verdict.values)
-    reasons = [*problems, *failure_reasons(verdict)]
+    reasons = [*problems, *failure_reasons(verdict, changing_elsewhere(objective, verdict))]
     if not verdict.last.bad[0] and not math.isfinite(verdict.edm):
         reasons += missing_at_minimum(likelihood, problem, verdict, x)
     if verdict.last.bad[0]:

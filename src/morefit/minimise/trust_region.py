@@ -17,7 +17,8 @@ computes errors at the end. What a step does:
 7. *Verdict.* The fit ends when the EDM is below the goal and all eigenvalues are positive, or zero without a slope.
    Where only a product a * b is measured, the distance to the minimum makes a curvature of either sign along the flat
    direction. So an eigenvalue below SUSPECT times that distance is not believed before the fit is closer; when it
-   cannot come closer, the direction is flat.
+   cannot come closer, the direction is flat. Towards a point of inflection, and a minimum without curvature, the EDM
+   falls as well, but by the same factor with each step, and so does the curvature: that is no minimum.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ from morefit.minimise.quadratic_model import (
 MOVING, CONVERGED, GIVEN_UP, FLAT, DEGENERATE = 0.0, 1.0, 2.0, 3.0, 4.0  # the status of a fit
 ROUNDING = 1e-12  # of the value: so small a change is none
 MAX_DOUBTS = 25.0  # steps in doubt; a valley that hardly bends needs some, rounding alone never ends
+MAX_SLOW = 4.0  # steps below the goal, each as slow as towards a point of inflection
+NEAR = 20.0  # goals: an EDM before a step from where a minimum with curvature is reached
+SLOPE_LEFT = 0.1  # of the slope along a parameter: more is left by a slow step,
+BENT = 0.3  # which changes the curvature by more than this part
 MIN_RADIUS = 1e-9  # steps so short change nothing
 FAR = 1e30  # a parameter without limits that goes so far has no minimum
 BAD_RATIO, GOOD_RATIO = 0.1, 0.75  # of what came true to what the model promised
@@ -69,15 +74,16 @@ def step(fit: Fit) -> None:
     taken = good and fit.new_value <= fit.value + ROUNDING * (1.0 + abs(fit.value))
     ratio = came_true(fit) if good else 0.0
     fit.radius = next_radius(fit, good, taken, ratio)
+    slow = taken and fit.value < UNKNOWN and is_slow(fit)
     if taken:
         accept(fit)
     if fit.value < UNKNOWN:
-        move_on(fit, taken)
+        move_on(fit, taken, slow)
     else:
         fit.status = GIVEN_UP
 
 
-def move_on(fit: Fit, taken: bool) -> None:
+def move_on(fit: Fit, taken: bool, slow: bool) -> None:
     """Judge the best point so far; end there, or choose the next trial point."""
     n = len(fit.x)
     measure(fit)
@@ -94,13 +100,13 @@ def move_on(fit: Fit, taken: bool) -> None:
     close = bounded and edm <= fit.goal
     unsure = fit.doubtful > 0.0
     flats = fit.flats
-    doubtful = unsure or fit.steepness < SUSPECT * size * sqrt(2.0 * edm)
+    doubtful = unsure or slow or fit.steepness < SUSPECT * size * sqrt(2.0 * edm)
     if close and doubtful:
         fit.doubts += 1.0
     fit.edm = edm if bounded else UNKNOWN
     if close and (not doubtful or fit.doubts >= MAX_DOUBTS):
         fit.status = FLAT if flats > 0.0 or unsure else CONVERGED
-    elif not taken and fit.radius < MIN_RADIUS:
+    elif (not taken and fit.radius < MIN_RADIUS) or (close and slow and fit.doubts >= MAX_SLOW):
         fit.status = GIVEN_UP
     fit.radius = radius
     if fit.status == MOVING:
@@ -160,6 +166,24 @@ def came_true(fit: Fit) -> float:
     if fit.value == UNKNOWN or abs(expected) <= ROUNDING * (1.0 + abs(fit.value)):
         return 1.0
     return float((fit.value - fit.new_value) / expected)
+
+
+def is_slow(fit: Fit) -> bool:
+    """Return whether the last step left much of the slope along a parameter, and another curvature.
+
+    Steps from far away may; only later starts, and parameters with errors as wide as their limits, are looked at there too.
+    """
+    n = len(fit.x)
+    near = fit.edm < NEAR * fit.goal or fit.starts > 0.0
+    slow = False
+    for i in range(n):
+        before = fit.hessian[i * n + i]
+        after = fit.new_hessian[i * n + i]
+        bent = abs(after - before) > BENT * max(abs(before), abs(after))
+        left = abs(fit.new_gradient[i]) > SLOPE_LEFT * abs(fit.gradient[i])
+        wide = 2.0 * before * fit.unit[i] * fit.unit[i] < 1.0
+        slow = slow or (bent and left and (near or wide))
+    return slow
 
 
 def next_radius(fit: Fit, good: bool, taken: bool, ratio: float) -> float:
