@@ -295,7 +295,7 @@ def test_a_width_for_each_event_needs_a_formula():
         mf.Convolution(mf.shapes.Decay(t, 1.5), both)
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", ["cpu", "width-1", "opencl"])
 def test_issue_a_landau_of_no_number_reads_nothing_outside_its_tables(name):
     # this used to end the process: the place of nan in a table is that of no number in it
     x, sigma = mf.Observable("x", 0.0, 10.0), mf.Parameter("sigma", 0.5, -1.0, 3.0)

@@ -21,9 +21,9 @@ CHEAP = {"mass", "gaussian"}  # models that compile fast also on a device, weigh
 # that is summed.
 WEIGHTED = {"mass", "kstarmumu", "extended", "numerical"}
 # On a device other models are compared with the reference by one kernel: that of the Hessian, whose first sums are those of
-# lower order, or with tiles that of the Fisher matrix. That orders agree with each other and with finite differences, the
+# lower order, with tiles that of the Fisher matrix, and with branches, which it has many of, that of the gradient. That orders agree with each other and with finite differences, the
 # cheap models tell there, and all models on the CPU.
-ONE_KIND = {"many": "fisher"}
+ONE_KIND = {"many": "fisher", "crystal ball": "gradient"}
 OF_ALL_ORDERS = {
     "test_derivatives_agree_with_finite_differences",
     "test_fused_sums_contain_those_of_lower_order",

@@ -9,6 +9,7 @@ import morefit as mf
 from ensembles import ensemble_of
 from morefit.cli import mass_model
 from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, SHIFTS, Batch, Fits
+from morefit.minimise.check import edm_goal
 from morefit.targets import Cpu
 from morefit.targets.cpu import run as cpu
 from morefit.toys.batch import GOAL, Toys, by_events
@@ -215,3 +216,8 @@ def test_issue_a_limit_above_the_start_is_not_the_minimum_of_a_density_with_a_st
     study = mf.toy_study(step, toys=30, events=300, seed=11, progress=False, backend=Cpu(threads=1))
     assert not (study.valid & (study.values[:, 0] < 3)).any()
     assert "30 NOT VALID (100 %)" in str(study)
+
+
+def test_toys_are_fitted_as_closely_as_one_dataset():
+    """Other tests measure fits by this goal, so that one that is too loose would go unseen by them."""
+    assert pytest.approx(edm_goal(0.1), rel=1e-12) == GOAL

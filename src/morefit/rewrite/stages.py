@@ -80,8 +80,8 @@ def node_depends(node: Expr, known: Mapping[Expr, Depends]) -> Depends:
     mask = leaf_depends(node)
     for arg in node.args:
         other = known[arg]
-        if other is not mask:  # joining flags takes long
-            mask |= other
+        if other is not mask and other is not Depends.NOTHING:  # what ``|`` gives, which takes long for flags
+            mask = other if mask is Depends.NOTHING else Depends.BOTH
     return mask & Depends.PARAMETERS if node.op is Op.INTEGRAL else mask
 
 
@@ -94,12 +94,16 @@ class Regrouper:
 
     def depends(self, node: Expr) -> Depends:
         """Look up what a node depends on, working it out for nodes not seen before."""
-        if node not in self.known:
-            if any(arg not in self.known for arg in node.args):
-                self.known.update(depends_on(node))
+        known = self.known
+        stack = [] if node in known else [node]
+        while stack:
+            unknown = [arg for arg in stack[-1].args if arg not in known]
+            if unknown:
+                stack += unknown
             else:
-                self.known[node] = node_depends(node, self.known)
-        return self.known[node]
+                last = stack.pop()
+                known[last] = node_depends(last, known)
+        return known[node]
 
     def __call__(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """Rebuild one node from regrouped arguments."""
