@@ -9,17 +9,18 @@ from __future__ import annotations
 from math import isfinite, sqrt
 
 from morefit.kernel.fit_layout import Fit
+from morefit.minimise.components import best_place, start_at_place
 from morefit.minimise.quadratic_model import UNKNOWN
 
 # in the order in which they are tried, where they pay (next_start); from BESIDE on two for each parameter
-HALF_WAY, EARLY, LATE, MIRROR, SWAP, SOMEWHERE, UP, ELSEWHERE, BESIDE = range(9)
+HALF_WAY, EARLY, LATE, MIRROR, SWAP, OPPOSITE, PEAK, SOMEWHERE, UP, ELSEWHERE, BESIDE = 0, 1, 2, 3, 4, 5, 6, 10, 11, 12, 13
 STARTS = BESIDE  # how many of them are tried by default, where there is a reason
 SPREAD = 20  # how many come after these where every fit is started again
 RETURNS = 2.0  # starts that lead back to the best end, one after the other, are enough; one more if it is very doubtful
 ERRORS = 3.0  # along the parameter that the others widen most
 ASIDE = 2.0  # errors of one parameter, to the next kink
 LOOSE = 0.01  # of the way between its limits: a parameter with a larger error may have minima all over
-NEAR = 2.0  # errors: a parameter so close to a limit may be one of a component that is not there
+NEAR, VERY_NEAR = 2.0, 0.5  # errors: a parameter so close to a limit may be one of a component that is not there
 FAR = 2.2  # errors: a start so far from its end may have led over others
 SHORT = 8.0  # steps: a start that needs more was only a guess, and its curvature says nothing
 NARROW = 4.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
@@ -57,7 +58,7 @@ def remember_end(fit: Fit, minimum: bool) -> None:
 def doubt(fit: Fit, minimum: bool) -> None:
     """Judge the end of the first start by how much its curvature differs from that at the start."""
     n = len(fit.x)
-    near = False
+    nearest = UNKNOWN
     bent = 1.0
     fit.narrow = 0.0
     for i in range(n):
@@ -67,35 +68,47 @@ def doubt(fit: Fit, minimum: bool) -> None:
             bent = max(bent, max(before, after) / min(before, after))
         elif max(before, after) > 0.0:
             bent = UNKNOWN
-        near = near or min(fit.x[i] - fit.low[i], fit.high[i] - fit.x[i]) <= NEAR * fit.error[i]
+        room = min(fit.x[i] - fit.low[i], fit.high[i] - fit.x[i])
+        if room <= NEAR * fit.error[i]:
+            nearest = min(nearest, room / fit.error[i] if room > 0.0 else 0.0)
         far = abs(fit.x[i] - fit.start[i]) / fit.error[i] if fit.error[i] > 0.0 else 0.0
         if far > FAR and after > min(far, NARROW) * abs(before) and fit.steps <= SHORT:
             fit.narrow = 1.0
     fit.doubtful_end = 0.0
     if fit.value == UNKNOWN:
         return  # nothing is known at the start: that is for its user to see
-    if not minimum or (near and bent > VERY_BENT):
+    if not minimum or (nearest <= NEAR and bent > VERY_BENT):
         fit.doubtful_end = 2.0
-    elif near and bent > BENT and fit.rough > 0.0:
+    elif nearest <= VERY_NEAR and bent > BENT and fit.rough > 0.0:
         fit.doubtful_end = 1.0
 
 
 def next_start(fit: Fit) -> int:
     """Return the next kind of start for which there is a reason, or that comes next in a thorough fit; their number if none does."""
     kind = int(fit.starts)
-    if fit.thorough > 0.0:
-        return kind
-    if fit.doubtful_end > 0.0:
-        kind = max(kind, LATE if len(fit.x) > MANY else MIRROR)
-        more = fit.doubtful_end - 1.0
-        enough = fit.returns >= RETURNS + more or kind >= ELSEWHERE + more
-    else:
-        enough = fit.narrow == 0.0 or kind >= MIRROR or fit.returns >= RETURNS
+    many = len(fit.x) > MANY
+    enough = False
+    if fit.thorough == 0.0:
+        more = max(fit.doubtful_end - 1.0, 0.0)
+        if fit.shapes > 1.0:
+            kind = max(kind, MIRROR)
+        elif fit.doubtful_end > 0.0:
+            kind = max(kind, LATE if many else MIRROR)
+            enough = fit.returns >= RETURNS + more or kind >= ELSEWHERE + more
+        elif fit.shapes > 0.0:
+            kind = max(kind, PEAK)
+        else:
+            enough = fit.narrow == 0.0 or kind >= MIRROR or fit.returns >= RETURNS
     if kind == SWAP and closest(fit) < 0:
-        kind += 1
-    if kind == SOMEWHERE and len(fit.x) > MANY:
-        kind += 1
-    enough = enough or (kind == ELSEWHERE and len(fit.x) > MANY)
+        kind = OPPOSITE
+    if kind == OPPOSITE and not at_limit(fit):
+        kind = PEAK
+    if PEAK <= kind < SOMEWHERE and best_place(fit) < 0:
+        kind = SOMEWHERE
+    if fit.thorough == 0.0:
+        if kind == SOMEWHERE and many:
+            kind = UP
+        enough = enough or (kind >= SOMEWHERE and fit.shapes > 0.0) or (kind == ELSEWHERE and many)
     return int(fit.max_starts) if enough else kind
 
 
@@ -108,6 +121,9 @@ def other_start(fit: Fit, kind: int) -> None:
     side between their limits. From BESIDE on each parameter alone is moved up, and down. SOMEWHERE, ELSEWHERE and all others
     have loosely determined parameters anywhere between their limits.
     """
+    if PEAK <= kind < SOMEWHERE:
+        start_at_place(fit)
+        return
     first = closest(fit) if kind == SWAP else -1
     second = partner(fit, first) if first >= 0 else -1
     for i in range(len(fit.x)):
@@ -120,6 +136,8 @@ def other_start(fit: Fit, kind: int) -> None:
             x = 0.25 * fit.start[i] + 0.75 * fit.end[i]
         elif kind == MIRROR:
             x = 1.5 * fit.start[i] - 0.5 * fit.end[i]
+        elif kind == OPPOSITE:
+            x = across(fit, i)
         elif i == first:
             x = fit.end[second]
         elif i == second:
@@ -153,10 +171,27 @@ def closest(fit: Fit) -> int:
     for i in range(len(fit.x)):
         j = partner(fit, i)
         error = max(fit.end_error[i], fit.end_error[j])
-        if j > i and abs(fit.end[i] - fit.end[j]) < least * error and fit.end[i] != fit.end[j]:
+        if j > i and fit.low[i] != 0.0 and abs(fit.end[i] - fit.end[j]) < least * error and fit.end[i] != fit.end[j]:
             first = i
             least = abs(fit.end[i] - fit.end[j]) / error
     return first
+
+
+def at_limit(fit: Fit) -> bool:
+    """Return whether a parameter that is no amount ended at one of two limits."""
+    some = False
+    for i in range(len(fit.x)):
+        some = some or across(fit, i) != fit.end[i]
+    return some
+
+
+def across(fit: Fit, i: int) -> float:
+    """Return the other limit of a parameter that ended at one and is no amount; else where it ended."""
+    if fit.low[i] == 0.0 or not isfinite(fit.high[i] - fit.low[i]):
+        return float(fit.end[i])
+    if fit.end[i] <= fit.low[i]:
+        return float(fit.high[i])
+    return float(fit.low[i]) if fit.end[i] >= fit.high[i] else float(fit.end[i])
 
 
 def anywhere(fit: Fit, i: int, place: int) -> float:

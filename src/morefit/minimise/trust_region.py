@@ -42,6 +42,7 @@ MAX_DOUBTS = 25.0  # steps in doubt; a valley that hardly bends needs some, roun
 MIN_RADIUS = 1e-9  # steps so short change nothing
 FAR = 1e30  # a parameter without limits that goes so far has no minimum
 BAD_RATIO, GOOD_RATIO = 0.1, 0.75  # of what came true to what the model promised
+LEAST_RATIO, SHORTFALL = 0.55, 0.5  # of what was promised, and of the value: a step that falls shorter went too far
 GROWTH = 3.0  # of the radius after a good step
 CAUTION, CAUTIOUS = 0.8, 4.0  # of the way to a limit, at most, and for how many first steps of a rough way
 SHRINK, MIN_SHRINK, MAX_SHRINK = 0.25, 0.1, 0.5  # of a step that failed: without a finite value, and with one
@@ -66,8 +67,11 @@ def begin(fit: Fit) -> None:
 def step(fit: Fit) -> None:
     """Accept or reject the trial point after its evaluation, and choose the next one."""
     good = is_finite(fit)
-    taken = good and fit.new_value <= fit.value + ROUNDING * (1.0 + abs(fit.value))
+    lower = good and fit.new_value <= fit.value + ROUNDING * (1.0 + abs(fit.value))
     ratio = came_true(fit) if good else 0.0
+    taken = lower and not went_too_far(fit, ratio)
+    if not lower:
+        fit.rough = 1.0
     fit.radius = next_radius(fit, good, taken, ratio)
     if taken:
         accept(fit)
@@ -89,7 +93,7 @@ def move_on(fit: Fit, taken: bool) -> None:
     radius = fit.model_radius
     edm = fit.model_edm
     bounded = fit.bounded > 0.0
-    if not (bounded and taken):
+    if not bounded:
         fit.rough = 1.0
     close = bounded and edm <= fit.goal
     unsure = fit.doubtful > 0.0
@@ -160,6 +164,16 @@ def came_true(fit: Fit) -> float:
     if fit.value == UNKNOWN or abs(expected) <= ROUNDING * (1.0 + abs(fit.value)):
         return 1.0
     return float((fit.value - fit.new_value) / expected)
+
+
+def went_too_far(fit: Fit, ratio: float) -> bool:
+    """Return whether a step to a lower point fell so short of its promise that another valley may lie between.
+
+    Where the curvature was negative there was no promise to speak of.
+    """
+    if ratio >= LEAST_RATIO or fit.edm == UNKNOWN:
+        return False
+    return bool((fit.value - fit.new_value) * (1.0 - ratio) > SHORTFALL * ratio)
 
 
 def next_radius(fit: Fit, good: bool, taken: bool, ratio: float) -> float:
