@@ -50,7 +50,6 @@ class Fit(Record):
     shapes: float  # how many parameters have no effect without it
     absent: float  # which parameter is its amount
     shape: Vector  # (n,) 1 for parameters that have no effect without it
-    base: Vector  # (n,) the point without it
     score: Vector  # (places,) what it promises at each place,
     amount: Vector  # (places,) with so much of it
     best: Vector  # (n,) the best end so far,

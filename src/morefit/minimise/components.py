@@ -11,21 +11,17 @@ from __future__ import annotations
 from math import isfinite, sqrt
 
 from morefit.kernel.fit_layout import PLACES, Fit
-from morefit.minimise.quadratic_model import (
-    UNKNOWN,
-    WIDEST,
-    measure,
-    minimise_model,
-    own_error,
-    restrict,
-)
+from morefit.minimise.quadratic_model import UNKNOWN, WIDEST, own_error
 from morefit.minimise.trust_region import accept, is_finite
 
 ABSENT = 2.0  # errors: a component with so little may be elsewhere
 GONE = 0.5  # errors: one with one parameter of shape is only scanned if there is no more of it
 FINE = 10  # places with a narrow shape; those with a wide one follow
 WIDTHS = 4  # places where a width is the only parameter of the shape
-SMALL_SCALE, SCALE = 2.0, 4.0  # times the lower limit, which is above zero: a parameter with more room is a width, if it is alone or not
+SMALL_SCALE, SCALE = (
+    2.0,
+    4.0,
+)  # times the lower limit, which is above zero: a parameter with more room is a width, if it is alone or not
 MIN_SCORE = 2e-4  # of the value: a component that promises less is none
 GOLDEN = 0.6180339887498949
 
@@ -72,9 +68,10 @@ def none_of(fit: Fit, i: int) -> float:
 
 def look(fit: Fit) -> None:
     """Take what was summed at a point of the scan, and choose the next one."""
+    good = is_finite(fit)
     if fit.scan > 1.0:
-        judge_place(fit)
-    elif is_finite(fit):
+        judge_place(fit, good)
+    elif good:
         accept(fit)
         leave_out(fit)
     else:
@@ -88,17 +85,16 @@ def leave_out(fit: Fit) -> None:
     if shapes == 0 or (shapes == 1 and little(fit, int(fit.absent)) > GONE):
         next_amount(fit)
     else:
-        remove(fit)
         go_to_place(fit, 0)
 
 
-def judge_place(fit: Fit) -> None:
+def judge_place(fit: Fit, good: bool) -> None:
     """Compute what the component promises at the present place, and go to the next one."""
     i = int(fit.absent)
     k = int(fit.scan) - 2
     slope = fit.new_gradient[i] if none_of(fit, i) == 0.0 else -fit.new_gradient[i]
     bend = fit.new_hessian[i * len(fit.x) + i]
-    if is_finite(fit) and slope < 0.0 and bend > 0.0:
+    if good and slope < 0.0 and bend > 0.0:
         fit.score[k] = 0.5 * slope * slope / bend
         fit.amount[k] = -slope / bend
     go_to_place(fit, k + 1)
@@ -107,8 +103,10 @@ def judge_place(fit: Fit) -> None:
 def go_to_place(fit: Fit, k: int) -> None:
     """Put the trial point at a place of the scan; end the scan after the last one."""
     fit.scan = k + 2.0 if k < places(fit) else 0.0
+    i = int(fit.absent)
     for j in range(len(fit.x)):
-        fit.trial[j] = place_of(fit, j, k) if fit.shape[j] > 0.0 else fit.base[j]
+        fit.trial[j] = place_of(fit, j, k) if fit.shape[j] > 0.0 else fit.end[j]
+    fit.trial[i] = none_of(fit, i)
 
 
 def find_shape(fit: Fit) -> int:
@@ -121,24 +119,6 @@ def find_shape(fit: Fit) -> int:
             fit.shape[j] = 1.0
             shapes += 1
     return shapes
-
-
-def remove(fit: Fit) -> None:
-    """Take a step of the other parameters, to where they would be without the component."""
-    size = 0
-    for j in range(len(fit.x)):
-        fit.move[j] = 0.0
-        if fit.shape[j] == 0.0 and j != int(fit.absent):
-            fit.free[size] = j
-            size += 1
-    measure(fit)
-    restrict(fit, size)
-    minimise_model(fit, size, UNKNOWN)
-    for j in range(len(fit.x)):
-        fit.base[j] = fit.x[j]
-    for a in range(size):
-        j = int(fit.free[a])
-        fit.base[j] = min(max(fit.x[j] + fit.part[a] * fit.unit[j], fit.low[j]), fit.high[j])
 
 
 def is_width(fit: Fit, j: int, room: float) -> bool:
@@ -200,8 +180,10 @@ def start_at_place(fit: Fit) -> None:
     """Start with the component at the place that promises most; that is not a start again."""
     k = best_place(fit)
     i = int(fit.absent)
+    go_to_place(fit, k)
     for j in range(len(fit.x)):
-        fit.x[j] = place_of(fit, j, k) if fit.shape[j] > 0.0 else fit.base[j]
+        fit.x[j] = fit.trial[j]
     amount = min(fit.amount[k], 0.5 * (fit.high[i] - fit.low[i]))
     fit.x[i] = fit.low[i] + amount if none_of(fit, i) == 0.0 else fit.high[i] - amount
+    fit.scan = 0.0
     fit.score[k] = 0.0

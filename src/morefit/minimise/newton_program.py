@@ -21,6 +21,7 @@ SAME = 20.0  # goals: an end that is no higher than the best by more is the same
 PROMISE = 3.0  # times the EDM: another start that promises less is given up
 CLOSE_BY = 0.05  # errors, and EDM: a start whose next step leads so close to the best end leads back to it,
 CURVED = 0.05  # if it promises the same value but for so much of the EDM
+RIPPLE = 0.03  # of the value: kinks make minima that are lower by less, which no step promises
 draw = Stage("draw")  # the events of a toy
 sums = Stage("sums")  # over its events, at the trial point
 
@@ -65,8 +66,8 @@ def advance(fit: Fit) -> None:
         for i in range(len(fit.x)):
             fit.first_bend[i] = fit.hessian[i * len(fit.x) + i]
     known = fit.starts > 0.0 and fit.best_rank >= 1.0
-    hopeless = known and fit.value - PROMISE * fit.edm > fit.best_value - fit.goal
-    if known and fit.status == MOVING and returns(fit):
+    hopeless = known and fit.value - PROMISE * fit.edm - RIPPLE > fit.best_value
+    if fit.starts > 0.0 and fit.best_rank > 0.0 and fit.status == MOVING and returns(fit):
         fit.returns += 1.0
         start_again(fit, False)
     elif fit.status != MOVING or fit.tries >= fit.max_steps or hopeless:
@@ -78,7 +79,7 @@ def returns(fit: Fit) -> bool:
     n = len(fit.x)
     if fit.value < fit.best_value - fit.goal:
         return False
-    if abs(fit.value - fit.edm - fit.best_value) > SAME * fit.goal + CURVED * fit.edm or fit.edm > CLOSE_BY:
+    if abs(fit.value - fit.edm - fit.best_value) > fit.goal + CURVED * fit.edm or fit.edm > CLOSE_BY:
         return False
     distance = 0.0
     for i in range(n):

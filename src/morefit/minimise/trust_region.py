@@ -42,7 +42,11 @@ MAX_DOUBTS = 25.0  # steps in doubt; a valley that hardly bends needs some, roun
 MIN_RADIUS = 1e-9  # steps so short change nothing
 FAR = 1e30  # a parameter without limits that goes so far has no minimum
 BAD_RATIO, GOOD_RATIO = 0.1, 0.75  # of what came true to what the model promised
-LEAST_RATIO, SHORTFALL = 0.55, 0.5  # of what was promised, and of the value: a step that falls shorter went too far
+LEAST_RATIO, SHORTFALL = (
+    0.55,
+    0.5,
+)  # of what was promised, and of the value: a step that falls shorter went too far
+GUESS = 100.0  # of the value: a start so far above its minimum was only a guess
 GROWTH = 3.0  # of the radius after a good step
 CAUTION, CAUTIOUS = 0.8, 4.0  # of the way to a limit, at most, and for how many first steps of a rough way
 SHRINK, MIN_SHRINK, MAX_SHRINK = 0.25, 0.1, 0.5  # of a step that failed: without a finite value, and with one
@@ -169,11 +173,13 @@ def came_true(fit: Fit) -> float:
 def went_too_far(fit: Fit, ratio: float) -> bool:
     """Return whether a step to a lower point fell so short of its promise that another valley may lie between.
 
-    Where the curvature was negative there was no promise to speak of.
+    Where the curvature is negative, or the promise that of a start that was only a guess, it may go where it can, and so may
+    later steps, which follow a valley.
     """
-    if ratio >= LEAST_RATIO or fit.edm == UNKNOWN:
+    if ratio >= LEAST_RATIO or fit.edm == UNKNOWN or fit.tries > CAUTIOUS:
         return False
-    return bool((fit.value - fit.new_value) * (1.0 - ratio) > SHORTFALL * ratio)
+    gain = fit.value - fit.new_value
+    return bool(gain * (1.0 - ratio) > SHORTFALL * ratio and gain < GUESS * ratio)
 
 
 def next_radius(fit: Fit, good: bool, taken: bool, ratio: float) -> float:
