@@ -39,7 +39,7 @@ class Fit(Record):
     returns: float  # how many of them led back to the best end, one after the other
     rough: float  # 1 if a step failed or the curvature was negative on the way
     doubtful_end: (
-        float  # 1 or 2 if the first start led near a limit or to no minimum, where others may lead lower
+        float  # 0.5, 1 or 2 if the first start led near a limit or to no minimum, where others may lead lower
     )
     narrow: float  # 1 if it led far away, into a valley that is much narrower than where it came from
     first_bend: Vector  # (n,) the diagonal of the Hessian at the start

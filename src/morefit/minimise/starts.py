@@ -13,20 +13,9 @@ from morefit.minimise.components import best_place, start_at_place
 from morefit.minimise.quadratic_model import UNKNOWN
 
 # in the order in which they are tried, where they pay (next_start); from BESIDE on two for each parameter
-HALF_WAY, EARLY, LATE, MIRROR, SWAP, OPPOSITE, MIDDLE, PEAK, SOMEWHERE, UP, ELSEWHERE, BESIDE = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    11,
-    12,
-    13,
-    14,
-)
+HALF_WAY, EARLY, LATE, MIRROR, SWAP, OPPOSITE, MIDDLE, PEAK = range(8)
+PEAKS = 4  # places where a component promises most
+SOMEWHERE, UP, ELSEWHERE, BESIDE = range(PEAK + PEAKS, PEAK + PEAKS + 4)
 STARTS = BESIDE  # how many of them are tried by default, where there is a reason
 SPREAD = 20  # how many come after these where every fit is started again
 RETURNS = 2.0  # starts that lead back to the best end, one after the other, are enough; one more if it is very doubtful
@@ -34,10 +23,7 @@ ERRORS = 3.0  # along the parameter that the others widen most
 ASIDE = 2.0  # errors of one parameter, to the next kink
 VERY_LOOSE = 0.2  # of the way between its limits: a parameter with a larger error is hardly determined
 LOOSE = 0.01  # of the way between its limits: a parameter with a larger error may have minima all over
-NEAR, VERY_NEAR = (
-    2.0,
-    0.5,
-)  # errors: a parameter so close to a limit may be one of a component that is not there
+NEAR, VERY_NEAR = 2.0, 0.5  # errors: a parameter so close to a limit may be one of an absent component
 FAR = 2.2  # errors: a start so far from its end may have led over others
 SHORT = 8.0  # steps: a start that needs more was only a guess, and its curvature says nothing
 NARROW = 4.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
@@ -73,7 +59,7 @@ def remember_end(fit: Fit, minimum: bool) -> None:
 
 
 def doubt(fit: Fit, minimum: bool) -> None:
-    """Judge the end of the first start by how much its curvature differs from that at the start."""
+    """Judge the end of the first start by how much its curvature differs from that at the start, and how near a limit is."""
     n = len(fit.x)
     nearest = UNKNOWN
     bent = 1.0
