@@ -42,10 +42,7 @@ MAX_DOUBTS = 25.0  # steps in doubt; a valley that hardly bends needs some, roun
 MIN_RADIUS = 1e-9  # steps so short change nothing
 FAR = 1e30  # a parameter without limits that goes so far has no minimum
 BAD_RATIO, GOOD_RATIO = 0.1, 0.75  # of what came true to what the model promised
-LEAST_RATIO, SHORTFALL = (
-    0.55,
-    0.5,
-)  # of what was promised, and of the value: a step that falls shorter went too far
+LEAST_RATIO, SHORTFALL = 0.55, 0.5  # of what was promised, and of the value: what falls shorter went too far
 GUESS = 100.0  # of the value: a start so far above its minimum was only a guess
 GROWTH = 3.0  # of the radius after a good step
 CAUTION, CAUTIOUS = 0.8, 4.0  # of the way to a limit, at most, and for how many first steps of a rough way
