@@ -33,8 +33,8 @@ WAYS = ("one start", "default", "thorough")
 ALL = {name: (lambda make=make: HardModel(make(), 1000)) for name, (make, _) in PAPER.items()} | dict(MODELS)
 
 
-def compare(name: str, toys: int, minuit: int, seed: int) -> dict[str, Any]:
-    """Fit toys of one model, and some of them by Minuit."""
+def compare(name: str, toys: int, minuit: int, seed: int, minima: dict[str, Any]) -> dict[str, Any]:
+    """Fit toys of one model, and some of them by Minuit, whose lowest minima are added to those that are known."""
     hard = ALL[name]()
     likelihood = mf.Likelihood(hard.model, {o.name: np.empty(0) for o in hard.model.observables})
     start = {p.name: p.start for p in likelihood.all_parameters}
@@ -53,7 +53,9 @@ def compare(name: str, toys: int, minuit: int, seed: int) -> dict[str, Any]:
         else np.full(toys, int(hard.events))
     )
     drawn = ensemble.draw(0, sizes)
-    best = best_of_minuit(drawn, min(minuit, toys))
+    known = minima.get(name, np.empty(0))
+    minima[name] = np.append(known, best_of_minuit(drawn, len(known), min(minuit, toys)))
+    best = minima[name][:toys]
     result: dict[str, Any] = {
         "model": name,
         "parameters": len(ensemble.floating),
@@ -66,14 +68,14 @@ def compare(name: str, toys: int, minuit: int, seed: int) -> dict[str, Any]:
         rows = fit(drawn, starts, thorough)
         lost = np.isin(rows.status, (FLAT, DEGENERATE))
         off = rows.value[: len(best)] - best
-        known = np.isfinite(best)
+        some = np.isfinite(best)
         result[label] = {
             "valid or flagged": float(np.mean(is_valid(rows.status, rows.column("fixed")) | lost)),
             "undetermined": float(lost.mean()),
             "evaluations": float(rows.steps.mean()),
             "evaluations_99": float(np.quantile(rows.steps, 0.99)),
-            "above": float(np.mean(off[known] > GOAL)) if known.any() else None,
-            "below": float(np.mean(off[known] < -GOAL)) if known.any() else None,
+            "above": float(np.mean(off[some] > GOAL)) if some.any() else None,
+            "below": float(np.mean(off[some] < -GOAL)) if some.any() else None,
         }
     return result
 
@@ -92,10 +94,10 @@ def fit(toys: Toys, starts: int, thorough: bool) -> FitRows:
     return FitRows(job.layout, rows)
 
 
-def best_of_minuit(toys: Toys, count: int) -> Any:
+def best_of_minuit(toys: Toys, begin: int, end: int) -> Any:
     """Return the lowest minimum of each of some toys, inf where Minuit finds none."""
-    best = np.full(count, np.inf)
-    for toy in range(count):
+    best = np.full(max(end - begin, 0), np.inf)
+    for k, toy in enumerate(range(begin, end)):
         likelihood = toys.likelihood(toy, toys.ensemble.fitted)
         for strategy in (0, 1, 2):
             try:
@@ -103,7 +105,7 @@ def best_of_minuit(toys: Toys, count: int) -> Any:
             except mf.MorefitError:
                 continue
             if result.valid or result.undetermined:
-                best[toy] = min(best[toy], result.nll)
+                best[k] = min(best[k], result.nll)
     return best
 
 
@@ -114,8 +116,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=17)
     parser.add_argument("--models", nargs="*", default=list(ALL))
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/minimisers.json"))
+    parser.add_argument(
+        "--minima", type=Path, help="file of Minuit's minima with this seed, read and written"
+    )
     options = parser.parse_args()
-    results = [compare(name, options.toys, options.minuit, options.seed) for name in track(options.models)]
+    minima: dict[str, Any] = {}
+    if options.minima and options.minima.exists():
+        with np.load(options.minima) as stored:
+            minima.update(stored)
+    results = []
+    for name in track(options.models):
+        results.append(compare(name, options.toys, options.minuit, options.seed, minima))
+        if options.minima:
+            np.savez(options.minima, **minima)
     table = Table(
         "model", "par.", "starts", "valid or flagged", "undetermined", "evaluations", "99 %", "above", "below"
     )

@@ -5,13 +5,13 @@ import pytest
 
 import morefit as mf
 from backend_rows import there
-from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.fit_layout import PLACES, FitLayout
 from morefit.kernel.read_program import read_program
 from morefit.likelihood import Evaluation
 from morefit.minimise.newton import minimise
 from morefit.minimise.newton_program import advance, begin_fit
 from morefit.minimise.quadratic_model import UNKNOWN
-from morefit.minimise.starts import BESIDE, thorough_starts
+from morefit.minimise.starts import BESIDE, PEAK, thorough_starts
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT, GIVEN_UP, MOVING
 from morefit.targets import Cpu, OpenCL
 from running_drivers import PythonRecord, compile_driver
@@ -39,7 +39,8 @@ def random_records(count, sets=300):
     layout = FitLayout(count)
     limits = np.array([[-1.0, 1.0]] * count)
     if count > 2:
-        limits[-1] = -np.inf, np.inf
+        limits[0], limits[1], limits[-1] = (0.0, 1.0), (0.1, 1.0), (-np.inf, np.inf)
+    low, high = limits.T
     start = rng.uniform(-1, 1, (sets, count))
     many = thorough_starts(count)
     records = layout.first_records(start, limits, GOAL, many)
@@ -48,23 +49,29 @@ def random_records(count, sets=300):
         records[:, layout.record.slice(name)] = np.reshape(values, (sets, -1))
 
     size = rng.choice([1.0, 1e-3, 0.0], (sets, 1), p=[0.4, 0.3, 0.3])
-    write("x", np.clip(1.5 * rng.normal(size=(sets, count)), -1, 1))
-    write("trial", np.clip(1.5 * rng.normal(size=(sets, count)), -1, 1))
+    write("x", np.clip(1.5 * rng.normal(size=(sets, count)), low, high))
+    write("trial", np.clip(1.5 * rng.normal(size=(sets, count)), low, high))
     write("value", np.where(rng.random(sets) < 0.2, UNKNOWN, rng.normal(size=sets)))
     write("gradient", size * rng.normal(size=(sets, count)))
     write("hessian", random_matrices(rng, sets, count))
     write("radius", rng.choice([UNKNOWN, 1.0, 0.1, 1e-10], sets))
     write("length", rng.choice([0.0, 0.5, 2.0], sets))
     write("doubts", rng.choice([0.0, 7.0], sets))
-    write("starts", rng.choice([0.0, 1.0, 3.0, 4.0, BESIDE, BESIDE + 1, many - 1, many], sets))
+    write("starts", rng.choice([0.0, 1.0, 3.0, 4.0, 5.0, PEAK, BESIDE, BESIDE + 1, many - 1, many], sets))
     write("thorough", rng.choice([0.0, 1.0], sets))
     write("tries", rng.choice([1.0, 99.0], sets))
     write("best", rng.uniform(-1, 1, (sets, count)))
-    write("end", rng.uniform(-1, 1, (sets, count)))
+    write("end", np.clip(rng.uniform(-1, 1, (sets, count)), low, high))
+    write("scan", rng.choice([0.0, 1.0, 2.0, 5.0, 15.0], sets, p=[0.8, 0.05, 0.05, 0.05, 0.05]))
+    write("absent", rng.integers(0, count, sets))
+    write("shapes", rng.choice([0.0, 1.0, 2.0], sets))
+    write("shape", rng.choice([0.0, 1.0], (sets, count)))
+    write("score", rng.choice([0.0, 1.0, 2.0], (sets, PLACES)))
+    write("amount", rng.choice([0.1, 2.0], (sets, PLACES)))
     write("end_error", rng.choice([-1.0, 0.001, 0.1], (sets, count)))
     write("rough", rng.choice([0.0, 1.0], sets))
     write("first_bend", rng.choice([-1.0, 0.0, 0.1, 1.0], (sets, count)))
-    write("doubtful_end", rng.choice([0.0, 1.0, 2.0], sets))
+    write("doubtful_end", rng.choice([0.0, 0.5, 1.0, 2.0], sets))
     write("narrow", rng.choice([0.0, 1.0], sets))
     write("returns", rng.choice([0.0, 1.0, 2.0], sets))
     write("best_gradient", rng.normal(size=(sets, count)))
@@ -81,7 +88,7 @@ def random_records(count, sets=300):
     write("new_gradient", size * rng.normal(size=(sets, count)))
     write("new_hessian", hessian)
     write("bad", rng.random(sets) < 0.1)
-    last = {"new_value": -9.0, "bad": 0.0, "starts": many, "best_rank": -1.0}
+    last = {"new_value": -9.0, "bad": 0.0, "starts": many, "best_rank": -1.0, "scan": 0.0}
     records[:5, [layout.record.first(name) for name in last]] = list(last.values())
     return layout, records
 
@@ -174,7 +181,7 @@ def test_where_the_hessian_is_not_finite_no_point_is_taken():
     for record in records:
         fit, x = PythonRecord(layout.record, record), record[layout.record.slice("x")].copy()
         missing, value = not np.isfinite(fit.new_hessian).all(), fit.value
-        fit.starts, fit.max_starts, fit.best_rank, fit.tries = 0.0, 0.0, -1.0, 0.0
+        fit.starts, fit.max_starts, fit.best_rank, fit.tries, fit.scan = 0.0, 0.0, -1.0, 0.0, 0.0
         compiled(record)
         if missing:
             broken += 1

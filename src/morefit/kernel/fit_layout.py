@@ -39,13 +39,19 @@ class Fit(Record):
     returns: float  # how many of them led back to the best end, one after the other
     rough: float  # 1 if a step failed or the curvature was negative on the way
     doubtful_end: (
-        float  # 1 or 2 if the first start led near a limit or to no minimum, where others may lead lower
+        float  # 0.5, 1 or 2 if the first start led near a limit or to no minimum, where others may lead lower
     )
     narrow: float  # 1 if it led far away, into a valley that is much narrower than where it came from
     first_bend: Vector  # (n,) the diagonal of the Hessian at the start
     end: Vector  # (n,) where the first start led
     end_error: Vector  # (n,) there, negative where there are none
     valley: Vector  # (n,) one error along the parameter that the others widen most
+    scan: float  # 0: none; 1: the end without a component is evaluated, then the places of its shape, from 2
+    shapes: float  # how many parameters have no effect without it
+    absent: float  # which parameter is its amount
+    shape: Vector  # (n,) 1 for parameters that have no effect without it
+    score: Vector  # (places,) what it promises at each place,
+    amount: Vector  # (places,) with so much of it
     best: Vector  # (n,) the best end so far,
     best_rank: float  # how much of a minimum it is, and what is known there:
     best_status: float
@@ -90,7 +96,9 @@ class Fit(Record):
 MATRICES = frozenset({"covariance", "hessian", "best_hessian", "new_hessian", "matrix", "lower", "vectors"})
 
 MAX_STEPS = 100
+PLACES = 14  # at which a component that seems to be absent is looked for
 REPORTS = frozenset({"above", "given_up"})
+SCANS = frozenset({"score", "amount"})
 
 
 @dataclass(frozen=True)
@@ -107,6 +115,8 @@ class FitLayout:
         def size(name: str, kind: str) -> int | None:
             if kind == "float":
                 return None
+            if name in SCANS:
+                return PLACES
             return self.parts if name in REPORTS else n * n if name in MATRICES else n
 
         return Layout(tuple((name, size(name, kind)) for name, kind in Fit.__annotations__.items()))

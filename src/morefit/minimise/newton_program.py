@@ -8,6 +8,7 @@ from morefit.arrays import Integers
 from morefit.kernel.fit_layout import Fit, FitLayout
 from morefit.kernel.program import Stage, parallel
 from morefit.kernel.read_program import Driver
+from morefit.minimise.components import begin_scan, look
 from morefit.minimise.fit_errors import finish
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import next_start, other_start, remember_end
@@ -18,6 +19,9 @@ HIGHER = (
 )
 SAME = 20.0  # goals: an end that is no higher than the best by more is the same
 PROMISE = 3.0  # times the EDM: another start that promises less is given up
+CLOSE_BY = 0.05  # errors, and EDM: a start whose next step leads so close to the best end leads back to it,
+CURVED = 0.05  # if it promises the same value but for so much of the EDM
+RIPPLE = 0.03  # of the value: kinks make minima that are lower by less, which no step promises
 draw = Stage("draw")  # the events of a toy
 sums = Stage("sums")  # over its events, at the trial point
 
@@ -41,6 +45,8 @@ def begin_fit(fit: Fit) -> None:
     fit.starts = 0.0
     fit.returns = 0.0
     fit.rough = 0.0
+    fit.scan = 0.0
+    fit.shapes = 0.0
     fit.best_rank = -1.0
     fit.best_value = UNKNOWN
     fit.running = 1.0
@@ -48,20 +54,43 @@ def begin_fit(fit: Fit) -> None:
 
 def advance(fit: Fit) -> None:
     """Take a step after the sums at the trial point, and end there or start again when it leads no further."""
-    step(fit)
     fit.steps += 1.0
+    if fit.scan > 0.0:
+        look(fit)
+        if fit.scan == 0.0:
+            start_again(fit, False)
+        return
+    step(fit)
     fit.tries += 1.0
     if fit.steps == 1.0:
         for i in range(len(fit.x)):
             fit.first_bend[i] = fit.hessian[i * len(fit.x) + i]
     known = fit.starts > 0.0 and fit.best_rank >= 1.0
-    hopeless = known and fit.value - PROMISE * fit.edm > fit.best_value - fit.goal
-    if fit.status != MOVING or fit.tries >= fit.max_steps or hopeless:
+    hopeless = known and fit.value - PROMISE * fit.edm - RIPPLE > fit.best_value
+    if fit.starts > 0.0 and fit.best_rank > 0.0 and fit.status == MOVING and returns(fit):
+        fit.returns += 1.0
+        start_again(fit, False)
+    elif fit.status != MOVING or fit.tries >= fit.max_steps or hopeless:
         end_attempt(fit)
 
 
+def returns(fit: Fit) -> bool:
+    """Return whether the next step leads to the best end so far."""
+    n = len(fit.x)
+    if fit.value < fit.best_value - fit.goal:
+        return False
+    if abs(fit.value - fit.edm - fit.best_value) > fit.goal + CURVED * fit.edm or fit.edm > CLOSE_BY:
+        return False
+    distance = 0.0
+    for i in range(n):
+        for j in range(n):
+            between = (fit.trial[i] - fit.best[i]) * (fit.trial[j] - fit.best[j])
+            distance += fit.best_hessian[i * n + j] * between
+    return distance < CLOSE_BY * CLOSE_BY
+
+
 def end_attempt(fit: Fit) -> None:
-    """Compute the errors; go on from another start if this may be the wrong minimum, or none, at last take the best end."""
+    """Compute the errors; go on elsewhere if this may be the wrong minimum, or none."""
     status = fit.status
     finish(fit)
     settled = fit.edm < HIGHER or fit.radius < MIN_RADIUS  # close to a minimum, or at a kink
@@ -69,13 +98,22 @@ def end_attempt(fit: Fit) -> None:
     best = rank > fit.best_rank or (rank == fit.best_rank and fit.value < fit.best_value - fit.goal)
     if min(rank, fit.best_rank) > 0.0 and abs(fit.value - fit.best_value) > HIGHER:
         best = bool(fit.value < fit.best_value)
-    if fit.starts == 0.0:
+    first = fit.starts == 0.0
+    if first:
         remember_end(fit, rank == 2.0)
     if best:
         keep(fit, rank, status)
         fit.returns = 0.0
     elif fit.best_rank > 0.0 and fit.value < fit.best_value + SAME * fit.goal:
         fit.returns += 1.0
+    if first and fit.max_starts > 0.0 and fit.value < UNKNOWN:
+        begin_scan(fit)
+    if fit.scan == 0.0:
+        start_again(fit, best)
+
+
+def start_again(fit: Fit, best: bool) -> None:
+    """Go on from another start if there is a reason for one, at last take the best end."""
     kind = next_start(fit)
     if kind < int(fit.max_starts):
         other_start(fit, kind)

@@ -9,17 +9,21 @@ from __future__ import annotations
 from math import isfinite, sqrt
 
 from morefit.kernel.fit_layout import Fit
+from morefit.minimise.components import best_place, start_at_place
 from morefit.minimise.quadratic_model import UNKNOWN
 
 # in the order in which they are tried, where they pay (next_start); from BESIDE on two for each parameter
-HALF_WAY, EARLY, LATE, MIRROR, SWAP, SOMEWHERE, UP, ELSEWHERE, BESIDE = range(9)
+HALF_WAY, EARLY, LATE, MIRROR, SWAP, OPPOSITE, MIDDLE, PEAK = range(8)
+PEAKS = 4  # places where a component promises most
+SOMEWHERE, UP, ELSEWHERE, BESIDE = range(PEAK + PEAKS, PEAK + PEAKS + 4)
 STARTS = BESIDE  # how many of them are tried by default, where there is a reason
 SPREAD = 20  # how many come after these where every fit is started again
 RETURNS = 2.0  # starts that lead back to the best end, one after the other, are enough; one more if it is very doubtful
 ERRORS = 3.0  # along the parameter that the others widen most
 ASIDE = 2.0  # errors of one parameter, to the next kink
+VERY_LOOSE = 0.2  # of the way between its limits: a parameter with a larger error is hardly determined
 LOOSE = 0.01  # of the way between its limits: a parameter with a larger error may have minima all over
-NEAR = 2.0  # errors: a parameter so close to a limit may be one of a component that is not there
+NEAR, VERY_NEAR = 2.0, 0.5  # errors: a parameter so close to a limit may be one of an absent component
 FAR = 2.2  # errors: a start so far from its end may have led over others
 SHORT = 8.0  # steps: a start that needs more was only a guess, and its curvature says nothing
 NARROW = 4.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
@@ -55,9 +59,9 @@ def remember_end(fit: Fit, minimum: bool) -> None:
 
 
 def doubt(fit: Fit, minimum: bool) -> None:
-    """Judge the end of the first start by how much its curvature differs from that at the start."""
+    """Judge the end of the first start by how much its curvature differs from that at the start, and how near a limit is."""
     n = len(fit.x)
-    near = False
+    nearest = UNKNOWN
     bent = 1.0
     fit.narrow = 0.0
     for i in range(n):
@@ -67,36 +71,54 @@ def doubt(fit: Fit, minimum: bool) -> None:
             bent = max(bent, max(before, after) / min(before, after))
         elif max(before, after) > 0.0:
             bent = UNKNOWN
-        near = near or min(fit.x[i] - fit.low[i], fit.high[i] - fit.x[i]) <= NEAR * fit.error[i]
+        room = min(fit.x[i] - fit.low[i], fit.high[i] - fit.x[i])
+        if room <= NEAR * fit.error[i]:
+            nearest = min(nearest, room / fit.error[i] if room > 0.0 else 0.0)
         far = abs(fit.x[i] - fit.start[i]) / fit.error[i] if fit.error[i] > 0.0 else 0.0
         if far > FAR and after > min(far, NARROW) * abs(before) and fit.steps <= SHORT:
             fit.narrow = 1.0
     fit.doubtful_end = 0.0
     if fit.value == UNKNOWN:
         return  # nothing is known at the start: that is for its user to see
-    if not minimum or (near and bent > VERY_BENT):
+    if not minimum or (nearest <= NEAR and bent > VERY_BENT):
         fit.doubtful_end = 2.0
-    elif near and bent > BENT and fit.rough > 0.0:
-        fit.doubtful_end = 1.0
+    elif nearest <= NEAR and bent > BENT and fit.rough > 0.0:
+        fit.doubtful_end = 1.0 if nearest <= VERY_NEAR else 0.5
 
 
 def next_start(fit: Fit) -> int:
     """Return the next kind of start for which there is a reason, or that comes next in a thorough fit; their number if none does."""
     kind = int(fit.starts)
-    if fit.thorough > 0.0:
-        return kind
-    if fit.doubtful_end > 0.0:
-        kind = max(kind, LATE if len(fit.x) > MANY else MIRROR)
-        more = fit.doubtful_end - 1.0
-        enough = fit.returns >= RETURNS + more or kind >= ELSEWHERE + more
+    thorough = fit.thorough > 0.0
+    many = len(fit.x) > MANY
+    last = ELSEWHERE if many else ELSEWHERE + int(fit.doubtful_end) - 1
+    if thorough:
+        last = int(fit.max_starts)
+    elif fit.shapes > 1.0:
+        kind = max(kind, MIRROR)
+        last = SOMEWHERE
+    elif fit.doubtful_end >= 1.0:
+        kind = max(kind, LATE if many else MIRROR)
+        last = last if fit.returns < RETURNS + fit.doubtful_end - 1.0 else 0
+    elif fit.doubtful_end > 0.0 and kind <= SWAP and closest(fit) >= 0:
+        kind = SWAP
+    elif fit.shapes > 0.0:
+        kind = max(kind, PEAK)
     else:
-        enough = fit.narrow == 0.0 or kind >= MIRROR or fit.returns >= RETURNS
+        last = MIRROR if fit.narrow > 0.0 and fit.returns == 0.0 else 0
+    if fit.shapes > 0.0 and not thorough:
+        last = min(last, SOMEWHERE)
     if kind == SWAP and closest(fit) < 0:
-        kind += 1
-    if kind == SOMEWHERE and len(fit.x) > MANY:
-        kind += 1
-    enough = enough or (kind == ELSEWHERE and len(fit.x) > MANY)
-    return int(fit.max_starts) if enough else kind
+        kind = OPPOSITE
+    if kind == OPPOSITE and not is_another(fit, OPPOSITE):
+        kind = MIDDLE
+    if kind == MIDDLE and (last == SOMEWHERE or not is_another(fit, MIDDLE)):
+        kind = PEAK
+    if PEAK <= kind < SOMEWHERE and best_place(fit) < 0:
+        kind = SOMEWHERE
+    if kind == SOMEWHERE and many and not thorough:
+        kind = UP
+    return kind if kind < last else int(fit.max_starts)
 
 
 def other_start(fit: Fit, kind: int) -> None:
@@ -104,46 +126,69 @@ def other_start(fit: Fit, kind: int) -> None:
 
     HALF_WAY, EARLY and LATE are on the way from the first start to its end. MIRROR is half as far from the first start, on
     its other side. SWAP is the end, where two parameters with the same limits exchange their values, as widths of two
-    components. UP is some errors away from the end, along the valley, with undetermined parameters of a minimum on the other
+    components. OPPOSITE is the end with parameters that are at one limit at the other one, MIDDLE with those that are hardly
+    determined half-way between. From PEAK on an absent component is put where it promises most. UP is some errors away
+    from the end, along the valley, with undetermined parameters of a minimum on the other
     side between their limits. From BESIDE on each parameter alone is moved up, and down. SOMEWHERE, ELSEWHERE and all others
     have loosely determined parameters anywhere between their limits.
     """
+    if PEAK <= kind < SOMEWHERE:
+        start_at_place(fit)
+        return
+    way = 0.5 if kind == HALF_WAY else 0.25 if kind == EARLY else 0.75 if kind == LATE else -0.5
+    place = ONE_PLACE if kind == SOMEWHERE else ANOTHER_PLACE if kind == ELSEWHERE else kind
     first = closest(fit) if kind == SWAP else -1
     second = partner(fit, first) if first >= 0 else -1
     for i in range(len(fit.x)):
         x = fit.end[i]
-        if kind == HALF_WAY:
-            x = 0.5 * (fit.start[i] + fit.end[i])
-        elif kind == EARLY:
-            x = 0.75 * fit.start[i] + 0.25 * fit.end[i]
-        elif kind == LATE:
-            x = 0.25 * fit.start[i] + 0.75 * fit.end[i]
-        elif kind == MIRROR:
-            x = 1.5 * fit.start[i] - 0.5 * fit.end[i]
+        if kind <= MIRROR:
+            x = (1.0 - way) * fit.start[i] + way * fit.end[i]
+        elif OPPOSITE <= kind <= MIDDLE:
+            x = another(fit, kind, i)
         elif i == first:
             x = fit.end[second]
         elif i == second:
             x = fit.end[first]
-        elif (
-            kind == UP
-            and fit.best_rank >= 1.0
-            and fit.end_error[i] < 0.0
-            and isfinite(fit.high[i] - fit.low[i])
-        ):
-            x = fit.low[i] + fit.high[i] - fit.end[i]
         elif kind == UP:
-            x = fit.end[i] + ERRORS * fit.valley[i]
+            x = up(fit, i)
         elif kind == BESIDE + 2 * i:
             x = fit.end[i] + ASIDE * max(fit.end_error[i], 0.0)
         elif kind == BESIDE + 2 * i + 1:
             x = fit.end[i] - ASIDE * max(fit.end_error[i], 0.0)
-        elif kind == SOMEWHERE:
-            x = anywhere(fit, i, ONE_PLACE)
-        elif kind == ELSEWHERE:
-            x = anywhere(fit, i, ANOTHER_PLACE)
-        elif kind >= BESIDE + 2 * len(fit.x):
-            x = anywhere(fit, i, kind)
+        elif SOMEWHERE <= kind < BESIDE or kind >= BESIDE + 2 * len(fit.x):
+            x = anywhere(fit, i, place)
         fit.x[i] = min(max(x, fit.low[i]), fit.high[i])
+
+
+def up(fit: Fit, i: int) -> float:
+    """Return where a parameter is some errors along the valley, or on the other side if it is undetermined at a minimum."""
+    if fit.best_rank >= 1.0 and fit.end_error[i] < 0.0 and isfinite(fit.high[i] - fit.low[i]):
+        return float(fit.low[i] + fit.high[i] - fit.end[i])
+    return float(fit.end[i] + ERRORS * fit.valley[i])
+
+
+def is_another(fit: Fit, kind: int) -> bool:
+    """Return whether OPPOSITE or MIDDLE is not where the first start led."""
+    some = False
+    for i in range(len(fit.x)):
+        some = some or another(fit, kind, i) != fit.end[i]
+    return some
+
+
+def another(fit: Fit, kind: int, i: int) -> float:
+    """Return the other limit of a parameter that ended at one, or the middle if it is hardly determined; else its end.
+
+    Amounts, which begin at zero, stay where they are.
+    """
+    width = fit.high[i] - fit.low[i]
+    if fit.low[i] == 0.0 or not isfinite(width):
+        return float(fit.end[i])
+    if kind == MIDDLE:
+        hardly = fit.end_error[i] < 0.0 or fit.end_error[i] > VERY_LOOSE * width
+        return float(fit.low[i] + 0.5 * width) if hardly else float(fit.end[i])
+    if fit.end[i] <= fit.low[i]:
+        return float(fit.high[i])
+    return float(fit.low[i]) if fit.end[i] >= fit.high[i] else float(fit.end[i])
 
 
 def closest(fit: Fit) -> int:
@@ -153,7 +198,12 @@ def closest(fit: Fit) -> int:
     for i in range(len(fit.x)):
         j = partner(fit, i)
         error = max(fit.end_error[i], fit.end_error[j])
-        if j > i and abs(fit.end[i] - fit.end[j]) < least * error and fit.end[i] != fit.end[j]:
+        if (
+            j > i
+            and fit.low[i] != 0.0
+            and abs(fit.end[i] - fit.end[j]) < least * error
+            and fit.end[i] != fit.end[j]
+        ):
             first = i
             least = abs(fit.end[i] - fit.end[j]) / error
     return first

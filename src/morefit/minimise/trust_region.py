@@ -47,6 +47,8 @@ BENT = 0.3  # which changes the curvature by more than this part
 MIN_RADIUS = 1e-9  # steps so short change nothing
 FAR = 1e30  # a parameter without limits that goes so far has no minimum
 BAD_RATIO, GOOD_RATIO = 0.1, 0.75  # of what came true to what the model promised
+LEAST_RATIO, SHORTFALL = 0.55, 0.5  # of what was promised, and of the value: what falls shorter went too far
+GUESS = 100.0  # of the value: a start so far above its minimum was only a guess
 GROWTH = 3.0  # of the radius after a good step
 CAUTION, CAUTIOUS = 0.8, 4.0  # of the way to a limit, at most, and for how many first steps of a rough way
 SHRINK, MIN_SHRINK, MAX_SHRINK = 0.25, 0.1, 0.5  # of a step that failed: without a finite value, and with one
@@ -71,8 +73,11 @@ def begin(fit: Fit) -> None:
 def step(fit: Fit) -> None:
     """Accept or reject the trial point after its evaluation, and choose the next one."""
     good = is_finite(fit)
-    taken = good and fit.new_value <= fit.value + ROUNDING * (1.0 + abs(fit.value))
+    lower = good and fit.new_value <= fit.value + ROUNDING * (1.0 + abs(fit.value))
     ratio = came_true(fit) if good else 0.0
+    taken = lower and not went_too_far(fit, ratio)
+    if not lower:
+        fit.rough = 1.0
     fit.radius = next_radius(fit, good, taken, ratio)
     slow = taken and fit.value < UNKNOWN and is_slow(fit)
     if taken:
@@ -95,7 +100,7 @@ def move_on(fit: Fit, taken: bool, slow: bool) -> None:
     radius = fit.model_radius
     edm = fit.model_edm
     bounded = fit.bounded > 0.0
-    if not (bounded and taken):
+    if not bounded:
         fit.rough = 1.0
     close = bounded and edm <= fit.goal
     unsure = fit.doubtful > 0.0
@@ -184,6 +189,18 @@ def is_slow(fit: Fit) -> bool:
         wide = 2.0 * before * fit.unit[i] * fit.unit[i] < 1.0
         slow = slow or (bent and left and (near or wide))
     return slow
+
+
+def went_too_far(fit: Fit, ratio: float) -> bool:
+    """Return whether a step to a lower point fell so short of its promise that another valley may lie between.
+
+    Where the curvature is negative, or the promise that of a start that was only a guess, it may go where it can, and so may
+    later steps, which follow a valley.
+    """
+    if ratio >= LEAST_RATIO or fit.edm == UNKNOWN or fit.tries > CAUTIOUS:
+        return False
+    gain = fit.value - fit.new_value
+    return bool(gain * (1.0 - ratio) > SHORTFALL * ratio and gain < GUESS * ratio)
 
 
 def next_radius(fit: Fit, good: bool, taken: bool, ratio: float) -> float:

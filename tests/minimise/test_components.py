@@ -1,0 +1,148 @@
+"""Components that seem to be absent are looked for elsewhere, one evaluation for each place."""
+
+import numpy as np
+import pytest
+
+from driven_fits import EVERYWHERE, evaluate, minimise, new_fit, quadratic
+from morefit.kernel.fit_layout import PLACES
+from morefit.minimise.components import FINE, WIDTHS, best_place, look, place_of
+from morefit.minimise.newton_program import advance, begin_fit, returns
+from morefit.minimise.starts import (
+    MIDDLE,
+    OPPOSITE,
+    PEAK,
+    SOMEWHERE,
+    STARTS,
+    is_another,
+    next_start,
+    other_start,
+)
+from morefit.minimise.trust_region import CONVERGED
+
+AMOUNT, PLACE, WIDTH, OTHER = (0.0, 20.0), (-1.0, 8.0), (0.1, 2.0), (-5.0, 5.0)
+
+
+def a_peak(*bumps):
+    """Return a likelihood that an amount at a place lowers by its score there: bumps of (place, width, height)."""
+
+    def function(x):
+        amount, place, other = x
+        score = slope = bend = 0.0
+        for at, width, height in bumps:
+            z = (place - at) / width
+            bump = height * np.exp(-0.5 * z * z)
+            score, slope, bend = score + bump, slope - z / width * bump, bend + (z * z - 1) / width**2 * bump
+        rest = other - 0.1 * amount
+        value = 0.5 * amount**2 - amount * score + 2 * rest**2
+        gradient = [amount - score - 0.4 * rest, -amount * slope, 4 * rest]
+        hessian = [[1.04, -slope, -0.4], [-slope, -amount * bend, 0.0], [-0.4, 0.0, 4.0]]
+        return value, gradient, hessian
+
+    return function
+
+
+def test_a_component_is_found_where_it_promises_most():
+    """From its start it ends with a third of an error of it at the nearer place."""
+    function, limits = a_peak((3.0, 0.5, 0.3), (7.0, 0.5, 3.0)), [AMOUNT, PLACE, OTHER]
+    one, _ = minimise(function, [1.0, 3.2, 0.0], limits)
+    assert (one.status, one.value) == (CONVERGED, pytest.approx(-0.045, abs=1e-3))
+    fit, points = minimise(function, [1.0, 3.2, 0.0], limits, starts=STARTS)
+    assert (fit.status, fit.shapes) == (CONVERGED, 1)
+    np.testing.assert_allclose(fit.x, [3.0, 7.0, 0.3], atol=1e-2)
+    assert fit.value == pytest.approx(-4.5)
+    scanned = [x for x in points if x[0] == 0.0]
+    assert len(scanned) == 1 + FINE
+    np.testing.assert_allclose([x[1] for x in scanned[1:]], np.linspace(-0.55, 7.55, FINE))
+
+
+def test_a_component_that_is_there_is_not_looked_for():
+    fit, points = minimise(a_peak((3.0, 0.5, 3.0)), [2.0, 3.1, 0.0], [AMOUNT, PLACE, OTHER], starts=STARTS)
+    assert (fit.status, fit.shapes, fit.starts) == (CONVERGED, 0, 0)
+    assert all(x[0] > 0 for x in points)
+
+
+def test_the_only_evaluation_of_a_parameter_that_is_no_amount_tells_so():
+    matrix = np.array([[1.0, 0.2], [0.2, 1.0]])
+    function = lambda x: (0.5 * (x - 0.5) @ matrix @ (x - 0.5), matrix @ (x - 0.5), matrix)  # noqa: E731
+    one, there = minimise(function, [0.4, 0.4], [AMOUNT, OTHER])
+    fit, points = minimise(function, [0.4, 0.4], [AMOUNT, OTHER], starts=STARTS)
+    assert len(points) == len(there) + 1
+    np.testing.assert_array_equal(fit.x, one.x)
+    assert (fit.shapes, fit.error[0], fit.value) == (0, one.error[0], one.value)
+
+
+def test_widths_are_scanned_between_the_logarithms_of_their_limits():
+    fit = new_fit([1.0, 3.0, 0.5, 0.0], [AMOUNT, PLACE, WIDTH, EVERYWHERE])
+    fit.shape[1:3] = 1.0
+    fine, wide = [place_of(fit, 2, k) for k in (0, PLACES - 1)]
+    np.testing.assert_allclose([fine, wide], [0.1 * 20**0.375, 0.1 * 20**0.75])
+    assert {place_of(fit, 2, k) for k in range(PLACES)} == {fine, wide}
+    fit.shape[1] = 0.0
+    np.testing.assert_allclose(
+        [place_of(fit, 2, k) for k in range(WIDTHS)], 0.1 * 20 ** np.array([0, 0.5, 0.75, 1])
+    )
+    fit.end[3] = 7.0
+    fit.shape[:] = 0.0, 1.0, 0.0, 1.0
+    assert place_of(fit, 3, 5) == 7.0, "without limits there are no places"
+
+
+def test_places_without_a_value_promise_nothing():
+    for bad, score in ((0.0, 2.0), (1.0, 0.0)):
+        fit = new_fit([1.0, 3.0], [AMOUNT, PLACE])
+        fit.scan, fit.absent, fit.shape[1], fit.bad = 3.0, 0.0, 1.0, bad
+        fit.new_gradient[:], fit.new_hessian[:] = [-2.0, 0.0], [1.0, 0.0, 0.0, 0.0]
+        look(fit)
+        assert (fit.scan, fit.score[1], fit.trial[0]) == (4, score, 0)
+        assert best_place(fit) == (1 if score else -1)
+
+
+def test_the_best_places_are_starts_one_after_the_other():
+    fit = new_fit([0.5, 3.0], [(0.0, 1.0), PLACE], starts=STARTS)
+    fit.end[:], fit.end_error[:] = [0.9, 3.0], [0.1, 1.0]
+    fit.absent, fit.shapes, fit.shape[1], fit.starts = 0.0, 1.0, 1.0, PEAK
+    fit.score[[2, 5]], fit.amount[[2, 5]] = [3.0, 1.0], [0.2, 0.9]
+    for place, amount in ((2, 0.8), (5, 0.5)):  # what the fraction leaves to others, at most a half
+        assert next_start(fit) == PEAK
+        other_start(fit, PEAK)
+        np.testing.assert_allclose(fit.x, [amount, place_of(fit, 1, place)])
+        assert fit.scan == 0
+    assert next_start(fit) == STARTS
+    fit.shapes, fit.doubtful_end = 0.0, 1.0
+    assert next_start(fit) == SOMEWHERE
+
+
+def test_parameters_at_one_limit_start_at_the_other_and_those_hardly_determined_in_the_middle():
+    fit = new_fit([1.0] * 4, [AMOUNT, PLACE, WIDTH, EVERYWHERE])
+    fit.end[:], fit.end_error[:] = [0.0, 8.0, 0.5, 1.0], [1.0, 1.0, 1.0, 9.0]
+    other_start(fit, OPPOSITE)
+    np.testing.assert_array_equal(fit.x, [0.0, -1.0, 0.5, 1.0])
+    other_start(fit, MIDDLE)
+    np.testing.assert_array_equal(fit.x, [0.0, 8.0, 1.05, 1.0])
+    fit.end[1], fit.end_error[2] = 7.0, 0.1
+    assert not is_another(fit, OPPOSITE)
+    assert not is_another(fit, MIDDLE)
+
+
+def test_a_start_whose_next_step_leads_to_the_best_end_is_given_up():
+    """But not where it promises another value, leads elsewhere, is far away, or is lower already."""
+    for x, higher, trial, back in (
+        (0.05, 0.00125, 0.001, True),
+        (0.05, 0.01, 0.001, False),
+        (0.05, 0.00125, 0.1, False),
+        (0.5, 0.125, 0.001, False),
+        (0.05, -0.00125, 0.001, False),
+    ):
+        fit = new_fit([0.0], starts=STARTS)
+        fit.best_hessian[0], fit.best_value = 1.0, 7.0
+        fit.value, fit.edm, fit.trial[0] = 7.0 + higher, 0.5 * x * x, trial
+        assert returns(fit) == back, (x, higher, trial)
+
+
+def test_such_a_start_counts_as_one_that_led_back():
+    fit = new_fit([0.0], [(-9.0, 9.0)], starts=STARTS)
+    begin_fit(fit)
+    fit.best_hessian[0], fit.best_value, fit.best_rank, fit.best_status = 1.0, 0.0, 2.0, CONVERGED
+    fit.doubtful_end, fit.starts, fit.trial[0] = 1.0, SOMEWHERE + 1.0, 0.05
+    evaluate(fit, quadratic([[1.0]], [0.0]))
+    advance(fit)
+    assert (fit.returns, fit.running, fit.tries) == (1, 1, 0)
