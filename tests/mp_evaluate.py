@@ -55,9 +55,7 @@ MEANING = {
     Op.SIGN: mpmath.sign,
     Op.ERFC: mpmath.erfc,
     Op.ERFCX: precise.erfcx,
-    **dict.fromkeys(
-        (Op.NEAR_GAUSSIAN, Op.GAUSSIAN_AT_END), lambda t, sigma: mpmath.exp(-((t / sigma) ** 2) / 2)
-    ),
+    Op.GAUSSIAN_AT_END: lambda t, sigma: mpmath.exp(-((t / sigma) ** 2) / 2),
     **dict.fromkeys(
         (Op.SMEARED_DECAY, Op.DECAY_AT_END),
         lambda t, rate, sigma: (

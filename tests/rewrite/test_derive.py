@@ -49,7 +49,7 @@ PAIRS |= dict.fromkeys((Op.GAMMAINC, Op.GAMMAINCC, Op.GAMMAINC_BY_SHAPE), ((0.3,
 PAIRS |= dict.fromkeys(
     (Op.SMEARED_DECAY, Op.DECAY_AT_END), ((0.3, 1.2, 0.7), (-0.4, 0.9, 0.2), (2.5, 0.7, 0.1))
 )
-PAIRS |= dict.fromkeys((Op.NEAR_GAUSSIAN, Op.GAUSSIAN_AT_END), ((0.3, 0.7), (-0.4, 0.2)))
+PAIRS |= {Op.GAUSSIAN_AT_END: ((0.3, 0.7), (-0.4, 0.2))}
 PAIRS |= dict.fromkeys(
     (Op.NORMAL_AREA, Op.NORMAL_INTEGRAL), ((-0.3, 1.2, 0.7), (2.5, 0.4, 0.6), (0.1, 2.5, 0.9))
 )

@@ -42,52 +42,47 @@ GAUSSIAN_ZERO = 38.7  # widths from the mean: a Gaussian is below the smallest n
 GAUSSIAN_SMALL = 10.0  # and here below 2^-70 of its height
 
 
-def smeared_decay(t: Any, rate: Any, sigma: Any, *, reach: float, choose: Any, exp: Any, erfcx: Any) -> Any:
-    """Return exp(-rate t) for positive t convolved with a Gaussian: exp(-t^2 / 2 sigma^2) erfcx(u) / 2.
+def whole_part(t: Any, u: Any, sigma: Any, choose: Any, exp: Any, erfcx: Any) -> Any:
+    """Return exp(-t^2 / 2 sigma^2) erfcx(|u|) / 2."""
+    gauss = exp(-0.5 * (t / sigma) ** 2)
+    return choose(abs(t) < GAUSSIAN_ZERO * sigma, 0.5 * gauss * erfcx(abs(u)), 0.0)
 
-    For negative u, where erfcx overflows, by erfcx(-u) = 2 exp(u^2) - erfcx(u). No two large numbers are subtracted.
-    The Gaussian is zero from ``reach`` widths on. It and erfcx are choices of their own: where no event of a vector needs
-    them they are not computed, and derivatives are made of the same two.
+
+def end_part(t: Any, u: Any, sigma: Any, choose: Any, exp: Any, erfcx: Any) -> Any:
+    """Return the same, zero from ten widths on.
+
+    Both functions are choices of their own, and derivatives are made of these two: where no event of a vector needs them they
+    are not computed.
     """
-    u, near = (sigma * rate - t / sigma) / math.sqrt(2), abs(t) < reach * sigma
-    part = 0.5 * cut_gaussian(t, sigma, near, choose, exp) * choose(near, erfcx(abs(u)), 0.0)
-    return choose(u < 0, exp(rate * (0.5 * rate * sigma**2 - t)) - part, part)
+    return 0.5 * cut_gaussian(t, sigma, choose, exp) * choose(is_near(t, sigma), erfcx(abs(u)), 0.0)
 
 
-def cut_gaussian(t: Any, sigma: Any, near: Any, choose: Any, exp: Any) -> Any:
-    """Return a Gaussian of height one that is zero where it is not near."""
-    return choose(near, exp(-0.5 * (t / sigma) ** 2), 0.0)
+def cut_gaussian(t: Any, sigma: Any, choose: Any, exp: Any) -> Any:
+    """Return a Gaussian of height one that is zero from ten widths on."""
+    return choose(is_near(t, sigma), exp(-0.5 * (t / sigma) ** 2), 0.0)
 
 
-def near_gaussian_of(rank: int, reach: float) -> Operation:
-    """Return a Gaussian of height one that is zero from so many widths on, as a function of t and sigma."""
-
-    def partials(t: Expr, sigma: Expr) -> tuple[Expr, Expr]:
-        g = record(t, sigma)
-        return -t / sigma**2 * g, t**2 / sigma**3 * g
-
-    def numbers(t: Any, sigma: Any) -> Any:
-        return cut_gaussian(t, sigma, abs(t) < reach * sigma, np.where, np.exp)[()]
-
-    def spelled(t: Expr, sigma: Expr) -> Expr:
-        result: Expr = cut_gaussian(t, sigma, abs(t) < reach * sigma, Choices.WHERE, np.exp)
-        return result
-
-    record = Operation(
-        rank=rank,
-        arity=2,
-        price=50,
-        numpy=numbers,
-        partials=partials,
-        latex=Prefix(r"\operatorname{gauss}"),
-        spelled=spelled,
-        traits=Trait.NOT_NEGATIVE,
-    )
-    return record
+def is_near(t: Any, sigma: Any) -> Any:
+    return abs(t) < GAUSSIAN_SMALL * sigma
 
 
-def smeared_decay_of(rank: int, reach: float, gaussian: Operation) -> Operation:
-    """Return a decay seen with a Gaussian resolution that is zero from so many widths on, as a function of t, rate and sigma."""
+def gaussian_partials(t: Expr, sigma: Expr) -> tuple[Expr, Expr]:
+    """Return the derivatives of a Gaussian of height one in terms of itself."""
+    g = Special.GAUSSIAN_AT_END(t, sigma)
+    return -t / sigma**2 * g, t**2 / sigma**3 * g
+
+
+def smeared_decay_of(rank: int, part: Any, gaussian: Callable[[Expr, Expr], Expr]) -> Operation:
+    """Return a decay exp(-rate t) for positive t convolved with a Gaussian, as a function of t, rate and sigma.
+
+    That is a ``part``: exp(-t^2 / 2 sigma^2) erfcx(u) / 2. For negative u, where erfcx overflows, it follows by
+    erfcx(-u) = 2 exp(u^2) - erfcx(u). No two large numbers are subtracted.
+    """
+
+    def decay(t: Any, rate: Any, sigma: Any, choose: Any, exp: Any, erfcx: Any) -> Any:
+        u = (sigma * rate - t / sigma) / math.sqrt(2)
+        near = part(t, u, sigma, choose, exp, erfcx)
+        return choose(u < 0, exp(rate * (0.5 * rate * sigma**2 - t)) - near, near)
 
     def partials(t: Expr, rate: Expr, sigma: Expr) -> tuple[Expr, Expr, Expr]:
         """Return the derivatives f' = g - rate f by t, and those by rate and sigma, which follow from it; g is the Gaussian."""
@@ -100,13 +95,7 @@ def smeared_decay_of(rank: int, reach: float, gaussian: Operation) -> Operation:
 
     @np.errstate(all="ignore")
     def numbers(t: Any, rate: Any, sigma: Any) -> Any:
-        functions = {"choose": np.where, "exp": np.exp, "erfcx": scipy_special("erfcx")}
-        return smeared_decay(t, rate, np.float64(sigma), reach=reach, **functions)[()]
-
-    def spelled(t: Expr, rate: Expr, sigma: Expr) -> Expr:
-        functions = {"choose": Choices.WHERE, "exp": np.exp, "erfcx": Special.ERFCX}
-        result: Expr = smeared_decay(t, rate, sigma, reach=reach, **functions)
-        return result
+        return decay(t, rate, np.float64(sigma), np.where, np.exp, scipy_special("erfcx"))[()]
 
     record = Operation(
         rank=rank,
@@ -115,7 +104,7 @@ def smeared_decay_of(rank: int, reach: float, gaussian: Operation) -> Operation:
         numpy=numbers,
         partials=partials,
         latex=Prefix(r"\operatorname{decay}"),
-        spelled=spelled,
+        spelled=lambda t, rate, sigma: decay(t, rate, sigma, Choices.WHERE, np.exp, Special.ERFCX),
         traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
     )
     return record
@@ -204,11 +193,19 @@ class Special:
         llvm=call("wofz_imag"),
         c="wofz_imag({0}, {1})",
     )
-    NEAR_GAUSSIAN: Operation = near_gaussian_of(77, GAUSSIAN_ZERO)
-    SMEARED_DECAY: Operation = smeared_decay_of(72, GAUSSIAN_ZERO, NEAR_GAUSSIAN)
-    # at the ends of a range around zero, where what a density has beyond them is negligible in its integral
-    GAUSSIAN_AT_END: Operation = near_gaussian_of(78, GAUSSIAN_SMALL)
-    DECAY_AT_END: Operation = smeared_decay_of(76, GAUSSIAN_SMALL, GAUSSIAN_AT_END)
+    SMEARED_DECAY: Operation = smeared_decay_of(72, whole_part, lambda t, s: np.exp(-0.5 * (t / s) ** 2))
+    # at the ends of a range around zero, where what a density has ten widths away is negligible in its integral
+    GAUSSIAN_AT_END: Operation = Operation(
+        rank=77,
+        arity=2,
+        price=50,
+        numpy=lambda t, sigma: cut_gaussian(t, sigma, np.where, np.exp)[()],
+        partials=gaussian_partials,
+        latex=Prefix(r"\operatorname{gauss}"),
+        spelled=lambda t, sigma: cut_gaussian(t, sigma, Choices.WHERE, np.exp),
+        traits=Trait.NOT_NEGATIVE,
+    )
+    DECAY_AT_END: Operation = smeared_decay_of(76, end_part, lambda t, s: Special.GAUSSIAN_AT_END(t, s))
     NDTRI: Operation = Operation(  # the inverse of the standard normal distribution
         rank=27,
         arity=1,
