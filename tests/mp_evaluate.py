@@ -55,10 +55,14 @@ MEANING = {
     Op.SIGN: mpmath.sign,
     Op.ERFC: mpmath.erfc,
     Op.ERFCX: precise.erfcx,
-    Op.SMEARED_DECAY: lambda t, rate, sigma: (
-        mpmath.exp(rate * (rate * sigma**2 / 2 - t))
-        * mpmath.erfc((sigma * rate - t / sigma) / mpmath.sqrt(2))
-        / 2
+    Op.GAUSSIAN_AT_END: lambda t, sigma: mpmath.exp(-((t / sigma) ** 2) / 2),
+    **dict.fromkeys(
+        (Op.SMEARED_DECAY, Op.DECAY_AT_END),
+        lambda t, rate, sigma: (
+            mpmath.exp(rate * (rate * sigma**2 / 2 - t))
+            * mpmath.erfc((sigma * rate - t / sigma) / mpmath.sqrt(2))
+            / 2
+        ),
     ),
     **dict.fromkeys(
         (Op.NORMAL_AREA, Op.NORMAL_INTEGRAL),

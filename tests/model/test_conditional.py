@@ -11,8 +11,10 @@ from scipy import integrate, stats
 
 import morefit as mf
 from backend_rows import COMPILED, JUDGE, there
-from morefit.expr import Op
+from morefit.expr import Op, const, evaluate, rebuild, remake, scalar
+from morefit.model.resolution import smeared_decay_area
 from morefit.plots.projection import project
+from morefit.rewrite.derive import gradient
 from tolerances import DIFFERENCES, REORDERED, SCIPY_DENSITY, UNIT_INTEGRAL
 
 X = mf.Observable("x", -5.0, 5.0)
@@ -661,3 +663,18 @@ def test_asimov_data_that_cannot_be_made_are_refused():
     both = mf.Product([narrow, mf.Gaussian(mf.Observable("z", 0, 1), 0.5, y, given=[y])])
     with pytest.raises(mf.ModelError, match="asimov: takes data of conditional densities in one observable"):
         mf.intervals.asimov(mf.Likelihood(both, {"x": [5.0], "y": [1.0], "z": [0.5]}), {})
+
+
+def test_gaussians_that_end_ten_widths_from_a_decay_leave_its_integral_as_it_is():
+    rate, sigma = scalar("rate"), scalar("sigma")
+    values = {"rate": 0.66, "sigma": np.geomspace(0.005, 2.0, 200)}
+
+    def whole(node, args):
+        return Op.SMEARED_DECAY(*args) if node.op is Op.DECAY_AT_END else remake(node, args)
+
+    cut = smeared_decay_area(const(-1.0), const(12.0), rate, const(0.0), sigma)
+    (uncut,) = rebuild((cut,), whole)
+    assert uncut is not cut
+    pairs = zip((cut, *gradient(cut, [rate, sigma])), (uncut, *gradient(uncut, [rate, sigma])), strict=True)
+    for one, other in pairs:  # sums of terms of the order of one, in another order
+        np.testing.assert_allclose(evaluate(one, values), evaluate(other, values), rtol=1e-15, atol=4e-15)

@@ -46,7 +46,10 @@ PLACES |= {Op.NDTRI: (0.3, 0.9), Op.ACOSH: (1.3, 4.5), Op.ATANH: (0.3, -0.7)}
 PAIRS = {Op.POW: ((0.3, -1.2), (2.5, 0.7)), Op.ATAN2: ((0.3, -1.2), (-2.5, 0.7))}
 PAIRS |= dict.fromkeys((Op.KVE, Op.KVE_BY_ORDER), ((0.3, 1.2), (2.5, 0.7)))
 PAIRS |= dict.fromkeys((Op.GAMMAINC, Op.GAMMAINCC, Op.GAMMAINC_BY_SHAPE), ((0.3, 1.2), (2.5, 0.7)))
-PAIRS |= {Op.SMEARED_DECAY: ((0.3, 1.2, 0.7), (-0.4, 0.9, 0.2), (2.5, 0.7, 0.1))}
+PAIRS |= dict.fromkeys(
+    (Op.SMEARED_DECAY, Op.DECAY_AT_END), ((0.3, 1.2, 0.7), (-0.4, 0.9, 0.2), (2.5, 0.7, 0.1))
+)
+PAIRS |= {Op.GAUSSIAN_AT_END: ((0.3, 0.7), (-0.4, 0.2))}
 PAIRS |= dict.fromkeys(
     (Op.NORMAL_AREA, Op.NORMAL_INTEGRAL), ((-0.3, 1.2, 0.7), (2.5, 0.4, 0.6), (0.1, 2.5, 0.9))
 )

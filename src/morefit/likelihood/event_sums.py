@@ -160,7 +160,7 @@ class EventSums(Term):
     @property
     def is_slow(self) -> bool:
         """Whether the log density has integrals for each event, which may be computed at fewer points."""
-        able = self.has_kernels and self.settings.precision is Precision.DOUBLE
+        able = self.has_kernels and self.data.in_memory and self.settings.precision is Precision.DOUBLE
         return bool(able and node_sums(self.model) and not opaque_names(self.model))
 
     @cached_property

@@ -16,6 +16,7 @@ from morefit.expr import (
     ZERO,
     Expr,
     Op,
+    Operation,
     Table,
     TermRule,
     add_all,
@@ -34,8 +35,19 @@ Complex = tuple[Expr, Expr]
 
 def smeared_decay_area(low: Expr, high: Expr, rate: Expr, mean: Expr, sigma: Expr) -> Expr:
     """Return the integral of ``SMEARED_DECAY`` over t, from its own differential equation f' = gauss - rate f."""
-    first, last = (Op.SMEARED_DECAY(end - mean, rate, sigma) for end in (low, high))
+    decay = decay_at(low, high, mean)
+    first, last = (decay(end - mean, rate, sigma) for end in (low, high))
     return (gauss_area(low, high, mean, sigma) + first - last) / rate
+
+
+def decay_at(low: Expr, high: Expr, mean: Expr) -> Operation:
+    """Return the operation for decays at the ends of a range.
+
+    An integral over a range around the mean is not small: what a Gaussian has ten widths from it does not count.
+    """
+    known = low.op is high.op is mean.op is Op.CONST
+    inside = known and low.number < mean.number < high.number
+    return Op.DECAY_AT_END if inside else Op.SMEARED_DECAY
 
 
 def smeared_wave(t: Expr, rate: Expr, frequency: Expr, sigma: Expr) -> Complex:
@@ -96,10 +108,9 @@ def gauss_area(low: Expr, high: Expr, mean: Expr, sigma: Expr) -> Expr:
     """
     if not is_wide(low, high, sigma):
         return gaussian_area(low, high, mean, sigma) / (sigma * math.sqrt(2 * math.pi))
+    decay = decay_at(low, high, mean)
     below, above = (
-        Op.SMEARED_DECAY(sign * (high - mean), ZERO, sigma)
-        - Op.SMEARED_DECAY(sign * (low - mean), ZERO, sigma)
-        for sign in (1, -1)
+        decay(sign * (high - mean), ZERO, sigma) - decay(sign * (low - mean), ZERO, sigma) for sign in (1, -1)
     )
     return where(low + high > 2 * mean, -above, below)
 

@@ -39,34 +39,75 @@ def faddeeva_slope_imag(x: Expr, y: Expr) -> Expr:
 
 
 GAUSSIAN_ZERO = 38.7  # widths from the mean: a Gaussian is below the smallest number from here on
+GAUSSIAN_SMALL = 10.0  # and here below 2^-70 of its height
 
 
-def smeared_decay(t: Any, rate: Any, sigma: Any, choose: Any, exp: Any, erfcx: Any) -> Any:
-    """Return exp(-rate t) for positive t convolved with a Gaussian: exp(-t^2 / 2 sigma^2) erfcx(u) / 2.
-
-    For negative u, where erfcx overflows, by erfcx(-u) = 2 exp(u^2) - erfcx(u). No two large numbers are subtracted.
-    """
-    u = (sigma * rate - t / sigma) / math.sqrt(2)
+def whole_part(t: Any, u: Any, sigma: Any, choose: Any, exp: Any, erfcx: Any) -> Any:
+    """Return exp(-t^2 / 2 sigma^2) erfcx(|u|) / 2."""
     gauss = exp(-0.5 * (t / sigma) ** 2)
-    near = choose(abs(t) < GAUSSIAN_ZERO * sigma, 0.5 * gauss * erfcx(abs(u)), 0.0)
-    return choose(u < 0, exp(rate * (0.5 * rate * sigma**2 - t)) - near, near)
+    return choose(abs(t) < GAUSSIAN_ZERO * sigma, 0.5 * gauss * erfcx(abs(u)), 0.0)
 
 
-def smeared_decay_partials(t: Expr, rate: Expr, sigma: Expr) -> tuple[Expr, Expr, Expr]:
-    """Return the derivatives f' = g - rate f by t, and those by rate and sigma, which follow from it; g is the Gaussian."""
-    f = Special.SMEARED_DECAY(t, rate, sigma)
-    g = np.exp(-0.5 * (t / sigma) ** 2) / (math.sqrt(2 * math.pi) * sigma)
-    return (
-        g - rate * f,
-        (sigma**2 * rate - t) * f - sigma**2 * g,
-        rate**2 * sigma * f - (t / sigma + rate * sigma) * g,
+def end_part(t: Any, u: Any, sigma: Any, choose: Any, exp: Any, erfcx: Any) -> Any:
+    """Return the same, zero from ten widths on.
+
+    Both functions are choices of their own, and derivatives are made of these two: where no event of a vector needs them they
+    are not computed.
+    """
+    return 0.5 * cut_gaussian(t, sigma, choose, exp) * choose(is_near(t, sigma), erfcx(abs(u)), 0.0)
+
+
+def cut_gaussian(t: Any, sigma: Any, choose: Any, exp: Any) -> Any:
+    """Return a Gaussian of height one that is zero from ten widths on."""
+    return choose(is_near(t, sigma), exp(-0.5 * (t / sigma) ** 2), 0.0)
+
+
+def is_near(t: Any, sigma: Any) -> Any:
+    return abs(t) < GAUSSIAN_SMALL * sigma
+
+
+def gaussian_partials(t: Expr, sigma: Expr) -> tuple[Expr, Expr]:
+    """Return the derivatives of a Gaussian of height one in terms of itself."""
+    g = Special.GAUSSIAN_AT_END(t, sigma)
+    return -t / sigma**2 * g, t**2 / sigma**3 * g
+
+
+def smeared_decay_of(rank: int, part: Any, gaussian: Callable[[Expr, Expr], Expr]) -> Operation:
+    """Return a decay exp(-rate t) for positive t convolved with a Gaussian, as a function of t, rate and sigma.
+
+    That is a ``part``: exp(-t^2 / 2 sigma^2) erfcx(u) / 2. For negative u, where erfcx overflows, it follows by
+    erfcx(-u) = 2 exp(u^2) - erfcx(u). No two large numbers are subtracted.
+    """
+
+    def decay(t: Any, rate: Any, sigma: Any, choose: Any, exp: Any, erfcx: Any) -> Any:
+        u = (sigma * rate - t / sigma) / math.sqrt(2)
+        near = part(t, u, sigma, choose, exp, erfcx)
+        return choose(u < 0, exp(rate * (0.5 * rate * sigma**2 - t)) - near, near)
+
+    def partials(t: Expr, rate: Expr, sigma: Expr) -> tuple[Expr, Expr, Expr]:
+        """Return the derivatives f' = g - rate f by t, and those by rate and sigma, which follow from it; g is the Gaussian."""
+        f, g = record(t, rate, sigma), gaussian(t, sigma) / (math.sqrt(2 * math.pi) * sigma)
+        return (
+            g - rate * f,
+            (sigma**2 * rate - t) * f - sigma**2 * g,
+            rate**2 * sigma * f - (t / sigma + rate * sigma) * g,
+        )
+
+    @np.errstate(all="ignore")
+    def numbers(t: Any, rate: Any, sigma: Any) -> Any:
+        return decay(t, rate, np.float64(sigma), np.where, np.exp, scipy_special("erfcx"))[()]
+
+    record = Operation(
+        rank=rank,
+        arity=3,
+        price=150,
+        numpy=numbers,
+        partials=partials,
+        latex=Prefix(r"\operatorname{decay}"),
+        spelled=lambda t, rate, sigma: decay(t, rate, sigma, Choices.WHERE, np.exp, Special.ERFCX),
+        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
     )
-
-
-@np.errstate(all="ignore")
-def smeared_decay_numbers(t: Any, rate: Any, sigma: Any) -> Any:
-    """Return the reference meaning of ``SMEARED_DECAY``."""
-    return smeared_decay(t, rate, np.float64(sigma), np.where, np.exp, scipy_special("erfcx"))[()]
+    return record
 
 
 class Special:
@@ -152,16 +193,19 @@ class Special:
         llvm=call("wofz_imag"),
         c="wofz_imag({0}, {1})",
     )
-    SMEARED_DECAY: Operation = Operation(  # of t, rate and sigma
-        rank=72,
-        arity=3,
-        price=150,
-        numpy=smeared_decay_numbers,
-        partials=smeared_decay_partials,
-        latex=Prefix(r"\operatorname{decay}"),
-        spelled=lambda t, rate, sigma: smeared_decay(t, rate, sigma, Choices.WHERE, np.exp, Special.ERFCX),
-        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
+    SMEARED_DECAY: Operation = smeared_decay_of(72, whole_part, lambda t, s: np.exp(-0.5 * (t / s) ** 2))
+    # at the ends of a range around zero, where what a density has ten widths away is negligible in its integral
+    GAUSSIAN_AT_END: Operation = Operation(
+        rank=77,
+        arity=2,
+        price=50,
+        numpy=lambda t, sigma: cut_gaussian(t, sigma, np.where, np.exp)[()],
+        partials=gaussian_partials,
+        latex=Prefix(r"\operatorname{gauss}"),
+        spelled=lambda t, sigma: cut_gaussian(t, sigma, Choices.WHERE, np.exp),
+        traits=Trait.NOT_NEGATIVE,
     )
+    DECAY_AT_END: Operation = smeared_decay_of(76, end_part, lambda t, s: Special.GAUSSIAN_AT_END(t, s))
     NDTRI: Operation = Operation(  # the inverse of the standard normal distribution
         rank=27,
         arity=1,

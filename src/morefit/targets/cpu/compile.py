@@ -17,6 +17,7 @@ import llvmlite.binding as llvm
 
 from morefit.errors import CompileError
 from morefit.targets.cache import key_of, load, store
+from morefit.targets.cpu.hoist import hoist
 from morefit.targets.cpu.memory import Code
 
 MAX_PROGRAMS = 256  # cached in this process
@@ -64,6 +65,9 @@ SHARED_WORK = "@mf_wofz_imag"  # comes with the real part, and once inlined most
 # a loop whose functions are computed ahead, and whose sums are in the order that needs fewest registers: LLVM's scheduler would
 # change it; a comment of the text says so
 IN_ORDER = "; sums in order"
+
+# a loop with a function of several numbers, of which one is the same for all events, and so is much of the work
+FIXED_ARGUMENT = "; fixed argument"
 
 _programs: OrderedDict[str, Code] = OrderedDict()
 _unused: list[Any] = []  # engines of code that is no longer referenced
@@ -127,6 +131,8 @@ def build_object(source: str, *, driver: bool, loops: bool = False) -> bytes:
     if SHARED_WORK in source:
         passes.add_new_gvn_pass()
     passes.run(module, builder)
+    if FIXED_ARGUMENT in source:
+        module = llvm.parse_assembly(hoist(str(module)))
     if IN_ORDER not in source:
         return bytes(machine.emit_object(module))
     llvm.set_option("morefit", "-enable-misched=false")

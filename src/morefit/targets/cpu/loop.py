@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from morefit.kernel import Atom, Body, Kernel, Sample, Sum
+from morefit.kernel import Atom, Body, Kernel, Line, Sample, Sum
 from morefit.targets.cpu.abi import argument, find_tables
-from morefit.targets.cpu.compile import IN_ORDER
+from morefit.targets.cpu.compile import FIXED_ARGUMENT, IN_ORDER
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.pairs import Rank
-from morefit.targets.cpu.phases import cut_phases
+from morefit.targets.cpu.phases import cut_phases, is_function
 from morefit.targets.cpu.reduce_events import Sums
 from morefit.targets.cpu.sample import WORDS as SAMPLE_WORDS
 from morefit.targets.cpu.sample import sample_text
@@ -76,11 +76,18 @@ class Block:
             "next:", "  %rest = icmp slt i64 %to, %end", "  br i1 %rest, label %chunk, label %done",
             "done:", *last, "  ret void", "}",
         ]  # fmt: skip
-        in_order = [IN_ORDER] if ahead and not self.rank else []
-        text = "\n".join([self.rank.text(), *lines] if self.rank else [*in_order, *lines])
+        notes = [IN_ORDER] if ahead and not self.rank else []
+        notes += [FIXED_ARGUMENT] if self.has_fixed_argument() else []
+        text = "\n".join([*notes, self.rank.text(), *lines] if self.rank else [*notes, *lines])
         if self.rank:
             flush.intrinsics |= self.rank.declarations()
         return text, [*ahead, loop, flush]
+
+    def has_fixed_argument(self) -> bool:
+        """Return whether a function in the loop has an argument that changes and one that does not."""
+        known = set(self.kernel.scalars)
+        calls = [line for line in self.kernel.per_event.lines if isinstance(line, Line) and is_function(line)]
+        return any(len(line.args) > 1 and not known.isdisjoint(line.args) for line in calls)
 
     def loop_lines(self, loop: Writer, ahead: Writer | None = None) -> list[str]:
         """Go through the events of a chunk; piece by piece and twice through each if some lines come first."""

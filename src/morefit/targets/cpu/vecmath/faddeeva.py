@@ -48,22 +48,23 @@ def _node_sums(w: Writer, x: str, y: str, between: str) -> tuple[str, str, str]:
     square = w.neg(w.mul(y, y))
     cross = w.mul(w.add(x, x), y)
     cross = w.mul(cross, cross)
-    terms = []
-    for (t, a), (t_on, a_on) in zip(FADDEEVA_BETWEEN, FADDEEVA_ON, strict=True):
-        node = w.select(between, w.number(t), w.number(t_on))
-        weight = w.select(between, w.number(a), w.number(a_on))
-        part = w.select(between, w.number(a * t * t), w.number(a_on * t_on * t_on))
-        distance = w.fma(w.sub(x, node), w.add(x, node), square)
-        real, imaginary = w.fma(weight, size, part), w.fma(weight, size, w.neg(part))
-        terms.append((real, imaginary, w.fma(distance, distance, cross)))
-    while len(terms) > 1:
-        pairs = zip(terms[0::2], terms[1::2], strict=False)
-        joined = [
-            (w.fma(r, d2, w.mul(r2, d)), w.fma(i, d2, w.mul(i2, d)), w.mul(d, d2))
-            for (r, i, d), (r2, i2, d2) in pairs
-        ]
-        terms = joined + terms[2 * len(joined) :]
-    return terms[0]
+    nodes = list(zip(FADDEEVA_BETWEEN, FADDEEVA_ON, strict=True))
+
+    def total(first: int, last: int) -> tuple[str, str, str]:
+        """Add the fractions of some nodes; those of a half are added before the next are made, to need few registers."""
+        if last - first == 1:
+            (t, a), (t_on, a_on) = nodes[first]
+            node = w.select(between, w.number(t), w.number(t_on))
+            weight = w.select(between, w.number(a), w.number(a_on))
+            part = w.select(between, w.number(a * t * t), w.number(a_on * t_on * t_on))
+            distance = w.fma(w.sub(x, node), w.add(x, node), square)
+            real, imaginary = w.fma(weight, size, part), w.fma(weight, size, w.neg(part))
+            return real, imaginary, w.fma(distance, distance, cross)
+        middle = (first + last) // 2
+        (r, i, d), (r2, i2, d2) = total(first, middle), total(middle, last)
+        return w.fma(r, d2, w.mul(r2, d)), w.fma(i, d2, w.mul(i2, d)), w.mul(d, d2)
+
+    return total(0, len(nodes))
 
 
 def _pole(w: Writer, x: str, y: str, off: str) -> tuple[str, str, str]:
