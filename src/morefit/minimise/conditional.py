@@ -223,6 +223,8 @@ class Conditional:
             before, changed = changed, np.zeros_like(changed)
             for near, own in ((order[:-1], order[1:]), (order[1:], order[:-1])):
                 near, own = near[before[near]], own[before[near]]
+                if not len(own):
+                    continue  # integrals have no rule where no parameters are known
                 there = self.batch.evaluate(own, fits.values[near], order=0)
                 lower = (there.bad == 0) & ~(there.value >= fits.nll[own] - LOWER)
                 near, own = near[lower], own[lower]
