@@ -90,6 +90,11 @@ def check_floating(what: str, best: FitResult, *names: str) -> None:
         raise FitError(
             f"{what}: needs floating parameters that the data determine, got '{wrong[0]}' and no events"
         )
+    if wrong and wrong[0] in best.quantities:
+        raise FitError(
+            f"{what}: needs floating parameters, got '{wrong[0]}', which is derived; write the model with it as a"
+            " parameter, and derive another one from it"
+        )
     if wrong:
         listed = ", ".join(f"{n!r}: {suggest(n, best.floating)}" for n in wrong)
         raise FitError(f"{what}: needs floating parameters, got {listed}")
