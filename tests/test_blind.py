@@ -342,3 +342,16 @@ def test_issue_conditional_densities_are_drawn_and_have_probabilities():
     )
     curves = [mf.plot(density, drawn, "t", bins=5).numbers.curve for density in (one, other)]
     np.testing.assert_allclose(*curves, rtol=1e-10)
+
+
+def test_issue_integrals_for_each_event_are_those_of_the_true_value():
+    # this used to be refused: the integral was compared with that at the shown value
+    hidden = mf.Parameter("tau", 1.5, 0.5, 4, blind="a phrase")
+    true = mf.Parameter("tau", hidden.unblind("a phrase", 1.5), 0.5, 4)
+    one, other = (
+        mf.Efficiency(mf.Exponential(T, -1 / (tau * WIDTH), given=[WIDTH]), 1 / (1 + T**2)).pdf(
+            {"t": [0.5, 3.0], "width": [0.6, 1.4]}
+        )
+        for tau in (hidden, true)
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-12)

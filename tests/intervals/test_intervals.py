@@ -336,6 +336,10 @@ def test_a_lower_minimum_than_the_best_fit_is_taken(likelihood, best, mu_profile
             "needs floating parameters, got 'sigm': did you mean 'sigma'",
         ),
         (
+            lambda nll, b: profile(nll, "ratio", best=replace(b, quantities={"ratio": (1.0, 0.1)})),
+            "got 'ratio', which is derived; write the model with it as a parameter",
+        ),
+        (
             lambda nll, b: profile(nll, "mu", [4.0, 5.2], best=b),
             r"values of 'mu' must .* in \[5.0, 6.0\], got 4 to 5.2",
         ),

@@ -482,3 +482,17 @@ def test_discovery_finds_the_highest_of_several_bumps(seed):
     found = mf.intervals.discovery(nll, s, toys=40, seed=1, progress=False)
     assert found.q >= scan.observed - 1e-3
     assert np.median(found.toys) > 0.8 * np.median(scan.toys)
+
+
+def test_issue_a_signal_over_a_background_that_is_integrated_numerically_is_tested():
+    # this used to be a ValueError of numpy: one tested value has no neighbours to look at, of which integrals were made
+    x = mf.Observable("x", 0.0, 2.0)
+    signals, power = mf.Parameter("signals", 5.0, -50, 50), mf.Parameter("power", 1.3, 0.5, 4)
+    background = mf.Density(1 / (1 + x**power), [x])
+    model = mf.Sum(
+        [mf.Gaussian(x, 1.0, 0.05), background], yields=[signals, mf.Parameter("rest", 200, 0, 1e3)]
+    )
+    nll = mf.Likelihood(model, {"x": np.linspace(0.01, 1.99, 200) ** 1.1 / 1.1})
+    free, without = mf.fit(nll, tolerance=1e-6), mf.fit(nll, fixed={"signals": 0.0}, tolerance=1e-6)
+    test = mf.intervals.discovery(nll, signals)
+    assert test.q == pytest.approx(2 * (without.nll - free.nll) * (free.values["signals"] > 0), abs=1e-5)

@@ -355,3 +355,13 @@ def test_what_cannot_be_decided_is_refused():
     other = mf.Choice("shape", {"flat": mf.Uniform(M), "falling": SLOPED})
     with pytest.raises(mf.ModelError, match="choice 'shape': two different ones share this name"):
         mf.fit(mf.Simultaneous({"a": SHAPE, "b": other}, "year"), {"a": [5.1, 5.2], "b": [5.3, 5.4]})
+
+
+def test_parts_are_replaced_in_all_models_that_have_them():
+    changed = MODELS.replace({"mu": 5.3, "sigma1": mf.Parameter("width", 0.04, 0.01, 0.1)})
+    names = [p.name for p in changed.parameters]
+    assert "mu" not in names
+    assert [label for label in LABELS if "width" in {p.name for p in changed[label].parameters}] == ["2017"]
+    assert [p.name for p in changed["2016"].parameters] == ["sigma0", "slope0", "s0", "b0"]
+    with pytest.raises(mf.ModelError, match="replace: 'sigma7' is not one part of the model; did you mean"):
+        MODELS.replace({"sigma7": 1.0})

@@ -128,6 +128,16 @@ def test_result_of_a_fit_in_ranges_of_another_observable_is_refused():
         mf.plot(model("fractions").marginal("m"), {"m": data["m"]}, values=result)
 
 
+def test_blind_ranges_may_be_by_the_name_of_the_observable():
+    data = mf.generate(model("fractions"), 300, seed=1)
+    one, other = (
+        mf.plot(model("fractions"), data, "m", bins=8, blind=b) for b in ({"m": (5.5, 6)}, (5.5, 6))
+    )
+    np.testing.assert_array_equal(one.numbers.counts, other.numbers.counts)
+    with pytest.raises(mf.OptionError, match="blind names 'mass', but 'm' is plotted; leave it out"):
+        mf.plot(model("fractions"), data, "m", blind={"mass": (5.5, 6)})
+
+
 def test_wrong_blind_ranges_are_explained():
     data = mf.generate(model("fractions"), 100, seed=1)
     with pytest.raises(mf.DataError, match=r"observable 'm': a sub-range must be \(low, high\), got 5.2"):

@@ -234,33 +234,44 @@ def test_rf514_roocustomizer_formulas_in_the_place_of_yields():
     assert "n" not in result.values
 
 
-def test_rf515_hfjson_templates_with_systematic_variations():
-    """The numbers of the tutorial's file: factors are formulas of parameters with constraints, bins have factors too."""
-    description = json.loads(
-        '{"signal": [20, 10], "background1": [100, 0], "background2": [0, 100], "errors": [0.05, 0.1], "observed": [122, 112]}'
-    )
-    x, edges = mf.Observable("x", 1, 2), [1, 1.5, 2]
-    samples = ("signal", "background1", "background2")
-    mu = mf.Parameter("mu", 1, -3, 5)
-    alphas = [mf.Parameter(f"syst{k}", 0, -5, 5) for k in (1, 2, 3)]
-    gammas = [mf.Parameter(f"gamma{k}", 1, 0, 2) for k in (1, 2)]
-    factors = [mf.where(a > 0, 1.05**a, 0.95**-a) for a in alphas]
-    others = (mu, *gammas)
-    yields = [sum(description[s]) * f * g for s, f, g in zip(samples, factors, others, strict=True)]
-    shapes = [mf.Histogram(x, (description[s], edges)) for s in samples]
-    constraints = [mf.constraint(a, 0, 1) for a in alphas]
-    sizes = [round(error**-2) for error in description["errors"]]
-    constraints += [mf.constraint(n * g, n, kind="poisson") for n, g in zip(sizes, gammas, strict=True)]
-    result = mf.fit(mf.Sum(shapes, yields=yields), (description["observed"], edges), constraints=constraints)
+def test_rf515_hfjson_a_file_of_the_standard_is_read(tmp_path):
+    """The numbers of the tutorial's file, whose bins have factors with Poisson constraints."""
+
+    def sample(name, contents, systematic, *others, **errors):
+        norm = {"name": systematic, "type": "normsys", "data": {"hi": 1.05, "lo": 0.95}}
+        return {"name": name, "data": {"contents": contents, **errors}, "modifiers": [norm, *others]}
+
+    staterror = {"name": "mcstat", "type": "staterror"}
+    observed, sizes = [122, 112], [400, 100]
+    content = {
+        "analyses": [{"name": "main", "likelihoods": ["channel1"], "pois": ["mu"]}],
+        "likelihoods": [{"name": "channel1", "dist": "model_channel1", "obs": "observed_channel1"}],
+        "distributions": {"model_channel1": {
+            "type": "histfactory_dist",
+            "statError": {"constraint": "Poisson", "relThreshold": 0.01},
+            "samples": [
+                sample("signal", [20, 10], "syst1", {"name": "mu", "type": "normfactor"}),
+                sample("background1", [100, 0], "syst2", staterror, errors=[5, 0]),
+                sample("background2", [0, 100], "syst3", staterror, errors=[0, 10]),
+            ],
+        }},
+        "domains": [{"name": "default_domain", "variables": [{"name": "mu", "min": -3, "max": 5}]}],
+        "parameter_points": [{"name": "default_values", "mu": {"value": 1}}],
+        "data": [{"name": "observed_channel1", "contents": observed}],
+    }  # fmt: skip
+    (tmp_path / "rf515.json").write_text(json.dumps(content))
+    nll = mf.histfactory.read(tmp_path / "rf515.json", normsys="code1")
+    result = mf.fit(nll)
 
     def by_scipy(p):
         s1, s2, s3 = (1.05**a if a > 0 else 0.95**-a for a in p[1:4])
         expected = np.array([20 * p[0] * s1 + 100 * s2 * p[4], 10 * p[0] * s1 + 100 * s3 * p[5]])
-        nll = -stats.poisson.logpmf(description["observed"], expected).sum() + np.sum(p[1:4] ** 2) / 2
+        nll = -stats.poisson.logpmf(observed, expected).sum() + np.sum(p[1:4] ** 2) / 2
         return nll - stats.poisson.logpmf(sizes, sizes * p[4:]).sum()
 
     best = optimize.minimize(
         by_scipy, [1, 0, 0, 0, 1, 1], method="Nelder-Mead", options={"maxfev": 6_000, "xatol": 1e-6}
     )
     assert result.valid
+    assert nll.poi == "mu"
     assert result.values["mu"] == pytest.approx(best.x[0], abs=SAME_MINIMUM * result.errors["mu"])

@@ -128,14 +128,12 @@ def shapesys(name: str, uses: Sequence[tuple[Channel, Array, Modifier]]) -> Para
     (errors,) = m.data
     known = (nominal > 0) & (errors > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        factors = np.where(known, nominal**2 / errors**2, 0.0)
-    return per_bin(
-        name, "shapesys", LOWEST, ~known, auxdata=factors, factors=factors, places={channel.name: 0}
-    )
+        sigmas = np.where(known, errors / nominal, 0.0)
+    return with_errors(name, "shapesys", sigmas, m.constraint != "Gauss", {channel.name: 0})
 
 
 def staterrors(name: str, uses: Sequence[tuple[Channel, Array, Modifier]]) -> ParameterSet:
-    """Return parameters with Gaussian constraints: the errors of all samples that have them, added in quadrature."""
+    """Return parameters with the errors of all samples that have them, added in quadrature."""
     channels = list({channel.name: channel for channel, *_ in uses}.values())
     totals = {c.name: np.zeros(c.size) for c in channels}
     squares = {c.name: np.zeros(c.size) for c in channels}
@@ -145,10 +143,23 @@ def staterrors(name: str, uses: Sequence[tuple[Channel, Array, Modifier]]) -> Pa
     total, square = (np.concatenate([some[c.name] for c in channels]) for some in (totals, squares))
     sigmas = np.sqrt(square) / np.where(total > 0, total, np.inf)
     places = dict(zip(totals, np.cumsum([0, *(c.size for c in channels)]).tolist(), strict=False))
+    if len(kinds := {m.constraint for *_, m in uses}) > 1:
+        raise DataError(
+            f"{uses[0][2].where}: samples must have the same constraint, got {sorted(map(str, kinds))}"
+        )
+    return with_errors(name, "staterror", sigmas, kinds == {"Poisson"}, places)
+
+
+def with_errors(
+    name: str, kind: str, sigmas: Array, poisson: bool, places: Mapping[str, int]
+) -> ParameterSet:
+    """Return a parameter for each bin with a relative error, as a Gaussian or as a count; without an error it is fixed."""
     fixed = sigmas == 0
-    return per_bin(
-        name, "staterror", LOWEST, fixed, auxdata=np.ones(len(sigmas)), sigmas=sigmas, places=places
-    )
+    if not poisson:
+        ones = np.ones(len(sigmas))
+        return per_bin(name, kind, LOWEST, fixed, auxdata=ones, sigmas=sigmas, places=places)
+    factors = np.divide(1.0, sigmas**2, out=np.zeros(len(sigmas)), where=~fixed)
+    return per_bin(name, kind, LOWEST, fixed, auxdata=factors, factors=factors, places=places)
 
 
 def configured(sets: Mapping[str, ParameterSet], config: Any) -> dict[str, ParameterSet]:

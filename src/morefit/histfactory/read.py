@@ -12,6 +12,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import DataError, OptionError
 from morefit.expr import ZERO
+from morefit.histfactory.hs3 import is_hs3, translated
 from morefit.histfactory.parameters import ParameterSet, configured, parameter_sets
 from morefit.histfactory.workspace import (
     Channel,
@@ -41,11 +42,11 @@ def read(
     histosys: Literal["code4p", "code0"] = "code4p",
     backend: str | Backend = "cpu",
 ) -> HistFactoryLikelihood:
-    """Return the likelihood of a HistFactory workspace: a file of JSON as pyhf writes it, or its content.
+    """Return the likelihood of a HistFactory workspace: a file of JSON as pyhf or RooFit (HS3) writes it, or its content.
 
     Parameters
     ----------
-    measurement : its name; by default the first.
+    measurement : its name, in HS3 that of an analysis; by default the first.
     normsys, histosys : how to interpolate between variations: by polynomials between -1 and 1, or with a kink at 0.
 
     Parameters have the names of pyhf, such as ``mu`` and ``staterror_SR[0]``, with ``_`` for spaces; channels are sorted by name.
@@ -55,6 +56,8 @@ def read(
             choices = ", ".join(map(repr, CODES[name]))
             raise OptionError(f"histfactory: {name} must be one of {choices}, got {code!r}")
     content = load(workspace)
+    if is_hs3(content):
+        content = translated(content, measurement)
     config = chosen_config(listed("workspace", content, "measurements"), measurement)
     channels = sorted(map(Channel.of, listed("workspace", content, "channels")), key=lambda c: c.name)
     check_unique("workspace: channels", [c.name for c in channels])

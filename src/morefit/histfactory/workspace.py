@@ -90,6 +90,7 @@ class Modifier:
     name: str
     where: str  # for messages
     data: tuple[Array, ...]
+    constraint: str | None = None  # of errors in bins, "Gauss" or "Poisson"; None for that of pyhf
 
     @classmethod
     def of(cls, spec: Any, sample: str, nominal: Array) -> Modifier:
@@ -111,7 +112,7 @@ class Modifier:
             data = (numbers(where, spec, "data", size),)
             if np.any(data[0] < 0):
                 raise DataError(f"{where}: 'data' must not be negative, got {data[0].min():g}")
-        return cls(kind, name.replace(" ", "_"), where, data)
+        return cls(kind, name.replace(" ", "_"), where, data, spec.get("constraint"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,14 +9,16 @@ from typing import Any, overload
 import numpy as np
 
 from morefit.data import Dataset
+from morefit.data.dataset import build
+from morefit.data.labels import shown
 from morefit.errors import ModelError
 from morefit.likelihood.base import Term
-from morefit.likelihood.simultaneous import Simultaneous, generate_simultaneous
+from morefit.likelihood.simultaneous import Simultaneous
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.observable import Ranges
-from morefit.random.host import COMPILED, Generator, part_key, stream_key
+from morefit.random.host import COMPILED, Generator, check_generator, part_key, stream_key
 from morefit.sampling.generate import check_seed, generate_events
 from morefit.targets import Backend
 from morefit.validate import numbers_by_name
@@ -129,3 +131,49 @@ def drawn_constraints(part: Likelihood, values: dict[str, float], seed: int, flu
         c.measuring(c.draw(values, stream_key(seed, f"constraint {k}"), toy, around_data=False)[0].tolist())
         for k, c in enumerate(part.constraints)
     )
+
+
+def generate_simultaneous(
+    simultaneous: Simultaneous,
+    events: Any,
+    *,
+    truth: Any,
+    seed: int | None,
+    backend: str | Backend,
+    generator: Generator,
+    given: Any,
+) -> Dataset:
+    """Draw the events of all categories into one dataset with the column of labels."""
+    columns = [{o.name for o in model.observables} for model in simultaneous.models.values()]
+    if any(own != columns[0] for own in columns):
+        raise ModelError(
+            "generate: one dataset needs the same observables in all categories; draw each, as in"
+            f" mf.generate(models[{simultaneous.labels[0]!r}])"
+        )
+    values = numbers_by_name("truth", truth)
+    unknown = [name for name in values if name not in {p.name for p in simultaneous.parameters}]
+    if unknown:
+        raise ModelError(f"generate: no category has a parameter {shown(unknown)}")
+    numbers = simultaneous.numbers("generate", events, given)
+    if given is not None and not any(model.given for model in simultaneous.models.values()):
+        raise ModelError("generate: no category is given anything; leave given out")
+    rows = None if given is None else simultaneous.split(given, columns=lambda model: model.given)
+    check_generator(generator, seed)
+    key = secrets.randbits(63) if seed is None else check_seed(seed)
+    drawn = []
+    for k, (label, model) in enumerate(simultaneous.models.items()):
+        data = generate_events(
+            model,
+            numbers[k],
+            truth={p.name: values[p.name] for p in model.parameters if p.name in values},
+            seed=part_key(key, k) if isinstance(generator, str) else None,
+            backend=backend,
+            generator=generator,
+            given=None if rows is None or not model.given else rows[label][0],
+        )
+        assert isinstance(data, Dataset)
+        own = {o.name: data[o.name] for o in simultaneous.observables}
+        code = float(simultaneous.category.labels.index(label))
+        own[simultaneous.category.name] = np.full(len(data), code)
+        drawn.append(build(own, None, None, {simultaneous.category.name: simultaneous.category.labels}))
+    return Dataset.concatenate(drawn)

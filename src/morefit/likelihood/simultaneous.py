@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from morefit.data import Category, Dataset
-from morefit.data.dataset import build
 from morefit.data.labels import label_text, shown
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError, ModelError, OptionError
@@ -28,12 +26,10 @@ from morefit.model.compose.restricted import in_ranges
 from morefit.model.observable import Ranges
 from morefit.model.parts import check_model
 from morefit.model.region import YieldsIn
-from morefit.random.host import Generator, check_generator, part_key
 from morefit.rewrite.precompute import Precompute
-from morefit.sampling.generate import check_seed, generate_events
 from morefit.targets import Backend, choose_backend
 from morefit.text.suggest import suggest
-from morefit.validate import numbers_by_name, whole_number
+from morefit.validate import whole_number
 
 
 class Simultaneous:
@@ -77,6 +73,12 @@ class Simultaneous:
     def choices(self) -> dict[str, Choice]:
         """The choices of all models by name, which may have one in common."""
         return by_name(c for model in self.models.values() for c in choices_in(model).values())
+
+    def replace(self, replacements: Mapping[Any, Any]) -> Simultaneous:
+        """Return the same with parts replaced in all models that have them, as ``Pdf.replace`` does."""
+        from morefit.model.replace import replace_in_all
+
+        return Simultaneous(replace_in_all(self.models, replacements), self.category)
 
     def choose(self, labels: Mapping[str, str]) -> Simultaneous:
         """Return the same with choices decided in all models that have them, as ``Pdf.choose`` does."""
@@ -303,49 +305,3 @@ def share_kernels(parts: Sequence[Likelihood]) -> list[Likelihood]:
             own = (p.symbol for p in parts[k].model.parameters)
             shared[k] = parts[k].replaced(names=dict(zip(own, names, strict=True)))
     return shared
-
-
-def generate_simultaneous(
-    simultaneous: Simultaneous,
-    events: Any,
-    *,
-    truth: Any,
-    seed: int | None,
-    backend: str | Backend,
-    generator: Generator,
-    given: Any,
-) -> Dataset:
-    """Draw the events of all categories into one dataset with the column of labels."""
-    columns = [{o.name for o in model.observables} for model in simultaneous.models.values()]
-    if any(own != columns[0] for own in columns):
-        raise ModelError(
-            "generate: one dataset needs the same observables in all categories; draw each, as in"
-            f" mf.generate(models[{simultaneous.labels[0]!r}])"
-        )
-    values = numbers_by_name("truth", truth)
-    unknown = [name for name in values if name not in {p.name for p in simultaneous.parameters}]
-    if unknown:
-        raise ModelError(f"generate: no category has a parameter {shown(unknown)}")
-    numbers = simultaneous.numbers("generate", events, given)
-    if given is not None and not any(model.given for model in simultaneous.models.values()):
-        raise ModelError("generate: no category is given anything; leave given out")
-    rows = None if given is None else simultaneous.split(given, columns=lambda model: model.given)
-    check_generator(generator, seed)
-    key = secrets.randbits(63) if seed is None else check_seed(seed)
-    drawn = []
-    for k, (label, model) in enumerate(simultaneous.models.items()):
-        data = generate_events(
-            model,
-            numbers[k],
-            truth={p.name: values[p.name] for p in model.parameters if p.name in values},
-            seed=part_key(key, k) if isinstance(generator, str) else None,
-            backend=backend,
-            generator=generator,
-            given=None if rows is None or not model.given else rows[label][0],
-        )
-        assert isinstance(data, Dataset)
-        own = {o.name: data[o.name] for o in simultaneous.observables}
-        code = float(simultaneous.category.labels.index(label))
-        own[simultaneous.category.name] = np.full(len(data), code)
-        drawn.append(build(own, None, None, {simultaneous.category.name: simultaneous.category.labels}))
-    return Dataset.concatenate(drawn)

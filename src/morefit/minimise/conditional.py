@@ -90,6 +90,11 @@ def check_floating(what: str, best: FitResult, *names: str) -> None:
         raise FitError(
             f"{what}: needs floating parameters that the data determine, got '{wrong[0]}' and no events"
         )
+    if wrong and wrong[0] in best.quantities:
+        raise FitError(
+            f"{what}: needs floating parameters, got '{wrong[0]}', which is derived; write the model with it as a"
+            " parameter, and derive another one from it"
+        )
     if wrong:
         listed = ", ".join(f"{n!r}: {suggest(n, best.floating)}" for n in wrong)
         raise FitError(f"{what}: needs floating parameters, got {listed}")
@@ -223,6 +228,8 @@ class Conditional:
             before, changed = changed, np.zeros_like(changed)
             for near, own in ((order[:-1], order[1:]), (order[1:], order[:-1])):
                 near, own = near[before[near]], own[before[near]]
+                if not len(own):
+                    continue  # integrals have no rule where no parameters are known
                 there = self.batch.evaluate(own, fits.values[near], order=0)
                 lower = (there.bad == 0) & ~(there.value >= fits.nll[own] - LOWER)
                 near, own = near[lower], own[lower]

@@ -18,14 +18,20 @@ from morefit.text.suggest import suggest
 
 def replace_parts(model: Pdf, replacements: Mapping[Any, Any]) -> Pdf:
     """Return a model with other things in the places of some, which are named or passed themselves."""
+    (changed,) = replace_in_all({"": model}, replacements).values()
+    return changed
+
+
+def replace_in_all(models: Mapping[str, Pdf], replacements: Mapping[Any, Any]) -> dict[str, Pdf]:
+    """Return models with parts replaced in those that have them; one of them must."""
     if not isinstance(replacements, Mapping):
         raise ModelError(f"replace: takes a mapping from old to new parts, got {described(replacements)}")
-    parts = tuple(parts_in(model))
+    parts = tuple(part for model in models.values() for part in parts_in(model))
     chosen = [(old_part(old, parts), new) for old, new in replacements.items()]
     for old, new in chosen:
         check_kind(old, new)
-    changed: Pdf = Replacement(chosen)(model)
-    return changed
+    change = Replacement(chosen)
+    return {label: change(model) for label, model in models.items()}
 
 
 def parts_in(model: Pdf) -> Iterator[tuple[str, Any]]:

@@ -98,7 +98,7 @@ def plot(
     box : lines below the legend: "chi2" and names of parameters; True for the chi-square and all fitted parameters.
     log : draw the axis of the counts logarithmically.
     empty_bins : draw bins without events, with the upper end of their Poisson interval.
-    blind : ranges of the plotted observable, one or a list: bins that reach into them have no data and no pull.
+    blind : ranges of the plotted observable, one or a list, or by its name: bins that reach into them have no data and no pull.
     oversampling : how many times finer than the data's the bins of the curve are.
     ax : axes for the main panel alone, or a pair (main, lower); None makes a new figure.
     style : None for morefit's own, the name of one of mplhep's ("LHCb2"), or settings of matplotlib.

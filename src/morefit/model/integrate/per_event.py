@@ -14,11 +14,11 @@ from morefit.expr import (
     Expr,
     NodeRule,
     Op,
-    Symbol,
     add_all,
     column,
     const,
     evaluate,
+    leaves,
     node_sum,
     rule_of,
     substitute,
@@ -107,7 +107,8 @@ def vanishes(density: Expr) -> bool:
 
 def missed(total: Expr, density: Expr, x: Observable, points: Mapping[str, Array | float]) -> float:
     """Return how far, relatively, a sum over nodes is from adaptive integrals, which look for narrow peaks."""
-    symbols = [leaf for leaf in toposort(density) if isinstance(leaf.value, Symbol) and leaf.name in points]
+    own = [*leaves(Op.SCALAR, density), *leaves(Op.COLUMN, density)]
+    symbols = [leaf for leaf in own if leaf.name in points]
     some = np.linspace(0, CHECKS - 1, ADAPTIVE).astype(int)
     here = {name: np.broadcast_to(values, CHECKS)[some] for name, values in points.items()}
     exact = []
