@@ -29,6 +29,8 @@ def as_number(value: Any) -> float | None:
         return value
     if isinstance(value, int) and not isinstance(value, bool):  # of any size
         return float(value) if abs(value) < MAX_INTEGER else inf
+    if isinstance(value, list | tuple):  # which numpy may refuse
+        return None
     array = np.asarray(value, object) if isinstance(value, str | bytes | bool) else np.asarray(value)
     if array.ndim or array.dtype.kind not in "iuf":
         return None

@@ -134,6 +134,16 @@ def test_toys_draw_counts_and_auxiliary_data(small, best):
     assert np.std(still.values[:, still.names.index("norm_0")]) < 0.2
 
 
+def test_toys_have_pulls_of_a_normal_distribution(small, best):
+    truth = dict(best.values) | {"mu": 4.0}  # far from its limit
+    toys = mf.toy_study(small, toys=1000, truth=truth, seed=5, progress=False)
+    assert toys.valid.all()
+    for name in ("mu", "norm_0", "norm_1", "lumi", "shapesys_0[1]", "staterror_0[3]"):
+        pulls = toys.pulls(name)
+        assert abs(pulls.mean()) < 0.15, name
+        assert pulls.std() == pytest.approx(1.0, abs=0.1), name
+
+
 def test_asimov_data_give_back_their_values(small, best):
     again = mf.fit(mf.intervals.asimov(small, best), tolerance=1e-6)
     assert again.nll == pytest.approx(0.0, abs=1e-9)
@@ -313,6 +323,12 @@ CONFIG = ("measurements", 0, "config", "parameters")
         ((*CONFIG, 0, "fixed"), "yes", "'fixed' must be true or false, got 'yes'"),
         ((*CONFIG, 1, "name"), "mu", "parameter 'mu': is configured more than once"),
         ((*CONFIG, 1, "sigmas"), [0.0], "'sigmas' must be positive, got 0"),
+        ((*CONFIG, 1, "sigmas"), None, "parameter 'lumi': the measurement must configure auxdata and sigmas"),
+        (("measurements", 0, "config"), [1.0], "measurement 'measurement': 'config' must be an object"),
+        ((*SAMPLE, "data", 0), 1e308, "'data' must be numbers up to 1e\\+75, got 1e\\+308"),
+        ((*SAMPLE, "data", 0), [[1.0], 2.0], "'data' must be finite numbers"),
+        ((*SAMPLE, "data", 0), 1e-320, "'data' must be errors of the size of the contents"),
+        (("channels", 0, "name"), "x" * 10**5, "channel 'x{60}': has no observation"),
     ],
 )
 def test_a_malformed_workspace_says_where(path, content, message):
@@ -329,6 +345,13 @@ def test_files_that_are_no_workspaces_are_refused(tmp_path):
     path.write_text("__import__('os')")
     with pytest.raises(mf.DataError, match="is no JSON"):
         mf.histfactory.read(path)
+    path.write_text('{"channels": [], "channels": []}')
+    with pytest.raises(mf.DataError, match="keys of an object must have different names, got 'channels'"):
+        mf.histfactory.read(path)
+    path.write_text("\ufeff" + json.dumps(workspace("tiny")))  # as some editors begin a file
+    assert mf.histfactory.read(path).poi == "mu"
+    with pytest.raises(mf.DataError, match="is a set of patches; apply one"):
+        mf.histfactory.read({"patches": [], "metadata": {}})
     with pytest.raises(mf.DataError, match="must be an object with channels, got list"):
         mf.histfactory.read([1])
     with pytest.raises(mf.DataError, match="measurement 'mine': not in the workspace"):

@@ -10,7 +10,7 @@ import numpy as np
 
 from morefit.arrays import Array, Flags
 from morefit.errors import DataError, ModelError
-from morefit.histfactory.workspace import PER_BIN, Channel, Modifier, numbers, text
+from morefit.histfactory.workspace import LARGEST, PER_BIN, Channel, Modifier, numbers, text
 from morefit.likelihood import Constraint
 from morefit.likelihood.auxiliary import AuxiliaryCount
 from morefit.likelihood.constraint import GaussianConstraint
@@ -127,8 +127,9 @@ def shapesys(name: str, uses: Sequence[tuple[Channel, Array, Modifier]]) -> Para
     ((channel, nominal, m),) = uses
     (errors,) = m.data
     known = (nominal > 0) & (errors > 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sigmas = np.where(known, errors / nominal, 0.0)
+    with np.errstate(over="ignore"):
+        sigmas = np.divide(errors, nominal, out=np.zeros(len(known)), where=known)
+        check_factors(m.where, np.divide(nominal, errors, out=np.zeros(len(known)), where=known) ** 2, known)
     return with_errors(name, "shapesys", sigmas, m.constraint != "Gauss", {channel.name: 0})
 
 
@@ -141,7 +142,9 @@ def staterrors(name: str, uses: Sequence[tuple[Channel, Array, Modifier]]) -> Pa
         totals[channel.name] += nominal
         squares[channel.name] += m.data[0] ** 2
     total, square = (np.concatenate([some[c.name] for c in channels]) for some in (totals, squares))
-    sigmas = np.sqrt(square) / np.where(total > 0, total, np.inf)
+    with np.errstate(over="ignore"):
+        sigmas = np.sqrt(square) / np.where(total > 0, total, np.inf)
+    check_factors(uses[0][2].where, sigmas, sigmas > 0)
     places = dict(zip(totals, np.cumsum([0, *(c.size for c in channels)]).tolist(), strict=False))
     if len(kinds := {m.constraint for *_, m in uses}) > 1:
         raise DataError(
@@ -162,6 +165,12 @@ def with_errors(
     return per_bin(name, kind, LOWEST, fixed, auxdata=factors, factors=factors, places=places)
 
 
+def check_factors(where: str, factors: Array, known: Flags) -> None:
+    """Refuse errors that are so small or so large that numbers cannot hold their squares."""
+    if np.any(known & ~((factors > 1 / LARGEST) & (factors < LARGEST**2))):
+        raise DataError(f"{where}: 'data' must be errors of the size of the contents, which they are not")
+
+
 def configured(sets: Mapping[str, ParameterSet], config: Any) -> dict[str, ParameterSet]:
     """Change parameters as a measurement says, and put them one after the other; names that no modifier has do not matter."""
     known, seen, first = dict(sets), set[str](), 0
@@ -176,7 +185,7 @@ def configured(sets: Mapping[str, ParameterSet], config: Any) -> dict[str, Param
         if name in known:
             known[name] = changed(known[name], spec)
     for name, one in known.items():
-        if one.kind == "lumi" and not len(one.inits):
+        if one.kind == "lumi" and any(some is None or not len(some) for some in (one.auxdata, one.sigmas)):
             raise DataError(
                 f"parameter '{name}': the measurement must configure auxdata and sigmas of the luminosity"
             )
@@ -201,7 +210,7 @@ def changed(one: ParameterSet, spec: Mapping[str, Any]) -> ParameterSet:
         changes[key] = numbers(where, spec, key)
         if len(changes[key]) != size:
             raise DataError(f"{where}: '{key}' must have {size} numbers, got {len(changes[key])}")
-        if key in ("sigmas", "factors") and not np.all(changes[key] > 0):
+        if key in ("sigmas", "factors") and not np.all(changes[key] > 1 / LARGEST):
             raise DataError(f"{where}: '{key}' must be positive, got {changes[key].min():g}")
     if "bounds" in spec:
         pairs = spec["bounds"] if isinstance(spec["bounds"], list | tuple) else [spec["bounds"]]

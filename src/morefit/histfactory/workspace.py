@@ -16,6 +16,7 @@ from morefit.text.suggest import suggest
 from morefit.validate import as_number
 
 PER_BIN = ("shapefactor", "shapesys", "staterror")  # modifiers with a parameter for each bin
+LARGEST = 1e75  # squares of quotients of such numbers are finite
 KINDS = ("histosys", "lumi", "normfactor", "normsys", *PER_BIN)
 
 
@@ -23,14 +24,29 @@ def load(workspace: Any) -> Mapping[str, Any]:
     """Return the content of a workspace."""
     if isinstance(workspace, str | Path):
         try:
-            workspace = json.loads(Path(workspace).read_text(encoding="utf-8"))
+            text_of_file = Path(workspace).read_text(encoding="utf-8-sig")
+            workspace = json.loads(text_of_file, object_pairs_hook=without_repetition)
+        except DataError:
+            raise
         except (json.JSONDecodeError, RecursionError) as error:
             raise DataError(f"workspace '{workspace}': is no JSON, {error}") from None
         except (OSError, ValueError) as error:
             raise DataError(f"workspace '{workspace!s:.60}': cannot be read, {error}") from None
     if not isinstance(workspace, Mapping):
         raise DataError(f"workspace: must be an object with channels, got {type(workspace).__name__}")
+    if "patches" in workspace and "channels" not in workspace:
+        raise DataError(
+            "workspace: is a set of patches; apply one to its workspace first, as pyhf.PatchSet does"
+        )
     return workspace
+
+
+def without_repetition(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of a file; JSON allows a key twice, and readers would take one of them in silence."""
+    known = dict(pairs)
+    if len(known) < len(pairs):
+        check_unique("workspace: keys of an object", [key for key, _ in pairs])
+    return known
 
 
 def entry(what: str, parent: Any, key: str) -> Any:
@@ -62,6 +78,10 @@ def numbers(what: str, parent: Any, key: str, size: int | None = None) -> Array:
     if not np.isfinite(values).all():
         wrong = parent[key][int(np.flatnonzero(~np.isfinite(values))[0])]
         raise DataError(f"{what}: '{key}' must be finite numbers, got {wrong!r:.60}")
+    if np.any(np.abs(values) > LARGEST):
+        raise DataError(
+            f"{what}: '{key}' must be numbers up to {LARGEST:g}, got {values[np.argmax(np.abs(values))]:g}"
+        )
     if size is not None and len(values) != size:
         raise DataError(f"{what}: '{key}' must have {size} numbers, one for each bin, got {len(values)}")
     return values
@@ -69,7 +89,7 @@ def numbers(what: str, parent: Any, key: str, size: int | None = None) -> Array:
 
 def check_unique(what: str, names: Sequence[str]) -> None:
     if repeated := {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ():
-        raise DataError(f"{what} must have different names, got '{min(repeated)}' more than once")
+        raise DataError(f"{what} must have different names, got '{min(repeated):.60}' more than once")
 
 
 def chosen_config(measurements: Sequence[Any], name: str | None) -> Any:
@@ -79,7 +99,10 @@ def chosen_config(measurements: Sequence[Any], name: str | None) -> Any:
         name = names[0]
     if name not in names:
         raise DataError(f"measurement '{name}': not in the workspace; {suggest(name, names)}")
-    return entry(f"measurement '{name}'", measurements[names.index(name)], "config")
+    config = entry(f"measurement '{name}'", measurements[names.index(name)], "config")
+    if not isinstance(config, Mapping):
+        raise DataError(f"measurement '{name}': 'config' must be an object, got {config!r:.60}")
+    return config
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,14 +119,14 @@ class Modifier:
     def of(cls, spec: Any, sample: str, nominal: Array) -> Modifier:
         """Read a modifier of a sample."""
         name, kind = text(f"{sample}: modifier", spec, "name"), text(f"{sample}: modifier", spec, "type")
-        where, size = f"{sample}: {kind} '{name}'", len(nominal)
+        where, size = f"{sample}: {kind:.60} '{name:.60}'", len(nominal)
         if kind not in KINDS:
             raise DataError(f"{where}: type is not known; {suggest(kind, KINDS)}")
         data: tuple[Array, ...] = ()
         if kind == "normsys":
             factors = entry(where, spec, "data")
             data = tuple(numbers(where, {key: [entry(where, factors, key)]}, key) for key in ("hi", "lo"))
-            if not all(factor[0] > 0 for factor in data):
+            if not all(factor[0] > 1 / LARGEST for factor in data):
                 raise DataError(f"{where}: 'hi' and 'lo' must be positive, got {factors!r:.60}")
         elif kind == "histosys":
             shapes = entry(where, spec, "data")
@@ -126,7 +149,7 @@ class Sample:
     @classmethod
     def of(cls, spec: Any, channel: str) -> Sample:
         """Read a sample of a channel."""
-        where = f"{channel}: sample '{text(f'{channel}: sample', spec, 'name')}'"
+        where = f"{channel}: sample '{text(f'{channel}: sample', spec, 'name'):.60}'"
         nominal, modifiers = numbers(where, spec, "data"), entry(where, spec, "modifiers")
         if not isinstance(modifiers, list | tuple):
             raise DataError(f"{where}: 'modifiers' must be a list, got {modifiers!r:.60}")
@@ -145,7 +168,7 @@ class Channel:
     @classmethod
     def of(cls, spec: Any) -> Channel:
         """Read a channel."""
-        where = f"channel '{text('channel', spec, 'name')}'"
+        where = f"channel '{text('channel', spec, 'name'):.60}'"
         samples = tuple(Sample.of(one, where) for one in listed(where, spec, "samples"))
         check_unique(f"{where}: samples", [s.name for s in samples])
         if len(sizes := {len(s.nominal) for s in samples}) > 1:
@@ -161,7 +184,7 @@ def observed_counts(channel: Channel, observed: Mapping[str, Array]) -> Array:
     """Return what was counted in a channel."""
     counts = observed.get(channel.name)
     if counts is None:
-        raise DataError(f"channel '{channel.name}': has no observation")
+        raise DataError(f"channel '{channel.name:.60}': has no observation")
     if len(counts) != channel.size or np.any(counts < 0):
         got = f"{len(counts)} numbers" if len(counts) != channel.size else f"{counts.min():g}"
         raise DataError(
