@@ -186,6 +186,10 @@ class Backend(Protocol):
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Buffer: ...
 
+    def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
+        """Begin to compile what whole fits of a layout need besides kernels, if that can go on beside other work."""
+        ...
+
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys; return the first ``width`` numbers of the record of each, None if this backend cannot."""
         ...

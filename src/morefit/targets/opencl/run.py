@@ -12,6 +12,8 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import BackendError
 from morefit.kernel import Kernel, Precision, Sample
+from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.read_program import Driver
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn
 from morefit.targets.opencl.device import Device, open_device
@@ -78,6 +80,9 @@ class OpenCL:
     def compile(self, kernel: Kernel) -> OpenCLProgram:
         """Return a program; it is built when it is first used, for drivers are slow and whole fits do without it."""
         return OpenCLProgram(kernel, self.open().group_for(self.work_group, bool(kernel.pairs)), self)
+
+    def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
+        """Nothing is compiled ahead."""
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys."""

@@ -11,6 +11,8 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.kernel import COUNT, MAX_DRAWS, Atom, Body, Kernel, NodeLoop, Precision, Reduce, Store
+from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.read_program import Driver
 from morefit.kernel.sums import TILES_FROM
 from morefit.kernel.symbols import EVENT
 from morefit.random.philox import Counted
@@ -76,6 +78,9 @@ class Reference:
 
     def compile(self, kernel: Kernel) -> ReferenceProgram:
         return ReferenceProgram(kernel)
+
+    def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
+        """Nothing is compiled ahead."""
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Not supported; the caller falls back to the batched fit."""
