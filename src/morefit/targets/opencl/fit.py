@@ -125,6 +125,7 @@ class FitRunner:
         shape = FitShape(group=self.group, wide=wide, layout=layout, parts=parts)
         self.source = find_source(self.job, shape, self.device.dialect)
         show_source(self.source.text)
+        show_source(self.source.driver.text)
         self.sent = {}
         self.constants = {}
         for text, part in zip(self.source.parts, parts, strict=True):
@@ -253,8 +254,13 @@ class FitSpace:
                 assert given.starts is not None
                 self.values[f"starts{k}"] = device.send(np.ascontiguousarray(given.starts[part], np.int64))
         self.add_lists()
-        phases = runner.source.phases
-        self.kernels = device.kernels(self, runner.source.text, [phase.name for phase in phases])
+        source = runner.source
+        phases = [*source.phases, *source.driver.phases]
+        self.kernels = {
+            name: kernel
+            for one in (source, source.driver)
+            for name, kernel in device.kernels(self, one.text, [phase.name for phase in one.phases]).items()
+        }
         seeds = {f"{name}{k}": np.uint64(0) for k in range(len(job.parts)) for name in ("seed", "first_toy")}
         for phase in phases:
             values = seeds | self.values | (self.chosen if phase is self.choose else self.lists.values)
