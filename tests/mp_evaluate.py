@@ -26,6 +26,16 @@ def real(function):
     return checked
 
 
+def power_area(width, growth, n, derivatives=(0, 0, 0)):
+    """Return the integral of (1 + growth u)^-n from 0 to a width, or its derivatives."""
+    if any(derivatives):
+        with mpmath.extradps(80):
+            return mpmath.diff(power_area, (width, growth, n), derivatives)
+    if n == 1:
+        return mpmath.log1p(growth * width) / growth
+    return ((1 + growth * width) ** (1 - n) - 1) / (growth * (1 - n))
+
+
 MEANING = {
     Op.ADD: lambda *x: mpmath.fsum(x),
     Op.MUL: lambda *x: mpmath.fprod(x),
@@ -74,12 +84,12 @@ MEANING = {
             )
         ),
     ),
-    Op.POWER_AREA: precise.power_area,
-    Op.POWER_AREA_BY_GROWTH: lambda *args: precise.power_area(*args, (0, 1, 0)),
-    Op.POWER_AREA_BY_N: lambda *args: precise.power_area(*args, (0, 0, 1)),
-    Op.POWER_AREA_BY_GROWTH_TWICE: lambda *args: precise.power_area(*args, (0, 2, 0)),
-    Op.POWER_AREA_BY_GROWTH_AND_N: lambda *args: precise.power_area(*args, (0, 1, 1)),
-    Op.POWER_AREA_BY_N_TWICE: lambda *args: precise.power_area(*args, (0, 0, 2)),
+    Op.POWER_AREA: power_area,
+    Op.POWER_AREA_BY_GROWTH: lambda *args: power_area(*args, (0, 1, 0)),
+    Op.POWER_AREA_BY_N: lambda *args: power_area(*args, (0, 0, 1)),
+    Op.POWER_AREA_BY_GROWTH_TWICE: lambda *args: power_area(*args, (0, 2, 0)),
+    Op.POWER_AREA_BY_GROWTH_AND_N: lambda *args: power_area(*args, (0, 1, 1)),
+    Op.POWER_AREA_BY_N_TWICE: lambda *args: power_area(*args, (0, 0, 2)),
     Op.NDTR: precise.ndtr,
     Op.LOG_NDTR: precise.log_ndtr,
     Op.WOFZ_REAL: lambda x, y: precise.wofz(x, y).real,

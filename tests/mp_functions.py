@@ -84,13 +84,3 @@ def gammaincc(a: Any, x: Any) -> Any:
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """Return the regularised incomplete beta function."""
     return mp.betainc(a, b, 0, x, regularized=True)
-
-
-def power_area(width: Any, growth: Any, n: Any, derivatives: tuple[int, int, int] = (0, 0, 0)) -> Any:
-    """Return the integral of (1 + growth u)^-n from 0 to a width, or its derivatives."""
-    if any(derivatives):
-        with mp.extradps(80):
-            return mp.diff(power_area, (width, growth, n), derivatives)
-    if n == 1:
-        return mp.log1p(growth * width) / growth
-    return ((1 + growth * width) ** (1 - n) - 1) / (growth * (1 - n))

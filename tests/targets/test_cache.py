@@ -99,14 +99,14 @@ def test_many_processes_may_start_on_an_empty_cache(tmp_path):
 
 def test_a_kernel_is_compiled_once_in_a_process(folder, counted):
     for _ in range(3):
-        Cpu().compile(kernel())
+        Cpu().compile(kernel()).pending.wait()
     assert len(counted) == 1
 
 
 def test_a_kernel_is_found_on_disk(folder, counted):
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     forget()
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     assert len(counted) == 1
 
 
@@ -127,56 +127,56 @@ def damaged(data: bytes) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("how", damaged(b"morefit object 1\n" + bytes(200)))
 def test_a_damaged_entry_is_compiled_anew(how, folder, counted):
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     (entry,) = entries(folder)
     whole = entry.read_bytes()
     entry.write_bytes(damaged(whole)[how])
     forget()
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     assert len(counted) == 2
     assert entry.read_bytes() == whole
 
 
 def test_an_entry_of_another_kernel_is_not_used(folder, counted):
-    Cpu().compile(kernel(0.5))
+    Cpu().compile(kernel(0.5)).pending.wait()
     (first,) = entries(folder)
-    Cpu().compile(kernel(0.25))
+    Cpu().compile(kernel(0.25)).pending.wait()
     (second,) = set(entries(folder)) - {first}
     second.write_bytes(first.read_bytes())
     forget()
-    Cpu().compile(kernel(0.25))
+    Cpu().compile(kernel(0.25)).pending.wait()
     assert len(counted) == 3
 
 
 def test_an_entry_without_the_functions_is_compiled_anew(folder, counted):
     """Whole and signed, but from a program with other functions."""
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     (entry,) = entries(folder)
     target = machine.llvm.parse_assembly("define void @stranger() { ret void }")
     payload = bytes(machine.target_machine().emit_object(target))
     key = entry.stem
     entry.write_bytes(cache.MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload)
     forget()
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     assert len(counted) == 2
 
 
 def test_an_entry_with_nothing_in_it_is_compiled_anew(folder, counted):
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     (entry,) = entries(folder)
     entry.write_bytes(cache.MAGIC + hashlib.sha256(entry.stem.encode()).digest())
     forget()
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     assert len(counted) == 2
 
 
 def test_an_entry_that_is_a_folder_is_no_error(folder, counted):
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     (entry,) = entries(folder)
     entry.unlink()
     entry.mkdir()
     forget()
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     assert len(counted) == 2
     assert list(folder.iterdir()) == [entry]
 
@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path, monkeypatch, coun
     blocked = tmp_path / "file"
     blocked.write_text("here is no folder")
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(blocked / "kernels"))
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     assert len(counted) == 1
     assert blocked.read_text() == "here is no folder"
 
@@ -193,7 +193,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path, monkeypatch, coun
 def test_a_read_only_folder_is_no_error(folder, counted):
     folder.mkdir()
     folder.chmod(0o500)
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     folder.chmod(0o700)
     assert len(counted) == 1
 
@@ -203,7 +203,7 @@ def test_a_full_disk_leaves_nothing_behind(folder, counted, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(cache.os, "replace", full)
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     assert not list(folder.iterdir())
 
 
@@ -211,9 +211,9 @@ def test_an_empty_name_switches_the_cache_off(tmp_path, monkeypatch, counted):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MOREFIT_CACHE_DIR", "")
     assert cache.cache_folder() is None
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     forget()
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     assert len(counted) == 2
     assert not list(tmp_path.iterdir())
 
@@ -226,7 +226,7 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch, counted):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", homeless)
     assert cache.cache_folder() is None
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     assert len(counted) == 1
 
 
@@ -240,35 +240,35 @@ def test_the_cache_follows_the_users_folder(tmp_path, monkeypatch):
 def test_another_width_is_another_entry(folder, counted):
     widths = (1, 2, 4, 8)
     for width in widths:
-        Cpu(width=width).compile(kernel())
+        Cpu(width=width).compile(kernel()).pending.wait()
     assert len(counted) == len(entries(folder)) == len(widths)
 
 
 @pytest.mark.parametrize("part", ["cpu", "features"])
 def test_another_processor_is_another_entry(part, folder, counted, monkeypatch):
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     forget()
     here = machine.host()
     other = machine.Host(**{**vars(here), part: "+sse2" if part == "features" else "x86-64"})
     monkeypatch.setattr(machine, "host", lambda: other)
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     assert len(entries(folder)) == 2
 
 
 def test_another_compiler_is_another_entry(folder, counted, monkeypatch):
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     forget()
     monkeypatch.setattr(machine.llvmlite, "__version__", "0.0")
-    Cpu().compile(kernel())
+    Cpu().compile(kernel()).pending.wait()
     assert len(entries(folder)) == 2
 
 
 def test_the_number_of_programs_kept_is_bounded(folder, counted, monkeypatch):
     monkeypatch.setattr(machine, "MAX_PROGRAMS", 4)
     for k in range(8):
-        Cpu().compile(kernel(1.0 + k))
+        Cpu().compile(kernel(1.0 + k)).pending.wait()
     assert len(machine._programs) == 4
-    Cpu().compile(kernel(8.0))
+    Cpu().compile(kernel(8.0)).pending.wait()
     assert len(counted) == 8
 
 
@@ -280,5 +280,5 @@ def test_a_program_outlives_its_place_among_those_kept(folder, counted, monkeypa
     )
     before = nll.value([1.0])
     for number in range(3):
-        Cpu().compile(kernel(10.0 + number))
+        Cpu().compile(kernel(10.0 + number)).pending.wait()
     assert nll.value([1.0]) == before

@@ -587,6 +587,17 @@ def test_toys_that_need_more_steps_go_on_without_the_others(device, monkeypatch)
     np.testing.assert_array_equal(fit_rows(ensemble, sizes), together)
 
 
+def test_the_step_is_one_text_for_all_models_and_groups(device):
+    x = mf.Observable("x", 0.0, 1.0)
+    slopes = [mf.Parameter(name, -1.0, -3.0, 3.0) for name in "ab"]
+    texts = []
+    for model in (mf.Exponential(x, slopes[0]), mf.Density((slopes[1] * x).expr ** 2 + 1, x)):
+        job = ensemble_of(model, backend=OpenCL()).whole_fit()
+        texts += [opencl_fit.FitRunner(OpenCL().open(), group, job).source for group in (32, 64)]
+    assert len({source.driver.text for source in texts}) == 1
+    assert len({source.text for source in texts}) == len(texts)
+
+
 def test_a_toy_has_the_same_bits_in_any_company(device):
     model = model_of("mass")[0]
     start = all_values(model, None)

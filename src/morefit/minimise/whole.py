@@ -36,6 +36,8 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
         return None
     if any(part.on_nodes or part.apart for part in parts):  # in the place of events, from step to step
         return None
+    layout = FitLayout(len(problem.floating), len(parts))
+    likelihood.backend.expect_fits(fit_driver(layout), layout)
     compiled = tuple(part.whole_sums() for part in parts)
     if not can_fit_whole(parts, compiled):
         return None

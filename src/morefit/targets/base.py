@@ -209,6 +209,10 @@ class Backend(Protocol):
         """Return the sums of a model of counts at points, (sets, outputs), as ``kernel/counts_program.py`` defines them."""
         ...
 
+    def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
+        """Begin to compile what whole fits of a layout need besides kernels, if that can go on beside other work."""
+        ...
+
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys; return the first ``width`` numbers of the record of each, None if this backend cannot."""
         ...

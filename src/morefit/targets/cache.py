@@ -129,6 +129,12 @@ def read_private(path: Path) -> bytes | None:
 # ------------------------------------------------------------------------------------ entries
 
 
+def has_entry(key: str, ending: str = OBJECT) -> bool:
+    """Return whether something is stored under a key; it may yet be damaged or not to be trusted."""
+    folder = cache_folder()
+    return folder is not None and (folder / f"{key}{ending}").exists()
+
+
 def load(key: str, ending: str = OBJECT) -> bytes | None:
     """Return what was stored under a key, or None if there is nothing, or it is damaged or not to be trusted."""
     chosen = cache_folder()

@@ -125,10 +125,13 @@ class Ensemble:
     def has_whole_fit(self) -> bool:
         """Whether a fit can run without Python."""
         parts = self.fitted.parts
-        eliminated = self.fitted.elimination(self.floating, self.limits) is not None
-        return (
-            all(part.fits_whole for part in parts) and not eliminated and can_fit_whole(parts, self.compiled)
-        )
+        if not all(part.fits_whole for part in parts):
+            return False
+        if self.fitted.elimination(self.floating, self.limits) is not None:
+            return False
+        layout = FitLayout(len(self.floating), len(parts))
+        self.backend.expect_fits(fit_driver(layout), layout)
+        return can_fit_whole(parts, self.compiled)
 
     def whole_fit(self) -> WholeFit | None:
         """Return a fit that needs no Python, if there is one; made anew when a sampler was repaired."""

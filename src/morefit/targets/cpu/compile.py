@@ -7,7 +7,8 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,7 +17,8 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from morefit.errors import CompileError
-from morefit.targets.cache import key_of, load, store
+from morefit.targets.cache import has_entry, key_of, load, store
+from morefit.targets.cpu.ahead import wait_for_all
 from morefit.targets.cpu.hoist import hoist
 from morefit.targets.cpu.memory import Code
 
@@ -25,8 +27,15 @@ MAX_PROGRAMS = 256  # cached in this process
 # taken around calls of LLVM, which has a lock of its own, and around forks: a child would inherit locks that no
 # thread of it can release
 _lock = threading.Lock()
+
+
+def before_fork() -> None:
+    wait_for_all()
+    _lock.acquire()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(before=before_fork, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 @dataclass(frozen=True)
@@ -78,9 +87,19 @@ def find_code(source: str, names: Sequence[str]) -> Code:
     return find_by_key((source,), lambda: build_object(source, driver=False), names)
 
 
+def code_key(*identity: str) -> str:
+    return key_of(*identity, host().cpu, host().features, llvmlite.__version__)
+
+
+def is_compiled(*identity: str) -> bool:
+    """Return whether this process or the disk has machine code for what has this identity."""
+    key = code_key(*identity)
+    return key in _programs or has_entry(key)
+
+
 def find_by_key(identity: Sequence[str], build: Callable[[], bytes], names: Sequence[str]) -> Code:
     """Return machine code for what has this identity: from this process, from disk, or built now."""
-    key = key_of(*identity, host().cpu, host().features, llvmlite.__version__)
+    key = code_key(*identity)
     with _lock:
         _unused.clear()
         code = _programs.get(key)
@@ -133,13 +152,26 @@ def build_object(source: str, *, driver: bool, loops: bool = False) -> bytes:
     passes.run(module, builder)
     if FIXED_ARGUMENT in source:
         module = llvm.parse_assembly(hoist(str(module)))
-    if IN_ORDER not in source:
+    # loops of drivers are short: to shorten their addresses takes a third of the time, and makes no toy faster
+    options = ["enable-misched"] * (IN_ORDER in source) + ["disable-lsr"] * driver
+    with switched(options):
         return bytes(machine.emit_object(module))
-    llvm.set_option("morefit", "-enable-misched=false")
+
+
+@contextmanager
+def switched(options: Sequence[str]) -> Iterator[None]:
+    """Switch options of LLVM, which are those of the process, and back."""
+
+    def switch(on: bool) -> None:
+        for option in options:
+            value = on is option.startswith("disable")
+            llvm.set_option("morefit", f"-{option}={str(value).lower()}")
+
+    switch(True)
     try:
-        return bytes(machine.emit_object(module))
+        yield
     finally:
-        llvm.set_option("morefit", "-enable-misched=true")
+        switch(False)
 
 
 def link(obj: bytes, names: Sequence[str]) -> Code | None:

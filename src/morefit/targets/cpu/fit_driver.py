@@ -8,7 +8,8 @@ from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.read_program import Driver, read_program
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import argument
-from morefit.targets.cpu.compile import build_object, find_by_key
+from morefit.targets.cpu.ahead import compile_ahead
+from morefit.targets.cpu.compile import build_object, find_by_key, is_compiled
 from morefit.targets.cpu.fit_stages import advance_all, begin_all, draw, drive, sums
 from morefit.targets.cpu.memory import Code
 from morefit.targets.cpu.program import DECLARATIONS, program_text
@@ -53,12 +54,25 @@ def drive_text(driver: Driver, layout: FitLayout) -> str:
     )
 
 
+def identity(driver: Driver, layout: FitLayout) -> tuple[str, ...]:
+    """Return where the text of a driver comes from, so that none need be written."""
+    return "driver", source_version(), driver.main.__module__, driver.main.__name__, repr(layout)
+
+
 @lru_cache(maxsize=32)
 def driver_code(driver: Driver, layout: FitLayout) -> Code:
-    """Return the machine code of a driver; it is known by where its text comes from, so that none need be written."""
-    identity = ("driver", source_version(), driver.main.__module__, driver.main.__name__, repr(layout))
+    """Return the machine code of a driver."""
     names = ("drive", "begin_all", "advance_all")
-    return find_by_key(identity, lambda: build_object(drive_text(driver, layout), driver=True), names)
+    return find_by_key(
+        identity(driver, layout), lambda: build_object(drive_text(driver, layout), driver=True), names
+    )
+
+
+@lru_cache(maxsize=32)
+def expect_driver(driver: Driver, layout: FitLayout) -> None:
+    """Begin to compile a driver, once."""
+    if not is_compiled(*identity(driver, layout)):
+        compile_ahead(lambda: driver_code(driver, layout))
 
 
 @lru_cache(maxsize=16)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,11 +14,14 @@ from morefit.arrays import Array, Integers
 from morefit.errors import BackendError
 from morefit.kernel import Kernel, Precision, Sample, Store, Sum
 from morefit.kernel.counts_layout import CountsTable
+from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.read_program import Driver
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
 from morefit.targets.cpu.abi import ARGUMENTS
-from morefit.targets.cpu.compile import find_code, host
+from morefit.targets.cpu.ahead import Pending
+from morefit.targets.cpu.compile import find_code, host, is_compiled
 from morefit.targets.cpu.llvm import Target, render
 from morefit.targets.cpu.loop import Block
 from morefit.targets.cpu.memory import PADDING, Arena, Code, aligned
@@ -97,13 +99,16 @@ class Cpu:
         target = Target(self.width or host().width, host().machine)
         source = render(kernel, target)
         show_source(source)
-        begin = time.perf_counter()
-        code = find_code(source, FUNCTIONS[type(kernel.frame)])
+        names = FUNCTIONS[type(kernel.frame)]
+        pending = Pending(lambda: find_code(source, names), ahead=not is_compiled(source))
         threads = self.threads or available_cores()
-        seconds = time.perf_counter() - begin
-        return CpuProgram(
-            kernel=kernel, source=source, code=code, target=target, threads=threads, compile_seconds=seconds
-        )
+        return CpuProgram(kernel=kernel, source=source, pending=pending, target=target, threads=threads)
+
+    def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
+        """Begin to compile the driver of whole fits, which does not depend on the model."""
+        from morefit.targets.cpu.fit_driver import expect_driver
+
+        expect_driver(driver, layout)
 
     def sum_counts(self, table: CountsTable, points: Array) -> Array:
         """Sum over the bins of a model of counts at many points."""
@@ -131,14 +136,22 @@ FUNCTIONS = {
 
 @dataclass(frozen=True, eq=False)
 class CpuProgram:
-    """A kernel compiled for this processor."""
+    """A kernel that is, or is being, compiled for this processor."""
 
     kernel: Kernel
     source: str
-    code: Code
+    pending: Pending
     target: Target
     threads: int
-    compile_seconds: float
+
+    @property  # a cached one has a lock in older Pythons, which a child of this process could not open
+    def code(self) -> Code:
+        return self.pending.wait_visibly()
+
+    @property
+    def compile_seconds(self) -> float:
+        self.pending.wait()
+        return self.pending.seconds
 
     def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> CpuLaunch:
         assert all(isinstance(c, CpuColumn) for c in columns)

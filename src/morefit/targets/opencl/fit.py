@@ -117,6 +117,7 @@ class FitRunner:
         shape = FitShape(group=self.group, wide=wide, layout=layout, parts=parts)
         self.source = find_source(self.job, shape, self.device.dialect)
         show_source(self.source.text)
+        show_source(self.source.driver.text)
         self.constants = {}
         for text, part in zip(self.source.parts, parts, strict=True):
             if part.sampler and text.sampling:

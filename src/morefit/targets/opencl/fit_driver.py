@@ -14,12 +14,13 @@ from functools import cached_property
 from morefit.kernel.program import Program
 from morefit.kernel.read_program import read_program
 from morefit.kernel.resolved import is_unresolved
-from morefit.targets.opencl.dialect import Dialect, indented
-from morefit.targets.opencl.fit_part import RECORDS, PartText, record_line
-from morefit.targets.opencl.fit_phase import TILE, Phase, Runs
-from morefit.targets.opencl.fit_shape import FitShape
+from morefit.targets.opencl.dialect import Dialect
+from morefit.targets.opencl.fit_part import PartText
+from morefit.targets.opencl.fit_phase import Phase, Runs
+from morefit.targets.opencl.fit_shape import RECORDS, FitShape, record_line
+from morefit.targets.opencl.fit_steps import StepSource
 from morefit.targets.opencl.functions import helpers
-from morefit.targets.opencl.program import PREFIX, GroupWriter, Writer, function_lines
+from morefit.targets.opencl.program import Writer, function_lines
 from morefit.targets.opencl.source import TASK
 from morefit.targets.opencl.sums import sum_functions
 
@@ -28,12 +29,13 @@ class FitSource:
     """Writes whole fits: ``begin`` are the phases before the first step, ``steps`` those of each step."""
 
     def __init__(self, program: Program, shape: FitShape, dialect: Dialect) -> None:
-        self.program, self.shape, self.d = program, shape, dialect
+        self.shape, self.d = shape, dialect
+        self.driver = StepSource(program, shape, dialect)
         self.parts = [PartText(shape, k, dialect) for k in range(len(shape.parts))]
 
     @cached_property
     def begin(self) -> list[Phase]:
-        return [*(part.draw() for part in self.parts), self.begin_fits()]
+        return [*(part.draw() for part in self.parts), self.driver.begin]
 
     @cached_property
     def steps(self) -> list[Phase]:
@@ -42,11 +44,12 @@ class FitSource:
             for i, source in enumerate(p.integral_sources):
                 phases += [p.prepare(source, f"{p.number}_{i}", 0), p.integrate(i)]
             phases += [p.prepare(p.source, f"{p.number}", len(p.part.integrals)), p.sums(), p.combine()]
-        return [*phases, self.advance()]
+        return [*phases, self.collect, self.driver.advance]
 
     @property
     def phases(self) -> list[Phase]:
-        return [*self.begin, *self.steps, self.choose]
+        """All phases of this text; those of the driver have their own."""
+        return [p for p in (*self.begin, *self.steps, self.choose) if p not in self.driver.phases]
 
     @cached_property
     def text(self) -> str:
@@ -64,7 +67,7 @@ class FitSource:
             *helpers(kernels),
             *self.generators(),
             *self.sum_functions(),
-            *self.program_functions(),
+            *self.check_functions(),
             *(line for phase in self.phases for line in phase.text(d)),
         ])  # fmt: skip
 
@@ -81,64 +84,12 @@ class FitSource:
         most = max((sum_functions(kernel, self.d) for kernel in kernels), key=len)
         return list(most)
 
-    def program_functions(self) -> list[str]:
-        """Return the functions of the program."""
-        m, shape = self.d.memory, self.shape
-        writer = GroupWriter(shape.pitch, self.d) if shape.wide else Writer(shape.pitch)
-        lines = [line for f in self.program.without_stages() for line in function_lines(f, m, writer)]
-        if any(p.part.integrals for p in self.parts):
-            for f in read_program(is_unresolved, {}).functions:
-                lines += function_lines(f, m, Writer())
-        return lines
-
-    @property
-    def runs(self) -> Runs:
-        """What takes the steps."""
-        return Runs.TILES if self.shape.wide else Runs.ITEMS
-
-    def each(self, first: int, last: int | str, line: str) -> str:
-        """Do something for numbers of the record, k."""
-        begin, step = (f"{first} + item", TILE) if self.shape.wide else (f"{first}", 1)
-        return f"for (int k = {begin}; k < {last}; k += {step}) {line}"
-
-    @property
-    def wait(self) -> list[str]:
-        return [self.d.wait_memory] if self.shape.wide else []
-
-    def once(self, *lines: str) -> list[str]:
-        """Let one item do something for a toy."""
-        return (
-            ["if (item == 0) {", *indented(lines), "}", self.d.wait_memory] if self.shape.wide else [*lines]
-        )
-
-    def begin_fits(self) -> Phase:
-        """Begin the record of a fit, with what was counted while its events were drawn; count anew next time."""
-        shape, layout = self.shape, self.shape.layout
-        reports = [
-            line
-            for p in self.parts
-            for k, field in enumerate(("above", "given_up"))
-            for line in (
-                f"{shape.number(layout.record.first(field) + p.number)} = report{p.number}[2 * index + {k}];",
-                f"report{p.number}[2 * index + {k}] = 0;",
-            )
-        ]
-        return Phase(
-            name="begin",
-            runs=self.runs,
-            begins=True,
-            arguments=[
-                RECORDS, "{m}const double *first_record", "{m}int *running",
-                *(f"{{m}}int *report{p.number}" for p in self.parts),
-            ],
-            lines=[
-                record_line(shape, self.d),
-                self.each(0, layout.size, f"fit[k * {shape.pitch}] = first_record[k];"),
-                *self.wait,
-                *self.once(*reports, "running[index] = 1;"),
-                f"{PREFIX}begin_fit(fit);",
-            ],
-        )  # fmt: skip
+    def check_functions(self) -> list[str]:
+        """Return the functions that say whether integrals are accurate."""
+        if not any(p.part.integrals for p in self.parts):
+            return []
+        functions = read_program(is_unresolved, {}).functions
+        return [line for f in functions for line in function_lines(f, self.d.memory, Writer())]
 
     @cached_property
     def choose(self) -> Phase:
@@ -170,25 +121,21 @@ class FitSource:
             lines=lines,
         )  # fmt: skip
 
-    def advance(self) -> Phase:
-        """Take what was summed at the trial point and a step; leave the result of a fit that has ended."""
+    @cached_property
+    def collect(self) -> Phase:
+        """Take what was summed at the trial point."""
         shape, record = self.shape, self.shape.layout.record
         first, last = record.first("new_value"), record.first("bad")
         return Phase(
-            name="advance",
-            runs=self.runs,
+            name="collect",
+            runs=shape.runs,
             arguments=[
-                RECORDS, "{m}const int *sizes", "{m}double *results", "const int width",
-                *(argument for p in self.parts for argument in p.add_arguments()),
+                RECORDS, "{m}const int *sizes", *(argument for p in self.parts for argument in p.add_arguments()),
             ],
             lines=[
                 record_line(shape, self.d),
-                self.each(first, last + 1, f"fit[k * {shape.pitch}] = 0.0;"),
-                *self.wait,
+                shape.each(first, last + 1, f"fit[k * {shape.pitch}] = 0.0;"),
+                *shape.wait(self.d),
                 *(line for p in self.parts for line in p.add_lines()),
-                f"{PREFIX}advance(fit);",
-                f"if ({shape.number(record.first('running'))} != 0.0) return;",
-                *self.once("running[index] = 0;"),
-                self.each(0, "width", f"results[(long)index * width + k] = fit[k * {shape.pitch}];"),
             ],
         )  # fmt: skip

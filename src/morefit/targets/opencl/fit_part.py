@@ -8,7 +8,7 @@ from functools import cached_property
 from morefit.kernel import Kernel
 from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented, number_text
 from morefit.targets.opencl.fit_phase import TILE, Phase, Runs
-from morefit.targets.opencl.fit_shape import FitShape
+from morefit.targets.opencl.fit_shape import RECORDS, FitShape, record_line
 from morefit.targets.opencl.pairs import PairSum
 from morefit.targets.opencl.program import PREFIX
 from morefit.targets.opencl.sample import STREAMS_BEFORE
@@ -22,13 +22,6 @@ from morefit.targets.opencl.sums import (
     scalar_lines,
     words_of,
 )
-
-RECORDS = "{m}double *records"
-
-
-def record_line(shape: FitShape, d: Dialect) -> str:
-    """Find the record of a toy."""
-    return f"{d.memory}double *fit = {shape.record};"
 
 
 class PartText:

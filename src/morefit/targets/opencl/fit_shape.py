@@ -8,7 +8,8 @@ from typing import Any
 from morefit.kernel import Kernel
 from morefit.kernel.fit_layout import FitLayout
 from morefit.targets.base import WholePart
-from morefit.targets.opencl.fit_phase import TILE
+from morefit.targets.opencl.dialect import Dialect, indented
+from morefit.targets.opencl.fit_phase import TILE, Runs
 from morefit.targets.opencl.lift import Lifted, lift_numbers
 
 
@@ -74,6 +75,31 @@ class FitShape:
     def number(self, place: int) -> str:
         """Return a number of the record of a toy."""
         return f"fit[{place * self.pitch}]"
+
+    @property
+    def runs(self) -> Runs:
+        """What takes the steps."""
+        return Runs.TILES if self.wide else Runs.ITEMS
+
+    def each(self, first: int, last: int | str, line: str) -> str:
+        """Do something for numbers of the record, k."""
+        begin, step = (f"{first} + item", TILE) if self.wide else (f"{first}", 1)
+        return f"for (int k = {begin}; k < {last}; k += {step}) {line}"
+
+    def wait(self, d: Dialect) -> list[str]:
+        return [d.wait_memory] if self.wide else []
+
+    def once(self, d: Dialect, *lines: str) -> list[str]:
+        """Let one item do something for a toy."""
+        return ["if (item == 0) {", *indented(lines), "}", d.wait_memory] if self.wide else [*lines]
+
+
+RECORDS = "{m}double *records"
+
+
+def record_line(shape: FitShape, d: Dialect) -> str:
+    """Find the record of a toy."""
+    return f"{d.memory}double *fit = {shape.record};"
 
 
 def shape_of(part: WholePart, max_numbers: int) -> PartShape:

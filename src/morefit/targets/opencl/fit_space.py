@@ -81,7 +81,11 @@ class FitSpace:
         self.add_lists()
         self.sent: dict[str, Array] = {}  # what differs from batch to batch, as it is on the device
         self.bound: dict[str, Any] = {}  # arguments of the kernels, by name
-        self.kernels = device.kernels(self, source.text, [phase.name for phase in source.phases])
+        self.kernels = {
+            name: kernel
+            for one in (source, source.driver)
+            for name, kernel in device.kernels(self, one.text, [phase.name for phase in one.phases]).items()
+        }
         values = self.own | self.chosen
         set_arguments(self.kernels[source.choose.name], *(values[name] for name in source.choose.names))
 

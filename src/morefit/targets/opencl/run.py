@@ -13,6 +13,8 @@ from morefit.arrays import Array
 from morefit.errors import BackendError
 from morefit.kernel import Kernel, Precision, Sample
 from morefit.kernel.counts_layout import CountsTable
+from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.read_program import Driver
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn
 from morefit.targets.opencl.device import Device, open_device
@@ -85,6 +87,9 @@ class OpenCL:
         from morefit.targets.opencl.counts import run_counts
 
         return run_counts(self.open(), self.work_group, table, points)
+
+    def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
+        """Nothing is compiled ahead."""
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys."""

@@ -13,6 +13,8 @@ from morefit.arrays import Array
 from morefit.kernel import COUNT, MAX_DRAWS, Atom, Body, Kernel, NodeLoop, Precision, Reduce, Store
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
+from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.read_program import Driver
 from morefit.kernel.sums import TILES_FROM
 from morefit.kernel.symbols import EVENT
 from morefit.random.philox import Counted
@@ -85,6 +87,9 @@ class Reference:
         for point, row in zip(points, out, strict=True):
             sum_counts(table.words, table.numbers, point, work, row)
         return out
+
+    def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
+        """Nothing is compiled ahead."""
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Not supported; the caller falls back to the batched fit."""

@@ -1,0 +1,81 @@
+"""The driver of whole fits in OpenCL C: how a fit begins, and a step of the minimiser. It depends on no model."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from morefit.kernel.program import Program
+from morefit.targets.opencl.dialect import Dialect
+from morefit.targets.opencl.fit_phase import Phase
+from morefit.targets.opencl.fit_shape import RECORDS, FitShape, record_line
+from morefit.targets.opencl.program import PREFIX, GroupWriter, Writer, function_lines
+
+
+class StepSource:
+    """Writes a text of its own, which all models with as many parameters share."""
+
+    def __init__(self, program: Program, shape: FitShape, dialect: Dialect) -> None:
+        self.program, self.shape, self.d = program, shape, dialect
+
+    @cached_property
+    def text(self) -> str:
+        shape, d = self.shape, self.d
+        writer = GroupWriter(shape.pitch, d) if shape.wide else Writer(shape.pitch)
+        functions = self.program.without_stages()
+        return "\n".join([
+            f"// the step of {shape.layout.count} parameters in {d.name}",
+            d.prologue,
+            *(line for f in functions for line in function_lines(f, d.memory, writer)),
+            *(line for phase in self.phases for line in phase.text(d)),
+        ])  # fmt: skip
+
+    @property
+    def phases(self) -> list[Phase]:
+        return [self.begin, self.advance]
+
+    @cached_property
+    def begin(self) -> Phase:
+        """Begin the record of a fit, with what was counted while its events were drawn; count anew next time."""
+        shape, layout = self.shape, self.shape.layout
+        reports = [
+            line
+            for n in range(layout.parts)
+            for k, field in enumerate(("above", "given_up"))
+            for line in (
+                f"{shape.number(layout.record.first(field) + n)} = report{n}[2 * index + {k}];",
+                f"report{n}[2 * index + {k}] = 0;",
+            )
+        ]
+        return Phase(
+            name="begin",
+            runs=shape.runs,
+            begins=True,
+            arguments=[
+                RECORDS, "{m}const double *first_record", "{m}int *running",
+                *(f"{{m}}int *report{n}" for n in range(layout.parts)),
+            ],
+            lines=[
+                record_line(shape, self.d),
+                shape.each(0, layout.size, f"fit[k * {shape.pitch}] = first_record[k];"),
+                *shape.wait(self.d),
+                *shape.once(self.d, *reports, "running[index] = 1;"),
+                f"{PREFIX}begin_fit(fit);",
+            ],
+        )  # fmt: skip
+
+    @cached_property
+    def advance(self) -> Phase:
+        """Take a step from what was summed at the trial point; leave the result of a fit that has ended."""
+        shape, record = self.shape, self.shape.layout.record
+        return Phase(
+            name="advance",
+            runs=shape.runs,
+            arguments=[RECORDS, "{m}double *results", "const int width"],
+            lines=[
+                record_line(shape, self.d),
+                f"{PREFIX}advance(fit);",
+                f"if ({shape.number(record.first('running'))} != 0.0) return;",
+                *shape.once(self.d, "running[index] = 0;"),
+                shape.each(0, "width", f"results[(long)index * width + k] = fit[k * {shape.pitch}];"),
+            ],
+        )
