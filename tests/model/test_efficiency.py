@@ -454,3 +454,19 @@ def test_more_than_four_observables_are_refused():
 def test_arguments_that_make_no_expansion_are_refused(observables, numbers, kind, message):
     with pytest.raises(mf.ModelError, match=message):
         mf.acceptance.Expansion(observables, numbers, kind)
+
+
+def test_issue_expansions_keep_their_range_where_a_fit_has_another():
+    # this used to stretch the polynomials of an expansion over the range of the fit: a wrong nll in silence
+    x, y = mf.Observable("x", 0.2, 9.7), mf.Observable("y", -1, 1)
+    shape = mf.Parameter("shape", 0.6, 0.1, 2)
+    expansion = mf.acceptance.Expansion([x, y], [[1.0, 0.3], [0.2, 0.0], [-0.1, 0.2]])
+    model = mf.Efficiency(mf.Density(1 + shape * x * (1 + y**2), [x, y]), expansion)
+    data = {"x": np.linspace(0.6, 3.0, 20), "y": np.linspace(-0.9, 0.9, 20)}
+    ranges = {"x": (0.5, 3.1)}
+    (u, weights_u), (v, weights_v) = np.polynomial.legendre.leggauss(8), np.polynomial.legendre.leggauss(8)
+    grid = {"x": np.repeat(1.8 + 1.3 * u, 8), "y": np.tile(v, 8)}
+    inside = 1.3 * np.sum(model.pdf(grid) * np.outer(weights_u, weights_v).ravel())
+    nll = mf.Likelihood(model, data, ranges=ranges)
+    assert nll.value([0.6]) == pytest.approx(-np.log(model.pdf(data) / inside).sum(), rel=1e-12)
+    assert model.integrate(ranges) == pytest.approx(inside, rel=1e-12)

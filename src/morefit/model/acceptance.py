@@ -63,9 +63,9 @@ class Expansion(Quantity):
         return nested_sum(self.coefficients, [self.basis(o) for o in self.observables])
 
     def basis(self, o: Observable) -> list[Expr]:
-        """Return the polynomials of one observable."""
+        """Return the polynomials of one observable, over its range in the expansion, wherever it is cut."""
         (axis,) = self.axes([o.name])
-        return BASES[self.kind](self.coefficients.shape[axis] - 1, along(o, o.expr, -1))
+        return BASES[self.kind](self.coefficients.shape[axis] - 1, along(self.observables[axis], o.expr, -1))
 
     def axes(self, names: Iterable[str]) -> list[int]:
         """Return the axes of some observables, if they are among those of the expansion."""
