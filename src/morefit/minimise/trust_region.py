@@ -176,10 +176,10 @@ def came_true(fit: Fit) -> float:
 def is_slow(fit: Fit) -> bool:
     """Return whether the last step left much of the slope along a parameter, and another curvature.
 
-    Steps from far away may; only later starts, and parameters with errors as wide as their limits, are looked at there too.
+    Steps from far away may; there only parameters with errors as wide as a part of their limits are looked at.
     """
     n = len(fit.x)
-    near = fit.edm < NEAR * fit.goal or fit.starts > 0.0
+    near = fit.edm < NEAR * fit.goal
     slow = False
     for i in range(n):
         before = fit.hessian[i * n + i]
