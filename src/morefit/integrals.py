@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array
 from morefit.expr import ONE, Expr, column, const, substitute
 from morefit.expr.adapt import adapt
-from morefit.expr.evaluate import cannot_integrate, places_at
+from morefit.expr.evaluate import cannot_integrate, evaluate, places_at, zeros_of_sums
 from morefit.expr.quadrature import WORST_ERROR, Adapted, Boxes, Domain, Nodes, refine
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
@@ -22,6 +22,7 @@ from morefit.targets import Events
 MAX_PROBES = 4  # places at which the height of a peak is looked at in every call;
 # of further peaks that move, whether they are still in small boxes, if they were in smaller ones than this part of an axis
 SMALL_BOX = 1 / 64
+NEXT_TO = 16  # boxes
 NARROW = 1e-6  # width of a peak in whose units the boxes around them are counted
 MAX_ROWS = 4  # rows of parameters that boxes are made for together, and that earlier boxes were made for
 MAX_REMAKES = 4  # of boxes in one call
@@ -83,6 +84,11 @@ class Integral:
             probes += (*(substitute(e, at) for e in peak), *at.values())
         return tuple(probes)
 
+    @property
+    def is_scanned(self) -> bool:
+        """Whether there may be peaks at places that no formula gives."""
+        return self.domain.hidden and len(self.domain.axes) == 1
+
     def values(self, row: Array) -> dict[str, float]:
         return {leaf.name: float(x) for leaf, x in zip(self.parameters, row, strict=True)}
 
@@ -123,6 +129,12 @@ class Made:
     adapted: Adapted
     contrast: float
     coarseness: Array  # (places,)
+    scanned: Array  # (zeros,) widths of the boxes around zeros of sums that no formula gives, if a narrow peak is there
+
+    def has_lost(self, widths: Array) -> bool:
+        """Return whether a peak that no formula points at may have moved into larger boxes, whose widths there are these."""
+        narrow = self.scanned <= SMALL_BOX
+        return len(widths) != len(narrow) or bool(np.any((widths > COARSER * self.scanned) & narrow))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +226,9 @@ class FollowedIntegral:
             self.remake(parameters, parameters[:0])
         made = self.shared.made[self.key]
         coarsest = COARSER * np.maximum(made.coarseness, COARSE)
-        limits = np.concatenate([[GROWTH * max(made.contrast, self.floor)], coarsest])
+        # compiled fits do not scan: all rows are lost to them
+        contrast = -1.0 if len(made.scanned) else GROWTH * max(made.contrast, self.floor)
+        limits = np.concatenate([[contrast], coarsest])
         boxes = made.adapted.boxes
         if len(self.integral.domain.axes) == 1:
             boxes = boxes.halved(np.zeros(len(boxes), np.int64))
@@ -242,6 +256,13 @@ class FollowedIntegral:
                 reading.contrast / (GROWTH * max(made.contrast, self.floor)), coarser.max(axis=1, initial=0.0)
             )
         known = np.isfinite(reading.value) & np.isfinite(parameters).all(axis=1)
+        if len(made.scanned):
+            boxes = made.adapted.boxes
+            moved = [
+                bool(ok) and made.has_lost(self.scan(boxes, row))
+                for ok, row in zip(known, parameters, strict=True)
+            ]
+            worse = np.where(moved, np.inf, worse)
         lost = np.flatnonzero(known & (worse > 1))
         return np.asarray(lost[np.argsort(-worse[lost], kind="stable")], np.int64)
 
@@ -259,8 +280,25 @@ class FollowedIntegral:
         contrast = float(np.nan_to_num(reading.contrast, nan=0.0).max())
         coarseness = reading.coarseness.max(axis=0)
         coarseness[MAX_PROBES:][coarseness[MAX_PROBES:] > SMALL_BOX / NARROW] = np.inf
-        self.shared.made[self.key] = Made(joint, adapted, contrast, coarseness)
+        scanned = self.scan(adapted.boxes, rows[0]) if self.integral.is_scanned else np.empty(0)
+        if not np.any(scanned <= SMALL_BOX):
+            scanned = np.empty(0)
+        self.shared.made[self.key] = Made(joint, adapted, contrast, coarseness, scanned)
         return True
+
+    def scan(self, boxes: Boxes, row: Array) -> Array:
+        """Return the widths of boxes around the zeros of sums that no formula gives, at a row of parameters.
+
+        Those next to a peak that is tracked move with it.
+        """
+        domain, values = self.integral.domain, self.integral.values(row)
+        zeros = zeros_of_sums(self.integral.integrand, domain.axes[0], values)
+        widths = boxes.widths_at(zeros[:, None])[:, 0]
+        tracked = np.array(
+            [float(evaluate(p, values)) for p in self.integral.subject[1 : 1 + domain.tracked]]
+        )
+        near = np.abs(zeros[:, None] - tracked) <= NEXT_TO * widths[:, None]
+        return np.asarray(widths[~near.any(axis=1)])
 
     def adapt(self, rows: Array) -> Adapted:
         """Find boxes that integrate at all of some rows of parameters: the integrand, then all that is integrated."""

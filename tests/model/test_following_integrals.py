@@ -197,6 +197,19 @@ def test_results_without_numerical_integrals_say_nothing_of_them():
     assert mf.fit(mf.Gaussian(X, m, s), {"x": np.linspace(-1, 1, 50)}).integral_errors == {}
 
 
+def test_a_peak_that_a_formula_points_at_leaves_fits_compiled(monkeypatch):
+    # the sum under the logarithm has zeros that cannot be solved for, next to the centre
+    z = (X - mf.Parameter("m", 0.3, -2, 2)) / mf.Parameter("s", 0.005, 0.001, 1)
+    model = mf.Density(np.exp(-0.5 * (0.3 + np.log(z + np.sqrt(1 + z**2))) ** 2) / np.sqrt(1 + z**2), [X])
+    made = []
+    original = FollowedIntegral.fix
+    monkeypatch.setattr(
+        FollowedIntegral, "fix", lambda self, rows: made.append(original(self, rows)) or made[-1]
+    )
+    mf.toy_study(model, toys=2, events=50, seed=1)
+    assert [boxes.limits[0] > 0 for boxes in made] == [True]
+
+
 @pytest.mark.parametrize("value", [1.0, 0.7])
 def test_issue_a_narrow_peak_at_a_place_that_cannot_be_solved_for_is_drawn(value):
     # all of its events used to be missing, in silence
@@ -205,6 +218,9 @@ def test_issue_a_narrow_peak_at_a_place_that_cannot_be_solved_for_is_drawn(value
     heights = 1 + 1e5 * np.exp(-0.5 * ((2.0 * x + 0.3 * np.sin(3 * x) - value) / 1e-4) ** 2)
     total = integrate.trapezoid(heights, x)
     assert model.pdf(4.0, {"p": value}) == pytest.approx(1 / total, rel=1e-8)
+    likelihood = mf.Likelihood(model, {"x": [4.0]})
+    likelihood.value([1.2])  # boxes are made where the peak is not
+    assert likelihood.value([value]) == pytest.approx(np.log(total), rel=1e-8)
     events = mf.generate(model, 1000, truth={"p": value}, seed=1)["x"]
     near = np.sum(np.abs(events - x[np.argmax(heights)]) < 1e-2)
     assert abs(near - 1000 * (total - 10) / total) < 5 * np.sqrt(250)
