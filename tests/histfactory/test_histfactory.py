@@ -18,7 +18,9 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 from histfactory import SIZES, workspace
 
-PYHF = json.loads((Path(__file__).parents[1] / "reference" / "histfactory.json").read_text())
+REFERENCE = Path(__file__).parents[1] / "reference"
+PYHF = json.loads((REFERENCE / "histfactory.json").read_text())
+CORNERS = json.loads((REFERENCE / "histfactory_corners.json").read_text())
 PYHF_NUMBER = 1e-6  # what pyhf computes, relative, and of errors where values are meant
 KINKS = {"small with kinks": {"normsys": "code1", "histosys": "code0"}}
 SMALL_SIZES = ["tiny", "small", "medium", "shared"]
@@ -38,6 +40,25 @@ def small():
 @pytest.fixture(scope="module")
 def best(small):
     return mf.fit(small)
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_unusual_workspaces_have_the_numbers_of_pyhf(name):
+    known = CORNERS[name]
+    nll = mf.histfactory.read(known["workspace"])
+    assert {p.name for p in nll.all_parameters} == set(known["best"])
+    np.testing.assert_allclose(nll.expected(known["away"]), known["expected"], rtol=1e-12)
+    rise = 2 * (nll.value(known["away"]) - nll.value(known["best"]))
+    rounding = np.finfo(float).eps * np.sum(nll.counts * np.log(nll.counts))  # of the terms that pyhf adds
+    assert rise == pytest.approx(known["rise"], rel=1e-9, abs=rounding)
+    result = mf.fit(nll, tolerance=1e-9)
+    assert result.valid
+    for parameter in result.floating:
+        away = abs(result.values[parameter] - known["best"][parameter])
+        assert away <= 10 * PYHF_NUMBER * result.errors[parameter], parameter
+    limit = mf.intervals.upper_limit(nll, "mu", [1.0], best=result, progress=False)
+    assert limit.p_values[1] == pytest.approx(known["cls"][0], rel=PYHF_NUMBER)
+    np.testing.assert_allclose(limit.expected_p_values[:, 1], known["cls"][1], rtol=PYHF_NUMBER)
 
 
 @pytest.mark.parametrize("name", PYHF)
@@ -226,6 +247,22 @@ def test_every_backend_sums_the_same(name, backend):
     np.testing.assert_allclose(other.value(x), nll.value(x), rtol=1e-12)
     np.testing.assert_allclose(other.gradient(x), nll.gradient(x), rtol=1e-10, atol=1e-9)
     np.testing.assert_allclose(other.hessian(x), nll.hessian(x), rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("backend", [mf.OpenCL(), Reference()], ids=lambda one: one.name)
+def test_every_backend_eliminates_the_same(backend, monkeypatch):
+    monkeypatch.setattr("morefit.likelihood.eliminate.MIN_PARAMETERS", 1)
+    profiles = []
+    for place in ("cpu", there(backend)):
+        nll = mf.histfactory.read(workspace("small"), backend=place)
+        names, limits = zip(*((p.name, (p.low, p.high)) for p in nll.parameters), strict=True)
+        full = np.array([[p.start for p in nll.all_parameters]]) + 0.3 * np.arange(3)[:, None]
+        elimination = nll.elimination(names, np.array(limits))
+        profiles.append(elimination.profile(nll.own_data(), np.zeros(3, np.int64), full))
+    (one, at), (other, at_other) = profiles
+    np.testing.assert_allclose(at_other, at, rtol=1e-9)
+    np.testing.assert_allclose(other.gradient, one.gradient, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(other.hessian, one.hessian, rtol=1e-8, atol=1e-8)
 
 
 def test_toys_on_a_device_are_those_of_the_cpu(small, best):

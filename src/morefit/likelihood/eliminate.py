@@ -6,10 +6,10 @@ small block for each bin, and the minimiser sees the other parameters only, with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from morefit.likelihood.sums import unpack
 if TYPE_CHECKING:
     from morefit.likelihood.histfactory import HistFactoryLikelihood
 
+T = TypeVar("T")
+MAX_REMEMBERED = 16  # tables of a likelihood, each of which may be megabytes
 MIN_PARAMETERS = 30  # floating: with fewer, steps of all cost less
 
 
@@ -120,15 +122,14 @@ class Elimination:
         """What compiled code reads to minimise over the parameters that are eliminated."""
         nll, first = self.likelihood, self.starts
         key = ("profile", *self.columns.tolist(), *self.rest.tolist(), self.limits.tobytes())
-        if key in nll.tables:
-            return nll.tables[key]
         blocks = Blocks(
             groups=self.groups, parameters=self.columns, first=np.append(first, len(self.groups)),
             bins=nll.model.counts.group_bins[self.groups[first]], overlap=bool(self.pairs[2].any()),
         )  # fmt: skip
         begin = np.clip([nll.all_parameters[c].start for c in self.columns.tolist()], *self.limits.T)
-        nll.tables[key] = profile_table(nll.table, self.rest, blocks, self.limits, begin)
-        return nll.tables[key]
+        return remembered(
+            nll.tables, key, lambda: profile_table(nll.table, self.rest, blocks, self.limits, begin)
+        )
 
     def profile(self, data: Sequence[PartData], sets: Integers, full: Array) -> tuple[Evaluation, Array]:
         """Evaluate the profile at rows of all parameters; return it, and all parameters with the minimum in each row."""
@@ -181,3 +182,14 @@ class Elimination:
         matrix[:, self.outer[:, None], self.inner] = mixed.transpose(0, 2, 1)
         matrix[:, self.inner[:, None], self.inner] = own
         return values, matrix
+
+
+def remembered(known: dict[Hashable, T], key: Hashable, make: Callable[[], T]) -> T:
+    """Return what a key stands for, made when it is first needed; with too many, all others are forgotten."""
+    try:
+        return known[key]
+    except KeyError:
+        if len(known) >= MAX_REMEMBERED:
+            known.clear()
+        made = known[key] = make()
+        return made

@@ -19,7 +19,7 @@ from morefit.likelihood.base import Evaluation, Point
 from morefit.likelihood.binned import BadBins
 from morefit.likelihood.counts_table import at_order, counts_table
 from morefit.likelihood.datasets import PartData
-from morefit.likelihood.eliminate import Elimination
+from morefit.likelihood.eliminate import Elimination, remembered
 from morefit.likelihood.expected_counts import ExpectedCounts
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableModel
@@ -119,10 +119,9 @@ class HistFactoryLikelihood(CountsLikelihood):
 
     def table_of(self, order: int, floating: Sequence[int]) -> CountsTable:
         """Return what compiled code reads for sums with derivatives of an order by some of the parameters."""
-        key = (order, tuple(floating))
-        if key not in self.tables:
-            self.tables[key] = at_order(self.table, order, floating)
-        return self.tables[key]
+        return remembered(
+            self.tables, (order, tuple(floating)), lambda: at_order(self.table, order, floating)
+        )
 
     @property
     def fits_whole(self) -> bool:
@@ -155,9 +154,7 @@ class HistFactoryLikelihood(CountsLikelihood):
 
     def elimination(self, floating: Sequence[str], limits: Array) -> Elimination | None:
         key = (tuple(floating), limits.tobytes())
-        if key not in self.eliminations:
-            self.eliminations[key] = Elimination.of(self, floating, limits)
-        return self.eliminations[key]
+        return remembered(self.eliminations, key, lambda: Elimination.of(self, floating, limits))
 
     def expected_rows(self, full: Array) -> Array:
         return self.model.counts.expected(full[:, : len(self.model.parameters)])
