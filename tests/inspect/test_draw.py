@@ -131,6 +131,7 @@ MEANING = {
     "exp2": lambda a: 2.0**a, "min": min, "max": max, "lgamma": special.gammaln, "digamma": special.digamma,
     "normal_integral": lambda *a: gaussian_area(*a), "normal_area": lambda *a: gaussian_area(*a),
     "power_area": lambda width, growth, n: ((1 + growth * width) ** (1 - n) - 1) / (growth * (1 - n)),
+    "power_area_by_growth": Op.POWER_AREA_BY_GROWTH.numpy, "power_area_by_n": Op.POWER_AREA_BY_N.numpy,
 }  # fmt: skip
 
 
