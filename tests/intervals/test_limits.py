@@ -314,10 +314,19 @@ def test_limits_with_toys_choose_their_points_and_resume(tmp_path, weak):
     found = upper_limit(weak, "s", **call)
     saved = [upper_limit(weak, "s", save=tmp_path / "limit.npz", **call) for _ in range(2)]
     assert {one.observed for one in saved} == {found.observed}
+    assert upper_limit(weak, "s", toys=100, seed=1, progress=False).observed == found.observed, (
+        "toys mean toys"
+    )
     asymptotic = upper_limit(weak, "s")
     assert found.values[-1] == pytest.approx(1.25 * asymptotic.expected[-1])
     assert abs(found.observed - asymptotic.observed) < PULL_SIGMAS * found.errors[0]
     assert "100 toys for each hypothesis" in str(found)
+
+
+@pytest.mark.parametrize("option", [{"toys": 100}, {"seed": 1}, {"save": "limit.npz"}])
+def test_options_of_toys_are_not_ignored_where_there_are_none(option):
+    with pytest.raises(OptionError, match=f"upper_limit: {next(iter(option))} is an option of toys"):
+        upper_limit(counted(9), "s", method="asymptotic", **option)
 
 
 def test_a_limit_that_is_not_reached_is_not_a_number():

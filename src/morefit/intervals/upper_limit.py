@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Literal
@@ -25,6 +26,7 @@ from morefit.targets import Backend
 from morefit.validate import check_level, name_of, number_list, whole_number
 
 Method = Literal["asymptotic", "toys"]
+TOYS = 5000  # at each value, unless the user says how many
 
 
 @locks_file(NAME)
@@ -35,9 +37,9 @@ def upper_limit(
     *,
     level: float = 0.95,
     statistic: Statistic = "q_tilde",
-    method: Method = "asymptotic",
+    method: Method | None = None,
     cls: bool = True,
-    toys: int = 5000,
+    toys: int | None = None,
     seed: int | None = None,
     best: FitResult | None = None,
     backend: str | Backend = "auto",
@@ -53,7 +55,9 @@ def upper_limit(
     statistic : "q_tilde": best fits below 0 count as 0; "q": they do not, so that the parameter must be allowed
         below 0. Both are 0 where the best fit is above the tested value (arXiv:1007.1727).
     method : "asymptotic": formulas for many events, and Asimov data of the background; "toys": drawn at each value
-        and for the background, with the other parameters where the data have their minimum.
+        and for the background, with the other parameters where the data have their minimum. By default "toys" if
+        their number is given.
+    toys : how many are drawn at each value, 5000 by default.
     level : the confidence level.
     cls : False for the limit by CLs+b, which may exclude what the data are not sensitive to.
     best, executor, save : as for ``feldman_cousins``.
@@ -63,8 +67,7 @@ def upper_limit(
     level, name = check_level(NAME, level), name_of(parameter)
     if statistic not in ("q_tilde", "q"):
         raise OptionError(f"{NAME}: statistic must be 'q_tilde' or 'q', got {statistic!r}")
-    if method not in ("asymptotic", "toys"):
-        raise OptionError(f"{NAME}: method must be 'asymptotic' or 'toys', got {method!r}")
+    method = choose_method(method, toys, {"seed": seed, "executor": executor, "save": save})
     best = start_test(NAME, likelihood, best, name)
     check_floating(NAME, best, name)
     check_limits(best, name, statistic)
@@ -72,15 +75,29 @@ def upper_limit(
     options = Options(level, statistic, cls)
     if method == "asymptotic":
         return Asymptotic(likelihood, best, name, options).run(wanted)
-    toys = whole_number(f"{NAME}: toys", toys, 1)
+    count = whole_number(f"{NAME}: toys", TOYS if toys is None else toys, 1)
     tested = (Asymptotic(likelihood, best, name, options).around() if wanted is None else wanted)[1:]
     fits = fit_data(NAME, likelihood, best, name, np.append(0.0, tested), progress=False)
     below_zero = best.limits[name][0] < 0
     ratios = draw_ratios(
         NAME, likelihood, both_hypotheses(fits, name, tested, 0.0 if statistic == "q_tilde" and below_zero else None),
-        toys=toys, seed=seed, t_data=fits.t, backend=backend, executor=executor, save=save, progress=progress,
+        toys=count, seed=seed, t_data=fits.t, backend=backend, executor=executor, save=save, progress=progress,
     )  # fmt: skip
     return from_toys(ratios, fits, tested, name, options)
+
+
+def choose_method(method: Method | None, toys: int | None, others: Mapping[str, object]) -> Method:
+    """Return how limits are computed; refuse options of toys where none are drawn."""
+    if method not in (None, "asymptotic", "toys"):
+        raise OptionError(f"{NAME}: method must be 'asymptotic' or 'toys', got {method!r}")
+    if method == "toys" or (method is None and toys is not None):
+        return "toys"
+    for name, option in {"toys": toys, **others}.items():
+        if option is not None:
+            raise OptionError(
+                f"{NAME}: {name} is an option of toys, which are not drawn here; use method='toys'"
+            )
+    return "asymptotic"
 
 
 def check_limits(best: FitResult, name: str, statistic: Statistic) -> None:
