@@ -23,6 +23,7 @@ import numpy as np
 import morefit as mf
 
 m, t, d = mf.Observable("m", 5.0, 7.0), mf.Observable("t", 0.0, 10.0), mf.Observable("d", -1.0, 1.0)
+ctl, ctk, phi = mf.Observable("ctl", -1, 1), mf.Observable("ctk", -1, 1), mf.Observable("phi", -np.pi, np.pi)
 mu, sigma = mf.Parameter("mu", 5.8, 5.5, 6.1), mf.Parameter("sigma", 0.1, 0.02, 0.5)
 slope, tau = mf.Parameter("slope", -1.0, -5.0, 0.0), mf.Parameter("tau", 1.5, 0.5, 3.0)
 n_signal, n_background = mf.Parameter("n_signal", 300, 0, 5000), mf.Parameter("n_background", 700, 0, 5000)
