@@ -1,5 +1,7 @@
 """What is the same for all events leaves the loop."""
 
+import llvmlite.binding as llvm
+
 from morefit.targets.cpu.hoist import hoist
 
 TEXT = """define void @other(ptr %p) {
@@ -40,3 +42,18 @@ def test_lines_of_known_numbers_leave_the_loop_and_no_others():
 def test_a_text_without_a_loop_stays():
     text = "define void @block(ptr %args) {\nentry:\n  br label %done\ndone:\n  ret void\n}"
     assert hoist(text) == text
+
+
+def test_values_that_llvm_numbered_need_not_be_in_order_afterwards():
+    """LLVM refused the text of a loop in which it had made values of its own."""
+    text = """define void @block(ptr %args, double %y) {
+entry:
+  br label %loop
+loop:
+  %0 = load double, ptr %args
+  %1 = fmul double %y, %y
+  %2 = fadd double %0, %1
+  store double %2, ptr %args
+  br label %loop
+}"""
+    llvm.parse_assembly(hoist(text)).verify()

@@ -32,7 +32,8 @@ class ByName(Mapping[Any, V], Generic[V]):
         return self._items[name]
 
     def __contains__(self, key: object) -> bool:
-        return name_of(key) in self._items
+        name = name_of(key)
+        return isinstance(name, str) and name in self._items
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)

@@ -196,7 +196,7 @@ class Special:
     SMEARED_DECAY: Operation = smeared_decay_of(72, whole_part, lambda t, s: np.exp(-0.5 * (t / s) ** 2))
     # at the ends of a range around zero, where what a density has ten widths away is negligible in its integral
     GAUSSIAN_AT_END: Operation = Operation(
-        rank=77,
+        rank=82,
         arity=2,
         price=50,
         numpy=lambda t, sigma: cut_gaussian(t, sigma, np.where, np.exp)[()],
@@ -205,7 +205,7 @@ class Special:
         spelled=lambda t, sigma: cut_gaussian(t, sigma, Choices.WHERE, np.exp),
         traits=Trait.NOT_NEGATIVE,
     )
-    DECAY_AT_END: Operation = smeared_decay_of(76, end_part, lambda t, s: Special.GAUSSIAN_AT_END(t, s))
+    DECAY_AT_END: Operation = smeared_decay_of(81, end_part, lambda t, s: Special.GAUSSIAN_AT_END(t, s))
     NDTRI: Operation = Operation(  # the inverse of the standard normal distribution
         rank=27,
         arity=1,

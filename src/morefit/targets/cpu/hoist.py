@@ -10,6 +10,7 @@ import re
 NAME = re.compile(r"%[\w.]+")
 ASSIGNMENT = re.compile(r"  (%[\w.]+) = (?!phi|load|alloca|[us]div|[us]rem)(.*)")
 OTHER_CALL = re.compile(r"call (?!.*@llvm\.)")
+NUMBERED = re.compile(r"(?<=%)(?=\d)|^(?=\d+:)")  # places of names that LLVM counted, which must be in order
 LOOPS = ("functions_first:", "loop:")  # the first that there is has the functions
 
 
@@ -21,6 +22,7 @@ def hoist(text: str) -> str:
     lines = text.split("\n")
     begin = next(k for k, line in enumerate(lines) if line.startswith("define void @block("))
     end = next(k for k in range(begin, len(lines)) if lines[k] == "}")
+    lines[begin:end] = [NUMBERED.sub("counted", line) for line in lines[begin:end]]
     leave = next(k for k in range(begin, end) if lines[k].startswith("  br "))
     starts = [k for label in LOOPS for k in range(begin, end) if lines[k].startswith(label)]
     if not starts:
