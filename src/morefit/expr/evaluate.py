@@ -35,7 +35,13 @@ def evaluate(root: Expr, values: Mapping[str, Any]) -> Any:
 
 def evaluate_all(roots: tuple[Expr, ...], values: Mapping[str, Any]) -> list[Any]:
     done: dict[Expr, Any] = {}
-    for node in toposort(*roots, enter_integrals=False, enter_sums=False):
+    evaluate_nodes(toposort(*roots, enter_integrals=False, enter_sums=False), values, done)
+    return [done[r] for r in roots]
+
+
+def evaluate_nodes(order: Iterable[Expr], values: Mapping[str, Any], done: dict[Expr, Any]) -> None:
+    """Compute nodes one after the other and add them to what is known; their arguments come before or are known."""
+    for node in order:
         if node.op is Op.CONST:
             done[node] = node.number
         elif isinstance(node.value, Table):
@@ -48,7 +54,6 @@ def evaluate_all(roots: tuple[Expr, ...], values: Mapping[str, Any]) -> list[Any
             done[node] = node.op.numpy(*(done[a] for a in node.args))
         else:
             done[node] = np.multiply(values[node.name], 1.0)  # numpy has no negative powers of integers
-    return [done[r] for r in roots]
 
 
 # ------------------------------------------------------------------------------------- integrals

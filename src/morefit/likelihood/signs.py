@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import inf, isnan
+from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
 from morefit.expr import Expr, Op, evaluate, toposort
+from morefit.expr.evaluate import evaluate_nodes
 from morefit.expr.operations import LEAVES
 from morefit.expr.operations.record import Trait
+from morefit.expr.walk import BINDING
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.counts import counted_in
 from morefit.model.parts import simulations
@@ -25,23 +29,53 @@ Bounds = tuple[float, float]
 
 def negative_place(model: Pdf, values: Mapping[str, float]) -> str:
     """Describe where a density is most negative at values of all parameters; empty if it is not, as far as a grid shows."""
-    count = len(model.observables)
-    if count not in POINTS or model.given or counted_in(model) or simulations(model):
+    if not has_grid(model):
         return ""
     within = all(p.low <= values[p.name] <= p.high for p in model.parameters)
     if within and never_negative(model, values):
         return ""
-    region = model.region()
-    lines = [line_of(region.get(o.name) or [(o.low, o.high)], POINTS[count]) for o in model.observables]
-    grid = {o.name: a.ravel() for o, a in zip(model.observables, np.meshgrid(*lines), strict=True)}
-    with np.errstate(all="ignore"):
-        density = evaluate(density_of(model), {**values, **grid})
-    heights = np.where(np.isfinite(density), density, 0.0) + np.zeros(len(next(iter(grid.values()))))
+    grid = grid_of(model)
+    heights = grid.heights(values)
     lowest, largest = int(np.argmin(heights)), float(np.abs(heights).max())
     if heights[lowest] >= -BELOW * largest:
         return ""
-    place = ", ".join(f"{name} = {column[lowest]:.6g}" for name, column in grid.items())
+    place = ", ".join(f"{name} = {column[lowest]:.6g}" for name, column in grid.columns.items())
     return f"the density is negative at {place}, {heights[lowest] / largest:.2g} of its largest height; change limits or the model"
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Points of the observables of a model, and what of its density they determine alone."""
+
+    density: Expr
+    columns: dict[str, Array]
+    known: dict[Expr, Any]
+    order: tuple[Expr, ...]  # what depends on parameters, arguments first
+
+    def heights(self, values: Mapping[str, float]) -> Array:
+        """Return the density at all points, zero where it is not a number."""
+        done = self.known.copy()
+        with np.errstate(all="ignore"):
+            evaluate_nodes(self.order, {**values, **self.columns}, done)
+        density = done[self.density]
+        return np.where(np.isfinite(density), density, 0.0) + np.zeros(len(next(iter(self.columns.values()))))
+
+
+@lru_cache(maxsize=32)
+def grid_of(model: Pdf) -> Grid:
+    """Return the points at which the density of a model is looked at."""
+    region, count = model.region(), len(model.observables)
+    lines = [line_of(region.get(o.name) or [(o.low, o.high)], POINTS[count]) for o in model.observables]
+    columns = {o.name: a.ravel() for o, a in zip(model.observables, np.meshgrid(*lines), strict=True)}
+    density, known, order = density_of(model), dict[Expr, Any](), list[Expr]()
+    for node in toposort(density, enter_integrals=False, enter_sums=False):
+        fixed = node.op is not Op.SCALAR and node.op not in BINDING and all(a in known for a in node.args)
+        if fixed:
+            with np.errstate(all="ignore"):
+                evaluate_nodes([node], columns, known)
+        else:
+            order.append(node)
+    return Grid(density, columns, known, tuple(order))
 
 
 def line_of(ranges: Sequence[Bounds], points: int) -> Array:
@@ -61,6 +95,13 @@ def never_negative(model: Pdf, values: Mapping[str, float]) -> bool:
 
 
 @lru_cache(maxsize=256)  # every fit asks
+def has_grid(model: Pdf) -> bool:
+    """Return whether the density of a model can be looked at on a grid."""
+    few = len(model.observables) in POINTS
+    return few and not (model.given or counted_in(model) or simulations(model))
+
+
+@lru_cache(maxsize=256)
 def density_of(model: Pdf) -> Expr:
     return model.density()
 
