@@ -121,8 +121,9 @@ class Edges:
         for _, centre in highest.values():
             values = centres[centre]
             if np.ptp(values) > 0 and np.isfinite(values).any():
-                self.moving.append(centre)
-                self.singular.add(centre)
+                alike = [e for e in self.moving if agree(evaluate(e, self.points), values)]
+                self.moving += [] if alike else [centre]
+                self.singular.add(alike[0] if alike else centre)
             elif self.x.low < values[0] < self.x.high:
                 self.fixed[float(values[0])] = True
         self.fixed = dict(sorted(self.fixed.items()))
