@@ -318,3 +318,17 @@ def test_issue_a_density_integrated_over_too_few_observables_is_refused():
     y = mf.Observable("y", 0.0, 1.0)
     with pytest.raises(mf.ModelError, match="depends on 'y', over which it is not integrated"):
         integral_over((X + y).expr, [X], [])
+
+
+@pytest.mark.parametrize("height", [0.02, 0.3, 3.0])
+@pytest.mark.parametrize("width", [1e-3, 1e-4, 1e-6])
+def test_issue_a_narrow_peak_on_a_high_background_is_not_missed(height, width):
+    """A peak of a few per mille of the integral, and lower than the background, was left out of it."""
+    x, mu, sigma = (
+        mf.Observable("x", 0, 1),
+        mf.Parameter("mu", 0.777, 0, 1),
+        mf.Parameter("s", width, 1e-7, 1),
+    )
+    density = mf.Density(1 + x + height * np.exp(-0.5 * ((x - mu) / sigma) ** 2), [x])
+    exact = 1.5 + height * np.sqrt(2 * np.pi) * width
+    assert density.pdf(np.array([0.1]), {"mu": 0.777, "s": width})[0] == pytest.approx(1.1 / exact, rel=1e-9)
