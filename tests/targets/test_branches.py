@@ -106,3 +106,22 @@ def test_logarithms_to_a_base_agree_with_numpy(backend: Backend) -> None:
     likelihood = mf.Likelihood(mf.Density(p + 0 * x, x, integral=1.0), {"x": data}, backend=backend)
     found = likelihood.event_values(np.array([[0.0]]), np.log2(x) + p, np.log10(x) + p)[0]
     np.testing.assert_allclose(found, [np.log2(data), np.log10(data)], FEW_ULP)
+
+
+def test_an_exponential_beyond_all_numbers_is_infinite_in_sums_as_well():
+    """Fast exponentials of sums were not a number there: 1 / (1 + exp(-(x - edge) / width)) was refused in a wide range."""
+    x, s = mf.Observable("x", 0, 1e6), mf.Parameter("s", 1.0, 0.5, 2)
+    density = mf.Density(1e-3 + 1 / (1 + np.exp(x * s)), [x], integral=1.0 * s)
+    for place in (700.0, 709.4, 709.5, 709.7, 709.79, 800.0, 1e5):
+        nll = mf.Likelihood(density, {"x": np.array([place])})
+        assert nll.value([1.0]) == pytest.approx(-np.log(1e-3), rel=1e-12)
+
+
+def test_a_steep_turn_on_is_integrated():
+    x, edge, width = (
+        mf.Observable("x", 0, 20),
+        mf.Parameter("e", 15.0, 0, 20),
+        mf.Parameter("w", 0.2, 1e-3, 2),
+    )
+    density = mf.Density(1 / (1 + np.exp(-(x - edge) / width)), [x])
+    assert density.pdf(np.array([16.0]), {"e": 15.0, "w": 0.01})[0] == pytest.approx(1 / 5, rel=1e-9)

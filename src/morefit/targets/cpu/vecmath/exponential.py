@@ -106,9 +106,15 @@ class Scale:
     high: float  # exp is infinite above
     tiny: float  # below, exp may be denormal: 2^n is then raised by ``lift`` and lowered in the last step
     lift: int
-    flushed: tuple[float, float]  # between, 2^n is a normal number; at the ends it is zero and infinite
+    flushed: float  # from there on 2^n is a normal number, at it zero
     ln2: tuple[float, float]
     polynomial: tuple[float, ...]
+
+    @property
+    def largest(self) -> float:
+        """The largest n, and one, rounded: a larger 2^n would be infinite, and not a number times a negative rest."""
+        exponent = self.shift + 1 - 1.5 * 2.0**self.mantissa
+        return self.shift + 1 + exponent
 
 
 DOUBLE = Scale(
@@ -118,7 +124,7 @@ DOUBLE = Scale(
     high=710.0,
     tiny=-700.0,
     lift=200,
-    flushed=(-709.0, 709.6),
+    flushed=-709.0,
     ln2=(0.6931471805599453, 2.3190468138462996e-17),
     polynomial=EXP,
 )
@@ -129,21 +135,25 @@ SINGLE = Scale(
     high=89.0,
     tiny=-80.0,
     lift=64,
-    flushed=(-88.0, 88.6),
+    flushed=-88.0,
     ln2=(0.693147182, -1.90465421e-09),
     polynomial=EXP_SINGLE,
 )
 
 
-def reduce(w: Writer, x: str, shift: str, scale: Scale) -> Pair:
-    """Return ``n`` in the lowest bits of a float, and ``x - n ln2``."""
-    rounded, n, rest = _less_multiple(w, x, shift, scale)
+def reduce(w: Writer, x: str, shift: str, scale: Scale, largest: float | None = None) -> Pair:
+    """Return ``n`` in the lowest bits of a float, at most the largest, and ``x - n ln2``."""
+    rounded, n, rest = _less_multiple(w, x, shift, scale, largest)
     return rounded, w.fma(n, w.number(-scale.ln2[1]), rest)
 
 
-def _less_multiple(w: Writer, x: str, shift: str, scale: Scale) -> tuple[str, str, str]:
+def _less_multiple(
+    w: Writer, x: str, shift: str, scale: Scale, largest: float | None = None
+) -> tuple[str, str, str]:
     """Return ``n`` in the lowest bits of a float, ``n``, and ``x`` less ``n`` times the high part of ln2."""
     rounded = w.fma(x, w.number(INVERSE_LN2), shift)
+    if largest is not None:
+        rounded = choose(w, "ogt", rounded, largest, largest, rounded)
     n = w.sub(rounded, shift)
     # The difference is exact: the product is, inside fma, and the bits left fit.
     return rounded, n, w.fma(n, w.number(-scale.ln2[0]), x)
@@ -215,12 +225,12 @@ def exp2(w: Writer, x: str) -> str:
 
 @vector_function(flushed=True)
 def exp2_flushed(w: Writer, x: str) -> str:
-    """Return 2^x where denormals count as zero: the same, but infinite from 1023.5 on, and cheaper."""
+    """Return 2^x where denormals count as zero: the same, but less exact from 1023.5 on, and cheaper."""
     scale, coefficients = (DOUBLE, EXP2) if w.vector.bits == 64 else (SINGLE, EXP2_SINGLE)
-    low, high = scale.flushed
-    shift = w.number(scale.shift + 1)
-    x = clamp(w, x, low / LN2, high / LN2)
+    low, shift = scale.flushed / LN2, w.number(scale.shift + 1)
+    x = choose(w, "olt", x, low, low, x)
     rounded = w.add(x, shift)
+    rounded = choose(w, "ogt", rounded, scale.largest, scale.largest, rounded)
     r = w.sub(x, w.sub(rounded, shift))
     power = power_of_two(w, rounded, scale)
     return w.fma(power, w.mul(r, lean_polynomial(w, coefficients, r)), power)
@@ -228,10 +238,11 @@ def exp2_flushed(w: Writer, x: str) -> str:
 
 @vector_function(flushed=True)
 def exp_flushed(w: Writer, x: str) -> str:
-    """Return e^x where denormals count as zero: the same, but infinite from 709.43 on, and cheaper."""
+    """Return e^x where denormals count as zero: the same, but less exact from 709.43 on, and cheaper."""
     scale = DOUBLE if w.vector.bits == 64 else SINGLE
     shift = w.number(scale.shift + 1)
-    rounded, r = reduce(w, clamp(w, x, *scale.flushed), shift, scale)
+    x = choose(w, "olt", x, scale.flushed, scale.flushed, x)
+    rounded, r = reduce(w, x, shift, scale, scale.largest)
     power = power_of_two(w, rounded, scale)
     square = w.mul(r, r)
     return w.fma(power, w.fma(square, lean_polynomial(w, scale.polynomial, r), r), power)
