@@ -19,12 +19,8 @@ from morefit.minimise.trust_region import BENT, ROUNDING, SLOPE_LEFT
 
 AT_LIMIT = 1e-3  # of the error, or of the way between the limits: closer to a limit than this counts as at it
 MAX_EXTRA_STEPS = 8  # from where a minimiser stopped
-LOOK_ASIDE = (
-    -0.1,
-    -0.01,
-    0.01,
-    0.1,
-)  # of the way between limits, or of the value: where steps of a likelihood would show
+# of the way between limits, or of the value: where steps of a likelihood would show
+LOOK_ASIDE = (-0.1, -0.01, 0.01, 0.1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,8 @@ ABSENT = 2.0  # errors: a component with so little may be elsewhere
 GONE = 0.5  # errors: one with one parameter of shape is only scanned if there is no more of it
 FINE = 10  # places with a narrow shape; those with a wide one follow
 WIDTHS = 4  # places where a width is the only parameter of the shape
-SMALL_SCALE, SCALE = (
-    2.0,
-    4.0,
-)  # times the lower limit, which is above zero: a parameter with more room is a width, if it is alone or not
+# times the lower limit, which is above zero: a parameter with more room is a width, if it is alone and if it is not
+SMALL_SCALE, SCALE = 2.0, 4.0
 MIN_SCORE = 2e-4  # of the value: a component that promises less is none
 GOLDEN = 0.6180339887498949
 

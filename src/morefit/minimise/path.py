@@ -156,9 +156,8 @@ def make_result(
                 " give an integral"
             )
     covariance = verdict.covariance(problem.floating)
-    errors = np.sqrt(np.diag(covariance))
     fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
-    uncertain = dict(zip(problem.floating, errors.tolist(), strict=True))
+    uncertain = dict(zip(problem.floating, np.sqrt(np.diag(covariance)).tolist(), strict=True))
     names = tuple(p.name for p in problem.all_parameters)
     ranges = tuple(part.model.region() for part in likelihood.parts)
     return FitResult(

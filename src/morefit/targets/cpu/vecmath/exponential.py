@@ -112,7 +112,7 @@ class Scale:
 
     @property
     def largest(self) -> float:
-        """The largest n, and one, rounded: a larger 2^n would be infinite, and not a number times a negative rest."""
+        """The largest n, as a flushed exponential rounds it: with a larger one 2^n - 2^n |r| is infinity less infinity."""
         exponent = self.shift + 1 - 1.5 * 2.0**self.mantissa
         return self.shift + 1 + exponent
 
