@@ -94,6 +94,10 @@ class Cpu:
     def tiles_from(self) -> int:
         return TILES_FROM
 
+    @property
+    def scales_sums(self) -> bool:
+        return True
+
     def compile(self, kernel: Kernel) -> CpuProgram:
         """Compile a kernel, or find it compiled before by this or another process."""
         target = Target(self.width or host().width, host().machine)

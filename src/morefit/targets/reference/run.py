@@ -89,6 +89,10 @@ class Reference:
     def tiles_from(self) -> int:
         return TILES_FROM
 
+    @property
+    def scales_sums(self) -> bool:
+        return True
+
     def compile(self, kernel: Kernel) -> ReferenceProgram:
         return ReferenceProgram(kernel)
 
