@@ -36,6 +36,10 @@ def power_area(width, growth, n, derivatives=(0, 0, 0)):
     return ((1 + growth * width) ** (1 - n) - 1) / (growth * (1 - n))
 
 
+def log1prel(z):
+    return mpmath.log1p(z) / z if z else mpmath.mpf(1)
+
+
 MEANING = {
     Op.ADD: lambda *x: mpmath.fsum(x),
     Op.MUL: lambda *x: mpmath.fprod(x),
@@ -84,6 +88,9 @@ MEANING = {
             )
         ),
     ),
+    Op.LOG1PREL: log1prel,
+    Op.LOG1PREL_SLOPE: lambda z: mpmath.diff(log1prel, z, 1),
+    Op.LOG1PREL_BEND: lambda z: mpmath.diff(log1prel, z, 2),
     Op.POWER_AREA: power_area,
     Op.POWER_AREA_BY_GROWTH: lambda *args: power_area(*args, (0, 1, 0)),
     Op.POWER_AREA_BY_N: lambda *args: power_area(*args, (0, 0, 1)),
