@@ -104,6 +104,12 @@ MEANING = {
     Op.KVE: precise.kve,
     Op.KVE_BY_ORDER: lambda nu, x: precise.kve(nu, x, 1),
     Op.KVE_BY_ORDER_TWICE: lambda nu, x: precise.kve(nu, x, 2),
+    Op.LOG_KVE: lambda nu, x: mpmath.log(precise.kve(nu, x)),
+    Op.KV_RATIO: lambda nu, x: precise.kve(nu + 1, x) / precise.kve(nu, x),
+    Op.LOG_KVE_BY_ORDER: lambda nu, x: precise.kve(nu, x, 1) / precise.kve(nu, x),
+    Op.LOG_KVE_BY_ORDER_TWICE: lambda nu, x: (
+        precise.kve(nu, x, 2) / precise.kve(nu, x) - (precise.kve(nu, x, 1) / precise.kve(nu, x)) ** 2
+    ),
     Op.IVE: precise.ive,
     Op.GAMMAINC: precise.gammainc,
     Op.GAMMAINCC: precise.gammaincc,

@@ -46,6 +46,7 @@ PLACES |= dict.fromkeys((Op.LOG1PREL, Op.LOG1PREL_SLOPE), (1e-9, -0.45, 0.55, 3.
 PLACES |= {Op.NDTRI: (0.3, 0.9), Op.ACOSH: (1.3, 4.5), Op.ATANH: (0.3, -0.7)}
 PAIRS = {Op.POW: ((0.3, -1.2), (2.5, 0.7)), Op.ATAN2: ((0.3, -1.2), (-2.5, 0.7))}
 PAIRS |= dict.fromkeys((Op.KVE, Op.KVE_BY_ORDER), ((0.3, 1.2), (2.5, 0.7)))
+PAIRS |= dict.fromkeys((Op.LOG_KVE, Op.KV_RATIO, Op.LOG_KVE_BY_ORDER), ((0.3, 1.2), (-2.5, 0.7)))
 PAIRS |= dict.fromkeys((Op.GAMMAINC, Op.GAMMAINCC, Op.GAMMAINC_BY_SHAPE), ((0.3, 1.2), (2.5, 0.7)))
 PAIRS |= dict.fromkeys(
     (Op.SMEARED_DECAY, Op.DECAY_AT_END), ((0.3, 1.2, 0.7), (-0.4, 0.9, 0.2), (2.5, 0.7, 0.1))
@@ -91,6 +92,7 @@ def cases():
 ENDS = {
     Op.TRIGAMMA,
     Op.KVE_BY_ORDER,
+    Op.LOG_KVE_BY_ORDER,
     Op.GAMMAINC_BY_SHAPE,
     Op.LOG1PREL_SLOPE,
     Op.POWER_AREA_BY_GROWTH,
