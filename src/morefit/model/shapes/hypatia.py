@@ -48,7 +48,7 @@ class Hypatia(Pdf):
         """Integrate the tails in closed form, and the core by one rule from cut to cut."""
         ends = [const(end) - self.mu for end in (self.x.low, self.x.high)]
         cuts = -to_expr(self.a_left) * self.sigma, to_expr(self.a_right) * self.sigma
-        low, high = clipped(*ends, *cuts)
+        low, high = clipped(ends[0], ends[1], cuts[0], cuts[1])
         share = Observable.interned(f"share of {self.x.name}", 0.0, 1.0, "")
         core = (high - low) * Op.EXP(self.log_core(low + (high - low) * share))
         total = integral_over(core, [share], self.parameters)
