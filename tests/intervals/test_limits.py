@@ -458,7 +458,7 @@ def test_both_fits_of_a_toy_see_events_that_are_drawn_once(monkeypatch):
         raise AssertionError("a fit draws its events")
 
     monkeypatch.setattr(Sampler, "draw", counted)
-    monkeypatch.setattr(Toys, "fit_whole", drawing)
+    monkeypatch.setattr(Toys, "whole_job", drawing)
     discovery(mf.Likelihood(MODEL, peak(25)), SIGNAL, toys=30, seed=1, progress=False)
     assert drawn == [30]
 

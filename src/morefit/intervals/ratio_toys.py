@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Frozen
 from morefit.errors import DataError, FitError
 from morefit.intervals.scan import run_scan
-from morefit.intervals.toys_at_points import Tested
+from morefit.intervals.toys_at_points import Point, Tested
 from morefit.jobs.checkpoint import choose_seed, read_saved
 from morefit.jobs.executors import DaskClient, Report, Work, choose_place
 from morefit.likelihood import Term
@@ -98,7 +98,7 @@ def draw_ratios(
 
     return run_scan(
         tested, what=what, layout=layout, points=points, t_data=t_data, work=work, save=save, saved=saved,
-        executor=executor, progress=progress,
+        fitted=Point.free_and_conditional, executor=executor, progress=progress,
     )  # fmt: skip
 
 

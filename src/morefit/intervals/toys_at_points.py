@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, isinf
 from typing import Any
 
@@ -20,7 +21,7 @@ from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
 from morefit.targets import Backend
-from morefit.toys.batch import GOAL, Toys
+from morefit.toys.batch import GOAL, Toys, first_fits
 from morefit.toys.ensemble import Ensemble
 
 MAX_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
@@ -58,6 +59,26 @@ class Tested:
     fluctuate: bool = True  # toys draw what constraints measured anew
     values: tuple[float, ...] | None = None  # that are tested; None: the true ones
     bound: float | None = None  # free fits below it count as those with the parameter fixed there
+    begun: dict[int, Point] = field(
+        init=False, default_factory=dict, repr=False
+    )  # points with their first fits
+
+    def begin(self, numbers: Sequence[int], ensembles: Callable[[Point], Sequence[Ensemble]]) -> None:
+        """Make the first fits of the toys at some points together, which the backend may do faster."""
+        points = [Point(self, k) for k in numbers if not self.has_no_events(k)]
+        small = [point for point in points if len(point.sizes) <= point.toys_of_a_block]
+        wanted = [(point, ensemble) for point in small for ensemble in ensembles(point)]
+        begin = time.perf_counter()
+        fits = first_fits([(point.toys, ensemble) for point, ensemble in wanted])
+        for point in small[:1]:
+            point.seconds["first fits"] = time.perf_counter() - begin
+        for (point, ensemble), own in zip(wanted, fits, strict=True):
+            point.fits[ensemble] = own
+        self.begun.update((point.number, point) for point in small)
+
+    def point(self, number: int) -> Point:
+        """Return the toys at a point, with their first fits if these are made."""
+        return self.begun.pop(number, None) or Point(self, number)
 
     @property
     def stream(self) -> int:
@@ -66,22 +87,21 @@ class Tested:
 
     def ratios(self, point: int, report: Report) -> Outcome:
         """Return t = 2 (nll with the parameter fixed - nll) of every toy, and the fitted values."""
-        if (
-            self.values is None
-            and not (self.fluctuate and any(part.constraints for part in self.term.parts))
-            and all(
-                events is None and expected_events(part.model, self.truths[point]) == 0
-                for part, events in zip(self.term.parts, self.events, strict=True)
-            )
-        ):
-            # no toy has events, and the truth fits all of them
+        if self.values is None and self.has_no_events(point):  # the truth fits all toys
             truth = np.full(self.toys, self.truths[point][self.name])
             return Outcome(np.zeros(self.toys, np.float32), truth)
-        return Point(self, point).ratios(report)
+        return self.point(point).ratios(report)
 
     def estimates(self, point: int, report: Report) -> Outcome:
         """Return the fitted value of every toy, or what the estimator returns."""
-        return Point(self, point).estimates(report)
+        return self.point(point).estimates(report)
+
+    def has_no_events(self, point: int) -> bool:
+        """Return whether no toy of a point has events, nor constraints that fluctuate."""
+        return not (self.fluctuate and any(part.constraints for part in self.term.parts)) and all(
+            events is None and expected_events(part.model, self.truths[point]) == 0
+            for part, events in zip(self.term.parts, self.events, strict=True)
+        )
 
 
 class Point:
@@ -105,12 +125,14 @@ class Point:
         self.free.sampler(0)  # compiles
         self.seconds = {"compile": time.perf_counter() - begin}
         self.ensembles: dict[tuple[tuple[str, float], ...], Ensemble] = {}  # with parameters fixed
+        self.fits: dict[Ensemble, Fits] = {}  # the first fits of all toys, where they are made
 
     def ratios(self, report: Report) -> Outcome:
         ratios, estimates = np.empty(self.tested.toys, np.float32), np.empty(self.tested.toys)
         clipped = 0
         for first, toys in self.blocks():
-            t, estimates[first : first + len(toys)] = self.ratios_of(toys.stored())
+            # events that are drawn where they are fitted are not stored for a second fit
+            t, estimates[first : first + len(toys)] = self.ratios_of(toys if self.fits else toys.stored())
             clipped += int(np.count_nonzero((t < 0) & (t >= -TIE)))
             ratios[first : first + len(t)] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
             report(first + len(t))
@@ -125,12 +147,23 @@ class Point:
 
     def blocks(self) -> Iterator[tuple[int, Toys]]:
         """Draw the toys in blocks of at most about ``MAX_EVENTS`` events."""
-        sizes = self.sizes()
-        count = max(1, MAX_EVENTS // max(int(sizes.sum(axis=1).max(initial=1)), 1))
-        begin = self.number * self.tested.toys
-        for first in range(0, len(sizes), count):
-            yield first, self.free.draw(begin + first, sizes[first : first + count])
+        sizes, begin = self.sizes, self.number * self.tested.toys
+        if self.fits:
+            yield 0, self.toys
+            return
+        for first in range(0, len(sizes), self.toys_of_a_block):
+            yield first, self.free.draw(begin + first, sizes[first : first + self.toys_of_a_block])
 
+    @property
+    def toys_of_a_block(self) -> int:
+        return max(1, MAX_EVENTS // max(int(self.sizes.sum(axis=1).max(initial=1)), 1))
+
+    @cached_property
+    def toys(self) -> Toys:
+        """All toys."""
+        return self.free.draw(self.number * self.tested.toys, self.sizes)
+
+    @cached_property
     def sizes(self) -> Sizes:
         """Return how many events each toy has, (toys, parts)."""
         columns = []
@@ -155,7 +188,9 @@ class Point:
 
     def fit(self, toys: Toys, ensemble: Ensemble) -> Fits:
         """Fit every toy as ``Toys.fit`` does, but accept a minimum without errors."""
-        fits = toys.first_fit(ensemble)
+        fits = self.fits.get(ensemble)
+        if fits is None:
+            fits = toys.first_fit(ensemble)
         toys.fit_again(fits, np.flatnonzero(~reached(fits)), ensemble)
         return fits
 
@@ -179,6 +214,11 @@ class Point:
                 f"neyman_belt: the estimator must return a finite number, or nan where it has none, got {answer!r}"
             )
         return number
+
+    def free_and_conditional(self) -> list[Ensemble]:
+        """Return what is fitted for ratios."""
+        some = set(self.free.floating) - set(self.fixed)
+        return [self.free, *([self.conditional_ensemble(self.fixed)] if some else [])]
 
     def ratios_of(self, toys: Toys) -> tuple[Array, Array]:
         """Return t of each toy, nan where one of the fits failed, and the value that its free fit has."""

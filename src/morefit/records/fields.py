@@ -35,6 +35,10 @@ class ByName(Mapping[Any, V], Generic[V]):
         name = name_of(key)
         return isinstance(name, str) and name in self._items
 
+    def get(self, key: Any, default: Any = None) -> Any:
+        name = name_of(key)  # without a suggestion, which takes long
+        return self._items.get(name, default) if isinstance(name, str) else default
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
 

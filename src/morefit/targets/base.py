@@ -199,6 +199,11 @@ class Backend(Protocol):
         """From how many parameters on products of first derivatives are summed in tiles, not one by one."""
         ...
 
+    @property
+    def toys_together(self) -> int:
+        """How many toys should be drawn and fitted together, for it not to be idle."""
+        ...
+
     def __hash__(self) -> int: ...
 
     def compile(self, kernel: Kernel) -> Program: ...
@@ -215,4 +220,8 @@ class Backend(Protocol):
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys; return the first ``width`` numbers of the record of each, None if this backend cannot."""
+        ...
+
+    def fit_whole_together(self, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int) -> list[Array | None]:
+        """Do the same for several jobs."""
         ...

@@ -94,6 +94,10 @@ class Cpu:
     def tiles_from(self) -> int:
         return TILES_FROM
 
+    @property
+    def toys_together(self) -> int:
+        return 1
+
     def compile(self, kernel: Kernel) -> CpuProgram:
         """Compile a kernel, or find it compiled before by this or another process."""
         target = Target(self.width or host().width, host().machine)
@@ -121,6 +125,10 @@ class Cpu:
         from morefit.targets.cpu.fit import run_whole_fits
 
         return run_whole_fits(job, toys, width, self.threads or available_cores())
+
+    def fit_whole_together(self, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int) -> list[Array | None]:
+        """Draw and fit the toys of several jobs, one after the other."""
+        return [self.fit_whole(job, toys, width) for job, toys in fits]
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
         """Copy a column to where vectors can read it."""

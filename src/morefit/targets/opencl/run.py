@@ -18,7 +18,7 @@ from morefit.kernel.read_program import Driver
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn
 from morefit.targets.opencl.device import Device, open_device
-from morefit.targets.opencl.fit import run_whole_fits
+from morefit.targets.opencl.fit import MAX_TOYS, run_whole_fits
 from morefit.targets.opencl.launch import OpenCLLaunch, SampleSpace
 from morefit.targets.opencl.lift import Lifted, lift_numbers
 from morefit.targets.opencl.source import render
@@ -71,6 +71,10 @@ class OpenCL:
         return "opencl"
 
     @property
+    def toys_together(self) -> int:
+        return MAX_TOYS
+
+    @property
     def label(self) -> str:
         return f"opencl ({self.open().info.name})"
 
@@ -93,7 +97,11 @@ class OpenCL:
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys."""
-        return run_whole_fits(self.open(), self.work_group, job, toys, width)
+        return self.fit_whole_together([(job, toys)], width)[0]
+
+    def fit_whole_together(self, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int) -> list[Array | None]:
+        """Draw and fit the toys of several jobs; those that have the same kernels run in one launch."""
+        return run_whole_fits(self.open(), self.work_group, fits, width)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> DeviceColumn | HostColumn:
         """Copy a column to the device, if it is not there yet and there is room for it."""

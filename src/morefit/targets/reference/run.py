@@ -78,6 +78,10 @@ class Reference:
     def tiles_from(self) -> int:
         return TILES_FROM
 
+    @property
+    def toys_together(self) -> int:
+        return 1
+
     def compile(self, kernel: Kernel) -> ReferenceProgram:
         return ReferenceProgram(kernel)
 
@@ -94,6 +98,10 @@ class Reference:
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Not supported; the caller falls back to the batched fit."""
         return None
+
+    def fit_whole_together(self, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int) -> list[Array | None]:
+        """Not supported."""
+        return [None] * len(fits)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> ReferenceColumn:
         kind = np.float64 if precision is Precision.DOUBLE else np.float32
