@@ -34,6 +34,7 @@ from morefit.targets.opencl import fit as opencl_fit
 from morefit.targets.opencl import fit_space
 from morefit.targets.opencl import launch as opencl_launch
 from morefit.targets.opencl import run as opencl
+from morefit.targets.opencl import staging
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.dialect import OPENCL_GPU, Names, number_text
 from morefit.targets.opencl.functions import HELPERS
@@ -669,6 +670,20 @@ def test_toys_of_several_truths_have_the_same_bits_in_one_launch(device):
     for one, some in zip(apart, together, strict=True):
         for name in ("values", "errors", "nll", "edm", "valid"):
             np.testing.assert_array_equal(getattr(some, name), getattr(one, name))
+
+
+def test_large_copies_go_in_pieces_through_slots(device, monkeypatch):
+    """Only devices with memory of their own do this, so that it is made to happen here."""
+    monkeypatch.setattr(staging, "PIECE", 1 << 12)
+    monkeypatch.setattr(opencl_device.Device, "is_staged", lambda self, numbers: numbers.nbytes > 0)
+    device = opencl_device.Device(device, OpenCL().open().device)
+    numbers = np.random.default_rng(1).random(10_001)
+    buffer, copy, rest = device.send(numbers), np.empty((10_001, 1)), np.empty(9_000)
+    device.read(buffer, copy)
+    np.testing.assert_array_equal(copy[:, 0], numbers)
+    device.read_done(buffer, rest[:7], device.cl.enqueue_marker(device.queue))
+    device.read(buffer, rest[7:], 8 * 7)
+    np.testing.assert_array_equal(rest, numbers[:9_000])
 
 
 def test_one_text_serves_many_true_values(device):

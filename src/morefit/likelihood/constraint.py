@@ -22,7 +22,7 @@ from morefit.resources import on_all_cores
 from morefit.sampling.generate import poisson_distribution
 from morefit.validate import as_number, finite_number
 
-PIECE = 1 << 15  # toys whose numbers a thread draws together
+PIECE = 1 << 13  # toys whose numbers a thread draws together
 HALF_BIT = 2.0**-54  # keeps a uniform number of 53 bits away from zero
 SHOWN = 40  # characters of a quantity in print
 Kind = Literal["gaussian", "poisson", "lognormal"]

@@ -41,12 +41,13 @@ class JoinedToys:
     def of(cls, batches: Sequence[ToyBatch], numbers: Sequence[Sequence[Array]]) -> JoinedToys:
         """Join batches whose parts are drawn with these numbers."""
         lengths, first = [len(toys) for toys in batches], batches[0].first
-        begin = np.repeat([toys.first - first for toys in batches], lengths)
-        place = np.arange(sum(lengths)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        numbered = [
+            np.arange(toys.first - first, toys.first - first + len(toys), dtype=np.int32) for toys in batches
+        ]
         return cls(
-            sizes=np.concatenate([toys.sizes for toys in batches]),
+            sizes=np.concatenate([toys.sizes for toys in batches]) if len(batches) > 1 else batches[0].sizes,
             first=first,
-            offsets=(begin + place).astype(np.int32),
+            offsets=np.concatenate(numbered),
             rows=np.repeat(np.arange(len(batches), dtype=np.int32), lengths),
             records=np.array([toys.record for toys in batches]),
             parts=tuple(
