@@ -31,10 +31,9 @@ from morefit.targets.choose import WORTH_A_GPU
 from morefit.targets.opencl import device as opencl_device
 from morefit.targets.opencl import discover as opencl_found
 from morefit.targets.opencl import fit as opencl_fit
-from morefit.targets.opencl import fit_space
+from morefit.targets.opencl import fit_space, staging
 from morefit.targets.opencl import launch as opencl_launch
 from morefit.targets.opencl import run as opencl
-from morefit.targets.opencl import staging
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.dialect import OPENCL_GPU, Names, number_text
 from morefit.targets.opencl.functions import HELPERS
