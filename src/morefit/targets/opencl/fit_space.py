@@ -68,6 +68,8 @@ class FitSpace:
     ) -> None:
         self.device, self.source, self.part, self.width = device, source, part, width
         self.sizes, self.count, self.group = toys.sizes[part], len(part), source.shape.group
+        first, last = int(part[0]), int(part[-1]) + 1
+        self.place = slice(first, last) if last - first == len(part) else part  # among all toys
         self.own: dict[str, Any] = {  # arguments by name
             "sizes": device.send(np.ascontiguousarray(self.sizes, np.int32)),
             "records": device.allocate(8 * -(-self.count // TILE) * TILE * job.layout.size),
@@ -155,15 +157,15 @@ class FitSpace:
         """Start to draw and fit toys of the sizes that this has room for."""
         values = dict(constants)
         self.send("first_record", toys.records)
-        self.send("toys", toys.offsets[self.part])
-        self.send("rows", toys.rows[self.part])
+        self.send("toys", toys.offsets[self.place])
+        self.send("rows", toys.rows[self.place])
         for k, part in enumerate(toys.parts):
             values |= {f"seed{k}": np.uint64(part.seed), f"first_toy{k}": np.uint64(toys.first)}
             self.send(f"parameters{k}", part.parameters)
-            self.send(f"measured{k}", part.measured[self.part] if part.measured.size else part.measured)
+            self.send(f"measured{k}", part.measured[self.place] if part.measured.size else part.measured)
             self.send(f"numbers_{k}", part.numbers)
             if part.starts is not None:
-                self.send(f"starts{k}", np.ascontiguousarray(part.starts[self.part], np.int64))
+                self.send(f"starts{k}", np.ascontiguousarray(part.starts[self.place], np.int64))
             for i, column in enumerate(part.events):
                 assert isinstance(column, DeviceColumn)
                 values[f"given{k}_{i}"] = column.buffer
