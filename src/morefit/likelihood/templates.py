@@ -16,6 +16,7 @@ from morefit.data.io.histogram import Histogram
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, apply, where
 from morefit.likelihood.auxiliary import AuxiliaryCount
+from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.expected_counts import ExpectedCounts
 from morefit.likelihood.histfactory import HistFactoryLikelihood, HistFactoryModel
@@ -86,11 +87,11 @@ class TemplateLikelihood(CountsLikelihood):
         """The name of all bins, for plots."""
         return (CHANNEL,)
 
-    def channel(self, name: str, values: Mapping[str, float]) -> tuple[Array, dict[str, Array]]:
+    def channel(self, name: str, values: Point) -> tuple[Array, dict[str, Array]]:
         """Return the counts, and what each template expects, by name."""
         if name != CHANNEL:
             raise DataError(f"channel '{name}': not in the model, which has '{CHANNEL}'")
-        full = np.array([[values[p.name] for p in self.model.parameters]])
+        full, _ = self.points(values)
         parts = self.replaced(constraints=()).event_values(full, *self.model.parts)[0]
         return self.counts, dict(zip(self.model.names, parts, strict=True))
 
