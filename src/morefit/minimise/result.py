@@ -214,7 +214,7 @@ class FitResult(Frozen):
         """
         from morefit.minimise.derived import propagate
 
-        return propagate(expressions, self.values, self.floating, self.covariance, unblind)
+        return propagate(expressions, self, unblind)
 
     def error_budget(self, parameter: Any, groups: Mapping[str, Any]) -> ErrorBudget:
         """Return how much of the error of a parameter comes from groups of others, by the covariance.
