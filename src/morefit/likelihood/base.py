@@ -321,7 +321,11 @@ class Term(ABC):
             check_blinding(self.all_parameters, x)
             points, columns = self.in_order(named)
         else:
-            points, columns = np.asarray(x, np.float64), floating
+            columns = floating
+            try:
+                points = np.asarray(x, np.float64)
+            except (TypeError, ValueError):
+                raise ModelError(f"likelihood: x must be numbers, got {x!r:.60}") from None
         if points.ndim not in (1, 2) or points.shape[-1] != len(columns):
             names = ", ".join(p.name for p in self.parameters)
             raise ModelError(

@@ -13,7 +13,18 @@ import numpy as np
 from morefit.arrays import Array, Frozen
 from morefit.errors import DataError, ModelError
 from morefit.expr import Operand
-from morefit.records.fields import ByName, Interval, counts, floats, matrix, pairs, regions, texts, words
+from morefit.records.fields import (
+    ByName,
+    Interval,
+    counts,
+    flag,
+    floats,
+    matrix,
+    pairs,
+    regions,
+    texts,
+    words,
+)
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
@@ -43,7 +54,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "covariance": matrix,
     "nll": float,
     "edm": float,
-    "valid": bool,
+    "valid": flag,
     "reasons": words,
     "at_limit": words,
     "limits": pairs,
