@@ -69,7 +69,14 @@ def check_level(what: str, level: Any) -> float:
 def by_name(values: Any) -> dict[Any, Any] | None:
     """Return a mapping, or the values of the result of a fit, by the names of parameters; None if it is neither."""
     source = values if isinstance(values, Mapping) else getattr(values, "values", None)
-    return {name_of(key): value for key, value in source.items()} if isinstance(source, Mapping) else None
+    if not isinstance(source, Mapping):
+        return None
+    named = {name_of(key): value for key, value in source.items()}
+    if len(named) < len(source):
+        names = [name_of(key) for key in source]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ModelError(f"parameter '{twice}': is listed twice, by name and as a parameter; leave one out")
+    return named
 
 
 def numbers_by_name(what: str, values: Any, error: type[MorefitError] = ModelError) -> dict[str, float]:

@@ -46,6 +46,14 @@ def test_a_density_that_is_negative_inside_of_a_bin_is_not_valid():
     assert any("the density is negative at x = " in reason for reason in result.reasons)
 
 
+def test_a_sum_with_an_acceptance_whose_sign_is_not_known_is_fitted():
+    # this used to be a KeyError
+    yields = [mf.Parameter("a", 50.0, 0, 1e4), mf.Parameter("b", 50.0, 0, 1e4)]
+    both = mf.Sum([mf.Gaussian(X, 5.0, 1.0), mf.Uniform(X)], yields=yields)
+    model = mf.Efficiency(both, 1.1 - X / 10)
+    assert mf.fit(model, mf.generate(model, seed=1)).valid
+
+
 def test_a_density_outside_the_ranges_of_a_fit_may_be_anything():
     result = mf.fit(PARABOLA, GAP, ranges={"x": [(0, 3), (7, 10)]})
     assert result.valid

@@ -219,6 +219,10 @@ def test_json_says_its_format_and_version():
         ({"format": "other"}, r"fit result: the JSON text was not written by FitResult.to_json\(\)"),
         ({"values": 3}, "fit result: the JSON text is damaged, 'int' object has no attribute 'items'"),
         ({"nll": "much"}, "fit result: the JSON text is damaged, could not convert string to float: 'much'"),
+        (
+            {"valid": "false"},
+            "fit result: the JSON text is damaged, true or false must be a boolean, got 'false'",
+        ),
     ],
 )
 def test_json_of_something_else_is_refused(changes, problem):

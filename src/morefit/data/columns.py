@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
@@ -14,6 +14,7 @@ from morefit.arrays import Array
 from morefit.data.labels import Category, category_of, is_text
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
+from morefit.model.region import Range, check_order, listed_ranges
 from morefit.resources import on_all_cores
 from morefit.text.suggest import suggest
 
@@ -97,7 +98,7 @@ class Draft:
 
 def is_ranged(thing: object) -> TypeGuard[Ranged]:
     """Return whether something has a name and a range, as an observable has."""
-    return all(hasattr(thing, name) for name in ("name", "low", "high"))
+    return all(hasattr(thing, name) for name in ("low", "high", "name"))  # formulas have the last only
 
 
 def listed(observables: Ranged | Iterable[Ranged]) -> list[Ranged]:
@@ -192,6 +193,16 @@ def check_events(which: Any, length: int) -> slice | NDArray[Any]:
         raise DataError(f"dataset: indices of events {error}") from None
     if array.ndim == 1 and not array.size and array.dtype.kind == "f":  # an empty list has no kind
         array = array.astype(np.int64)
+    if (
+        array.dtype.kind in "iu"
+        and array.shape == (length,)
+        and length > 2
+        and np.all((array == 0) | (array == 1))
+    ):
+        raise DataError(
+            "dataset: the mask must be of booleans, got one of the numbers 0 and 1, which would be indices of events;"
+            " convert it with astype(bool)"
+        )
     if array.dtype.kind not in "biu" or not array.ndim or np.ma.is_masked(array):
         raise DataError(
             f"dataset: takes the name of a column, an observable, a slice, a mask or indices of events, got"
@@ -205,6 +216,24 @@ def check_events(which: Any, length: int) -> slice | NDArray[Any]:
     if outside.size:
         raise DataError(f"dataset: indices must lie from {-length} to {length - 1}, got {outside[0]}")
     return np.asarray(array)
+
+
+def ranges_of_columns(
+    region: Any, names: Sequence[str], labels: Collection[str] = ()
+) -> dict[str, list[Range]]:
+    """Return the ranges of some columns, by name, as lists of pairs of numbers."""
+    if not isinstance(region, Mapping) or not region:
+        raise DataError(f"dataset: ranges must be (low, high) by name, as in {{'x': (0, 1)}}, got {region!r}")
+    known = {key if isinstance(key, str) else key.name: value for key, value in region.items()}
+    for name in known:
+        if name not in names:
+            raise DataError(f"dataset: no column {name!r}; {suggest(str(name), names)}")
+        if name in labels:
+            raise DataError(f"dataset: column '{name}': has labels, and labels no ranges; use by_label")
+    return {
+        name: [check_order(name, ends) for ends in listed_ranges(name, value)]
+        for name, value in known.items()
+    }
 
 
 def check_slice(which: slice, length: int) -> slice:

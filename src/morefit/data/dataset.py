@@ -23,11 +23,13 @@ from morefit.data.columns import (
     is_ranged,
     listed,
     raise_if,
+    ranges_of_columns,
     read_source,
     without_other_labels,
 )
 from morefit.data.labels import Category, Labelled, without_categories
 from morefit.errors import DataError
+from morefit.model.observable import Ranges
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -124,13 +126,13 @@ class Dataset:
         )
         return build(selected.columns, selected.weights, report, draft.labels)
 
-    def inside(self, region: Mapping[str, Sequence[tuple[float, float]]]) -> Dataset:
+    def inside(self, region: Ranges) -> Dataset:
         """Return the events in one or several ranges of each of some columns, with their numbers in ``report``."""
         from morefit.data.report import CutReport
 
         inside = {
             name: np.logical_or.reduce([(self[name] >= low) & (self[name] <= high) for low, high in ranges])
-            for name, ranges in region.items()
+            for name, ranges in ranges_of_columns(region, self.names, self._labels).items()
         }
         keep = np.logical_and.reduce(list(inside.values()))
         counts = {name: int((~mask).sum()) for name, mask in inside.items()}
@@ -311,14 +313,14 @@ class Dataset:
         return build(with_it._columns, with_it.weights, self._report, labels)
 
     @classmethod
-    def concatenate(cls, datasets: Iterable[Dataset]) -> Dataset:
+    def concatenate(cls, datasets: Dataset | Iterable[Dataset]) -> Dataset:
         """Return the events of several datasets with the same columns, one dataset after the other.
 
         Weights are kept; where only some of the datasets have weights, events of the others have the weight 1.
         """
         from morefit.data.concatenate import concatenated
 
-        return concatenated(list(datasets))
+        return concatenated(list(datasets) if isinstance(datasets, Iterable) else [datasets])
 
     @overload
     def __getitem__(self, which: str | Ranged) -> Array: ...

@@ -47,9 +47,10 @@ class ParameterSet:
     def parameters(self) -> list[Parameter]:
         """Return the parameters, with the names that pyhf gives them."""
         rows = zip(self.inits.tolist(), self.bounds.tolist(), self.fixed.tolist(), strict=True)
+        name = self.name.replace(" ", "_")
         try:
             return [
-                Parameter(f"{self.name}[{k}]" if self.kind in PER_BIN else self.name, start, low, high, fixed)
+                Parameter(f"{name}[{k}]" if self.kind in PER_BIN else name, start, low, high, fixed)
                 for k, (start, (low, high), fixed) in enumerate(rows)
             ]
         except ModelError as error:
@@ -178,7 +179,7 @@ def configured(sets: Mapping[str, ParameterSet], config: Any) -> dict[str, Param
     if not isinstance(parameters, list | tuple):
         raise DataError(f"measurement: 'parameters' must be a list, got {parameters!r:.60}")
     for spec in parameters:
-        name = text("measurement: parameter", spec, "name").replace(" ", "_")
+        name = text("measurement: parameter", spec, "name")
         if name in seen:
             raise DataError(f"measurement: parameter '{name}': is configured more than once")
         seen.add(name)

@@ -17,6 +17,7 @@ from morefit.expr import Expr, Quantity
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.model import Parameter
+from morefit.model.parameter import check_blinding
 from morefit.targets import Backend
 from morefit.validate import by_name
 
@@ -317,9 +318,14 @@ class Term(ABC):
         named = by_name(x)
         start = [p.start for p in self.all_parameters]
         if named is not None:
+            check_blinding(self.all_parameters, x)
             points, columns = self.in_order(named)
         else:
-            points, columns = np.asarray(x, np.float64), floating
+            columns = floating
+            try:
+                points = np.asarray(x, np.float64)
+            except (TypeError, ValueError):
+                raise ModelError(f"likelihood: x must be numbers, got {x!r:.60}") from None
         if points.ndim not in (1, 2) or points.shape[-1] != len(columns):
             names = ", ".join(p.name for p in self.parameters)
             raise ModelError(

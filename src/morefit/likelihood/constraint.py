@@ -15,7 +15,7 @@ from morefit.arrays import Array, Integers
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, add_all, apply, evaluate, substitute, to_expr, to_text
 from morefit.model import Parameter
-from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_operand, listed
+from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, listed
 from morefit.random.host import stream_key
 from morefit.random.philox import toy_uniforms
 from morefit.sampling.generate import poisson_distribution
@@ -23,6 +23,8 @@ from morefit.validate import as_number, finite_number
 
 PIECE = 1 << 13  # toys whose numbers are drawn together: they fit into the cache
 HALF_BIT = 2.0**-54  # keeps a uniform number of 53 bits away from zero
+ASYMMETRY = 1e-9  # of a covariance matrix, in units of its errors: what rounding can cause
+QUANTITY = "constraint: quantity"  # for messages
 SHOWN = 40  # characters of a quantity in print
 Kind = Literal["gaussian", "poisson", "lognormal"]
 Sample: TypeAlias = "Callable[[np.random.Generator, Mapping[str, float]], ArrayLike]"
@@ -229,7 +231,7 @@ def constraint(
         raise ModelError(
             f"constraint: quantity must be a parameter or a formula, not a name, got {quantity!r}; pass the parameter"
         )
-    quantities = listed("constraint: quantity", quantity)
+    quantities = listed(QUANTITY, quantity)
     values = [
         finite_number("constraint: value", v, ModelError) for v in np.atleast_1d(np.asarray(value, object))
     ]
@@ -238,7 +240,7 @@ def constraint(
             f"constraint: needs one value for each of {len(quantities)} quantities, got {len(values)}"
         )
     if kind == "gaussian":
-        checked = tuple(check_operand("constraint: quantity", q, ANY) for q in quantities)
+        checked = tuple(check_formula(QUANTITY, q, ANY) for q in quantities)
         return GaussianConstraint(checked, tuple(values), covariance_of(error, len(values)))
     if len(values) > 1:
         raise ModelError(
@@ -253,11 +255,11 @@ def poisson_constraint(quantity: Operand, count: float, error: Any) -> Constrain
         raise ModelError("constraint: a count has no error of its own; leave error out")
     if count < 0 or count != int(count):
         raise ModelError(f"constraint: a count must be a whole number from 0 on, got {count:g}")
-    return PoissonConstraint(check_operand("constraint: quantity", quantity, NOT_NEGATIVE), (count,))
+    return PoissonConstraint(check_formula(QUANTITY, quantity, NOT_NEGATIVE), (count,))
 
 
 def lognormal_constraint(quantity: Operand, value: float, error: Any) -> Constraint:
-    positive = check_operand("constraint: quantity", quantity, POSITIVE)
+    positive = check_formula(QUANTITY, quantity, POSITIVE)
     if not value > 0:
         raise ModelError(f"constraint: a lognormal value must be positive, got {value:g}")
     return LogNormalConstraint(
@@ -276,7 +278,7 @@ def formula_constraint(formula: Any, error: Any, measured: Any, sample: Sample |
     if (sample is None) != (not seen):
         raise ModelError("constraint: measured and sample go together: what is drawn anew, and how")
     return FormulaConstraint(
-        check_operand("constraint:", formula, ANY), seen, sample, tuple(p.start for p in seen)
+        check_formula("constraint:", formula, ANY), seen, sample, tuple(p.start for p in seen)
     )
 
 
@@ -295,7 +297,10 @@ def covariance_of(error: Any, count: int) -> tuple[tuple[float, ...], ...]:
         matrix = np.diag(np.array(errors, np.float64) ** 2)
     try:
         numbers = np.asarray(matrix, np.float64)
-        if numbers.shape != (count, count) or not np.allclose(numbers, numbers.T, rtol=1e-9, atol=0):
+        if numbers.shape != (count, count) or not np.isfinite(numbers).all():
+            raise ValueError
+        scale = np.sqrt(np.abs(np.diag(numbers)))
+        if (np.abs(numbers - numbers.T) > ASYMMETRY * np.outer(scale, scale)).any():
             raise ValueError
         np.linalg.cholesky(numbers)
     except (ValueError, TypeError, np.linalg.LinAlgError):
@@ -317,7 +322,7 @@ def as_constraints(constraints: Any) -> tuple[Constraint, ...]:
     )
     return tuple(
         dict.fromkeys(
-            c if isinstance(c, Constraint) else FormulaConstraint(check_operand(f"constraint {k}:", c, ANY))
+            c if isinstance(c, Constraint) else FormulaConstraint(check_formula(f"constraint {k}:", c, ANY))
             for k, c in enumerate(each, 1)
         )
     )

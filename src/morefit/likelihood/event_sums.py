@@ -275,10 +275,12 @@ class EventSums(Term):
         request = self.request(order, weighted=own.weights is not None)
         requests = self.requests_apart(request) if own.apart else [request]
         rows = self.with_measured(full, own.rows(sets))
-        bound = [
-            d.bind(self.compile_request(r), sets) for d, r in zip((own, *own.apart), requests, strict=True)
-        ]
-        out = np.sum([one(rows) for one in bound], axis=0) if own.apart else bound[0](rows)
+        pairs = zip((own, *own.apart), requests, strict=True)
+        each = [d.bind(self.compile_request(r), sets)(rows) for d, r in pairs]
+        out = np.sum(each, axis=0) if own.apart else each[0]
+        if (lost := ~np.isfinite(out).all(axis=1) & own.empty(sets)).any():  # no events times log(0)
+            careful = self.compile_request(replace(request, careful=True))
+            out[lost] = own.bind(careful, sets[lost])(rows[lost])
         return unpack(out, len(self.parameters), order)
 
     def many_scores(self, data: Sequence[PartData], sets: Integers, full: Array) -> Array:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import Expr, Op, evaluate, toposort
+from morefit.expr import Expr, Op, evaluate, symbols, toposort
 from morefit.expr.evaluate import evaluate_nodes
 from morefit.expr.operations import LEAVES
 from morefit.expr.operations.record import Trait
@@ -89,9 +89,14 @@ def never_negative(model: Pdf, values: Mapping[str, float]) -> bool:
     if model.components()[0] is model or not (branches := model.branches()):
         return lowest_of(density_of(model)) >= 0
     return all(
-        never_negative(pdf, values) and (w is None or lowest_of(w) >= 0 or bool(evaluate(w, values) >= 0))
+        never_negative(pdf, values) and (w is None or lowest_of(w) >= 0 or is_positive(w, values))
         for _, w, pdf in branches
     )
+
+
+def is_positive(weight: Expr, values: Mapping[str, float]) -> bool:
+    """Return whether a weight is known not to be negative at values of parameters; an acceptance also has observables."""
+    return not symbols(Op.COLUMN, weight) and bool(evaluate(weight, values) >= 0)
 
 
 @lru_cache(maxsize=256)  # every fit asks

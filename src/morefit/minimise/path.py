@@ -33,7 +33,6 @@ from morefit.minimise.result import FitResult
 from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import CONVERGED
 from morefit.minimise.whole import fit_at_once
-from morefit.model.blind import phrase_digest
 from morefit.model.derived import derived_in
 
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
@@ -182,11 +181,7 @@ def make_result(
         integral_errors=integral_errors,
         errors_from="gradients" if objective.by_scores else "naive",
         labels={p.name: p.label for p in problem.all_parameters if p.label},
-        blinded={
-            p.name: (phrase_digest(p.blind), p.blind_by, p.start, p.low, p.high)
-            for p in problem.all_parameters
-            if p.blind
-        },
+        blinded={p.name: how for p in problem.all_parameters if (how := p.blinding)},
         ndf=degrees_of_freedom(likelihood, problem),
         ranges=ranges if any(ranges) else (),
         yields_in=tuple(part.model.yields_meaning() for part in likelihood.parts) if any(ranges) else (),

@@ -27,7 +27,7 @@ from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn, contains, region_text
 from morefit.targets import Backend
 from morefit.text.suggest import suggest
-from morefit.validate import by_name, name_of
+from morefit.validate import by_name, finite_number, name_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +192,7 @@ def override(
     check_names(likelihood.all_parameters, [*begin, *constants, *pairs])
     values |= {n: check_number("parameter", n, "start", v, OptionError) for n, v in begin.items()}
     values |= {
-        n: check_number("parameter", n, "fixed value", v, OptionError)
-        for n, v in constants.items()
-        if v is not None
+        n: finite_number(f"parameter '{n}': fixed value", v) for n, v in constants.items() if v is not None
     }
     ranges |= {n: check_limits(n, pair, OptionError) for n, pair in pairs.items()}
     floating = [p.name for p in likelihood.parameters if p.name not in constants]

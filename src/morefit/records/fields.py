@@ -49,6 +49,13 @@ class ByName(Mapping[Any, V], Generic[V]):
         return repr(self._items)
 
 
+def flag(value: object) -> bool:
+    """Return a boolean; text such as "false" is none."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"true or false must be a boolean, got {value!r:.20}")
+    return bool(value)
+
+
 def words(items: Iterable[str]) -> tuple[str, ...]:
     """Return a tuple of text."""
     return tuple(map(str, items))

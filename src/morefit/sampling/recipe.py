@@ -106,7 +106,11 @@ class CandidateRecipes:
     def mixture(self, weights: Sequence[Expr], pdfs: Sequence[Pdf]) -> Recipe:
         """Choose a component by one number, then draw from it; all components use the same numbers after that."""
         known = np.array([float(evaluate(w, self.values)) for w in weights])
-        if not np.all(known >= 0) or not known.sum() > 0:
+        if not known.any():  # yields of 0: no event is expected, and none can be accepted
+            return Recipe(
+                {o.name: inside_range(o, self.numbers.take()) for o in pdfs[0].drawn}, ZERO, ZERO, 1.0
+            )
+        if not np.all(known >= 0):
             numbers = "of blinded parameters" if any(map(blinded_in, weights)) else known.tolist()
             raise ModelError(
                 f"sum: cannot draw with the fractions {numbers}; all must be positive or zero at the given values"

@@ -210,3 +210,9 @@ def check_pairs(drawn: Sequence[Likelihood], fitted: Sequence[Likelihood]) -> No
                 f"toys: the fitted model needs {sorted(missing)}, which the generating model does not draw"
             )
         check_ranges(one.model, other.model)
+        true = {p.name: p.blinding for p in one.all_parameters}
+        for p in other.all_parameters:
+            if p.name in true and not p.is_blinded_as(true[p.name]):
+                raise FitError(
+                    f"toys: parameter '{p.name}': must be blinded in the fitted model as in the generating one"
+                )
