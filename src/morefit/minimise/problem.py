@@ -21,10 +21,12 @@ from morefit.likelihood.datasets import check_whole_numbers
 from morefit.likelihood.simultaneous import Simultaneous, likelihood_of, simultaneous_likelihood
 from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
+from morefit.model.blind import phrase_digest
 from morefit.model.counts import counted_in
 from morefit.model.naming import check_limits, check_number
 from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn, contains, region_text
+from morefit.records.fields import ByName, Interval, pairs, texts
 from morefit.targets import Backend
 from morefit.text.suggest import suggest
 from morefit.validate import by_name, name_of
@@ -52,6 +54,32 @@ class Problem:
         return values
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of all parameters, in the order of the model."""
+        return tuple(p.name for p in self.all_parameters)
+
+    @cached_property
+    def limits_by_name(self) -> ByName[Interval]:
+        """The limits as results list them."""
+        return pairs(self.limits)
+
+    @cached_property
+    def labels(self) -> ByName[str]:
+        """The labels of the parameters that have one."""
+        return texts({p.name: p.label for p in self.all_parameters if p.label})
+
+    @cached_property
+    def blinded(self) -> ByName[tuple[Any, ...]]:
+        """What the offset or scale of each blinded parameter is computed from, but for its phrase."""
+        return ByName(
+            {
+                p.name: (phrase_digest(p.blind), p.blind_by, p.start, p.low, p.high)
+                for p in self.all_parameters
+                if p.blind
+            }
+        )
+
+    @cached_property
     def floating_limits(self) -> Array:
         """The limits of the floating parameters, (floating, 2)."""
         return np.array([self.limits[n] for n in self.floating])
@@ -60,11 +88,16 @@ class Problem:
     def template(self) -> Array:
         return np.array([[self.values[p.name] for p in self.all_parameters]])
 
+    @property
+    def first_row(self) -> Array:
+        """Where all parameters start."""
+        row: Array = self.template[0]
+        return row
+
     @cached_property
     def columns(self) -> list[int]:
         """Where the floating parameters are among all."""
-        names = [p.name for p in self.all_parameters]
-        return [names.index(n) for n in self.floating]
+        return [self.names.index(n) for n in self.floating]
 
     @cached_property
     def every_row(self) -> bool:

@@ -13,7 +13,17 @@ import numpy as np
 from morefit.arrays import Array, Frozen
 from morefit.errors import DataError, ModelError
 from morefit.expr import Operand
-from morefit.records.fields import ByName, Interval, counts, floats, matrix, pairs, regions, texts, words
+from morefit.records.fields import (
+    ByName,
+    Interval,
+    counts,
+    floats,
+    matrix,
+    pairs,
+    regions,
+    texts,
+    words,
+)
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 

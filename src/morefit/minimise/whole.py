@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import lru_cache
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, read_only
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Likelihood, Term
@@ -36,8 +37,6 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
         return None
     if any(part.on_nodes or part.apart for part in parts):  # in the place of events, from step to step
         return None
-    layout = FitLayout(len(problem.floating), len(parts))
-    likelihood.backend.expect_fits(fit_driver(layout), layout)
     compiled = tuple(part.whole_sums() for part in parts)
     if not can_fit_whole(parts, compiled):
         return None
@@ -46,7 +45,7 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
     toys = ToyBatch(
         sizes=np.array([[part.events for part in parts]]),
         first=0,
-        record=job.layout.first_records(problem.start[None], problem.floating_limits, goal, starts)[0],
+        record=first_record(problem, job.layout, goal, starts),
         parts=tuple(
             PartBatch(
                 parameters=part_values(part, problem),
@@ -60,8 +59,18 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
     return None if rows is None else FitRows(job.layout, rows)
 
 
+@lru_cache(maxsize=64)
+def first_record(problem: Problem, layout: FitLayout, goal: float, starts: int) -> Array:
+    """Return the record with which a fit begins, read-only; fits of a model have the same."""
+    return read_only(
+        layout.first_records(problem.start[None], problem.floating_limits, goal, starts)[0].copy()
+    )
+
+
 def part_values(part: Likelihood, problem: Problem) -> Array:
     """Return the parameters of the sums of a part, with what its constraints measured."""
+    if part.all_parameters is problem.all_parameters and not part.constraints:
+        return problem.first_row
     values = np.array([[problem.values[p.name] for p in part.all_parameters]])
     return np.asarray(part.with_measured(values)[0])
 
@@ -83,6 +92,7 @@ def find_job(likelihood: Term, problem: Problem, compiled: Sums) -> WholeFit:
 
 def make_job(likelihood: Term, problem: Problem, compiled: Sums) -> WholeFit:
     layout = FitLayout(len(problem.floating), len(likelihood.parts))
+    likelihood.backend.expect_fits(fit_driver(layout), layout)
     places = {name: row for row, name in enumerate(problem.floating)}
     parts = tuple(
         whole_part(

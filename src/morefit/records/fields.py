@@ -45,6 +45,9 @@ class ByName(Mapping[Any, V], Generic[V]):
         return repr(self._items)
 
 
+NOTHING: ByName[Any] = ByName({})
+
+
 def words(items: Iterable[str]) -> tuple[str, ...]:
     """Return a tuple of text."""
     return tuple(map(str, items))
