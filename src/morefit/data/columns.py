@@ -168,6 +168,8 @@ def read_named_weights(draft: Draft, raw: Mapping[Any, object], names: Sequence[
 def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
     """Return a column of doubles with NaN where the input is masked, and the number of masked entries."""
     array = to_array(raw)
+    if type(array) is np.ndarray and array.dtype == np.float64 and array.ndim == 1:  # the usual case
+        return copied(array) if copy else np.ascontiguousarray(array), 0
     if array.ndim != 1:
         raise DataError(f"must have one dimension, got {described(array)}")
     if array.dtype.kind not in "iuf":
@@ -223,15 +225,18 @@ def is_outside(column: Array, observable: Ranged) -> Mask:
 
 def all_between(column: Array, low: float, high: float) -> bool:
     """Return whether all numbers lie between two others; NaN does not."""
-    return all(
-        on_all_cores(lambda c: bool(column[c].min() >= low and column[c].max() <= high), len(column), PIECE)
-        if len(column)
-        else ()
-    )
+
+    def between(cut: slice) -> bool:
+        piece = column[cut]
+        return bool(piece.min() >= low and piece.max() <= high)
+
+    return not len(column) or all(on_all_cores(between, len(column), PIECE))
 
 
 def copied(array: NDArray[Any]) -> Array:
     """Return a copy as doubles."""
+    if len(array) <= PIECE:
+        return np.array(array, np.float64)
     copy = np.empty(len(array), np.float64)
     on_all_cores(lambda c: np.copyto(copy[c], array[c], casting="unsafe"), len(array), PIECE)
     return copy

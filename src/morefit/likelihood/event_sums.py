@@ -129,7 +129,7 @@ class EventSums(Term):
         key = (order, False)
         if key not in self.compiled:
             self.check_derivatives(order)
-            weighted = self.data.weighted or self.on_nodes is not None
+            weighted = self.data.weighted or (self.is_slow and self.on_nodes is not None)
             plain = self.has_kernels and not (self.constraints or self.kernel_names)
             self.compiled[key] = (
                 compile_plain(self.model, self.parameters, order, weighted, self.settings)
@@ -156,8 +156,10 @@ class EventSums(Term):
     @property
     def is_slow(self) -> bool:
         """Whether the log density has integrals for each event, which may be computed at fewer points."""
-        able = self.has_kernels and self.data.in_memory and self.settings.precision is Precision.DOUBLE
-        return bool(able and node_sums(self.model) and not opaque_names(self.model))
+        if not self.has_kernels or not node_sums(self.model):
+            return False
+        able = self.data.in_memory and self.settings.precision is Precision.DOUBLE
+        return able and not opaque_names(self.model)
 
     @cached_property
     def on_nodes(self) -> FollowedNodes | None:

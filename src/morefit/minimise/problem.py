@@ -145,7 +145,8 @@ def check_data(likelihood: Term) -> None:
     check_not_empty(likelihood.entries, *(part.extended for part in likelihood.parts))
     for part in likelihood.parts:
         check_weights(part.data)
-        check_whole_numbers(part.data, counted_in(part.model).intersection(part.data.names))
+        if counted := counted_in(part.model):
+            check_whole_numbers(part.data, counted.intersection(part.data.names))
 
 
 def check_not_empty(entries: float, *extended: bool) -> None:

@@ -35,7 +35,8 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
         return None
     if likelihood.elimination(problem.floating, problem.floating_limits) is not None:
         return None
-    if any(part.on_nodes or part.apart for part in parts):  # in the place of events, from step to step
+    # nodes in the place of events, from step to step
+    if any(part.is_slow and (part.on_nodes or part.apart) for part in parts):
         return None
     compiled = tuple(part.whole_sums() for part in parts)
     if not can_fit_whole(parts, compiled):

@@ -120,7 +120,7 @@ class Cpu:
         """Draw and fit toys, every thread on its own."""
         from morefit.targets.cpu.fit import run_whole_fits
 
-        return run_whole_fits(job, toys, width, self.threads or available_cores())
+        return run_whole_fits(job, toys, width, 1 if len(toys) == 1 else self.threads or available_cores())
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
         """Copy a column to where vectors can read it."""
