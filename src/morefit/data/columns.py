@@ -14,6 +14,7 @@ from morefit.arrays import Array
 from morefit.data.labels import Category, category_of, is_text
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
+from morefit.memory import LARGE, PADDING, aligned
 from morefit.resources import on_all_cores
 from morefit.text.suggest import suggest
 
@@ -234,12 +235,14 @@ def all_between(column: Array, low: float, high: float) -> bool:
 
 
 def copied(array: NDArray[Any]) -> Array:
-    """Return a copy as doubles."""
-    if len(array) <= PIECE:
+    """Return a copy as doubles; a large one where backends can read it, so that they need none."""
+    count = len(array)
+    if 8 * count < LARGE:
         return np.array(array, np.float64)
-    copy = np.empty(len(array), np.float64)
-    on_all_cores(lambda c: np.copyto(copy[c], array[c], casting="unsafe"), len(array), PIECE)
-    return copy
+    copy = aligned(count + PADDING)
+    on_all_cores(lambda c: np.copyto(copy[:count][c], array[c], casting="unsafe"), count, PIECE)
+    copy[count:] = copy[count - 1]
+    return copy[:count]
 
 
 def bad_columns(draft: Draft, ranges: Iterable[Ranged]) -> Iterator[str]:

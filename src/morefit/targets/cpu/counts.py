@@ -11,10 +11,11 @@ from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.program import Kind, Stage, integers_at, vector_at
 from morefit.kernel.read_program import read_program
+from morefit.memory import PADDING, aligned
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.compile import build_object, find_by_key
 from morefit.targets.cpu.fit_driver import TAKE
-from morefit.targets.cpu.memory import PADDING, Code, aligned
+from morefit.targets.cpu.memory import Code
 from morefit.targets.cpu.program import DECLARATIONS, mathematics, program_text
 from morefit.targets.cpu.threads import WORKERS
 

@@ -10,6 +10,7 @@ from typing import Protocol, cast
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.memory import PADDING, aligned
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.base import CountsPart, Program, ToyBatch, WholeFit, WholeIntegral, WholePart
 from morefit.targets.cpu import fit_stages as stages
@@ -18,7 +19,7 @@ from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.counts import addresses, counts_code
 from morefit.targets.cpu.fit_driver import copy_text, driver_code
 from morefit.targets.cpu.llvm import Target
-from morefit.targets.cpu.memory import PADDING, Code, aligned
+from morefit.targets.cpu.memory import Code
 from morefit.targets.cpu.threads import WORKERS
 
 

@@ -16,6 +16,7 @@ from morefit.kernel import Kernel, Precision, Sample, Store, Sum
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.read_program import Driver
+from morefit.memory import PADDING, aligned, can_read_past
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
@@ -24,7 +25,7 @@ from morefit.targets.cpu.ahead import Pending
 from morefit.targets.cpu.compile import find_code, host, is_compiled
 from morefit.targets.cpu.llvm import Target, render
 from morefit.targets.cpu.loop import Block
-from morefit.targets.cpu.memory import PADDING, Arena, Code, aligned
+from morefit.targets.cpu.memory import Arena, Code
 from morefit.targets.cpu.threads import WORKERS
 from morefit.targets.cpu.writer import Vector
 from morefit.targets.show import show_source
@@ -43,8 +44,10 @@ class CpuColumn:
 
     @classmethod
     def of(cls, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
-        """Copy numbers."""
+        """Copy numbers, unless they can be read where they are."""
         count = len(column)
+        if precision is Precision.DOUBLE and can_read_past(column):
+            return cls(column, count)
         if precision is Precision.DOUBLE:
             numbers = aligned(count + PADDING)
             numbers[:count] = column
