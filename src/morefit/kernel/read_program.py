@@ -49,7 +49,7 @@ def read_program(main: Callable[..., Any], layouts: Mapping[str, Layout]) -> Pro
     return Program(tuple(reader.functions.values()), frozenset(reader.stages))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Driver:
     """A program that is read when a target needs its text: its main function, and the layouts of records by class."""
 
@@ -282,18 +282,14 @@ class FunctionReader:
 
     def refuse_shared_variables(self) -> None:
         """Refuse a variable that a parallel loop assigns and that is read elsewhere: every turn has its own."""
-        inside: set[ast.AST] = set()
-        own: set[str] = set()
         if not self.parallel_loops:
             return
-        loops = [node for node in ast.walk(self.node) if isinstance(node, ast.For)]
-        counters = {ast.unparse(loop.target) for loop in loops}  # which no loop leaves behind
-        for loop in self.parallel_loops:
-            nodes = set(ast.walk(loop)) - set(ast.walk(loop.iter))
-            inside |= nodes
-            own |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        own -= counters
-        for node in ast.walk(self.node):
+        every = list(ast.walk(self.node))
+        inside = {node for loop in self.parallel_loops for one in loop.body for node in ast.walk(one)}
+        own = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        # counters of loops, which no loop leaves behind
+        own -= {ast.unparse(node.target) for node in every if isinstance(node, ast.For)}
+        for node in every if own else ():
             shared = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in own
             if shared and node not in inside:
                 raise self.refused(node, "a variable that a parallel loop assigns is read only there")

@@ -32,7 +32,7 @@ from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
 from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import CONVERGED
-from morefit.minimise.whole import fit_at_once
+from morefit.minimise.whole import expect_fit, fit_at_once
 from morefit.model.derived import derived_in
 from morefit.records.fields import NOTHING, ByName, floats
 from morefit.records.fields import regions as by_observable
@@ -58,6 +58,7 @@ def minimise_likelihood(
     chosen = choose_errors(options.errors, likelihood, problem.floating, options.minos is not False)
     objective = Objective(likelihood, problem, chosen == "gradients")
     if newton:
+        expect_fit(likelihood, problem)
         for part in likelihood.parts:
             if part.has_kernels:
                 (part.sums if part.data.in_memory and not (part.is_slow and part.apart) else part.program)(2)

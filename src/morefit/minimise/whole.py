@@ -16,7 +16,7 @@ from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import Problem
 from morefit.minimise.starts import STARTS
 from morefit.pipeline import Compiled
-from morefit.targets import PartBatch, ToyBatch, WholeFit
+from morefit.targets import Backend, PartBatch, ToyBatch, WholeFit
 
 MAX_EVENTS = 20_000  # more are summed over by all threads, step by step
 MAX_JOBS = 64  # cached in this process
@@ -24,6 +24,18 @@ Sums = tuple[Compiled | CountsTable, ...]
 FIRST = np.zeros(1, np.int64)  # where the events of the only dataset begin
 
 _jobs: OrderedDict[tuple[object, ...], tuple[WholeFit, Sums]] = OrderedDict()
+
+
+def expect_fit(likelihood: Term, problem: Problem) -> None:
+    """Begin to compile what a fit in one call needs besides the sums, which may be compiled meanwhile."""
+    if likelihood.backend.name == "cpu" and likelihood.events <= MAX_EVENTS:
+        expect_driver(likelihood.backend, len(problem.floating), len(likelihood.parts))
+
+
+@lru_cache(maxsize=32)  # every fit asks
+def expect_driver(backend: Backend, floating: int, parts: int) -> None:
+    layout = FitLayout(floating, parts)
+    backend.expect_fits(fit_driver(layout), layout)
 
 
 def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | None:
@@ -93,7 +105,6 @@ def find_job(likelihood: Term, problem: Problem, compiled: Sums) -> WholeFit:
 
 def make_job(likelihood: Term, problem: Problem, compiled: Sums) -> WholeFit:
     layout = FitLayout(len(problem.floating), len(likelihood.parts))
-    likelihood.backend.expect_fits(fit_driver(layout), layout)
     places = {name: row for row, name in enumerate(problem.floating)}
     parts = tuple(
         whole_part(
