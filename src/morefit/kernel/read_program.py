@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from morefit.errors import CompileError
-from morefit.kernel.program import (
+from morefit.kernel.program import Kind, Layout
+from morefit.kernel.read_values import ValueReader
+from morefit.kernel.statements import (
     Assign,
     Call,
     Do,
@@ -20,8 +22,6 @@ from morefit.kernel.program import (
     For,
     Function,
     If,
-    Kind,
-    Layout,
     Leave,
     Name,
     Number,
@@ -34,7 +34,6 @@ from morefit.kernel.program import (
     as_float,
     nodes_in,
 )
-from morefit.kernel.read_values import ValueReader
 
 ANNOTATIONS = {kind.value: kind for kind in Kind if kind is not Kind.RECORD}
 RETURNS = {"None": None, **{kind.value: kind for kind in (Kind.FLOAT, Kind.INT, Kind.BOOL)}}
@@ -47,18 +46,6 @@ def read_program(main: Callable[..., Any], layouts: Mapping[str, Layout]) -> Pro
     assert isinstance(main, FunctionType)
     reader.read(main)
     return Program(tuple(reader.functions.values()), frozenset(reader.stages))
-
-
-@dataclass(frozen=True, eq=False)
-class Driver:
-    """A program that is read when a target needs its text: its main function, and the layouts of records by class."""
-
-    main: Callable[..., Any]
-    layouts: tuple[tuple[str, Layout], ...]
-
-    @cached_property
-    def program(self) -> Program:
-        return read_program(self.main, dict(self.layouts))
 
 
 @dataclass(eq=False)

@@ -15,7 +15,7 @@ from morefit.errors import BackendError
 from morefit.kernel import Kernel, Precision, Sample, Store, Sum
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.read_program import Driver
+from morefit.kernel.program import Driver
 from morefit.memory import PADDING, aligned, can_read_past
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
