@@ -268,6 +268,9 @@ class Likelihood(EventSums):
         # where formula and integral are both negative, their quotient would not show what is wrong
         return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
 
+    def negative_density(self, x: Point) -> str:
+        return self.negative_place(x)
+
     def negative_place(self, x: Point) -> str:
         """Describe where the density is negative; empty if nowhere."""
         return negative_place(self.model, self.values_at(x))
@@ -275,7 +278,7 @@ class Likelihood(EventSums):
     def values_at(self, x: Point) -> dict[str, float]:
         """Return all parameters at a point by name."""
         points, _ = self.points(x)
-        return {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
+        return {p.name: v for p, v in zip(self.all_parameters, points[0].tolist(), strict=True)}
 
     @property
     def has_unsolved_kinks(self) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, read_only
 from morefit.errors import DataError, FitError, ModelError
 from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Evaluation, Term
@@ -32,8 +32,10 @@ from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
 from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import CONVERGED
-from morefit.minimise.whole import fit_at_once
+from morefit.minimise.whole import expect_fit, fit_at_once
 from morefit.model.derived import derived_in
+from morefit.records.fields import NOTHING, ByName, floats
+from morefit.records.fields import regions as by_observable
 
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
 MIN_TOLERANCE = 1e-9  # of Newton's method: an EDM of 1e-12 is about what rounding leaves
@@ -56,9 +58,10 @@ def minimise_likelihood(
     chosen = choose_errors(options.errors, likelihood, problem.floating, options.minos is not False)
     objective = Objective(likelihood, problem, chosen == "gradients")
     if newton:
+        expect_fit(likelihood, problem)
         for part in likelihood.parts:
             if part.has_kernels:
-                (part.sums if part.data.in_memory and not part.apart else part.program)(2)
+                (part.sums if part.data.in_memory and not (part.is_slow and part.apart) else part.program)(2)
     else:
         likelihood.prepare(1 if options.derivatives == "analytic" else 0)
     ready = time.perf_counter()
@@ -154,37 +157,37 @@ def make_result(
                 f"numerical integrals may be wrong at the minimum: {what} by {off:.2g}, more than {WORST[what]:g};"
                 " give an integral"
             )
-    covariance = verdict.covariance(problem.floating)
+    covariance, start = verdict.covariance(problem.floating), problem.values
     fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
-    uncertain = dict(zip(problem.floating, np.sqrt(np.diag(covariance)).tolist(), strict=True))
-    names = tuple(p.name for p in problem.all_parameters)
-    ranges = tuple(part.model.region() for part in likelihood.parts)
-    return FitResult(
-        names=names,
-        values={n: fitted.get(n, problem.values[n]) for n in names},
-        errors={n: uncertain.get(n, 0.0) for n in names},
+    uncertain = dict(zip(problem.floating, np.sqrt(covariance.diagonal()).tolist(), strict=True))
+    regions = tuple(part.model.region() for part in likelihood.parts)
+    in_ranges = any(regions)
+    return FitResult.converted_from(
+        names=problem.names,
+        values=ByName({n: fitted[n] if n in fitted else start[n] for n in problem.names}),
+        errors=ByName({n: uncertain.get(n, 0.0) for n in problem.names}),
         floating=problem.floating,
-        covariance=covariance,
+        covariance=read_only(covariance),
         nll=float(verdict.last.value[0]),
-        edm=verdict.edm,
+        edm=float(verdict.edm),
         valid=not reasons,
         reasons=tuple(reasons),
         at_limit=verdict.at_limit,
-        limits=dict(problem.limits),
-        calls=dict(objective.calls),
-        seconds=seconds,
-        minos={},
+        limits=problem.limits_by_name,
+        calls=ByName(dict(objective.calls)),
+        seconds=ByName(seconds),
+        minos=NOTHING,
         events=round(likelihood.entries),
         backend=likelihood.backend.label,
         minimiser=minimiser,
-        flat_directions=verdict.flat,
-        integral_errors=integral_errors,
+        flat_directions=tuple(map(floats, verdict.flat)),
+        integral_errors=ByName(integral_errors),
         errors_from="gradients" if objective.by_scores else "naive",
-        labels={p.name: p.label for p in problem.all_parameters if p.label},
-        blinded={p.name: how for p in problem.all_parameters if (how := p.blinding)},
+        labels=problem.labels,
+        blinded=problem.blinded,
         ndf=degrees_of_freedom(likelihood, problem),
-        ranges=ranges if any(ranges) else (),
-        yields_in=tuple(part.model.yields_meaning() for part in likelihood.parts) if any(ranges) else (),
+        ranges=tuple(map(by_observable, regions)) if in_ranges else (),
+        yields_in=tuple(part.model.yields_meaning() for part in likelihood.parts) if in_ranges else (),
     )
 
 
@@ -215,5 +218,7 @@ def missing_at_minimum(likelihood: Term, problem: Problem, verdict: Verdict, x: 
 
 
 def floating_values(likelihood: Term, problem: Problem, values: Array) -> Array:
+    if problem.every_row:
+        return values
     known = dict(problem.values) | dict(zip(problem.floating, values, strict=True))
     return np.array([known[p.name] for p in likelihood.parameters])

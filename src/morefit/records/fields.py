@@ -49,6 +49,9 @@ class ByName(Mapping[Any, V], Generic[V]):
         return repr(self._items)
 
 
+NOTHING: ByName[Any] = ByName({})
+
+
 def flag(value: object) -> bool:
     """Return a boolean; text such as "false" is none."""
     if not isinstance(value, bool | np.bool_):

@@ -12,7 +12,7 @@ from morefit.arrays import Array, Integers
 from morefit.kernel import Kernel, Precision
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.read_program import Driver
+from morefit.kernel.program import Driver
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,12 @@ ARGUMENTS = (
     "seed",  # of the random numbers
     "first_toy",  # the number of the first set, for the random numbers
 )
+SEED, FIRST_TOY, STARTS = (ARGUMENTS.index(name) for name in ("seed", "first_toy", "starts"))
+
+
+def signed(seed: int) -> int:
+    """Return a seed as a word of the table, which is signed."""
+    return seed - (1 << 64) if seed >> 63 else seed
 
 
 def argument(writer: Writer, name: str, kind: str = "i64") -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.read_program import Driver, read_program
+from morefit.kernel.program import Driver
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import argument
 from morefit.targets.cpu.ahead import compile_ahead
 from morefit.targets.cpu.compile import build_object, find_by_key, is_compiled
 from morefit.targets.cpu.fit_stages import advance_all, begin_all, draw, drive, sums
 from morefit.targets.cpu.memory import Code
-from morefit.targets.cpu.program import DECLARATIONS, program_text
 from morefit.targets.cpu.sample import WORDS as SAMPLE_WORDS
 from morefit.targets.cpu.writer import Vector, Writer
 
@@ -46,6 +45,9 @@ define internal void @copy_numbers(i64 %source, i64 %target, i64 %count) alwaysi
 
 def drive_text(driver: Driver, layout: FitLayout) -> str:
     """Write the driver of one thread (``drive``), and steps of many fits (``begin_all``, ``advance_all``)."""
+    from morefit.kernel.read_program import read_program  # which code on disk does not need
+    from morefit.targets.cpu.program import DECLARATIONS, program_text
+
     record = {"Fit": layout.record}
     stages = [read_program(stage, record) for stage in (draw, sums, drive, begin_all, advance_all)]
     texts = [line for one in (driver.program, *stages) for line in program_text(one)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from morefit.kernel.program import Program
+from morefit.kernel.statements import Program
 from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_phase import Phase
 from morefit.targets.opencl.fit_shape import RECORDS, ROWS, FitShape, record_line

@@ -14,7 +14,7 @@ from morefit.errors import BackendError
 from morefit.kernel import Kernel, Precision, Sample
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.read_program import Driver
+from morefit.kernel.program import Driver
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn
 from morefit.targets.opencl.device import Device, open_device

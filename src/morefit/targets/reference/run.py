@@ -14,7 +14,7 @@ from morefit.kernel import COUNT, MAX_DRAWS, Atom, Body, Kernel, NodeLoop, Preci
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.read_program import Driver
+from morefit.kernel.program import Driver
 from morefit.kernel.sums import TILES_FROM
 from morefit.kernel.symbols import EVENT
 from morefit.random.philox import Counted
