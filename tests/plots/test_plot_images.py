@@ -154,6 +154,20 @@ def impacts():
     )
 
 
+def limits():
+    """Limits of a peak at several places."""
+    m, place = mf.Observable("m", 5.0, 7.0), mf.Parameter("place", 5.28, 5.1, 6.5)
+    signals, rest = mf.Parameter("signals", 1.0, -50.0, 200.0), mf.Parameter("rest", 900.0, 0.0, 2000.0)
+    model = mf.Sum([mf.Gaussian(m, place, 0.06), mf.Exponential(m, -1.0)], yields=[signals, rest])
+    counts = np.histogram(mf.generate(small_model(), 1_000, seed=2)["m"], 50, (5.0, 7.0))
+    nll = mf.BinnedLikelihood(model, counts)
+    by_place = {
+        at: mf.intervals.upper_limit(nll, signals, best=mf.fit(nll, fixed={"place": at}))
+        for at in np.linspace(5.2, 6.2, 11)
+    }
+    return mf.plots.limits(by_place, xlabel="mass [GeV]", labels={"signals": "$N$"})
+
+
 FIGURES = {
     "mass_fit": mass_fit,
     "mass_fit_log": lambda: mass_fit(log=True),
@@ -175,6 +189,7 @@ FIGURES = {
     "belt": belt,
     "p_values": p_values,
     "impacts": impacts,
+    "limits": limits,
 }
 
 

@@ -97,7 +97,7 @@ def discovery(
     Example: ``mf.intervals.discovery(nll, n_signal).significance``
     """
     name, value = name_of(parameter), finite_number(f"{NAME}: value", value)
-    best = start_test(NAME, likelihood, best, name)
+    likelihood, best = start_test(NAME, likelihood, best, name)
     check_floating(NAME, best, name)
     point = np.array([value])
     check_points(NAME, best, name, point)

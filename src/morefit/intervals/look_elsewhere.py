@@ -157,7 +157,7 @@ def look_elsewhere(
     """
     name, other, value = name_of(parameter), name_of(scanned), finite_number(f"{NAME}: value", value)
     count, values = whole_number(f"{NAME}: toys", toys, 0), number_list(f"{NAME}: points", points)
-    best = start_test(NAME, likelihood, best, name)
+    likelihood, best = start_test(NAME, likelihood, best, name)
     check_floating(NAME, best, name, other)
     check_points(NAME, best, other, values)
     check_points(NAME, best, name, np.array([value]))

@@ -19,7 +19,7 @@ from morefit.jobs.checkpoint import choose_seed, read_saved
 from morefit.jobs.executors import DaskClient, Report, Work, choose_place
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
-from morefit.minimise.conditional import best_fit
+from morefit.minimise.conditional import best_fit, unseen
 from morefit.records.fields import floats
 from morefit.records.results import Layout
 from morefit.targets import Backend
@@ -112,10 +112,13 @@ def compute_point(tested: Tested, point: int, report: Report) -> RatioToys:
     )  # fmt: skip
 
 
-def start_test(what: str, likelihood: Term, best: FitResult | None, signal: str | None = None) -> FitResult:
-    """Return the best fit, if ratios of the likelihood have the distributions that tests assume.
+def start_test(
+    what: str, likelihood: Term, best: FitResult | None, signal: str | None = None
+) -> tuple[Term, FitResult]:
+    """Return the likelihood and its best fit, if its ratios have the distributions that tests assume.
 
-    ``signal`` is the parameter that is 0 where there is none.
+    What is fixed in the best fit is fixed in the likelihood, and so in toys, but for parameters that data without events do
+    not determine. ``signal`` is the parameter that is 0 where there is none.
     """
     if not isinstance(likelihood, Term):
         raise FitError(
@@ -129,4 +132,7 @@ def start_test(what: str, likelihood: Term, best: FitResult | None, signal: str 
         raise DataError(
             f"{what}: parameter '{signal}': is blinded, so that it is not known where it is 0; unblind it"
         )
-    return best_fit(what, likelihood, best)
+    best = best_fit(what, likelihood, best)
+    free = {*best.floating, *unseen(likelihood)}
+    fixed = [p.name for p in likelihood.parameters if p.name not in free]
+    return (likelihood.fixing(fixed) if fixed else likelihood), best
