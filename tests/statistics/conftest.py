@@ -15,14 +15,19 @@ FAMILIES = ("cubic", "mixture", "kstarmumu")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Call exhaustive what tells no more than its neighbours do: samples of every model on every backend."""
+    """Call exhaustive what tells no more than its neighbours do: samples of every model on every backend.
+
+    So is the whole fit that a device takes longest to build: tests/targets/test_branches.py tries its branches there.
+    """
     for item in items:
         callspec = getattr(item, "callspec", None)
-        if callspec is None or item.path.name != "test_sampling.py":
+        if callspec is None:
             continue
         chosen = callspec.params
-        name = chosen.get("name")
-        if name == "many" or (chosen.get("backend", "cpu") != "cpu" and name not in FAMILIES):
+        name, elsewhere = chosen.get("name"), chosen.get("backend", "cpu") != "cpu"
+        sampled = name == "many" or (elsewhere and name not in FAMILIES)
+        longest = elsewhere and getattr(chosen.get("make"), "__name__", "") == "crystal_ball_tail"
+        if (item.path.name == "test_sampling.py" and sampled) or longest:
             item.add_marker(pytest.mark.exhaustive)
 
 
