@@ -307,9 +307,9 @@ def assert_effects_are_those_of_multiplicities(data, **options):
     ("variance", "options"),
     [
         (None, {}),
-        ("total", {}),
+        pytest.param("total", {}, marks=pytest.mark.exhaustive),  # the same with a constraint is below
         (1, {"ranges": {"m": (5.15, 5.95)}}),
-        (None, {"ranges": {"m": (5.15, 5.95)}}),
+        pytest.param(None, {"ranges": {"m": (5.15, 5.95)}}, marks=pytest.mark.exhaustive),
         ("total", {"constraints": [mf.constraint(SIGMA, 0.1, 0.005)]}),
     ],
     ids=["classic", "total", "uniform in a range", "classic in a range", "total, constrained"],

@@ -188,7 +188,11 @@ def test_compiled_likelihood_of_one_event_is_exact_against_mpmath(name, order, f
             )
 
 
-@pytest.mark.parametrize(("row", "point"), [c for c in CASES if not c.values[0].integrated])
+# mpmath normalises at all points; what it takes for the density is integrated at the first of each row
+@pytest.mark.parametrize(("row", "point"), [
+    pytest.param(*case.values, id=case.id, marks=[pytest.mark.exhaustive] * (case.values[1] is not case.values[0].points[0]))
+    for case in CASES if not case.values[0].integrated
+])  # fmt: skip
 def test_density_integrates_to_one(row, point):
     density = pdf_of(row, point).normalised()
     sigma = point.values.get("sigma", point.high - point.low)

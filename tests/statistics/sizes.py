@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Sizes:
     """Numbers that tolerances follow from: with fewer toys a statement is the same, but less sharp."""
 
-    sample: int = 200_000  # events of one observable that are compared with their density
-    planes: int = 400_000  # events of several observables, of which a correlation is the smaller effect
+    sample: int = 100_000  # events of one observable that are compared with their density
+    planes: int = 200_000  # events of several observables, of which a correlation is the smaller effect
     rare: int = 20_000_000  # events of which one in a million is looked for
     pairs: int = 2_000_000  # events that must know nothing of each other
     neighbours: int = 4000  # toys that must know nothing of each other
@@ -27,7 +27,7 @@ class Sizes:
     naive: int = 200  # of them, fitted one by one
     hessians: int = 300  # toys whose Hessians are averaged
     spread: int = 4000  # toys whose spread is compared with expected errors
-    by_minuit: int = 2000  # toys of a paper model that are compared with Minuit
+    by_minuit: int = 1000  # toys of a paper model that are compared with Minuit
 
 
 # On a CPU, OpenCL is some times slower than the backend made for it, and a test suite must end. Values that
