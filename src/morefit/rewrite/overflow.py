@@ -16,7 +16,7 @@ def growing(order: Iterable[Expr]) -> set[Expr]:
     varies: set[Expr] = set()
     grown: set[Expr] = set()
     for node in order:
-        if node.op is Op.COLUMN or not varies.isdisjoint(node.args):
+        if node.op is Op.COLUMN or (node.op is not Op.INTEGRAL and not varies.isdisjoint(node.args)):
             varies.add(node)
             if may_grow(node, grown):
                 grown.add(node)
@@ -56,7 +56,7 @@ def slope_of_grown(node: Expr, inner: list[Expr], new: Rewriter) -> Expr | None:
     if node.op is Op.LOG1P:
         return new(Op.RATIO, (slope, new(Op.ADD, (ONE, x))))
     if node.op is Op.POW and (rest[0].number < 0 if rest[0].op is Op.CONST else is_positive(x)):
-        power = new(Op.MUL, (rest[0], node, new(Op.RATIO, (slope, x))))
+        power = ZERO if slope is ZERO else new(Op.MUL, (rest[0], node, new(Op.RATIO, (slope, x))))
         return power if inner[1] is ZERO else new(Op.ADD, (power, slope_by_exponent(node, inner[1], new)))
     return None
 
