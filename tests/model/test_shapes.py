@@ -543,3 +543,21 @@ def test_a_crystal_ball_is_drawn_on_both_sides_of_its_mean_at_any_alpha(alpha):
     )  # fmt: skip
     share = below / whole
     assert np.mean(drawn < 0) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 20_000))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x, a: mf.shapes.Moyal(x, 15.0, a),
+        lambda x, a: mf.shapes.Weibull(x, 1.5 / a, 0.1),
+        lambda x, a: mf.shapes.GeneralisedNormal(x, 15.0, a, 120.0),
+    ],
+    ids=["Moyal", "Weibull", "GeneralisedNormal"],
+)
+def test_derivatives_far_from_a_narrow_peak_are_zero(make):
+    """An exponential of an exponential used to be zero times infinity there, and Moyal's integral not a number."""
+    x, a, f = mf.Observable("x", 0, 20), mf.Parameter("a", 0.01, 1e-3, 2), mf.Parameter("f", 0.5, 0, 1)
+    nll = mf.Likelihood(mf.Sum([make(x, a), mf.Uniform(x)], fractions=[f]), {"x": [7.0]})
+    assert nll.value([0.01, 0.5]) == pytest.approx(np.log(40))
+    np.testing.assert_allclose(nll.gradient([0.01, 0.5]), [0, 2], atol=1e-12)
+    np.testing.assert_allclose(nll.hessian([0.01, 0.5]), [[0, 0], [0, 4]], atol=1e-12)
