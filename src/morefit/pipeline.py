@@ -35,6 +35,7 @@ from morefit.integrals import FollowedIntegral, Integral, SampleIntegral, Shared
 from morefit.kernel import Kernel, Precision
 from morefit.kernel.build import Loop, PerCall, build_kernel
 from morefit.kernel.cells import spell_functions
+from morefit.kernel.families import Families
 from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fingerprint
 from morefit.kernel.specs import IntegralSpec, SampleSpec, Spec, SumSpec, ValueSpec
 from morefit.kernel.sums import Request
@@ -129,6 +130,7 @@ class Draft:
     settings: Settings
     terms: tuple[Expr, ...] = field(init=False)
     functions: Mapping[Expr, Expr] = field(init=False)  # of parameters, and the scalars that stand for them
+    families: Families | None = field(init=False)  # of parameters
     stages: Stages = field(init=False)
     loop: Loop = field(init=False)
     exprs: tuple[Expr, ...] = field(init=False)  # of the loop, as they are lowered
@@ -183,7 +185,7 @@ class Draft:
 
     def derive(self) -> None:
         """Simplify and differentiate: everything that the loop needs, as expressions of parameters and columns."""
-        self.terms, self.functions = self.spec.terms()
+        self.terms, self.functions, self.families = self.spec.terms()
 
     def regroup(self) -> None:
         """Put together what depends on the same things, of operations that targets have functions for."""
@@ -195,7 +197,7 @@ class Draft:
 
     def assemble(self) -> None:
         """Make the loop: logarithms, quotients, sums of pairs, and where each result goes."""
-        self.loop = self.spec.assemble(self.stages.per_event)
+        self.loop = self.spec.assemble(self.stages.per_event, self.families)
 
     def use_base_two(self) -> None:
         """Turn exponentials to base two, in the whole loop at once, so that densities and quotients still share them."""

@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.kernel import COUNT, MAX_DRAWS, Atom, Body, Kernel, NodeLoop, Precision, Reduce, Store
+from morefit.kernel import (
+    COUNT,
+    MAX_DRAWS,
+    SCALED,
+    Atom,
+    Body,
+    Kernel,
+    NodeLoop,
+    Precision,
+    Reduce,
+    Store,
+)
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.fit_layout import FitLayout
@@ -192,16 +203,17 @@ class ReferenceLaunch:
 
     def reduce(self, results: list[Array], per_call: list[Any], count: float) -> Array:
         frame = self.kernel.sums
-        out = np.zeros(self.kernel.outputs + 1)
+        out, sums = np.zeros(self.kernel.outputs + 1), list[float]()
         for values, result in zip(results, frame.results, strict=False):
             if result.reduce is Reduce.LOG:
                 good = (values >= np.finfo(float).tiny) & np.isfinite(values)
                 out[-1] += np.count_nonzero(~good)
                 values = np.log(np.where(good, values, 1.0))
+            sums.append(total(values))
             if result.output == COUNT:
-                count = total(values)
-            else:
-                out[result.output] += total(values)
+                count = sums[-1]
+            elif result.output != SCALED:
+                out[result.output] += sums[-1]
         if frame.pairs:
             factors = results[len(frame.results) :]
             left = factors[: len(frame.pairs.left)]
@@ -215,6 +227,8 @@ class ReferenceLaunch:
             out[added.output] += per_call[added.result]
         for added in frame.per_count:
             out[added.output] += count * per_call[added.result]
+        for one in frame.scaled:
+            out[one.output] += sums[one.row] * per_call[one.result]
         return out
 
 
