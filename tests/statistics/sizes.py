@@ -8,7 +8,7 @@ class Sizes:
     """Numbers that tolerances follow from: with fewer toys a statement is the same, but less sharp."""
 
     sample: int = 100_000  # events of one observable that are compared with their density
-    planes: int = 200_000  # events of several observables, of which a correlation is the smaller effect
+    planes: int = 400_000  # events of several observables, of which a correlation is the smaller effect
     rare: int = 20_000_000  # events of which one in a million is looked for
     pairs: int = 2_000_000  # events that must know nothing of each other
     neighbours: int = 4000  # toys that must know nothing of each other

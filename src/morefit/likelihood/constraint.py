@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,9 +51,10 @@ class Constraint(ABC):
         """Return what is measured on average where parameters have these values; by default what was measured."""
         return self.measured
 
-    @abstractmethod
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        """Return the same constraint with other measured values."""
+    def measuring(self, values: Sequence[float]) -> Self:
+        """Return the same constraint, each of which is a dataclass, with other measured values."""
+        constraint: Any = self
+        return replace(constraint, measured=tuple(values))  # type: ignore[no-any-return]
 
     def check_drawable(self) -> None:  # noqa: B027  most can
         """Refuse a constraint that toys cannot draw anew."""
@@ -67,9 +68,6 @@ class GaussianConstraint(Constraint):
     quantities: tuple[Expr, ...]
     measured: tuple[float, ...]
     covariance: tuple[tuple[float, ...], ...]
-
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        return replace(self, measured=tuple(values))
 
     def nll(self, measured: Sequence[Expr]) -> Expr:
         away = [q - m for q, m in zip(self.quantities, measured, strict=True)]
@@ -105,9 +103,6 @@ class LogNormalConstraint(Constraint):
     measured: tuple[float, ...]
     width: float
 
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        return replace(self, measured=tuple(values))
-
     def nll(self, measured: Sequence[Expr]) -> Expr:
         return 0.5 * ((apply(Op.LOG, self.quantity) - apply(Op.LOG, measured[0])) / self.width) ** 2
 
@@ -129,9 +124,6 @@ class PoissonConstraint(Constraint):
 
     quantity: Expr
     measured: tuple[float, ...]
-
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        return replace(self, measured=tuple(values))
 
     def nll(self, measured: Sequence[Expr]) -> Expr:
         return self.quantity - measured[0] * apply(Op.LOG, self.quantity)
@@ -157,9 +149,6 @@ class FormulaConstraint(Constraint):
     seen: tuple[Parameter, ...] = ()
     sample: Sample | None = None
     measured: tuple[float, ...] = ()
-
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        return replace(self, measured=tuple(values))
 
     def nll(self, measured: Sequence[Expr]) -> Expr:
         return substitute(self.formula, {p.expr: m for p, m in zip(self.seen, measured, strict=True)})

@@ -31,20 +31,11 @@ from morefit.model.region import Range, named_observable, probability_of
 from morefit.plots.bands import band as band_of
 from morefit.plots.bands import slopes
 from morefit.plots.blind import SAME_WIDTH, blinded, check_blind, gaps
+from morefit.plots.components import split
 from morefit.records.fields import arrays, pairs
 from morefit.resources import check_memory
 from morefit.targets import Backend, choose_backend
 
-TAKEN = (
-    "data",
-    "model",
-    "extrapolation",
-    "band",
-    "legend",
-    "pulls",
-    "residuals",
-    "ratio",
-)  # names of artists that are no components
 OVERSAMPLING = 10  # bins of a curve in each bin of the data
 
 
@@ -325,31 +316,6 @@ def as_fitted(model: Pdf, values: Any) -> Pdf:
             " that was fitted, or a marginal of mf.Restricted with numbers by name"
         )
     return in_ranges(model, values.ranges[0], values.yields_in[0])
-
-
-def split(model: Pdf, labels: Sequence[str] | None, nested: bool = False) -> dict[str, tuple[Expr, Pdf]]:
-    """Return the components of a model by name, each with its share of the events; a model without any is one."""
-    names, parts = components_of(model, nested)
-    names = names if labels is None else list(labels)
-    if len(names) != len(parts) or len({*names, *TAKEN}) < len(names) + len(TAKEN):
-        rule = f"labels must name the {len(parts)} components of the model, each differently"
-        raise ModelError(f"plot: {rule} and not {', '.join(map(repr, TAKEN))}, got {names}")
-    return dict(zip(names, parts, strict=True))
-
-
-def components_of(model: Pdf, nested: bool) -> tuple[list[str], list[tuple[Expr, Pdf]]]:
-    """Return the components of a model and their names; nested ones down to those that have no components."""
-    names: list[str] = []
-    parts: list[tuple[Expr, Pdf]] = []
-    for name, (share, part) in zip(model.share_names(), model.shares(), strict=True):
-        inner, own = components_of(part, nested) if nested and part is not model else ([], [])
-        if len(own) > 1:
-            names += [f"{name}: {one}" for one in inner]
-            parts += [(share * weight, one) for weight, one in own]
-        else:
-            names.append(name)
-            parts.append((share, part))
-    return names, parts
 
 
 def total(model: Pdf, values: Mapping[str, float], dataset: Dataset) -> float:

@@ -129,10 +129,10 @@ def read_private(path: Path) -> bytes | None:
 # ------------------------------------------------------------------------------------ entries
 
 
-def has_entry(key: str, ending: str = OBJECT) -> bool:
+def has_entry(key: str) -> bool:
     """Return whether something is stored under a key; it may yet be damaged or not to be trusted."""
     folder = cache_folder()
-    return folder is not None and (folder / f"{key}{ending}").exists()
+    return folder is not None and (folder / f"{key}{OBJECT}").exists()
 
 
 def load(key: str, ending: str = OBJECT) -> bytes | None:

@@ -115,18 +115,17 @@ class Toys:
             self.numbers,
         )
 
-    def fit(self, ensemble: Ensemble | None = None) -> Fits:
+    def fit(self) -> Fits:
         """Fit every toy: by Newton's method, again from other starts, and by Minuit what is left.
 
         No result depends on which other toys are there, nor on the number of threads.
         """
-        fits = self.first_fit(ensemble)
-        self.fit_again(fits, fits.failed, ensemble)
+        fits = self.first_fit(self.ensemble)
+        self.fit_again(fits, fits.failed, self.ensemble)
         return fits
 
-    def first_fit(self, ensemble: Ensemble | None = None) -> Fits:
+    def first_fit(self, ensemble: Ensemble) -> Fits:
         """Fit every toy by Newton's method: in compiled code alone if that can be done, else step by step."""
-        ensemble = ensemble or self.ensemble
         whole = self.fit_whole(ensemble)
         return self.fit_by_steps(ensemble) if whole is None else whole
 
@@ -140,11 +139,11 @@ class Toys:
         # covariance matrices of many toys need much memory, as compiled code knows; errors of weighted events need them
         return Fits.joined([some if ensemble.weighted else replace(some, covariance=None) for some in fits])
 
-    def fit_again(self, fits: Fits, failed: Integers, ensemble: Ensemble | None = None) -> None:
+    def fit_again(self, fits: Fits, failed: Integers, ensemble: Ensemble) -> None:
         """Fit some toys again, many together; what fails for good stays marked so."""
         for some in by_events(failed, self.events):
             toys = StoredToys.of(self.ensemble, [self.one(int(toy)) for toy in some])
-            batch = toys.batch(ensemble or self.ensemble)
+            batch = toys.batch(ensemble)
             rows = Fits.none(batch.start)
             rows.take(np.arange(len(some)), fits, some, FAILED)
             batch.rescue(rows)
