@@ -1,4 +1,4 @@
-"""Memory of columns: it starts on a cache line, may be read past its end, and is used again when nobody refers to it."""
+"""Memory of columns: it starts on a cache line, may be read past its end, and is used again when nothing refers to it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def aligned(count: int, kind: type[np.floating[Any]] = np.float64) -> np.ndarray
 
 
 def make_block(size: int) -> Block:
-    """Return a block of at least so many bytes."""
+    """Return a block of at least this number of bytes."""
     if size < LARGE:
         return np.empty(size, np.uint8).view(Block)
     memory = free_memory(size)

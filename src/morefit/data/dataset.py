@@ -379,7 +379,7 @@ def build(
 
 
 def build_drawn(columns: Mapping[str, Array], observables: tuple[Ranged, ...]) -> Dataset:
-    """Return a dataset of columns of doubles that were drawn and belong to nobody else; only ranges are checked."""
+    """Return a dataset of columns of doubles that were drawn and have no other owner; only ranges are checked."""
     if all(all_between(columns[o.name], o.low, o.high) for o in observables):
         return build(columns, None, None, checked=observables)
     return Dataset(build(columns, None, None), observables)  # an error that lists what is wrong

@@ -143,7 +143,7 @@ class Likelihood(EventSums):
         return 0
 
     def own_data(self) -> tuple[PartData, ...]:
-        """Return the data as those of many sets, which share them; of nodes so many that they hold far from the minimum."""
+        """Return the data as those of many sets, which share them; nodes are enough for values far from the minimum."""
         if self.on_nodes is not None:
             return (self.data_of_nodes(self.on_nodes),)
         apart = tuple(self.data_of_nodes(follow) for _, follow in self.apart)
@@ -209,8 +209,10 @@ class Likelihood(EventSums):
     def without_events(self) -> Likelihood:
         """Return the likelihood of no events; what the model is given stays."""
         given, every = self.model.given, self.model.observables
-        kept = {o.name: self.data[o.name] for o in given} if given else {o.name: np.empty(0) for o in every}
-        return self.replaced(data=Dataset(kept))
+        columns = (
+            {o.name: self.data[o.name] for o in given} if given else {o.name: np.empty(0) for o in every}
+        )
+        return self.replaced(data=Dataset(columns))
 
     def sampler(self, truth: Mapping[str, float], backend: Backend, resample: bool = True) -> ToySampler:
         """Return what draws toys at true values, for rows of what a conditional model is given, drawn by chance or not."""

@@ -325,7 +325,7 @@ def total(model: Pdf, values: Mapping[str, float], dataset: Dataset) -> float:
 
 
 def cut(dataset: Dataset, box: Box) -> Dataset:
-    """Return the events in a box; complain if there are none."""
+    """Return the events in a box; raise an error if there are none."""
     if not len(dataset):
         raise DataError("plot: the dataset has no events, so there is nothing to draw")
     chosen = dataset.inside({name: (ends,) for name, ends in box.items()}) if box else dataset

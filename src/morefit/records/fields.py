@@ -22,7 +22,7 @@ class ByName(Mapping[Any, V], Generic[V]):
     __slots__ = ("_items",)
 
     def __init__(self, items: dict[str, V]) -> None:
-        """Take a mapping by name that belongs to nobody else."""
+        """Take a mapping by name that has no other owner."""
         self._items = items
 
     def __getitem__(self, key: Any) -> V:

@@ -112,7 +112,7 @@ class OpenCL:
         if known is not None:
             return known
         if not device.room_for(numbers.nbytes, self.memory):
-            device.copies.clear()  # of columns that nobody may need any more
+            device.copies.clear()  # of columns that may no longer be needed
         if not device.room_for(numbers.nbytes, self.memory):
             return HostColumn(numbers)
         sent = DeviceColumn.of(device, device.send(numbers), len(column), numbers.dtype)
