@@ -91,7 +91,7 @@ def test_a_name_that_is_not_there_is_an_ordinary_error():
     assert not hasattr(mf, "nothing")
 
 
-@pytest.mark.parametrize("name", ["shapes.Voigt", "intervals.profile", "physics.KstarMuMu"])
+@pytest.mark.parametrize("name", ["shapes.Voigt", "intervals.profile", "shapes.KstarMuMu"])
 def test_a_name_of_a_room_is_said_to_be_there(name):
     last = name.split(".")[1]
     with pytest.raises(

@@ -89,7 +89,9 @@ def cannot_call(backend: Backend, names: Sequence[str]) -> BackendError:
 @lru_cache(maxsize=128)
 def compile_sums(request: Request, parameters: tuple[Expr, ...], settings: Settings) -> Compiled:
     """Compile the sums a fit needs, as a function of all ``parameters``."""
-    return run_passes(Draft(SumSpec(request, settings.backend.tiles_from), parameters, settings))
+    backend = settings.backend
+    spec = SumSpec(request, backend.tiles_from, backend.scales_sums)
+    return run_passes(Draft(spec, parameters, settings))
 
 
 @lru_cache(maxsize=256)

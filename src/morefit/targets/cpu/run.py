@@ -101,6 +101,10 @@ class Cpu:
     def toys_together(self) -> int:
         return 1
 
+    @property
+    def scales_sums(self) -> bool:
+        return True
+
     def compile(self, kernel: Kernel) -> CpuProgram:
         """Compile a kernel, or find it compiled before by this or another process."""
         target = Target(self.width or host().width, host().machine)

@@ -67,6 +67,11 @@ class OpenCL:
             raise BackendError(f"backend 'opencl': memory must be a positive number of bytes, got {memory}")
 
     @property
+    def scales_sums(self) -> bool:
+        """Every sum takes a register of each item: more of them were not tried."""
+        return False
+
+    @property
     def name(self) -> str:
         return "opencl"
 

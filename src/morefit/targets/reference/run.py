@@ -93,6 +93,10 @@ class Reference:
     def toys_together(self) -> int:
         return 1
 
+    @property
+    def scales_sums(self) -> bool:
+        return True
+
     def compile(self, kernel: Kernel) -> ReferenceProgram:
         return ReferenceProgram(kernel)
 
