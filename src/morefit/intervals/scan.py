@@ -22,6 +22,7 @@ from morefit.resources import check_memory
 from morefit.toys.task import likelihood_facts
 
 R = TypeVar("R", bound=Result)
+Cut = Callable[[Sequence[Block]], Iterator[Block]]
 
 
 def run_scan(
@@ -31,19 +32,23 @@ def run_scan(
     layout: Layout,
     points: Array,
     t_data: ArrayLike = (),
-    work: Callable[[int, Report], Work[R]],
+    work: Callable[[int, int, Report], Work[R]],
+    cut: Cut | None = None,
     save: str | Path | None,
     saved: Saved[R] | None,
     executor: Executor | DaskClient | None,
     progress: bool,
 ) -> R:
-    """Compute the toys at each point; ``work(k, report)`` returns the function that does it for point k."""
+    """Compute the toys at each point; ``work(first, stop, report)`` returns the function that does it for some of them.
+
+    By default points are computed one by one.
+    """
     name, size = f"{what} of {tested.name}", len(tested.truths)
     check_memory(f"{name}: {tested.toys:.6g} toys at each of {size:.6g} values", 8.0 * tested.toys * size)
     facts = {} if save is None else facts_of(tested, points, t_data)
     job = Job(
-        name=name, noun="scan", items="points", size=size, layout=layout, facts=facts, cut=one_by_one,
-        work=lambda first, stop, report: work(first, report), steps=tested.toys,
+        name=name, noun="scan", items="points", size=size, layout=layout, facts=facts, cut=cut or one_by_one,
+        work=work, steps=tested.toys,
     )  # fmt: skip
     return run_job(job, save=save, saved=saved, executor=executor, progress=progress)
 
@@ -66,6 +71,7 @@ def facts_of(tested: Tested, points: Array, t_data: ArrayLike) -> Facts:
         "data": {DIGEST: sha256(numbers.tobytes() + repr(tested.idle).encode()).hexdigest()},
         "estimator": function_facts("neyman_belt: estimator", tested.estimator),
         **({} if tested.bound is None else {"bound": tested.bound}),
+        **({} if tested.shared_from is None else {"shared from": tested.shared_from}),
         "toys": tested.toys,
         "seed": tested.seed,
         "versions": versions(),

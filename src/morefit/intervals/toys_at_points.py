@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, isinf
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +21,14 @@ from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
 from morefit.targets import Backend
-from morefit.toys.batch import GOAL, Toys
+from morefit.toys.batch import GOAL, StoredToys, Toys
 from morefit.toys.ensemble import Ensemble
 
 MAX_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
 TIE = 4 * GOAL  # fits stop above their minima, so t may be off by this much: closer is equal
 
 Report = Callable[[int], None]  # how many toys of a point are done
+Side = Literal["both", "below", "above"]
 Estimator = Callable[[Any], float]  # of a dataset, or of those of the parts
 
 
@@ -58,6 +60,8 @@ class Tested:
     fluctuate: bool = True  # toys draw what constraints measured anew
     values: tuple[float, ...] | None = None  # that are tested; None: the true ones
     bound: float | None = None  # free fits below it count as those with the parameter fixed there
+    shared_from: int | None = None  # points from here on have one truth, and share their toys
+    side: Side = "both"  # t counts only where the free fit is on this side of the tested value
 
     @property
     def stream(self) -> int:
@@ -78,6 +82,11 @@ class Tested:
             truth = np.full(self.toys, self.truths[point][self.name])
             return Outcome(np.zeros(self.toys, np.float32), truth)
         return Point(self, point).ratios(report)
+
+    def shared_ratios(self, points: Sequence[int], report: Report) -> Outcome:
+        """Return the same of points that share their toys, which are drawn and fitted freely once, (points, T) each."""
+        assert self.shared_from is not None
+        return Point(self, self.shared_from).shared_ratios(points, report)
 
     def estimates(self, point: int, report: Report) -> Outcome:
         """Return the fitted value of every toy, or what the estimator returns."""
@@ -110,11 +119,25 @@ class Point:
         ratios, estimates = np.empty(self.tested.toys, np.float32), np.empty(self.tested.toys)
         clipped = 0
         for first, toys in self.blocks():
-            t, estimates[first : first + len(toys)] = self.ratios_of(toys.stored())
+            t, estimates[first : first + len(toys)] = FreeFits.of(self, toys.stored()).ratios(self.fixed)
             clipped += int(np.count_nonzero((t < 0) & (t >= -TIE)))
             ratios[first : first + len(t)] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
             report(first + len(t))
         return Outcome(ratios, estimates, clipped, self.seconds)
+
+    def shared_ratios(self, points: Sequence[int], report: Report) -> Outcome:
+        """Return the ratios of all toys at the tested values of several points, (points, T), and the fitted values."""
+        assert self.tested.values is not None
+        shape = len(points), self.tested.toys
+        ratios, estimates = np.empty(shape, np.float32), np.empty(shape)
+        for first, drawn in self.blocks():
+            toys, rows = drawn.stored(), slice(first, first + len(drawn))
+            free = FreeFits.of(self, toys)
+            for k, point in enumerate(points):
+                t, estimates[k, rows] = free.ratios(self.fixed_at(self.tested.values[point], point))
+                ratios[k, rows] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
+            report((first + len(toys)) * len(points))
+        return Outcome(ratios, estimates, seconds=self.seconds)
 
     def estimates(self, report: Report) -> Outcome:
         estimates = np.empty(self.tested.toys)
@@ -180,22 +203,6 @@ class Point:
             )
         return number
 
-    def ratios_of(self, toys: Toys) -> tuple[Array, Array]:
-        """Return t of each toy, nan where one of the fits failed, and the value that its free fit has."""
-        free = self.timed("free fits", self.fit, toys, self.free)
-        fixed_nll, x, known = self.timed("conditional fits", self.conditional, toys, self.fixed)
-        lowest = np.where(reached(free), free.nll, np.nan)
-        column = self.free.floating.index(self.tested.name)
-        estimates = free.values[:, column].copy()
-        for toy in np.flatnonzero(known & (lowest > fixed_nll + 0.5 * TIE)):
-            minimum = self.again(toys.one(int(toy)), x[toy])
-            if minimum.nll[0] < lowest[toy]:
-                lowest[toy], estimates[toy] = minimum.nll[0], minimum.values[0, column]
-        if (bound := self.tested.bound) is not None and np.any(below := estimates < bound):
-            at_bound = self.timed("conditional fits", self.conditional, toys, self.fixed_at(bound))
-            lowest = np.where(below, np.where(at_bound[2], at_bound[0], np.nan), lowest)
-        return np.asarray(np.where(known, 2 * (fixed_nll - lowest), np.nan), np.float64), estimates
-
     def again(self, toy: Toys, start: Array) -> Fits:
         """Fit a toy freely from where its conditional fit is lower: the free fit had ended in another minimum."""
         return toy.batch(self.free).newton(np.array([0]), start[None])
@@ -204,11 +211,12 @@ class Point:
     def fixed(self) -> dict[str, float]:
         """The fixed parameters: the one tested, and those without effect at its value."""
         values = self.tested.values
-        return self.fixed_at(self.truth[self.tested.name] if values is None else values[self.number])
+        value = self.truth[self.tested.name] if values is None else values[self.number]
+        return self.fixed_at(value, self.number)
 
-    def fixed_at(self, value: float) -> dict[str, float]:
-        """Return the fixed parameters, with another value of the one tested."""
-        idle = {name: self.truth[name] for name in self.tested.idle[self.number]}
+    def fixed_at(self, value: float, point: int) -> dict[str, float]:
+        """Return the fixed parameters of a point, with another value of the one tested."""
+        idle = {name: self.truth[name] for name in self.tested.idle[point]}
         return {self.tested.name: value, **idle}
 
     def conditional(self, toys: Toys, fixed: Mapping[str, float]) -> tuple[Array, Array, Flags]:
@@ -241,3 +249,78 @@ def reached(fits: Fits) -> Flags:
     """Return which minima are known; at a limit one may be, although there are no errors."""
     there = (fits.edm <= GOAL) & np.isfinite(fits.nll) & (fits.nll < UNKNOWN)
     return np.asarray(fits.valid | there, np.bool_)
+
+
+@dataclass(eq=False)
+class FreeFits:
+    """Toys of a point with their free fits, to be compared with fits at any tested values."""
+
+    point: Point
+    toys: StoredToys
+    lowest: Array  # nll, nan where a fit failed
+    estimates: Array
+
+    @classmethod
+    def of(cls, point: Point, toys: StoredToys) -> FreeFits:
+        """Fit every toy freely."""
+        fits = point.timed("free fits", point.fit, toys, point.free)
+        column = point.free.floating.index(point.tested.name)
+        return cls(point, toys, np.where(reached(fits), fits.nll, np.nan), fits.values[:, column].copy())
+
+    def ratios(self, fixed: Mapping[str, float]) -> tuple[Array, Array]:
+        """Return t of each toy, nan where one of the fits failed, and the value that its free fit has."""
+        point, lowest, estimates = self.point, self.lowest.copy(), self.estimates.copy()
+        column = point.free.floating.index(point.tested.name)
+        wanted = self.wanted(fixed[point.tested.name])
+        fixed_nll, x, known = point.timed("conditional fits", self.conditional, wanted, fixed)
+        for toy in np.flatnonzero(known & (lowest > fixed_nll + 0.5 * TIE)):
+            minimum = point.again(self.toys.one(int(toy)), x[toy])
+            if minimum.nll[0] < lowest[toy]:
+                lowest[toy], estimates[toy] = minimum.nll[0], minimum.values[0, column]
+        if point.tested.bound is not None:
+            below = estimates < point.tested.bound
+            lowest = np.where(below, self.at_bound(below), lowest)
+        t = np.where(wanted, np.where(known, 2 * (fixed_nll - lowest), np.nan), 0.0)
+        return np.asarray(t, np.float64), estimates
+
+    def wanted(self, value: float) -> Flags:
+        """Return which toys have to be fitted at a tested value; others count as 0, if they have but one minimum."""
+        tested = self.point.tested
+        if tested.side == "both" or not tested.term.one_minimum:
+            return np.ones(len(self.toys), np.bool_)
+        beyond = self.estimates > value if tested.side == "below" else self.estimates < value
+        return np.asarray(~beyond | np.isnan(self.lowest), np.bool_)
+
+    def conditional(self, wanted: Flags, fixed: Mapping[str, float]) -> tuple[Array, Array, Flags]:
+        """Return ``Point.conditional`` of some toys, in the places that these have among all."""
+        count = len(self.toys)
+        some = self.point.conditional(self.toys.some(np.flatnonzero(wanted)), fixed)
+        nll, x, known = (
+            np.full(count, np.nan),
+            np.full((count, some[1].shape[1]), np.nan),
+            np.zeros(count, np.bool_),
+        )
+        nll[wanted], x[wanted], known[wanted] = some
+        return nll, x, known
+
+    def at_bound(self, below: Flags) -> Array:
+        """Return the nll with the parameter at its bound, of the toys that are below it and of any fitted before."""
+        new = np.flatnonzero(below & ~self.bounded)
+        if len(new):
+            assert self.point.tested.bound is not None
+            fixed = self.point.fixed_at(self.point.tested.bound, self.point.number)
+            nll, _, known = self.point.timed(
+                "conditional fits", self.point.conditional, self.toys.some(new), fixed
+            )
+            self.nll_at_bound[new] = np.where(known, nll, np.nan)
+            self.bounded[new] = True
+        return self.nll_at_bound
+
+    @cached_property
+    def bounded(self) -> Flags:
+        """Which toys were fitted at the bound."""
+        return np.zeros(len(self.toys), np.bool_)
+
+    @cached_property
+    def nll_at_bound(self) -> Array:
+        return np.full(len(self.toys), np.nan)
