@@ -78,7 +78,7 @@ class Reference:
     def tiles_from(self) -> int:
         return TILES_FROM
 
-    def compile(self, kernel: Kernel) -> ReferenceProgram:
+    def compile(self, kernel: Kernel, identity: str | None = None) -> ReferenceProgram:
         return ReferenceProgram(kernel)
 
     def sum_counts(self, table: CountsTable, points: Array) -> Array:
