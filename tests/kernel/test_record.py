@@ -87,7 +87,7 @@ def test_a_second_process_writes_no_text_of_kernels(second_process, monkeypatch)
     model, data, point = mass(100)
     before = mf.Likelihood(model, data).value(point)
     second_process()
-    monkeypatch.setattr("morefit.targets.cpu.run.render", lambda *_: pytest.fail("a text was written"))
+    monkeypatch.setattr("morefit.targets.cpu.llvm.render", lambda *_: pytest.fail("a text was written"))
     assert mf.Likelihood(model, data).value(point) == before
 
 

@@ -20,14 +20,11 @@ from morefit.memory import PADDING, aligned, can_read_past
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Target, block_words, signed
 from morefit.targets.cpu.ahead import Pending
 from morefit.targets.cpu.compile import find_written, host, is_compiled
-from morefit.targets.cpu.llvm import Target, render
-from morefit.targets.cpu.loop import Block
 from morefit.targets.cpu.memory import Arena, Code
 from morefit.targets.cpu.threads import WORKERS
-from morefit.targets.cpu.writer import Vector
 from morefit.targets.show import show_source, shows_source
 
 TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
@@ -100,7 +97,13 @@ class Cpu:
     def compile(self, kernel: Kernel, identity: str | None = None) -> CpuProgram:
         """Compile a kernel, or find it compiled before by this or another process; its text is written only if it is needed."""
         target = Target(self.width or host().width, host().machine)
-        written = cache(lambda: render(kernel, target))
+
+        @cache
+        def written() -> str:
+            from morefit.targets.cpu.llvm import render  # slow, and code that is known needs no text
+
+            return render(kernel, target)
+
         if shows_source():
             show_source(written())
         parts = (written(),) if identity is None else (identity, repr(target))
@@ -175,8 +178,7 @@ class CpuProgram:
     @cached_property
     def words(self) -> int:
         """How many words each task leaves for ``combine``."""
-        lanes = self.target.width * (64 // self.kernel.precision.value)
-        return Block(self.kernel, Vector(lanes, self.kernel.precision.value), Vector(lanes)).words
+        return block_words(self.kernel)
 
     @cached_property
     def tables(self) -> tuple[list[Array], list[int]]:
