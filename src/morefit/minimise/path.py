@@ -24,7 +24,6 @@ from morefit.minimise.check import (
 )
 from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors, with_simulation
 from morefit.minimise.diagnosis import missing_derivatives
-from morefit.minimise.minuit import Migrad
 from morefit.minimise.newton import Minima, is_valid, minimise, minimise_eliminated
 from morefit.minimise.newton_program import HIGHER
 from morefit.minimise.objective import Objective
@@ -71,6 +70,8 @@ def minimise_likelihood(
     verdict, end = newton_steps(objective, options.tolerance) if newton else (None, None)
     name, problems = "newton", []
     if verdict is None:
+        from morefit.minimise.minuit import Migrad  # seldom needed
+
         migrad = Migrad(objective, options)
         verdict = check_parabola(objective, migrad.minimise())
         name, problems = "minuit", migrad.problems

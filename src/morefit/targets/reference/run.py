@@ -97,7 +97,7 @@ class Reference:
     def scales_sums(self) -> bool:
         return True
 
-    def compile(self, kernel: Kernel) -> ReferenceProgram:
+    def compile(self, kernel: Kernel, identity: str | None = None) -> ReferenceProgram:
         return ReferenceProgram(kernel)
 
     def sum_counts(self, table: CountsTable, points: Array) -> Array:
