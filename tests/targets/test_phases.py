@@ -81,32 +81,3 @@ def test_skipped_branches_change_nothing(events, precision):
     np.testing.assert_allclose(
         fast.hessian(at), slow.hessian(at), rtol=REORDERED if precision == "double" else 10 * SINGLE
     )
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_products_of_derivatives_are_those_of_the_event_in_each_phase(weighted):
-    # all products were those of the last event of a piece, where functions need others and products are summed in tiles
-    x = mf.Observable("x", 0.0, 10.0)
-    peaks = [
-        mf.CrystalBall(
-            x,
-            mf.Parameter(f"mu{k}", 2.0 + 3.0 * k, 0.0, 10.0),
-            mf.Parameter(f"sigma{k}", 0.4, 0.1, 2.0),
-            mf.Parameter(f"alpha{k}", 1.2, 0.5, 3.0),
-            2.5,
-        )
-        for k in range(3)
-    ]
-    yields = [mf.Parameter(f"n{k}", 300.0, 0.0, 1e4) for k in range(3)]
-    events = np.random.default_rng(1).uniform(x.low, x.high, 1700)
-    weights = np.linspace(0.5, 1.5, len(events)) if weighted else None
-    model = mf.Sum(peaks, yields=yields)
-    point = [1.01 * p.start for p in model.parameters]
-    found, expected = (
-        mf.Likelihood(model, events, weights=weights, backend=backend).hessian(point)
-        for backend in ("cpu", "reference")
-    )
-    scale = np.sqrt(np.abs(np.diag(expected)))
-    np.testing.assert_allclose(
-        found / np.outer(scale, scale), expected / np.outer(scale, scale), atol=REORDERED
-    )
