@@ -156,7 +156,7 @@ class IntegralSpec:
 
 
 def without_overflow(slope: Expr, integrand: Expr) -> Expr:
-    """Return a derivative of an integrand, zero where it is no number but the integrand is next to nothing.
+    """Return a derivative of an integrand, zero where it is not a number but the integrand is next to nothing.
 
     Far below a threshold 1 / (1 + exp(z)) is zero, and its derivative infinity times zero.
     """

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from morefit.kernel import Atom, Body, Kernel, Line, Sample, Sum
-from morefit.targets.cpu.abi import argument, find_tables
+from morefit.targets.cpu.abi import argument, block_words, find_tables
 from morefit.targets.cpu.compile import FIXED_ARGUMENT, IN_ORDER
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.pairs import Rank
 from morefit.targets.cpu.phases import Phase, cut_phases, is_function
 from morefit.targets.cpu.reduce_events import Sums
-from morefit.targets.cpu.sample import WORDS as SAMPLE_WORDS
 from morefit.targets.cpu.sample import sample_text
 from morefit.targets.cpu.writer import ANY_DENORMALS, Vector, Writer
 
@@ -54,10 +53,7 @@ class Block:
 
     @property
     def words(self) -> int:
-        """How many words a block's partial results take."""
-        if isinstance(self.kernel.frame, Sample):
-            return SAMPLE_WORDS
-        return self.sums.words + (self.rank.words if self.rank else 0)
+        return block_words(self.kernel)
 
     def text(self) -> tuple[str, list[Writer]]:
         head, loop, flush = Writer(self.vector, "h"), Writer(self.vector, "t"), Writer(self.wide, "f")
@@ -76,7 +72,7 @@ class Block:
                 loop = pieces[-1].writer
             else:
                 registers = self.add_results(loop, body, names | self.load_columns(loop))
-            self.sum_up(head, loop, flush, registers)
+            self.sum_up(head, loop, flush, registers, pieces[-1].event if pieces else "%i")
         else:
             names |= self.load_columns(loop)
             self.store_all(head, loop, flush, emit_body(loop, self.kernel.per_event, names))
@@ -260,8 +256,8 @@ class Block:
             f"  %mask = icmp ult {many} <{lanes}>, %all_lanes",
         ]
 
-    def sum_up(self, head: Writer, loop: Writer, flush: Writer, registers: list[str]) -> None:
-        """Carry sums through the loop and add them to the block's words."""
+    def sum_up(self, head: Writer, loop: Writer, flush: Writer, registers: list[str], event: str) -> None:
+        """Carry sums through the loop and add them to the block's words; ``event`` is that of the last phase."""
         count = len(self.kernel.sums.results)
         offset = head.let(f"mul i64 %task, {self.words}")
         head.lines.append(
@@ -276,7 +272,7 @@ class Block:
             head.lines += self.rank.head_lines()
             factors = [self.widen(loop, r) for r in registers[count:]]
             left = self.rank.count * self.rank.groups
-            self.rank.store_lines(loop, factors[:left], factors[left:])
+            self.rank.store_lines(loop, event, factors[:left], factors[left:])
 
     def widen(self, loop: Writer, register: str) -> str:
         if self.vector.bits == 64:

@@ -25,7 +25,7 @@ from morefit.kernel import (
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.read_program import Driver
+from morefit.kernel.program import Driver
 from morefit.kernel.sums import TILES_FROM
 from morefit.kernel.symbols import EVENT
 from morefit.random.philox import Counted
@@ -90,10 +90,14 @@ class Reference:
         return TILES_FROM
 
     @property
+    def toys_together(self) -> int:
+        return 1
+
+    @property
     def scales_sums(self) -> bool:
         return True
 
-    def compile(self, kernel: Kernel) -> ReferenceProgram:
+    def compile(self, kernel: Kernel, identity: str | None = None) -> ReferenceProgram:
         return ReferenceProgram(kernel)
 
     def sum_counts(self, table: CountsTable, points: Array) -> Array:
@@ -109,6 +113,10 @@ class Reference:
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Not supported; the caller falls back to the batched fit."""
         return None
+
+    def fit_whole_together(self, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int) -> list[Array | None]:
+        """Not supported."""
+        return [None] * len(fits)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> ReferenceColumn:
         kind = np.float64 if precision is Precision.DOUBLE else np.float32
