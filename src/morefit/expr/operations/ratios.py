@@ -61,7 +61,7 @@ class Ratios:
     """Ratios of one number; derivatives of third order are not known."""
 
     LOG1PREL: Operation = log_ratio(
-        83, 0, partials=lambda z: (Ratios.LOG1PREL_SLOPE(z),), traits=Trait.NOT_NEGATIVE | Trait.POSITIVE
+        90, 0, partials=lambda z: (Ratios.LOG1PREL_SLOPE(z),), traits=Trait.NOT_NEGATIVE | Trait.POSITIVE
     )
     LOG1PREL_SLOPE: Operation = log_ratio(84, 1, partials=lambda z: (Ratios.LOG1PREL_BEND(z),))
     LOG1PREL_BEND: Operation = log_ratio(85, 2, partials=lambda z: (None,))
