@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from morefit.expr import (
-    ONE,
-    Expr,
-    Op,
-    OwnSymbol,
-    leaves,
-    node_price,
-    remake,
-    scalar,
-    toposort,
-)
+from morefit.expr import ONE, Expr, Op, OwnSymbol, leaves, node_price, remake, scalar, toposort
 from morefit.expr.walk import substitute_known
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.share import share
