@@ -1,6 +1,7 @@
 """Discoveries, upper limits and likelihood ratios against closed forms, sums of Poisson probabilities and SciPy."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -321,6 +322,17 @@ def test_limits_with_toys_choose_their_points_and_resume(tmp_path, weak):
     assert found.values[-1] == pytest.approx(1.25 * asymptotic.expected[-1])
     assert abs(found.observed - asymptotic.observed) < PULL_SIGMAS * found.errors[0]
     assert "100 toys for each hypothesis" in str(found)
+
+
+def test_toys_without_a_signal_are_the_same_at_all_values_and_on_all_workers():
+    call = {"points": [3.0, 5.0, 7.0, 9.0], "toys": 300, "seed": 1, "progress": False}
+    alone = upper_limit(counted(5), "s", **call)
+    with ThreadPoolExecutor(2) as executor:
+        spread = upper_limit(counted(5), "s", executor=executor, **call)
+    np.testing.assert_array_equal(spread.p_background, alone.p_background)
+    np.testing.assert_array_equal(spread.expected_p_values, alone.expected_p_values)
+    # data that fit less than all values have the same toys below them at each
+    assert len(set(alone.p_background)) == 1
 
 
 @pytest.mark.parametrize("option", [{"toys": 100}, {"seed": 1}, {"save": "limit.npz"}])

@@ -64,3 +64,8 @@ def test_derivatives_where_something_overflows(name):
 def test_powers_of_factors_do_not_overflow_where_those_of_their_product_do_not():
     """(x / w)**200 used to be x**200 / w**200: infinity over infinity at 49 / 50."""
     assert evaluate(normalise((X / WIDTH) ** 200)[0], {"x": 49.0, "w": 50.0}) == pytest.approx(0.98**200)
+
+
+def test_a_power_of_exponentials_that_underflow_has_no_slope():
+    (root,) = normalise((np.exp(-X / WIDTH) + np.exp(-X / EDGE)) ** (1 + EDGE))
+    assert [evaluate(s, {"x": 1e4, "e": 1.0, "w": 2.0}) for s in slopes(root, [EDGE, WIDTH])] == [0, 0]

@@ -776,6 +776,19 @@ def test_any_division_of_the_work_gives_the_same_sums(device, option, kind, weig
     np.testing.assert_allclose(other, usual, rtol=NUMPY_SUM, atol=NUMPY_SUM * np.abs(usual).max())
 
 
+def test_sums_that_are_scaled_afterwards_give_the_same_hessian(device, monkeypatch):
+    m, p = mf.Observable("m", 5.0, 5.6), mf.Parameter
+    peak = mf.CrystalBall(
+        m, p("mu", 5.28, 5.2, 5.4), p("sigma", 0.02, 0.01, 0.1), p("alpha", 1.5, 0.5, 4), p("n", 3, 1.1, 9)
+    )
+    model = mf.Sum([peak, mf.Uniform(m)], fractions=[p("f", 0.5, 0, 1)])
+    data, at = {"m": np.linspace(5.0, 5.6, 1003)}, np.array([q.start for q in model.parameters])
+    usual = mf.Likelihood(model, data, backend=OpenCL()).hessian(at)
+    monkeypatch.setattr(OpenCL, "scales_sums", True)
+    other = mf.Likelihood(model, data, backend=OpenCL(work_group=32)).hessian(at)  # compiled anew
+    np.testing.assert_allclose(other, usual, rtol=NUMPY_SUM, atol=NUMPY_SUM * np.abs(usual).max())
+
+
 def test_toys_whose_sums_are_in_tiles_are_fitted_step_by_step(device):
     model = model_of("mass")[0]
     usual, other = (

@@ -33,6 +33,14 @@ def test_issue_events_are_read_once_for_all_toys(ensemble, monkeypatch):
     assert len(reads) == 1  # column
 
 
+def test_some_of_the_toys_have_their_own_events_and_fits(ensemble):
+    toys = ensemble.draw(4, np.array([300, 0, 150, 400])).stored()
+    some = toys.some(np.array([0, 2, 3]))
+    for k, toy in enumerate((0, 2, 3)):
+        np.testing.assert_array_equal(some.datasets(k)[0]["m"], toys.datasets(toy)[0]["m"])
+    np.testing.assert_array_equal(some.fit().values, toys.fit().values[[0, 2, 3]])
+
+
 def test_issue_a_toy_that_is_fitted_again_stays_on_its_backend(monkeypatch):
     """This used to choose a backend anew, by the size of the toy."""
     seen = []

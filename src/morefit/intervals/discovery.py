@@ -107,7 +107,12 @@ def discovery(
     if toys is not None:
         blocks = -(-whole_number(f"{NAME}: toys", toys, 1) // BLOCK)
         hypotheses = Hypotheses(
-            name, np.tile(point, blocks), fits.truths * blocks, fits.starts * blocks, fits.idle * blocks
+            name,
+            np.tile(point, blocks),
+            fits.truths * blocks,
+            fits.starts * blocks,
+            fits.idle * blocks,
+            side="above",
         )
         ratios = draw_ratios(
             NAME, likelihood, hypotheses, toys=-(-toys // blocks), seed=seed, t_data=fits.t, backend=backend,

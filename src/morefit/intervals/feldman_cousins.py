@@ -238,7 +238,7 @@ def feldman_cousins(
     names = tuple(p.name for p in term.all_parameters)
     common = {"names": names, "best": fits.best, "limits": best.limits[name], "level": level}
 
-    def work(k: int, report: Report) -> Work[FeldmanCousins]:
+    def work(k: int, _: int, report: Report) -> Work[FeldmanCousins]:
         truth = np.array([list(fits.truths[k].values())])
         row = common | {"values": points[k : k + 1], "t_data": fits.t[k : k + 1], "truths": truth}
         return partial(compute_point, tested, k, row, report)

@@ -208,7 +208,7 @@ def draw_curves(
         backend=choose_place(backend, executor, (len(points) + 1) * likelihood.events * toys),
     )  # fmt: skip
 
-    def work(k: int, report: Report) -> Work[ScannedToys]:
+    def work(k: int, _: int, report: Report) -> Work[ScannedToys]:
         return partial(compute_block, tested, scanned, points, k, report)
 
     result = run_scan(

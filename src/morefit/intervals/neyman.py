@@ -214,7 +214,7 @@ def neyman_belt(
     )  # fmt: skip
     common = {"limits": (tested_one.low, tested_one.high), "level": level}
 
-    def work(k: int, report: Report) -> Work[NeymanBelt]:
+    def work(k: int, _: int, report: Report) -> Work[NeymanBelt]:
         return partial(compute_point, tested, k, common | {"values": points[k : k + 1]}, report)
 
     return run_scan(

@@ -141,7 +141,7 @@ def build_kernel(
     if any(node.op is Op.TABLE or node.op.spelled for node in toposort(*exprs, *terms)):
         exprs, terms = rebuild(exprs, spell_cells), rebuild(terms, spell_cells)
     tables = leaves(Op.TABLE, *exprs, *terms)
-    sums = [node for node in toposort(*exprs) if node.op is Op.NODE_SUM]
+    sums = [node for node in toposort(*exprs, *terms) if node.op is Op.NODE_SUM]
     rules = dict.fromkeys(rule for node in sums for rule in rule_of(node).tables)
     places = {leaf: f"table {k}" for k, leaf in enumerate(tables)}  # a kernel serves all contents
     body = lower(exprs, names_of((*scalars, *columns)) | places)

@@ -123,8 +123,10 @@ class Families:
 class Finder:
     """Finds families among the derivatives of a density; ``rest`` are second derivatives without what they take care of."""
 
-    def __init__(self, first: Sequence[Expr], second: Sequence[Expr], new: Rewriter) -> None:
-        self.first, self.rest, self.new = first, list(second), new
+    def __init__(
+        self, first: Sequence[Expr], second: Sequence[Expr], new: Rewriter, *, scaled: bool = True
+    ) -> None:
+        self.first, self.rest, self.new, self.scaled = first, list(second), new, scaled
         self.depends = depends_on(*first, *second)
         self.families = Families()
 
@@ -171,7 +173,8 @@ class Finder:
                     if all(term.has(factor) for term in others):
                         inner[at] = [term.over(factor) for term in others]
         self.cross(family, slopes)
-        self.open(family, inner)
+        if self.scaled:
+            self.open(family, inner)
         self.families.members.append(family)
 
     def cross(self, family: Family, slopes: Mapping[int, Product]) -> None:

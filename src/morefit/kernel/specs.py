@@ -49,6 +49,7 @@ class SumSpec:
 
     request: Request
     tiles_from: int  # parameters from which on pairs of first derivatives are summed in tiles
+    scales_sums: bool  # whether second derivatives may be made of sums that are scaled afterwards
 
     @property
     def name(self) -> str:
@@ -61,10 +62,11 @@ class SumSpec:
     @property
     def options(self) -> tuple[object, ...]:
         request = self.request
-        return request.order, request.weighted, request.careful, request.fisher, self.tiles_from
+        own = request.order, request.weighted, request.careful, request.fisher
+        return *own, self.tiles_from, self.scales_sums
 
     def terms(self) -> Terms:
-        return event_terms(self.request, self.tiles_from)
+        return event_terms(self.request, self.tiles_from, scaled=self.scales_sums)
 
     def assemble(self, per_event: tuple[Expr, ...], families: Families | None) -> Loop:
         return Assembler(self.request, per_event, self.tiles_from, families).assemble()

@@ -86,7 +86,7 @@ def with_derivatives(root: Expr, request: Request, functions: Functions, new: Re
     return [root, *first, *second]
 
 
-def event_terms(request: Request, tiles_from: int = TILES_FROM) -> Terms:
+def event_terms(request: Request, tiles_from: int = TILES_FROM, *, scaled: bool = True) -> Terms:
     """Return everything the loop computes besides logarithms, quotients and products of quotients.
 
     Scalars stand in it for functions of parameters alone, which are returned as well. The squares of a density whose
@@ -102,7 +102,7 @@ def event_terms(request: Request, tiles_from: int = TILES_FROM) -> Terms:
         terms = [t for part in parts for t in with_derivatives(part, request, functions, new)]
         families = None
         if request.order > 1 and len(inner) == 1 and not request.fisher:
-            families, terms = find_families(terms, len(wrt), new)
+            families, terms = find_families(terms, len(wrt), new, scaled=scaled)
         return Terms(tuple(terms), functions.definitions(), families)
     rest, squares = open_squares(parts[1], request, functions)
     terms = with_derivatives(parts[0], request, functions, new)
@@ -117,10 +117,12 @@ def event_terms(request: Request, tiles_from: int = TILES_FROM) -> Terms:
     return Terms(tuple(terms + tail), functions.definitions())
 
 
-def find_families(terms: list[Expr], count: int, new: Rewriter) -> tuple[Families | None, list[Expr]]:
+def find_families(
+    terms: list[Expr], count: int, new: Rewriter, *, scaled: bool
+) -> tuple[Families | None, list[Expr]]:
     """Find families among the parameters of one density; their terms take the place of its second derivatives."""
     first = len(terms) // 2 + 1
-    finder = Finder(terms[first : first + count], terms[first + count :], new)
+    finder = Finder(terms[first : first + count], terms[first + count :], new, scaled=scaled)
     families = finder.find()
     if not families.members:
         return None, terms

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,6 @@ from morefit.minimise.check import (
 )
 from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors, with_simulation
 from morefit.minimise.diagnosis import missing_derivatives
-from morefit.minimise.minuit import Migrad
 from morefit.minimise.newton import Minima, is_valid, minimise, minimise_eliminated
 from morefit.minimise.newton_program import HIGHER
 from morefit.minimise.objective import Objective
@@ -32,12 +32,14 @@ from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
 from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import CONVERGED
+from morefit.minimise.valleys import in_words, lowest_beside, started_at
 from morefit.minimise.whole import expect_fit, fit_at_once
 from morefit.model.derived import derived_in
 from morefit.records.fields import NOTHING, ByName, floats
 from morefit.records.fields import regions as by_observable
 
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
+MAX_VALLEYS = 5  # from one to a lower one beside it
 MIN_TOLERANCE = 1e-9  # of Newton's method: an EDM of 1e-12 is about what rounding leaves
 REFUSED = (DataError, FitError, ModelError)  # what a fit raises where it cannot start
 
@@ -68,15 +70,22 @@ def minimise_likelihood(
     verdict, end = newton_steps(objective, options.tolerance) if newton else (None, None)
     name, problems = "newton", []
     if verdict is None:
+        from morefit.minimise.minuit import Migrad  # seldom needed
+
         migrad = Migrad(objective, options)
         verdict = check_parabola(objective, migrad.minimise())
         name, problems = "minuit", migrad.problems
         # where Minuit ends above what is known, such as at a saddle point that it started from
         if end is not None and end.value < verdict.last.value[0] - HIGHER:
             verdict, name, problems = check_minimum(objective, end.x, options.tolerance), "newton", []
+    lower = None
+    if objective.by_scores and newton:
+        verdict, lower = in_lower_valleys(objective, verdict, options.tolerance)
     spent = time.perf_counter() - ready - objective.checking
     seconds = {"compile": ready - begin, "minimise": spent, "hessian": objective.checking}
     result = make_result(objective, verdict, name, problems, seconds)
+    if lower is not None:
+        result = replace(result, notes=(in_words(objective, verdict, lower), *result.notes))
     objective.release()
     if chosen not in ("naive", "gradients"):
         result = with_errors(result, chosen, likelihood, problem, verdict, spread)
@@ -87,6 +96,21 @@ def minimise_likelihood(
     from morefit.minimise.derived import with_quantities
 
     return with_quantities(result, named.values())
+
+
+def in_lower_valleys(
+    objective: Objective, verdict: Verdict, tolerance: float
+) -> tuple[Verdict, Array | None]:
+    """Move on to lower minima beside one of a density with kinks; return also a place that is lower still, if any is known."""
+    for _ in range(MAX_VALLEYS):
+        place = lowest_beside(objective, verdict)
+        if place is None:
+            return verdict, None
+        there, _ = newton_steps(started_at(objective, place), tolerance)
+        if there is None or not there.last.value[0] < verdict.last.value[0]:
+            return verdict, place
+        verdict = there
+    return verdict, lowest_beside(objective, verdict)
 
 
 def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None, End | None]:

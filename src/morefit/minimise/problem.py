@@ -48,8 +48,12 @@ class Problem:
 
     def full(self, x: Array) -> Array:
         """Complete floating values to all, as one set."""
-        values = self.template.copy()
-        values[0, self.columns] = x
+        return self.full_rows(x[None, :])
+
+    def full_rows(self, points: Array) -> Array:
+        """Complete floating values to all, a set for each row."""
+        values = np.repeat(self.template, len(points), axis=0)
+        values[:, self.columns] = points
         return values
 
     @cached_property

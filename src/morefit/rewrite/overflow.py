@@ -62,8 +62,9 @@ def slope_of_grown(node: Expr, inner: list[Expr], new: Rewriter) -> Expr | None:
 
 
 def is_positive(node: Expr) -> bool:
-    """Return whether a sum has a term that is positive, and none that is negative."""
-    return nonnegative(node) and any(map(positive, node.args if node.op is Op.ADD else (node,)))
+    """Return whether a sum has a positive number, which cannot underflow, and no term that is negative."""
+    numbers = (arg for arg in node.args if arg.op is Op.CONST) if node.op is Op.ADD else ()
+    return nonnegative(node) and any(map(positive, numbers))
 
 
 def slope_by_exponent(node: Expr, slope: Expr, new: Rewriter) -> Expr:

@@ -170,6 +170,8 @@ class CandidateRecipes:
         here = substitute(acceptance, {o.expr: inner.drawn[o.name] for o in efficiency.observables})
         accept = self.numbers.take() * bound < here
         beyond = (bound < here) | (here < -NEGATIVE * bound)
+        if inner.accept is not ONE:  # an acceptance may be anything at candidates outside of the ranges
+            beyond = inner.accept * beyond
         fraction = float(evaluate(efficiency.integral() / efficiency.base.integral(), self.values)) / bound
         if fraction < WASTEFUL and len(efficiency.observables) <= MAX_AXES:
             return self.single(efficiency)

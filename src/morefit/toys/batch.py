@@ -257,6 +257,18 @@ class StoredToys(Toys):
     def one(self, toy: int) -> StoredToys:
         return StoredToys.of_datasets(self.ensemble, [self.datasets(toy)], self.toy_numbers[toy : toy + 1])
 
+    def some(self, toys: Integers) -> StoredToys:
+        """Return some of these toys."""
+        if len(toys) == len(self):
+            return self
+        upload, buffers = self.ensemble.backend.upload, []
+        for columns, sizes in zip(self.buffers, self.sizes.T, strict=True):
+            own, starts = sizes[toys], Events.slices(sizes).starts[toys]
+            ends = np.cumsum(own)
+            events = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + own, own)
+            buffers.append(tuple(upload(column.values[events]) for column in columns))
+        return StoredToys(self.ensemble, 0, self.sizes[toys], tuple(buffers), self.toy_numbers[toys])
+
     def whole_job(self, ensemble: Ensemble) -> tuple[WholeFit, int] | None:
         """Return what fits toys in compiled code; their events are copied to where a thread works on them."""
         if not ensemble.has_whole_fit:

@@ -91,7 +91,12 @@ _unused: list[Any] = []  # engines of code that is no longer referenced
 
 def find_code(source: str, names: Sequence[str]) -> Code:
     """Return machine code for a text: from this process, from disk, or compiled now."""
-    return find_by_key((source,), lambda: build_object(source, driver=False), names)
+    return find_written((source,), lambda: source, names)
+
+
+def find_written(identity: Sequence[str], written: Callable[[], str], names: Sequence[str]) -> Code:
+    """Return machine code for what has this identity, and a text that is written if it must be compiled."""
+    return find_by_key(identity, lambda: build_object(written(), driver=False), names)
 
 
 def code_key(*identity: str) -> str:

@@ -14,11 +14,9 @@ from morefit.memory import PADDING, aligned
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.base import CountsPart, Program, ToyBatch, WholeFit, WholeIntegral, WholePart
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, STARTS, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, STARTS, Target, signed
 from morefit.targets.cpu.compile import find_code
-from morefit.targets.cpu.counts import addresses, counts_code
 from morefit.targets.cpu.fit_driver import copy_text, driver_code
-from morefit.targets.cpu.llvm import Target
 from morefit.targets.cpu.memory import Code
 from morefit.targets.cpu.threads import WORKERS
 
@@ -275,6 +273,8 @@ class CountsContext:
     """The words of a part that is a model of counts, and its point: parameters, measured values, and the counts of a toy."""
 
     def __init__(self, part: CountsPart, bins: int, memory: Memory) -> None:
+        from morefit.targets.cpu.counts import addresses, counts_code  # only models of counts need it
+
         self.part, table, self.point = part, part.table, memory.room(part.table.point_size)
         outputs, count = memory.room(table.outputs), memory.words([0, 0])
         self.code, self.copy = counts_code(), find_code(copy_text(1), ["block"])

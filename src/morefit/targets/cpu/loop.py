@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from morefit.kernel import Atom, Body, Kernel, Line, Sample, Sum
-from morefit.targets.cpu.abi import argument, find_tables
+from morefit.targets.cpu.abi import argument, block_words, find_tables
 from morefit.targets.cpu.compile import FIXED_ARGUMENT, IN_ORDER
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.pairs import Rank
 from morefit.targets.cpu.phases import Phase, cut_phases, is_function
 from morefit.targets.cpu.reduce_events import Sums
-from morefit.targets.cpu.sample import WORDS as SAMPLE_WORDS
 from morefit.targets.cpu.sample import sample_text
 from morefit.targets.cpu.writer import ANY_DENORMALS, Vector, Writer
 
@@ -54,10 +53,7 @@ class Block:
 
     @property
     def words(self) -> int:
-        """How many words a block's partial results take."""
-        if isinstance(self.kernel.frame, Sample):
-            return SAMPLE_WORDS
-        return self.sums.words + (self.rank.words if self.rank else 0)
+        return block_words(self.kernel)
 
     def text(self) -> tuple[str, list[Writer]]:
         head, loop, flush = Writer(self.vector, "h"), Writer(self.vector, "t"), Writer(self.wide, "f")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,12 @@ from morefit.memory import PADDING, aligned, can_read_past
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Target, block_words, signed
 from morefit.targets.cpu.ahead import Pending
-from morefit.targets.cpu.compile import find_code, host, is_compiled
-from morefit.targets.cpu.llvm import Target, render
-from morefit.targets.cpu.loop import Block
+from morefit.targets.cpu.compile import find_written, host, is_compiled
 from morefit.targets.cpu.memory import Arena, Code
 from morefit.targets.cpu.threads import WORKERS
-from morefit.targets.cpu.writer import Vector
-from morefit.targets.show import show_source
+from morefit.targets.show import show_source, shows_source
 
 TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
 MAX_THREADS = 4096  # no machine has more cores, and each thread needs memory of its own
@@ -101,15 +98,28 @@ class Cpu:
     def toys_together(self) -> int:
         return 1
 
-    def compile(self, kernel: Kernel) -> CpuProgram:
-        """Compile a kernel, or find it compiled before by this or another process."""
+    @property
+    def scales_sums(self) -> bool:
+        return True
+
+    def compile(self, kernel: Kernel, identity: str | None = None) -> CpuProgram:
+        """Compile a kernel, or find it compiled before by this or another process; its text is written only if it is needed."""
         target = Target(self.width or host().width, host().machine)
-        source = render(kernel, target)
-        show_source(source)
-        names = FUNCTIONS[type(kernel.frame)]
-        pending = Pending(lambda: find_code(source, names), ahead=not is_compiled(source))
-        threads = self.threads or available_cores()
-        return CpuProgram(kernel=kernel, source=source, pending=pending, target=target, threads=threads)
+
+        @cache
+        def written() -> str:
+            from morefit.targets.cpu.llvm import render  # slow, and code that is known needs no text
+
+            return render(kernel, target)
+
+        if shows_source():
+            show_source(written())
+        parts = (written(),) if identity is None else (identity, repr(target))
+        if not (compiled := is_compiled(*parts)):
+            written()  # here, since others wait while machine code is made
+        names, threads = FUNCTIONS[type(kernel.frame)], self.threads or available_cores()
+        pending = Pending(lambda: find_written(parts, written, names), ahead=not compiled)
+        return CpuProgram(kernel=kernel, written=written, pending=pending, target=target, threads=threads)
 
     def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
         """Begin to compile the driver of whole fits, which does not depend on the model."""
@@ -150,10 +160,14 @@ class CpuProgram:
     """A kernel that is, or is being, compiled for this processor."""
 
     kernel: Kernel
-    source: str
+    written: Callable[[], str]  # its text
     pending: Pending
     target: Target
     threads: int
+
+    @property
+    def source(self) -> str:
+        return self.written()
 
     @property  # a cached one has a lock in older Pythons, which a child of this process could not open
     def code(self) -> Code:
@@ -176,8 +190,7 @@ class CpuProgram:
     @cached_property
     def words(self) -> int:
         """How many words each task leaves for ``combine``."""
-        lanes = self.target.width * (64 // self.kernel.precision.value)
-        return Block(self.kernel, Vector(lanes, self.kernel.precision.value), Vector(lanes)).words
+        return block_words(self.kernel)
 
     @cached_property
     def tables(self) -> tuple[list[Array], list[int]]:

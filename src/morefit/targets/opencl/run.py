@@ -67,6 +67,11 @@ class OpenCL:
             raise BackendError(f"backend 'opencl': memory must be a positive number of bytes, got {memory}")
 
     @property
+    def scales_sums(self) -> bool:
+        """Every sum takes a register of each item: more of them were not tried."""
+        return False
+
+    @property
     def name(self) -> str:
         return "opencl"
 
@@ -82,7 +87,7 @@ class OpenCL:
         """Return the device with its context in this process."""
         return open_device(self.platform, self.device)
 
-    def compile(self, kernel: Kernel) -> OpenCLProgram:
+    def compile(self, kernel: Kernel, identity: str | None = None) -> OpenCLProgram:
         """Return a program; it is built when it is first used, for drivers are slow and whole fits do without it."""
         return OpenCLProgram(kernel, self.open().group_for(self.work_group, bool(kernel.pairs)), self)
 

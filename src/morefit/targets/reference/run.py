@@ -93,7 +93,11 @@ class Reference:
     def toys_together(self) -> int:
         return 1
 
-    def compile(self, kernel: Kernel) -> ReferenceProgram:
+    @property
+    def scales_sums(self) -> bool:
+        return True
+
+    def compile(self, kernel: Kernel, identity: str | None = None) -> ReferenceProgram:
         return ReferenceProgram(kernel)
 
     def sum_counts(self, table: CountsTable, points: Array) -> Array:
