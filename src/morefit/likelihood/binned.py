@@ -18,8 +18,9 @@ from morefit.data.io.bins import BinContents, read_bins
 from morefit.errors import DataError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.likelihood.accuracy import integral_error, is_numerical
-from morefit.likelihood.base import BadEvents, Point
+from morefit.likelihood.base import Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
+from morefit.likelihood.evaluation import BadEvents
 from morefit.likelihood.signs import negative_place
 from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
 from morefit.model import Parameter, Pdf
