@@ -12,7 +12,8 @@ from tolerances import FEW_ROUNDINGS, FINITE_DIFFERENCE, FUSED, SAME_LINES, SUM_
 from zoo import ZOO, around
 
 SIZES = (1, 2, 7, 8, 9, 4095, 4096, 4097, 10_000)
-FEWER_SIZES = (1, 7, 9, 4097)  # whatever the loop computes, its ends are the same: of it alone, and of a block
+# whatever the loop computes, its ends are the same: of vectors, and of a block
+FEWER_SIZES = (1, 7, 9, 4097)
 ALL_SIZES = ("mass", "kstarmumu")
 BATCHES = (1, 2, 3, 8, 17)
 RAGGED = (9, 0, 1, 4096, 0, 4097, 7, 5000, 0)
