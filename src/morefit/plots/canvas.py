@@ -273,7 +273,7 @@ def marker_size(ax: Axes, bins: int) -> float:
 
 
 def component_styles() -> Iterator[dict[str, Any]]:
-    """Go through the looks of components, for ever."""
+    """Return the styles of components, over and over again."""
     for colour, dashes in zip(cycle(COLOURS), cycle(DASHES), strict=False):
         yield {"color": colour, "linestyle": dashes}
 
