@@ -355,3 +355,52 @@ def test_issue_integrals_for_each_event_are_those_of_the_true_value():
         for tau in (hidden, true)
     )
     np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+OTHERWISE = {
+    "density": lambda model, data, result: model.pdf([5.0], result),
+    "likelihood": lambda model, data, result: mf.Likelihood(model, data).value(result),
+    "events": lambda model, data, result: mf.generate(model, 10, truth=result, seed=1),
+    "toys": lambda model, data, result: mf.toy_study(
+        model, toys=2, events=10, truth=result, seed=1, progress=False
+    ),
+    "asimov data": lambda model, data, result: mf.intervals.asimov(mf.Likelihood(model, data), result),
+    "derived": lambda model, data, result: result.derived(2 * model.parameters[0]),
+}
+
+
+@pytest.mark.parametrize("use", OTHERWISE.values(), ids=OTHERWISE)
+def test_results_are_not_taken_for_models_that_are_blinded_otherwise(use):
+    # this used to take shown values for true ones, or the other way round, in silence
+    x = mf.Observable("x", 0.0, 10.0)
+    plain = mf.Gaussian(x, mf.Parameter("mu", 5.0, 4.0, 6.0), 1.0)
+    hidden, other = (plain.replace({"mu": mf.Parameter("mu", 5.0, 4.0, 6.0, blind=b)}) for b in ("a", "b"))
+    data = mf.generate(plain, 100, seed=1)
+    of_plain, of_hidden = mf.fit(plain, data), mf.fit(hidden, data)
+    with pytest.raises(mf.ModelError, match="'mu': is not blinded here, but blinded in the fit"):
+        use(plain, data, of_hidden)
+    if use is not OTHERWISE["derived"]:  # which needs the phrase anyway
+        use(hidden, data, mf.FitResult.from_json(of_hidden.to_json()))
+        with pytest.raises(mf.ModelError, match="'mu': is blinded here, but not blinded in the fit"):
+            use(hidden, data, of_plain)
+        with pytest.raises(mf.ModelError, match="'mu': is blinded otherwise in the fit"):
+            use(other, data, of_hidden)
+
+
+def test_toys_of_a_blinded_model_are_not_fitted_without_blinding():
+    x = mf.Observable("x", 0.0, 10.0)
+    plain = mf.Gaussian(x, mf.Parameter("mu", 5.0, 4.0, 6.0), 1.0)
+    hidden = plain.replace({"mu": mf.Parameter("mu", 5.0, 4.0, 6.0, blind="a phrase")})
+    with pytest.raises(
+        mf.FitError, match="'mu': must be blinded in the fitted model as in the generating one"
+    ):
+        mf.toy_study(hidden, toys=2, events=10, fit_model=plain, progress=False)
+
+
+def test_another_start_with_the_same_offset_is_the_same_blinding():
+    x = mf.Observable("x", 0.0, 10.0)
+    first, second = (
+        mf.Gaussian(x, mf.Parameter("mu", start, 0.0, 10.0, blind="a phrase"), 1.0) for start in (5.0, 5.1)
+    )
+    result = mf.fit(first, mf.generate(first, 100, seed=1))
+    assert second.pdf([5.0], result) == first.pdf([5.0], result)

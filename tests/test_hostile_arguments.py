@@ -40,6 +40,7 @@ NO_LISTS = [
 ]
 NO_VALUES = [{"mu": x} for x in ("a", "0.1", None, NAN, INF, [1.0, 2.0], 1j)] + [
     {"nu": 1.0},
+    {MODEL.parameters[0]: 0.1, "mu": 0.2},
     {0: 1.0},
     [("mu", 0.1)],
     0.1,

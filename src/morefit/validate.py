@@ -69,19 +69,28 @@ def check_level(what: str, level: Any) -> float:
 def by_name(values: Any) -> dict[Any, Any] | None:
     """Return a mapping, or the values of the result of a fit, by the names of parameters; None if it is neither."""
     source = values if isinstance(values, Mapping) else getattr(values, "values", None)
-    return {name_of(key): value for key, value in source.items()} if isinstance(source, Mapping) else None
+    if not isinstance(source, Mapping):
+        return None
+    named = {name_of(key): value for key, value in source.items()}
+    if len(named) < len(source):
+        names = [name_of(key) for key in source]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ModelError(f"parameter '{twice}': is listed twice, by name and as a parameter; leave one out")
+    return named
 
 
-def numbers_by_name(what: str, values: Any, error: type[MorefitError] = ModelError) -> dict[str, float]:
+def numbers_by_name(what: str, values: Any) -> dict[str, float]:
     """Return numbers by name; None has none of them."""
     if values is None:
         return {}
     named = by_name(values)
     if named is None:
-        raise error(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got {values!r}")
+        raise ModelError(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got {values!r}")
     if wrong := [name for name in named if not isinstance(name, str)]:
-        raise error(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got the name {wrong[0]!r}")
-    return {name: finite_number(f"parameter '{name}': {what}", value, error) for name, value in named.items()}
+        raise ModelError(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got the name {wrong[0]!r}")
+    return {
+        name: finite_number(f"parameter '{name}': {what}", value, ModelError) for name, value in named.items()
+    }
 
 
 def number_list(what: str, values: Any) -> NDArray[np.float64]:

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from morefit.data import CutReport, Dataset
-from morefit.data.dataset import build_drawn
+from morefit.data.dataset import build_drawn, dataset_of
 from morefit.errors import DataError
+from morefit.model import Observable
 
 
 class Stand(NamedTuple):
@@ -553,3 +554,47 @@ def test_issue_counts_with_the_centres_of_their_bins_are_no_histogram():
         DataError, match=r"got shape \(2, 3\); a histogram is \(counts, edges\) with one edge more"
     ):
         Dataset((np.ones(3), np.linspace(5, 7, 3)), [M])
+
+
+def test_ranges_of_columns_are_written_as_those_of_fits():
+    # one pair used to be a TypeError
+    data = Dataset({"x": [0.5, 1.5, 2.5, 3.5], "tag": ["a", "b", "a", "b"]})
+    x = Observable("x", 0.0, 5.0)
+    assert len(data.inside({"x": (1.0, 3.0)})) == 2
+    assert len(data.inside({x: [(0.0, 1.0), (3.0, 4.0)]})) == 2
+    for wrong, message in {
+        "y": "no column 'y'; there are 'x', 'tag'",
+        "tag": "column 'tag': has labels, and labels no ranges",
+    }.items():
+        with pytest.raises(DataError, match=message):
+            data.inside({wrong: (1.0, 3.0)})
+    with pytest.raises(DataError, match="observable 'x': a sub-range must not be empty"):
+        data.inside({"x": (3.0, 1.0)})
+    with pytest.raises(DataError, match="ranges must be"):
+        data.inside({})
+
+
+def test_a_mask_of_numbers_is_not_taken_for_indices():
+    # flags of type int8 used to select the first two events again and again
+    data = Dataset({"x": [0.5, 1.5, 2.5]})
+    with pytest.raises(DataError, match=r"the mask must be of booleans, got one of the numbers 0 and 1"):
+        data[np.array([1, 0, 1], np.int8)]
+    assert len(data[np.array([0, 2, 1])]) == 3
+    with pytest.raises(DataError, match="a mask or indices of events, got one of type Expr"):
+        data[Observable("x", 0.0, 5.0) > 1]  # this used to be an AssertionError
+
+
+def test_one_dataset_is_concatenated_with_nothing():
+    data = Dataset({"x": [0.5, 1.5, 2.5]})
+    assert len(Dataset.concatenate(data)) == 3
+
+
+def test_a_dataset_is_checked_once_for_its_observables():
+    x, y = Observable("x", 0.0, 10.0), Observable("y", 0.0, 1.0)
+    data = Dataset({"y": np.linspace(0.1, 0.9, 5), "x": np.linspace(1.0, 9.0, 5)}, weights=np.full(5, 2.0))
+    both, one = dataset_of(data, (y, x)), dataset_of(data, (x,))
+    assert both is data
+    assert (one.names, one.sum_of_weights) == (("x",), 10.0)
+    with pytest.raises(DataError, match="observable 'x': 1 of 5 events lie outside"):
+        dataset_of(data, (y, Observable("x", 2.0, 10.0)))
+    assert dataset_of(data, (y, x)) is data

@@ -478,3 +478,33 @@ def test_no_counts_at_all_are_a_measurement():
     result = mf.fit(nll)
     assert result.valid
     assert result.values["mu"] == 0.0
+
+
+def test_names_that_differ_in_a_space_are_not_one_parameter():
+    # this used to share one parameter, in silence
+    space = workspace("tiny")
+    space["channels"][0]["samples"][0]["modifiers"] = [
+        {"name": name, "type": "normfactor", "data": None} for name in ("a b", "a_b")
+    ]
+    space["measurements"][0]["config"]["poi"] = "a b"
+    with pytest.raises(mf.DataError, match="parameters must have different names, got 'a_b' more than once"):
+        mf.histfactory.read(space)
+
+
+def test_a_workspace_is_also_read_from_its_text():
+    content = json.dumps(workspace("tiny"))
+    assert repr(mf.histfactory.read(content)) == repr(read("tiny"))
+    with pytest.raises(mf.DataError, match=r"workspace '\{\"channels.{0,60}': is no JSON"):
+        mf.histfactory.read(content[:-1])
+
+
+def test_a_channel_takes_values_as_other_methods_do():
+    nll = read("tiny")
+    result = mf.fit(nll)
+    name = nll.channels[0]
+    for mine, other in zip(
+        nll.channel(name, result)[1].values(), nll.channel(name, result.values)[1].values(), strict=True
+    ):
+        np.testing.assert_array_equal(mine, other)
+    with pytest.raises(mf.ModelError, match="x has no value for"):
+        nll.channel(name, {"nope": 1.0})  # this used to be a KeyError

@@ -536,7 +536,7 @@ def test_both_fits_of_a_toy_see_events_that_are_drawn_once(monkeypatch):
         raise AssertionError("a fit draws its events")
 
     monkeypatch.setattr(Sampler, "draw", counted)
-    monkeypatch.setattr(Toys, "fit_whole", drawing)
+    monkeypatch.setattr(Toys, "whole_job", drawing)
     discovery(mf.Likelihood(MODEL, peak(25)), SIGNAL, toys=30, seed=1, progress=False)
     assert drawn == [30]
 
@@ -583,3 +583,38 @@ def test_issue_a_signal_over_a_background_that_is_integrated_numerically_is_test
     free, without = mf.fit(nll, tolerance=1e-6), mf.fit(nll, fixed={"signals": 0.0}, tolerance=1e-6)
     test = mf.intervals.discovery(nll, signals)
     assert test.q == pytest.approx(2 * (without.nll - free.nll) * (free.values["signals"] > 0), abs=1e-5)
+
+
+def test_limits_do_not_depend_on_how_coarse_the_points_are(weak):
+    # these used to be interpolated on a cubic through the tested points, half as large as they are
+    exact = upper_limit(weak, "s", progress=False)
+    coarse = upper_limit(weak, "s", [100.0, 200.0], progress=False)
+    np.testing.assert_array_equal(coarse.values, [0.0, 100.0, 200.0])
+    limits = [(one.observed, *one.expected) for one in (coarse, exact)]
+    np.testing.assert_allclose(*limits, rtol=LIMIT)
+
+
+def zero_background(events):
+    alone = mf.Sum([mf.shapes.Uniform(UNIT)], yields=[mf.Parameter("n", 1.0, 0.0, 60.0)])
+    return mf.Likelihood(alone, {"u": np.linspace(0.1, 0.9, events)})
+
+
+def test_no_event_over_no_background_sets_a_limit():
+    # this used to be refused: no events times the logarithm of no expectation was not a number
+    nothing = zero_background(0)
+    found = upper_limit(nothing, "n", [2.5, 3.5], toys=400, seed=1, progress=False)
+    assert abs(found.observed - np.log(20)) < PULL_SIGMAS * found.errors[0]
+    assert mf.intervals.profile(nothing, "n", progress=False).valid.all()
+    assert discovery(nothing, "n").p_value == 0.5
+
+
+def test_events_over_no_background_have_no_probability_without_a_signal():
+    with pytest.raises(FitError, match="the data have no probability with 'n' at 0; leave these values out"):
+        discovery(zero_background(2), "n")
+
+
+def test_a_model_that_expects_nothing_draws_no_events():
+    model = zero_background(0).model
+    assert len(mf.generate(model, truth={"n": 0.0}, seed=1)) == 0
+    with pytest.raises(ModelError, match="could not be drawn from"):
+        mf.generate(model, 5, truth={"n": 0.0}, seed=1)

@@ -421,3 +421,30 @@ def test_constraints_may_reach_a_model_through_others_other_parts_and_other_choi
         MODEL, toys=1, events=9, seed=1, fit_model=shifted, constraints=mf.constraint(ALONE, 0.4, 0.1), progress=False
     )  # fmt: skip
     assert fits.names == ("sigma_of_nobody", "sigma")
+
+
+WRONG_FORMULAS = {
+    "a number": (lambda mu: mf.constraint(3.0, 5.0, 0.1), "quantity must depend on a parameter, got 3"),
+    "a term without parameters": (lambda mu: mf.constraint(3.0), "must depend on a parameter, got 3"),
+    "a condition": (
+        lambda mu: mf.constraint(mu > 3),
+        "must be a formula, got the condition '3 < mu'; limits",
+    ),
+    "two conditions": (lambda mu: mf.constraint((mu > 3) & (mu < 5)), "got the condition"),
+    "an infinite variance": (
+        lambda mu: mf.constraint([mu, 2 * mu], [5.0, 10.0], [[np.inf, 0.0], [0.0, 1.0]]),
+        "error must be 2 numbers or a symmetric, positive-definite covariance matrix",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), WRONG_FORMULAS.values(), ids=WRONG_FORMULAS)
+def test_constraints_that_say_nothing_are_refused(make, message):
+    # conditions used to be added as 1 or 0, and infinite variances to be an IndexError
+    with pytest.raises(mf.ModelError, match=message):
+        make(mf.Parameter("mu", 4.0, 0.0, 10.0))
+
+
+def test_a_covariance_may_be_asymmetric_by_rounding():
+    mu = mf.Parameter("mu", 4.0, 0.0, 10.0)
+    mf.constraint([mu, 2 * mu], [5.0, 10.0], [[1.0, 1e-18], [-1e-18, 1.0]])  # this used to be refused

@@ -107,6 +107,11 @@ def test_wrong_shape_is_answered_with_the_right_one(likelihood, x):
             method(x)
 
 
+def test_text_is_no_point(likelihood):
+    with pytest.raises(mf.ModelError, match="likelihood: x must be numbers, got 'text'"):
+        likelihood.value("text")  # this used to be a ValueError
+
+
 def test_data_are_copied():
     data = events()
     likelihood = mf.Likelihood(mass(), {"m": data})

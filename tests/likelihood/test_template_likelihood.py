@@ -185,3 +185,30 @@ def test_yields_of_no_counts_are_at_their_limits_with_the_error_of_a_slope(metho
     for name in TEMPLATES:
         assert result.values[name] == pytest.approx(0, abs=1e-4)
         assert result.errors[name] == pytest.approx(0.5, rel=0.05)
+
+
+def filled(*axes, storage=None):
+    histogram = hist.Hist(*axes, storage=storage or hist.storage.Double())
+    histogram.view()[...] = 5.0
+    return histogram
+
+
+def test_templates_with_other_edges_are_refused():
+    # this used to take bins one by one, in silence
+    counts = filled(hist.axis.Regular(4, 0.0, 1.0))
+    mf.TemplateLikelihood(counts, {"n": filled(hist.axis.Variable([0, 0.25, 0.5, 0.75, 1.0]))})
+    with pytest.raises(mf.DataError, match="template 'n' must have the bins of the counts, Regular"):
+        mf.TemplateLikelihood(counts, {"n": filled(hist.axis.Regular(4, 0.0, 2.0))})
+    by_label = filled(hist.axis.StrCategory(["a", "b"]))
+    with pytest.raises(mf.DataError, match="template 'n' must have the bins of the counts, StrCategory"):
+        mf.TemplateLikelihood(by_label, {"n": filled(hist.axis.StrCategory(["b", "a"]))})
+
+
+def test_templates_of_means_are_refused_and_those_without_variances_come_with_a_warning():
+    axis = hist.axis.Regular(2, 0.0, 1.0)
+    means = hist.Hist(axis, storage=hist.storage.Mean()).fill([0.1, 0.9], sample=[3.0, 4.0])
+    with pytest.raises(mf.DataError, match="must count events, got one of kind MEAN"):
+        mf.TemplateLikelihood([3, 4], {"n": means})
+    scaled = 2 * filled(axis)
+    with pytest.warns(UserWarning, match="does not know its variances"):
+        mf.TemplateLikelihood([3, 4], {"n": scaled})

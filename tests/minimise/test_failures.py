@@ -209,7 +209,8 @@ def test_many_datasets_may_have_some_without_events():
         ({"limits": {"mu": (3, "b")}}, "parameter 'mu': high must be a number, got 'b'"),
         ({"limits": {"mu": (1, 1)}}, r"parameter 'mu': low must be below high, got 1 and 1"),
         ({"fixed": 5}, "fit: fixed must be names of parameters, or map them to values, got 5"),
-        ({"fixed": {"mu": "x"}}, "parameter 'mu': fixed value must be a number, got 'x'"),
+        ({"fixed": {"mu": "x"}}, "parameter 'mu': fixed value must be a finite number, got 'x'"),
+        ({"fixed": {"mu": np.nan}}, "parameter 'mu': fixed value must be a finite number, got nan"),
         ({"strategy": 7}, "fit: strategy must be 0, 1 or 2, got 7"),
         ({"tolerance": -1}, "fit: tolerance must be a positive number, got -1"),
         ({"tolerance": "x"}, "fit: tolerance must be a positive number, got 'x'"),
@@ -226,3 +227,16 @@ def test_wrong_arguments_are_answered_in_words(arguments, message):
 def test_none_is_an_open_limit():
     found = mf.fit(mf.Gaussian(X, MU, SIGMA), bell(), limits={"mu": (None, 3.0)})
     assert found.limits["mu"] == (-np.inf, 3.0)
+
+
+def test_a_valid_minimum_between_kinks_says_where_the_likelihood_is_lower():
+    """A cusp at every event makes as many minima: a fit used to be valid in one of them without a word."""
+    x, mu = mf.Observable("x", -10, 10), mf.Parameter("mu", 0.3, -5, 5)
+    events = np.random.default_rng(1).laplace(0, 1, 400)
+    area = np.log((10.05 - mu) / 0.05) + np.log((10.05 + mu) / 0.05)
+    nll = mf.Likelihood(mf.Density(1 / (0.05 + abs(x - mu)), [x], integral=area), {"x": events})
+    result = mf.fit(nll)
+    around = result.values["mu"] + 3 * result.errors["mu"] * np.linspace(-1, 1, 60)
+    lower = result.nll - min(nll.value([place]) for place in around)
+    assert lower > 0.03
+    assert f"this is a local minimum: the nll is lower by {lower:.2g} at mu = " in result.notes[0]

@@ -470,3 +470,20 @@ def test_issue_expansions_keep_their_range_where_a_fit_has_another():
     nll = mf.Likelihood(model, data, ranges=ranges)
     assert nll.value([0.6]) == pytest.approx(-np.log(model.pdf(data) / inside).sum(), rel=1e-12)
     assert model.integrate(ranges) == pytest.approx(inside, rel=1e-12)
+
+
+def test_a_numerical_convolution_has_an_acceptance():
+    # sums over nodes of the convolution at fixed points used to be an AssertionError, and candidates outside of the
+    # range, where the acceptance is negative, an envelope that the density exceeds
+    x, difference = mf.Observable("x", 0.0, 10.0), mf.Observable("d", -3.0, 3.0)
+    width = mf.Parameter("width", 0.5, 0.1, 2.0)
+    smeared = mf.Convolution(mf.Exponential(x, -0.4), mf.Gaussian(difference, 0.0, width), truth=(0.0, 20.0))
+    model = mf.Efficiency(smeared, 1 - np.exp(-x))
+    points = (np.arange(2000) + 0.5) / 200
+    heights = smeared.pdf(points) * (1 - np.exp(-points))
+    np.testing.assert_allclose(
+        model.pdf(points), heights / (heights.mean() * 10), rtol=1e-5
+    )  # of the midpoints
+    data = mf.generate(model, 300, seed=1)
+    assert stats.kstest(model.cdf(data["x"]), "uniform").pvalue > 1e-3
+    assert mf.fit(model, data).valid

@@ -6,6 +6,7 @@ import sys
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from scipy.integrate import quad
@@ -388,6 +389,19 @@ def test_a_dataset_brings_its_weights():
     np.testing.assert_array_equal(model.pdf(AT), same.pdf(AT))
 
 
+def test_columns_of_frames_and_records_are_taken_by_their_names():
+    # this used to take them in their order, in silence
+    x, y = mf.Observable("x", 0.0, 4.0), mf.Observable("y", 0.0, 8.0)
+    columns = {"x": rng.uniform(0, 2, 50), "y": rng.uniform(1, 4, 50)}
+    frame = pd.DataFrame(
+        {"other": np.ones(50), "y": columns["y"], "x": columns["x"], "weights": columns["y"]}
+    )
+    at = {"x": [1.0], "y": [3.0]}
+    expected = mf.KernelDensity([x, y], columns).pdf(at)
+    for data in (frame, frame.to_records(index=False)):
+        np.testing.assert_array_equal(mf.KernelDensity([x, y], data).pdf(at), expected)
+
+
 def test_binning_keeps_the_mean_and_adds_a_known_variance():
     estimate = Estimate((np.linspace(0, 1, 11),), (0.1,))
     counts = estimate.binned([np.array([0.437])], np.ones(1))
@@ -399,6 +413,8 @@ def test_binning_keeps_the_mean_and_adds_a_known_variance():
     ("data", "options", "message"),
     [
         ([1.0], {}, "kernel density: needs at least two events, got 1"),
+        ([], {}, "kernel density: needs at least two events, got 0"),
+        (pd.DataFrame({"y": [1.0, 2.0]}), {}, "kernel density: dataset: observable 'x': missing; there are 'y'"),
         ([1.0, 9.0], {}, r"kernel density: observable 'x': 1 of 2 events lie outside \[0, 4\]; cut the data or widen"),
         ([1.0, np.nan], {}, "kernel density: data must be finite, got 1 that are not"),
         ({"y": [1.0, 2.0]}, {}, r"kernel density: observable 'x' is not in the data, which have \['y'\]"),

@@ -223,7 +223,9 @@ def test_figure_looks_as_before(name, tmp_path):
     assert differ(name, tmp_path) is None
 
 
-@pytest.mark.parametrize("options", [{"oversampling": 1}, {"components": False}, {"bins": 99}])
+@pytest.mark.parametrize(
+    "options", [{"oversampling": 1}, pytest.param({"bins": 99}, marks=pytest.mark.exhaustive)]
+)
 def test_figure_that_is_a_little_different_is_seen(options, tmp_path, monkeypatch):
     monkeypatch.setitem(FIGURES, "mass_fit", lambda: mass_fit(**options))
     assert differ("mass_fit", tmp_path) is not None

@@ -80,7 +80,7 @@ def every_third_fails(monkeypatch):
     """Let the first fit of every third toy fail, since so few do of themselves."""
     plain = Toys.first_fit
 
-    def first_fit(toys, ensemble=None):
+    def first_fit(toys, ensemble):
         fits = plain(toys, ensemble)
         failing = toys.numbers % 3 == 0
         fits.valid[failing], fits.method[failing] = False, FAILED
@@ -132,7 +132,7 @@ def test_groups_of_toys_have_no_more_events_than_fit_into_memory(monkeypatch):
 @pytest.mark.usefixtures("every_third_fails")
 def test_a_toy_that_is_fitted_again_takes_the_lowest_of_its_starts(ensemble):
     toys = ensemble.draw(0, np.full(60, 200))
-    first, fits = toys.first_fit(), toys.fit()
+    first, fits = toys.first_fit(toys.ensemble), toys.fit()
     failed = first.failed
     assert len(failed) >= 20
     assert fits.valid.all()
@@ -149,7 +149,7 @@ def test_a_toy_that_is_fitted_again_takes_the_lowest_of_its_starts(ensemble):
 @pytest.mark.usefixtures("every_third_fails")
 def test_what_fails_from_all_starts_is_left_to_minuit(monkeypatch):
     toys = ensemble_of(mass_model(), seed=11, backend=Cpu(threads=1)).draw(0, np.full(6, 400))
-    expected = toys.first_fit()
+    expected = toys.first_fit(toys.ensemble)
     monkeypatch.setattr(Batch, "newton", lambda batch, sets, start: Fits.none(start))
     fits = toys.fit()
     assert fits.method.tolist() == [MINUIT, NEWTON, NEWTON] * 2

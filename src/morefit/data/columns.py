@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
@@ -14,6 +14,8 @@ from morefit.arrays import Array
 from morefit.data.labels import Category, category_of, is_text
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
+from morefit.memory import LARGE, PADDING, aligned
+from morefit.model.region import Range, check_order, listed_ranges
 from morefit.resources import on_all_cores
 from morefit.text.suggest import suggest
 
@@ -97,7 +99,7 @@ class Draft:
 
 def is_ranged(thing: object) -> TypeGuard[Ranged]:
     """Return whether something has a name and a range, as an observable has."""
-    return all(hasattr(thing, name) for name in ("name", "low", "high"))
+    return all(hasattr(thing, name) for name in ("low", "high", "name"))  # formulas have the last only
 
 
 def listed(observables: Ranged | Iterable[Ranged]) -> list[Ranged]:
@@ -168,6 +170,8 @@ def read_named_weights(draft: Draft, raw: Mapping[Any, object], names: Sequence[
 def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
     """Return a column of doubles with NaN where the input is masked, and the number of masked entries."""
     array = to_array(raw)
+    if type(array) is np.ndarray and array.dtype == np.float64 and array.ndim == 1:  # the usual case
+        return copied(array) if copy else np.ascontiguousarray(array), 0
     if array.ndim != 1:
         raise DataError(f"must have one dimension, got {described(array)}")
     if array.dtype.kind not in "iuf":
@@ -192,6 +196,16 @@ def check_events(which: Any, length: int) -> slice | NDArray[Any]:
         raise DataError(f"dataset: indices of events {error}") from None
     if array.ndim == 1 and not array.size and array.dtype.kind == "f":  # an empty list has no kind
         array = array.astype(np.int64)
+    if (
+        array.dtype.kind in "iu"
+        and array.shape == (length,)
+        and length > 2
+        and np.all((array == 0) | (array == 1))
+    ):
+        raise DataError(
+            "dataset: the mask must be of booleans, got one of the numbers 0 and 1, which would be indices of events;"
+            " convert it with astype(bool)"
+        )
     if array.dtype.kind not in "biu" or not array.ndim or np.ma.is_masked(array):
         raise DataError(
             f"dataset: takes the name of a column, an observable, a slice, a mask or indices of events, got"
@@ -205,6 +219,24 @@ def check_events(which: Any, length: int) -> slice | NDArray[Any]:
     if outside.size:
         raise DataError(f"dataset: indices must lie from {-length} to {length - 1}, got {outside[0]}")
     return np.asarray(array)
+
+
+def ranges_of_columns(
+    region: Any, names: Sequence[str], labels: Collection[str] = ()
+) -> dict[str, list[Range]]:
+    """Return the ranges of some columns, by name, as lists of pairs of numbers."""
+    if not isinstance(region, Mapping) or not region:
+        raise DataError(f"dataset: ranges must be (low, high) by name, as in {{'x': (0, 1)}}, got {region!r}")
+    known = {key if isinstance(key, str) else key.name: value for key, value in region.items()}
+    for name in known:
+        if name not in names:
+            raise DataError(f"dataset: no column {name!r}; {suggest(str(name), names)}")
+        if name in labels:
+            raise DataError(f"dataset: column '{name}': has labels, and labels no ranges; use by_label")
+    return {
+        name: [check_order(name, ends) for ends in listed_ranges(name, value)]
+        for name, value in known.items()
+    }
 
 
 def check_slice(which: slice, length: int) -> slice:
@@ -223,18 +255,23 @@ def is_outside(column: Array, observable: Ranged) -> Mask:
 
 def all_between(column: Array, low: float, high: float) -> bool:
     """Return whether all numbers lie between two others; NaN does not."""
-    return all(
-        on_all_cores(lambda c: bool(column[c].min() >= low and column[c].max() <= high), len(column), PIECE)
-        if len(column)
-        else ()
-    )
+
+    def between(cut: slice) -> bool:
+        piece = column[cut]
+        return bool(piece.min() >= low and piece.max() <= high)
+
+    return not len(column) or all(on_all_cores(between, len(column), PIECE))
 
 
 def copied(array: NDArray[Any]) -> Array:
-    """Return a copy as doubles."""
-    copy = np.empty(len(array), np.float64)
-    on_all_cores(lambda c: np.copyto(copy[c], array[c], casting="unsafe"), len(array), PIECE)
-    return copy
+    """Return a copy as doubles; a large one where backends can read it, so that they need none."""
+    count = len(array)
+    if 8 * count < LARGE:
+        return np.array(array, np.float64)
+    copy = aligned(count + PADDING)
+    on_all_cores(lambda c: np.copyto(copy[:count][c], array[c], casting="unsafe"), count, PIECE)
+    copy[count:] = copy[count - 1]
+    return copy[:count]
 
 
 def bad_columns(draft: Draft, ranges: Iterable[Ranged]) -> Iterator[str]:

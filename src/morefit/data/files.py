@@ -9,15 +9,16 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from morefit.data.columns import raise_if, suggest_column
+from morefit.data.columns import raise_if, ranges_of_columns, suggest_column
 from morefit.data.dataset import Dataset
 from morefit.data.io import Bins, Ranged, Source, check_tree, find_files
 from morefit.data.labels import Category
-from morefit.data.pieces import MAX_NUMBERS, MAX_ROWS, Pieces, Region, StoredFile, Summary, read_ahead
+from morefit.data.pieces import MAX_NUMBERS, MAX_ROWS, Pieces, StoredFile, Summary, read_ahead
 from morefit.data.reading import check_filled, check_names, wanted_of
 from morefit.data.report import CutReport, add_reports
 from morefit.data.spread import Group, Spread
 from morefit.errors import DataError
+from morefit.model.observable import Ranges
 from morefit.text.progress import Bar
 from morefit.workers import DaskClient
 
@@ -122,11 +123,12 @@ class FileDataset(Dataset):
         """Yield all events in pieces that fit into memory."""
         return self.read("reading")
 
-    def inside(self, region: Region) -> FileDataset:
+    def inside(self, region: Ranges) -> FileDataset:
         """Return the events in one or several ranges of each of some columns, with their numbers in ``report``."""
         other = object.__new__(FileDataset)
         executor = None if self._spread is None else self._spread.client
-        other._fill(replace(self._pieces, regions=(*self._pieces.regions, region)), executor, self._progress)
+        ranges = ranges_of_columns(region, self.names)
+        other._fill(replace(self._pieces, regions=(*self._pieces.regions, ranges)), executor, self._progress)
         return other
 
     def to_hist(self, observables: Ranged | Iterable[Ranged], bins: Bins = 100) -> Any:

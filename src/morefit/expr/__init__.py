@@ -18,7 +18,19 @@ from morefit.expr.build import (
 )
 from morefit.expr.evaluate import evaluate
 from morefit.expr.named import NamedQuantity
-from morefit.expr.node import MINUS_ONE, ONE, ZERO, Expr, Operand, Quantity, const, known_expr, make, to_expr
+from morefit.expr.node import (
+    MINUS_ONE,
+    ONE,
+    ZERO,
+    Expr,
+    Operand,
+    Quantity,
+    const,
+    known_expr,
+    make,
+    to_expr,
+    truth,
+)
 from morefit.expr.node_rule import NodeRule, NodeSymbol, TermRule
 from morefit.expr.number import as_double
 from morefit.expr.operations import (
@@ -111,6 +123,7 @@ __all__ = [
     "to_latex",
     "to_text",
     "toposort",
+    "truth",
     "uses",
     "where",
     "wild",

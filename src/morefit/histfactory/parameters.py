@@ -58,9 +58,10 @@ class ParameterSet:
 
     def own_names(self) -> tuple[str, ...]:
         """Return the name of each parameter."""
+        name = self.name.replace(" ", "_")
         if self.kind not in PER_BIN:
-            return (self.name,)
-        return self.names or tuple(f"{self.name}[{k}]" for k in range(len(self.inits)))
+            return (name,)
+        return self.names or tuple(f"{name}[{k}]" for k in range(len(self.inits)))
 
     def constraints(self) -> Iterator[Constraint]:
         """Return what was measured of the parameters."""
@@ -188,7 +189,7 @@ def configured(sets: Mapping[str, ParameterSet], config: Any) -> dict[str, Param
     if not isinstance(parameters, list | tuple):
         raise DataError(f"measurement: 'parameters' must be a list, got {parameters!r:.60}")
     for spec in parameters:
-        name = text("measurement: parameter", spec, "name").replace(" ", "_")
+        name = text("measurement: parameter", spec, "name")
         if name in seen:
             raise DataError(f"measurement: parameter '{name}': is configured more than once")
         seen.add(name)

@@ -23,13 +23,15 @@ KINDS = ("histosys", "lumi", "normfactor", "normsys", *PER_BIN)
 def load(workspace: Any) -> Mapping[str, Any]:
     """Return the content of a workspace."""
     if isinstance(workspace, str | Path):
+        content = str(workspace)
         try:
-            text_of_file = Path(workspace).read_text(encoding="utf-8-sig")
-            workspace = json.loads(text_of_file, object_pairs_hook=without_repetition)
+            if not content.lstrip().startswith("{"):
+                content = Path(workspace).read_text(encoding="utf-8-sig")
+            workspace = json.loads(content, object_pairs_hook=without_repetition)
         except DataError:
             raise
         except (json.JSONDecodeError, RecursionError) as error:
-            raise DataError(f"workspace '{workspace}': is no JSON, {error}") from None
+            raise DataError(f"workspace '{workspace!s:.60}': is no JSON, {error}") from None
         except (OSError, ValueError) as error:
             raise DataError(f"workspace '{workspace!s:.60}': cannot be read, {error}") from None
     if not isinstance(workspace, Mapping):
@@ -139,7 +141,7 @@ class Modifier:
         parameters = spec.get("parameters", ())
         if not isinstance(parameters, list | tuple) or not all(isinstance(p, str) for p in parameters):
             raise DataError(f"{where}: 'parameters' must be names, got {parameters!r:.60}")
-        return cls(kind, name.replace(" ", "_"), where, data, spec.get("constraint"), tuple(parameters))
+        return cls(kind, name, where, data, spec.get("constraint"), tuple(parameters))
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,14 +42,17 @@ class Asymptotic:
         """Scan the points, or as many as limits need."""
         data, expected = self.scan(self.first_points() if points is None else points)
         limits = self.limits(data, expected)
-        for _ in range(ROUNDS if points is None else 0):
-            new = self.more_points(data.values, limits)
+        tested = data, expected
+        for _ in range(ROUNDS):
+            new = self.more_points(data.values, limits, outward=points is None)
             if not len(new):
                 break
             data, expected = self.scan(np.union1d(data.values, new))
             before, limits = limits, self.limits(data, expected)
             if np.all(np.abs(limits - before) <= EXACT * data.values[-1]):
                 break
+        if points is not None:
+            data, expected = tested
         signal, background = self.tails(data.q, expected.q)
         return UpperLimit(
             name=self.name, observed=float(limits[0]), expected=tuple(limits[1:].tolist()), values=data.values, q=data.q,
@@ -71,10 +74,10 @@ class Asymptotic:
         high = min(max(self.best.values[self.name], 0.0) + WIDTH * width, self.highest)
         return np.linspace(0.0, high, POINTS)
 
-    def more_points(self, values: Array, limits: Array) -> Array:
-        """Return points further out if a limit was not reached, or else the limits that are no points yet."""
+    def more_points(self, values: Array, limits: Array, outward: bool) -> Array:
+        """Return points further out if a limit was not reached there, or else the limits that are no points yet."""
         last = float(values[-1])
-        if np.isnan(limits).any() and last < self.highest:
+        if outward and np.isnan(limits).any() and last < self.highest:
             return np.linspace(last, min(2 * last, self.highest), POINTS)[1:]
         known = limits[~np.isnan(limits)]
         away = np.abs(known[:, None] - values).min(axis=1)

@@ -101,6 +101,11 @@ def minimised(
     scan.minimise()
     if len(failed := scan.fits.failed):
         listed = ", ".join(f"{x:.6g}" for x in points[failed, 0])
+        if likelihood.evaluate_full(scan.full[failed], 0).bad.all():
+            raise FitError(
+                f"{what}: the data have no probability with '{names[0]}' at {listed}; leave these values out, or add to"
+                " the model what else may cause such events"
+            )
         raise FitError(
             f"{what}: the data could not be fitted with '{names[0]}' at {listed};"
             " leave these values out, or narrow the limits of the other parameters"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Frozen
 from morefit.errors import DataError, FitError
 from morefit.intervals.scan import run_scan
-from morefit.intervals.toys_at_points import Side, Tested
+from morefit.intervals.toys_at_points import Point, Side, Tested
 from morefit.jobs.checkpoint import choose_seed, read_saved
-from morefit.jobs.executors import Block, DaskClient, Report, Work, choose_place, share
+from morefit.jobs.executors import DaskClient, Report, Work, choose_place
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit, unseen
@@ -100,26 +100,18 @@ def draw_ratios(
 
     return run_scan(
         tested, what=what, layout=layout, points=points, t_data=t_data, work=work,
-        cut=partial(cut, hypotheses.shared_from, executor), save=save, saved=saved, executor=executor, progress=progress,
+        fitted=Point.free_and_conditional, save=save, saved=saved, executor=executor, progress=progress,
     )  # fmt: skip
-
-
-def cut(
-    shared_from: int | None, executor: Executor | DaskClient | None, missing: Sequence[Block]
-) -> Iterator[Block]:
-    """Cut hypotheses into blocks of one each; those that share their toys are computed together, by each worker some."""
-    alone = len(missing) and missing[-1][1] if shared_from is None else shared_from
-    for first, stop in missing:
-        yield from ((k, k + 1) for k in range(first, min(stop, alone)))
-        block = share([(max(first, alone), stop)], executor, max(stop - alone, 1))
-        yield from ((low, min(low + block, stop)) for low in range(max(first, alone), stop, block))
 
 
 def compute_points(tested: Tested, first: int, stop: int, report: Report) -> RatioToys:
     """Draw and fit the toys of one hypothesis, or of some that share their toys, on any worker."""
     assert tested.values is not None
-    shared = tested.shared_from is not None and first >= tested.shared_from
-    toys = tested.shared_ratios(range(first, stop), report) if shared else tested.ratios(first, report)
+    toys = (
+        tested.shared_ratios(range(first, stop), report)
+        if tested.are_shared(first)
+        else tested.ratios(first, report)
+    )
     assert toys.estimates is not None
     rows = stop - first
     return RatioToys(

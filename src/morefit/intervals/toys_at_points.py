@@ -21,7 +21,7 @@ from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
 from morefit.targets import Backend
-from morefit.toys.batch import GOAL, StoredToys, Toys
+from morefit.toys.batch import GOAL, StoredToys, Toys, first_fits
 from morefit.toys.ensemble import Ensemble
 
 MAX_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
@@ -62,6 +62,17 @@ class Tested:
     bound: float | None = None  # free fits below it count as those with the parameter fixed there
     shared_from: int | None = None  # points from here on have one truth, and share their toys
     side: Side = "both"  # t counts only where the free fit is on this side of the tested value
+    begun: dict[int, Point] = field(init=False, default_factory=dict, repr=False)  # with their first fits
+
+    def begin(self, numbers: Sequence[int], ensembles: Callable[[Point], Sequence[Ensemble]]) -> None:
+        """Make the first fits of the toys at some points together, which the backend may do faster."""
+        points = [Point(self, k) for k in numbers if not self.has_no_events(k)]
+        make_first_fits([(point, ensemble) for point in points for ensemble in ensembles(point)])
+        self.begun.update((point.number, point) for point in points)
+
+    def point(self, number: int) -> Point:
+        """Return the toys at a point, with their first fits if these are made."""
+        return self.begun.pop(number, None) or Point(self, number)
 
     @property
     def stream(self) -> int:
@@ -70,18 +81,21 @@ class Tested:
 
     def ratios(self, point: int, report: Report) -> Outcome:
         """Return t = 2 (nll with the parameter fixed - nll) of every toy, and the fitted values."""
-        if (
-            self.values is None
-            and not (self.fluctuate and any(part.constraints for part in self.term.parts))
-            and all(
-                events is None and expected_events(part.model, self.truths[point]) == 0
-                for part, events in zip(self.term.parts, self.events, strict=True)
-            )
-        ):
-            # no toy has events, and the truth fits all of them
+        if self.values is None and self.has_no_events(point):  # the truth fits all toys
             truth = np.full(self.toys, self.truths[point][self.name])
             return Outcome(np.zeros(self.toys, np.float32), truth)
-        return Point(self, point).ratios(report)
+        return self.point(point).ratios(report)
+
+    def has_no_events(self, point: int) -> bool:
+        """Return whether no toy of a point has events, nor constraints that fluctuate."""
+        return not (self.fluctuate and any(part.constraints for part in self.term.parts)) and all(
+            events is None and expected_events(part.model, self.truths[point]) == 0
+            for part, events in zip(self.term.parts, self.events, strict=True)
+        )
+
+    def are_shared(self, first: int) -> bool:
+        """Return whether points from some on share their toys."""
+        return self.shared_from is not None and first >= self.shared_from
 
     def shared_ratios(self, points: Sequence[int], report: Report) -> Outcome:
         """Return the same of points that share their toys, which are drawn and fitted freely once, (points, T) each."""
@@ -90,7 +104,7 @@ class Tested:
 
     def estimates(self, point: int, report: Report) -> Outcome:
         """Return the fitted value of every toy, or what the estimator returns."""
-        return Point(self, point).estimates(report)
+        return self.point(point).estimates(report)
 
 
 class Point:
@@ -114,12 +128,13 @@ class Point:
         self.free.sampler(0)  # compiles
         self.seconds = {"compile": time.perf_counter() - begin}
         self.ensembles: dict[tuple[tuple[str, float], ...], Ensemble] = {}  # with parameters fixed
+        self.fits: dict[Ensemble, Fits] = {}  # the first fits of all toys, where they are made
 
     def ratios(self, report: Report) -> Outcome:
         ratios, estimates = np.empty(self.tested.toys, np.float32), np.empty(self.tested.toys)
         clipped = 0
         for first, toys in self.blocks():
-            t, estimates[first : first + len(toys)] = FreeFits.of(self, toys.stored()).ratios(self.fixed)
+            t, estimates[first : first + len(toys)] = FreeFits.of(self, toys).ratios(self.fixed)
             clipped += int(np.count_nonzero((t < 0) & (t >= -TIE)))
             ratios[first : first + len(t)] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
             report(first + len(t))
@@ -130,11 +145,15 @@ class Point:
         assert self.tested.values is not None
         shape = len(points), self.tested.toys
         ratios, estimates = np.empty(shape, np.float32), np.empty(shape)
-        for first, drawn in self.blocks():
-            toys, rows = drawn.stored(), slice(first, first + len(drawn))
+        fixed = [self.fixed_at(self.tested.values[point], point) for point in points]
+        if self.tested.backend.toys_together > 1:
+            some = [self.conditional_ensemble(values) for values in fixed if self.floats_besides(values)]
+            make_first_fits([(self, ensemble) for ensemble in (self.free, *some)])
+        for first, toys in self.blocks():
+            rows = slice(first, first + len(toys))
             free = FreeFits.of(self, toys)
-            for k, point in enumerate(points):
-                t, estimates[k, rows] = free.ratios(self.fixed_at(self.tested.values[point], point))
+            for k, values in enumerate(fixed):
+                t, estimates[k, rows] = free.ratios(values)
                 ratios[k, rows] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
             report((first + len(toys)) * len(points))
         return Outcome(ratios, estimates, seconds=self.seconds)
@@ -148,12 +167,23 @@ class Point:
 
     def blocks(self) -> Iterator[tuple[int, Toys]]:
         """Draw the toys in blocks of at most about ``MAX_EVENTS`` events."""
-        sizes = self.sizes()
-        count = max(1, MAX_EVENTS // max(int(sizes.sum(axis=1).max(initial=1)), 1))
-        begin = self.number * self.tested.toys
-        for first in range(0, len(sizes), count):
-            yield first, self.free.draw(begin + first, sizes[first : first + count])
+        if self.fits:  # drawn where they are fitted
+            yield 0, self.toys
+            return
+        begin, count = self.number * self.tested.toys, self.toys_of_a_block
+        for first in range(0, self.tested.toys, count):
+            yield first, self.free.draw(begin + first, self.sizes[first : first + count])
 
+    @property
+    def toys_of_a_block(self) -> int:
+        return max(1, MAX_EVENTS // max(int(self.sizes.sum(axis=1).max(initial=1)), 1))
+
+    @cached_property
+    def toys(self) -> Toys:
+        """All toys."""
+        return self.free.draw(self.number * self.tested.toys, self.sizes)
+
+    @cached_property
     def sizes(self) -> Sizes:
         """Return how many events each toy has, (toys, parts)."""
         columns = []
@@ -178,7 +208,9 @@ class Point:
 
     def fit(self, toys: Toys, ensemble: Ensemble) -> Fits:
         """Fit every toy as ``Toys.fit`` does, but accept a minimum without errors."""
-        fits = toys.first_fit(ensemble)
+        fits = self.fits.get(ensemble)
+        if fits is None:
+            fits = toys.first_fit(ensemble)
         toys.fit_again(fits, np.flatnonzero(~reached(fits)), ensemble)
         return fits
 
@@ -219,10 +251,23 @@ class Point:
         idle = {name: self.truth[name] for name in self.tested.idle[point]}
         return {self.tested.name: value, **idle}
 
+    def free_and_conditional(self) -> list[Ensemble]:
+        """Return what is fitted for ratios."""
+        fixed = self.fixed
+        return [self.free, *([self.conditional_ensemble(fixed)] if self.floats_besides(fixed) else [])]
+
+    def floats_besides(self, fixed: Mapping[str, float]) -> bool:
+        """Return whether parameters float where some are fixed."""
+        return bool(set(self.free.floating) - set(fixed))
+
+    def are_fitted_at(self, fixed: Mapping[str, float]) -> bool:
+        """Return whether the first fits with some parameters fixed are made."""
+        return self.floats_besides(fixed) and self.conditional_ensemble(fixed) in self.fits
+
     def conditional(self, toys: Toys, fixed: Mapping[str, float]) -> tuple[Array, Array, Flags]:
         """Return the conditional nll, all floating parameters there, and whether it is known."""
         x = np.tile([{**self.truth, **fixed}[n] for n in self.free.floating], (len(toys), 1))
-        if not set(self.free.floating) - set(fixed):
+        if not self.floats_besides(fixed):
             nll, known = self.values_at(toys, fixed)
             return nll, x, known
         ensemble = self.conditional_ensemble(fixed)
@@ -251,18 +296,30 @@ def reached(fits: Fits) -> Flags:
     return np.asarray(fits.valid | there, np.bool_)
 
 
+def make_first_fits(wanted: Sequence[tuple[Point, Ensemble]]) -> None:
+    """Fit all toys of points together, unless they are too many to be in memory."""
+    some = [(point, ensemble) for point, ensemble in wanted if point.tested.toys <= point.toys_of_a_block]
+    begin = time.perf_counter()
+    fits = first_fits([(point.toys, ensemble) for point, ensemble in some])
+    for (point, ensemble), own in zip(some, fits, strict=True):
+        point.fits[ensemble] = own
+    for point, _ in some[:1]:
+        point.seconds["first fits"] = time.perf_counter() - begin
+
+
 @dataclass(eq=False)
 class FreeFits:
     """Toys of a point with their free fits, to be compared with fits at any tested values."""
 
     point: Point
-    toys: StoredToys
+    toys: Toys
     lowest: Array  # nll, nan where a fit failed
     estimates: Array
 
     @classmethod
-    def of(cls, point: Point, toys: StoredToys) -> FreeFits:
-        """Fit every toy freely."""
+    def of(cls, point: Point, drawn: Toys) -> FreeFits:
+        """Fit every toy freely; its events are stored for the other fits, unless these are made already."""
+        toys = drawn if point.fits else drawn.stored()
         fits = point.timed("free fits", point.fit, toys, point.free)
         column = point.free.floating.index(point.tested.name)
         return cls(point, toys, np.where(reached(fits), fits.nll, np.nan), fits.values[:, column].copy())
@@ -293,8 +350,10 @@ class FreeFits:
 
     def conditional(self, wanted: Flags, fixed: Mapping[str, float]) -> tuple[Array, Array, Flags]:
         """Return ``Point.conditional`` of some toys, in the places that these have among all."""
+        if self.point.are_fitted_at(fixed):
+            return self.point.conditional(self.toys, fixed)
         count = len(self.toys)
-        some = self.point.conditional(self.toys.some(np.flatnonzero(wanted)), fixed)
+        some = self.point.conditional(self.stored.some(np.flatnonzero(wanted)), fixed)
         nll, x, known = (
             np.full(count, np.nan),
             np.full((count, some[1].shape[1]), np.nan),
@@ -310,11 +369,16 @@ class FreeFits:
             assert self.point.tested.bound is not None
             fixed = self.point.fixed_at(self.point.tested.bound, self.point.number)
             nll, _, known = self.point.timed(
-                "conditional fits", self.point.conditional, self.toys.some(new), fixed
+                "conditional fits", self.point.conditional, self.stored.some(new), fixed
             )
             self.nll_at_bound[new] = np.where(known, nll, np.nan)
             self.bounded[new] = True
         return self.nll_at_bound
+
+    @cached_property
+    def stored(self) -> StoredToys:
+        """The same toys, stored."""
+        return self.toys if isinstance(self.toys, StoredToys) else self.toys.stored()
 
     @cached_property
     def bounded(self) -> Flags:

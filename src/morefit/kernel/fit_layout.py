@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -101,6 +101,20 @@ REPORTS = frozenset({"above", "given_up"})
 SCANS = frozenset({"score", "amount"})
 
 
+@lru_cache
+def lay_out(count: int, parts: int) -> Layout:
+    """Return where the fields of a record are, for a number of floating parameters and of parts."""
+
+    def size(name: str, kind: str) -> int | None:
+        if kind == "float":
+            return None
+        if name in SCANS:
+            return PLACES
+        return parts if name in REPORTS else count * count if name in MATRICES else count
+
+    return Layout(tuple((name, size(name, kind)) for name, kind in Fit.__annotations__.items()))
+
+
 @dataclass(frozen=True)
 class FitLayout:
     """The record of a fit for a number of floating parameters and of parts of a likelihood."""
@@ -110,16 +124,7 @@ class FitLayout:
 
     @cached_property
     def record(self) -> Layout:
-        n = self.count
-
-        def size(name: str, kind: str) -> int | None:
-            if kind == "float":
-                return None
-            if name in SCANS:
-                return PLACES
-            return self.parts if name in REPORTS else n * n if name in MATRICES else n
-
-        return Layout(tuple((name, size(name, kind)) for name, kind in Fit.__annotations__.items()))
+        return lay_out(self.count, self.parts)
 
     @property
     def size(self) -> int:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,15 +15,16 @@ from morefit.arrays import Array, Integers
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, add_all, apply, evaluate, substitute, to_expr, to_text
 from morefit.model import Parameter
-from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_operand, listed
+from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, listed
 from morefit.random.host import stream_key
 from morefit.random.philox import toy_uniforms
-from morefit.resources import on_all_cores
 from morefit.sampling.generate import poisson_distribution
 from morefit.validate import as_number, finite_number
 
-PIECE = 1 << 15  # toys whose numbers a thread draws together
+PIECE = 1 << 13  # toys whose numbers are drawn together: they fit into the cache
 HALF_BIT = 2.0**-54  # keeps a uniform number of 53 bits away from zero
+ASYMMETRY = 1e-9  # of a covariance matrix, in units of its errors: what rounding can cause
+QUANTITY = "constraint: quantity"  # for messages
 SHOWN = 40  # characters of a quantity in print
 Kind = Literal["gaussian", "poisson", "lognormal"]
 Sample: TypeAlias = "Callable[[np.random.Generator, Mapping[str, float]], ArrayLike]"
@@ -50,9 +51,10 @@ class Constraint(ABC):
         """Return what is measured on average where parameters have these values; by default what was measured."""
         return self.measured
 
-    @abstractmethod
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        """Return the same constraint with other measured values."""
+    def measuring(self, values: Sequence[float]) -> Self:
+        """Return the same constraint, each of which is a dataclass, with other measured values."""
+        constraint: Any = self
+        return replace(constraint, measured=tuple(values))  # type: ignore[no-any-return]
 
     def check_drawable(self) -> None:  # noqa: B027  most can
         """Refuse a constraint that toys cannot draw anew."""
@@ -66,9 +68,6 @@ class GaussianConstraint(Constraint):
     quantities: tuple[Expr, ...]
     measured: tuple[float, ...]
     covariance: tuple[tuple[float, ...], ...]
-
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        return replace(self, measured=tuple(values))
 
     def nll(self, measured: Sequence[Expr]) -> Expr:
         away = [q - m for q, m in zip(self.quantities, measured, strict=True)]
@@ -104,9 +103,6 @@ class LogNormalConstraint(Constraint):
     measured: tuple[float, ...]
     width: float
 
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        return replace(self, measured=tuple(values))
-
     def nll(self, measured: Sequence[Expr]) -> Expr:
         return 0.5 * ((apply(Op.LOG, self.quantity) - apply(Op.LOG, measured[0])) / self.width) ** 2
 
@@ -128,9 +124,6 @@ class PoissonConstraint(Constraint):
 
     quantity: Expr
     measured: tuple[float, ...]
-
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        return replace(self, measured=tuple(values))
 
     def nll(self, measured: Sequence[Expr]) -> Expr:
         return self.quantity - measured[0] * apply(Op.LOG, self.quantity)
@@ -156,9 +149,6 @@ class FormulaConstraint(Constraint):
     seen: tuple[Parameter, ...] = ()
     sample: Sample | None = None
     measured: tuple[float, ...] = ()
-
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        return replace(self, measured=tuple(values))
 
     def nll(self, measured: Sequence[Expr]) -> Expr:
         return substitute(self.formula, {p.expr: m for p, m in zip(self.seen, measured, strict=True)})
@@ -230,7 +220,7 @@ def constraint(
         raise ModelError(
             f"constraint: quantity must be a parameter or a formula, not a name, got {quantity!r}; pass the parameter"
         )
-    quantities = listed("constraint: quantity", quantity)
+    quantities = listed(QUANTITY, quantity)
     values = [
         finite_number("constraint: value", v, ModelError) for v in np.atleast_1d(np.asarray(value, object))
     ]
@@ -239,7 +229,7 @@ def constraint(
             f"constraint: needs one value for each of {len(quantities)} quantities, got {len(values)}"
         )
     if kind == "gaussian":
-        checked = tuple(check_operand("constraint: quantity", q, ANY) for q in quantities)
+        checked = tuple(check_formula(QUANTITY, q, ANY) for q in quantities)
         return GaussianConstraint(checked, tuple(values), covariance_of(error, len(values)))
     if len(values) > 1:
         raise ModelError(
@@ -254,11 +244,11 @@ def poisson_constraint(quantity: Operand, count: float, error: Any) -> Constrain
         raise ModelError("constraint: a count has no error of its own; leave error out")
     if count < 0 or count != int(count):
         raise ModelError(f"constraint: a count must be a whole number from 0 on, got {count:g}")
-    return PoissonConstraint(check_operand("constraint: quantity", quantity, NOT_NEGATIVE), (count,))
+    return PoissonConstraint(check_formula(QUANTITY, quantity, NOT_NEGATIVE), (count,))
 
 
 def lognormal_constraint(quantity: Operand, value: float, error: Any) -> Constraint:
-    positive = check_operand("constraint: quantity", quantity, POSITIVE)
+    positive = check_formula(QUANTITY, quantity, POSITIVE)
     if not value > 0:
         raise ModelError(f"constraint: a lognormal value must be positive, got {value:g}")
     return LogNormalConstraint(
@@ -277,7 +267,7 @@ def formula_constraint(formula: Any, error: Any, measured: Any, sample: Sample |
     if (sample is None) != (not seen):
         raise ModelError("constraint: measured and sample go together: what is drawn anew, and how")
     return FormulaConstraint(
-        check_operand("constraint:", formula, ANY), seen, sample, tuple(p.start for p in seen)
+        check_formula("constraint:", formula, ANY), seen, sample, tuple(p.start for p in seen)
     )
 
 
@@ -296,7 +286,10 @@ def covariance_of(error: Any, count: int) -> tuple[tuple[float, ...], ...]:
         matrix = np.diag(np.array(errors, np.float64) ** 2)
     try:
         numbers = np.asarray(matrix, np.float64)
-        if numbers.shape != (count, count) or not np.allclose(numbers, numbers.T, rtol=1e-9, atol=0):
+        if numbers.shape != (count, count) or not np.isfinite(numbers).all():
+            raise ValueError
+        scale = np.sqrt(np.abs(np.diag(numbers)))
+        if (np.abs(numbers - numbers.T) > ASYMMETRY * np.outer(scale, scale)).any():
             raise ValueError
         np.linalg.cholesky(numbers)
     except (ValueError, TypeError, np.linalg.LinAlgError):
@@ -318,7 +311,7 @@ def as_constraints(constraints: Any) -> tuple[Constraint, ...]:
     )
     return tuple(
         dict.fromkeys(
-            c if isinstance(c, Constraint) else FormulaConstraint(check_operand(f"constraint {k}:", c, ANY))
+            c if isinstance(c, Constraint) else FormulaConstraint(check_formula(f"constraint {k}:", c, ANY))
             for k, c in enumerate(each, 1)
         )
     )
@@ -329,8 +322,11 @@ def normal_numbers(seed: int, which: int, toys: Integers) -> Array:
     from scipy.special import ndtri  # type: ignore[import-untyped]  # slow, and only constrained toys need it
 
     key = stream_key(seed, f"normal {which}")
-    pieces = on_all_cores(lambda cut: ndtri(toy_uniforms(key, toys[cut]) + HALF_BIT), len(toys), PIECE)
-    return np.concatenate(pieces, dtype=np.float64)
+    numbers = np.empty(len(toys))
+    for first in range(0, len(toys), PIECE):  # threads would wait for each other, for so little work
+        cut = slice(first, first + PIECE)
+        ndtri(toy_uniforms(key, toys[cut]) + HALF_BIT, out=numbers[cut])
+    return numbers
 
 
 def shown(expr: Expr) -> str:

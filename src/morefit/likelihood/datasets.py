@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Flags, Integers
 from morefit.data import Dataset
 from morefit.errors import DataError
 from morefit.integrals import SharedBoxes
@@ -47,6 +47,11 @@ class PartData:
     def same_for_all(self) -> bool:
         """Whether all datasets have the same events with the same weights."""
         return self.events.shared and (self.weights is None or self.weights.ndim == 1)
+
+    def empty(self, sets: Integers) -> Flags:
+        """Return which of some datasets have no events."""
+        sizes = self.events.sizes(len(sets)) if self.events.shared else self.events.sizes(1)[sets]
+        return np.asarray(sizes == 0)
 
     def rows(self, sets: Integers) -> Array | None:
         """Return what constraints measured in some of the datasets."""

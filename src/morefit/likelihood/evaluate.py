@@ -17,6 +17,7 @@ from morefit.model import Observable, Pdf
 from morefit.model.evaluation import HasValues, Values
 from morefit.model.observable import Box, Ranges
 from morefit.model.opaque import opaque_names
+from morefit.model.parameter import check_blinding
 from morefit.model.parts import check_model, simulations
 from morefit.model.region import boxes, check_region, named_observable
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
@@ -210,6 +211,7 @@ def values_of(model: Pdf, values: Values) -> dict[str, float]:
             f"parameter '{missing[0]}': not in the fit result, which has {', '.join(map(repr, values.values))};"
             " pass the result of a fit of this model"
         )
+    check_blinding(model.parameters, values)
     return {p.name: values.values[p.name] for p in model.parameters}
 
 

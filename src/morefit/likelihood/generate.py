@@ -18,6 +18,7 @@ from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.observable import Ranges
+from morefit.model.parameter import check_blinding
 from morefit.random.host import COMPILED, Generator, check_generator, part_key, stream_key
 from morefit.sampling.generate import check_seed, generate_events
 from morefit.targets import Backend
@@ -106,6 +107,7 @@ def generate_likelihood(
 ) -> Term:
     """Return a likelihood of pseudo-data in the place of its data."""
     values = {p.name: p.start for p in model.all_parameters}
+    check_blinding(model.all_parameters, truth)
     chosen = numbers_by_name("truth", truth)
     if unknown := [name for name in chosen if name not in values]:
         raise ModelError(
@@ -150,6 +152,7 @@ def generate_simultaneous(
             "generate: one dataset needs the same observables in all categories; draw each, as in"
             f" mf.generate(models[{simultaneous.labels[0]!r}])"
         )
+    check_blinding(simultaneous.parameters, truth)
     values = numbers_by_name("truth", truth)
     unknown = [name for name in values if name not in {p.name for p in simultaneous.parameters}]
     if unknown:

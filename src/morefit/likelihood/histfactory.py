@@ -68,13 +68,13 @@ class HistFactoryLikelihood(CountsLikelihood):
         """The names of the channels."""
         return tuple(self.model.channels)
 
-    def channel(self, name: str, values: Mapping[str, float]) -> tuple[Array, dict[str, Array]]:
+    def channel(self, name: str, values: Point) -> tuple[Array, dict[str, Array]]:
         """Return the counts of a channel, and what each of its samples expects, by name."""
         if name not in self.model.channels:
             known = ", ".join(map(repr, self.channels))
             raise DataError(f"channel '{name}': not in the model, which has {known}")
         bins = self.model.counts.channels[self.channels.index(name)]
-        full = np.array([[values[p.name] for p in self.model.parameters]])
+        full, _ = self.points(values)
         parts = self.model.counts.samples(full)[0, bins].T
         return self.counts[bins], dict(zip(self.model.channels[name], parts, strict=False))
 

@@ -45,7 +45,7 @@ class PointModel(TableModel):
         )
 
     def count(self, rows: int) -> int:
-        """Return the number of points in a table of so many rows."""
+        """Return the number of points in a table with this number of rows."""
         return rows
 
     def points(self, rows: Mapping[str, Array]) -> dict[str, Array]:

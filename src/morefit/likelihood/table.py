@@ -135,7 +135,7 @@ class TableLikelihood(Likelihood):
         return {p.name: p.start for p in self.all_parameters}
 
     def generated(self, values: Mapping[str, float], seed: int, *, backend: Any, generator: Any) -> Dataset:
-        """Draw the table of a toy; a generator that is no name decides the seed."""
+        """Draw the table of a toy; a generator object decides the seed."""
         if not isinstance(generator, str):
             seed = int(source_for(generator, 0, 0).random(1)[0] * 2**53)
         drawn = self.draw_toys(self.expected_at(values), seed, 0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -12,10 +13,11 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.data.io.bins import as_numbers
-from morefit.data.io.histogram import Histogram
+from morefit.data.io.histogram import UNKNOWN_VARIANCES, check_histogram, check_same_bins, is_histogram
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, apply, where
 from morefit.likelihood.auxiliary import AuxiliaryCount
+from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.expected_counts import ExpectedCounts
 from morefit.likelihood.histfactory import HistFactoryLikelihood, HistFactoryModel
@@ -86,11 +88,11 @@ class TemplateLikelihood(CountsLikelihood):
         """The name of all bins, for plots."""
         return (CHANNEL,)
 
-    def channel(self, name: str, values: Mapping[str, float]) -> tuple[Array, dict[str, Array]]:
+    def channel(self, name: str, values: Point) -> tuple[Array, dict[str, Array]]:
         """Return the counts, and what each template expects, by name."""
         if name != CHANNEL:
             raise DataError(f"channel '{name}': not in the model, which has '{CHANNEL}'")
-        full = np.array([[values[p.name] for p in self.model.parameters]])
+        full, _ = self.points(values)
         parts = self.replaced(constraints=()).event_values(full, *self.model.parts)[0]
         return self.counts, dict(zip(self.model.names, parts, strict=True))
 
@@ -225,6 +227,7 @@ def read_templates(
             )
         if np.any(values < 0) or np.any(squares < 0) or not values.any():
             raise DataError(f"{where_from} must have contents that are not negative, and not all zero")
+        check_same_bins(where_from, template, histogram)
         pairs[str(name)] = (values.ravel(), squares.ravel())
     counts, used = counts.ravel(), np.any([values > 0 for values, _ in pairs.values()], axis=0)
     if np.any(lost := counts[~used]):
@@ -240,8 +243,11 @@ def contents_of(what: str, source: Any, *, whole: bool = True) -> tuple[Array, A
     Contents without variances must be ``whole`` numbers: the variance of one that is scaled cannot be known.
     """
     pair = isinstance(source, tuple) and len(source) == 2 and all(np.ndim(one) for one in source)
-    if not isinstance(source, np.ndarray | tuple) and isinstance(source, Histogram):  # a slow question
-        pair, source = True, (source.values(), source.variances())
+    if is_histogram(source):
+        checked = check_histogram(source, len(source.axes))
+        pair, source = True, (checked.values(), checked.variances())
+        if source[1] is None:
+            warnings.warn(UNKNOWN_VARIANCES, UserWarning, stacklevel=2)
     contents, variances = source if pair else (source, None)
     values = as_numbers(what, contents)
     squares = values if variances is None else as_numbers(what, variances)

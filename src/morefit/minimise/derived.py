@@ -13,7 +13,7 @@ from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, evaluate, leaves, symbols, to_expr, to_text
 from morefit.model.arguments import listing
 from morefit.model.blind import phrase_digest, unblinded_value
-from morefit.model.parameter import blinded_in
+from morefit.model.parameter import Parameter, blinded_in, check_blinding
 from morefit.records.fields import matrix, words
 from morefit.rewrite.derive import derivatives
 from morefit.text.rounding import round_pdg
@@ -74,25 +74,21 @@ class Derived(Frozen):
         return f"Derived({len(self.expressions)} expressions)"
 
 
-def propagate(
-    expressions: Sequence[Operand],
-    values: Mapping[str, float],
-    floating: Sequence[str],
-    covariance: Array,
-    unblind: str = "",
-) -> Derived:
+def propagate(expressions: Sequence[Operand], result: FitResult, unblind: str = "") -> Derived:
     """Compute expressions of parameters, which are identified by name, and the covariance J C J^T of the expressions."""
     if not expressions:
         raise ModelError("derived: needs at least one expression, got none")
     roots = [to_expr(one) for one in expressions]
+    values = result.values
     for root in roots:
         check_symbols(root, values, unblind)
-    gradients = [gradient(root, values, floating) for root in roots]
-    result = np.array([[sandwich(a, covariance, b) for b in gradients] for a in gradients])
+        check_blinding([p for p in symbols(Op.SCALAR, root) if isinstance(p, Parameter)], result)
+    gradients = [gradient(root, values, result.floating) for root in roots]
+    covariance = np.array([[sandwich(a, result.covariance, b) for b in gradients] for a in gradients])
     return Derived(
         tuple(to_text(root, MAX_TEXT) for root in roots),
         np.array([float(evaluate(root, values)) for root in roots]),
-        result,
+        covariance,
     )
 
 

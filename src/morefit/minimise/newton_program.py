@@ -6,8 +6,7 @@ from functools import lru_cache
 
 from morefit.arrays import Integers
 from morefit.kernel.fit_layout import Fit, FitLayout
-from morefit.kernel.program import Stage, parallel
-from morefit.kernel.read_program import Driver
+from morefit.kernel.program import Driver, Stage, parallel
 from morefit.minimise.components import begin_scan, look
 from morefit.minimise.fit_errors import finish
 from morefit.minimise.quadratic_model import UNKNOWN

@@ -13,7 +13,18 @@ import numpy as np
 from morefit.arrays import Array, Frozen
 from morefit.errors import DataError, ModelError
 from morefit.expr import Operand
-from morefit.records.fields import ByName, Interval, counts, floats, matrix, pairs, regions, texts, words
+from morefit.records.fields import (
+    ByName,
+    Interval,
+    counts,
+    flag,
+    floats,
+    matrix,
+    pairs,
+    regions,
+    texts,
+    words,
+)
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
@@ -43,7 +54,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
     "covariance": matrix,
     "nll": float,
     "edm": float,
-    "valid": bool,
+    "valid": flag,
     "reasons": words,
     "at_limit": words,
     "limits": pairs,
@@ -214,7 +225,7 @@ class FitResult(Frozen):
         """
         from morefit.minimise.derived import propagate
 
-        return propagate(expressions, self.values, self.floating, self.covariance, unblind)
+        return propagate(expressions, self, unblind)
 
     def error_budget(self, parameter: Any, groups: Mapping[str, Any]) -> ErrorBudget:
         """Return how much of the error of a parameter comes from groups of others, by the covariance.

@@ -35,7 +35,7 @@ ONE_PLACE, ANOTHER_PLACE = 106, 102  # of those that fill the space between limi
 
 
 def thorough_starts(count: int) -> int:
-    """Return how many other starts a thorough fit of so many parameters has."""
+    """Return the number of other starts of a thorough fit with this number of parameters."""
     return BESIDE + 2 * count + SPREAD
 
 

@@ -10,7 +10,7 @@ from math import inf, isfinite
 from typing import Annotated, Any, get_args, get_type_hints
 
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, Operand, Quantity, as_double, evaluate, symbols, to_expr, to_text
+from morefit.expr import Expr, Op, Operand, Quantity, as_double, evaluate, symbols, to_expr, to_text, truth
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter, blinded_in
 from morefit.text.suggest import suggest
@@ -155,6 +155,19 @@ def check_operand(
         text = f"{what} must not depend on observables, got '{to_text(expr, LINE)}' with {listing(columns)}"
         raise ModelError(f"{text}; {conditional(columns)}" if advice else text)
     check_start(what, expr, domain)
+    return expr
+
+
+def check_formula(what: str, formula: Any, domain: Allowed) -> Expr:
+    """Return an expression that depends on parameters and is no condition, and whose start lies in a domain."""
+    expr = check_operand(what, formula, domain)
+    if not symbols(Op.SCALAR, expr):
+        raise ModelError(f"{what} must depend on a parameter, got {to_text(expr, LINE)}")
+    if truth(expr) is expr:
+        raise ModelError(
+            f"{what} must be a formula, got the condition '{to_text(expr, LINE)}'; limits are those of parameters, as in"
+            " mf.Parameter('mu', 5.0, low=3.0)"
+        )
     return expr
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from morefit.errors import ModelError
 from morefit.expr import Expr, NamedQuantity, Op, scalar, symbols, with_name
-from morefit.model.blind import WAYS, true_value, unblinded_value
+from morefit.model.blind import WAYS, phrase_digest, true_value, unblinded_value
 from morefit.model.naming import check_limits, check_name, check_number
 
 
@@ -83,12 +84,58 @@ class Parameter(NamedQuantity):
             raise ModelError(f"parameter '{self.name}': cannot be unblinded, {why}")
         return unblinded_value(shown, phrase, self.blind_by, (self.start, self.low, self.high))
 
+    @property
+    def blinding(self) -> tuple[str, str, float, float, float] | None:
+        """What the offset or scale is computed from, but for the phrase; None if nothing is hidden."""
+        return (
+            (phrase_digest(self.blind), self.blind_by, self.start, self.low, self.high)
+            if self.blind
+            else None
+        )
+
+    def is_blinded_as(self, blinding: tuple[Any, ...] | None) -> bool:
+        """Return whether shown values of this parameter mean the same as those of one that is blinded in some way."""
+        if blinding is None or not self.blind:
+            return blinding is None and not self.blind
+        digest, by, *numbers = blinding
+        if (digest, by) != (phrase_digest(self.blind), self.blind_by):
+            return False
+        return unblinded_value(1.0, self.blind, by, tuple(numbers)) == self.unblind(self.blind, 1.0)
+
     def __repr__(self) -> str:
         limits = [None if math.isinf(end) else end for end in (self.low, self.high)]
         numbers = ", ".join(map(repr, [self.start, *limits * (limits != [None, None])]))
         label = f", label={self.label!r}" * bool(self.label)
         blind = ", blind=..." * bool(self.blind) + ", blind_by='scale'" * (self.blind_by == "scale")
         return f"Parameter({self.name!r}, {numbers}{', fixed=True' * self.fixed}{label}{blind})"
+
+
+@runtime_checkable
+class HasBlinded(Protocol):
+    """What knows how the parameters of its values were blinded, as a fit result does."""
+
+    @property
+    def values(self) -> Mapping[str, float]: ...
+
+    @property
+    def blinded(self) -> Mapping[str, tuple[Any, ...]]: ...
+
+
+def check_blinding(parameters: Iterable[Parameter], values: Any) -> None:
+    """Refuse the result of a fit in which parameters were blinded otherwise: its numbers stand for other values."""
+    if not isinstance(values, HasBlinded):
+        return
+    for p in parameters:
+        if p.name in values.values and not p.is_blinded_as(values.blinded.get(p.name)):
+            fit, here = (
+                "blinded" if hidden else "not blinded" for hidden in (p.name in values.blinded, p.blind)
+            )
+            how = (
+                f"is {here} here, but {fit} in the fit" if fit != here else "is blinded otherwise in the fit"
+            )
+            raise ModelError(
+                f"parameter '{p.name}': {how} that the result is of; pass a result of this model"
+            )
 
 
 def blinded_in(expr: Expr) -> list[Parameter]:

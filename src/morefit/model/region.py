@@ -33,7 +33,7 @@ def check_region(observables: Sequence[Observable], ranges: Ranges) -> dict[str,
         o = named_observable(observables, key)
         if o.name in region:
             raise DataError(f"observable '{o.name}': ranges are given twice; give all of them in one list")
-        region[o.name] = joined(o, sorted(check_range(o, ends) for ends in listed_ranges(o, value)))
+        region[o.name] = joined(o, sorted(check_range(o, ends) for ends in listed_ranges(o.name, value)))
     return region
 
 
@@ -58,7 +58,7 @@ def pair(value: Any) -> Range | None:
     return (numbers[0], numbers[1]) if len(ends) == len(numbers) == 2 else None
 
 
-def listed_ranges(o: Observable, value: Any) -> list[Range]:
+def listed_ranges(name: str, value: Any) -> list[Range]:
     """Return a list of ranges; one alone is a list of one."""
     if (alone := pair(value)) is not None:
         return [alone]
@@ -66,16 +66,21 @@ def listed_ranges(o: Observable, value: Any) -> list[Range]:
     ranges = [one for one in pairs if one is not None]
     if not ranges or len(ranges) < len(pairs):
         raise DataError(
-            f"observable '{o.name}': a sub-range must be (low, high), got {value!r}; several are a list of such pairs"
+            f"observable '{name}': a sub-range must be (low, high), got {value!r}; several are a list of such pairs"
         )
     return ranges
 
 
+def check_order(name: str, ends: Range) -> Range:
+    """Return a range that is not empty."""
+    if not ends[0] < ends[1]:
+        raise DataError(f"observable '{name}': a sub-range must not be empty, got {ends}; low comes first")
+    return ends
+
+
 def check_range(o: Observable, ends: Range) -> Range:
     """Return a range, if it lies in that of an observable and is not empty."""
-    low, high = ends
-    if not low < high:
-        raise DataError(f"observable '{o.name}': a sub-range must not be empty, got {ends}; low comes first")
+    low, high = check_order(o.name, ends)
     if low < o.low or high > o.high:
         rule = f"a sub-range must lie in [{o.low}, {o.high}]"
         raise DataError(f"observable '{o.name}': {rule}, got {ends}; the model is not defined outside")

@@ -23,7 +23,7 @@ def check_blind(x: Observable, blind: Any) -> list[Range]:
             raise OptionError(f"plot: blind names {other[0]!r}, but '{x.name}' is plotted; leave it out")
         return [one for ends in blind.values() for one in check_blind(x, ends)]
     none = isinstance(blind, Sequence) and not len(blind)
-    return [] if none else [check_range(x, ends) for ends in listed_ranges(x, blind)]
+    return [] if none else [check_range(x, ends) for ends in listed_ranges(x.name, blind)]
 
 
 def gaps(x: Observable, ranges: Sequence[Range]) -> list[Range]:

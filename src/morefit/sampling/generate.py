@@ -24,6 +24,7 @@ from morefit.expr import Expr, Op, evaluate, leaves, substitute
 from morefit.kernel import MAX_DRAWS
 from morefit.kernel.symbols import EVENT, random_number, stream_uniform
 from morefit.model import Pdf
+from morefit.model.parameter import check_blinding
 from morefit.model.parts import check_model
 from morefit.pipeline import Columns, Compiled, Settings, able_backend, compile_sampler, compile_values
 from morefit.random.host import COMPILED, Generator, Source, check_generator, source_for
@@ -204,6 +205,7 @@ def all_values(model: Pdf, truth: Any, what: str = "truth") -> dict[str, float]:
     """Complete values, by default true ones, by the start values of the parameters."""
     check_model(model)
     known = {p.name: p.start for p in model.parameters}
+    check_blinding(model.parameters, truth)
     chosen = numbers_by_name(what, truth)
     unknown = [name for name in chosen if name not in known]
     if unknown:

@@ -106,7 +106,11 @@ class CandidateRecipes:
     def mixture(self, weights: Sequence[Expr], pdfs: Sequence[Pdf]) -> Recipe:
         """Choose a component by one number, then draw from it; all components use the same numbers after that."""
         known = np.array([float(evaluate(w, self.values)) for w in weights])
-        if not np.all(known >= 0) or not known.sum() > 0:
+        if not known.any():  # yields of 0: no event is expected, and none can be accepted
+            return Recipe(
+                {o.name: inside_range(o, self.numbers.take()) for o in pdfs[0].drawn}, ZERO, ZERO, 1.0
+            )
+        if not np.all(known >= 0):
             numbers = "of blinded parameters" if any(map(blinded_in, weights)) else known.tolist()
             raise ModelError(
                 f"sum: cannot draw with the fractions {numbers}; all must be positive or zero at the given values"
@@ -166,10 +170,12 @@ class CandidateRecipes:
         here = substitute(acceptance, {o.expr: inner.drawn[o.name] for o in efficiency.observables})
         accept = self.numbers.take() * bound < here
         beyond = (bound < here) | (here < -NEGATIVE * bound)
-        kept = float(evaluate(efficiency.integral() / efficiency.base.integral(), self.values)) / bound
-        if kept < WASTEFUL and len(efficiency.observables) <= MAX_AXES:
+        if inner.accept is not ONE:  # an acceptance may be anything at candidates outside of the ranges
+            beyond = inner.accept * beyond
+        fraction = float(evaluate(efficiency.integral() / efficiency.base.integral(), self.values)) / bound
+        if fraction < WASTEFUL and len(efficiency.observables) <= MAX_AXES:
             return self.single(efficiency)
-        if kept > 1:
+        if fraction > 1:
             raise ModelError(
                 "efficiency: the mean of the acceptance is above its largest value on a grid; it has a peak that is too narrow"
             )
@@ -177,7 +183,7 @@ class CandidateRecipes:
             inner.drawn,
             accept if inner.accept is ONE else inner.accept * accept,
             beyond if inner.above is ZERO else apply(Op.MAX, inner.above, beyond),
-            inner.efficiency * kept,
+            inner.efficiency * fraction,
         )
 
     def resampled(self, efficiency: Efficiency) -> Recipe:

@@ -17,6 +17,7 @@ from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihoo
 from morefit.minimise.problem import check_no_ranges
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
+from morefit.model.parameter import check_blinding
 from morefit.model.parts import check_model
 from morefit.model.region import YieldsIn
 from morefit.random.host import part_key, stream_key
@@ -41,7 +42,7 @@ class PartNumbers:
 
 
 def whole(what: str, number: Any, least: int) -> int:
-    """Return a whole number that a study is asked for."""
+    """Return a whole number among the options of a study."""
     return whole_number(f"toy study: {what}", number, least)
 
 
@@ -103,6 +104,7 @@ def no_events(model: Pdf) -> dict[str, Array]:
 def complete(term: Term, values: Any, what: str) -> dict[str, float]:
     """Return values of all parameters: those given, or else where they start."""
     known = {p.name: p.start for p in term.all_parameters}
+    check_blinding(term.all_parameters, values)
     chosen = numbers_by_name(what, values)
     problems = [
         f"parameter '{name}': not in the model, but in {what}; {suggest(name, known)}"

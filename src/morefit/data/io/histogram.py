@@ -54,6 +54,25 @@ def events_of(histogram: object, ranges: Sequence[Ranged]) -> tuple[dict[str, Ar
     return columns, None if np.all(weights == 1.0) else weights
 
 
+def is_histogram(source: Any) -> bool:
+    """Return whether something follows the UHI protocol; whether arrays do is a slow question."""
+    return not isinstance(source, np.ndarray | tuple | list) and isinstance(source, Histogram)
+
+
+def check_same_bins(what: str, template: Any, histogram: Any) -> None:
+    """Refuse a template with other edges than the counts, where both have edges."""
+    if not (is_histogram(template) and is_histogram(histogram)):
+        return
+    for one, other in zip(template.axes, histogram.axes, strict=True):
+        edges, wanted = bin_edges(one), bin_edges(other)
+        if edges is None or wanted is None:
+            same = list(one) == list(other)
+        else:
+            same = bool(np.all(np.abs(edges - wanted) <= SAME * (wanted[-1] - wanted[0])))
+        if not same:
+            raise DataError(f"{what} must have the bins of the counts, {other}, got {one}")
+
+
 def check_histogram(histogram: object, axes: int) -> Histogram:
     """Return a histogram that counts events and has this many axes."""
     if not isinstance(histogram, Histogram):

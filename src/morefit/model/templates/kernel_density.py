@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.errors import ModelError
+from morefit.errors import DataError, ModelError
 from morefit.expr.interpolate import checked_numbers, short
 from morefit.model.arguments import check_observables
 from morefit.model.observable import Observable
 from morefit.model.templates.grid import Grid, GridDensity
 
-STEPS = 24  # cells of the grid in the width of the narrowest kernel, if there may be so many
+STEPS = 24  # cells of the grid in the width of the narrowest kernel, if the grid may have that many
 MIN_STEPS = 2  # fewer would be no kernels any more
 MAX_CELLS = {1: 1 << 15, 2: 1 << 9, 3: 96}  # along each axis
 MIN_CELLS = 64
@@ -170,8 +171,7 @@ class Estimate:
 
 def read_events(domain: Sequence[Observable], data: Any) -> tuple[list[Array], Any]:
     """Return a column for each observable, and the weights that the data have."""
-    own = getattr(data, "weights", None)
-    table = getattr(data, "columns", data)
+    table, own = (data, None) if is_plain(data) else named_columns(domain, data)
     if isinstance(table, Mapping):
         if missing := [o.name for o in domain if o.name not in table]:
             raise ModelError(
@@ -180,7 +180,7 @@ def read_events(domain: Sequence[Observable], data: Any) -> tuple[list[Array], A
         columns = [checked_numbers(f"kernel density: column '{o.name}'", table[o.name]) for o in domain]
     else:
         array = checked_numbers("kernel density: data", data)
-        columns = list(array.reshape(len(array), -1).T) if array.ndim in (1, 2) else []
+        columns = list(array[:, None].T if array.ndim == 1 else array.T) if array.ndim in (1, 2) else []
     if len(columns) != len(domain) or any(c.shape != columns[0].shape or c.ndim != 1 for c in columns):
         raise ModelError(
             f"kernel density: needs a column for each of {len(domain)} observables, got {short(data)}"
@@ -194,6 +194,24 @@ def read_events(domain: Sequence[Observable], data: Any) -> tuple[list[Array], A
                 f" {o.high:g}]; cut the data or widen the range"
             )
     return columns, own
+
+
+def is_plain(data: Any) -> bool:
+    """Return whether data are columns by name, or an array without names; frames, tables and records have names."""
+    unnamed = isinstance(data, np.ndarray) and data.dtype.names is None
+    return unnamed or isinstance(data, Mapping | Sequence)
+
+
+def named_columns(domain: Sequence[Observable], data: Any) -> tuple[dict[str, Array], Any]:
+    """Return the columns of some observables, and the weights, of whatever a dataset can be made of.
+
+    Datasets lie above this room, and are imported when first used.
+    """
+    try:
+        dataset = import_module("morefit.data").Dataset(data, domain)
+    except DataError as error:
+        raise ModelError(f"kernel density: {error}") from None
+    return dataset.columns, dataset.weights
 
 
 def check_weights(weights: Any, events: int) -> Array:

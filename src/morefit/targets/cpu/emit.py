@@ -142,7 +142,8 @@ def emit_loop(
     names = {name: f"%i{k}" for k, name in enumerate(inputs)} | {loop.node: node}
     results = emit_body(w, loop.body, names, flushed=flushed)
     totals = [w.fma(weight, result, f"%s{k}") for k, result in zip(sums, results, strict=True)]
-    full, kind = f"@nodes_{len(writer.definitions)}", f"{{ {', '.join(v.type for _ in sums)} }}"
+    stage = "call_" * writer.out_of_line  # of a kernel, which may have loops in both
+    full, kind = f"@nodes_{stage}{len(writer.definitions)}", f"{{ {', '.join(v.type for _ in sums)} }}"
     arguments = ["ptr %nodes", "ptr %weights", *(f"{kinds[name]} {names[name]}" for name in inputs)]
     lines = [
         f"define internal {kind} {full}({', '.join(arguments)}) alwaysinline {ANY_DENORMALS} {{",

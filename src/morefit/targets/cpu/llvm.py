@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from morefit.expr import Op
-from morefit.kernel import Atom, Body, Kernel, Line, Sample, Store, Sum
+from morefit.kernel import Atom, Body, Kernel, Line, NodeLoop, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.cpu import vecmath
-from morefit.targets.cpu.abi import argument, find_tables
+from morefit.targets.cpu.abi import Target, argument, find_tables
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.loop import Block
 from morefit.targets.cpu.reduce_blocks import combine_text
@@ -22,14 +21,6 @@ from morefit.targets.cpu.writer import Vector, Writer
 
 WHOLE = 8_000  # lines of a per-call stage that are one function; LLVM takes ever longer for each line of a longer one,
 PIECE = 300  # which becomes functions of that many: half the time for 20 000 lines, which run 8 % slower
-
-
-@dataclass(frozen=True)
-class Target:
-    """What the text depends on besides the kernel."""
-
-    width: int  # numbers in a vector of double precision
-    machine: str  # "x86", "arm" or "other": how denormals are switched off
 
 
 def render(kernel: Kernel, target: Target) -> str:
@@ -44,7 +35,7 @@ def render(kernel: Kernel, target: Target) -> str:
         parts.append(combine_text(kernel, block))
     texts = [text for text, _ in parts]
     needs = [writer for _, writers in parts for writer in writers]
-    functions: list[str] = [text for writer in needs for text in writer.definitions]
+    functions = list(dict.fromkeys(text for writer in needs for text in writer.definitions))
     declarations: dict[str, str] = {}
     wanted: dict[tuple[Vector, bool], dict[str, None]] = {}
     for writer in needs:
@@ -65,8 +56,8 @@ def prepare_text(body: Body, kernel: Kernel, vector: Vector) -> tuple[str, list[
 
     A long body is written as several functions.
     """
-    pieces = cut_body(body)
-    texts, writers = zip(*(piece.text(kernel, vector) for piece in pieces), strict=True)
+    pieces, definitions = cut_body(body), list[str]()
+    texts, writers = zip(*(piece.text(kernel, vector, definitions) for piece in pieces), strict=True)
     head = Writer(vector, "h")
     padded = argument(head, "padded")
     rooms = sum(len(piece.carried) for piece in pieces)
@@ -95,14 +86,14 @@ class Piece:
     """Some lines of the per-call stage: what they read of earlier pieces, keep for later ones, and the results among them."""
 
     number: int
-    lines: tuple[Line, ...]
+    lines: tuple[Line | NodeLoop, ...]
     read: dict[str, int]  # names to their places
     carried: dict[str, int]
     results: tuple[tuple[int, Atom], ...]  # rows of the scalars, and what goes there
 
-    def text(self, kernel: Kernel, vector: Vector) -> tuple[str, Writer]:
-        """Write a function for one vector of sets."""
-        w = Writer(vector, "t", out_of_line=True)
+    def text(self, kernel: Kernel, vector: Vector, definitions: list[str]) -> tuple[str, Writer]:
+        """Write a function for one vector of sets; all pieces add to the same ``definitions``."""
+        w = Writer(vector, "t", out_of_line=True, definitions=definitions)
         parameters, scalars = argument(w, "parameters", "ptr"), argument(w, "scalars", "ptr")
         padded = argument(w, "padded")
 
@@ -113,14 +104,15 @@ class Piece:
         def room(place: int) -> str:
             return w.let(f"getelementptr {vector.type}, ptr %carried, i64 {place}")
 
-        used = {a for line in self.lines for a in line.args} | {atom for _, atom in self.results}
+        body = Body(self.lines, tuple(atom for _, atom in self.results))
+        used = body.reads
         names = {
             name: w.let(f"load {vector.type}, ptr {cell(parameters, k)}, align 8")
             for k, name in enumerate(kernel.parameters)
             if name in used
         }
         names |= {n: w.let(f"load {vector.type}, ptr {room(k)}, align 64") for n, k in self.read.items()}
-        names |= find_tables(kernel, w) if Op.LOOKUP in {line.op for line in self.lines} else {}
+        names |= find_tables(kernel, w) if body.tables else {}
         wanted = (*self.carried, *(atom for _, atom in self.results))
         registers = emit_body(w, Body(self.lines, wanted), names)
         addresses = [room(k) for k in self.carried.values()] + [cell(scalars, row) for row, _ in self.results]
@@ -132,15 +124,27 @@ class Piece:
         return "\n".join([head, *w.lines, "  ret void", "}"]), w
 
 
+def targets_of(*lines: Line | NodeLoop) -> list[str]:
+    """Return the names that lines write."""
+    return [t for line in lines for t in (line.targets if isinstance(line, NodeLoop) else (line.target,))]
+
+
+def names_in(line: Line | NodeLoop) -> list[str]:
+    """Return the names that a line reads, in the same order in every process."""
+    if isinstance(line, NodeLoop):
+        return sorted(line.body.reads)
+    return [name for name in line.args if isinstance(name, str)]
+
+
 def cut_body(body: Body) -> list[Piece]:
     """Cut a long body into pieces."""
-    lines = body.plain
+    lines = body.lines
     size = PIECE if len(lines) > WHOLE else WHOLE
     groups = [lines[k : k + size] for k in range(0, len(lines), size)] or [()]
-    owner = {line.target: number for number, group in enumerate(groups) for line in group}
+    owner = {target: number for number, group in enumerate(groups) for target in targets_of(*group)}
     reads: list[dict[str, None]] = [{} for _ in groups]
     for number, group in enumerate(groups):
-        for name in (a for line in group for a in line.args if isinstance(a, str)):
+        for name in (name for line in group for name in names_in(line)):
             if owner.get(name, number) != number:
                 reads[number][name] = None
     places = {name: k for k, name in enumerate(dict.fromkeys(n for read in reads for n in read))}
@@ -152,7 +156,7 @@ def cut_body(body: Body) -> list[Piece]:
             number,
             group,
             {name: places[name] for name in reads[number]},
-            {line.target: places[line.target] for line in group if line.target in places},
+            {target: places[target] for target in targets_of(*group) if target in places},
             tuple(results[number]),
         )
         for number, group in enumerate(groups)

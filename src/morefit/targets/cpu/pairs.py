@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from morefit.targets.cpu.abi import SIDE, pair_words
 from morefit.targets.cpu.writer import Vector, Writer
 
-SIDE = 4  # a block of SIDE x SIDE sums stays in registers
 ROWS = 32  # vectors of events in a tile; with 64 numbers it fills a quarter of a second-level cache
 
 
@@ -35,7 +35,7 @@ class Rank:
 
     @property
     def words(self) -> int:
-        return self.sides * (self.sides + 1) // 2 * SIDE * SIDE
+        return pair_words(self.count)
 
     def outputs(self) -> list[int]:
         """For each word its index in the lower triangle, row by row, or -1 where it is not wanted."""
