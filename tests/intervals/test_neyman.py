@@ -305,6 +305,11 @@ def test_p_values_have_errors_even_at_zero_and_one():
     assert np.all(record.p_errors > 0)
 
 
+def test_issue_heights_that_are_equal_but_for_rounding_are_crossed_at_the_outer_value():
+    # the error used to be 1e17 times the distance
+    assert crossing((320.0, -1e-16, 0.7), (400.0, 1e-16, 0.7))[:2] == (400.0, 80.0)
+
+
 def test_a_crossing_has_the_error_of_a_line():
     end = crossing((0.0, -1.0, 0.1), (2.0, 1.0, 0.2))
     assert end.value == 1.0
