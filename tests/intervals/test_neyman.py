@@ -21,7 +21,7 @@ from morefit.intervals import toys_at_points as tested
 from morefit.intervals.crossing import Scan, crossing
 from morefit.intervals.feldman_cousins import FORMAT as FELDMAN
 from morefit.intervals.feldman_cousins import LAYOUT
-from morefit.intervals.toys_at_points import TIE
+from morefit.intervals.free_fits import TIE
 from morefit.random.host import stream_key
 from morefit.records.results import concatenate
 from morefit.targets import Cpu

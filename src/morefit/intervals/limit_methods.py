@@ -12,11 +12,11 @@ from morefit.arrays import Array
 from morefit.errors import FitError
 from morefit.intervals.asimov import asimov
 from morefit.intervals.crossing import crossing
+from morefit.intervals.free_fits import TIE
 from morefit.intervals.levels import bisect
 from morefit.intervals.limit_record import SIGMAS, Curve, Options, UpperLimit, ratio_of
 from morefit.intervals.nuisance import DataFits, fit_data
 from morefit.intervals.ratio_toys import Hypotheses, RatioToys
-from morefit.intervals.toys_at_points import TIE
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
 
