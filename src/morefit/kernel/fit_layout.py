@@ -34,6 +34,7 @@ class Fit(Record):
     radius: float  # no step is longer, in errors; large: Newton's step has not failed yet
     length: float  # of the step to the trial point, in errors
     doubts: float  # how often the EDM was below the goal, but the curvature not to be believed
+    slows: float  # steps in succession that were as slow as towards a point of inflection
     tries: float  # steps from the present start
     starts: float  # other starts that were tried, or left out
     returns: float  # how many of them led back to the best end, one after the other
@@ -45,13 +46,18 @@ class Fit(Record):
     first_bend: Vector  # (n,) the diagonal of the Hessian at the start
     end: Vector  # (n,) where the first start led
     end_error: Vector  # (n,) there, negative where there are none
-    valley: Vector  # (n,) one error along the parameter that the others widen most
+    end_covariance: Vector  # (n, n) there
+    widest: float  # the parameter that the others widen most
     scan: float  # 0: none; 1: the end without a component is evaluated, then the places of its shape, from 2
     shapes: float  # how many parameters have no effect without it
     absent: float  # which parameter is its amount
     shape: Vector  # (n,) 1 for parameters that have no effect without it
     score: Vector  # (places,) what it promises at each place,
     amount: Vector  # (places,) with so much of it
+    place: float  # 0: none; else the number of the value of a loose parameter that is evaluated, from 1
+    loose: Vector  # (n,) 1 for parameters that are looked at
+    promise: Vector  # (n,) what another value of each loose parameter promises,
+    promised: Vector  # (n,) and which value
     best: Vector  # (n,) the best end so far,
     best_rank: float  # how much of a minimum it is, and what is known there:
     best_status: float
@@ -93,7 +99,9 @@ class Fit(Record):
     flats: float
 
 
-MATRICES = frozenset({"covariance", "hessian", "best_hessian", "new_hessian", "matrix", "lower", "vectors"})
+MATRICES = frozenset(
+    {"covariance", "hessian", "end_covariance", "best_hessian", "new_hessian", "matrix", "lower", "vectors"}
+)
 
 MAX_STEPS = 100
 PLACES = 14  # at which a component that seems to be absent is looked for

@@ -72,7 +72,7 @@ class Block:
                 loop = pieces[-1].writer
             else:
                 registers = self.add_results(loop, body, names | self.load_columns(loop))
-            self.sum_up(head, loop, flush, registers)
+            self.sum_up(head, loop, flush, registers, pieces[-1].event if pieces else "%i")
         else:
             names |= self.load_columns(loop)
             self.store_all(head, loop, flush, emit_body(loop, self.kernel.per_event, names))
@@ -256,8 +256,8 @@ class Block:
             f"  %mask = icmp ult {many} <{lanes}>, %all_lanes",
         ]
 
-    def sum_up(self, head: Writer, loop: Writer, flush: Writer, registers: list[str]) -> None:
-        """Carry sums through the loop and add them to the block's words."""
+    def sum_up(self, head: Writer, loop: Writer, flush: Writer, registers: list[str], event: str) -> None:
+        """Carry sums through the loop and add them to the block's words; ``event`` is that of the last phase."""
         count = len(self.kernel.sums.results)
         offset = head.let(f"mul i64 %task, {self.words}")
         head.lines.append(
@@ -272,7 +272,7 @@ class Block:
             head.lines += self.rank.head_lines()
             factors = [self.widen(loop, r) for r in registers[count:]]
             left = self.rank.count * self.rank.groups
-            self.rank.store_lines(loop, factors[:left], factors[left:])
+            self.rank.store_lines(loop, event, factors[:left], factors[left:])
 
     def widen(self, loop: Writer, register: str) -> str:
         if self.vector.bits == 64:

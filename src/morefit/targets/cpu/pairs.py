@@ -59,10 +59,10 @@ class Rank:
             lines.append(f"  call void @llvm.memset.p0.i64(ptr %{name}, i8 0, i64 {length * size}, i1 false)")
         return lines
 
-    def store_lines(self, loop: Writer, left: list[str], right: list[str]) -> None:
+    def store_lines(self, loop: Writer, event: str, left: list[str], right: list[str]) -> None:
         """Put the numbers of one vector of events into the tile; lanes past the last event become zero."""
         v = self.vector
-        row = loop.let("sub i64 %i, %from")
+        row = loop.let(f"sub i64 {event}, %from")
         row = loop.let(f"lshr i64 {row}, {v.width.bit_length() - 1}")
         if self.groups > 1:
             row = loop.let(f"mul i64 {row}, {self.groups}")
