@@ -107,9 +107,9 @@ class BinnedLikelihood(CountsLikelihood):
         }
         return filled_histogram(edges, self.counts, self.variances if self.model.weighted else None)
 
-    @cached_property
-    def extended(self) -> bool:  # asked for by every group of toys
-        return self.model.source.expected_events() is not None
+    @property
+    def extended(self) -> bool:
+        return self.model.extended
 
     @property
     def degrees(self) -> float:
@@ -284,6 +284,11 @@ class BinnedModel(TableModel):
 
     def components(self) -> tuple[Pdf, ...]:
         return self.source.components()
+
+    @cached_property
+    def extended(self) -> bool:
+        """Whether the number of all counts is predicted."""
+        return self.source.expected_events() is not None
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -168,6 +168,9 @@ class Likelihood(EventSums):
         return matrix(self, full)
 
     def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
+        if isinstance(x, np.ndarray) and x.shape == (len(self.parameters),):
+            yield self, x
+            return
         full, _ = self.points(x)
         yield self, full[0, self.floating_columns]
 
