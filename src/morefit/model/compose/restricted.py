@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from morefit.errors import ModelError, OptionError
+from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, multiply_all, substitute, where
 from morefit.model.arguments import listing
 from morefit.model.compose.product import Product
@@ -225,7 +225,14 @@ def in_ranges(model: Pdf, ranges: Ranges | None, yields_in: YieldsIn = "full") -
     """Return a model restricted to the ranges of a fit, or the model itself if there are none."""
     check_model(model)
     check_meaning(yields_in)
-    return model if ranges is None else restricted(model, check_region(model.observables, ranges), yields_in)
+    if ranges is None:
+        return model
+    inside = restricted(model, check_region(model.observables, ranges), yields_in)
+    if outside := [name for name, some in inside.region().items() if not some]:
+        raise DataError(
+            f"observable '{outside[0]}': the model is zero in all of these ranges, got {ranges!r}"
+        )
+    return inside
 
 
 def check_meaning(yields_in: str) -> None:
