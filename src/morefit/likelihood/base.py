@@ -297,6 +297,8 @@ class Term(ABC):
             raise ModelError(
                 f"likelihood: x has {', '.join(map(repr, unknown))}; the parameters are {', '.join(columns)}"
             )
+        if not values:
+            return np.empty(0), []
         try:
             arrays = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values.values()))
         except ValueError:

@@ -24,6 +24,7 @@ from morefit.likelihood.evaluation import BadEvents
 from morefit.likelihood.signs import negative_place
 from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
 from morefit.model import Parameter, Pdf
+from morefit.model.counts import check_halves
 from morefit.model.parts import check_model
 from morefit.targets import Backend
 
@@ -72,6 +73,8 @@ class BinnedLikelihood(CountsLikelihood):
                 f"binned likelihood: takes up to {MAX_AXES} observables, got {len(model.observables)}"
             )
         bins = read_bins(histogram, model.observables, variances=variances, flow=flow)
+        for o, line in zip(model.observables, bins.edges, strict=True):
+            check_halves(model, o.name, line.tolist())
         if statistic == "likelihood" and np.any(bins.counts < 0):
             raise DataError(
                 "binned likelihood: counts must not be negative, as no number of events is, got"
