@@ -742,3 +742,20 @@ def test_histograms_go_out_as_they_came_in():
         mf.BinnedLikelihood(model, data.to_hist([x, y], edges)), {"n": 12.0}
     ).to_hist()
     assert expected.sum() == pytest.approx(12.0)
+
+
+def test_bins_of_a_formula_in_several_ranges_are_integrated():
+    # four edges of ranges in few bins used to be refused
+    x = mf.Observable("x", 0.0, 10.0)
+    wave = mf.Density(1 + 0.5 * np.sin(mf.Parameter("w", 1.9, 0.0, 3.0) * x), x)
+    model = mf.Restricted(wave, {"x": [(0.5, 5.5), (6.8, 9.5)]})
+    edges = np.array([0.0, 4.0, 7.0, 10.0])
+    nll = mf.BinnedLikelihood(model, ([10, 10, 10], edges))
+    expected = [30 * model.integrate({"x": (low, high)}) for low, high in pairwise(edges)]
+    np.testing.assert_allclose(nll.expected({"w": 1.9}), expected, rtol=1e-9)
+
+
+def test_a_likelihood_without_parameters_has_a_value():
+    x = mf.Observable("x", 0.0, 10.0)
+    nll = mf.BinnedLikelihood(mf.Uniform(x), ([5, 5], [0.0, 5.0, 10.0]))
+    assert nll.value({}) == pytest.approx(0.0)  # this used to be NumPy's ValueError

@@ -132,3 +132,40 @@ def test_whole_numbers_in_bins_are_fitted_as_events_are():
     one, other = mf.fit(MODELS["Poisson"][0], data), mf.fit(MODELS["Poisson"][0], bins)
     assert other.values["mean"] == pytest.approx(one.values["mean"], abs=1e-3 * one.errors["mean"])
     assert other.errors["mean"] == pytest.approx(one.errors["mean"], rel=1e-3)
+
+
+CUT = {
+    "a fit in ranges": lambda model, data: mf.fit(model, data, ranges={"n": (2.0, 6.5)}),
+    "a probability": lambda model, data: model.integrate({"n": (1.5, 6.0)}),
+    "an expression": lambda model, data: model.probability_in({"n": (2.0, 6.5)}),
+    "a restricted density": lambda model, data: mf.Restricted(model, {"n": (2.0, 6.5)}),
+    "bins": lambda model, data: mf.BinnedLikelihood(model, ([3, 4], [2.0, 3.0, 4.0])),
+    "a plot": lambda model, data: mf.plot(model, data, bins=np.arange(0, 10)),
+}
+
+
+@pytest.mark.parametrize("use", CUT.values(), ids=CUT)
+def test_ranges_and_bins_that_cut_whole_numbers_are_refused(use):
+    # these used to count half of the probability of 2, but all events that have it
+    n = mf.Observable("n", -0.5, 20.5)
+    model = mf.shapes.Poisson(n, mf.Parameter("mean", 3.0, 0.1, 20.0))
+    with pytest.raises(
+        mf.DataError, match="'n': ends of ranges and bins of whole numbers must lie halfway between"
+    ):
+        use(model, {"n": [1.0, 2.0, 5.0]})
+
+
+def test_the_distribution_of_counts_is_that_of_scipy():
+    # at a whole number it used to have half of its probability
+    n = mf.Observable("n", -0.5, 20.5)
+    model = mf.shapes.Poisson(n, mf.Parameter("mean", 3.0, 0.1, 20.0))
+    x = [0.0, 2.0, 2.4, 2.5, 20.0]
+    np.testing.assert_allclose(model.cdf(x), stats.poisson.cdf(x, 3) / stats.poisson.cdf(20, 3), rtol=1e-12)
+
+
+def test_a_chi_square_of_counts_has_a_bin_for_each():
+    # it used to have 50 bins, most of them between whole numbers
+    n = mf.Observable("n", -0.5, 20.5)
+    model = mf.shapes.Poisson(n, mf.Parameter("mean", 3.0, 0.1, 20.0))
+    test = mf.intervals.goodness_of_fit(mf.Likelihood(model, mf.generate(model, 500, seed=1)))
+    assert test.p_value > 1e-3

@@ -518,3 +518,10 @@ def test_issue_a_part_without_events_in_the_ranges_leaves_the_others_their_proba
     model = mf.Sum([absent(x), mf.Uniform(x)], fractions=[0.4])
     assert mf.Restricted(model, {"x": (2.0, 4.0)}).cdf(2.5) == pytest.approx(0.25, rel=1e-12)
     assert mf.Efficiency(model, 1.0 * (x > 2.0)).cdf(2.5) == pytest.approx(0.25, rel=1e-12)
+
+
+def test_a_fit_in_ranges_where_the_model_is_zero_is_refused():
+    x = mf.Observable("x", 0.0, 10.0)
+    upper = mf.Restricted(mf.Exponential(x, mf.Parameter("k", -0.4, -2, 0)), {"x": (6.0, 9.0)})
+    with pytest.raises(mf.DataError, match="observable 'x': the model is zero in all of these ranges"):
+        mf.fit(upper, {"x": [7.0, 8.0]}, ranges={"x": (0.0, 3.0)})

@@ -17,6 +17,7 @@ from morefit.kernel.sums import Request
 from morefit.likelihood import BinnedLikelihood, Likelihood
 from morefit.likelihood.table import CountsLikelihood, TableLikelihood
 from morefit.model import Pdf
+from morefit.model.counts import counted_in
 from morefit.pipeline import Columns, Settings, compile_sums
 from morefit.random.host import stream_key
 from morefit.sampling.generate import expected_events, generate_events
@@ -60,6 +61,8 @@ class ChiSquare:
     @classmethod
     def of(cls, part: Likelihood, values: Values, bins: int) -> ChiSquare:
         (x,) = part.model.observables
+        if x.name in counted_in(part.model):
+            bins = round(x.high - x.low)  # one for each whole number
         whole = cls(part.model, np.linspace(x.low, x.high, bins + 1))
         starts = merged(whole.expected(values, part.entries))
         return cls(part.model, np.append(whole.edges[starts], x.high))

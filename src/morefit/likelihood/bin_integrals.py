@@ -35,7 +35,11 @@ from morefit.model.integrate import find_breaks, grouped, integral_over, integra
 POINTS = {1: (4, 6, 8, 10, 12, 16, 24, 32), 2: (4, 6, 8), 3: (3, 4)}
 MAX_SIZE = 60_000  # nodes of a rule and of its derivatives: more take minutes to compile
 FACTOR_POINTS = 16  # in each direction, of factors that no parameter changes
-MAX_KINKS = 3  # of a density along its observable, between which rules have nodes of their own
+MAX_KINKS = (
+    3,
+    6,
+    12,
+)  # of a density along its observable, between which rules have nodes of their own; tried in turn
 RULE_ERROR = 1e-9  # relative, of a probability by a rule
 FACTOR_ERROR = 1e-13  # relative to the largest bin
 TOTAL_ERROR = 1e-7  # relative, of the sum over all bins: more shows a peak that rules have missed
@@ -140,19 +144,31 @@ class BinIntegrals:
 
     def by_rule(self, pdf: Pdf) -> Expr:
         """Return a weighted sum of the density at points inside each bin, as many as are needed at the start values."""
-        dimensions = len(pdf.observables)
-        for points in POINTS.get(dimensions, ()):
-            area = rule(pdf, points, self.values)
-            floating = sum(not p.fixed for p in pdf.parameters)
-            if len(list(toposort(area))) * (floating + 1) * (floating + 2) / 2 > MAX_SIZE:
-                break
-            if self.rule_error(pdf, area, self.values, relative=True) <= RULE_ERROR:
-                self.rules.append((pdf, area))
-                return area
+        for kinks in self.kinks_of(pdf):
+            for points in POINTS.get(len(pdf.observables), ()):
+                area = rule(pdf, points, kinks)
+                floating = sum(not p.fixed for p in pdf.parameters)
+                if len(list(toposort(area))) * (floating + 1) * (floating + 2) / 2 > MAX_SIZE:
+                    break
+                if self.rule_error(pdf, area, self.values, relative=True) <= RULE_ERROR:
+                    self.rules.append((pdf, area))
+                    return area
         raise ModelError(
             f"density '{pdf.density()!r}': could not be integrated over bins at the start values; use narrower bins,"
             " give it a formula in integral_between, or write it as a product of densities"
         )
+
+    def kinks_of(self, pdf: Pdf) -> Iterator[list[Expr]]:
+        """Yield the kinks of a density of one observable between which to integrate: a few, and more of them if there are."""
+        if len(pdf.observables) > 1:
+            yield []
+            return
+        (o,) = pdf.observables
+        known: dict[str, Any] = {**self.values, o.name: 0.5 * (o.low + o.high)}
+        kinks = find_breaks(pdf.density(), o.expr, (o.low, o.high), set(), known).kinks
+        for most, fewer in zip(MAX_KINKS, (-1, *MAX_KINKS), strict=False):
+            if len(kinks) > fewer:
+                yield list(kinks[:most])
 
     def rule_error(self, pdf: Pdf, area: Expr, values: Mapping[str, float], *, relative: bool) -> float:
         """Return the largest relative error of a bin, or the sum of the errors of all, by halving the bins.
@@ -187,11 +203,11 @@ def cells(observables: Sequence[Observable], edges: Edges) -> tuple[int, ...]:
     return tuple(len(edges[o.name]) - 1 for o in observables)
 
 
-def rule(pdf: Pdf, points: int, values: Mapping[str, float]) -> Expr:
+def rule(pdf: Pdf, points: int, kinks: Sequence[Expr]) -> Expr:
     """Return the integral over a bin by Gauss-Legendre points; on a line, between the kinks of the density."""
     density, observables = pdf.density(), pdf.observables
     nodes, weights, _ = gauss_grid(len(observables), points)
-    lines = [list(pieces(density, o, values)) if len(observables) == 1 else [ends(o)] for o in observables]
+    lines = [list(pieces(o, kinks)) for o in observables]
     terms = []
     for box in product(*lines):
         half = [(high - low) * 0.5 for low, high in box]
@@ -206,20 +222,16 @@ def rule(pdf: Pdf, points: int, values: Mapping[str, float]) -> Expr:
     return add_all(*terms) if len(terms) > 1 else terms[0]
 
 
-def ends(o: Observable) -> tuple[Expr, Expr]:
-    low, high = edge_columns(o)
-    return low.expr, high.expr
-
-
-def pieces(density: Expr, o: Observable, values: Mapping[str, float]) -> Iterator[tuple[Expr, Expr]]:
+def pieces(o: Observable, kinks: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
     """Cut a bin at the kinks of a density, which may move with parameters; outside the bin a piece has no width."""
-    low, high = ends(o)
-    known: dict[str, Any] = {**values, o.name: 0.5 * (o.low + o.high)}
-    kinks = find_breaks(density, o.expr, (o.low, o.high), set(), known).kinks[:MAX_KINKS]
+    low, high = edge_columns(o)[0].expr, edge_columns(o)[1].expr
+    fixed = all(kink.op is Op.CONST for kink in kinks)
+    if fixed:
+        kinks = sorted(kinks, key=lambda kink: kink.number)
     inside = [apply(Op.MIN, apply(Op.MAX, kink, low), high) for kink in kinks]
     # at some values of parameters there may be none
     cuts = [where(abs(kink) <= LARGEST, cut, low) for kink, cut in zip(kinks, inside, strict=True)]
-    for i in range(len(cuts)):  # their order may change with the parameters
+    for i in range(0 if fixed else len(cuts)):  # their order may change with the parameters
         for j in range(i):
             cuts[j], cuts[i] = apply(Op.MIN, cuts[j], cuts[i]), apply(Op.MAX, cuts[j], cuts[i])
     line = [low, *cuts, high]

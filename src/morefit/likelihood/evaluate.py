@@ -14,12 +14,13 @@ from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, add_all, const
 from morefit.likelihood.bins import HIGH, Bins, Rows, bin_probabilities, probability_between, unresolved
 from morefit.model import Observable, Pdf
+from morefit.model.counts import counted_in, region_in
 from morefit.model.evaluation import HasValues, Values
 from morefit.model.observable import Box, Ranges
 from morefit.model.opaque import opaque_names
 from morefit.model.parameter import check_blinding
 from morefit.model.parts import check_model, simulations
-from morefit.model.region import boxes, check_region, named_observable
+from morefit.model.region import boxes, named_observable
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.rewrite.derive import derivatives
 from morefit.sampling.generate import all_values
@@ -60,7 +61,10 @@ class CompiledEvaluator:
             names = ", ".join(f"'{o.name}'" for o in model.drawn)
             raise ModelError(f"model: a cdf is a function of one observable, got {names}; use integrate")
         (o,) = model.drawn
-        points = np.clip(as_numbers(o, x), o.low, o.high)
+        points = as_numbers(o, x)
+        if o.name in counted_in(model):  # a step reaches from halfway below a whole number to halfway above
+            points = np.floor(points) + 0.5
+        points = np.clip(points, o.low, o.high)
         if model.given:
             return conditional_cdf(model, points, known, given_columns(model, given), choose_backend(backend))
         edges = np.unique(np.concatenate([[o.low, o.high], points.ravel()]))
@@ -74,7 +78,7 @@ class CompiledEvaluator:
         self, model: Pdf, ranges: Ranges, values: Values, backend: str | Backend, given: object = None
     ) -> float:
         """Return the probability of a region, the mean of those of all rows that a conditional model is given."""
-        known, region = values_of(model, values), check_region(model.observables, ranges)
+        known, region = values_of(model, values), region_in(model, ranges)
         for name in region:
             check_drawn(model, name)
         rows = None
@@ -217,7 +221,7 @@ def values_of(model: Pdf, values: Values) -> dict[str, float]:
 
 def checked_ranges(model: Pdf, ranges: Ranges) -> Box:
     """Return a sub-range of each of some observables as numbers, if it lies in their range and is not empty."""
-    region = check_region(model.observables, ranges)
+    region = region_in(model, ranges)
     for name, several in region.items():
         if len(several) > 1:
             raise DataError(

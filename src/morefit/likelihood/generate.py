@@ -64,7 +64,8 @@ def generate(
     """Draw a dataset from a model at true values, by name or of the result of a fit (default: its start values).
 
     A sequence of numbers of events gives as many datasets, drawn together, each with the same events as when drawn alone. Without
-    ``events`` an extended model draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only.
+    ``events`` an extended model draws a Poisson number of them. Event i of dataset t depends on the seed, t and i only:
+    two models that are drawn with one seed have the same random numbers, so give columns of one sample seeds of their own.
     A density that is negative or infinite somewhere at these values is refused. With ``ranges``, such as
     ``{"m": (5.0, 5.2)}``, only events in them are drawn.
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import floor
 
-from morefit.errors import ModelError
+from morefit.errors import DataError, ModelError
 from morefit.expr import ZERO, Expr, Op, add_all, const, where
 from morefit.model.in_use import once_per_model
-from morefit.model.observable import Observable
+from morefit.model.observable import Observable, Ranges
 from morefit.model.parts import parts_of
 from morefit.model.pdf import Pdf
+from morefit.model.region import Range, check_region
 
 MAX_NUMBERS = 1000  # in the range of an observable: drawing compares with the sum up to each
 
@@ -82,3 +84,22 @@ class Counts(Pdf):
 def counted_in(model: Pdf) -> frozenset[str]:
     """Return the names of the observables of a model that are whole numbers."""
     return frozenset(o.name for part in parts_of(model) if part.whole_numbers for o in part.drawn)
+
+
+def check_halves(model: Pdf, name: str, ends: Iterable[float]) -> None:
+    """Refuse ends of ranges or bins that cut whole numbers: those that do not lie halfway between two."""
+    if name not in counted_in(model):
+        return
+    if cut := [end for end in ends if end + 0.5 != floor(end + 0.5)]:
+        raise DataError(
+            f"observable '{name}': ends of ranges and bins of whole numbers must lie halfway between them, as {floor(cut[0])}.5,"
+            f" got {cut[0]:g}"
+        )
+
+
+def region_in(model: Pdf, ranges: Ranges) -> dict[str, tuple[Range, ...]]:
+    """Return ranges of the observables of a model as numbers; none may cut a whole number."""
+    region = check_region(model.observables, ranges)
+    for name, several in region.items():
+        check_halves(model, name, (end for pair in several for end in pair))
+    return region

@@ -33,7 +33,7 @@ from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.parameter import Parameter
 from morefit.model.printed import latex_text, short_text, tree_text
 from morefit.model.recipes import Recipe, Recipes
-from morefit.model.region import Region, YieldsIn, check_region, named_observable, probability_of
+from morefit.model.region import Region, YieldsIn, named_observable, probability_of
 
 Leaf = TypeVar("Leaf", Observable, Parameter)
 Change = Callable[[Any], Any]  # of an attribute of a density
@@ -313,11 +313,15 @@ class Pdf(ABC):
 
         ``result.derived(n_background * background.probability_in({"m": (5.2, 5.4)}))`` has its propagated error.
         """
-        return probability_of(self, check_region(self.observables, ranges))
+        from morefit.model.counts import region_in  # which knows this class
+
+        return probability_of(self, region_in(self, ranges))
 
     def expected_in(self, ranges: Ranges) -> Expr:
         """Return how many events an extended model expects in ranges, as an expression for ``result.derived``."""
-        total, region = self.expected_events(), check_region(self.observables, ranges)
+        from morefit.model.counts import region_in
+
+        total, region = self.expected_events(), region_in(self, ranges)
         if total is None:
             raise ModelError(
                 "model: expects no number of events, as it has no yields; give mf.Sum yields, or use probability_in"

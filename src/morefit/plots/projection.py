@@ -24,7 +24,7 @@ from morefit.likelihood.table import TableColumn
 from morefit.minimise import FitResult
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.compose.restricted import in_ranges
-from morefit.model.counts import counted_in
+from morefit.model.counts import check_halves, counted_in
 from morefit.model.evaluation import Values
 from morefit.model.observable import Box, Ranges
 from morefit.model.region import Range, named_observable, probability_of
@@ -132,6 +132,7 @@ def project(
     if bins is None and x.name in counted_in(model):
         bins = round(high - low)  # one for each whole number
     edges = choose_edges(f"observable '{x.name}'", bins, low, high, len(chosen))
+    check_halves(model, x.name, edges.tolist())
     hidden = check_blind(x, blind) + (gaps(x, fitted) if len(inside) == len(sample) else [])
     histogram = blinded(count_events(chosen, x.name, edges), hidden)
     rest = {name: ends for name, ends in box.items() if name != x.name}

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from morefit.errors import ModelError, OptionError
+from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, multiply_all, substitute, where
 from morefit.model.arguments import listing
 from morefit.model.compose.product import Product
-from morefit.model.counts import counted_in
+from morefit.model.counts import counted_in, region_in
 from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.parts import check_model
 from morefit.model.pdf import Branches, Pdf, Shares
@@ -21,7 +21,6 @@ from morefit.model.region import (
     YieldsIn,
     as_region,
     boxes,
-    check_region,
     inside,
     intersection,
     part_of,
@@ -52,7 +51,7 @@ class Restricted(Pdf):
             raise ModelError(f"restricted: takes a density, got {model!r}; wrap a formula in mf.Density")
         check_meaning(yields_in)
         object.__setattr__(self, "model", model)
-        object.__setattr__(self, "ranges", check_region(model.observables, ranges))
+        object.__setattr__(self, "ranges", region_in(model, ranges))
         object.__setattr__(self, "yields_in", yields_in)
         vars(self)["given"] = model.given
         if not self.ranges:
@@ -225,7 +224,14 @@ def in_ranges(model: Pdf, ranges: Ranges | None, yields_in: YieldsIn = "full") -
     """Return a model restricted to the ranges of a fit, or the model itself if there are none."""
     check_model(model)
     check_meaning(yields_in)
-    return model if ranges is None else restricted(model, check_region(model.observables, ranges), yields_in)
+    if ranges is None:
+        return model
+    inside = restricted(model, region_in(model, ranges), yields_in)
+    if outside := [name for name, some in inside.region().items() if not some]:
+        raise DataError(
+            f"observable '{outside[0]}': the model is zero in all of these ranges, got {ranges!r}"
+        )
+    return inside
 
 
 def check_meaning(yields_in: str) -> None:
