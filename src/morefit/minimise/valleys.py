@@ -16,6 +16,7 @@ SCANNED = 3.0  # errors of a parameter, to both sides
 PLACES = 60  # along each
 
 
+@np.errstate(invalid="ignore")
 def lowest_beside(objective: Objective, verdict: Verdict) -> Array | None:
     """Return the lowest of some places along each parameter, if it is lower than the minimum by more than a ripple."""
     names, value = objective.problem.floating, verdict.last.value[0]
@@ -26,14 +27,16 @@ def lowest_beside(objective: Objective, verdict: Verdict) -> Array | None:
         for part in np.linspace(-SCANNED, SCANNED, PLACES)
         if np.isfinite(error)
     ]
-    points = np.clip(verdict.values + np.array(moves).reshape(-1, len(names)), *limits_of(objective).T)
+    if not moves:  # no parameter has an error
+        return None
+    points = np.clip(verdict.values + np.array(moves), *limits_of(objective).T)
     try:
         there = objective.likelihood.evaluate_full(objective.problem.full_rows(points), 0)
     except ModelError:  # no integral at one of them
         return None
-    values = np.where(there.bad == 0, there.value, np.inf)
-    best = int(np.argmin(values)) if len(points) else 0
-    return points[best] if len(points) and values[best] < value - RIPPLE else None
+    values = np.where((there.bad == 0) & np.isfinite(there.value), there.value, np.inf)
+    best = int(np.argmin(values))
+    return points[best] if values[best] < value - RIPPLE else None
 
 
 def started_at(objective: Objective, place: Array) -> Objective:
