@@ -1,10 +1,11 @@
-"""HistFactory workspaces of growing size: morefit beside pyhf with NumPy and JAX, in one run, each in its own process.
+"""HistFactory workspaces of growing size: morefit beside pyhf with NumPy and JAX, and RooFit, in turns, each in its own process.
 
-    python benchmarks/histfactory.py --pyhf PYTHON            # PYTHON has pyhf, jax and iminuit
+    python benchmarks/histfactory.py --pyhf PYTHON --roofit PYTHON      # which have pyhf, jax and iminuit, or ROOT
     python benchmarks/histfactory.py --pyhf PYTHON --sizes tiny small --toys 10
 
-It prints seconds of CPU time per fit, the best of several, and per toy, each system with one thread; pyhf fits few toys, which
-take it as long as others. ``--save`` writes them as JSON.
+It prints seconds of CPU time per fit, the best of several, and per toy, each system with one thread; the peers fit few toys, which
+take them as long as others. morefit's time has the errors, and that of toys their drawing; that of RooFit is its likelihood and
+Migrad with strategy 0, without Hesse, and pyhf's its default minimiser. ``--save`` writes them as JSON.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +30,8 @@ SIZES = {
     "large": (6, 10, 10, 30, 20, True),
     "huge": (10, 10, 20, 60, 40, True),
 }
+
+ALIVE: list[Any] = []  # RooFit does not own what models are made of
 
 
 def workspace(size: str, seed: int = 1) -> dict:
@@ -121,7 +126,7 @@ def time_pyhf(size: str, toys: int, backend: str) -> dict[str, float]:
     model = space.model()
     data = space.data(model)
     values = pyhf.infer.mle.fit(data, model)
-    fit = best_of(lambda: pyhf.infer.mle.fit(data, model), 3)
+    fit = best_of(lambda: pyhf.infer.mle.fit(data, model), 1 if size == "huge" else 3)
     drawn = np.asarray(model.make_pdf(pyhf.tensorlib.astensor(values)).sample((toys,)))
     begin = time.process_time()
     for toy in drawn:
@@ -129,6 +134,104 @@ def time_pyhf(size: str, toys: int, backend: str) -> dict[str, float]:
     seconds = time.process_time() - begin
     mu = float(values[model.config.poi_index])
     return {"fit": fit, "toy": seconds / toys, "mu": mu, "parameters": model.config.npars}
+
+
+def roofit_sample(parts: Any, spec: dict, histogram: Any) -> Any:
+    """Return a sample for RooFit; errors of simulations are those of its histogram."""
+    kinds = {m["type"]: m for m in spec["modifiers"]}
+    nominal = np.array(spec["data"])
+    sample = parts.Sample(spec["name"])
+    sample.SetHisto(histogram(nominal, kinds.get("staterror", {}).get("data")))
+    sample.SetNormalizeByTheory("lumi" in kinds)
+    if "staterror" in kinds:
+        sample.ActivateStatError()
+    for m in spec["modifiers"]:
+        kind, name, data = m["type"], m["name"], m["data"]
+        if kind == "normfactor":
+            sample.AddNormFactor(name, 1, 0, 10)
+        elif kind == "normsys":
+            sample.AddOverallSys(name, data["lo"], data["hi"])
+        elif kind == "histosys":
+            made = parts.HistoSys()
+            made.SetName(name)
+            made.SetHistoHigh(histogram(data["hi_data"]))
+            made.SetHistoLow(histogram(data["lo_data"]))
+            sample.AddHistoSys(made)
+        elif kind == "shapesys":
+            made = parts.ShapeSys()
+            made.SetName(name)
+            made.SetErrorHist(histogram(np.array(data) / nominal))
+            made.SetConstraintType(parts.Constraint.Poisson)
+            sample.AddShapeSys(made)
+    return sample
+
+
+def roofit_space(size: str) -> Any:
+    """Return a workspace of RooFit with the same likelihood."""
+    import ROOT
+
+    ROOT.gErrorIgnoreLevel = ROOT.kError
+    ROOT.RooMsgService.instance().setGlobalKillBelow(ROOT.RooFit.FATAL)
+    parts, content = ROOT.RooStats.HistFactory, workspace(size)
+
+    def histogram(contents: Any, errors: Any = None) -> Any:
+        made = ROOT.TH1D(f"h{len(ALIVE)}", "", len(contents), 0, len(contents))
+        made.SetDirectory(0)
+        for k, x in enumerate(contents):
+            made.SetBinContent(k + 1, x)
+            made.SetBinError(k + 1, 0.0 if errors is None else errors[k])
+        ALIVE.append(made)
+        return made
+
+    measurement = parts.Measurement("measured", "measured")
+    measurement.SetPOI("mu")
+    measurement.SetLumi(1.0)
+    measurement.SetLumiRelErr(0.02)
+    if not SIZES[size][-1]:
+        measurement.AddConstantParam("Lumi")
+    for spec, seen in zip(content["channels"], content["observations"], strict=True):
+        channel = parts.Channel(spec["name"])
+        channel.SetData(histogram(seen["data"]))
+        channel.SetStatErrorConfig(0.0, "Gaussian")
+        for sample in spec["samples"]:
+            channel.AddSample(roofit_sample(parts, sample, histogram))
+        measurement.AddChannel(channel)
+    os.chdir(tempfile.mkdtemp())  # where RooFit writes files that nobody wants
+    ALIVE.append(measurement)
+    return parts.MakeModelAndMeasurementFast(measurement)
+
+
+def time_roofit(size: str, toys: int) -> dict[str, float]:
+    """Return the same of RooFit: the likelihood made and minimised by Migrad."""
+    import ROOT
+
+    space = roofit_space(size)
+    config, data = space.obj("ModelConfig"), space.data("obsData")
+    pdf, measured = config.GetPdf(), config.GetGlobalObservables()
+    parameters = pdf.getParameters(data)
+    start = parameters.snapshot()
+
+    def fit(counts: Any) -> None:
+        parameters.assign(start)
+        nll = pdf.createNLL(counts, ROOT.RooFit.GlobalObservables(measured), EvalBackend="cpu")
+        minimiser = ROOT.RooMinimizer(nll)
+        minimiser.setPrintLevel(-1)
+        minimiser.setStrategy(0)
+        minimiser.minimize("Minuit2", "Migrad")
+
+    fit(data)  # which loads and compiles
+    best = best_of(lambda: fit(data), 1 if size == "huge" else 3)
+    mu, count = space.var("mu").getVal(), sum(not p.isConstant() for p in parameters)
+    fitted, seconds = parameters.snapshot(), 0.0
+    for _ in range(toys):
+        parameters.assign(fitted)
+        parameters.assign(pdf.generateSimGlobal(measured, 1).get(0))
+        counts = pdf.generate(config.GetObservables(), ROOT.RooFit.Extended(), ROOT.RooFit.AllBinned())
+        start.assign(measured)  # what constraints measured stays that of the toy
+        begin = time.process_time()
+        fit(counts)
+        seconds += time.process_time() - begin
+    return {"fit": best, "toy": seconds / toys, "mu": mu, "parameters": count}
 
 
 def best_of(work, repeats: int) -> float:
@@ -149,30 +252,53 @@ def run(python: str, system: str, size: str, toys: int) -> dict[str, float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def time_worker(system: str, size: str, toys: int) -> dict[str, float]:
+    """Return the seconds of a system."""
+    if system == "roofit":
+        return time_roofit(size, toys)
+    return time_morefit(size, toys) if system == "morefit" else time_pyhf(size, toys, system)
+
+
+def timed_systems(options: argparse.Namespace) -> list[tuple[str, str, int]]:
+    """Return systems with their Python and their number of toys."""
+    few = max(1, options.toys // 500)
+    systems = [("morefit", sys.executable, options.toys)]
+    systems += [("jax", options.pyhf, few), ("numpy", options.pyhf, few)] if options.pyhf else []
+    return systems + ([("roofit", options.roofit, few)] if options.roofit else [])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pyhf", help="a Python that has pyhf; without it only morefit is timed")
+    parser.add_argument("--pyhf", help="a Python that has pyhf")
+    parser.add_argument("--roofit", help="a Python that has ROOT")
     parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=SIZES)
     parser.add_argument("--toys", type=int, default=1000)
+    parser.add_argument(
+        "--rounds", type=int, default=1, help="of all systems in turns, the best of which counts"
+    )
+    parser.add_argument(
+        "--skip", nargs="*", default=[], help="systems that are not timed, such as huge:numpy"
+    )
     parser.add_argument("--save", help="a file for the numbers")
-    parser.add_argument("--worker", choices=["morefit", "numpy", "jax"], help=argparse.SUPPRESS)
+    parser.add_argument("--worker", choices=["morefit", "numpy", "jax", "roofit"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         (size,) = options.sizes
-        own = () if options.worker == "morefit" else (options.worker,)
-        print(json.dumps((time_pyhf if own else time_morefit)(size, options.toys, *own)))
-        return
+        print(json.dumps(time_worker(options.worker, size, options.toys)), flush=True)
+        os._exit(0)  # ROOT and Python disagree on who frees histograms
     print(f"{'workspace':10} {'parameters':>10} {'system':>12} {'s / fit':>10} {'s / toy':>10} {'mu':>10}")
     rows: list[dict[str, object]] = []
     for size in options.sizes:
-        systems = [("morefit", sys.executable, options.toys)]
-        if options.pyhf:
-            systems += [(name, options.pyhf, max(1, options.toys // 100)) for name in ("jax", "numpy")]
-        for system, python, toys in systems:
-            row = run(python, system, size, toys)
-            name = system if system == "morefit" else f"pyhf {system}"
+        systems = [one for one in timed_systems(options) if f"{size}:{one[0]}" not in options.skip]
+        rounds = [
+            {name: run(python, name, size, toys) for name, python, toys in systems}
+            for _ in range(options.rounds)
+        ]
+        for system, _, toys in systems:
+            row = rounds[0][system] | {key: min(one[system][key] for one in rounds) for key in ("fit", "toy")}
+            name = f"pyhf {system}" if system in ("jax", "numpy") else system
             print(
-                f"{size:10} {row['parameters']:10} {name:>12} {row['fit']:10.4f} {row['toy']:10.4f} {row['mu']:10.5f}",
+                f"{size:10} {row['parameters']:10} {name:>12} {row['fit']:10.6f} {row['toy']:10.6f} {row['mu']:10.5f}",
                 flush=True,
             )
             rows.append({"workspace": size, "system": name, "toys": toys} | row)

@@ -28,6 +28,8 @@ x = mf.Observable("x", 0.1, 10.0)
 u = mf.Observable("u", 0.0, 1.0)
 t = mf.Observable("t", -1.0, 10.0)
 n = mf.Observable("n", -0.5, 20.5)
+ctl, ctk = mf.Observable("ctl", -1.0, 1.0), mf.Observable("ctk", -1.0, 1.0)
+phi = mf.Observable("phi", -3.141592653589793, 3.141592653589793)
 ```
 """
 EXAMPLE = re.compile(r"\n*Example: ``(.*?)``\s*$", re.DOTALL)
@@ -37,7 +39,8 @@ def make_shapes() -> str:
     """Return the text of the page."""
     kinds = [getattr(mf.shapes, name) for name in mf.shapes.__all__]
     links = ", ".join(f"[{kind.__name__}](#{kind.__name__.lower()})" for kind in kinds)
-    modules = sorted({kind.__module__ for kind in kinds})
+    # those of particular processes come last
+    modules = sorted({kind.__module__ for kind in kinds}, key=lambda name: (".physics." in name, name))
     return "\n".join([HEAD, links + "\n", *(family(module, kinds) for module in modules)])
 
 
@@ -81,8 +84,9 @@ def arguments(kind: type[mf.Pdf]) -> list[str]:
 
 def how(kind: type[mf.Pdf]) -> str:
     """Return how a density is integrated and drawn, as the methods that it overrides tell."""
-    closed = kind.integral_between is not mf.Pdf.integral_between
-    integral = "in closed form" if closed else "by quadrature"
+    whole = "in closed form over the whole range, else by quadrature"
+    integral = "by quadrature" if kind.integral is mf.Pdf.integral else whole
+    integral = "in closed form" if kind.integral_between is not mf.Pdf.integral_between else integral
     drawn = "by inversion" if kind.quantile is not mf.Pdf.quantile else "under an envelope"
     drawn = drawn if kind.recipe is mf.Pdf.recipe else "by a transformation of normal numbers"
     return f"Integrated {integral}, drawn {drawn}."

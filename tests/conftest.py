@@ -16,7 +16,7 @@ os.environ.setdefault("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable")
 
 PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 settings.register_profile(
-    "morefit", deadline=None, derandomize=True, database=None, max_examples=100, suppress_health_check=PATIENT
+    "morefit", deadline=None, derandomize=True, database=None, max_examples=50, suppress_health_check=PATIENT
 )
 # to look for bugs rather than to guard against old ones: pytest --hypothesis-profile=search
 settings.register_profile(

@@ -40,6 +40,7 @@ MEANING = {
     Op.ADD: lambda *x: mpmath.fsum(x),
     Op.MUL: lambda *x: mpmath.fprod(x),
     Op.POW: lambda x, y: mpmath.power(x, int(y) if y == int(y) else y),
+    Op.RATIO: lambda x, y: x / y,
     Op.EXP: mpmath.exp,
     Op.EXP2: lambda x: mpmath.power(2, x),
     Op.EXPM1: mpmath.expm1,

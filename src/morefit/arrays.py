@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,14 @@ class Frozen:
 
     converted: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # what fields are made with, by their names
 
+    @classmethod
+    def converted_from(cls, **content: Any) -> Self:
+        """Return a record of fields that need no conversion, as they are; those left out have their defaults."""
+        kind: Any = cls
+        record = object.__new__(cls)
+        vars(record).update(defaults_of(kind), **content)
+        return record
+
     def __post_init__(self) -> None:
         kind: Any = type(self)
         for name in field_names(kind):
@@ -64,3 +72,13 @@ class Frozen:
 def field_names(kind: Any) -> tuple[str, ...]:
     """Return the names of the fields of a kind of record."""
     return tuple(one.name for one in fields(kind))
+
+
+@cache
+def defaults_of(kind: Any) -> dict[str, Any]:
+    """Return the defaults of the fields of a kind of record, converted; what factories make is shared, so it must not change."""
+    made = {one.name: one.default_factory() for one in fields(kind) if one.default_factory is not MISSING}
+    made |= {one.name: one.default for one in fields(kind) if one.default is not MISSING}
+    return {
+        name: kind.converted[name](value) if name in kind.converted else value for name, value in made.items()
+    }

@@ -117,7 +117,7 @@ class Reading:
             narrowness = np.sqrt(-probes[:, :, 1 : 1 + axes] / probes[:, :, :1])  # not a number in a valley
             places = probes[:, :, 1 + axes :].reshape(-1, axes)
             coarse = boxes.widths_at(places).reshape(narrowness.shape) * narrowness
-        coarse = np.where(np.isfinite(coarse), coarse, 0.0)  # what is no number is no peak
+        coarse = np.where(np.isfinite(coarse), coarse, 0.0)  # a value that is not a number is not a peak
         return cls(value, contrast, coarse.max(axis=2, initial=0.0))
 
 

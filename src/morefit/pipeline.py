@@ -35,6 +35,7 @@ from morefit.integrals import FollowedIntegral, Integral, SampleIntegral, Shared
 from morefit.kernel import Kernel, Precision
 from morefit.kernel.build import Loop, PerCall, build_kernel
 from morefit.kernel.cells import spell_functions
+from morefit.kernel.families import Families
 from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fingerprint
 from morefit.kernel.specs import IntegralSpec, SampleSpec, Spec, SumSpec, ValueSpec
 from morefit.kernel.sums import Request
@@ -88,7 +89,9 @@ def cannot_call(backend: Backend, names: Sequence[str]) -> BackendError:
 @lru_cache(maxsize=128)
 def compile_sums(request: Request, parameters: tuple[Expr, ...], settings: Settings) -> Compiled:
     """Compile the sums a fit needs, as a function of all ``parameters``."""
-    return run_passes(Draft(SumSpec(request, settings.backend.tiles_from), parameters, settings))
+    backend = settings.backend
+    spec = SumSpec(request, backend.tiles_from, backend.scales_sums)
+    return run_passes(Draft(spec, parameters, settings))
 
 
 @lru_cache(maxsize=256)
@@ -129,6 +132,7 @@ class Draft:
     settings: Settings
     terms: tuple[Expr, ...] = field(init=False)
     functions: Mapping[Expr, Expr] = field(init=False)  # of parameters, and the scalars that stand for them
+    families: Families | None = field(init=False)  # of parameters
     stages: Stages = field(init=False)
     loop: Loop = field(init=False)
     exprs: tuple[Expr, ...] = field(init=False)  # of the loop, as they are lowered
@@ -138,6 +142,9 @@ class Draft:
     columns: tuple[Expr, ...] = field(init=False)
     per_dataset: Mapping[str, Expr] = field(init=False)
     program: Program = field(init=False)
+    identity: str | None = (
+        None  # what all processes that compile this kernel know it by; None if there is nothing such
+    )
 
     @property
     def recorded(self) -> bool:
@@ -170,20 +177,22 @@ class Draft:
         )
         return True
 
-    def remember(self, key: str) -> None:
+    def remember(self, key: str) -> bool:
         """Store a record of the kernel; one of something that has none, or has data in it, is made anew in every process."""
         if sum(len(table.numbers) for table in self.kernel.tables) > MAX_STORED:
-            return
+            return False
         integrals = tuple(
             IntegralRecord(one.integral.domain, one.integral.subject, one.bodies) for one in self.integrals
         )
         record = Record(self.kernel, self.columns, self.per_dataset, integrals)
         with suppress(Unrecorded):
             store(key, record.to_bytes(Parts(self.roots)), KERNEL)
+            return True
+        return False
 
     def derive(self) -> None:
         """Simplify and differentiate: everything that the loop needs, as expressions of parameters and columns."""
-        self.terms, self.functions = self.spec.terms()
+        self.terms, self.functions, self.families = self.spec.terms()
 
     def regroup(self) -> None:
         """Put together what depends on the same things, of operations that targets have functions for."""
@@ -195,7 +204,7 @@ class Draft:
 
     def assemble(self) -> None:
         """Make the loop: logarithms, quotients, sums of pairs, and where each result goes."""
-        self.loop = self.spec.assemble(self.stages.per_event)
+        self.loop = self.spec.assemble(self.stages.per_event, self.families)
 
     def use_base_two(self) -> None:
         """Turn exponentials to base two, in the whole loop at once, so that densities and quotients still share them."""
@@ -234,8 +243,8 @@ class Draft:
         self.columns = tuple(self.per_dataset.get(leaf.name, leaf) for leaf in data)
 
     def compile(self) -> None:
-        """Render the kernel and compile it; some backends wait until it is first used."""
-        self.program = self.settings.backend.compile(self.kernel)
+        """Render the kernel, unless its code is known, and compile it; some backends wait until it is first used."""
+        self.program = self.settings.backend.compile(self.kernel, self.identity)
 
 
 MAX_STORED = (
@@ -280,10 +289,10 @@ def run_passes(draft: Draft) -> Compiled:
                 continue
             bar.done(k, f"compiling: {name}")
             begin = time.perf_counter()
+            if name == "compile" and recorded and (known or draft.remember(key)):
+                draft.identity = key
             run(draft)
             seconds[name] = time.perf_counter() - begin
-    if recorded and not known:
-        draft.remember(key)
     return Compiled(
         spec=draft.spec,
         per_dataset=draft.per_dataset,

@@ -79,16 +79,18 @@ def by_name(values: Any) -> dict[Any, Any] | None:
     return named
 
 
-def numbers_by_name(what: str, values: Any, error: type[MorefitError] = ModelError) -> dict[str, float]:
+def numbers_by_name(what: str, values: Any) -> dict[str, float]:
     """Return numbers by name; None has none of them."""
     if values is None:
         return {}
     named = by_name(values)
     if named is None:
-        raise error(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got {values!r}")
+        raise ModelError(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got {values!r}")
     if wrong := [name for name in named if not isinstance(name, str)]:
-        raise error(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got the name {wrong[0]!r}")
-    return {name: finite_number(f"parameter '{name}': {what}", value, error) for name, value in named.items()}
+        raise ModelError(f"{what} must be numbers by name, as in {{'mu': 1.0}}, got the name {wrong[0]!r}")
+    return {
+        name: finite_number(f"parameter '{name}': {what}", value, ModelError) for name, value in named.items()
+    }
 
 
 def number_list(what: str, values: Any) -> NDArray[np.float64]:

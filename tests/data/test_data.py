@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from morefit.data import CutReport, Dataset
-from morefit.data.dataset import build_drawn
+from morefit.data.dataset import build_drawn, dataset_of
 from morefit.errors import DataError
 from morefit.model import Observable
 
@@ -587,3 +587,14 @@ def test_a_mask_of_numbers_is_not_taken_for_indices():
 def test_one_dataset_is_concatenated_with_nothing():
     data = Dataset({"x": [0.5, 1.5, 2.5]})
     assert len(Dataset.concatenate(data)) == 3
+
+
+def test_a_dataset_is_checked_once_for_its_observables():
+    x, y = Observable("x", 0.0, 10.0), Observable("y", 0.0, 1.0)
+    data = Dataset({"y": np.linspace(0.1, 0.9, 5), "x": np.linspace(1.0, 9.0, 5)}, weights=np.full(5, 2.0))
+    both, one = dataset_of(data, (y, x)), dataset_of(data, (x,))
+    assert both is data
+    assert (one.names, one.sum_of_weights) == (("x",), 10.0)
+    with pytest.raises(DataError, match="observable 'x': 1 of 5 events lie outside"):
+        dataset_of(data, (y, Observable("x", 2.0, 10.0)))
+    assert dataset_of(data, (y, x)) is data

@@ -132,6 +132,7 @@ MEANING = {
     "normal_integral": lambda *a: gaussian_area(*a), "normal_area": lambda *a: gaussian_area(*a),
     "power_area": lambda width, growth, n: ((1 + growth * width) ** (1 - n) - 1) / (growth * (1 - n)),
     "power_area_by_growth": Op.POWER_AREA_BY_GROWTH.numpy, "power_area_by_n": Op.POWER_AREA_BY_N.numpy,
+    "ratio": lambda a, b: 0.0 if math.isinf(b) else a / b,
 }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Discoveries, upper limits and likelihood ratios against closed forms, sums of Poisson probabilities and SciPy."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -323,6 +324,17 @@ def test_limits_with_toys_choose_their_points_and_resume(tmp_path, weak):
     assert "100 toys for each hypothesis" in str(found)
 
 
+def test_toys_without_a_signal_are_the_same_at_all_values_and_on_all_workers():
+    call = {"points": [3.0, 5.0, 7.0, 9.0], "toys": 300, "seed": 1, "progress": False}
+    alone = upper_limit(counted(5), "s", **call)
+    with ThreadPoolExecutor(2) as executor:
+        spread = upper_limit(counted(5), "s", executor=executor, **call)
+    np.testing.assert_array_equal(spread.p_background, alone.p_background)
+    np.testing.assert_array_equal(spread.expected_p_values, alone.expected_p_values)
+    # data that fit less than all values have the same toys below them at each
+    assert len(set(alone.p_background)) == 1
+
+
 @pytest.mark.parametrize("option", [{"toys": 100}, {"seed": 1}, {"save": "limit.npz"}])
 def test_options_of_toys_are_not_ignored_where_there_are_none(option):
     with pytest.raises(OptionError, match=f"upper_limit: {next(iter(option))} is an option of toys"):
@@ -375,6 +387,72 @@ def test_limits_are_drawn_with_their_bands(weak):
     np.testing.assert_array_equal(drawn.artists["expected"].get_ydata(), found.expected_p_values[2])
     assert drawn.axes[0].get_xlabel() == "$N_s$"
     assert "limit" not in mf.plots.limit(replace(found, observed=float("nan"))).artists
+
+
+def test_issue_what_the_best_fit_has_fixed_is_fixed_in_toys():
+    # toys of upper_limit, discovery and likelihood_ratio used to float it, so that limits were 50 % too high in silence
+    def sample(factor, counts):
+        return {
+            "name": factor,
+            "data": counts,
+            "modifiers": [{"name": factor, "type": "normfactor", "data": None}],
+        }
+
+    def likelihood(**options):
+        config = {
+            "poi": "mu",
+            "parameters": [{"name": "b", "bounds": [[0.2, 3.0]], "inits": [1.2], **options}],
+        }
+        return mf.histfactory.read({
+            "channels": [{"name": "c", "samples": [sample("mu", [2.0, 3.0]), sample("b", [5.0, 4.0])]}],
+            "observations": [{"name": "c", "data": [6, 6]}], "version": "1.0.0",
+            "measurements": [{"name": "m", "config": config}],
+        })  # fmt: skip
+
+    floats, fixed = likelihood(), likelihood(fixed=True)
+    options = {"toys": 50, "seed": 1, "progress": False}
+    pairs = [(floats, mf.fit(floats, fixed={"b": 1.2})), (fixed, None)]
+    limits = [upper_limit(nll, "mu", [1.0, 2.0], best=best, **options) for nll, best in pairs]
+    np.testing.assert_array_equal(limits[0].p_signal, limits[1].p_signal)
+    tests = [discovery(nll, "mu", best=best, **options) for nll, best in pairs]
+    np.testing.assert_array_equal(tests[0].toys, tests[1].toys)
+
+
+def test_limits_are_drawn_against_a_mass_or_by_name(weak):
+    found = upper_limit(weak, "s")
+    missing = replace(found, observed=float("nan"))
+    drawn = mf.plots.limits({130: found, 125.0: missing, 120: found}, scale=[3.0, 2.0, 1.0], xlabel="$m$")
+    assert drawn.numbers.points == (120.0, 125.0, 130.0)
+    np.testing.assert_array_equal(
+        drawn.artists["observed"].get_ydata(), found.observed * np.array([1, np.nan, 3])
+    )
+    np.testing.assert_array_equal(
+        drawn.artists["expected"].get_ydata(), found.expected[2] * np.array([1.0, 2, 3])
+    )
+    band = drawn.artists["1 sigma"].get_paths()[0].vertices
+    assert band[:, 1].max() == pytest.approx(3 * found.expected[3])
+    assert (drawn.axes[0].get_xlabel(), drawn.axes[0].get_ylabel()) == ("$m$", "95 % CL upper limit on s")
+    named = mf.plots.limits({"ee": found, "mumu": replace(found, name="other")}, log=True)
+    assert [tick.get_text() for tick in named.axes[0].get_xticklabels()] == ["ee", "mumu"]
+    assert named.axes[0].get_ylabel() == "95 % CL upper limit"
+
+
+def test_limits_that_cannot_be_drawn_together_are_refused(weak):
+    found = upper_limit(weak, "s")
+    for limits, options, message in (
+        ([found], {}, r"takes limits by their points"),
+        ({1.0: found, "two": found}, {}, r"points must be numbers, or texts, got \[1.0, 'two'\]"),
+        ({1.0: found, 2.0: replace(found, level=0.9)}, {}, r"all limits must have one level"),
+        ({1.0: 3.0}, {}, r"takes what mf.intervals.upper_limit returns, got float"),
+        (
+            {1.0: found},
+            {"scale": [1.0, 2.0]},
+            r"scale must be a positive number, or one for each of 1 points",
+        ),
+        ({1.0: replace(found, observed=np.nan, expected=(np.nan,) * 5)}, {}, r"no limit is reached"),
+    ):
+        with pytest.raises((OptionError, mf.DataError), match=rf"plots\.limits: {message}"):
+            mf.plots.limits(limits, **options)
 
 
 # ------------------------------------------------------------------------------------ likelihood ratios
@@ -458,7 +536,7 @@ def test_both_fits_of_a_toy_see_events_that_are_drawn_once(monkeypatch):
         raise AssertionError("a fit draws its events")
 
     monkeypatch.setattr(Sampler, "draw", counted)
-    monkeypatch.setattr(Toys, "fit_whole", drawing)
+    monkeypatch.setattr(Toys, "whole_job", drawing)
     discovery(mf.Likelihood(MODEL, peak(25)), SIGNAL, toys=30, seed=1, progress=False)
     assert drawn == [30]
 

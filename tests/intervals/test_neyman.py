@@ -24,6 +24,7 @@ from morefit.intervals.feldman_cousins import LAYOUT
 from morefit.intervals.toys_at_points import TIE
 from morefit.random.host import stream_key
 from morefit.records.results import concatenate
+from morefit.targets import Cpu
 from morefit.text import progress
 from morefit.toys.batch import GOAL
 from morefit.toys.ensemble import Ensemble
@@ -137,6 +138,28 @@ def test_workers_do_not_change_a_bit(mass, found, make):
 def test_values_are_tested_in_order_and_once(mass, found):
     again = feldman_cousins(mf.Likelihood(*mass), "fsig", [0.35, 0.25, 0.3, 0.25], toys=TOYS, seed=5)
     np.testing.assert_array_equal(again.t, found.t)
+
+
+@pytest.mark.parametrize("name", ["mass", "extended"])
+def test_toys_of_several_points_have_the_same_bits_together(name, monkeypatch):
+    model, data, _ = getattr(zoo, name)(120)
+    parameter = model.parameters[0]
+    measured = mf.constraint(model.parameters[-1], model.parameters[-1].start, 0.1)
+    likelihood = mf.Likelihood(model, data, constraints=[measured])
+    options = {"toys": 12, "seed": 3, "backend": "cpu", "progress": False}
+    points = parameter.start * np.array([0.98, 0.99, 1.0, 1.005, 1.01])
+
+    def computed():
+        scan = feldman_cousins(likelihood, parameter, points, **options)
+        belt = neyman_belt(model, parameter, points, events=None if name == "extended" else 100, **options)
+        return np.concatenate([scan.t.ravel(), belt.estimates.ravel()])
+
+    apart, steps = computed(), []
+    monkeypatch.setattr(Cpu, "toys_together", 30)  # two points
+    plain = tested.Tested.begin
+    monkeypatch.setattr(tested.Tested, "begin", lambda *a: steps.append(len(a[1])) or plain(*a))
+    np.testing.assert_array_equal(computed(), apart)
+    assert steps == [2, 2] * 2  # the last point is alone
 
 
 def test_an_extended_model_draws_poisson_numbers_of_events():

@@ -12,8 +12,9 @@ from drivers import DRIVERS, LAYOUT
 import morefit as mf
 from backend_rows import there
 from morefit.errors import CompileError
-from morefit.kernel.program import Kind, Program, Stage, integers_at, vector_at
+from morefit.kernel.program import Kind, Stage, integers_at, vector_at
 from morefit.kernel.read_program import read_program
+from morefit.kernel.statements import Program
 from morefit.targets import OpenCL
 from running_drivers import PythonRecord, compile_driver
 

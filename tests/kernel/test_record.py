@@ -10,6 +10,7 @@ from morefit import pipeline
 from morefit.expr import Op, apply, column, const, make, scalar
 from morefit.kernel.record import GraphWriter, Parts, Record, Unrecorded, fingerprint, read_graph
 from morefit.kernel.symbols import uniform
+from morefit.likelihood.sums import compile_plain
 from morefit.pipeline import PASSES, Draft, compile_sampler, compile_sums, compile_values
 from morefit.targets import cache
 from strategies import COLUMNS, SCALARS
@@ -19,7 +20,7 @@ a, b, c, m, n = *SCALARS, *COLUMNS
 
 
 def forget():
-    for compiled in (compile_sums, compile_values, compile_sampler):
+    for compiled in (compile_sums, compile_values, compile_sampler, compile_plain):
         compiled.cache_clear()
 
 
@@ -79,6 +80,30 @@ def test_a_second_process_draws_the_same_events(second_process):
     first = mf.generate(model, 100, seed=1)
     second_process()
     np.testing.assert_array_equal(mf.generate(model, 100, seed=1)["m"], first["m"])
+
+
+def test_a_second_process_writes_no_text_of_kernels(second_process, monkeypatch):
+    """It used to: machine code was known by the text."""
+    model, data, point = mass(100)
+    before = mf.Likelihood(model, data).value(point)
+    second_process()
+    monkeypatch.setattr("morefit.targets.cpu.llvm.render", lambda *_: pytest.fail("a text was written"))
+    assert mf.Likelihood(model, data).value(point) == before
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_code_of_what_has_no_record_is_known_by_its_text(recorded, second_process, monkeypatch):
+    if not recorded:
+        monkeypatch.setattr(Draft, "remember", lambda *_: False)
+    draft = Draft(pipeline.ValueSpec((a * m,)), (a,), pipeline.Settings(mf.Cpu(threads=1)))
+    pipeline.run_passes(draft)
+    assert draft.identity == (draft.key if recorded else None)
+
+
+def test_vectors_of_other_widths_have_other_code(second_process):
+    model, data, _ = mass(100)
+    found = [mf.Likelihood(model, data, backend=mf.Cpu(1, width)).sums(0).program.code for width in (2, 4)]
+    assert found[0] is not found[1]
 
 
 def test_a_model_read_from_its_record_can_be_explained(second_process, monkeypatch):

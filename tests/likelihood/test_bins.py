@@ -65,7 +65,9 @@ def projected(name, model, values, x):
     return lambda u: float(evaluate(density, {**values, x: u})) / integral
 
 
-@pytest.mark.parametrize("name", ZOO)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n == "many")) for n in ZOO]
+)
 def test_bins_of_every_model_agree_with_scipy(name):
     model, _, point = ZOO[name](n=10)
     values = named(model, point)

@@ -28,7 +28,10 @@ def by_events(nll, full, order=2):
 
 
 @pytest.mark.parametrize(
-    ("backend", "weighted"), [(mf.Cpu(), False), (mf.Cpu(), True), (mf.OpenCL(), True)], ids=str
+    ("backend", "weighted"),
+    # nodes are events with weights to a device, which takes seconds to build the kernel
+    [(mf.Cpu(), False), (mf.Cpu(), True), pytest.param(mf.OpenCL(), True, marks=pytest.mark.exhaustive)],
+    ids=["plain", "weighted", "opencl"],
 )
 def test_sums_over_nodes_are_those_over_events(backend, weighted):
     weights = np.random.default_rng(2).uniform(-0.5, 2.0, EVENTS) if weighted else None

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from iminuit import Minuit, cost
-from scipy.optimize import minimize
+from scipy.optimize import curve_fit, minimize
 
 import morefit as mf
 
@@ -91,6 +91,80 @@ def test_points_join_everything():
     drawn = mf.plot(nll, values=best)
     assert drawn.numbers.chi2.statistic == pytest.approx(best.chi2)
     plt.close(drawn.figure)
+
+
+# ------------------------------------------------------------------------------------ correlated errors
+
+COVARIANCE = np.diag(np.linspace(0.05, 0.2, len(X))) + 0.3**2 * np.exp(-np.abs(X[:, None] - X))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "opencl", "reference"])
+def test_correlated_errors_agree_with_scipy(backend):
+    nll = mf.LeastSquares(curve, X, Y, covariance=COVARIANCE, backend=backend)
+    distance = Y - X**2 - 0.5
+    chi2 = distance @ np.linalg.solve(COVARIANCE, distance)
+    assert 2 * nll.value([1.0, 0.5]) == pytest.approx(chi2, rel=1e-12)
+    result = mf.fit(nll)
+    best, covariance = curve_fit(
+        lambda x, a, b: a * x**2 + b, X, Y, [1.0, 0.5], sigma=COVARIANCE, absolute_sigma=True
+    )
+    np.testing.assert_allclose([result.values["a"], result.values["b"]], best, rtol=1e-6)
+    np.testing.assert_allclose(result.covariance, covariance, rtol=1e-5)
+    assert (result.ndf, result.events, nll.ndata) == (23, 25, 25)
+
+
+def test_points_with_a_covariance_join_everything():
+    nll = mf.LeastSquares(curve, X, Y, covariance=COVARIANCE)
+    best = mf.fit(nll)
+    toys = [mf.generate(nll, truth=best, seed=k) for k in range(300)]
+    drawn = np.array([toy.points_in_order["y of the point"] for toy in toys]) - nll.expected(best)
+    np.testing.assert_allclose(np.cov(drawn.T), COVARIANCE, atol=5 * 0.3 / np.sqrt(300))
+    assert mf.fit(mf.intervals.asimov(nll, best)).chi2 == pytest.approx(0, abs=1e-4)
+    shown = mf.plot(nll, values=best).numbers
+    assert shown.chi2.statistic == pytest.approx(best.chi2) and len(shown.pulls) == 25
+    np.testing.assert_allclose(shown.y_errors**2, np.diag(COVARIANCE))
+    assert repr(nll) == "LeastSquares(25 points, parameters: a, b)"
+    with pytest.raises(mf.DataError, match="bootstrap: points with correlated errors cannot be resampled"):
+        mf.intervals.bootstrap(nll, replicas=10, progress=False)
+    information = mf.fisher_information(nll, truth=best)
+    assert information.errors["a"] == pytest.approx(best.errors["a"])
+
+
+def test_a_covariance_without_correlations_is_that_of_errors():
+    errors = np.linspace(0.2, 0.6, len(X))
+    apart, together = (
+        mf.LeastSquares(curve, X, Y, errors),
+        mf.LeastSquares(curve, X, Y, covariance=np.diag(errors**2)),
+    )
+    assert together.events == 25
+    assert together.value([1.0, 0.5]) == pytest.approx(apart.value([1.0, 0.5]), rel=1e-14)
+
+
+REFUSED_COVARIANCES = {
+    "a vector": (np.ones(25), r"must be a matrix of 25 x 25 finite numbers, got array"),
+    "no variance": (COVARIANCE - np.diag(np.diag(COVARIANCE)), r"must have positive variances, got 0"),
+    "not symmetric": (
+        COVARIANCE + np.triu(COVARIANCE, 1),
+        r"must be symmetric, got elements that differ by 0.\d+",
+    ),
+    "singular": (np.ones((25, 25)), r"must be positive definite, got .* leave out a point"),
+}
+
+
+@pytest.mark.parametrize("case", list(REFUSED_COVARIANCES))
+def test_covariances_that_are_none_are_refused(case):
+    matrix, says = REFUSED_COVARIANCES[case]
+    with pytest.raises(mf.DataError, match=f"least squares: covariance {says}"):
+        mf.LeastSquares(curve, X, Y, covariance=matrix)
+
+
+def test_errors_and_a_covariance_are_not_combined():
+    with pytest.raises(mf.DataError, match="takes y_errors, or their covariance, and not both"):
+        mf.LeastSquares(curve, X, Y, 0.3, covariance=COVARIANCE)
+    with pytest.raises(mf.DataError, match="x_errors cannot be combined with a covariance"):
+        mf.LeastSquares(curve, X, Y, x_errors=0.1, covariance=COVARIANCE)
+    with pytest.raises(mf.DataError, match="pass a matrix as covariance="):
+        mf.LeastSquares(curve, X, Y, COVARIANCE)
 
 
 REFUSED = {

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from morefit.expr import evaluate
 from morefit.likelihood import signs
 
 X, Y = mf.Observable("x", 0.0, 10.0), mf.Observable("y", 0.0, 1.0)
@@ -84,3 +85,21 @@ def test_a_negative_part_of_a_positive_sum_is_valid():
 )
 def test_common_densities_are_known_not_to_be_negative(model, known):
     assert signs.never_negative(model, {p.name: p.start for p in model.parameters}) is known
+
+
+@pytest.mark.parametrize(
+    ("density", "linear"),
+    [
+        (1 + 3 * C1 * X - C2 * (2 * X + 1), True),
+        (C1 * C2 * X + 3, False),
+        (C1**2 * X + 3, False),
+        (np.exp(C1 * X) + C2, False),
+        (X + 0.0 * C1, True),
+    ],
+)
+def test_heights_of_linear_densities_are_those_of_their_formulas(density, linear):
+    grid = signs.grid_of(mf.Density(density, X))
+    values = {"c1": 0.7, "c2": -1.3}
+    assert (grid.slopes is not None) is linear
+    expected = evaluate(grid.density, {**values, **grid.columns})
+    np.testing.assert_allclose(grid.heights(values), expected, rtol=1e-13)

@@ -5,7 +5,7 @@ import pytest
 
 from driven_fits import EVERYWHERE, evaluate, minimise, new_fit, quadratic
 from morefit.kernel.fit_layout import PLACES
-from morefit.minimise.components import FINE, WIDTHS, best_place, look, place_of
+from morefit.minimise.components import FINE, WIDTHS, best_place, place_of, scan
 from morefit.minimise.newton_program import advance, begin_fit, returns
 from morefit.minimise.starts import (
     MIDDLE,
@@ -91,7 +91,7 @@ def test_places_without_a_value_promise_nothing():
         fit = new_fit([1.0, 3.0], [AMOUNT, PLACE])
         fit.scan, fit.absent, fit.shape[1], fit.bad = 3.0, 0.0, 1.0, bad
         fit.new_gradient[:], fit.new_hessian[:] = [-2.0, 0.0], [1.0, 0.0, 0.0, 0.0]
-        look(fit)
+        scan(fit)
         assert (fit.scan, fit.score[1], fit.trial[0]) == (4, score, 0)
         assert best_place(fit) == (1 if score else -1)
 

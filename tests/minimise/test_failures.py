@@ -227,3 +227,16 @@ def test_wrong_arguments_are_answered_in_words(arguments, message):
 def test_none_is_an_open_limit():
     found = mf.fit(mf.Gaussian(X, MU, SIGMA), bell(), limits={"mu": (None, 3.0)})
     assert found.limits["mu"] == (-np.inf, 3.0)
+
+
+def test_a_valid_minimum_between_kinks_says_where_the_likelihood_is_lower():
+    """A cusp at every event makes as many minima: a fit used to be valid in one of them without a word."""
+    x, mu = mf.Observable("x", -10, 10), mf.Parameter("mu", 0.3, -5, 5)
+    events = np.random.default_rng(1).laplace(0, 1, 400)
+    area = np.log((10.05 - mu) / 0.05) + np.log((10.05 + mu) / 0.05)
+    nll = mf.Likelihood(mf.Density(1 / (0.05 + abs(x - mu)), [x], integral=area), {"x": events})
+    result = mf.fit(nll)
+    around = result.values["mu"] + 3 * result.errors["mu"] * np.linspace(-1, 1, 60)
+    lower = result.nll - min(nll.value([place]) for place in around)
+    assert lower > 0.03
+    assert f"this is a local minimum: the nll is lower by {lower:.2g} at mu = " in result.notes[0]

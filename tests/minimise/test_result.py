@@ -56,6 +56,19 @@ def test_mappings_agree_with_dictionaries():
     assert repr(GOOD.calls) == "{'value': 23, 'gradient': 21, 'hessian': 1}"
 
 
+def test_a_fit_makes_fields_of_the_types_of_results():
+    """Results of fits are not converted, which takes longer than a small fit; what a fit writes must need none."""
+    x = mf.Observable("x", 0, 10)
+    mu, sigma = mf.Parameter("mu", 5, 0, 10, label="$m$"), mf.Parameter("sigma", 1, 1, 3, blind="phrase")
+    model = mf.Sum([mf.Gaussian(x, mu, sigma), mf.Uniform(x)], fractions=[mf.Parameter("f", 1, 0, 1)])
+    result = mf.fit(model, np.linspace(4, 6, 50), ranges={"x": (2, 9)}, fixed={"f": 1}, limits={"mu": (4, 6)})
+    assert result.labels and result.blinded and result.ranges and result.at_limit
+    same(replace(result), result)
+    flat = mf.fit(mf.Gaussian(x, mu + mf.Parameter("shift", 0, -1, 1), 2), np.linspace(4, 6, 50))
+    assert flat.flat_directions
+    same(replace(flat), flat)
+
+
 def test_a_wrong_name_gets_a_suggestion():
     with pytest.raises(KeyError, match=r"no 'sigm'; did you mean 'sigma'[?]"):
         GOOD.values["sigm"]

@@ -12,7 +12,6 @@ from morefit.minimise.newton_program import draw as draw_stage
 from morefit.minimise.newton_program import sums as sums_stage
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import (
-    ASIDE,
     BESIDE,
     EARLY,
     ELSEWHERE,
@@ -23,6 +22,7 @@ from morefit.minimise.starts import (
     RETURNS,
     SOMEWHERE,
     STARTS,
+    STEP,
     SWAP,
     UP,
     next_start,
@@ -483,7 +483,7 @@ def test_the_other_starts_of_a_thorough_fit_move_one_parameter_then_all_that_are
             other_start(fit, kind)
             expected = fit.end.copy()
             expected[i] = max(expected[i] + sign * moved, limits[i][0])
-            np.testing.assert_allclose(fit.x, expected, err_msg=f"{ASIDE} errors")
+            np.testing.assert_allclose(fit.x, expected, err_msg=f"{STEP} errors")
     places = []
     for kind in (SOMEWHERE, ELSEWHERE, *range(BESIDE + 12, thorough_starts(6))):
         other_start(fit, kind)

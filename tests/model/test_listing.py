@@ -53,10 +53,15 @@ def test_densities_of_a_first_fit_are_those_of_the_namespace():
     assert all(getattr(mf, name) is getattr(mf.shapes, name) for name in short)
 
 
+def test_densities_of_physics_processes_are_listed_with_all_others():
+    assert set(mf.physics.__all__) <= set(mf.shapes.__all__)
+    assert all(getattr(mf.physics, name) is getattr(mf.shapes, name) for name in mf.physics.__all__)
+
+
 def test_a_density_that_no_file_defines_is_an_error():
     with pytest.raises(AttributeError, match="shapes: no density 'Gausian'; did you mean 'Gaussian'"):
         _ = mf.shapes.Gausian
-    with pytest.raises(AttributeError, match=r"shapes: no density 'KstarMuMu'; it is mf.physics.KstarMuMu"):
-        _ = mf.shapes.KstarMuMu
+    with pytest.raises(AttributeError, match=r"physics: no density 'Gaussian'; it is mf.shapes.Gaussian"):
+        _ = mf.physics.Gaussian
     with pytest.raises(AttributeError, match="physics: no density 'Kstar'; did you mean 'KstarMuMu'"):
         _ = mf.physics.Kstar

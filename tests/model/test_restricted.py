@@ -113,7 +113,8 @@ def test_likelihood_in_ranges_is_that_of_scipy(events, extended, yields_in, time
     np.testing.assert_allclose(nll.gradient(x), slopes, atol=DIFFERENCES * scale)
 
 
-@pytest.mark.parametrize("yields_in", ["full", "range"])
+# where yields count is a matter of formulas, the same on all backends
+@pytest.mark.parametrize("yields_in", ["full", pytest.param("range", marks=pytest.mark.exhaustive)])
 def test_fits_in_ranges_agree_on_all_backends(events, yields_in):
     model = peak_on_slope(extended=True)
     fits = [mf.fit(model, events, ranges={"m": RANGES}, yields_in=yields_in, backend=b) for b in BACKENDS]

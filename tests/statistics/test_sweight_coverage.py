@@ -55,7 +55,7 @@ def check(plain, complete):
 
 @pytest.mark.slow
 def test_corrected_errors_of_a_lifetime_cover():
-    check(*pulls(150, None))
+    check(*pulls(100, None))
 
 
 @pytest.mark.exhaustive

@@ -5,6 +5,7 @@ import math
 import pytest
 
 import zoo
+from backend_rows import on_one_backend
 from morefit.toys import toy_study
 from tolerances import PULL_SIGMAS
 
@@ -17,7 +18,7 @@ SIGNAL = 300  # events of the mass model that measure mu and sigma
 # something smaller, which so few toys do not see.
 PULL_MEAN = {"sigma": -1.25 * math.sqrt(2 / SIGNAL)}
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, on_one_backend]  # test_newton.py compares the toys of the others with these
 
 
 @pytest.fixture(scope="module", params=["mass", "kstarmumu"])

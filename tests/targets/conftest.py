@@ -24,6 +24,12 @@ WEIGHTED = {"mass", "kstarmumu", "extended", "numerical"}
 # lower order, with tiles that of the Fisher matrix, and with branches, which it has many of, that of the gradient. That orders agree with each other and with finite differences, the
 # cheap models tell there, and all models on the CPU.
 ONE_KIND = {"many": "fisher", "crystal ball": "gradient"}
+# Files whose every row is a kernel that a device takes long to build, and the rows that are tried there: one of each kind.
+ON_DEVICES = {
+    "test_single_precision.py": {"mass", "crystal ball", "zero"},
+    "test_determinism.py": {"mass", "kstarmumu", "zero"},
+    "test_bad_densities.py": {"mass", "zero", "not a number", "one of two", "zero under no logarithm"},
+}
 OF_ALL_ORDERS = {
     "test_derivatives_agree_with_finite_differences",
     "test_fused_sums_contain_those_of_lower_order",
@@ -48,7 +54,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kind = ONE_KIND.get(name, "hessian")
         repeated = chosen.get("kind", kind) != kind or getattr(item, "originalname", "") in OF_ALL_ORDERS
         weighted = bool(chosen.get("weighted")) and (dear or name not in WEIGHTED)
-        if aside or place in alike or weighted or (on_device and repeated):
+        # the Hessian of many parameters contains what is of lower order, and a test of its own has their Fisher matrix
+        repeated_many = name == "many" and place == "cpu" and chosen.get("kind", "hessian") != "hessian"
+        rows = ON_DEVICES.get(item.path.name, {name, case})
+        unlike = place == "opencl" and not {name, case} <= rows
+        if aside or place in alike or weighted or unlike or repeated_many or (on_device and repeated):
             item.add_marker(pytest.mark.exhaustive)
         elif dear:
             item.add_marker(pytest.mark.slow)

@@ -10,6 +10,7 @@ import numpy as np
 
 import morefit as mf
 from morefit.arrays import Array
+from morefit.integrals import SharedBoxes
 from morefit.kernel import COUNT, Reduce
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.targets import Backend, Events, Reference
@@ -77,11 +78,17 @@ class Layout:
         return rng.uniform(-0.2, 2.0, count) if self.weighted else None
 
 
+@cache
+def boxes_of(compiled: Compiled) -> SharedBoxes:
+    """Return the boxes of a program's integrals: made once for all layouts, which is what takes long."""
+    return SharedBoxes()
+
+
 def bind(compiled: Compiled, name: str, layout: Layout) -> Bound:
     """Bind to the first events of a model."""
     model, data, _ = model_of(name)
     columns = {o.name: np.resize(data[o.name], layout.events.count) for o in model.observables}
-    return compiled.bind(Columns(columns), layout.events, layout.weights)
+    return compiled.bind(Columns(columns), layout.events, layout.weights, boxes_of(compiled))
 
 
 class Sizes(ReferenceLaunch):

@@ -125,3 +125,34 @@ def test_a_steep_turn_on_is_integrated():
     )
     density = mf.Density(1 / (1 + np.exp(-(x - edge) / width)), [x])
     assert density.pdf(np.array([16.0]), {"e": 15.0, "w": 0.01})[0] == pytest.approx(1 / 5, rel=1e-9)
+
+
+def test_every_target_has_derivatives_where_something_overflows(backend: Backend) -> None:
+    x, e, w = mf.Observable("x", 0, 20), mf.Parameter("e", 15, 0, 30), mf.Parameter("w", 0.013, 1e-4, 2)
+    z = (x - e) / w
+    turn_ons = 1 / (1 + np.exp(-z)) + 1 / np.cosh(z) ** 2 + 1 / (1 + (x / e) ** 200) + np.exp(-np.exp(-z))
+    density = mf.Density(1e-3 + turn_ons, [x], integral=1 + 0 * e * w)
+    nll = mf.Likelihood(density, {"x": np.array([0.5, 4.9, 7.0, 11.0])}, backend=backend)
+    start = [p.start for p in nll.parameters]
+    np.testing.assert_allclose(nll.gradient(start), 0, atol=1e-9)
+    np.testing.assert_allclose(nll.hessian(start), 0, atol=1e-9)
+
+
+def test_a_fit_with_events_far_below_a_turn_on():
+    """This used to stop: the likelihood had a value and no derivative."""
+    x, e, w = mf.Observable("x", 0, 20), mf.Parameter("e", 19.5, 15, 19.9), mf.Parameter("w", 0.02, 1e-3, 2)
+    model = mf.Density(0.01 + 1 / (1 + np.exp(-(x - e) / w)), [x])
+    events = mf.generate(model, 1_000, seed=1)
+    assert events["x"].min() < 19.5 - 709 * 0.02
+
+    def exact(e, w):
+        heights = 0.01 + np.exp(-np.logaddexp(0, -(events["x"] - e) / w))
+        return len(events) * np.log(0.2 + w * np.logaddexp(0, (20 - e) / w)) - np.log(heights).sum()
+
+    result = mf.fit(model, events)
+    assert result.valid
+    assert result.nll == pytest.approx(exact(**result.values), rel=1e-12)
+    aside = [exact(result.values["e"] + side * 1e-4, result.values["w"]) for side in (-1, 1)]
+    assert sum(aside) / 2 - result.nll == pytest.approx(
+        0.5e-8 * np.linalg.inv(result.covariance)[0, 0], rel=1e-3
+    )

@@ -31,7 +31,7 @@ from morefit.targets.choose import WORTH_A_GPU
 from morefit.targets.opencl import device as opencl_device
 from morefit.targets.opencl import discover as opencl_found
 from morefit.targets.opencl import fit as opencl_fit
-from morefit.targets.opencl import fit_space
+from morefit.targets.opencl import fit_space, staging
 from morefit.targets.opencl import launch as opencl_launch
 from morefit.targets.opencl import run as opencl
 from morefit.targets.opencl.columns import DeviceColumn
@@ -39,6 +39,7 @@ from morefit.targets.opencl.dialect import OPENCL_GPU, Names, number_text
 from morefit.targets.opencl.functions import HELPERS
 from morefit.targets.opencl.lift import PLAIN, lift_numbers
 from morefit.targets.opencl.source import render
+from morefit.toys.batch import fit_whole_together
 from tolerances import NUMPY_SUM, REPEATED, SAME_RANDOM_NUMBER, SUM_OF_LOGS
 from zoo import around
 
@@ -593,7 +594,7 @@ def test_the_step_is_one_text_for_all_models_and_groups(device):
     texts = []
     for model in (mf.Exponential(x, slopes[0]), mf.Density((slopes[1] * x).expr ** 2 + 1, x)):
         job = ensemble_of(model, backend=OpenCL()).whole_fit()
-        texts += [opencl_fit.FitRunner(OpenCL().open(), group, job).source for group in (32, 64)]
+        texts += [opencl_fit.FitRunner(OpenCL().open(), job).source(group) for group in (32, 64)]
     assert len({source.driver.text for source in texts}) == 1
     assert len({source.text for source in texts}) == len(texts)
 
@@ -644,6 +645,44 @@ def test_buffers_of_earlier_fits_serve_other_truths_starts_and_measurements(devi
     np.testing.assert_array_equal(fits(clear=False), apart)
     assert len(spaces) == held == 1
     assert len(np.unique(apart[:, 0, 0])) == 4
+
+
+def test_toys_of_several_truths_have_the_same_bits_in_one_launch(device):
+    spaces, model = OpenCL().open().fit_spaces, model_of("mass")[0]
+    start = all_values(model, None)
+    other = {**start, "fsig": 0.6 * start["fsig"]}
+    ensembles = [
+        ensemble_of(model, truth, first, 5, OpenCL())
+        for truth, first in [(start, start), (other, start), (start, other)]
+    ]
+    ensembles += [ensembles[1].fixing({"fsig": 0.3}), ensembles[1].fixing({"fsig": 0.2})]  # what is fixed
+    toys = [
+        e.draw(7 * k, sizes)
+        for k, (e, sizes) in enumerate(
+            zip(ensembles, np.array([[300, 2500], [500, 400], [30, 60], [500, 400], [700, 40]]), strict=True)
+        )
+    ]
+    apart = [t.fit_whole(e) for t, e in zip(toys, ensembles, strict=True)]
+    spaces.clear()
+    together = fit_whole_together(list(zip(toys, ensembles, strict=True)))
+    assert len(spaces) == 3  # small and large toys of four parameters, and toys of three
+    for one, some in zip(apart, together, strict=True):
+        for name in ("values", "errors", "nll", "edm", "valid"):
+            np.testing.assert_array_equal(getattr(some, name), getattr(one, name))
+
+
+def test_large_copies_go_in_pieces_through_slots(device, monkeypatch):
+    """Only devices with memory of their own do this, so that it is made to happen here."""
+    monkeypatch.setattr(staging, "PIECE", 1 << 12)
+    monkeypatch.setattr(opencl_device.Device, "is_staged", lambda self, numbers: numbers.nbytes > 0)
+    device = opencl_device.Device(device, OpenCL().open().device)
+    numbers = np.random.default_rng(1).random(10_001)
+    buffer, copy, rest = device.send(numbers), np.empty((10_001, 1)), np.empty(9_000)
+    device.read(buffer, copy)
+    np.testing.assert_array_equal(copy[:, 0], numbers)
+    device.read_done(buffer, rest[:7], device.cl.enqueue_marker(device.queue))
+    device.read(buffer, rest[7:], 8 * 7)
+    np.testing.assert_array_equal(rest, numbers[:9_000])
 
 
 def test_one_text_serves_many_true_values(device):
@@ -734,6 +773,19 @@ def test_any_division_of_the_work_gives_the_same_sums(device, option, kind, weig
         getattr(mf.Likelihood(model, data, weights=weights, backend=b), kind)(x)
         for b in (OpenCL(), OpenCL(**{option: 2}))
     )
+    np.testing.assert_allclose(other, usual, rtol=NUMPY_SUM, atol=NUMPY_SUM * np.abs(usual).max())
+
+
+def test_sums_that_are_scaled_afterwards_give_the_same_hessian(device, monkeypatch):
+    m, p = mf.Observable("m", 5.0, 5.6), mf.Parameter
+    peak = mf.CrystalBall(
+        m, p("mu", 5.28, 5.2, 5.4), p("sigma", 0.02, 0.01, 0.1), p("alpha", 1.5, 0.5, 4), p("n", 3, 1.1, 9)
+    )
+    model = mf.Sum([peak, mf.Uniform(m)], fractions=[p("f", 0.5, 0, 1)])
+    data, at = {"m": np.linspace(5.0, 5.6, 1003)}, np.array([q.start for q in model.parameters])
+    usual = mf.Likelihood(model, data, backend=OpenCL()).hessian(at)
+    monkeypatch.setattr(OpenCL, "scales_sums", True)
+    other = mf.Likelihood(model, data, backend=OpenCL(work_group=32)).hessian(at)  # compiled anew
     np.testing.assert_allclose(other, usual, rtol=NUMPY_SUM, atol=NUMPY_SUM * np.abs(usual).max())
 
 

@@ -6,7 +6,7 @@ import pytest
 import morefit as mf
 from morefit.expr import Op
 from morefit.kernel import Arith, Body, Line
-from morefit.targets.cpu.phases import MIN_LINES, MIN_SUMS, cut_phases
+from morefit.targets.cpu.phases import MAX_CARRIED, MAX_IN_ONE, MIN_LINES, MIN_SUMS, cut_phases
 from morefit.targets.cpu.rare import rare_branches
 from tolerances import REORDERED, SINGLE
 
@@ -23,11 +23,26 @@ def body_of(functions, sums):
 
 
 def test_functions_come_first_and_what_is_cheap_is_computed_again():
-    first, then = cut_phases(body_of(2, MIN_LINES))
-    assert [line.target for line in first.lines] == ["d", "f0", "f1"]
-    assert first.results == ("f1",)
+    first, second, then = cut_phases(body_of(2, MIN_LINES))
+    assert [line.target for line in first.lines] == ["d", "f0"]
+    assert [line.target for line in second.lines] == ["f1"]
+    assert (first.stored, second.stored) == (("f0",), ("f1",))
     assert then.lines[0].target == "d"
     assert len(then.lines) == 1 + MIN_LINES
+    assert then.sums == tuple(range(MIN_LINES))
+
+
+def test_sums_that_registers_do_not_hold_are_shared_by_loops():
+    body = body_of(1, 2 * MAX_IN_ONE)
+    _, *loops = cut_phases(body, [1] * len(body.results))
+    assert len(loops) > 1
+    assert sorted(k for loop in loops for k in loop.sums) == list(range(len(body.results)))
+    assert all(len(loop.sums) <= MAX_CARRIED for loop in loops)
+    names = {"d", "x", "a"}
+    for loop in loops:  # what is read is computed there, or stored by an earlier one
+        names |= {line.target for line in loop.lines}
+        assert {a for line in loop.lines for a in line.args} <= names | {"f0"}
+        names = {"d", "x", "a", *(n for one in loops for n in one.stored)}
 
 
 @pytest.mark.parametrize(("functions", "sums"), [(0, MIN_LINES), (1, MIN_SUMS - 1), (1, MIN_LINES - 1)])

@@ -33,6 +33,14 @@ def test_issue_events_are_read_once_for_all_toys(ensemble, monkeypatch):
     assert len(reads) == 1  # column
 
 
+def test_some_of_the_toys_have_their_own_events_and_fits(ensemble):
+    toys = ensemble.draw(4, np.array([300, 0, 150, 400])).stored()
+    some = toys.some(np.array([0, 2, 3]))
+    for k, toy in enumerate((0, 2, 3)):
+        np.testing.assert_array_equal(some.datasets(k)[0]["m"], toys.datasets(toy)[0]["m"])
+    np.testing.assert_array_equal(some.fit().values, toys.fit().values[[0, 2, 3]])
+
+
 def test_issue_a_toy_that_is_fitted_again_stays_on_its_backend(monkeypatch):
     """This used to choose a backend anew, by the size of the toy."""
     seen = []
@@ -72,7 +80,7 @@ def every_third_fails(monkeypatch):
     """Let the first fit of every third toy fail, since so few do of themselves."""
     plain = Toys.first_fit
 
-    def first_fit(toys, ensemble=None):
+    def first_fit(toys, ensemble):
         fits = plain(toys, ensemble)
         failing = toys.numbers % 3 == 0
         fits.valid[failing], fits.method[failing] = False, FAILED
@@ -124,7 +132,7 @@ def test_groups_of_toys_have_no_more_events_than_fit_into_memory(monkeypatch):
 @pytest.mark.usefixtures("every_third_fails")
 def test_a_toy_that_is_fitted_again_takes_the_lowest_of_its_starts(ensemble):
     toys = ensemble.draw(0, np.full(60, 200))
-    first, fits = toys.first_fit(), toys.fit()
+    first, fits = toys.first_fit(toys.ensemble), toys.fit()
     failed = first.failed
     assert len(failed) >= 20
     assert fits.valid.all()
@@ -141,7 +149,7 @@ def test_a_toy_that_is_fitted_again_takes_the_lowest_of_its_starts(ensemble):
 @pytest.mark.usefixtures("every_third_fails")
 def test_what_fails_from_all_starts_is_left_to_minuit(monkeypatch):
     toys = ensemble_of(mass_model(), seed=11, backend=Cpu(threads=1)).draw(0, np.full(6, 400))
-    expected = toys.first_fit()
+    expected = toys.first_fit(toys.ensemble)
     monkeypatch.setattr(Batch, "newton", lambda batch, sets, start: Fits.none(start))
     fits = toys.fit()
     assert fits.method.tolist() == [MINUIT, NEWTON, NEWTON] * 2

@@ -69,7 +69,7 @@ def test_rf207_comptools_copies_with_other_parts():
     assert [p.name for p in model.parameters].count("a0") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive  # seconds to compile; tests/model/test_convolution.py has both, the Landau and the fit
 def test_rf208_convolution_of_a_landau_with_a_gaussian():
     t, d = mf.Observable("t", -10, 30), mf.Observable("d", -12, 12)
     peak, scale = mf.Parameter("peak", 5, -20, 20), mf.Parameter("scale", 1, 0.1, 10)

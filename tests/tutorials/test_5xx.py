@@ -185,6 +185,7 @@ def test_rf512_wsfactory_oper_every_operator_of_the_language():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive  # seconds to compile: test_rf708 fits such decays, and test_rf504 replaces parameters
 def test_rf513_wsfactory_tools_mixing_by_tag_with_edited_dilutions():
     """SIMCLONE is a dictionary of `replace`, and so is EDIT."""
     dt, mes = mf.Observable("dt", -5, 20), mf.Observable("mes", 5.20, 5.29)

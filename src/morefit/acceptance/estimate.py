@@ -120,7 +120,7 @@ def by_moments(weights: Array, each: Array) -> Made:
 
 def by_least_squares(accepted: Dataset, generated: Dataset, functions: Callable[[Dataset], Array]) -> Made:
     """Return the coefficients of functions for which their sum is closest to accepted or not, and their covariance."""
-    kept, every = functions(accepted), functions(generated)
+    passing, every = functions(accepted), functions(generated)
     own, full = event_weights(accepted), event_weights(generated)
     matrix = every.T @ (full[:, None] * every)
     if len(generated) < len(accepted) or np.linalg.cond(matrix) > 1 / np.sqrt(np.finfo(float).eps):
@@ -129,10 +129,10 @@ def by_least_squares(accepted: Dataset, generated: Dataset, functions: Callable[
             f" {len(accepted)} accepted; give all generated events, or lower the orders or bins"
         )
     inverse = np.linalg.inv(matrix)
-    coefficients = inverse @ (own @ kept)
+    coefficients = inverse @ (own @ passing)
     # the score of an event is w (accepted - efficiency) P, accepted being 1 or 0
-    inside, outside = own**2 * (1 - 2 * kept @ coefficients), (full * (every @ coefficients)) ** 2
-    middle = kept.T @ (inside[:, None] * kept) + every.T @ (outside[:, None] * every)
+    inside, outside = own**2 * (1 - 2 * passing @ coefficients), (full * (every @ coefficients)) ** 2
+    middle = passing.T @ (inside[:, None] * passing) + every.T @ (outside[:, None] * every)
     return coefficients, inverse @ middle @ inverse
 
 

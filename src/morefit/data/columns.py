@@ -14,6 +14,7 @@ from morefit.arrays import Array
 from morefit.data.labels import Category, category_of, is_text
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
+from morefit.memory import LARGE, PADDING, aligned
 from morefit.model.region import Range, check_order, listed_ranges
 from morefit.resources import on_all_cores
 from morefit.text.suggest import suggest
@@ -169,6 +170,8 @@ def read_named_weights(draft: Draft, raw: Mapping[Any, object], names: Sequence[
 def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
     """Return a column of doubles with NaN where the input is masked, and the number of masked entries."""
     array = to_array(raw)
+    if type(array) is np.ndarray and array.dtype == np.float64 and array.ndim == 1:  # the usual case
+        return copied(array) if copy else np.ascontiguousarray(array), 0
     if array.ndim != 1:
         raise DataError(f"must have one dimension, got {described(array)}")
     if array.dtype.kind not in "iuf":
@@ -252,18 +255,23 @@ def is_outside(column: Array, observable: Ranged) -> Mask:
 
 def all_between(column: Array, low: float, high: float) -> bool:
     """Return whether all numbers lie between two others; NaN does not."""
-    return all(
-        on_all_cores(lambda c: bool(column[c].min() >= low and column[c].max() <= high), len(column), PIECE)
-        if len(column)
-        else ()
-    )
+
+    def between(cut: slice) -> bool:
+        piece = column[cut]
+        return bool(piece.min() >= low and piece.max() <= high)
+
+    return not len(column) or all(on_all_cores(between, len(column), PIECE))
 
 
 def copied(array: NDArray[Any]) -> Array:
-    """Return a copy as doubles."""
-    copy = np.empty(len(array), np.float64)
-    on_all_cores(lambda c: np.copyto(copy[c], array[c], casting="unsafe"), len(array), PIECE)
-    return copy
+    """Return a copy as doubles; a large one where backends can read it, so that they need none."""
+    count = len(array)
+    if 8 * count < LARGE:
+        return np.array(array, np.float64)
+    copy = aligned(count + PADDING)
+    on_all_cores(lambda c: np.copyto(copy[:count][c], array[c], casting="unsafe"), count, PIECE)
+    copy[count:] = copy[count - 1]
+    return copy[:count]
 
 
 def bad_columns(draft: Draft, ranges: Iterable[Ranged]) -> Iterator[str]:

@@ -279,10 +279,22 @@ class Dataset:
         same = known is observables or (len(known) == len(observables) and all(map(is_, known, observables)))
         if known and same and weights is None:
             return self
+        if weights is None and (columns := self._inside(observables)) is not None:
+            if list(columns) != list(self._columns):
+                return build(columns, self._weights, self._report, checked=observables)
+            vars(self)["_checked"] = observables
+            return self
         dataset = Dataset(self, observables, weights=weights)
         if dataset._report is None:
             object.__setattr__(dataset, "_report", self._report)  # of what it was cut from
         return dataset
+
+    def _inside(self, observables: tuple[Ranged, ...]) -> dict[str, Array] | None:
+        """Return the columns of observables, if there are such, without labels, and all events are in their ranges."""
+        columns = {o.name: self._columns[o.name] for o in observables if o.name in self._columns}
+        if self._labels or len(columns) < len(observables) or not observables:
+            return None
+        return columns if are_inside(columns, observables) else None
 
     def with_weights(self, weights: ArrayLike | None) -> Dataset:
         """Return the same events with other weights, or with none."""
@@ -379,10 +391,15 @@ def build(
 
 
 def build_drawn(columns: Mapping[str, Array], observables: tuple[Ranged, ...]) -> Dataset:
-    """Return a dataset of columns of doubles that were drawn and belong to nobody else; only ranges are checked."""
-    if all(all_between(columns[o.name], o.low, o.high) for o in observables):
+    """Return a dataset of columns of doubles that were drawn and have no other owner; only ranges are checked."""
+    if are_inside(columns, observables):
         return build(columns, None, None, checked=observables)
     return Dataset(build(columns, None, None), observables)  # an error that lists what is wrong
+
+
+def are_inside(columns: Mapping[str, Array], observables: Iterable[Ranged]) -> bool:
+    """Return whether all events are in the ranges of observables."""
+    return all(all_between(columns[o.name], o.low, o.high) for o in observables)
 
 
 def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:

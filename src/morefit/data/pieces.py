@@ -115,8 +115,8 @@ class Pieces:
         """Return in which file a piece is."""
         return bisect_right(self.starts, number) - 1
 
-    def read(self, first: int, stop: int, kept: Sequence[int] = ()) -> Generator[Dataset, None, None]:
-        """Read some pieces; ``kept`` has the number of selected events of every piece after the first pass."""
+    def read(self, first: int, stop: int, selected: Sequence[int] = ()) -> Generator[Dataset, None, None]:
+        """Read some pieces; ``selected`` has the number of selected events of every piece after the first pass."""
         number = first
         while number < stop:
             k = self.file_of(number)
@@ -126,7 +126,9 @@ class Pieces:
                 assert table.chunks_from is not None
                 chunks = table.chunks_from(self.wanted.names, (number - start) * self.rows)
                 for raw in in_pieces(chunks, self.rows):
-                    piece = self.select(file, (number - start) * self.rows, raw, kept[number] if kept else -1)
+                    piece = self.select(
+                        file, (number - start) * self.rows, raw, selected[number] if selected else -1
+                    )
                     number += 1
                     yield piece
                     if number == last:
@@ -135,10 +137,10 @@ class Pieces:
             if number < last:
                 raise file.changed()
 
-    def select(self, file: StoredFile, row: int, raw: Columns, kept: int) -> Dataset:
-        """Return the events of a piece that pass the cut and lie in the ranges; ``kept`` of them, if that is known."""
+    def select(self, file: StoredFile, row: int, raw: Columns, selected: int) -> Dataset:
+        """Return the events of a piece that pass the cut and lie in the ranges; ``selected`` of them, if that is known."""
         columns: dict[str, Array]
-        if kept == len(next(iter(raw.values()))):  # all of them
+        if selected == len(next(iter(raw.values()))):  # all of them
             columns, report = {name: to_column(raw[name])[0] for name in self.wanted.columns}, None
         else:
             lists: dict[str, list[Array]] = {name: [] for name in self.wanted.columns}
@@ -149,7 +151,7 @@ class Pieces:
         piece = build(columns, weights, report)
         for region in self.regions if report else ():
             piece = piece.inside(region)
-        if kept not in (-1, len(piece)):
+        if selected not in (-1, len(piece)):
             raise file.changed()
         return piece
 

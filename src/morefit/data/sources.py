@@ -21,6 +21,8 @@ NO_EVENTS = (
     " centres of narrow bins with mf.Dataset.from_hist"
 )
 
+PLAIN = (dict, list, np.ndarray)  # types that are no histograms, as usual data have
+
 
 @runtime_checkable
 class Frame(Protocol):
@@ -89,12 +91,13 @@ def raw_columns(
 ) -> dict[Any, object]:
     """Return the columns of any source, not yet converted; of a query those of observables and weights alone."""
     wanted = None if ranges is None else [*(o.name for o in ranges), *([weights] if weights else [])]
-    if isinstance(source, LazyFrame):
+    plain = isinstance(source, (dict, Mapping, np.ndarray))  # protocols take longer to check
+    if not plain and isinstance(source, LazyFrame):
         source = collected(source, wanted)
     try:
-        if isinstance(source, str | bytes | PathLike):
+        if not plain and isinstance(source, str | bytes | PathLike):
             raise DataError(f"must be {KINDS}, got {source!r}; read files with mf.read(path, observables)")
-        if not isinstance(source, Mapping | np.ndarray):
+        if not plain:
             refuse(source)
         named = named_columns(source, wanted)
         return array_columns(to_array(source), ranges) if named is None else named
@@ -138,6 +141,8 @@ def refuse(source: object) -> None:
 
 def is_histogram(source: object) -> bool:
     """Return whether something is a histogram of the UHI protocol, or of numpy."""
+    if type(source) in PLAIN:
+        return False
     from morefit.data.io import Histogram
 
     return isinstance(source, Histogram) or is_numpy_histogram(source)

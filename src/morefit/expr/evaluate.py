@@ -19,7 +19,7 @@ from morefit.expr.symbol import Symbol, Table
 from morefit.expr.walk import domain_of, leaves, rule_of, toposort
 
 MAX_NODES = 1 << 15  # of a quadrature that are evaluated together: they stay in the cache
-# points of an axis, then of each piece with a change of sign, so many times
+# points of an axis, then of each piece with a change of sign, and the number of scans
 FIRST_SCAN, LATER_SCAN, SCANS = 513, 33, 5
 MAX_ZEROS = 100
 

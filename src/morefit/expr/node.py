@@ -267,7 +267,7 @@ def build(how: Callable[[Expr, Expr], Expr], a: Operand, b: Operand) -> Expr:
 
 
 def compare(how: Callable[[Expr, Expr], Expr], a: Quantity, b: Operand) -> Expr:
-    """Compare for equality; what Python has built in and is no number is refused, lest == mean its plain False."""
+    """Compare for equality; other built-in objects of Python are refused, since == would be a plain False."""
     if type(b).__module__ == "builtins" and known_expr(b) is None:
         raise ModelError(
             f"expression '{to_text(a.expr, LINE)}': is compared with numbers and expressions, got {b!r};"

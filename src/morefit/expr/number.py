@@ -26,7 +26,7 @@ def as_double(value: Any) -> float | None:
 
 
 def is_decimal(number: Any) -> bool:
-    """Return whether a number is a Decimal; there is none before somebody has imported that module."""
+    """Return whether a number is a Decimal; there is none before that module is imported."""
     decimal = sys.modules.get("decimal")
     return decimal is not None and isinstance(number, decimal.Decimal)
 

@@ -154,7 +154,7 @@ def power_price(exponent: float) -> int:
 
 
 def fresh_prefix(wanted: str, *roots: Expr) -> str:
-    """Return a prefix that, with a number behind it, is no name in the graphs yet."""
+    """Return a prefix that, with a number behind it, is not yet a name in the graphs."""
     taken = {leaf.value.name for leaf in toposort(*roots) if isinstance(leaf.value, Symbol)}
     while any(name.startswith(wanted) and name[len(wanted) :].isdigit() for name in taken):
         wanted += "_"

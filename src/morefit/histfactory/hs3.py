@@ -1,23 +1,29 @@
 """HistFactory models in files of the HS3 standard, which RooFit writes: translated into workspaces as pyhf writes them.
 
-Of the standard, distributions of the type ``histfactory_dist`` are read, with the data, domains and start values of one
-analysis. (HEP Statistics Serialization Standard, https://github.com/hep-statistics-serialization-standard)
+Of the standard, distributions of the type ``histfactory_dist`` are read, with Gaussian distributions that constrain their
+parameters, and the data, domains and start values of one analysis. (HEP Statistics Serialization Standard, https://github.com/hep-statistics-serialization-standard)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from morefit.errors import DataError
+from morefit.histfactory.hs3_parameters import Constrained, configurations, limits_of, parameter_values
 from morefit.histfactory.workspace import entry, listed, numbers, text
 from morefit.text.suggest import suggest
 
 THRESHOLD = 0.01  # relative errors of simulations below it do not count, if a channel has no other
 CONSTRAINTS = ("Gauss", "Poisson")
-CONSTRAINED = ("normsys", "histosys", "shapesys", "staterror")
+PER_BIN = ("shapesys", "staterror", "shapefactor")
+# the interpolations of RooFit that are those of pyhf; 4 and 5 are the same, and so is an old file that says nothing
+NORMSYS_CODES = {None: "code4", 4: "code4", 5: "code4", 1: "code1"}
+HISTOSYS_CODES = {None: "code4p", 4: "code4p"}
+EXPECTED = "asimovData"  # what RooFit calls data that are expected, which it lists before those observed
 
 
 def is_hs3(content: Mapping[str, Any]) -> bool:
@@ -25,10 +31,19 @@ def is_hs3(content: Mapping[str, Any]) -> bool:
     return "distributions" in content and "channels" not in content
 
 
-def translated(content: Mapping[str, Any], analysis: str | None) -> dict[str, Any]:
-    """Return the workspace of one analysis, by default the first, as pyhf would write it."""
-    picked = chosen_entry("analysis", content, "analyses", analysis)
+def translated(
+    content: Mapping[str, Any], analysis: str | None
+) -> tuple[dict[str, Any], dict[str, str | None]]:
+    """Return the workspace of one analysis, by default the first of observed data, as pyhf would write it.
+
+    The second are the interpolations of its kinds of modifiers.
+    """
+    picked = chosen_analysis(by_name(content, "analyses"), analysis)
     known = {key: by_name(content, key) for key in ("distributions", "data", "likelihoods")}
+    optional = {
+        key: by_name(content, key) if key in content else {} for key in ("domains", "parameter_points")
+    }
+    reader = Reader(known["distributions"], Constrained(parameter_values(optional["parameter_points"])))
     channels, observations = [], []
     for likelihood in likelihoods_of(picked, known["likelihoods"]):
         where = f"likelihood '{likelihood.get('name', '')}'"
@@ -37,20 +52,23 @@ def translated(content: Mapping[str, Any], analysis: str | None) -> dict[str, An
             raise DataError(
                 f"{where}: must have data for each distribution, got {len(pairs[1])} of {len(pairs[0])}"
             )
+        reader.read_constraints(where, strings(where, likelihood, "aux_distributions", missing=()))
         for distribution, data in zip(*pairs, strict=True):
             name = distribution.removeprefix("model_")
             channels.append(
-                channel_of(name, entry_named("distribution", known["distributions"], distribution))
+                reader.channel(name, entry_named("distribution", known["distributions"], distribution))
             )
             counts = numbers(f"data '{data}'", entry_named("data", known["data"], data), "contents")
             observations.append({"name": name, "data": counts.tolist()})
     pois = strings("analysis", picked, "parameters_of_interest", "pois", missing=("",))
-    config = {"poi": pois[0] if pois else "", "parameters": list(configurations(content))}
-    return {
+    parameters = configurations(reader.constrained, limits_of(optional["domains"]))
+    config = {"poi": pois[0] if pois else "", "parameters": list(parameters)}
+    space = {
         "channels": channels,
         "observations": observations,
         "measurements": [{"name": picked["name"], "config": config}],
     }
+    return space, {kind: reader.code(kind) for kind in ("normsys", "histosys")}
 
 
 def by_name(content: Mapping[str, Any], key: str) -> dict[str, Mapping[str, Any]]:
@@ -63,12 +81,13 @@ def by_name(content: Mapping[str, Any], key: str) -> dict[str, Mapping[str, Any]
     return {text(key, one, "name"): one for one in entries}
 
 
-def chosen_entry(what: str, content: Mapping[str, Any], key: str, name: str | None) -> Mapping[str, Any]:
-    """Return the entry of a name, or the first."""
-    entries = by_name(content, key)
-    if not entries:
-        raise DataError(f"workspace: '{key}' must not be empty")
-    return entry_named(what, entries, next(iter(entries)) if name is None else name)
+def chosen_analysis(analyses: Mapping[str, Mapping[str, Any]], name: str | None) -> Mapping[str, Any]:
+    """Return the analysis of a name, or the first that is not about expected data."""
+    if not analyses:
+        raise DataError("workspace: 'analyses' must not be empty")
+    if name is None:
+        name = next((one for one in analyses if EXPECTED not in one), next(iter(analyses)))
+    return entry_named("analysis", analyses, name)
 
 
 def entry_named(what: str, entries: Mapping[str, Mapping[str, Any]], name: str) -> Mapping[str, Any]:
@@ -93,92 +112,135 @@ def strings(
 
 
 def likelihoods_of(analysis: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Go through the likelihoods of an analysis; those with constraints of their own are refused."""
+    """Go through the likelihoods of an analysis."""
     for name in strings(f"analysis '{analysis['name']}'", analysis, "likelihood", "likelihoods"):
-        likelihood = entry_named("likelihood", known, name)
-        if likelihood.get("aux_distributions"):
+        yield entry_named("likelihood", known, name)
+
+
+@dataclass(eq=False)
+class Reader:
+    """Reads the channels of an analysis, and remembers the parameters and interpolations of their modifiers."""
+
+    distributions: Mapping[str, Mapping[str, Any]]
+    constrained: Constrained
+    auxiliary: dict[str, str] = field(default_factory=dict)  # names of constraints, by parameter
+    codes: dict[str, set[str]] = field(default_factory=dict)  # by the kind of modifiers
+
+    def read_constraints(self, where: str, names: Sequence[str]) -> None:
+        """Take distributions that constrain parameters without a modifier mentioning them."""
+        for name in names:
+            spec = entry_named("distribution", self.distributions, name)
+            free = [one for one in (spec.get("x"), spec.get("mean")) if isinstance(one, str)]
+            variable = [one for one in free if not self.constrained.values.get(one, {}).get("const")]
+            if len(variable) != 1:
+                raise DataError(f"{where}: '{name}' must constrain one parameter, got {variable}")
+            self.auxiliary[variable[0]] = name
+
+    def channel(self, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a channel as pyhf would write it."""
+        where, kind = f"channel '{name}'", text(f"channel '{name}'", spec, "type")
+        if kind != "histfactory_dist":
             raise DataError(
-                f"likelihood '{name}': 'aux_distributions' are not read; only constraints of modifiers are"
+                f"{where}: only distributions of the type 'histfactory_dist' are read, got {kind!r}"
             )
-        yield likelihood
+        errors = spec.get("statError", {})
+        usual = errors.get("constraint") or "Poisson"
+        samples = [
+            self.sample(one, f"{where}: sample '{text(f'{where}: sample', one, 'name')}'", usual)
+            for one in listed(where, spec, "samples")
+        ]
+        drop_small_errors(samples, float(errors.get("relThreshold", THRESHOLD)))
+        return {"name": name, "samples": samples}
 
+    def sample(self, spec: Mapping[str, Any], where: str, usual: str) -> dict[str, Any]:
+        """Return a sample as pyhf would write it."""
+        histogram = entry(where, spec, "data")
+        contents = numbers(where, histogram, "contents")
+        modifiers = [self.modifier(one, where, histogram, usual) for one in spec.get("modifiers", ())]
+        return {"name": spec["name"], "data": contents.tolist(), "modifiers": modifiers}
 
-def channel_of(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a channel as pyhf would write it."""
-    where, kind = f"channel '{name}'", text(f"channel '{name}'", spec, "type")
-    if kind != "histfactory_dist":
-        raise DataError(f"{where}: only distributions of the type 'histfactory_dist' are read, got {kind!r}")
-    errors = spec.get("statError", {})
-    samples = [
-        sample_of(one, f"{where}: sample '{text(f'{where}: sample', one, 'name')}'", errors.get("constraint"))
-        for one in listed(where, spec, "samples")
-    ]
-    drop_small_errors(samples, float(errors.get("relThreshold", THRESHOLD)))
-    return {"name": name, "samples": samples}
+    def modifier(self, spec: Mapping[str, Any], sample: str, histogram: Any, usual: str) -> dict[str, Any]:
+        """Return a modifier as pyhf would write it, with the kind of its constraint and the names of its parameters."""
+        kind, name = text(f"{sample}: modifier", spec, "type"), text(f"{sample}: modifier", spec, "name")
+        where, size = f"{sample}: {kind} '{name}'", len(histogram["contents"])
+        if kind in PER_BIN:
+            return self.bins(where, spec, histogram, usual)
+        parameter = spec.get("parameter", name)
+        read = {"type": kind, "name": parameter, "data": spec.get("data")}
+        constraint = spec.get("constraint_name", self.auxiliary.get(parameter))
+        if kind == "normfactor" and (constraint or spec.get("constraint")):
+            if not constraint:
+                raise DataError(f"{where}: constraint {spec['constraint']!r} is not known")
+            read["type"] = "lumi"  # a factor with a Gaussian constraint
+            self.constrained.factors.add(parameter)
+        if constraint:
+            spec_there = entry_named("distribution", self.distributions, constraint)
+            self.constrained.constrain(f"{where}: constraint '{constraint}'", spec_there, parameter)
+        elif kind != "normfactor" and spec.get("constraint", "Gauss") != "Gauss":
+            raise DataError(f"{where}: constraint {spec['constraint']!r} is not known")
+        if kind in ("normsys", "histosys"):
+            self.interpolate(where, spec, kind)
+            if self.constrained.measured.get(parameter, (0.0, 1.0))[1] != 1:
+                raise DataError(f"{where}: constraint '{constraint}' must have a sigma of 1")
+        if kind == "histosys":
+            ends = {end: entry(where, spec["data"], end) for end in ("hi", "lo")}
+            read["data"] = {
+                f"{end}_data": numbers(where, one, "contents", size).tolist() for end, one in ends.items()
+            }
+        return read
 
+    def interpolate(self, where: str, spec: Mapping[str, Any], kind: str) -> None:
+        """Remember how a variation is interpolated."""
+        known: Mapping[Any, str] = NORMSYS_CODES if kind == "normsys" else HISTOSYS_CODES
+        code = spec.get("interpolation")
+        if not isinstance(code, int | None) or code not in known:
+            raise DataError(f"{where}: interpolation {code!r:.60} is not read; only {list(known)[1:]} are")
+        self.codes.setdefault(kind, set()).add(known[code])
 
-def sample_of(spec: Mapping[str, Any], where: str, constraint: str | None) -> dict[str, Any]:
-    """Return a sample as pyhf would write it."""
-    histogram = entry(where, spec, "data")
-    contents = numbers(where, histogram, "contents")
-    modifiers = [
-        modifier_of(one, where, histogram, constraint or "Poisson") for one in spec.get("modifiers", ())
-    ]
-    return {"name": spec["name"], "data": contents.tolist(), "modifiers": modifiers}
+    def code(self, kind: str) -> str | None:
+        """Return the interpolation of all modifiers of a kind, None if there are none."""
+        codes = sorted(self.codes.get(kind, ()))
+        if len(codes) > 1:
+            raise DataError(f"workspace: all modifiers {kind} must be interpolated alike, got {codes}")
+        return codes[0] if codes else None
 
-
-def modifier_of(spec: Mapping[str, Any], sample: str, histogram: Any, constraint: str) -> dict[str, Any]:
-    """Return a modifier as pyhf would write it, and the kind of its constraint."""
-    kind, name = text(f"{sample}: modifier", spec, "type"), text(f"{sample}: modifier", spec, "name")
-    where, size = f"{sample}: {kind} '{name}'", len(histogram["contents"])
-    read = {"type": kind, "name": spec.get("parameter", name), "data": spec.get("data")}
-    if "constraint_name" in spec or (kind not in CONSTRAINED and spec.get("constraint")):
-        raise DataError(f"{where}: constraints that are distributions of their own are not read")
-    if kind in CONSTRAINED:
-        usual = constraint if kind == "staterror" else "Poisson" if kind == "shapesys" else "Gauss"
-        read["constraint"] = spec.get("constraint", usual)
-        if read["constraint"] not in (CONSTRAINTS if kind in ("staterror", "shapesys") else CONSTRAINTS[:1]):
-            raise DataError(f"{where}: constraint {read['constraint']!r} is not known")
-    if kind == "histosys":
-        ends = {end: entry(where, spec["data"], end) for end in ("hi", "lo")}
-        read["data"] = {
-            f"{end}_data": numbers(where, one, "contents", size).tolist() for end, one in ends.items()
-        }
-    elif kind == "shapesys":  # errors are relative ones
-        read["data"] = (numbers(where, spec["data"], "vals", size) * np.array(histogram["contents"])).tolist()
-    elif kind == "staterror":
-        read["data"] = numbers(where, histogram, "errors", size).tolist()
-    return read
+    def bins(self, where: str, spec: Mapping[str, Any], histogram: Any, usual: str) -> dict[str, Any]:
+        """Return a modifier with a parameter for each bin."""
+        kind, size = spec["type"], len(histogram["contents"])
+        constraint = spec.get("constraint", spec.get("constraint_type"))
+        read = {"type": kind, "name": spec.get("parameter", spec["name"]), "data": spec.get("data")}
+        if kind != "shapefactor":
+            read["constraint"] = constraint or (usual if kind == "staterror" else "Poisson")
+            if read["constraint"] not in CONSTRAINTS:
+                raise DataError(f"{where}: constraint {read['constraint']!r} is not known")
+        if kind == "shapesys":  # errors are relative ones
+            read["data"] = (
+                numbers(where, spec["data"], "vals", size) * np.array(histogram["contents"])
+            ).tolist()
+        elif kind == "staterror":
+            read["data"] = numbers(where, histogram, "errors", size).tolist()
+        if "constraint_name" in spec:
+            raise DataError(f"{where}: constraints of bins that are distributions of their own are not read")
+        if names := strings(where, spec, "parameters", missing=()):
+            read |= {"name": self.constrained.name_bins(where, names, size), "parameters": names}
+            if kind == "shapesys" and not any(read["data"]):  # as RooFit writes free factors of bins
+                read = {"type": "shapefactor", "name": read["name"], "data": None, "parameters": names}
+            if read["type"] == "shapefactor":
+                self.constrained.free.add(read["name"])
+        return read
 
 
 def drop_small_errors(samples: Sequence[Mapping[str, Any]], threshold: float) -> None:
     """Set the errors of simulations to zero in bins where all of them together are below a relative threshold."""
-    used = [(s, m) for s in samples for m in s["modifiers"] if m["type"] == "staterror"]
+    used = [
+        (s, m)
+        for s in samples
+        for m in s["modifiers"]
+        if m["type"] == "staterror" and "parameters" not in m  # which the file says to be constant
+    ]
     if not used:
         return
     totals = np.sum([s["data"] for s, _ in used], axis=0)
     small = np.sqrt(np.sum(np.square([m["data"] for _, m in used]), axis=0)) <= threshold * totals
     for _, m in used:
         m["data"] = np.where(small, 0.0, m["data"]).tolist()
-
-
-def configurations(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Go through the limits and start values of parameters, as a measurement of pyhf would configure them."""
-    known: dict[str, dict[str, Any]] = {}
-    for domain in by_name(content, "domains").values() if "domains" in content else ():
-        for one in domain.get("axes", domain.get("variables", ())):
-            name = text("domain", one, "name")
-            known.setdefault(name, {})["bounds"] = [[entry("domain", one, end) for end in ("min", "max")]]
-    points = by_name(content, "parameter_points") if "parameter_points" in content else {}
-    values = points.get("default_values", next(iter(points.values()), {}))
-    listed_values = values.get("parameters") or [
-        {"name": name, **one} for name, one in values.items() if isinstance(one, Mapping)
-    ]
-    for one in listed_values:
-        name = text("parameter_points", one, "name")
-        if one.get("const") and name.startswith("gamma_"):
-            raise DataError(f"parameter '{name}': is constant, which is not read of parameters of bins")
-        known.setdefault(name, {}).update(
-            {"inits": [entry("parameter_points", one, "value")], "fixed": bool(one.get("const", False))}
-        )
-    return ({"name": name, **one} for name, one in known.items())

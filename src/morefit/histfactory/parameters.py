@@ -39,6 +39,7 @@ class ParameterSet:
     factors: Array | None = None
     places: Mapping[str, int] = field(default_factory=dict)  # of the first bin of each channel
     first: int = 0  # among all parameters
+    names: tuple[str, ...] = ()  # of bins; pyhf numbers them
 
     def place(self, channel: str) -> int:
         """Return where the parameter of the first bin of a channel is among all."""
@@ -47,14 +48,20 @@ class ParameterSet:
     def parameters(self) -> list[Parameter]:
         """Return the parameters, with the names that pyhf gives them."""
         rows = zip(self.inits.tolist(), self.bounds.tolist(), self.fixed.tolist(), strict=True)
-        name = self.name.replace(" ", "_")
         try:
             return [
-                Parameter(f"{name}[{k}]" if self.kind in PER_BIN else name, start, low, high, fixed)
-                for k, (start, (low, high), fixed) in enumerate(rows)
+                Parameter(name, start, low, high, fixed)
+                for name, (start, (low, high), fixed) in zip(self.own_names(), rows, strict=True)
             ]
         except ModelError as error:
             raise DataError(f"workspace: {error}") from None
+
+    def own_names(self) -> tuple[str, ...]:
+        """Return the name of each parameter."""
+        name = self.name.replace(" ", "_")
+        if self.kind not in PER_BIN:
+            return (name,)
+        return self.names or tuple(f"{name}[{k}]" for k in range(len(self.inits)))
 
     def constraints(self) -> Iterator[Constraint]:
         """Return what was measured of the parameters."""
@@ -87,7 +94,10 @@ def parameter_set(name: str, uses: Sequence[tuple[Channel, Array, Modifier]]) ->
         )
     make = {"staterror": staterrors, "shapesys": shapesys, "shapefactor": shapefactors}.get(kinds[0])
     if make is not None:
-        return make(name, uses)
+        made, names = make(name, uses), uses[0][2].parameters
+        if names and len(names) != len(made.inits):
+            raise DataError(f"{uses[0][2].where}: channels must not share its parameters of bins")
+        return replace(made, names=names)
     if kinds == ["lumi"]:
         nothing, bounds = np.empty(0), np.empty((0, 2))
         return ParameterSet(
@@ -219,9 +229,10 @@ def changed(one: ParameterSet, spec: Mapping[str, Any]) -> ParameterSet:
         if len(pairs) != size:
             raise DataError(f"{where}: 'bounds' must have {size} pairs, got {len(pairs)}")
     if "fixed" in spec:
-        if not isinstance(spec["fixed"], bool):
+        flags = spec["fixed"] if isinstance(spec["fixed"], list | tuple) else [spec["fixed"]] * size
+        if not all(isinstance(flag, bool) for flag in flags) or len(flags) != size:
             raise DataError(f"{where}: 'fixed' must be true or false, got {spec['fixed']!r:.60}")
-        changes["fixed"] = np.full(size, spec["fixed"])
+        changes["fixed"] = np.array(flags)
     if one.kind == "lumi" and "auxdata" in changes and "sigmas" in changes:
         changes = {
             "inits": changes["auxdata"],

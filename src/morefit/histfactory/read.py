@@ -38,26 +38,32 @@ def read(
     workspace: Mapping[str, Any] | str | Path,
     measurement: str | None = None,
     *,
-    normsys: Literal["code4", "code1"] = "code4",
-    histosys: Literal["code4p", "code0"] = "code4p",
+    normsys: Literal["code4", "code1"] | None = None,
+    histosys: Literal["code4p", "code0"] | None = None,
     backend: str | Backend = "cpu",
 ) -> HistFactoryLikelihood:
     """Return the likelihood of a HistFactory workspace: a file of JSON as pyhf or RooFit (HS3) writes it, or its content.
 
     Parameters
     ----------
-    measurement : its name, in HS3 that of an analysis; by default the first.
-    normsys, histosys : how to interpolate between variations: by polynomials between -1 and 1, or with a kink at 0.
+    measurement : its name, in HS3 that of an analysis; by default the first, in HS3 the first that is not of Asimov data.
+    normsys, histosys : how to interpolate between variations: by polynomials between -1 and 1 ("code4", "code4p"), or with a
+        kink at 0 ("code1", "code0"); by default as a file of HS3 has it, else by polynomials.
 
     Parameters have the names of pyhf, such as ``mu`` and ``staterror_SR[0]``, with ``_`` for spaces; channels are sorted by name.
     """
+    content = load(workspace)
+    own: Mapping[str, str | None] = {}
+    if is_hs3(content):
+        content, own = translated(content, measurement)
+        measurement = None
+    smooth = {}
     for name, code in (("normsys", normsys), ("histosys", histosys)):
-        if code not in CODES[name]:
+        chosen = code or own.get(name) or CODES[name][0]
+        if chosen not in CODES[name]:
             choices = ", ".join(map(repr, CODES[name]))
             raise OptionError(f"histfactory: {name} must be one of {choices}, got {code!r}")
-    content = load(workspace)
-    if is_hs3(content):
-        content = translated(content, measurement)
+        smooth[name] = chosen == CODES[name][0]
     config = chosen_config(listed("workspace", content, "measurements"), measurement)
     channels = sorted(map(Channel.of, listed("workspace", content, "channels")), key=lambda c: c.name)
     check_unique("workspace: channels", [c.name for c in channels])
@@ -83,7 +89,7 @@ def read(
         all_parameters=parameters,
         channels={c.name: tuple(s.name for s in c.samples) for c in channels},
         poi=poi,
-        counts=arrays_of(channels, sets, normsys == "code4", histosys == "code4p"),
+        counts=arrays_of(channels, sets, smooth["normsys"], smooth["histosys"]),
     )
     constraints = tuple(c for one in sets.values() for c in one.constraints())
     return HistFactoryLikelihood.of(model, np.concatenate(counts), constraints, backend)

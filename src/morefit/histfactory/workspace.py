@@ -116,6 +116,7 @@ class Modifier:
     where: str  # for messages
     data: tuple[Array, ...]
     constraint: str | None = None  # of errors in bins, "Gauss" or "Poisson"; None for that of pyhf
+    parameters: tuple[str, ...] = ()  # of bins; pyhf numbers them
 
     @classmethod
     def of(cls, spec: Any, sample: str, nominal: Array) -> Modifier:
@@ -137,7 +138,10 @@ class Modifier:
             data = (numbers(where, spec, "data", size),)
             if np.any(data[0] < 0):
                 raise DataError(f"{where}: 'data' must not be negative, got {data[0].min():g}")
-        return cls(kind, name, where, data, spec.get("constraint"))
+        parameters = spec.get("parameters", ())
+        if not isinstance(parameters, list | tuple) or not all(isinstance(p, str) for p in parameters):
+            raise DataError(f"{where}: 'parameters' must be names, got {parameters!r:.60}")
+        return cls(kind, name, where, data, spec.get("constraint"), tuple(parameters))
 
 
 @dataclass(frozen=True, eq=False)

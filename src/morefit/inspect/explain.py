@@ -24,6 +24,7 @@ from morefit.targets import Backend, Events
 from morefit.text.html import html_text
 
 HTML_SHOWN = 10_000  # characters of one part in a notebook
+REPEATS = 5  # of an evaluation that is timed
 SHOWN = 8  # lines of a kernel's per-call stage; all are in str(kernel)
 ORDERS = ("value", "value and gradient", "value, gradient and Hessian")
 
@@ -185,12 +186,12 @@ def explain_part(part: Likelihood) -> Explanation:
     )
 
 
-def best_of(compiled: Compiled, part: Likelihood, repeats: int = 5) -> float:
+def best_of(compiled: Compiled, part: Likelihood) -> float:
     """Time one evaluation, best of several."""
     bound = compiled.bind(part.columns, Events.all_sets(part.events), part.data.weights, part.boxes)
     point = part.with_measured(np.array([[p.start for p in part.all_parameters]]))
     times = []
-    for _ in range(repeats):
+    for _ in range(REPEATS):
         begin = time.perf_counter()
         bound(point)
         times.append(time.perf_counter() - begin)

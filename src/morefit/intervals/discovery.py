@@ -97,7 +97,7 @@ def discovery(
     Example: ``mf.intervals.discovery(nll, n_signal).significance``
     """
     name, value = name_of(parameter), finite_number(f"{NAME}: value", value)
-    best = start_test(NAME, likelihood, best, name)
+    likelihood, best = start_test(NAME, likelihood, best, name)
     check_floating(NAME, best, name)
     point = np.array([value])
     check_points(NAME, best, name, point)
@@ -107,7 +107,12 @@ def discovery(
     if toys is not None:
         blocks = -(-whole_number(f"{NAME}: toys", toys, 1) // BLOCK)
         hypotheses = Hypotheses(
-            name, np.tile(point, blocks), fits.truths * blocks, fits.starts * blocks, fits.idle * blocks
+            name,
+            np.tile(point, blocks),
+            fits.truths * blocks,
+            fits.starts * blocks,
+            fits.idle * blocks,
+            side="above",
         )
         ratios = draw_ratios(
             NAME, likelihood, hypotheses, toys=-(-toys // blocks), seed=seed, t_data=fits.t, backend=backend,

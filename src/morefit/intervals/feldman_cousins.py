@@ -21,7 +21,7 @@ from morefit.intervals.levels import two_sided
 from morefit.intervals.nuisance import fit_data
 from morefit.intervals.order import ROUNDING, Unknown, order_statistic
 from morefit.intervals.scan import run_scan
-from morefit.intervals.toys_at_points import TIE, Tested
+from morefit.intervals.toys_at_points import TIE, Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
 from morefit.jobs.executors import DaskClient, Report, Work, choose_place
 from morefit.likelihood import Term
@@ -238,14 +238,14 @@ def feldman_cousins(
     names = tuple(p.name for p in term.all_parameters)
     common = {"names": names, "best": fits.best, "limits": best.limits[name], "level": level}
 
-    def work(k: int, report: Report) -> Work[FeldmanCousins]:
+    def work(k: int, _: int, report: Report) -> Work[FeldmanCousins]:
         truth = np.array([list(fits.truths[k].values())])
         row = common | {"values": points[k : k + 1], "t_data": fits.t[k : k + 1], "truths": truth}
         return partial(compute_point, tested, k, row, report)
 
     return run_scan(
         tested, what=NAME, layout=LAYOUT, points=points, t_data=fits.t, work=work, save=save, saved=saved,
-        executor=executor, progress=progress,
+        fitted=Point.free_and_conditional, executor=executor, progress=progress,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The expected Fisher information of a model: how well so many events will measure its parameters."""
+"""The expected Fisher information of a model: how well a number of events measures its parameters."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def fisher_information(
     tolerance: float = 1e-8,
     backend: str | Backend = "auto",
 ) -> FisherInformation:
-    """Return the information that so many events are expected to hold about the floating parameters of a model.
+    """Return the expected information of a number of events about the floating parameters of a model.
 
     An extended model predicts the number of events, so ``events`` must be None. ``truth`` are the true values, the
     start values unless given. It is integrated over boxes by compiled sums over their nodes; boxes are cut until the

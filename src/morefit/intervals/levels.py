@@ -23,5 +23,5 @@ def bisect(condition: Callable[[float], bool], low: float, high: float) -> float
 
 
 def tail_probability(deviations: float) -> float:
-    """Return the probability of a Gaussian beyond so many standard deviations; NormalDist has no digits from 8 on."""
+    """Return the probability of a Gaussian beyond a number of standard deviations; NormalDist has no digits from 8 on."""
     return 0.5 * erfc(deviations / sqrt(2))

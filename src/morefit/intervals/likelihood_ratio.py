@@ -92,7 +92,8 @@ def likelihood_ratio(
             f"{NAME}: takes values of parameters as fixed, or an alternative likelihood, and not both"
         )
     count = None if toys is None else whole_number(f"{NAME}: toys", toys, 1)
-    best, seed = start_test(NAME, likelihood, best), check_seed(seed)
+    seed = check_seed(seed)
+    likelihood, best = start_test(NAME, likelihood, best)
     where: dict[str, Any] = {"seed": seed, "backend": backend, "executor": executor, "progress": progress}
     if alternative is not None:
         return against(likelihood, best, alternative, count, where)
@@ -124,7 +125,7 @@ def against(
     likelihood: Term, null: FitResult, other: Term, toys: int | None, where: dict[str, Any]
 ) -> LikelihoodRatio:
     """Test a likelihood against another one of the same data, which need not contain it."""
-    alternative = start_test(NAME, other, None)
+    other, alternative = start_test(NAME, other, None)
     pairs = list(zip(likelihood.parts, other.parts, strict=False))
     if (
         likelihood.entries != other.entries

@@ -134,11 +134,12 @@ class Asymptotic:
 
 
 def both_hypotheses(fits: DataFits, name: str, values: Array, bound: float | None) -> Hypotheses:
-    """Return toys with a signal at each value, then toys without one that test the same values; fits begin at 0."""
+    """Return toys with a signal at each value, then those without one, the same for all values; fits begin at 0."""
     count = len(values)
     return Hypotheses(
         name=name, values=np.tile(values, 2), truths=fits.truths[1:] + fits.truths[:1] * count,
         starts=fits.starts[1:] + fits.starts[:1] * count, idle=fits.idle[1:] * 2, bound=bound,
+        shared_from=count, side="below",
     )  # fmt: skip
 
 

@@ -157,7 +157,7 @@ def look_elsewhere(
     """
     name, other, value = name_of(parameter), name_of(scanned), finite_number(f"{NAME}: value", value)
     count, values = whole_number(f"{NAME}: toys", toys, 0), number_list(f"{NAME}: points", points)
-    best = start_test(NAME, likelihood, best, name)
+    likelihood, best = start_test(NAME, likelihood, best, name)
     check_floating(NAME, best, name, other)
     check_points(NAME, best, other, values)
     check_points(NAME, best, name, np.array([value]))
@@ -208,7 +208,7 @@ def draw_curves(
         backend=choose_place(backend, executor, (len(points) + 1) * likelihood.events * toys),
     )  # fmt: skip
 
-    def work(k: int, report: Report) -> Work[ScannedToys]:
+    def work(k: int, _: int, report: Report) -> Work[ScannedToys]:
         return partial(compute_block, tested, scanned, points, k, report)
 
     result = run_scan(

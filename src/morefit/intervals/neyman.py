@@ -19,7 +19,7 @@ from morefit.intervals.crossing import Scan
 from morefit.intervals.interval import Interval
 from morefit.intervals.order import ROUNDING, order_statistic
 from morefit.intervals.scan import run_scan
-from morefit.intervals.toys_at_points import Estimator, Tested
+from morefit.intervals.toys_at_points import Estimator, Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
 from morefit.jobs.executors import DaskClient, Report, Work, choose_place
 from morefit.likelihood import Term
@@ -32,6 +32,7 @@ from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
 from morefit.toys.arguments import complete, events_of_toys, expected_total, template_of, without_events
 from morefit.toys.batch import GOAL
+from morefit.toys.ensemble import Ensemble
 from morefit.validate import check_level, finite_number, name_of, number_list, numbers_by_name, whole_number
 
 NAME = "neyman_belt"
@@ -213,13 +214,18 @@ def neyman_belt(
     )  # fmt: skip
     common = {"limits": (tested_one.low, tested_one.high), "level": level}
 
-    def work(k: int, report: Report) -> Work[NeymanBelt]:
+    def work(k: int, _: int, report: Report) -> Work[NeymanBelt]:
         return partial(compute_point, tested, k, common | {"values": points[k : k + 1]}, report)
 
     return run_scan(
-        tested, what=NAME, layout=LAYOUT, points=points, work=work, save=save, saved=saved, executor=executor,
+        tested, what=NAME, layout=LAYOUT, points=points, work=work, save=save, saved=saved, fitted=free_fits if estimator is None else None, executor=executor,
         progress=progress,
     )  # fmt: skip
+
+
+def free_fits(point: Point) -> list[Ensemble]:
+    """Return what is fitted to the toys of a point."""
+    return [point.free]
 
 
 def compute_point(tested: Tested, point: int, row: Mapping[str, Any], report: Report) -> NeymanBelt:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Frozen
 from morefit.errors import DataError, FitError
 from morefit.intervals.scan import run_scan
-from morefit.intervals.toys_at_points import Tested
+from morefit.intervals.toys_at_points import Point, Side, Tested
 from morefit.jobs.checkpoint import choose_seed, read_saved
 from morefit.jobs.executors import DaskClient, Report, Work, choose_place
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
-from morefit.minimise.conditional import best_fit
+from morefit.minimise.conditional import best_fit, unseen
 from morefit.records.fields import floats
 from morefit.records.results import Layout
 from morefit.targets import Backend
@@ -68,6 +68,8 @@ class Hypotheses:
     starts: tuple[Values, ...]  # of free fits
     idle: tuple[tuple[str, ...], ...]  # fixed as well, at the truth
     bound: float | None = None  # as in ``Tested``
+    shared_from: int | None = None  # as in ``Tested``
+    side: Side = "both"  # as in ``Tested``
 
 
 def draw_ratios(
@@ -90,32 +92,41 @@ def draw_ratios(
         term=without_events(term), name=hypotheses.name, truths=tuple(map(dict, hypotheses.truths)),
         starts=hypotheses.starts, idle=hypotheses.idle, seed=choose_seed(seed, saved), purpose=layout.format, toys=toys,
         events=events_of_toys(what, term), values=tuple(points.tolist()), bound=hypotheses.bound,
-        backend=choose_place(backend, executor, 2 * term.events * toys * len(points)),
+        shared_from=hypotheses.shared_from, side=hypotheses.side, backend=choose_place(backend, executor, 2 * term.events * toys * len(points)),
     )  # fmt: skip
 
-    def work(k: int, report: Report) -> Work[RatioToys]:
-        return partial(compute_point, tested, k, report)
+    def work(first: int, stop: int, report: Report) -> Work[RatioToys]:
+        return partial(compute_points, tested, first, stop, report)
 
     return run_scan(
-        tested, what=what, layout=layout, points=points, t_data=t_data, work=work, save=save, saved=saved,
-        executor=executor, progress=progress,
+        tested, what=what, layout=layout, points=points, t_data=t_data, work=work,
+        fitted=Point.free_and_conditional, save=save, saved=saved, executor=executor, progress=progress,
     )  # fmt: skip
 
 
-def compute_point(tested: Tested, point: int, report: Report) -> RatioToys:
-    """Draw and fit the toys of one hypothesis, on any worker."""
-    toys = tested.ratios(point, report)
-    assert tested.values is not None and toys.estimates is not None
+def compute_points(tested: Tested, first: int, stop: int, report: Report) -> RatioToys:
+    """Draw and fit the toys of one hypothesis, or of some that share their toys, on any worker."""
+    assert tested.values is not None
+    toys = (
+        tested.shared_ratios(range(first, stop), report)
+        if tested.are_shared(first)
+        else tested.ratios(first, report)
+    )
+    assert toys.estimates is not None
+    rows = stop - first
     return RatioToys(
-        values=np.array([tested.values[point]]), t=toys.numbers[None], estimates=toys.estimates[None], seed=tested.seed,
-        seconds=toys.seconds, backend=tested.backend.label,
+        values=np.array(tested.values[first:stop]), t=toys.numbers.reshape(rows, -1), seed=tested.seed,
+        estimates=toys.estimates.reshape(rows, -1), seconds=toys.seconds, backend=tested.backend.label,
     )  # fmt: skip
 
 
-def start_test(what: str, likelihood: Term, best: FitResult | None, signal: str | None = None) -> FitResult:
-    """Return the best fit, if ratios of the likelihood have the distributions that tests assume.
+def start_test(
+    what: str, likelihood: Term, best: FitResult | None, signal: str | None = None
+) -> tuple[Term, FitResult]:
+    """Return the likelihood and its best fit, if its ratios have the distributions that tests assume.
 
-    ``signal`` is the parameter that is 0 where there is none.
+    What is fixed in the best fit is fixed in the likelihood, and so in toys, but for parameters that data without events do
+    not determine. ``signal`` is the parameter that is 0 where there is none.
     """
     if not isinstance(likelihood, Term):
         raise FitError(
@@ -129,4 +140,7 @@ def start_test(what: str, likelihood: Term, best: FitResult | None, signal: str 
         raise DataError(
             f"{what}: parameter '{signal}': is blinded, so that it is not known where it is 0; unblind it"
         )
-    return best_fit(what, likelihood, best)
+    best = best_fit(what, likelihood, best)
+    free = {*best.floating, *unseen(likelihood)}
+    fixed = [p.name for p in likelihood.parameters if p.name not in free]
+    return (likelihood.fixing(fixed) if fixed else likelihood), best

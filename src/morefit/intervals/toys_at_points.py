@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, isinf
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +21,14 @@ from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
 from morefit.targets import Backend
-from morefit.toys.batch import GOAL, Toys
+from morefit.toys.batch import GOAL, StoredToys, Toys, first_fits
 from morefit.toys.ensemble import Ensemble
 
 MAX_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
 TIE = 4 * GOAL  # fits stop above their minima, so t may be off by this much: closer is equal
 
 Report = Callable[[int], None]  # how many toys of a point are done
+Side = Literal["both", "below", "above"]
 Estimator = Callable[[Any], float]  # of a dataset, or of those of the parts
 
 
@@ -58,6 +60,19 @@ class Tested:
     fluctuate: bool = True  # toys draw what constraints measured anew
     values: tuple[float, ...] | None = None  # that are tested; None: the true ones
     bound: float | None = None  # free fits below it count as those with the parameter fixed there
+    shared_from: int | None = None  # points from here on have one truth, and share their toys
+    side: Side = "both"  # t counts only where the free fit is on this side of the tested value
+    begun: dict[int, Point] = field(init=False, default_factory=dict, repr=False)  # with their first fits
+
+    def begin(self, numbers: Sequence[int], ensembles: Callable[[Point], Sequence[Ensemble]]) -> None:
+        """Make the first fits of the toys at some points together, which the backend may do faster."""
+        points = [Point(self, k) for k in numbers if not self.has_no_events(k)]
+        make_first_fits([(point, ensemble) for point in points for ensemble in ensembles(point)])
+        self.begun.update((point.number, point) for point in points)
+
+    def point(self, number: int) -> Point:
+        """Return the toys at a point, with their first fits if these are made."""
+        return self.begun.pop(number, None) or Point(self, number)
 
     @property
     def stream(self) -> int:
@@ -66,22 +81,30 @@ class Tested:
 
     def ratios(self, point: int, report: Report) -> Outcome:
         """Return t = 2 (nll with the parameter fixed - nll) of every toy, and the fitted values."""
-        if (
-            self.values is None
-            and not (self.fluctuate and any(part.constraints for part in self.term.parts))
-            and all(
-                events is None and expected_events(part.model, self.truths[point]) == 0
-                for part, events in zip(self.term.parts, self.events, strict=True)
-            )
-        ):
-            # no toy has events, and the truth fits all of them
+        if self.values is None and self.has_no_events(point):  # the truth fits all toys
             truth = np.full(self.toys, self.truths[point][self.name])
             return Outcome(np.zeros(self.toys, np.float32), truth)
-        return Point(self, point).ratios(report)
+        return self.point(point).ratios(report)
+
+    def has_no_events(self, point: int) -> bool:
+        """Return whether no toy of a point has events, nor constraints that fluctuate."""
+        return not (self.fluctuate and any(part.constraints for part in self.term.parts)) and all(
+            events is None and expected_events(part.model, self.truths[point]) == 0
+            for part, events in zip(self.term.parts, self.events, strict=True)
+        )
+
+    def are_shared(self, first: int) -> bool:
+        """Return whether points from some on share their toys."""
+        return self.shared_from is not None and first >= self.shared_from
+
+    def shared_ratios(self, points: Sequence[int], report: Report) -> Outcome:
+        """Return the same of points that share their toys, which are drawn and fitted freely once, (points, T) each."""
+        assert self.shared_from is not None
+        return Point(self, self.shared_from).shared_ratios(points, report)
 
     def estimates(self, point: int, report: Report) -> Outcome:
         """Return the fitted value of every toy, or what the estimator returns."""
-        return Point(self, point).estimates(report)
+        return self.point(point).estimates(report)
 
 
 class Point:
@@ -105,16 +128,35 @@ class Point:
         self.free.sampler(0)  # compiles
         self.seconds = {"compile": time.perf_counter() - begin}
         self.ensembles: dict[tuple[tuple[str, float], ...], Ensemble] = {}  # with parameters fixed
+        self.fits: dict[Ensemble, Fits] = {}  # the first fits of all toys, where they are made
 
     def ratios(self, report: Report) -> Outcome:
         ratios, estimates = np.empty(self.tested.toys, np.float32), np.empty(self.tested.toys)
         clipped = 0
         for first, toys in self.blocks():
-            t, estimates[first : first + len(toys)] = self.ratios_of(toys.stored())
+            t, estimates[first : first + len(toys)] = FreeFits.of(self, toys).ratios(self.fixed)
             clipped += int(np.count_nonzero((t < 0) & (t >= -TIE)))
             ratios[first : first + len(t)] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
             report(first + len(t))
         return Outcome(ratios, estimates, clipped, self.seconds)
+
+    def shared_ratios(self, points: Sequence[int], report: Report) -> Outcome:
+        """Return the ratios of all toys at the tested values of several points, (points, T), and the fitted values."""
+        assert self.tested.values is not None
+        shape = len(points), self.tested.toys
+        ratios, estimates = np.empty(shape, np.float32), np.empty(shape)
+        fixed = [self.fixed_at(self.tested.values[point], point) for point in points]
+        if self.tested.backend.toys_together > 1:
+            some = [self.conditional_ensemble(values) for values in fixed if self.floats_besides(values)]
+            make_first_fits([(self, ensemble) for ensemble in (self.free, *some)])
+        for first, toys in self.blocks():
+            rows = slice(first, first + len(toys))
+            free = FreeFits.of(self, toys)
+            for k, values in enumerate(fixed):
+                t, estimates[k, rows] = free.ratios(values)
+                ratios[k, rows] = np.where(t >= 0, t, np.where(t >= -TIE, 0.0, np.nan))
+            report((first + len(toys)) * len(points))
+        return Outcome(ratios, estimates, seconds=self.seconds)
 
     def estimates(self, report: Report) -> Outcome:
         estimates = np.empty(self.tested.toys)
@@ -125,12 +167,23 @@ class Point:
 
     def blocks(self) -> Iterator[tuple[int, Toys]]:
         """Draw the toys in blocks of at most about ``MAX_EVENTS`` events."""
-        sizes = self.sizes()
-        count = max(1, MAX_EVENTS // max(int(sizes.sum(axis=1).max(initial=1)), 1))
-        begin = self.number * self.tested.toys
-        for first in range(0, len(sizes), count):
-            yield first, self.free.draw(begin + first, sizes[first : first + count])
+        if self.fits:  # drawn where they are fitted
+            yield 0, self.toys
+            return
+        begin, count = self.number * self.tested.toys, self.toys_of_a_block
+        for first in range(0, self.tested.toys, count):
+            yield first, self.free.draw(begin + first, self.sizes[first : first + count])
 
+    @property
+    def toys_of_a_block(self) -> int:
+        return max(1, MAX_EVENTS // max(int(self.sizes.sum(axis=1).max(initial=1)), 1))
+
+    @cached_property
+    def toys(self) -> Toys:
+        """All toys."""
+        return self.free.draw(self.number * self.tested.toys, self.sizes)
+
+    @cached_property
     def sizes(self) -> Sizes:
         """Return how many events each toy has, (toys, parts)."""
         columns = []
@@ -155,7 +208,9 @@ class Point:
 
     def fit(self, toys: Toys, ensemble: Ensemble) -> Fits:
         """Fit every toy as ``Toys.fit`` does, but accept a minimum without errors."""
-        fits = toys.first_fit(ensemble)
+        fits = self.fits.get(ensemble)
+        if fits is None:
+            fits = toys.first_fit(ensemble)
         toys.fit_again(fits, np.flatnonzero(~reached(fits)), ensemble)
         return fits
 
@@ -180,22 +235,6 @@ class Point:
             )
         return number
 
-    def ratios_of(self, toys: Toys) -> tuple[Array, Array]:
-        """Return t of each toy, nan where one of the fits failed, and the value that its free fit has."""
-        free = self.timed("free fits", self.fit, toys, self.free)
-        fixed_nll, x, known = self.timed("conditional fits", self.conditional, toys, self.fixed)
-        lowest = np.where(reached(free), free.nll, np.nan)
-        column = self.free.floating.index(self.tested.name)
-        estimates = free.values[:, column].copy()
-        for toy in np.flatnonzero(known & (lowest > fixed_nll + 0.5 * TIE)):
-            minimum = self.again(toys.one(int(toy)), x[toy])
-            if minimum.nll[0] < lowest[toy]:
-                lowest[toy], estimates[toy] = minimum.nll[0], minimum.values[0, column]
-        if (bound := self.tested.bound) is not None and np.any(below := estimates < bound):
-            at_bound = self.timed("conditional fits", self.conditional, toys, self.fixed_at(bound))
-            lowest = np.where(below, np.where(at_bound[2], at_bound[0], np.nan), lowest)
-        return np.asarray(np.where(known, 2 * (fixed_nll - lowest), np.nan), np.float64), estimates
-
     def again(self, toy: Toys, start: Array) -> Fits:
         """Fit a toy freely from where its conditional fit is lower: the free fit had ended in another minimum."""
         return toy.batch(self.free).newton(np.array([0]), start[None])
@@ -204,17 +243,31 @@ class Point:
     def fixed(self) -> dict[str, float]:
         """The fixed parameters: the one tested, and those without effect at its value."""
         values = self.tested.values
-        return self.fixed_at(self.truth[self.tested.name] if values is None else values[self.number])
+        value = self.truth[self.tested.name] if values is None else values[self.number]
+        return self.fixed_at(value, self.number)
 
-    def fixed_at(self, value: float) -> dict[str, float]:
-        """Return the fixed parameters, with another value of the one tested."""
-        idle = {name: self.truth[name] for name in self.tested.idle[self.number]}
+    def fixed_at(self, value: float, point: int) -> dict[str, float]:
+        """Return the fixed parameters of a point, with another value of the one tested."""
+        idle = {name: self.truth[name] for name in self.tested.idle[point]}
         return {self.tested.name: value, **idle}
+
+    def free_and_conditional(self) -> list[Ensemble]:
+        """Return what is fitted for ratios."""
+        fixed = self.fixed
+        return [self.free, *([self.conditional_ensemble(fixed)] if self.floats_besides(fixed) else [])]
+
+    def floats_besides(self, fixed: Mapping[str, float]) -> bool:
+        """Return whether parameters float where some are fixed."""
+        return bool(set(self.free.floating) - set(fixed))
+
+    def are_fitted_at(self, fixed: Mapping[str, float]) -> bool:
+        """Return whether the first fits with some parameters fixed are made."""
+        return self.floats_besides(fixed) and self.conditional_ensemble(fixed) in self.fits
 
     def conditional(self, toys: Toys, fixed: Mapping[str, float]) -> tuple[Array, Array, Flags]:
         """Return the conditional nll, all floating parameters there, and whether it is known."""
         x = np.tile([{**self.truth, **fixed}[n] for n in self.free.floating], (len(toys), 1))
-        if not set(self.free.floating) - set(fixed):
+        if not self.floats_besides(fixed):
             nll, known = self.values_at(toys, fixed)
             return nll, x, known
         ensemble = self.conditional_ensemble(fixed)
@@ -241,3 +294,97 @@ def reached(fits: Fits) -> Flags:
     """Return which minima are known; at a limit one may be, although there are no errors."""
     there = (fits.edm <= GOAL) & np.isfinite(fits.nll) & (fits.nll < UNKNOWN)
     return np.asarray(fits.valid | there, np.bool_)
+
+
+def make_first_fits(wanted: Sequence[tuple[Point, Ensemble]]) -> None:
+    """Fit all toys of points together, unless they are too many to be in memory."""
+    some = [(point, ensemble) for point, ensemble in wanted if point.tested.toys <= point.toys_of_a_block]
+    begin = time.perf_counter()
+    fits = first_fits([(point.toys, ensemble) for point, ensemble in some])
+    for (point, ensemble), own in zip(some, fits, strict=True):
+        point.fits[ensemble] = own
+    for point, _ in some[:1]:
+        point.seconds["first fits"] = time.perf_counter() - begin
+
+
+@dataclass(eq=False)
+class FreeFits:
+    """Toys of a point with their free fits, to be compared with fits at any tested values."""
+
+    point: Point
+    toys: Toys
+    lowest: Array  # nll, nan where a fit failed
+    estimates: Array
+
+    @classmethod
+    def of(cls, point: Point, drawn: Toys) -> FreeFits:
+        """Fit every toy freely; its events are stored for the other fits, unless these are made already."""
+        toys = drawn if point.fits else drawn.stored()
+        fits = point.timed("free fits", point.fit, toys, point.free)
+        column = point.free.floating.index(point.tested.name)
+        return cls(point, toys, np.where(reached(fits), fits.nll, np.nan), fits.values[:, column].copy())
+
+    def ratios(self, fixed: Mapping[str, float]) -> tuple[Array, Array]:
+        """Return t of each toy, nan where one of the fits failed, and the value that its free fit has."""
+        point, lowest, estimates = self.point, self.lowest.copy(), self.estimates.copy()
+        column = point.free.floating.index(point.tested.name)
+        wanted = self.wanted(fixed[point.tested.name])
+        fixed_nll, x, known = point.timed("conditional fits", self.conditional, wanted, fixed)
+        for toy in np.flatnonzero(known & (lowest > fixed_nll + 0.5 * TIE)):
+            minimum = point.again(self.toys.one(int(toy)), x[toy])
+            if minimum.nll[0] < lowest[toy]:
+                lowest[toy], estimates[toy] = minimum.nll[0], minimum.values[0, column]
+        if point.tested.bound is not None:
+            below = estimates < point.tested.bound
+            lowest = np.where(below, self.at_bound(below), lowest)
+        t = np.where(wanted, np.where(known, 2 * (fixed_nll - lowest), np.nan), 0.0)
+        return np.asarray(t, np.float64), estimates
+
+    def wanted(self, value: float) -> Flags:
+        """Return which toys have to be fitted at a tested value; others count as 0, if they have but one minimum."""
+        tested = self.point.tested
+        if tested.side == "both" or not tested.term.one_minimum:
+            return np.ones(len(self.toys), np.bool_)
+        beyond = self.estimates > value if tested.side == "below" else self.estimates < value
+        return np.asarray(~beyond | np.isnan(self.lowest), np.bool_)
+
+    def conditional(self, wanted: Flags, fixed: Mapping[str, float]) -> tuple[Array, Array, Flags]:
+        """Return ``Point.conditional`` of some toys, in the places that these have among all."""
+        if self.point.are_fitted_at(fixed):
+            return self.point.conditional(self.toys, fixed)
+        count = len(self.toys)
+        some = self.point.conditional(self.stored.some(np.flatnonzero(wanted)), fixed)
+        nll, x, known = (
+            np.full(count, np.nan),
+            np.full((count, some[1].shape[1]), np.nan),
+            np.zeros(count, np.bool_),
+        )
+        nll[wanted], x[wanted], known[wanted] = some
+        return nll, x, known
+
+    def at_bound(self, below: Flags) -> Array:
+        """Return the nll with the parameter at its bound, of the toys that are below it and of any fitted before."""
+        new = np.flatnonzero(below & ~self.bounded)
+        if len(new):
+            assert self.point.tested.bound is not None
+            fixed = self.point.fixed_at(self.point.tested.bound, self.point.number)
+            nll, _, known = self.point.timed(
+                "conditional fits", self.point.conditional, self.stored.some(new), fixed
+            )
+            self.nll_at_bound[new] = np.where(known, nll, np.nan)
+            self.bounded[new] = True
+        return self.nll_at_bound
+
+    @cached_property
+    def stored(self) -> StoredToys:
+        """The same toys, stored."""
+        return self.toys if isinstance(self.toys, StoredToys) else self.toys.stored()
+
+    @cached_property
+    def bounded(self) -> Flags:
+        """Which toys were fitted at the bound."""
+        return np.zeros(len(self.toys), np.bool_)
+
+    @cached_property
+    def nll_at_bound(self) -> Array:
+        return np.full(len(self.toys), np.nan)

@@ -60,7 +60,8 @@ def upper_limit(
     toys : how many are drawn at each value, 5000 by default.
     level : the confidence level.
     cls : False for the limit by CLs+b, which may exclude what the data are not sensitive to.
-    best, executor, save : as for ``feldman_cousins``.
+    best : the fit of the data, if it is known already; what is fixed in it, such as the mass of the signal, stays fixed.
+    executor, save : as for ``feldman_cousins``.
 
     Example: ``mf.intervals.upper_limit(nll, n_signal).observed``
     """
@@ -68,7 +69,7 @@ def upper_limit(
     if statistic not in ("q_tilde", "q"):
         raise OptionError(f"{NAME}: statistic must be 'q_tilde' or 'q', got {statistic!r}")
     method = choose_method(method, toys, {"seed": seed, "executor": executor, "save": save})
-    best = start_test(NAME, likelihood, best, name)
+    likelihood, best = start_test(NAME, likelihood, best, name)
     check_floating(NAME, best, name)
     check_limits(best, name, statistic)
     wanted = None if points is None else check_tested(best, name, points)

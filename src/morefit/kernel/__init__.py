@@ -3,6 +3,7 @@
 from morefit.kernel.ir import (
     COUNT,
     MAX_DRAWS,
+    SCALED,
     Added,
     Arith,
     Atom,
@@ -24,6 +25,7 @@ from morefit.kernel.lower import lower
 __all__ = [
     "COUNT",
     "MAX_DRAWS",
+    "SCALED",
     "Added",
     "Arith",
     "Atom",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from morefit.expr import Expr, Op, Table, leaves, rebuild, rule_of, scalar, substitute_all, toposort
 from morefit.kernel.cells import spell_cells
-from morefit.kernel.ir import Added, Body, Frame, Kernel, Pairs, Precision, Result, Sample, Store, Sum
+from morefit.kernel.ir import Added, Body, Frame, Kernel, Pairs, Precision, Result, Sample, Scaled, Store, Sum
 from morefit.kernel.lower import lower
 from morefit.kernel.symbols import random_number
 from morefit.random.xoshiro import jump_table
@@ -27,6 +27,15 @@ class PairTerms:
 
 
 @dataclass(frozen=True)
+class ScaledTerm:
+    """A sum over events that is added to an output, times a function of parameters."""
+
+    row: int
+    output: int
+    factor: Expr
+
+
+@dataclass(frozen=True)
 class SumLoop:
     """Expressions whose values are reduced over events, and where each goes."""
 
@@ -36,6 +45,7 @@ class SumLoop:
     pairs: PairTerms | None = None
     counted: tuple[Term, ...] = ()  # the same for all events
     per_set: tuple[Term, ...] = ()  # added once for each set
+    scaled: tuple[ScaledTerm, ...] = ()
 
     @property
     def exprs(self) -> tuple[Expr, ...]:
@@ -82,6 +92,7 @@ class PerCall:
     terms: tuple[Expr, ...]
     per_set: tuple[Added, ...] = ()
     per_count: tuple[Added, ...] = ()
+    scaled: tuple[Scaled, ...] = ()
     integrals: tuple[Expr, ...] = ()  # scalars that the terms read besides parameters
 
     @classmethod
@@ -107,7 +118,12 @@ class PerCall:
         counted = substitute_all((term for _, term in loop.counted), known)
         outputs = [output for output, _ in loop.counted]
         per_count = tuple(map(added, outputs, counted))
-        return cls(tuple(terms), per_set, per_count)
+        factors = substitute_all((one.factor for one in loop.scaled), known)
+        scaled = tuple(
+            Scaled(added(one.output, factor).result, one.row, one.output)
+            for one, factor in zip(loop.scaled, factors, strict=True)
+        )
+        return cls(tuple(terms), per_set, per_count, scaled)
 
 
 def build_kernel(
@@ -165,4 +181,4 @@ def frame_of(loop: Loop, columns: Sequence[Expr], body: Body, per_call: PerCall)
     if terms := loop.pairs:
         left, right = (tuple(atoms[factor] for factor in side) for side in (terms.left, terms.right))
         pairs = Pairs(left, right, terms.output, terms.sign, terms.groups)
-    return Sum(loop.reduce, pairs, per_call.per_set, per_call.per_count)
+    return Sum(loop.reduce, pairs, per_call.per_set, per_call.per_count, per_call.scaled)

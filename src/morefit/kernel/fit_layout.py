@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -34,6 +34,7 @@ class Fit(Record):
     radius: float  # no step is longer, in errors; large: Newton's step has not failed yet
     length: float  # of the step to the trial point, in errors
     doubts: float  # how often the EDM was below the goal, but the curvature not to be believed
+    slows: float  # steps in succession that were as slow as towards a point of inflection
     tries: float  # steps from the present start
     starts: float  # other starts that were tried, or left out
     returns: float  # how many of them led back to the best end, one after the other
@@ -45,13 +46,18 @@ class Fit(Record):
     first_bend: Vector  # (n,) the diagonal of the Hessian at the start
     end: Vector  # (n,) where the first start led
     end_error: Vector  # (n,) there, negative where there are none
-    valley: Vector  # (n,) one error along the parameter that the others widen most
+    end_covariance: Vector  # (n, n) there
+    widest: float  # the parameter that the others widen most
     scan: float  # 0: none; 1: the end without a component is evaluated, then the places of its shape, from 2
     shapes: float  # how many parameters have no effect without it
     absent: float  # which parameter is its amount
     shape: Vector  # (n,) 1 for parameters that have no effect without it
     score: Vector  # (places,) what it promises at each place,
     amount: Vector  # (places,) with so much of it
+    place: float  # 0: none; else the number of the value of a loose parameter that is evaluated, from 1
+    loose: Vector  # (n,) 1 for parameters that are looked at
+    promise: Vector  # (n,) what another value of each loose parameter promises,
+    promised: Vector  # (n,) and which value
     best: Vector  # (n,) the best end so far,
     best_rank: float  # how much of a minimum it is, and what is known there:
     best_status: float
@@ -93,12 +99,28 @@ class Fit(Record):
     flats: float
 
 
-MATRICES = frozenset({"covariance", "hessian", "best_hessian", "new_hessian", "matrix", "lower", "vectors"})
+MATRICES = frozenset(
+    {"covariance", "hessian", "end_covariance", "best_hessian", "new_hessian", "matrix", "lower", "vectors"}
+)
 
 MAX_STEPS = 100
 PLACES = 14  # at which a component that seems to be absent is looked for
 REPORTS = frozenset({"above", "given_up"})
 SCANS = frozenset({"score", "amount"})
+
+
+@lru_cache
+def lay_out(count: int, parts: int) -> Layout:
+    """Return where the fields of a record are, for a number of floating parameters and of parts."""
+
+    def size(name: str, kind: str) -> int | None:
+        if kind == "float":
+            return None
+        if name in SCANS:
+            return PLACES
+        return parts if name in REPORTS else count * count if name in MATRICES else count
+
+    return Layout(tuple((name, size(name, kind)) for name, kind in Fit.__annotations__.items()))
 
 
 @dataclass(frozen=True)
@@ -110,16 +132,7 @@ class FitLayout:
 
     @cached_property
     def record(self) -> Layout:
-        n = self.count
-
-        def size(name: str, kind: str) -> int | None:
-            if kind == "float":
-                return None
-            if name in SCANS:
-                return PLACES
-            return self.parts if name in REPORTS else n * n if name in MATRICES else n
-
-        return Layout(tuple((name, size(name, kind)) for name, kind in Fit.__annotations__.items()))
+        return lay_out(self.count, self.parts)
 
     @property
     def size(self) -> int:

@@ -108,13 +108,14 @@ class Body:
 
 MAX_DRAWS = 10_000  # candidates for one event; more means that the envelope is useless
 COUNT = -1  # in place of an output: the sum of the weights of the events, where they are not all one
+SCALED = -2  # in place of an output: a sum that is added to several, times results of the per-call stage
 
 
 @dataclass(frozen=True)
 class Result:
     """Where a result of the loop goes: which output, and how it is reduced."""
 
-    output: int  # or COUNT
+    output: int  # or COUNT, or SCALED
     reduce: Reduce
 
 
@@ -146,6 +147,15 @@ class Added:
 
 
 @dataclass(frozen=True)
+class Scaled:
+    """A sum over events that is added to an output, times a result of the per-call stage."""
+
+    result: int
+    row: int  # of the results of the loop
+    output: int
+
+
+@dataclass(frozen=True)
 class Sum:
     """Reduce the results over the events of each set; the factors of pairs come after the other results."""
 
@@ -154,6 +164,7 @@ class Sum:
     pairs: Pairs | None = None
     per_set: tuple[Added, ...] = ()  # once per set
     per_count: tuple[Added, ...] = ()  # times the number of events, or the sum of their weights
+    scaled: tuple[Scaled, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -242,9 +253,9 @@ class Kernel:
         """Write where the results go."""
         weighted = any(result.output == COUNT for result in frame.results)
         count = "sum of weights" if weighted else "number of events"
-        lines = []
+        lines, names = [], {COUNT: count, SCALED: "a sum"}
         for atom, result in zip(self.per_event.results, frame.results, strict=False):
-            where = count if result.output == COUNT else f"output {result.output}"
+            where = names.get(result.output) or f"output {result.output}"
             lines.append(f"    {where} <- {result.reduce.name.lower()} {atom}")
         if frame.pairs:
             left = ", ".join(map(str, frame.pairs.left))
@@ -256,4 +267,9 @@ class Kernel:
             ]
             if limit is not None and len(added) > limit:
                 lines.append(f"  ... {len(added) - limit} more outputs")
+        results, factors = self.per_event.results, self.per_call.results
+        lines += [
+            f"  output {s.output} <- sum of {results[s.row]} * {factors[s.result]}"
+            for s in frame.scaled[:limit]
+        ]
         return lines

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from morefit.errors import CompileError
-from morefit.kernel.program import (
+from morefit.kernel.program import Kind, Layout
+from morefit.kernel.read_values import ValueReader
+from morefit.kernel.statements import (
     Assign,
     Call,
     Do,
@@ -20,8 +22,6 @@ from morefit.kernel.program import (
     For,
     Function,
     If,
-    Kind,
-    Layout,
     Leave,
     Name,
     Number,
@@ -34,7 +34,6 @@ from morefit.kernel.program import (
     as_float,
     nodes_in,
 )
-from morefit.kernel.read_values import ValueReader
 
 ANNOTATIONS = {kind.value: kind for kind in Kind if kind is not Kind.RECORD}
 RETURNS = {"None": None, **{kind.value: kind for kind in (Kind.FLOAT, Kind.INT, Kind.BOOL)}}
@@ -47,18 +46,6 @@ def read_program(main: Callable[..., Any], layouts: Mapping[str, Layout]) -> Pro
     assert isinstance(main, FunctionType)
     reader.read(main)
     return Program(tuple(reader.functions.values()), frozenset(reader.stages))
-
-
-@dataclass(frozen=True)
-class Driver:
-    """A program that is read when a target needs its text: its main function, and the layouts of records by class."""
-
-    main: Callable[..., Any]
-    layouts: tuple[tuple[str, Layout], ...]
-
-    @cached_property
-    def program(self) -> Program:
-        return read_program(self.main, dict(self.layouts))
 
 
 @dataclass(eq=False)
@@ -282,18 +269,14 @@ class FunctionReader:
 
     def refuse_shared_variables(self) -> None:
         """Refuse a variable that a parallel loop assigns and that is read elsewhere: every turn has its own."""
-        inside: set[ast.AST] = set()
-        own: set[str] = set()
         if not self.parallel_loops:
             return
-        loops = [node for node in ast.walk(self.node) if isinstance(node, ast.For)]
-        counters = {ast.unparse(loop.target) for loop in loops}  # which no loop leaves behind
-        for loop in self.parallel_loops:
-            nodes = set(ast.walk(loop)) - set(ast.walk(loop.iter))
-            inside |= nodes
-            own |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        own -= counters
-        for node in ast.walk(self.node):
+        every = list(ast.walk(self.node))
+        inside = {node for loop in self.parallel_loops for one in loop.body for node in ast.walk(one)}
+        own = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        # counters of loops, which no loop leaves behind
+        own -= {ast.unparse(node.target) for node in every if isinstance(node, ast.For)}
+        for node in every if own else ():
             shared = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in own
             if shared and node not in inside:
                 raise self.refused(node, "a variable that a parallel loop assigns is read only there")

@@ -9,20 +9,8 @@ from types import FunctionType
 from typing import Any
 
 from morefit.errors import CompileError
-from morefit.kernel.program import (
-    Call,
-    Element,
-    Function,
-    Kind,
-    Layout,
-    Name,
-    Number,
-    Operate,
-    Part,
-    Stage,
-    Value,
-    as_float,
-)
+from morefit.kernel.program import Kind, Layout, Stage
+from morefit.kernel.statements import Call, Element, Function, Name, Number, Operate, Part, Value, as_float
 
 INTRINSICS = {
     "exp": 1,

@@ -24,6 +24,7 @@ from morefit.kernel.ir import (
     Reduce,
     Result,
     Sample,
+    Scaled,
     Store,
     Sum,
 )
@@ -253,6 +254,7 @@ def frame_record(frame: Frame) -> Json:
         None if pairs is None else [pairs.left, pairs.right, pairs.output, pairs.sign, pairs.groups],
         [[a.result, a.output] for a in frame.per_set],
         [[a.result, a.output] for a in frame.per_count],
+        [[s.result, s.row, s.output] for s in frame.scaled],
     ]
 
 
@@ -262,10 +264,11 @@ def read_frame(record: Json) -> Frame:
         return Sample(tuple(rest[0]), rest[1])
     if kind == "STORE":
         return Store()
-    results, pairs, per_set, per_count = rest
+    results, pairs, per_set, per_count, scaled = rest
     return Sum(
         tuple(Result(output, Reduce[reduce]) for output, reduce in results),
         None if pairs is None else Pairs(tuple(pairs[0]), tuple(pairs[1]), *pairs[2:]),
         tuple(Added(*added) for added in per_set),
         tuple(Added(*added) for added in per_count),
+        tuple(Scaled(*one) for one in scaled),
     )

@@ -38,6 +38,6 @@ def is_coarse(out: Vector, first: int, limit: float, edges: Vector, axes: int, b
                 narrow = -out[first + 1 + k] / out[first] * width * width
                 coarse = coarse or (
                     isfinite(narrow) and narrow > limit * limit
-                )  # what is no number is no peak
+                )  # a value that is not a number is not a peak
         box += 1
     return coarse

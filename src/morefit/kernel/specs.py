@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from morefit.expr import ZERO, Expr, Op, apply, make, where
+from morefit.kernel.assemble import Assembler
 from morefit.kernel.build import Loop, SampleLoop, StoreLoop, SumLoop
+from morefit.kernel.families import Families
 from morefit.kernel.ir import Reduce, Result
-from morefit.kernel.sums import Assembler, Request, event_terms, is_zero
+from morefit.kernel.sums import Request, Terms, event_terms, is_zero
 from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT
 from morefit.rewrite.simplify import normalise
 
 NEXT_TO_NOTHING = 1e-60  # of an integrand
 LARGEST = 1e300  # number that is one for sure
-
-
-Terms = tuple[tuple[Expr, ...], Mapping[Expr, Expr]]  # expressions, and what scalars in them stand for
 
 
 class Spec(Protocol):
@@ -40,7 +38,7 @@ class Spec(Protocol):
         """Return expressions of parameters and columns that the loop needs, simplified and differentiated."""
         ...
 
-    def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
+    def assemble(self, per_event: tuple[Expr, ...], families: Families | None) -> Loop:
         """Return the loop, from what is left of the terms for each event."""
         ...
 
@@ -51,6 +49,7 @@ class SumSpec:
 
     request: Request
     tiles_from: int  # parameters from which on pairs of first derivatives are summed in tiles
+    scales_sums: bool  # whether second derivatives may be made of sums that are scaled afterwards
 
     @property
     def name(self) -> str:
@@ -63,13 +62,14 @@ class SumSpec:
     @property
     def options(self) -> tuple[object, ...]:
         request = self.request
-        return request.order, request.weighted, request.careful, request.fisher, self.tiles_from
+        own = request.order, request.weighted, request.careful, request.fisher
+        return *own, self.tiles_from, self.scales_sums
 
     def terms(self) -> Terms:
-        return event_terms(self.request, self.tiles_from)
+        return event_terms(self.request, self.tiles_from, scaled=self.scales_sums)
 
-    def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
-        return Assembler(self.request, per_event, self.tiles_from).assemble()
+    def assemble(self, per_event: tuple[Expr, ...], families: Families | None) -> Loop:
+        return Assembler(self.request, per_event, self.tiles_from, families).assemble()
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ class ValueSpec:
         return ()
 
     def terms(self) -> Terms:
-        return normalise(*self.outputs), {}
+        return Terms(normalise(*self.outputs), {})
 
-    def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
+    def assemble(self, per_event: tuple[Expr, ...], families: Families | None) -> Loop:
         return StoreLoop(per_event)
 
 
@@ -112,9 +112,9 @@ class SampleSpec:
         return ()
 
     def terms(self) -> Terms:
-        return self.roots, {}
+        return Terms(self.roots, {})
 
-    def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
+    def assemble(self, per_event: tuple[Expr, ...], families: Families | None) -> Loop:
         return SampleLoop(per_event)
 
 
@@ -142,9 +142,9 @@ class IntegralSpec:
     def terms(self) -> Terms:
         bodies = [b if b is self.integrand else without_overflow(b, self.integrand) for b in self.bodies]
         products = [make(Op.MUL, (NODE_WEIGHT, body)) for body in (*bodies, self.integrand)]
-        return (*products, make(Op.MUL, (NODE_CONTRAST, self.integrand))), {}
+        return Terms((*products, make(Op.MUL, (NODE_CONTRAST, self.integrand))), {})
 
-    def assemble(self, per_event: tuple[Expr, ...]) -> Loop:
+    def assemble(self, per_event: tuple[Expr, ...], families: Families | None) -> Loop:
         count = len(per_event)
         probes = enumerate(normalise(*self.probes), count)
         return SumLoop(
@@ -156,7 +156,7 @@ class IntegralSpec:
 
 
 def without_overflow(slope: Expr, integrand: Expr) -> Expr:
-    """Return a derivative of an integrand, zero where it is no number but the integrand is next to nothing.
+    """Return a derivative of an integrand, zero where it is not a number but the integrand is next to nothing.
 
     Far below a threshold 1 / (1 + exp(z)) is zero, and its derivative infinity times zero.
     """

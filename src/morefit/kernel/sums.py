@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from morefit.expr import (
     MINUS_ONE,
@@ -14,33 +13,30 @@ from morefit.expr import (
     Expr,
     Op,
     add_all,
-    apply,
     const,
     leaves,
-    make,
     multiply_all,
     substitute_all,
-    toposort,
-    where,
 )
-from morefit.kernel.build import PairTerms, SumLoop
-from morefit.kernel.ir import COUNT, Reduce, Result
-from morefit.kernel.symbols import WEIGHT
+from morefit.kernel.families import Families, Finder, factors_of
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.functions import Functions
 from morefit.rewrite.rules import Rewriter
-from morefit.rewrite.share import share
 from morefit.rewrite.simplify import normalise, simplifier
 
-LARGEST = sys.float_info.max
-SMALLEST = sys.float_info.min  # of the normal numbers
 TILES_FROM = (
     13  # parameters on: the products of first derivatives are summed in tiles, unless a backend knows better
 )
 
 MAX_SQUARES = 6  # in a density whose Hessian is summed in tiles; and half of the parameters
 
-Row = tuple[int, Reduce, Expr]  # an output, how it is reduced, and what comes from an event
+
+class Terms(NamedTuple):
+    """Expressions that a loop needs, what scalars in them stand for, and the families among its parameters."""
+
+    exprs: tuple[Expr, ...]
+    functions: Mapping[Expr, Expr]
+    families: Families | None = None
 
 
 @dataclass(frozen=True)
@@ -90,11 +86,12 @@ def with_derivatives(root: Expr, request: Request, functions: Functions, new: Re
     return [root, *first, *second]
 
 
-def event_terms(request: Request, tiles_from: int = TILES_FROM) -> tuple[tuple[Expr, ...], dict[Expr, Expr]]:
+def event_terms(request: Request, tiles_from: int = TILES_FROM, *, scaled: bool = True) -> Terms:
     """Return everything the loop computes besides logarithms, quotients and products of quotients.
 
     Scalars stand in it for functions of parameters alone, which are returned as well. The squares of a density whose
-    Hessian is summed in tiles come last: of each its factor, and the first derivatives of what is squared.
+    Hessian is summed in tiles come last: of each its factor, and the first derivatives of what is squared. So do the
+    terms of families of parameters, where it is not.
     """
     new, functions = simplifier(), Functions(request.parameters)
     (log_density,) = functions.hide((request.log_density,))
@@ -103,7 +100,10 @@ def event_terms(request: Request, tiles_from: int = TILES_FROM) -> tuple[tuple[E
     wrt = request.parameters
     if not (request.order > 1 and len(inner) == 1 and len(wrt) >= tiles_from and not request.fisher):
         terms = [t for part in parts for t in with_derivatives(part, request, functions, new)]
-        return tuple(terms), functions.definitions()
+        families = None
+        if request.order > 1 and len(inner) == 1 and not request.fisher:
+            families, terms = find_families(terms, len(wrt), new, scaled=scaled)
+        return Terms(tuple(terms), functions.definitions(), families)
     rest, squares = open_squares(parts[1], request, functions)
     terms = with_derivatives(parts[0], request, functions, new)
     terms += [parts[1], *derivatives(parts[1], wrt, new, functions.slopes)]
@@ -114,7 +114,19 @@ def event_terms(request: Request, tiles_from: int = TILES_FROM) -> tuple[tuple[E
         curved.append([d if d is ZERO else new(Op.MUL, (const(2), factor, inside, d)) for d in second])
         tail += [factor, *first]
     terms += [new(Op.ADD, each) for each in zip(*curved, strict=True)]
-    return tuple(terms + tail), functions.definitions()
+    return Terms(tuple(terms + tail), functions.definitions())
+
+
+def find_families(
+    terms: list[Expr], count: int, new: Rewriter, *, scaled: bool
+) -> tuple[Families | None, list[Expr]]:
+    """Find families among the parameters of one density; their terms take the place of its second derivatives."""
+    first = len(terms) // 2 + 1
+    finder = Finder(terms[first : first + count], terms[first + count :], new, scaled=scaled)
+    families = finder.find()
+    if not families.members:
+        return None, terms
+    return families, [*terms[: first + count], *finder.rest, *families.terms]
 
 
 def open_squares(
@@ -182,212 +194,3 @@ def product(*factors: Expr) -> Expr:
 def total(*terms: Expr) -> Expr:
     rest = [t for t in terms if t is not ZERO]
     return add_all(*rest) if len(rest) > 1 else (rest[0] if rest else ZERO)
-
-
-@dataclass(frozen=True)
-class Part:
-    """One density under a logarithm, or the plain part: its value and derivatives, ready for the loop.
-
-    The second derivatives of squares are without the products of first derivatives.
-    """
-
-    value: Expr
-    first: tuple[Expr, ...]
-    second: tuple[Expr, ...]
-
-
-@dataclass(frozen=True)
-class Square:
-    """A square in a density: its factor, and the first derivatives of what is squared."""
-
-    factor: Expr
-    first: tuple[Expr, ...]
-
-
-def divided(part: Part) -> Part:
-    """Divide the derivatives of a density by it; the quotients share what they have in common.
-
-    A derivative that is, but for a number, a product that the density needs anyway is not computed again: this is
-    so for all parameters in which a density is linear.
-    """
-    inverse = make(Op.POW, (part.value, MINUS_ONE))
-    there = {frozenset(Counter(factors_of(n)).items()): n for n in toposort(part.value) if n.op is Op.MUL}
-
-    def quotient(derivative: Expr) -> Expr:
-        if derivative is ZERO or part.value is ONE:
-            return derivative
-        factors = factors_of(derivative)
-        numbers = [f for f in factors if f.op is Op.CONST]
-        rest = [f for f in factors if f.op is not Op.CONST]
-        known = there.get(frozenset(Counter(rest).items()))
-        return make(Op.MUL, (inverse, *numbers, *(rest if known is None else [known])))
-
-    value, *rest = share((part.value, *(quotient(d) for d in (*part.first, *part.second))))
-    return Part(value, tuple(rest[: len(part.first)]), tuple(rest[len(part.first) :]))
-
-
-def factors_of(node: Expr) -> list[Expr]:
-    """Open a product, and products inside it."""
-    factors: list[Expr] = []
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        if top.op is Op.MUL:
-            stack += top.args
-        else:
-            factors.append(top)
-    return factors
-
-
-class Assembler:
-    """Turns the terms of the loop into the results it sums."""
-
-    def __init__(self, request: Request, terms: Sequence[Expr], tiles_from: int = TILES_FROM) -> None:
-        self.request, self.tiles_from = request, tiles_from
-        self.count = len(request.parameters)
-        self.counted: list[tuple[int, Expr]] = []
-        self.known: dict[Expr, bool] = {}  # whether it depends on the event
-        length = self.length
-        end = len(terms) // length * length
-        parts = [self.part(terms[k : k + length]) for k in range(0, end, length)]
-        squares = [terms[k : k + 1 + self.count] for k in range(end, len(terms), 1 + self.count)]
-        self.squares = [Square(factor, tuple(first)) for factor, *first in squares]
-        self.good: Expr = ONE
-        if request.careful:
-            parts = self.only_good(parts)
-        self.plain, self.inner = parts[0], [divided(q) for q in parts[1:]]
-
-    @property
-    def length(self) -> int:
-        """How many terms a part has; squares have fewer together."""
-        n, request = self.count, self.request
-        first = n * (request.order > 0 or request.fisher)
-        return 1 + first + n * (n + 1) // 2 * (request.order > 1 and not request.fisher)
-
-    def part(self, terms: Sequence[Expr]) -> Part:
-        return Part(terms[0], tuple(terms[1 : 1 + self.count]), tuple(terms[1 + self.count :]))
-
-    def only_good(self, parts: list[Part]) -> list[Part]:
-        """Leave out events whose density is not a positive number."""
-        plain, *inner = parts
-        # a denormal density is zero inside loops that flush them, and must be bad for all
-        tests = [test for q in inner for test in (q.value >= SMALLEST, q.value <= LARGEST)]
-        tests.append(abs(plain.value) <= LARGEST)
-        self.good = product(*tests)
-
-        def keep(part: Part, instead: Expr) -> Part:
-            value = where(self.good, part.value, instead)
-            first, second = (
-                tuple(d if d is ZERO else where(self.good, d, ZERO) for d in ds)
-                for ds in (part.first, part.second)
-            )
-            return Part(value, first, second)
-
-        self.squares = [
-            Square(s.factor, tuple(d if d is ZERO else where(self.good, d, ZERO) for d in s.first))
-            for s in self.squares
-        ]
-        return [keep(plain, ZERO), *(keep(q, ONE) for q in inner)]
-
-    @property
-    def weight(self) -> Expr:
-        return WEIGHT if self.request.weighted else ONE
-
-    def slopes(self, i: int) -> tuple[Expr, ...]:
-        return (self.plain.first[i], *(q.first[i] for q in self.inner))
-
-    def assemble(self) -> SumLoop:
-        if self.request.fisher:
-            return self.fisher()
-        rows = list(self.value_rows())
-        pairs: PairTerms | None = None
-        if self.request.order > 0:
-            rows += [self.row(1 + i, Reduce.ADD, *self.slopes(i)) for i in range(self.count)]
-        if self.request.order > 1:
-            in_tiles = self.count >= self.tiles_from and len(self.inner) == 1
-            rows += self.hessian_rows(in_tiles)
-            if in_tiles:
-                pairs = self.pairs(self.inner[0])
-        if self.request.careful:
-            rows.append((self.request.outputs, Reduce.ADD, 1 - self.good))
-        if self.counted and self.request.weighted:
-            rows.append((COUNT, Reduce.EXACT, WEIGHT))
-        terms = enumerate(set_terms(self.request))
-        rows = [row for row in rows if row[2] is not ZERO]
-        return SumLoop(
-            outputs=self.request.outputs,
-            results=tuple(expr for _, _, expr in rows),
-            reduce=tuple(Result(output, how) for output, how, _ in rows),
-            pairs=pairs,
-            counted=tuple(self.counted),
-            per_set=tuple((k, term) for k, term in terms if not is_zero(term)),
-        )
-
-    def pairs(self, part: Part) -> PairTerms:
-        """Return the products of first derivatives in the Hessian of a logarithm, and in those of squares."""
-        left, right = part.first, tuple(product(self.weight, s) for s in part.first)
-        if not self.request.weighted and not self.squares:
-            right = ()
-        inverse = make(Op.POW, (part.value, MINUS_ONE))
-        for square in self.squares:
-            factor = make(Op.MUL, (const(-2), *factors_of(product(self.weight, square.factor, inverse))))
-            left += square.first
-            right += tuple(product(factor, s) for s in square.first)
-        return PairTerms(left, right, output=1 + self.count, sign=-1.0, groups=1 + len(self.squares))
-
-    def row(self, output: int, reduce: Reduce, *terms: Expr) -> Row:
-        """Return what an event adds to an output; event-independent terms are counted instead, to be multiplied by the number of events."""
-        parts = [part for term in terms for part in (term.args if term.op is Op.ADD else (term,))]
-        constant = [part for part in parts if part is not ZERO and not self.varies(part)]
-        if constant:
-            self.counted.append((output, total(*constant)))
-            terms = tuple(part for part in parts if part is ZERO or self.varies(part))
-        return output, reduce, product(self.weight, total(*terms))
-
-    def varies(self, expr: Expr) -> bool:
-        """Return whether an expression depends on the event; remembers what it has seen, since terms share their parts."""
-        stack = [expr]
-        while stack:
-            node = stack[-1]
-            unknown = [arg for arg in node.args if arg not in self.known]
-            stack += unknown
-            if not unknown:
-                self.known[stack.pop()] = node.op is Op.COLUMN or any(self.known[arg] for arg in node.args)
-        return self.known[expr]
-
-    def value_rows(self) -> Iterator[Row]:
-        if self.request.weighted:
-            logs = [apply(Op.LOG, q.value) for q in self.inner]
-            yield self.row(0, Reduce.EXACT, self.plain.value, *logs)
-            return
-        plain = self.plain.value.args if self.plain.value.op is Op.ADD else (self.plain.value,)
-        integrals = [term for term in plain if is_integral(term) and self.varies(term)]
-        for density in (q.value for q in self.inner):
-            yield 0, Reduce.LOG, density
-        for term in integrals:
-            yield 0, Reduce.LOG, make(Op.POW, (term.args[1].args[0], MINUS_ONE))
-        yield self.row(
-            0, Reduce.EXACT, *(term for term in plain if not any(term is one for one in integrals))
-        )
-
-    def hessian_rows(self, in_tiles: bool) -> list[Row]:
-        rows, place = [], 0
-        for i in range(self.count):
-            for j in range(i + 1):
-                terms = [self.plain.second[place]]
-                for q in self.inner:
-                    terms.append(q.second[place])
-                    if not in_tiles:
-                        terms.append(product(MINUS_ONE, product(q.first[i], q.first[j])))
-                rows.append(self.row(1 + self.count + place, Reduce.ADD, *terms))
-                place += 1
-        return rows
-
-    def fisher(self) -> SumLoop:
-        outputs = self.request.outputs
-        slopes = tuple(product(self.weight, total(*self.slopes(i))) for i in range(self.count))
-        if self.count >= self.tiles_from:
-            return SumLoop(outputs, (), (), PairTerms(slopes))
-        pairs = [product(slopes[i], slopes[j]) for i in range(self.count) for j in range(i + 1)]
-        rows = [(k, pair) for k, pair in enumerate(pairs) if pair is not ZERO]
-        return SumLoop(outputs, tuple(p for _, p in rows), tuple(Result(k, Reduce.ADD) for k, _ in rows))

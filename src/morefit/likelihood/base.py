@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, read_only
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Quantity
 from morefit.likelihood.constraint import Constraint, as_constraints
@@ -315,8 +315,7 @@ class Term(ABC):
     def points(self, x: Any) -> tuple[Array, bool]:
         """Complete floating parameters to all, in shape (sets, all parameters); also whether it is one point."""
         floating = self.floating_columns
-        named = by_name(x)
-        start = [p.start for p in self.all_parameters]
+        named = None if type(x) is np.ndarray else by_name(x)
         if named is not None:
             check_blinding(self.all_parameters, x)
             points, columns = self.in_order(named)
@@ -333,7 +332,7 @@ class Term(ABC):
                 f" got {points.shape}"
             )
         full = np.empty((len(points) if points.ndim == 2 else 1, len(self.all_parameters)))
-        full[:] = start
+        full[:] = start_row(self.all_parameters)
         full[:, columns] = points
         return full, points.ndim == 1
 
@@ -398,6 +397,12 @@ def floating_among(
 def symbols_of(parameters: tuple[Parameter, ...]) -> tuple[Expr, ...]:
     """Return parameters as expressions."""
     return tuple(p.symbol for p in parameters)
+
+
+@lru_cache(maxsize=256)
+def start_row(parameters: tuple[Parameter, ...]) -> Array:
+    """Return where parameters start."""
+    return read_only(np.array([p.start for p in parameters], np.float64))
 
 
 def one_of_each(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:

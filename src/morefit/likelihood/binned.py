@@ -109,8 +109,8 @@ class BinnedLikelihood(CountsLikelihood):
         }
         return filled_histogram(edges, self.counts, self.variances if self.model.weighted else None)
 
-    @property
-    def extended(self) -> bool:
+    @cached_property
+    def extended(self) -> bool:  # asked for by every group of toys
         return self.model.source.expected_events() is not None
 
     @property
@@ -123,7 +123,7 @@ class BinnedLikelihood(CountsLikelihood):
     def numerical(self) -> bool:
         return bool(self.model.rules) or is_numerical(self.model)
 
-    @property
+    @cached_property
     def scale(self) -> Array:
         """The number of unweighted events that a count of one in each bin is worth."""
         return self.data[SCALE.name] if self.model.weighted else np.ones(self.events)

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,11 +18,10 @@ from morefit.model import Parameter
 from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, listed
 from morefit.random.host import stream_key
 from morefit.random.philox import toy_uniforms
-from morefit.resources import on_all_cores
 from morefit.sampling.generate import poisson_distribution
 from morefit.validate import as_number, finite_number
 
-PIECE = 1 << 15  # toys whose numbers a thread draws together
+PIECE = 1 << 13  # toys whose numbers are drawn together: they fit into the cache
 HALF_BIT = 2.0**-54  # keeps a uniform number of 53 bits away from zero
 ASYMMETRY = 1e-9  # of a covariance matrix, in units of its errors: what rounding can cause
 QUANTITY = "constraint: quantity"  # for messages
@@ -52,9 +51,10 @@ class Constraint(ABC):
         """Return what is measured on average where parameters have these values; by default what was measured."""
         return self.measured
 
-    @abstractmethod
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        """Return the same constraint with other measured values."""
+    def measuring(self, values: Sequence[float]) -> Self:
+        """Return the same constraint, each of which is a dataclass, with other measured values."""
+        constraint: Any = self
+        return replace(constraint, measured=tuple(values))  # type: ignore[no-any-return]
 
     def check_drawable(self) -> None:  # noqa: B027  most can
         """Refuse a constraint that toys cannot draw anew."""
@@ -68,9 +68,6 @@ class GaussianConstraint(Constraint):
     quantities: tuple[Expr, ...]
     measured: tuple[float, ...]
     covariance: tuple[tuple[float, ...], ...]
-
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        return replace(self, measured=tuple(values))
 
     def nll(self, measured: Sequence[Expr]) -> Expr:
         away = [q - m for q, m in zip(self.quantities, measured, strict=True)]
@@ -106,9 +103,6 @@ class LogNormalConstraint(Constraint):
     measured: tuple[float, ...]
     width: float
 
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        return replace(self, measured=tuple(values))
-
     def nll(self, measured: Sequence[Expr]) -> Expr:
         return 0.5 * ((apply(Op.LOG, self.quantity) - apply(Op.LOG, measured[0])) / self.width) ** 2
 
@@ -130,9 +124,6 @@ class PoissonConstraint(Constraint):
 
     quantity: Expr
     measured: tuple[float, ...]
-
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        return replace(self, measured=tuple(values))
 
     def nll(self, measured: Sequence[Expr]) -> Expr:
         return self.quantity - measured[0] * apply(Op.LOG, self.quantity)
@@ -158,9 +149,6 @@ class FormulaConstraint(Constraint):
     seen: tuple[Parameter, ...] = ()
     sample: Sample | None = None
     measured: tuple[float, ...] = ()
-
-    def measuring(self, values: Sequence[float]) -> Constraint:
-        return replace(self, measured=tuple(values))
 
     def nll(self, measured: Sequence[Expr]) -> Expr:
         return substitute(self.formula, {p.expr: m for p, m in zip(self.seen, measured, strict=True)})
@@ -334,8 +322,11 @@ def normal_numbers(seed: int, which: int, toys: Integers) -> Array:
     from scipy.special import ndtri  # type: ignore[import-untyped]  # slow, and only constrained toys need it
 
     key = stream_key(seed, f"normal {which}")
-    pieces = on_all_cores(lambda cut: ndtri(toy_uniforms(key, toys[cut]) + HALF_BIT), len(toys), PIECE)
-    return np.concatenate(pieces, dtype=np.float64)
+    numbers = np.empty(len(toys))
+    for first in range(0, len(toys), PIECE):  # threads would wait for each other, for so little work
+        cut = slice(first, first + PIECE)
+        ndtri(toy_uniforms(key, toys[cut]) + HALF_BIT, out=numbers[cut])
+    return numbers
 
 
 def shown(expr: Expr) -> str:

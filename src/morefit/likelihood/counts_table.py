@@ -15,7 +15,7 @@ from morefit.likelihood.expected_counts import ExpectedCounts
 
 
 def counts_table(model: ExpectedCounts, auxiliary: Auxiliary, measured: int) -> CountsTable:
-    """Return the table of a model with its constraints of single parameters, which measured so many values."""
+    """Return the table of a model with its constraints of single parameters, which have ``measured`` values."""
     bins, samples = model.nominal.shape
     cells, pairs = len(model.channels) * samples, pair_lists(model)
     own = np.unique(model.group_parameters)

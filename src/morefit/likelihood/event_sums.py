@@ -23,18 +23,10 @@ from morefit.likelihood.base import Evaluation, Term
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, split_slow
-from morefit.likelihood.sums import request_of, terms_of, triangle, unpack, with_constrained
+from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangle, unpack, with_constrained
 from morefit.model import Parameter, Pdf
 from morefit.model.opaque import opaque_names
-from morefit.pipeline import (
-    Bound,
-    Columns,
-    Compiled,
-    Settings,
-    compile_renamed,
-    compile_sums,
-    compile_values,
-)
+from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
 from morefit.targets import Backend, Events
 
 NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,
@@ -137,8 +129,12 @@ class EventSums(Term):
         key = (order, False)
         if key not in self.compiled:
             self.check_derivatives(order)
-            self.compiled[key] = self.compile_request(
-                self.request(order, weighted=self.on_nodes is not None or None)
+            weighted = self.data.weighted or (self.is_slow and self.on_nodes is not None)
+            plain = self.has_kernels and not (self.constraints or self.kernel_names)
+            self.compiled[key] = (
+                compile_plain(self.model, self.parameters, order, weighted, self.settings)
+                if plain
+                else self.compile_request(self.request(order, weighted=weighted))
             )
         return self.compiled[key]
 
@@ -160,8 +156,10 @@ class EventSums(Term):
     @property
     def is_slow(self) -> bool:
         """Whether the log density has integrals for each event, which may be computed at fewer points."""
-        able = self.has_kernels and self.data.in_memory and self.settings.precision is Precision.DOUBLE
-        return bool(able and node_sums(self.model) and not opaque_names(self.model))
+        if not self.has_kernels or not node_sums(self.model):
+            return False
+        able = self.data.in_memory and self.settings.precision is Precision.DOUBLE
+        return able and not opaque_names(self.model)
 
     @cached_property
     def on_nodes(self) -> FollowedNodes | None:

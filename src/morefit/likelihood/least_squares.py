@@ -1,35 +1,33 @@
-"""Least squares: a function fitted to points with errors in y, and in x."""
+"""Least squares: a function fitted to points with errors in y, which may be correlated, and in x."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Integers
 from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, Op, Operand, Quantity, symbols, to_expr
-from morefit.likelihood.table import Streams, TableColumn, TableLikelihood, TableModel
+from morefit.likelihood.datasets import PartData
+from morefit.likelihood.points import Y_ERROR, CorrelatedModel, PointModel, X, Y, inverted, x_error
+from morefit.likelihood.table import Streams, TableLikelihood
 from morefit.model import Observable, Pdf
-from morefit.rewrite.derive import gradient
-from morefit.rewrite.simplify import normalise
 from morefit.targets import Backend
 
-X = TableColumn("x of the point")
-Y, Y_ERROR = TableColumn("y of the point"), TableColumn("error of y")
 Numbers = ArrayLike | Mapping[Any, ArrayLike]
 
 
 class LeastSquares(TableLikelihood):
-    """Half the chi-square of a function for points: (y - f(x))**2 / (2 variance), added up.
+    """Half the chi-square of a function for points: (y - f(x))**2 / (2 variance), added up, or that of a covariance.
 
     ``function`` is a formula of observables and parameters, or a Python function of x that returns one. ``x`` and
     ``x_errors`` are arrays, or by the names of the observables if there are several; errors may be single numbers. The variance is
-    y_error**2 + (f'(x) x_error)**2, with the derivative at the parameters of each step. Ranges of observables play no role.
+    y_error**2 + (f'(x) x_error)**2, with the derivative at the parameters of each step. Correlated errors of y are a matrix,
+    ``covariance``, in the place of ``y_errors``. Ranges of observables play no role.
 
     Example: ``mf.LeastSquares(lambda x: mu * x, [1.0, 2.0], [5.9, 11.5], 0.2)``
     """
@@ -41,9 +39,10 @@ class LeastSquares(TableLikelihood):
         function: Operand | Callable[[Any], Any],
         x: Numbers,
         y: ArrayLike,
-        y_errors: ArrayLike,
+        y_errors: ArrayLike | None = None,
         x_errors: Numbers | None = None,
         *,
+        covariance: ArrayLike | None = None,
         constraints: Sequence[Any] | Any = (),
         backend: str | Backend = "auto",
     ) -> None:
@@ -51,8 +50,19 @@ class LeastSquares(TableLikelihood):
         names = [o.name for o in observables]
         measured = numbers("y", y)
         rows = len(measured)
-        columns = {Y.name: measured, Y_ERROR.name: numbers("y_errors", y_errors, rows)}
-        columns |= {name: numbers("x", each, rows) for name, each in by_observable("x", x, names)}
+        columns = {name: numbers("x", each, rows) for name, each in by_observable("x", x, names)}
+        columns[Y.name] = measured
+        if (y_errors is None) == (covariance is None):
+            raise DataError("least squares: takes y_errors, or their covariance, and not both")
+        if covariance is not None:
+            if x_errors is not None:
+                raise DataError("least squares: x_errors cannot be combined with a covariance; give y_errors")
+            matrix = square_matrix(covariance, rows)
+            inverse = inverted(matrix)
+            pairs = CorrelatedModel.correlated(formula, observables, matrix, inverse)
+            self.set_up_table(pairs, pairs.rows(columns, inverse), constraints, backend)
+            return
+        columns[Y_ERROR.name] = numbers("y_errors", y_errors, rows)
         errors = {} if x_errors is None else dict(by_observable("x_errors", x_errors, names))
         columns |= {x_error(n).name: numbers("x_errors", each, rows) for n, each in errors.items()}
         if not np.all(columns[Y_ERROR.name] > 0):
@@ -63,49 +73,46 @@ class LeastSquares(TableLikelihood):
         self.set_up_table(model, columns, constraints, backend)
 
     @property
+    def correlated(self) -> bool:
+        """Whether the errors of points are correlated, so that the table has a row for each pair of them."""
+        return isinstance(self.model, CorrelatedModel)
+
+    @property
+    def points_in_order(self) -> dict[str, Array]:
+        """The columns of the points, whatever the rows of the table are; correlated errors without their correlations."""
+        return self.model.points(self.data.columns)
+
+    @property
     def unit(self) -> str:
-        return "points"
+        return "pairs of points" if self.correlated else "points"
+
+    @property
+    def ndata(self) -> float:
+        return float(self.model.count(self.events))
+
+    @property
+    def entries(self) -> float:
+        return self.ndata
+
+    def expected_rows(self, full: Array) -> Array:
+        return super().expected_rows(full)[:, : self.model.count(self.events)]
 
     def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
-        """Draw what is measured at the x of the points: y, and x where it has an error."""
-        columns, shape = self.data.columns, (toys, self.events)
-        drawn = {Y.name: expected + columns[Y_ERROR.name] * next(streams).standard_normal(shape)}
-        for name in self.model.with_errors:
-            drawn[name] = columns[name] + columns[x_error(name).name] * next(streams).standard_normal(shape)
-        return drawn
+        return self.model.draw(expected, self.data.columns, streams, toys)
 
     def asimov(self, values: Mapping[str, float]) -> Self:
-        return self.with_columns({Y.name: self.expected_at(values)})
+        return self.with_columns(self.model.measuring(self.expected_at(values)))
+
+    def replicas(self, weights: Callable[[], Array], seed: int, numbers: Integers) -> PartData:
+        if self.correlated:
+            raise DataError(
+                "bootstrap: points with correlated errors cannot be resampled one by one; use mf.toy_study"
+            )
+        return super().replicas(weights, seed, numbers)
 
     def __repr__(self) -> str:
         names = ", ".join(p.name for p in self.parameters)
-        return f"LeastSquares({self.events} points, parameters: {names})"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PointModel(TableModel):
-    """What is summed over points."""
-
-    with_errors: tuple[str, ...]  # the observables that have errors
-    counted: ClassVar[str] = Y.name
-
-    @classmethod
-    def of(cls, formula: Expr, observables: Sequence[Observable], with_errors: Sequence[str]) -> PointModel:
-        """Return the model of points; the derivatives by x are exact."""
-        variance: Expr = Y_ERROR.expr**2
-        noisy = [o for o in observables if o.name in with_errors]
-        for o, slope in zip(noisy, gradient(normalise(formula)[0], [o.expr for o in noisy]), strict=True):
-            variance = variance + (slope * x_error(o.name).expr) ** 2
-        return cls(
-            formula=-0.5 * (Y.expr - formula) ** 2 / variance,
-            table=(*observables, Y, Y_ERROR, *(x_error(o.name) for o in noisy)),
-            expected=formula,
-            with_errors=tuple(o.name for o in noisy),
-        )
-
-
-def x_error(name: str) -> TableColumn:
-    return TableColumn(f"error of {name}")
+        return f"LeastSquares({self.ndata:g} points, parameters: {names})"
 
 
 def formula_of(function: Any) -> tuple[Expr, tuple[Observable, ...]]:
@@ -168,6 +175,8 @@ def numbers(what: str, given: Any, rows: int | None = None) -> Array:
         array = np.asarray(given)
     except ValueError:
         array = np.asarray(None)
+    if array.ndim == 2 and what == "y_errors":
+        raise DataError("least squares: y_errors must be one for each point; pass a matrix as covariance=")
     if array.dtype.kind not in "iuf" or array.ndim > 1 or (array.ndim == 0 and rows is None):
         raise DataError(f"least squares: {what} must be a list of numbers, got {given!r:.60}")
     if np.ma.is_masked(given):
@@ -184,3 +193,16 @@ def numbers(what: str, given: Any, rows: int | None = None) -> Array:
     if not np.isfinite(array).all():
         raise DataError(f"least squares: {what} must be finite, got {array[~np.isfinite(array)][0]}")
     return array
+
+
+def square_matrix(given: Any, rows: int) -> Array:
+    """Return finite numbers, one for each pair of points."""
+    try:
+        matrix = np.asarray(given)
+    except ValueError:
+        matrix = np.asarray(None)
+    if matrix.dtype.kind not in "iuf" or matrix.shape != (rows, rows) or not np.isfinite(matrix).all():
+        raise DataError(
+            f"least squares: covariance must be a matrix of {rows} x {rows} finite numbers, got {given!r:.60}"
+        )
+    return np.asarray(matrix, np.float64)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
-from math import inf, isnan
+from math import inf, isnan, prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ POINTS = {1: 512, 2: 32, 3: 10}  # along each observable; densities of more are 
 BELOW = 1e-9  # of the largest height: less is rounding
 
 Bounds = tuple[float, float]
+Linear = dict[
+    str, Any
+]  # derivatives by parameters, at points or the same at all of them; of no name what is left without them
 
 
 def negative_place(model: Pdf, values: Mapping[str, float]) -> str:
@@ -36,8 +39,8 @@ def negative_place(model: Pdf, values: Mapping[str, float]) -> str:
         return ""
     grid = grid_of(model)
     heights = grid.heights(values)
-    lowest, largest = int(np.argmin(heights)), float(np.abs(heights).max())
-    if heights[lowest] >= -BELOW * largest:
+    lowest = int(heights.argmin())
+    if heights[lowest] >= 0 or heights[lowest] >= -BELOW * (largest := float(np.abs(heights).max())):
         return ""
     place = ", ".join(f"{name} = {column[lowest]:.6g}" for name, column in grid.columns.items())
     return f"the density is negative at {place}, {heights[lowest] / largest:.2g} of its largest height; change limits or the model"
@@ -52,13 +55,48 @@ class Grid:
     known: dict[Expr, Any]
     order: tuple[Expr, ...]  # what depends on parameters, arguments first
 
+    @cached_property
+    def slopes(self) -> tuple[list[str], Array] | None:
+        """The derivatives of the density at all points by parameters, with its value where all are zero; None if it is not linear."""
+        parts: dict[Expr, Linear] = {node: {"": value} for node, value in self.known.items()}
+        for node in self.order:
+            linear = linear_in(node, [parts[arg] for arg in node.args if arg in parts])
+            if linear is None:
+                return None
+            parts[node] = linear
+        total = {"": 0.0} | parts[self.density]
+        points = len(next(iter(self.columns.values())))
+        matrix = np.stack([np.broadcast_to(total[name], points) for name in total], axis=1)
+        return ([name for name in total if name], matrix) if np.isfinite(matrix).all() else None
+
     def heights(self, values: Mapping[str, float]) -> Array:
         """Return the density at all points, zero where it is not a number."""
-        done = self.known.copy()
         with np.errstate(all="ignore"):
+            if self.slopes is not None:
+                names, matrix = self.slopes
+                heights: Array = matrix @ [1.0, *(values[name] for name in names)]
+                if np.isfinite(heights).all():
+                    return heights
+            done = self.known.copy()
             evaluate_nodes(self.order, {**values, **self.columns}, done)
         density = done[self.density]
         return np.where(np.isfinite(density), density, 0.0) + np.zeros(len(next(iter(self.columns.values()))))
+
+
+def linear_in(node: Expr, args: Sequence[Linear]) -> Linear | None:
+    """Return a node as a linear function of parameters, if its arguments are linear ones and it is such a function of them."""
+    if node.op is Op.SCALAR:
+        return {node.name: 1.0}
+    if len(args) < len(node.args):
+        return None
+    if node.op is Op.ADD:
+        names = dict.fromkeys(name for arg in args for name in arg)
+        return {name: sum(arg[name] for arg in args if name in arg) for name in names}
+    if node.op is not Op.MUL or sum(arg.keys() != {""} for arg in args) > 1:
+        return None
+    factor = prod((arg[""] for arg in args if arg.keys() == {""}), start=1.0)
+    rest = next((arg for arg in args if arg.keys() != {""}), {"": 1.0})
+    return {name: slope * factor for name, slope in rest.items()}
 
 
 @lru_cache(maxsize=32)
@@ -86,17 +124,26 @@ def line_of(ranges: Sequence[Bounds], points: int) -> Array:
 
 def never_negative(model: Pdf, values: Mapping[str, float]) -> bool:
     """Return whether a density is known to have no negative values: its parts at any parameters, with their weights at these."""
+    weights = doubtful_weights(model)
+    return weights is not None and all(evaluate(weight, values) >= 0 for weight in weights)
+
+
+@lru_cache(maxsize=256)  # every fit asks
+def doubtful_weights(model: Pdf) -> tuple[Expr, ...] | None:
+    """Return weights of parts of a density that has no negative values where these have none; None if it may have some."""
     if model.components()[0] is model or not (branches := model.branches()):
-        return lowest_of(density_of(model)) >= 0
-    return all(
-        never_negative(pdf, values) and (w is None or lowest_of(w) >= 0 or is_positive(w, values))
-        for _, w, pdf in branches
-    )
-
-
-def is_positive(weight: Expr, values: Mapping[str, float]) -> bool:
-    """Return whether a weight is known not to be negative at values of parameters; an acceptance also has observables."""
-    return not symbols(Op.COLUMN, weight) and bool(evaluate(weight, values) >= 0)
+        return () if lowest_of(density_of(model)) >= 0 else None
+    weights: list[Expr] = []
+    for _, weight, pdf in branches:
+        inner = doubtful_weights(pdf)
+        if inner is None:
+            return None
+        weights += inner
+        if weight is not None and lowest_of(weight) < 0:
+            if symbols(Op.COLUMN, weight):  # an acceptance
+                return None
+            weights.append(weight)
+    return tuple(weights)
 
 
 @lru_cache(maxsize=256)  # every fit asks

@@ -17,6 +17,7 @@ from morefit.likelihood.constraint import Constraint
 from morefit.model import Parameter, Pdf
 from morefit.model.arguments import listing
 from morefit.model.parameter import blinded_in
+from morefit.pipeline import Compiled, Settings, compile_sums
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -45,6 +46,15 @@ def request_of(
         fisher=fisher,
         per_set=ZERO if not extra else extra[0] if len(extra) == 1 else add_all(*extra),
     )
+
+
+@lru_cache(maxsize=128)  # every fit asks
+def compile_plain(
+    model: Pdf, floating: tuple[Parameter, ...], order: int, weighted: bool, settings: Settings
+) -> Compiled:
+    """Compile the sums of a likelihood without constraints, which are the same for all data of a model."""
+    request = request_of(model, floating, order, weighted=weighted)
+    return compile_sums(request, symbols_of(model.parameters), settings)
 
 
 def terms_of(constraints: Sequence[Constraint], measured: Sequence[Expr]) -> Iterator[Expr]:

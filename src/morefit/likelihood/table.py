@@ -73,6 +73,11 @@ class TableModel(Pdf):
     def observables(self) -> tuple[Observable, ...]:
         return self.table
 
+    @property
+    def measurements(self) -> tuple[str, ...]:
+        """The columns of the table that a measurement fills in, as no other may depend on it."""
+        return (self.counted,)
+
 
 class TableLikelihood(Likelihood):
     """A likelihood whose data are a table; toys have the same rows, in which one column is drawn anew."""
@@ -130,7 +135,7 @@ class TableLikelihood(Likelihood):
         return {p.name: p.start for p in self.all_parameters}
 
     def generated(self, values: Mapping[str, float], seed: int, *, backend: Any, generator: Any) -> Dataset:
-        """Draw the table of a toy; a generator that is no name decides the seed."""
+        """Draw the table of a toy; a generator object decides the seed."""
         if not isinstance(generator, str):
             seed = int(source_for(generator, 0, 0).random(1)[0] * 2**53)
         drawn = self.draw_toys(self.expected_at(values), seed, 0, 1)
@@ -187,7 +192,7 @@ class TableLikelihood(Likelihood):
     @property
     def facts(self) -> dict[str, Any]:
         """What toys depend on besides the model."""
-        fixed = [column for name, column in self.data.columns.items() if name != self.model.counted]
+        fixed = [column for name, column in self.data.columns.items() if name not in self.model.measurements]
         return {"rows": sha256(np.concatenate(fixed).tobytes()).hexdigest()}
 
 

@@ -143,7 +143,7 @@ class Likelihood(EventSums):
         return 0
 
     def own_data(self) -> tuple[PartData, ...]:
-        """Return the data as those of many sets, which share them; of nodes so many that they hold far from the minimum."""
+        """Return the data as those of many sets, which share them; nodes are enough for values far from the minimum."""
         if self.on_nodes is not None:
             return (self.data_of_nodes(self.on_nodes),)
         apart = tuple(self.data_of_nodes(follow) for _, follow in self.apart)
@@ -209,8 +209,10 @@ class Likelihood(EventSums):
     def without_events(self) -> Likelihood:
         """Return the likelihood of no events; what the model is given stays."""
         given, every = self.model.given, self.model.observables
-        kept = {o.name: self.data[o.name] for o in given} if given else {o.name: np.empty(0) for o in every}
-        return self.replaced(data=Dataset(kept))
+        columns = (
+            {o.name: self.data[o.name] for o in given} if given else {o.name: np.empty(0) for o in every}
+        )
+        return self.replaced(data=Dataset(columns))
 
     def sampler(self, truth: Mapping[str, float], backend: Backend, resample: bool = True) -> ToySampler:
         """Return what draws toys at true values, for rows of what a conditional model is given, drawn by chance or not."""
@@ -268,6 +270,9 @@ class Likelihood(EventSums):
         # where formula and integral are both negative, their quotient would not show what is wrong
         return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
 
+    def negative_density(self, x: Point) -> str:
+        return self.negative_place(x)
+
     def negative_place(self, x: Point) -> str:
         """Describe where the density is negative; empty if nowhere."""
         return negative_place(self.model, self.values_at(x))
@@ -275,7 +280,7 @@ class Likelihood(EventSums):
     def values_at(self, x: Point) -> dict[str, float]:
         """Return all parameters at a point by name."""
         points, _ = self.points(x)
-        return {p.name: float(v) for p, v in zip(self.all_parameters, points[0], strict=True)}
+        return {p.name: v for p, v in zip(self.all_parameters, points[0].tolist(), strict=True)}
 
     @property
     def has_unsolved_kinks(self) -> bool:

@@ -80,7 +80,7 @@ def budget_of(result: FitResult, parameter: Any, groups: Any) -> ErrorBudget:
     every = [n for some in members.values() for n in some]
     if twice := [n for n in (name, *every) if (name, *every).count(n) > 1]:
         raise OptionError(
-            f"{NAME}: parameter '{twice[0]}': must be in one group at most, and not be the one that is asked for"
+            f"{NAME}: parameter '{twice[0]}': must be in one group at most, and not be the one whose errors are split"
         )
     result.covariance_of(name, *every)  # says what is wrong with names
     if not np.isfinite(result.covariance).all():

@@ -15,7 +15,7 @@ from morefit.likelihood import Evaluation
 from morefit.minimise.objective import Objective
 from morefit.minimise.quadratic_model import STEEP, SUSPECT
 from morefit.minimise.spectrum import FALLING, Direction, Spectrum, decompose, in_words, least_curvature
-from morefit.minimise.trust_region import BENT, ROUNDING, SLOPE_LEFT
+from morefit.minimise.trust_region import ROUNDING, is_slow_along
 
 AT_LIMIT = 1e-3  # of the error, or of the way between the limits: closer to a limit than this counts as at it
 MAX_EXTRA_STEPS = 8  # from where a minimiser stopped
@@ -75,10 +75,7 @@ def check_minimum(objective: Objective, values: Array, tolerance: float) -> Verd
 
 
 def check_parabola(objective: Objective, verdict: Verdict) -> Verdict:
-    """Take one more Newton step: towards a point of inflection, or a minimum without curvature, it is as slow as all before.
-
-    There the distance to the point makes the curvature, and errors would be arbitrary.
-    """
+    """Take one more Newton step: where it is slow, there is no minimum with curvature, and errors would be arbitrary."""
     begin, names = time.perf_counter(), objective.problem.floating
     free = np.array([name not in verdict.at_limit for name in names], np.bool_)
     gradient, hessian = verdict.last.gradient[0], verdict.last.hessian[0]
@@ -87,12 +84,10 @@ def check_parabola(objective: Objective, verdict: Verdict) -> Verdict:
         return verdict
     there = objective.at(np.clip(verdict.values + move, *limits_of(objective).T), 2)
     objective.checking += time.perf_counter() - begin
-    before, after = (np.diagonal(h) for h in (hessian, there.hessian[0]))
-    changed = np.abs(after - before) > BENT * np.maximum(np.abs(before), np.abs(after))
-    slow = free & changed & (np.abs(there.gradient[0]) > SLOPE_LEFT * np.abs(gradient))
-    if not slow.any():
+    along = (gradient, there.gradient[0], np.diagonal(hessian), np.diagonal(there.hessian[0]))
+    bent = tuple(n for n, f, *step in zip(names, free, *along, strict=True) if f and is_slow_along(*step))
+    if not bent:
         return verdict
-    bent = tuple(name for name, is_slow in zip(names, slow, strict=True) if is_slow)
     inverse = blanked(verdict.inverse, names, [dict.fromkeys(bent, 1.0)])
     return replace(verdict, inverse=inverse, bent=bent)
 

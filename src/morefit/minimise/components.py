@@ -64,7 +64,7 @@ def none_of(fit: Fit, i: int) -> float:
     return 1.0 if fit.high[i] == 1.0 and fit.end[i] > 0.5 else 0.0
 
 
-def look(fit: Fit) -> None:
+def scan(fit: Fit) -> None:
     """Take what was summed at a point of the scan, and choose the next one."""
     good = is_finite(fit)
     if fit.scan > 1.0:

@@ -172,7 +172,7 @@ def minimise_others(batch: Batch, sets: Integers, which: Integers, x: Array) -> 
 
 
 def others_of(which: Integers, count: int) -> Integers:
-    """Return the columns of all of so many parameters but one, for each that is left out, (S, count - 1)."""
+    """Return the columns of all ``count`` parameters but one, for each that is left out, (S, count - 1)."""
     columns = np.tile(np.arange(count), (len(which), 1))
     return np.asarray(columns[columns != which[:, None]].reshape(len(which), count - 1), np.int64)
 

@@ -23,6 +23,7 @@ Spread = Callable[
     [Term, FitResult, list[str]], Array
 ]  # the covariance of replicas; adds what is wrong with it
 Errors = Literal["auto", "naive", "gradients", "sumw2", "sandwich", "bootstrap"]
+KINDS = get_args(Errors)
 NOT_ONE = 0.1  # more than rounding can change a diagonal element of H^-1 H
 
 
@@ -36,8 +37,8 @@ def choose_errors(errors: str, likelihood: Term, floating: tuple[str, ...], mino
 
     Without weights they come from the Hessian, unless the density has a kink that moves with a parameter.
     """
-    if errors not in get_args(Errors):
-        choices = ", ".join(map(repr, get_args(Errors)))
+    if errors not in KINDS:
+        choices = ", ".join(map(repr, KINDS))
         raise OptionError(f"fit: errors must be one of {choices}, got {errors!r}")
     best = "sandwich" if likelihood.weighted else "gradients" if likelihood.kinked(floating) else "naive"
     chosen = best if errors == "auto" else errors

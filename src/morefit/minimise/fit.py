@@ -72,11 +72,10 @@ def fit(
     weights, "bootstrap" the spread of the fits of replicas, "auto" the sandwich with weights and else naive.
     ``minimiser="auto"`` takes Newton steps with the exact Hessian in compiled code, and Minuit where they do not end at
     a minimum; the result says which. "minuit" is Minuit alone, and so are ``strategy``, ``max_calls``, and ``print_level``
-    1 to 3, with which it prints what it does. ``minos`` asks for asymmetric errors, of all parameters or of some: where the
+    1 to 3, with which it prints what it does. ``minos`` requests asymmetric errors, of all parameters or of some: where the
     nll, minimised over the others, has risen by a half. They come from conditional fits of all of them together, or with
-    "minuit" from its MINOS. ``starts`` is from how many points to look for the lowest minimum, all together: the start
-    values first, then between the limits and around what was found; ``result.minima`` lists the minima. With
-    ``derivatives="numeric"`` Minuit takes differences instead of the exact gradient.
+    "minuit" from its MINOS. ``starts`` is the number of points to search from: the start values first, then points between
+    the limits and around the minima, which ``result.minima`` lists. With ``derivatives="numeric"`` Minuit takes differences.
 
     Example: ``mf.fit(model, data, fixed={"sigma": 0.1}, minos=["mu"])``
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,13 @@ from morefit.arrays import Array, Flags, Integers
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Evaluation
 from morefit.likelihood.datasets import PartData
-from morefit.likelihood.eliminate import Elimination
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.minimise.trust_region import CONVERGED, FLAT
-from morefit.targets.cpu.steps import Steps
+
+if TYPE_CHECKING:
+    from morefit.likelihood.eliminate import Elimination
 
 Evaluate = Callable[
     [Integers, Array], Evaluation
@@ -82,6 +84,8 @@ def minimise(
     What is done is left out of the next evaluation. Where it is ``thorough``, every minimisation is started again elsewhere;
     else only one that ends at a limit, from ``starts`` other points.
     """
+    from morefit.targets.cpu.steps import Steps  # which a fit in one call does not need
+
     layout = FitLayout(start.shape[1])
     starts = thorough_starts(layout.count) if thorough else starts
     records = layout.first_records(start, np.asarray(limits), goal, starts, thorough)

@@ -6,12 +6,12 @@ from functools import lru_cache
 
 from morefit.arrays import Integers
 from morefit.kernel.fit_layout import Fit, FitLayout
-from morefit.kernel.program import Stage, parallel
-from morefit.kernel.read_program import Driver
-from morefit.minimise.components import begin_scan, look
+from morefit.kernel.program import Driver, Stage, parallel
+from morefit.minimise.components import begin_scan, scan
 from morefit.minimise.fit_errors import finish
+from morefit.minimise.loose import look, next_value
 from morefit.minimise.quadratic_model import UNKNOWN
-from morefit.minimise.starts import next_start, other_start, remember_end
+from morefit.minimise.starts import may_look, next_start, other_start, remember_end
 from morefit.minimise.trust_region import CONVERGED, FLAT, MIN_RADIUS, MOVING, begin, step
 
 HIGHER = (
@@ -46,6 +46,7 @@ def begin_fit(fit: Fit) -> None:
     fit.returns = 0.0
     fit.rough = 0.0
     fit.scan = 0.0
+    fit.place = 0.0
     fit.shapes = 0.0
     fit.best_rank = -1.0
     fit.best_value = UNKNOWN
@@ -56,8 +57,13 @@ def advance(fit: Fit) -> None:
     """Take a step after the sums at the trial point, and end there or start again when it leads no further."""
     fit.steps += 1.0
     if fit.scan > 0.0:
-        look(fit)
+        scan(fit)
         if fit.scan == 0.0:
+            go_on(fit, False)
+        return
+    if fit.place > 0.0:
+        look(fit)
+        if fit.place == 0.0:
             start_again(fit, False)
         return
     step(fit)
@@ -109,6 +115,14 @@ def end_attempt(fit: Fit) -> None:
     if first and fit.max_starts > 0.0 and fit.value < UNKNOWN:
         begin_scan(fit)
     if fit.scan == 0.0:
+        go_on(fit, best)
+
+
+def go_on(fit: Fit, best: bool) -> None:
+    """Look at loose parameters at the end of the first start, if that is doubtful; then start again."""
+    if may_look(fit):
+        next_value(fit)
+    if fit.place == 0.0:
         start_again(fit, best)
 
 

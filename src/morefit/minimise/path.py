@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, read_only
 from morefit.errors import DataError, FitError, ModelError
 from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Evaluation, Term
@@ -23,7 +24,6 @@ from morefit.minimise.check import (
 )
 from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors, with_simulation
 from morefit.minimise.diagnosis import missing_derivatives
-from morefit.minimise.minuit import Migrad
 from morefit.minimise.newton import Minima, is_valid, minimise, minimise_eliminated
 from morefit.minimise.newton_program import HIGHER
 from morefit.minimise.objective import Objective
@@ -32,10 +32,14 @@ from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
 from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import CONVERGED
-from morefit.minimise.whole import fit_at_once
+from morefit.minimise.valleys import in_words, lowest_beside, started_at
+from morefit.minimise.whole import expect_fit, fit_at_once
 from morefit.model.derived import derived_in
+from morefit.records.fields import NOTHING, ByName, floats
+from morefit.records.fields import regions as by_observable
 
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
+MAX_VALLEYS = 5  # from one to a lower one beside it
 MIN_TOLERANCE = 1e-9  # of Newton's method: an EDM of 1e-12 is about what rounding leaves
 REFUSED = (DataError, FitError, ModelError)  # what a fit raises where it cannot start
 
@@ -56,24 +60,32 @@ def minimise_likelihood(
     chosen = choose_errors(options.errors, likelihood, problem.floating, options.minos is not False)
     objective = Objective(likelihood, problem, chosen == "gradients")
     if newton:
+        expect_fit(likelihood, problem)
         for part in likelihood.parts:
             if part.has_kernels:
-                (part.sums if part.data.in_memory and not part.apart else part.program)(2)
+                (part.sums if part.data.in_memory and not (part.is_slow and part.apart) else part.program)(2)
     else:
         likelihood.prepare(1 if options.derivatives == "analytic" else 0)
     ready = time.perf_counter()
     verdict, end = newton_steps(objective, options.tolerance) if newton else (None, None)
     name, problems = "newton", []
     if verdict is None:
+        from morefit.minimise.minuit import Migrad  # seldom needed
+
         migrad = Migrad(objective, options)
         verdict = check_parabola(objective, migrad.minimise())
         name, problems = "minuit", migrad.problems
         # where Minuit ends above what is known, such as at a saddle point that it started from
         if end is not None and end.value < verdict.last.value[0] - HIGHER:
             verdict, name, problems = check_minimum(objective, end.x, options.tolerance), "newton", []
+    lower = None
+    if objective.by_scores and newton:
+        verdict, lower = in_lower_valleys(objective, verdict, options.tolerance)
     spent = time.perf_counter() - ready - objective.checking
     seconds = {"compile": ready - begin, "minimise": spent, "hessian": objective.checking}
     result = make_result(objective, verdict, name, problems, seconds)
+    if lower is not None:
+        result = replace(result, notes=(in_words(objective, verdict, lower), *result.notes))
     objective.release()
     if chosen not in ("naive", "gradients"):
         result = with_errors(result, chosen, likelihood, problem, verdict, spread)
@@ -84,6 +96,21 @@ def minimise_likelihood(
     from morefit.minimise.derived import with_quantities
 
     return with_quantities(result, named.values())
+
+
+def in_lower_valleys(
+    objective: Objective, verdict: Verdict, tolerance: float
+) -> tuple[Verdict, Array | None]:
+    """Move on to lower minima beside one of a density with kinks; return also a place that is lower still, if any is known."""
+    for _ in range(MAX_VALLEYS):
+        place = lowest_beside(objective, verdict)
+        if place is None:
+            return verdict, None
+        there, _ = newton_steps(started_at(objective, place), tolerance)
+        if there is None or not there.last.value[0] < verdict.last.value[0]:
+            return verdict, place
+        verdict = there
+    return verdict, lowest_beside(objective, verdict)
 
 
 def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None, End | None]:
@@ -154,37 +181,37 @@ def make_result(
                 f"numerical integrals may be wrong at the minimum: {what} by {off:.2g}, more than {WORST[what]:g};"
                 " give an integral"
             )
-    covariance = verdict.covariance(problem.floating)
+    covariance, start = verdict.covariance(problem.floating), problem.values
     fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
-    uncertain = dict(zip(problem.floating, np.sqrt(np.diag(covariance)).tolist(), strict=True))
-    names = tuple(p.name for p in problem.all_parameters)
-    ranges = tuple(part.model.region() for part in likelihood.parts)
-    return FitResult(
-        names=names,
-        values={n: fitted.get(n, problem.values[n]) for n in names},
-        errors={n: uncertain.get(n, 0.0) for n in names},
+    uncertain = dict(zip(problem.floating, np.sqrt(covariance.diagonal()).tolist(), strict=True))
+    regions = tuple(part.model.region() for part in likelihood.parts)
+    in_ranges = any(regions)
+    return FitResult.converted_from(
+        names=problem.names,
+        values=ByName({n: fitted[n] if n in fitted else start[n] for n in problem.names}),
+        errors=ByName({n: uncertain.get(n, 0.0) for n in problem.names}),
         floating=problem.floating,
-        covariance=covariance,
+        covariance=read_only(covariance),
         nll=float(verdict.last.value[0]),
-        edm=verdict.edm,
+        edm=float(verdict.edm),
         valid=not reasons,
         reasons=tuple(reasons),
         at_limit=verdict.at_limit,
-        limits=dict(problem.limits),
-        calls=dict(objective.calls),
-        seconds=seconds,
-        minos={},
+        limits=problem.limits_by_name,
+        calls=ByName(dict(objective.calls)),
+        seconds=ByName(seconds),
+        minos=NOTHING,
         events=round(likelihood.entries),
         backend=likelihood.backend.label,
         minimiser=minimiser,
-        flat_directions=verdict.flat,
-        integral_errors=integral_errors,
+        flat_directions=tuple(map(floats, verdict.flat)),
+        integral_errors=ByName(integral_errors),
         errors_from="gradients" if objective.by_scores else "naive",
-        labels={p.name: p.label for p in problem.all_parameters if p.label},
-        blinded={p.name: how for p in problem.all_parameters if (how := p.blinding)},
+        labels=problem.labels,
+        blinded=problem.blinded,
         ndf=degrees_of_freedom(likelihood, problem),
-        ranges=ranges if any(ranges) else (),
-        yields_in=tuple(part.model.yields_meaning() for part in likelihood.parts) if any(ranges) else (),
+        ranges=tuple(map(by_observable, regions)) if in_ranges else (),
+        yields_in=tuple(part.model.yields_meaning() for part in likelihood.parts) if in_ranges else (),
     )
 
 
@@ -215,5 +242,7 @@ def missing_at_minimum(likelihood: Term, problem: Problem, verdict: Verdict, x: 
 
 
 def floating_values(likelihood: Term, problem: Problem, values: Array) -> Array:
+    if problem.every_row:
+        return values
     known = dict(problem.values) | dict(zip(problem.floating, values, strict=True))
     return np.array([known[p.name] for p in likelihood.parameters])

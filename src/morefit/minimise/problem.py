@@ -25,6 +25,7 @@ from morefit.model.counts import counted_in
 from morefit.model.naming import check_limits, check_number
 from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn, contains, region_text
+from morefit.records.fields import ByName, Interval, pairs, texts
 from morefit.targets import Backend
 from morefit.text.suggest import suggest
 from morefit.validate import by_name, finite_number, name_of
@@ -47,9 +48,33 @@ class Problem:
 
     def full(self, x: Array) -> Array:
         """Complete floating values to all, as one set."""
-        values = self.template.copy()
-        values[0, self.columns] = x
+        return self.full_rows(x[None, :])
+
+    def full_rows(self, points: Array) -> Array:
+        """Complete floating values to all, a set for each row."""
+        values = np.repeat(self.template, len(points), axis=0)
+        values[:, self.columns] = points
         return values
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of all parameters, in the order of the model."""
+        return tuple(p.name for p in self.all_parameters)
+
+    @cached_property
+    def limits_by_name(self) -> ByName[Interval]:
+        """The limits as results list them."""
+        return pairs(self.limits)
+
+    @cached_property
+    def labels(self) -> ByName[str]:
+        """The labels of the parameters that have one."""
+        return texts({p.name: p.label for p in self.all_parameters if p.label})
+
+    @cached_property
+    def blinded(self) -> ByName[tuple[Any, ...]]:
+        """What the offset or scale of each blinded parameter is computed from, but for its phrase."""
+        return ByName({p.name: how for p in self.all_parameters if (how := p.blinding)})
 
     @cached_property
     def floating_limits(self) -> Array:
@@ -60,11 +85,16 @@ class Problem:
     def template(self) -> Array:
         return np.array([[self.values[p.name] for p in self.all_parameters]])
 
+    @property
+    def first_row(self) -> Array:
+        """Where all parameters start."""
+        row: Array = self.template[0]
+        return row
+
     @cached_property
     def columns(self) -> list[int]:
         """Where the floating parameters are among all."""
-        names = [p.name for p in self.all_parameters]
-        return [names.index(n) for n in self.floating]
+        return [self.names.index(n) for n in self.floating]
 
     @cached_property
     def every_row(self) -> bool:
@@ -112,7 +142,8 @@ def check_data(likelihood: Term) -> None:
     check_not_empty(likelihood.entries, *(part.extended for part in likelihood.parts))
     for part in likelihood.parts:
         check_weights(part.data)
-        check_whole_numbers(part.data, counted_in(part.model).intersection(part.data.names))
+        if counted := counted_in(part.model):
+            check_whole_numbers(part.data, counted.intersection(part.data.names))
 
 
 def check_not_empty(entries: float, *extended: bool) -> None:

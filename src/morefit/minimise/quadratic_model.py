@@ -32,7 +32,7 @@ def measure(fit: Fit) -> None:
 
 
 def own_error(fit: Fit, i: int, widest: float) -> float:
-    """Return the error of a parameter if others were fixed, at most so many times the way between its limits."""
+    """Return the error of a parameter if others were fixed, at most ``widest`` times the distance between its limits."""
     longest = widest * min(fit.high[i] - fit.low[i], OPEN * max(abs(fit.x[i]), 1.0))
     curvature = abs(fit.hessian[i * len(fit.x) + i])
     return 1.0 / sqrt(curvature) if curvature * longest * longest > 1.0 else float(longest)

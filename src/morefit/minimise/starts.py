@@ -10,17 +10,20 @@ from math import isfinite, sqrt
 
 from morefit.kernel.fit_layout import Fit
 from morefit.minimise.components import best_place, start_at_place
+from morefit.minimise.loose import find_loose, most_promising, start_aside
 from morefit.minimise.quadratic_model import UNKNOWN
 
 # in the order in which they are tried, where they pay (next_start); from BESIDE on two for each parameter
-HALF_WAY, EARLY, LATE, MIRROR, SWAP, OPPOSITE, MIDDLE, PEAK = range(8)
+HALF_WAY, EARLY, LATE, ASIDE = range(4)
+ASIDES = 3  # values of loose parameters that promise most
+MIRROR, SWAP, OPPOSITE, MIDDLE, PEAK = range(ASIDE + ASIDES, ASIDE + ASIDES + 5)
 PEAKS = 4  # places where a component promises most
 SOMEWHERE, UP, ELSEWHERE, BESIDE = range(PEAK + PEAKS, PEAK + PEAKS + 4)
 STARTS = BESIDE  # how many of them are tried by default, where there is a reason
 SPREAD = 20  # how many come after these where every fit is started again
 RETURNS = 2.0  # starts that lead back to the best end, one after the other, are enough; one more if it is very doubtful
 ERRORS = 3.0  # along the parameter that the others widen most
-ASIDE = 2.0  # errors of one parameter, to the next kink
+STEP = 2.0  # errors of one parameter, to the next kink
 VERY_LOOSE = 0.2  # of the way between its limits: a parameter with a larger error is hardly determined
 LOOSE = 0.01  # of the way between its limits: a parameter with a larger error may have minima all over
 NEAR, VERY_NEAR = 2.0, 0.5  # errors: a parameter so close to a limit may be one of an absent component
@@ -35,26 +38,27 @@ ONE_PLACE, ANOTHER_PLACE = 106, 102  # of those that fill the space between limi
 
 
 def thorough_starts(count: int) -> int:
-    """Return how many other starts a thorough fit of so many parameters has."""
+    """Return the number of other starts of a thorough fit with this number of parameters."""
     return BESIDE + 2 * count + SPREAD
 
 
 def remember_end(fit: Fit, minimum: bool) -> None:
     """Remember where the first start led, the valley there, and the doubts about it; the covariance is known."""
     n = len(fit.x)
-    widest = 0
-    most = 0.0
-    for i in range(n):
-        widened = fit.covariance[i * n + i] * abs(fit.hessian[i * n + i])
-        if fit.error[i] >= 0.0 and widened > most:
-            widest = i
-            most = widened
     for i in range(n):
         fit.end[i] = fit.x[i]
         fit.end_error[i] = fit.error[i]
-        fit.valley[i] = 0.0
-        if most > 0.0 and fit.error[i] >= 0.0:
-            fit.valley[i] = fit.covariance[widest * n + i] / sqrt(fit.covariance[widest * n + widest])
+        for j in range(n):
+            known = fit.error[i] >= 0.0 and fit.error[j] >= 0.0
+            fit.end_covariance[i * n + j] = fit.covariance[i * n + j] if known else 0.0
+    fit.widest = 0.0
+    most = 0.0
+    for i in range(n):
+        widened = fit.end_covariance[i * n + i] * abs(fit.hessian[i * n + i])
+        if widened > most:
+            fit.widest = i
+            most = widened
+    find_loose(fit)
     doubt(fit, minimum)
 
 
@@ -86,6 +90,12 @@ def doubt(fit: Fit, minimum: bool) -> None:
         fit.doubtful_end = 1.0 if nearest <= VERY_NEAR else 0.5
 
 
+def may_look(fit: Fit) -> bool:
+    """Return whether values of loose parameters are worth a look, at the end of the first start."""
+    pays = fit.thorough > 0.0 or (len(fit.x) > MANY and fit.shapes == 0.0)
+    return pays and fit.starts == 0.0 and fit.max_starts > 0.0 and fit.value < UNKNOWN
+
+
 def next_start(fit: Fit) -> int:
     """Return the next kind of start for which there is a reason, or that comes next in a thorough fit; their number if none does."""
     kind = int(fit.starts)
@@ -97,20 +107,24 @@ def next_start(fit: Fit) -> int:
     elif fit.shapes > 1.0:
         kind = max(kind, MIRROR)
         last = SOMEWHERE
+    elif kind < MIRROR and most_promising(fit) >= 0:
+        kind = max(kind, ASIDE)
     elif fit.doubtful_end >= 1.0:
-        kind = max(kind, LATE if many else MIRROR)
+        kind = max(kind, MIRROR)
         last = last if fit.returns < RETURNS + fit.doubtful_end - 1.0 else 0
     elif fit.doubtful_end > 0.0 and kind <= SWAP and closest(fit) >= 0:
         kind = SWAP
     elif fit.shapes > 0.0:
         kind = max(kind, PEAK)
     else:
-        last = MIRROR if fit.narrow > 0.0 and fit.returns == 0.0 else 0
+        last = ASIDE if fit.narrow > 0.0 and fit.returns == 0.0 else 0
     if fit.shapes > 0.0 and not thorough:
         last = min(last, SOMEWHERE)
+    if ASIDE <= kind < MIRROR and most_promising(fit) < 0:
+        kind = MIRROR
     if kind == SWAP and closest(fit) < 0:
         kind = OPPOSITE
-    if kind == OPPOSITE and not is_another(fit, OPPOSITE):
+    if kind == OPPOSITE and (not is_another(fit, OPPOSITE) or (many and not thorough)):
         kind = MIDDLE
     if kind == MIDDLE and (last == SOMEWHERE or not is_another(fit, MIDDLE)):
         kind = PEAK
@@ -124,7 +138,8 @@ def next_start(fit: Fit) -> int:
 def other_start(fit: Fit, kind: int) -> None:
     """Choose another start.
 
-    HALF_WAY, EARLY and LATE are on the way from the first start to its end. MIRROR is half as far from the first start, on
+    HALF_WAY, EARLY and LATE are on the way from the first start to its end. From ASIDE on a loose parameter is put where another
+    value promises most. MIRROR is half as far from the first start, on
     its other side. SWAP is the end, where two parameters with the same limits exchange their values, as widths of two
     components. OPPOSITE is the end with parameters that are at one limit at the other one, MIDDLE with those that are hardly
     determined half-way between. From PEAK on an absent component is put where it promises most. UP is some errors away
@@ -132,11 +147,14 @@ def other_start(fit: Fit, kind: int) -> None:
     side between their limits. From BESIDE on each parameter alone is moved up, and down. SOMEWHERE, ELSEWHERE and all others
     have loosely determined parameters anywhere between their limits.
     """
+    if ASIDE <= kind < MIRROR:
+        start_aside(fit)
+        return
     if PEAK <= kind < SOMEWHERE:
         start_at_place(fit)
         return
     way = 0.5 if kind == HALF_WAY else 0.25 if kind == EARLY else 0.75 if kind == LATE else -0.5
-    place = ONE_PLACE if kind == SOMEWHERE else ANOTHER_PLACE if kind == ELSEWHERE else kind
+    place = ONE_PLACE if kind == SOMEWHERE else ANOTHER_PLACE if kind == ELSEWHERE else kind - ASIDES
     first = closest(fit) if kind == SWAP else -1
     second = partner(fit, first) if first >= 0 else -1
     for i in range(len(fit.x)):
@@ -152,9 +170,9 @@ def other_start(fit: Fit, kind: int) -> None:
         elif kind == UP:
             x = up(fit, i)
         elif kind == BESIDE + 2 * i:
-            x = fit.end[i] + ASIDE * max(fit.end_error[i], 0.0)
+            x = fit.end[i] + STEP * max(fit.end_error[i], 0.0)
         elif kind == BESIDE + 2 * i + 1:
-            x = fit.end[i] - ASIDE * max(fit.end_error[i], 0.0)
+            x = fit.end[i] - STEP * max(fit.end_error[i], 0.0)
         elif SOMEWHERE <= kind < BESIDE or kind >= BESIDE + 2 * len(fit.x):
             x = anywhere(fit, i, place)
         fit.x[i] = min(max(x, fit.low[i]), fit.high[i])
@@ -164,7 +182,11 @@ def up(fit: Fit, i: int) -> float:
     """Return where a parameter is some errors along the valley, or on the other side if it is undetermined at a minimum."""
     if fit.best_rank >= 1.0 and fit.end_error[i] < 0.0 and isfinite(fit.high[i] - fit.low[i]):
         return float(fit.low[i] + fit.high[i] - fit.end[i])
-    return float(fit.end[i] + ERRORS * fit.valley[i])
+    k = int(fit.widest)
+    n = len(fit.x)
+    variance = fit.end_covariance[k * n + k]
+    valley = fit.end_covariance[k * n + i] / sqrt(variance) if variance > 0.0 else 0.0
+    return float(fit.end[i] + ERRORS * valley)
 
 
 def is_another(fit: Fit, kind: int) -> bool:

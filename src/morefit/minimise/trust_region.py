@@ -40,7 +40,11 @@ from morefit.minimise.quadratic_model import (
 MOVING, CONVERGED, GIVEN_UP, FLAT, DEGENERATE = 0.0, 1.0, 2.0, 3.0, 4.0  # the status of a fit
 ROUNDING = 1e-12  # of the value: so small a change is none
 MAX_DOUBTS = 25.0  # steps in doubt; a valley that hardly bends needs some, rounding alone never ends
-MAX_SLOW = 4.0  # steps below the goal, each as slow as towards a point of inflection
+MAX_SLOW = 4.0  # steps, each as slow as towards a point of inflection,
+FASTEST, SLOWEST = (
+    0.1,
+    0.33,
+)  # of the EDM is left by such a step: less next to a minimum, more towards the end of a shelf
 NEAR = 20.0  # goals: an EDM before a step from where a minimum with curvature is reached
 SLOPE_LEFT = 0.1  # of the slope along a parameter: more is left by a slow step,
 BENT = 0.3  # which changes the curvature by more than this part
@@ -63,6 +67,7 @@ def begin(fit: Fit) -> None:
     fit.radius = UNKNOWN
     fit.length = 0.0
     fit.doubts = 0.0
+    fit.slows = 0.0
     for i in parallel(n):
         fit.trial[i] = fit.x[i]
         fit.gradient[i] = 0.0
@@ -108,11 +113,14 @@ def move_on(fit: Fit, taken: bool, slow: bool) -> None:
     doubtful = unsure or slow or fit.steepness < SUSPECT * size * sqrt(2.0 * edm)
     if close and doubtful:
         fit.doubts += 1.0
+    alike = slow and bounded and FASTEST * fit.edm < edm < SLOWEST * fit.edm
+    fit.slows = fit.slows + 1.0 if alike else 0.0
     fit.edm = edm if bounded else UNKNOWN
-    if close and (not doubtful or fit.doubts >= MAX_DOUBTS):
-        fit.status = FLAT if flats > 0.0 or unsure else CONVERGED
-    elif (not taken and fit.radius < MIN_RADIUS) or (close and slow and fit.doubts >= MAX_SLOW):
+    endless = slow and (fit.slows >= MAX_SLOW or fit.doubts >= MAX_DOUBTS)
+    if (not taken and fit.radius < MIN_RADIUS) or (close and endless):
         fit.status = GIVEN_UP
+    elif close and (not doubtful or fit.doubts >= MAX_DOUBTS):
+        fit.status = FLAT if flats > 0.0 or unsure else CONVERGED
     fit.radius = radius
     if fit.status == MOVING:
         move_within_limits(fit, size, radius)
@@ -174,21 +182,32 @@ def came_true(fit: Fit) -> float:
 
 
 def is_slow(fit: Fit) -> bool:
-    """Return whether the last step left much of the slope along a parameter, and another curvature.
+    """Return whether the last step was slow along a parameter that no limit stops.
 
-    Steps from far away may; there only parameters with errors as wide as a part of their limits are looked at.
+    Steps from far away may be; there only parameters with errors as wide as a part of their limits are looked at.
     """
     n = len(fit.x)
     near = fit.edm < NEAR * fit.goal
     slow = False
     for i in range(n):
         before = fit.hessian[i * n + i]
-        after = fit.new_hessian[i * n + i]
-        bent = abs(after - before) > BENT * max(abs(before), abs(after))
-        left = abs(fit.new_gradient[i]) > SLOPE_LEFT * abs(fit.gradient[i])
         wide = 2.0 * before * fit.unit[i] * fit.unit[i] < 1.0
-        slow = slow or (bent and left and (near or wide))
+        at_low = fit.trial[i] <= fit.low[i] and fit.new_gradient[i] > 0.0
+        at_high = fit.trial[i] >= fit.high[i] and fit.new_gradient[i] < 0.0
+        if (near or wide) and not (at_low or at_high):
+            slow = slow or is_slow_along(
+                fit.gradient[i], fit.new_gradient[i], before, fit.new_hessian[i * n + i]
+            )
     return slow
+
+
+def is_slow_along(slope: float, new_slope: float, curvature: float, new_curvature: float) -> bool:
+    """Return whether a step left much of the slope along a parameter, and another curvature.
+
+    All steps are that towards a point of inflection, or a minimum without curvature: the distance to it makes the curvature.
+    """
+    bent = abs(new_curvature - curvature) > BENT * max(abs(curvature), abs(new_curvature))
+    return bent and abs(new_slope) > SLOPE_LEFT * abs(slope)
 
 
 def went_too_far(fit: Fit, ratio: float) -> bool:

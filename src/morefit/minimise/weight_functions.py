@@ -189,6 +189,6 @@ def inverse_of(matrix: Array) -> Array:
         left = 1 / np.einsum("...ii->...i", unit)
     if not ((left > SEPARATED) & (left < 1 + SEPARATED)).all():
         raise ModelError(
-            "sweights: the densities of the components must differ, got some that are too much alike to be told apart"
+            "sweights: the densities of the components must differ, got some that are too similar to distinguish"
         )
     return np.asarray(unit / scales, np.float64)

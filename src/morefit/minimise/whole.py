@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import lru_cache
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, read_only
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Likelihood, Term
@@ -15,7 +16,7 @@ from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import Problem
 from morefit.minimise.starts import STARTS
 from morefit.pipeline import Compiled
-from morefit.targets import PartBatch, ToyBatch, WholeFit
+from morefit.targets import Backend, PartBatch, ToyBatch, WholeFit
 
 MAX_EVENTS = 20_000  # more are summed over by all threads, step by step
 MAX_JOBS = 64  # cached in this process
@@ -23,6 +24,18 @@ Sums = tuple[Compiled | CountsTable, ...]
 FIRST = np.zeros(1, np.int64)  # where the events of the only dataset begin
 
 _jobs: OrderedDict[tuple[object, ...], tuple[WholeFit, Sums]] = OrderedDict()
+
+
+def expect_fit(likelihood: Term, problem: Problem) -> None:
+    """Begin to compile what a fit in one call needs besides the sums, which may be compiled meanwhile."""
+    if likelihood.backend.name == "cpu" and likelihood.events <= MAX_EVENTS:
+        expect_driver(likelihood.backend, len(problem.floating), len(likelihood.parts))
+
+
+@lru_cache(maxsize=32)  # every fit asks
+def expect_driver(backend: Backend, floating: int, parts: int) -> None:
+    layout = FitLayout(floating, parts)
+    backend.expect_fits(fit_driver(layout), layout)
 
 
 def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | None:
@@ -34,10 +47,9 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
         return None
     if likelihood.elimination(problem.floating, problem.floating_limits) is not None:
         return None
-    if any(part.on_nodes or part.apart for part in parts):  # in the place of events, from step to step
+    # nodes in the place of events, from step to step
+    if any(part.is_slow and (part.on_nodes or part.apart) for part in parts):
         return None
-    layout = FitLayout(len(problem.floating), len(parts))
-    likelihood.backend.expect_fits(fit_driver(layout), layout)
     compiled = tuple(part.whole_sums() for part in parts)
     if not can_fit_whole(parts, compiled):
         return None
@@ -46,7 +58,7 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
     toys = ToyBatch(
         sizes=np.array([[part.events for part in parts]]),
         first=0,
-        record=job.layout.first_records(problem.start[None], problem.floating_limits, goal, starts)[0],
+        record=first_record(problem, job.layout, goal, starts),
         parts=tuple(
             PartBatch(
                 parameters=part_values(part, problem),
@@ -60,8 +72,18 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
     return None if rows is None else FitRows(job.layout, rows)
 
 
+@lru_cache(maxsize=64)
+def first_record(problem: Problem, layout: FitLayout, goal: float, starts: int) -> Array:
+    """Return the record with which a fit begins, read-only; fits of a model have the same."""
+    return read_only(
+        layout.first_records(problem.start[None], problem.floating_limits, goal, starts)[0].copy()
+    )
+
+
 def part_values(part: Likelihood, problem: Problem) -> Array:
     """Return the parameters of the sums of a part, with what its constraints measured."""
+    if part.all_parameters is problem.all_parameters and not part.constraints:
+        return problem.first_row
     values = np.array([[problem.values[p.name] for p in part.all_parameters]])
     return np.asarray(part.with_measured(values)[0])
 

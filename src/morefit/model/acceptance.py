@@ -79,33 +79,35 @@ class Expansion(Quantity):
                 yield order, moved[order]
 
     def integral(
-        self, density: Expr, box: Sequence[Observable], kept: Observable | None = None
+        self, density: Expr, box: Sequence[Observable], remaining: Observable | None = None
     ) -> Expr | None:
         """Return the integral of a density times the expansion over a box, as sums of moments; None if it is no sum of
-        (parameters) x (event). An observable that is kept is not integrated over."""
+        (parameters) x (event). An observable that remains is not integrated over."""
         terms = separate(density)
         parts = []
         for weight, event in [] if terms is None else terms:
-            moments = self.moments(event, [o for o in box if kept is None or o.name != kept.name], kept)
+            moments = self.moments(
+                event, [o for o in box if remaining is None or o.name != remaining.name], remaining
+            )
             if moments is None:
                 return None
             rest, numbers = moments
-            orders = [((), self.coefficients)] if kept is None else self.split([kept.name])
-            basis = [ONE] if kept is None else self.basis(kept)
+            orders = [((), self.coefficients)] if remaining is None else self.split([remaining.name])
+            basis = [ONE] if remaining is None else self.basis(remaining)
             total = [weighted(c, numbers) * basis[sum(order)] for order, c in orders]
             parts.append(multiply_all(add_all(*total), *weight, *rest))
         return add_all(*parts) if parts else None
 
     def moments(
-        self, event: tuple[Expr, ...], box: Sequence[Observable], kept: Observable | None
+        self, event: tuple[Expr, ...], box: Sequence[Observable], remaining: Observable | None
     ) -> tuple[list[Expr], Array] | None:
-        """Return the factors in an observable that is kept, and the integrals of the others times all polynomials."""
+        """Return the factors in an observable that remains, and the integrals of the others times all polynomials."""
         groups = grouped(event)
         groups += [({o.name}, []) for o in box if not any(o.name in names for names, _ in groups)]
         rest: list[Expr] = []
         numbers, placed = np.ones(()), []
         for names, factors in groups:
-            if kept is not None and kept.name in names:
+            if remaining is not None and remaining.name in names:
                 if len(names) > 1:
                     return None
                 rest += factors
@@ -126,7 +128,7 @@ class Expansion(Quantity):
             placed += own
         axes = [k for k, o in enumerate(placed) if self.axes([o.name])]
         numbers = numbers.reshape([numbers.shape[k] for k in axes])
-        wanted = [o.name for o in self.observables if kept is None or o.name != kept.name]
+        wanted = [o.name for o in self.observables if remaining is None or o.name != remaining.name]
         return rest, numbers.transpose([[placed[k].name for k in axes].index(name) for name in wanted])
 
     def __repr__(self) -> str:

@@ -70,21 +70,23 @@ class Density(Pdf):
         return self.integral_formula
 
 
-def projected_density(pdf: Pdf, kept: tuple[Observable, ...], region: Region) -> Density:
+def projected_density(pdf: Pdf, remaining: tuple[Observable, ...], region: Region) -> Density:
     """Return the density of some observables, of events whose other observables lie in a region.
 
     It has a formula, or one observable is integrated over for each event.
     """
-    dropped = [o for o in pdf.observables if o.name not in {one.name for one in kept}]
+    dropped = [o for o in pdf.observables if o.name not in {one.name for one in remaining}]
     own = list(boxes(part_of(region, dropped)))
-    parts = [integral_out(pdf.density(), kept, [o.within(box) for o in dropped]) for box in own]
+    parts = [integral_out(pdf.density(), remaining, [o.within(box) for o in dropped]) for box in own]
     if len(dropped) == 1 and any(part is None for part in parts):
-        parts = [integral_over(pdf.density(), [dropped[0].within(box)], pdf.parameters, kept) for box in own]
+        parts = [
+            integral_over(pdf.density(), [dropped[0].within(box)], pdf.parameters, remaining) for box in own
+        ]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         raise ModelError(
             f"density '{type(pdf).__name__}': its integral over {listing(dropped)} has no formula;"
-            f" write it as a product, or as a sum of terms in which {listing(kept)} have factors of their own"
+            f" write it as a product, or as a sum of terms in which {listing(remaining)} have factors of their own"
         )
     area = add_all(*(pdf.integral() * pdf.probability(box) for box in own))
-    return Density(add_all(*known), kept, integral=area)
+    return Density(add_all(*known), remaining, integral=area)

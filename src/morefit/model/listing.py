@@ -13,10 +13,14 @@ from morefit.model.pdf import Pdf
 LISTED = ("shapes", "physics")  # folders of densities in this room
 
 
-def listed_density(package: str, name: str) -> Any:
-    """Import all densities of a package into it, list them in its ``__all__``, and return what has a name there."""
+def listed_density(package: str, name: str, also: Iterable[str] = ()) -> Any:
+    """Import all densities of a package into it, list them in its ``__all__``, and return what has a name there.
+
+    ``also`` are other packages whose densities are listed with its own.
+    """
     module = sys.modules[package]
-    densities = densities_in(package, module.__path__)
+    folders = {one: import_module(one).__path__ for one in (package, *also)}
+    densities = dict(sorted(kv for one, path in folders.items() for kv in densities_in(one, path).items()))
     vars(module).update(densities, __all__=list(densities))
     if name not in vars(module):
         raise AttributeError(

@@ -204,14 +204,14 @@ class Pdf(ABC):
         if not some:
             raise ModelError("marginal: needs at least one observable, got none")
         names = {named_observable(self.observables, one).name for one in some}
-        kept = tuple(o for o in self.observables if o.name in names)
-        return self if len(kept) == len(self.observables) else self.projected(kept, {})
+        remaining = tuple(o for o in self.observables if o.name in names)
+        return self if len(remaining) == len(self.observables) else self.projected(remaining, {})
 
-    def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
+    def projected(self, remaining: tuple[Observable, ...], region: Region) -> Pdf:
         """Return the density of some observables, of events whose other observables lie in a region."""
         from morefit.model.density import projected_density
 
-        return self if len(kept) == len(self.observables) else projected_density(self, kept, region)
+        return self if len(remaining) == len(self.observables) else projected_density(self, remaining, region)
 
     def normalised(self) -> Expr:
         """Return the density divided by its integral.

@@ -6,6 +6,7 @@ from morefit.plots.correlations import correlation
 from morefit.plots.fitted import plot as data
 from morefit.plots.goodness import goodness_of_fit
 from morefit.plots.impacts import impacts
+from morefit.plots.limit_bands import LimitBands, limits
 from morefit.plots.limits import limit
 from morefit.plots.plane import Plane, plane
 from morefit.plots.points import Points
@@ -14,8 +15,8 @@ from morefit.plots.scans import belt, contour, p_values, profile
 from morefit.plots.toy_pulls import PullFit, pulls
 
 __all__ = [
-    "Asymmetry", "Plane", "Plot", "Points", "Projection", "PullFit", "asymmetry", "belt", "contour", "correlation", "data",
-    "goodness_of_fit", "impacts", "limit", "p_values", "plane", "profile", "project", "pulls",
+    "Asymmetry", "LimitBands", "Plane", "Plot", "Points", "Projection", "PullFit", "asymmetry", "belt", "contour", "correlation", "data",
+    "goodness_of_fit", "impacts", "limit", "limits", "p_values", "plane", "profile", "project", "pulls",
 ]  # fmt: skip
 
 

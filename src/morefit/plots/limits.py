@@ -25,9 +25,8 @@ def limit(
         middle = len(scan.expected_p_values) // 2
         for sigmas, colour in BANDS:
             low, high = scan.expected_p_values[middle - sigmas], scan.expected_p_values[middle + sigmas]
-            name = rf"expected $\pm {sigmas}\,\sigma$"
             artists[f"{sigmas} sigma"] = main.fill_between(
-                scan.values, low, high, color=colour, linewidth=0, label=name
+                scan.values, low, high, color=colour, linewidth=0, label=band_name(sigmas)
             )
         (artists["expected"],) = main.plot(
             scan.values, scan.expected_p_values[middle], "--", color=DATA, label="expected"
@@ -42,3 +41,7 @@ def limit(
         main.set_ylabel(r"$\mathrm{CL_s}$" if scan.cls else r"$\mathrm{CL_{s+b}}$")
         artists["legend"] = main.legend(loc="upper right")
         return Plot((main,), artists, scan)
+
+
+def band_name(sigmas: int) -> str:
+    return rf"expected $\pm {sigmas}\,\sigma$"

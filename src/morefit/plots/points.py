@@ -13,7 +13,7 @@ from morefit.expr import evaluate
 from morefit.intervals import GoodnessOfFit
 from morefit.likelihood import LeastSquares
 from morefit.likelihood.evaluate import values_of
-from morefit.likelihood.least_squares import Y_ERROR, X, Y, x_error
+from morefit.likelihood.points import Y_ERROR, X, Y, x_error
 from morefit.minimise import FitResult
 from morefit.plots.bands import band as band_of
 from morefit.plots.bands import slopes
@@ -42,7 +42,10 @@ STEPS = 400  # of the curve
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Points(Frozen):
-    """Measured points, the function at them, and a fine curve; ``pulls`` are (y - function) / error."""
+    """Measured points, the function at them, and a fine curve; ``pulls`` are (y - function) / error.
+
+    Of correlated errors, the chi-square has the correlations, and pulls do not.
+    """
 
     label: str
     x: Array  # (N,)
@@ -83,7 +86,7 @@ def plot_points(drawing: Drawing, part: LeastSquares, values: Any) -> Plot[Point
 
 def points_of(part: LeastSquares, values: Any, *, band: bool) -> Points:
     """Return the points of least squares in one observable, and the function at values of its parameters."""
-    model, columns = part.model, part.data.columns
+    model, columns = part.model, part.points_in_order
     known, errors = values_of(model, values), [Y_ERROR.name, *(x_error(n).name for n in model.with_errors)]
     names = [name for name in columns if name not in (Y.name, *errors)]
     if len(names) != 1:
@@ -98,7 +101,12 @@ def points_of(part: LeastSquares, values: Any, *, band: bool) -> Points:
         return np.array(np.broadcast_to(heights, places.shape), np.float64)
 
     expected = np.array(np.broadcast_to(evaluate(model.expected, {**known, name: x}), x.shape), np.float64)
-    pulls = np.sign(y - expected) * np.sqrt(-2 * evaluate(model.formula, {**columns, **known}))
+    squares = -2 * evaluate(model.formula, {**part.data.columns, **known})
+    pulls = (
+        (y - expected) / columns[Y_ERROR.name]
+        if part.correlated
+        else np.sign(y - expected) * np.sqrt(squares)
+    )
     derivatives = slopes(at, known, values) if band else {}
     floating = [n for n in values.floating if n in known] if isinstance(values, FitResult) else []
     label = "$x$" if name == X.name else next(o.label or o.name for o in model.table if o.name == name)
@@ -113,7 +121,7 @@ def points_of(part: LeastSquares, values: Any, *, band: bool) -> Points:
         curve_x=places,
         curve=at(known),
         band=band_of(derivatives, values),
-        chi2=GoodnessOfFit("chi2", float(np.sum(pulls**2)), max(len(x) - len(floating), 0), np.empty(0)),
+        chi2=GoodnessOfFit("chi2", float(np.sum(squares)), max(len(x) - len(floating), 0), np.empty(0)),
     )
 
 

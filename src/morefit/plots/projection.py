@@ -31,20 +31,11 @@ from morefit.model.region import Range, named_observable, probability_of
 from morefit.plots.bands import band as band_of
 from morefit.plots.bands import slopes
 from morefit.plots.blind import SAME_WIDTH, blinded, check_blind, gaps
+from morefit.plots.components import split
 from morefit.records.fields import arrays, pairs
 from morefit.resources import check_memory
 from morefit.targets import Backend, choose_backend
 
-TAKEN = (
-    "data",
-    "model",
-    "extrapolation",
-    "band",
-    "legend",
-    "pulls",
-    "residuals",
-    "ratio",
-)  # names of artists that are no components
 OVERSAMPLING = 10  # bins of a curve in each bin of the data
 
 
@@ -328,31 +319,6 @@ def as_fitted(model: Pdf, values: Any) -> Pdf:
     return in_ranges(model, values.ranges[0], values.yields_in[0])
 
 
-def split(model: Pdf, labels: Sequence[str] | None, nested: bool = False) -> dict[str, tuple[Expr, Pdf]]:
-    """Return the components of a model by name, each with its share of the events; a model without any is one."""
-    names, parts = components_of(model, nested)
-    names = names if labels is None else list(labels)
-    if len(names) != len(parts) or len({*names, *TAKEN}) < len(names) + len(TAKEN):
-        rule = f"labels must name the {len(parts)} components of the model, each differently"
-        raise ModelError(f"plot: {rule} and not {', '.join(map(repr, TAKEN))}, got {names}")
-    return dict(zip(names, parts, strict=True))
-
-
-def components_of(model: Pdf, nested: bool) -> tuple[list[str], list[tuple[Expr, Pdf]]]:
-    """Return the components of a model and their names; nested ones down to those that have no components."""
-    names: list[str] = []
-    parts: list[tuple[Expr, Pdf]] = []
-    for name, (share, part) in zip(model.share_names(), model.shares(), strict=True):
-        inner, own = components_of(part, nested) if nested and part is not model else ([], [])
-        if len(own) > 1:
-            names += [f"{name}: {one}" for one in inner]
-            parts += [(share * weight, one) for weight, one in own]
-        else:
-            names.append(name)
-            parts.append((share, part))
-    return names, parts
-
-
 def total(model: Pdf, values: Mapping[str, float], dataset: Dataset) -> float:
     """Return the number of events in all ranges: as an extended model predicts it, else as the data have it."""
     expected = model.expected_events()
@@ -360,7 +326,7 @@ def total(model: Pdf, values: Mapping[str, float], dataset: Dataset) -> float:
 
 
 def cut(dataset: Dataset, box: Box) -> Dataset:
-    """Return the events in a box; complain if there are none."""
+    """Return the events in a box; raise an error if there are none."""
     if not len(dataset):
         raise DataError("plot: the dataset has no events, so there is nothing to draw")
     chosen = dataset.inside({name: (ends,) for name, ends in box.items()}) if box else dataset

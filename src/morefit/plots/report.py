@@ -162,7 +162,7 @@ def latex_rows(model: Pdf) -> list[str]:
 def data_section(part: Likelihood) -> str:
     """Return numbers of events, what was left out, and the span of each column."""
     if isinstance(part, LeastSquares):
-        return paragraph(f"{part.events} points with errors")
+        return paragraph(f"{part.ndata:g} points with {'correlated ' * part.correlated}errors")
     if isinstance(part, CountsLikelihood):
         weighted = isinstance(part, BinnedLikelihood) and part.model.weighted
         bins = " x ".join(map(str, part.counts.shape))

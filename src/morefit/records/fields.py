@@ -22,7 +22,7 @@ class ByName(Mapping[Any, V], Generic[V]):
     __slots__ = ("_items",)
 
     def __init__(self, items: dict[str, V]) -> None:
-        """Take a mapping by name that belongs to nobody else."""
+        """Take a mapping by name that has no other owner."""
         self._items = items
 
     def __getitem__(self, key: Any) -> V:
@@ -35,6 +35,10 @@ class ByName(Mapping[Any, V], Generic[V]):
         name = name_of(key)
         return isinstance(name, str) and name in self._items
 
+    def get(self, key: Any, default: Any = None) -> Any:
+        name = name_of(key)  # without a suggestion, which takes long
+        return self._items.get(name, default) if isinstance(name, str) else default
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
 
@@ -43,6 +47,9 @@ class ByName(Mapping[Any, V], Generic[V]):
 
     def __repr__(self) -> str:
         return repr(self._items)
+
+
+NOTHING: ByName[Any] = ByName({})
 
 
 def flag(value: object) -> bool:

@@ -47,8 +47,8 @@ class Scaler:
         if node.op is Op.MUL:
             old = next(filter(is_weight, node.args))
             return make(Op.MUL, tuple(self.scaled(old) if f is old else f for f in node.args))
-        kept = node.args[:1] if node.op is Op.WHERE else ()
-        return make(node.op, (*kept, *(self.scaled(part) for part in node.args[len(kept) :])))
+        condition = node.args[:1] if node.op is Op.WHERE else ()
+        return make(node.op, (*condition, *(self.scaled(part) for part in node.args[len(condition) :])))
 
 
 def use_base_two(roots: Sequence[Expr]) -> tuple[tuple[Expr, ...], dict[str, Expr]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import cache
 
 from morefit.errors import ModelError
@@ -23,6 +23,7 @@ from morefit.expr import (
     with_trait,
 )
 from morefit.expr.opaque import Opaque
+from morefit.rewrite.overflow import LEVELS_OFF, growing, slope_of_grown, slope_of_ratio
 from morefit.rewrite.rules import Rewriter, fill
 from morefit.rewrite.simplify import simplifier
 
@@ -70,20 +71,26 @@ def derivatives(
                     mask |= 1 << i
                     first[i][node] = part
         reach[node] = mask
-    return [slope(root, first[i], [n for n in order if reach[n] >> i & 1], new) for i in range(len(wrt))]
+    grown = growing(order)
+    return [
+        slope(root, first[i], [n for n in order if reach[n] >> i & 1], new, grown) for i in range(len(wrt))
+    ]
 
 
-def slope(root: Expr, slopes: dict[Expr, Expr], order: Sequence[Expr], new: Rewriter) -> Expr:
+def slope(
+    root: Expr, slopes: dict[Expr, Expr], order: Sequence[Expr], new: Rewriter, grown: Set[Expr]
+) -> Expr:
     """Apply the chain rule to the nodes that depend on a leaf, arguments first, from the slopes of the leaves on."""
     for node in order:
         if node not in slopes:
-            slopes[node] = slope_of(node, slopes, new)
+            inner = [slopes.get(arg, ZERO) for arg in node.args]
+            own = slope_of_grown(node, inner, new) if node.args[0] in grown else None
+            slopes[node] = slope_of(node, inner, new, grown) if own is None else own
     return slopes.get(root, ZERO)
 
 
-def slope_of(node: Expr, slopes: dict[Expr, Expr], new: Rewriter) -> Expr:
-    """Differentiate one node, the slopes of its arguments being known; a missing slope is zero."""
-    inner = [slopes.get(arg, ZERO) for arg in node.args]
+def slope_of(node: Expr, inner: list[Expr], new: Rewriter, grown: Set[Expr]) -> Expr:
+    """Differentiate one node, the slopes of its arguments being known."""
     if node.op in OWN_SLOPES:
         return OWN_SLOPES[node.op](node, inner, new)
     if isinstance(node.op, Opaque):
@@ -99,8 +106,10 @@ def slope_of(node: Expr, slopes: dict[Expr, Expr], new: Rewriter) -> Expr:
                     f"operation '{node.op.name.lower()}': has no derivative by its argument number {k + 1}; fix what"
                     " this depends on, or take numeric derivatives"
                 )
-            term = new(Op.MUL, (fill(partial, match, new), part))
-            still = standstill(node, k, part, match, new)
+            outer = fill(partial, match, new)
+            term = new(Op.MUL, (outer, part))
+            level = node.op in LEVELS_OFF and node.args[0] in grown
+            still = new(Op.EQUAL, (outer, ZERO)) if level else standstill(node, k, part, match, new)
             terms.append(term if still is ZERO else new(Op.WHERE, (still, ZERO, term)))
     return new(Op.ADD, tuple(terms)) if terms else ZERO
 
@@ -182,6 +191,7 @@ OWN_SLOPES: dict[Operation, Callable[[Expr, list[Expr], Rewriter], Expr]] = {
     Op.MAX: slope_of_maximum,
     Op.INTEGRAL: slope_of_integral,
     Op.NODE_SUM: slope_of_node_sum,
+    Op.RATIO: slope_of_ratio,
 }
 
 

@@ -34,6 +34,7 @@ NEVER_NEGATIVE = with_trait(Trait.NOT_NEGATIVE)
 POSITIVE = with_trait(Trait.POSITIVE)
 KEEPS_SIGN = with_trait(Trait.KEEPS_SIGN)
 EVEN_FUNCTIONS, ODD_FUNCTIONS = with_trait(Trait.EVEN), with_trait(Trait.ODD)
+HIGH_POWER = 32  # from there on, a power of a number in everyday units may overflow
 DEPTH = 5  # how far down to look for a proof that something cannot be negative
 
 
@@ -215,6 +216,8 @@ def power_of_product(node: Expr, new: Make) -> Expr | None:
     if base.op is not Op.MUL or exponent.op is not Op.CONST:
         return None
     if whole(exponent):
+        if abs(exponent.number) >= HIGH_POWER:
+            return None  # the powers of single factors may overflow though their product does not
         powers = [new(Op.POW, (f, exponent)) for f in base.args]
         if any(f.op is Op.CONST and not is_plain(p) for f, p in zip(base.args, powers, strict=True)):
             return None  # the power of the number alone is too large or too small for a double

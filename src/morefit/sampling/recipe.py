@@ -172,10 +172,10 @@ class CandidateRecipes:
         beyond = (bound < here) | (here < -NEGATIVE * bound)
         if inner.accept is not ONE:  # an acceptance may be anything at candidates outside of the ranges
             beyond = inner.accept * beyond
-        kept = float(evaluate(efficiency.integral() / efficiency.base.integral(), self.values)) / bound
-        if kept < WASTEFUL and len(efficiency.observables) <= MAX_AXES:
+        fraction = float(evaluate(efficiency.integral() / efficiency.base.integral(), self.values)) / bound
+        if fraction < WASTEFUL and len(efficiency.observables) <= MAX_AXES:
             return self.single(efficiency)
-        if kept > 1:
+        if fraction > 1:
             raise ModelError(
                 "efficiency: the mean of the acceptance is above its largest value on a grid; it has a peak that is too narrow"
             )
@@ -183,7 +183,7 @@ class CandidateRecipes:
             inner.drawn,
             accept if inner.accept is ONE else inner.accept * accept,
             beyond if inner.above is ZERO else apply(Op.MAX, inner.above, beyond),
-            inner.efficiency * kept,
+            inner.efficiency * fraction,
         )
 
     def resampled(self, efficiency: Efficiency) -> Recipe:

@@ -12,7 +12,7 @@ from morefit.arrays import Array, Integers
 from morefit.kernel import Kernel, Precision
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.read_program import Driver
+from morefit.kernel.program import Driver
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +199,21 @@ class Backend(Protocol):
         """From how many parameters on products of first derivatives are summed in tiles, not one by one."""
         ...
 
+    @property
+    def toys_together(self) -> int:
+        """How many toys should be drawn and fitted together, for it not to be idle."""
+        ...
+
+    @property
+    def scales_sums(self) -> bool:
+        """Whether sums that are scaled afterwards, more of them for fewer operations, pay."""
+        ...
+
     def __hash__(self) -> int: ...
 
-    def compile(self, kernel: Kernel) -> Program: ...
+    def compile(self, kernel: Kernel, identity: str | None = None) -> Program:
+        """Compile a kernel; ``identity`` is a text that no other kernel has in any process, so that its code can be found by it."""
+        ...
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Buffer: ...
 
@@ -215,4 +227,8 @@ class Backend(Protocol):
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys; return the first ``width`` numbers of the record of each, None if this backend cannot."""
+        ...
+
+    def fit_whole_together(self, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int) -> list[Array | None]:
+        """Do the same for several jobs."""
         ...

@@ -26,7 +26,7 @@ UNNOTICED_SHARE = 1 / 16  # of the size allowed that a process may store before 
 USED_AGAIN = 3600.0  # seconds after which an entry that is used becomes as new
 ABANDONED = 3600.0  # seconds after which a file that was never finished is removed
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# a link is not followed, and a FIFO does not wait for somebody to write
+# a link is not followed, and a FIFO does not wait for a writer
 SAFE_READ = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 
 _unnoticed: dict[Path, float] = {}  # bytes stored by this process since it last looked at a folder
@@ -129,10 +129,10 @@ def read_private(path: Path) -> bytes | None:
 # ------------------------------------------------------------------------------------ entries
 
 
-def has_entry(key: str, ending: str = OBJECT) -> bool:
+def has_entry(key: str) -> bool:
     """Return whether something is stored under a key; it may yet be damaged or not to be trusted."""
     folder = cache_folder()
-    return folder is not None and (folder / f"{key}{ending}").exists()
+    return folder is not None and (folder / f"{key}{OBJECT}").exists()
 
 
 def load(key: str, ending: str = OBJECT) -> bytes | None:

@@ -6,7 +6,12 @@ import os
 import sys
 
 
+def shows_source() -> bool:
+    """Return whether MOREFIT_SHOW says "source"."""
+    return os.environ.get("MOREFIT_SHOW") == "source"
+
+
 def show_source(source: str) -> None:
-    """Print a source to the standard error if MOREFIT_SHOW says "source"."""
-    if os.environ.get("MOREFIT_SHOW") == "source":
+    """Print a source to the standard error if the environment asks for it."""
+    if shows_source():
         print(source, file=sys.stderr)

@@ -42,7 +42,7 @@ class PartNumbers:
 
 
 def whole(what: str, number: Any, least: int) -> int:
-    """Return a whole number that a study is asked for."""
+    """Return a whole number among the options of a study."""
     return whole_number(f"toy study: {what}", number, least)
 
 

@@ -21,7 +21,7 @@ from morefit.minimise.trust_region import CONVERGED
 from morefit.pipeline import Columns, Settings
 from morefit.random.host import part_key
 from morefit.sampling.generate import REPAIRS, Sizes, envelope_error
-from morefit.targets import Buffer, Drawn, Events, PartBatch, ToyBatch
+from morefit.targets import Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit
 
 if TYPE_CHECKING:
     from morefit.toys.ensemble import Ensemble
@@ -115,21 +115,22 @@ class Toys:
             self.numbers,
         )
 
-    def fit(self, ensemble: Ensemble | None = None) -> Fits:
+    def fit(self) -> Fits:
         """Fit every toy: by Newton's method, again from other starts, and by Minuit what is left.
 
         No result depends on which other toys are there, nor on the number of threads.
         """
-        fits = self.first_fit(ensemble)
-        self.fit_again(fits, fits.failed, ensemble)
+        fits = self.first_fit(self.ensemble)
+        self.fit_again(fits, fits.failed, self.ensemble)
         return fits
 
-    def first_fit(self, ensemble: Ensemble | None = None) -> Fits:
+    def first_fit(self, ensemble: Ensemble) -> Fits:
         """Fit every toy by Newton's method: in compiled code alone if that can be done, else step by step."""
-        ensemble = ensemble or self.ensemble
-        whole = self.fit_whole(ensemble) if self.events.max(initial=0) <= SMALL else None
-        if whole is not None:
-            return whole
+        whole = self.fit_whole(ensemble)
+        return self.fit_by_steps(ensemble) if whole is None else whole
+
+    def fit_by_steps(self, ensemble: Ensemble) -> Fits:
+        """Fit every toy by Newton's method, step by step."""
         batch, together = self.batch(ensemble), max(1, MAX_ELEMENTS // len(ensemble.floating) ** 2)
         pieces = [
             np.arange(first, min(first + together, len(self))) for first in range(0, len(self), together)
@@ -138,11 +139,11 @@ class Toys:
         # covariance matrices of many toys need much memory, as compiled code knows; errors of weighted events need them
         return Fits.joined([some if ensemble.weighted else replace(some, covariance=None) for some in fits])
 
-    def fit_again(self, fits: Fits, failed: Integers, ensemble: Ensemble | None = None) -> None:
+    def fit_again(self, fits: Fits, failed: Integers, ensemble: Ensemble) -> None:
         """Fit some toys again, many together; what fails for good stays marked so."""
         for some in by_events(failed, self.events):
             toys = StoredToys.of(self.ensemble, [self.one(int(toy)) for toy in some])
-            batch = toys.batch(ensemble or self.ensemble)
+            batch = toys.batch(ensemble)
             rows = Fits.none(batch.start)
             rows.take(np.arange(len(some)), fits, some, FAILED)
             batch.rescue(rows)
@@ -175,20 +176,19 @@ class Toys:
         return fitted.with_parts(parts)
 
     def fit_whole(self, ensemble: Ensemble) -> Fits | None:
-        """Draw and fit every toy in compiled code alone."""
-        for _ in range(REPAIRS):
-            job = ensemble.whole_fit()
-            if job is None:
-                return None
-            rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble), job.layout.width)
-            if rows is None:
-                return None
-            results = FitRows(job.layout, rows)
-            reports = zip(results.above, results.given_up, strict=True)
-            repaired = [ensemble.sampler(k).repair(*report) for k, report in enumerate(reports)]
-            if not any(repaired):
-                return read_rows(results)
-        raise envelope_error()
+        """Draw and fit every toy in compiled code alone; None if that cannot be done."""
+        return fit_whole_together([(self, ensemble)])[0]
+
+    def whole_job(self, ensemble: Ensemble) -> tuple[WholeFit, int] | None:
+        """Return what draws and fits toys in compiled code, and how many numbers it returns for each, if it can be done."""
+        job = ensemble.whole_fit()
+        return None if job is None else (job, job.layout.width)
+
+    def repair(self, ensemble: Ensemble, results: FitRows) -> bool:
+        """Raise the envelopes that densities exceeded; return whether toys must be drawn again."""
+        reports = zip(results.above, results.given_up, strict=True)
+        repaired = [ensemble.sampler(k).repair(*report) for k, report in enumerate(reports)]  # all of them
+        return any(repaired)
 
     def whole_batch(self, ensemble: Ensemble) -> ToyBatch:
         """Return these toys for fits in compiled code."""
@@ -257,17 +257,63 @@ class StoredToys(Toys):
     def one(self, toy: int) -> StoredToys:
         return StoredToys.of_datasets(self.ensemble, [self.datasets(toy)], self.toy_numbers[toy : toy + 1])
 
-    def fit_whole(self, ensemble: Ensemble) -> Fits | None:
-        """Fit every toy in compiled code alone; its events are copied to where a thread works on them."""
+    def some(self, toys: Integers) -> StoredToys:
+        """Return some of these toys."""
+        if len(toys) == len(self):
+            return self
+        upload, buffers = self.ensemble.backend.upload, []
+        for columns, sizes in zip(self.buffers, self.sizes.T, strict=True):
+            own, starts = sizes[toys], Events.slices(sizes).starts[toys]
+            ends = np.cumsum(own)
+            events = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + own, own)
+            buffers.append(tuple(upload(column.values[events]) for column in columns))
+        return StoredToys(self.ensemble, 0, self.sizes[toys], tuple(buffers), self.toy_numbers[toys])
+
+    def whole_job(self, ensemble: Ensemble) -> tuple[WholeFit, int] | None:
+        """Return what fits toys in compiled code; their events are copied to where a thread works on them."""
         if not ensemble.has_whole_fit:
             return None
         job = ensemble.whole_fit_of(ensemble.whole_parts)
-        width = job.layout.derivatives_width if ensemble.weighted else job.layout.width
-        rows = ensemble.backend.fit_whole(job, self.whole_batch(ensemble), width)
-        return None if rows is None else read_rows(FitRows(job.layout, rows))
+        return job, job.layout.derivatives_width if ensemble.weighted else job.layout.width
+
+    def repair(self, ensemble: Ensemble, results: FitRows) -> bool:
+        return False
 
     def is_stored(self, k: int) -> bool:
         return True
+
+
+def first_fits(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits]:
+    """Fit the toys of each ensemble as ``Toys.first_fit`` does, together where the backend can do that."""
+    whole = fit_whole_together(fits)
+    return [
+        toys.fit_by_steps(ensemble) if done is None else done
+        for (toys, ensemble), done in zip(fits, whole, strict=True)
+    ]
+
+
+def fit_whole_together(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits | None]:
+    """Draw and fit the toys of each ensemble in compiled code alone, None where that cannot be done; all have one backend."""
+    answers: list[Fits | None] = [None] * len(fits)
+    left = [k for k, (toys, _) in enumerate(fits) if toys.events.max(initial=0) <= SMALL]
+    for _ in range(REPAIRS):
+        jobs = {k: job for k in left if (job := fits[k][0].whole_job(fits[k][1])) is not None}
+        left = []
+        for width in {width for _, width in jobs.values()}:
+            some = [k for k in jobs if jobs[k][1] == width]
+            batches = [(jobs[k][0], fits[k][0].whole_batch(fits[k][1])) for k in some]
+            rows = fits[some[0]][1].backend.fit_whole_together(batches, width)
+            for k, own in zip(some, rows, strict=True):
+                if own is None:
+                    continue
+                results = FitRows(jobs[k][0].layout, own)
+                if fits[k][0].repair(fits[k][1], results):
+                    left.append(k)
+                else:
+                    answers[k] = read_rows(results)
+        if not left:
+            return answers
+    raise envelope_error()
 
 
 def read_rows(rows: FitRows) -> Fits:

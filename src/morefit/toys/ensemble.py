@@ -122,6 +122,11 @@ class Ensemble:
         return tuple(part.whole_sums(self.weighted) for part in self.fitted.parts)
 
     @cached_property
+    def layout(self) -> FitLayout:
+        """The record of a fit."""
+        return FitLayout(len(self.floating), len(self.fitted.parts))
+
+    @cached_property
     def has_whole_fit(self) -> bool:
         """Whether a fit can run without Python."""
         parts = self.fitted.parts
@@ -129,8 +134,7 @@ class Ensemble:
             return False
         if self.fitted.elimination(self.floating, self.limits) is not None:
             return False
-        layout = FitLayout(len(self.floating), len(parts))
-        self.backend.expect_fits(fit_driver(layout), layout)
+        self.backend.expect_fits(fit_driver(self.layout), self.layout)
         return can_fit_whole(parts, self.compiled)
 
     def whole_fit(self) -> WholeFit | None:
@@ -148,13 +152,12 @@ class Ensemble:
 
     def whole_fit_of(self, parts: Sequence[WholePart | CountsPart]) -> WholeFit:
         """Return a fit of parts whose events are drawn or stored."""
-        layout = FitLayout(len(self.floating), len(parts))
-        return WholeFit(driver=fit_driver(layout), layout=layout, parts=tuple(parts))
+        return WholeFit(driver=fit_driver(self.layout), layout=self.layout, parts=tuple(parts))
 
     @cached_property
     def first_record(self) -> Array:
         """The record with which each whole fit begins."""
-        layout = FitLayout(len(self.floating), len(self.fitted.parts))
+        layout = self.layout
         start = self.start_values[self.fitted.floating_columns]
         others = 0 if self.fitted.one_minimum else STARTS
         starts = thorough_starts(layout.count) if self.thorough else others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +12,16 @@ from morefit.expr.operations.record import (
     STANDS_ALONE,
     Around,
     Operation,
+    Prefix,
     Trait,
     call,
     instruction,
     intrinsic,
 )
+
+
+def ratio(x: Any, y: Any) -> Any:
+    return np.where(np.isinf(y), 0.0, np.divide(x, y))[()]
 
 
 class Arithmetic:
@@ -69,4 +75,14 @@ class Arithmetic:
         llvm=intrinsic("sqrt"),
         c="sqrt({0})",
         traits=Trait.NOT_NEGATIVE,
+    )
+    # of a slope to what has it: zero where an overflow has made both infinite; powers of it are not those of its arguments
+    RATIO = Operation(
+        rank=83,
+        arity=2,
+        price=12,
+        numpy=ratio,
+        spelled=lambda x, y: Choices.WHERE(y**-1 == 0, 0, x * y**-1),
+        latex=Prefix(r"\operatorname{ratio}"),
+        traits=Trait.OWN_SLOPE,
     )

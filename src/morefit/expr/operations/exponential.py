@@ -31,7 +31,7 @@ class Exponential:
         latex=Around(RAISES, "e^{", "}"),
         llvm=call("exp", flushed="exp_flushed"),
         c="exp({0})",
-        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
+        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE | Trait.GROWS | Trait.LEVELS_OFF,
     )
     EXP2 = Operation(
         rank=10,
@@ -43,7 +43,7 @@ class Exponential:
         latex=Around(RAISES, "2^{", "}"),
         llvm=call("exp2", flushed="exp2_flushed"),
         c="exp2({0})",
-        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
+        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE | Trait.GROWS | Trait.LEVELS_OFF,
     )
     EXPM1 = Operation(
         rank=11,
@@ -55,6 +55,7 @@ class Exponential:
         latex=Around(ADDS, "e^{", "} - 1"),
         llvm=call("expm1"),
         c="expm1({0})",
+        traits=Trait.GROWS,
     )
     LOG = Operation(
         rank=12,
@@ -110,7 +111,7 @@ class Exponential:
         latex=Prefix(r"\sinh", raised=True),
         llvm=call("sinh"),
         c="sinh({0})",
-        traits=Trait.ODD,
+        traits=Trait.ODD | Trait.GROWS,
     )
     COSH = Operation(
         rank=23,
@@ -122,7 +123,7 @@ class Exponential:
         latex=Prefix(r"\cosh", raised=True),
         llvm=call("cosh"),
         c="cosh({0})",
-        traits=Trait.EVEN | Trait.NOT_NEGATIVE | Trait.POSITIVE,
+        traits=Trait.EVEN | Trait.NOT_NEGATIVE | Trait.POSITIVE | Trait.GROWS,
     )
     TANH = Operation(
         rank=24,
@@ -134,7 +135,7 @@ class Exponential:
         latex=Prefix(r"\tanh", raised=True),
         llvm=call("tanh"),
         c="tanh({0})",
-        traits=Trait.ODD,
+        traits=Trait.ODD | Trait.LEVELS_OFF,
     )
     ASINH = Operation(
         rank=50,

@@ -28,6 +28,8 @@ class Trait(Flag):
     NOT_NEGATIVE = auto()  # >= 0, or NaN, for all arguments
     POSITIVE = auto()  # > 0 in exact arithmetic
     KEEPS_SIGN = auto()  # >= 0 where all arguments are
+    GROWS = auto()  # overflows for arguments of some hundreds
+    LEVELS_OFF = auto()  # has a value where the argument is infinite, and no slope there
     OWN_SLOPE = auto()  # the derivative is more than a sum over partials: a function in rewrite/derive.py
     NO_SLOPE = auto()  # there is no derivative
 

@@ -123,7 +123,7 @@ class Special:
         latex=Prefix(r"\operatorname{erf}"),
         llvm=call("erf"),
         c="erf({0})",
-        traits=Trait.ODD,
+        traits=Trait.ODD | Trait.LEVELS_OFF,
     )
     ERFC = Operation(
         rank=26,
@@ -135,7 +135,7 @@ class Special:
         latex=Prefix(r"\operatorname{erfc}"),
         llvm=call("erfc"),
         c="erfc({0})",
-        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
+        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE | Trait.LEVELS_OFF,
     )
     ERFCX: Operation = Operation(  # exp(x^2) erfc(x)
         rank=54,
@@ -159,7 +159,7 @@ class Special:
         latex=Prefix(r"\Phi"),
         llvm=call("ndtr"),
         c="ndtr({0})",
-        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
+        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE | Trait.LEVELS_OFF,
     )
     LOG_NDTR = Operation(
         rank=56,

@@ -82,7 +82,7 @@ class Trigonometric:
         latex=Prefix(r"\arctan"),
         llvm=call("atan"),
         c="atan({0})",
-        traits=Trait.ODD,
+        traits=Trait.ODD | Trait.LEVELS_OFF,
     )
     ATAN2 = Operation(
         rank=21,

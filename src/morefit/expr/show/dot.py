@@ -37,7 +37,7 @@ class Box:
     framed: bool = False
 
 
-def dot_text(boxes: Iterable[Box], title: str = "") -> str:
+def dot_text(boxes: Iterable[Box], title: str) -> str:
     """Write boxes and arrows as Graphviz text."""
     lines = ["digraph expression {", "  ordering=out; rankdir=TB;"]
     lines += [f"  label={quote(title)}; labelloc=t;"] * bool(title)

@@ -41,8 +41,8 @@ class Region:
             others = [self.integral(f, ONE) for f in factors if not any(f is one for one in changed)]
             return multiply_all(self.integral(Product(changed), acceptance), *others)
         if len(shares := pdf.shares()) > 1:
-            kept = [share * self.integral(part, acceptance) / part.integral() for share, part in shares]
-            return pdf.integral() * add_all(*kept)
+            accepted = [share * self.integral(part, acceptance) / part.integral() for share, part in shares]
+            return pdf.integral() * add_all(*accepted)
         inside = [o.within(self.box or {}) for o in pdf.observables]
         if (
             isinstance(acceptance, Expansion)

@@ -157,8 +157,10 @@ class Efficiency(Pdf):
             return ((ONE, self),)
         if self.base.expected_events() is not None:
             return tuple((share, part) for share, _, part in parts)
-        kept = [share * part.integral() / pdf.integral() for share, pdf, part in parts]
-        return tuple((one / add_all(*kept), part) for one, (_, _, part) in zip(kept, parts, strict=True))
+        accepted = [share * part.integral() / pdf.integral() for share, pdf, part in parts]
+        return tuple(
+            (one / add_all(*accepted), part) for one, (_, _, part) in zip(accepted, parts, strict=True)
+        )
 
     def share_names(self) -> tuple[str, ...]:
         return self.base.share_names()

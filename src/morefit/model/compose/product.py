@@ -103,8 +103,8 @@ class Product(Pdf):
     def with_yields_in(self, region: Region) -> Pdf:
         return Product([pdf.with_yields_in(region) for pdf in self.pdfs])
 
-    def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
-        names = {o.name for o in kept}
+    def projected(self, remaining: tuple[Observable, ...], region: Region) -> Pdf:
+        names = {o.name for o in remaining}
         factors: list[Pdf] = []
         for group in self.groups({*names, *region}):
             whole = group[0] if len(group) == 1 else Product(group)

@@ -124,10 +124,10 @@ class Restricted(Pdf):
     def with_yields_in(self, region: Region) -> Pdf:
         return Restricted(self.whole.with_yields_in(intersection(self.ranges, region)), self.ranges)
 
-    def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
-        both, inner = intersection(self.ranges, region), part_of(self.ranges, kept)
-        dropped = {name: ranges for name, ranges in both.items() if name not in {o.name for o in kept}}
-        return restricted(self.whole.projected(kept, dropped), inner)
+    def projected(self, remaining: tuple[Observable, ...], region: Region) -> Pdf:
+        both, inner = intersection(self.ranges, region), part_of(self.ranges, remaining)
+        dropped = {name: ranges for name, ranges in both.items() if name not in {o.name for o in remaining}}
+        return restricted(self.whole.projected(remaining, dropped), inner)
 
     # what it is made of
 

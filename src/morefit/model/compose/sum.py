@@ -123,8 +123,8 @@ class Sum(Pdf):
             )
         return self.reweighted(pdfs, [1 / one for one in inside])
 
-    def projected(self, kept: tuple[Observable, ...], region: Region) -> Pdf:
-        pdfs = [pdf.projected(kept, region) for pdf in self.pdfs]
+    def projected(self, remaining: tuple[Observable, ...], region: Region) -> Pdf:
+        pdfs = [pdf.projected(remaining, region) for pdf in self.pdfs]
         return self.reweighted(pdfs, [probability_of(pdf, region) for pdf in self.pdfs] if region else None)
 
     def reweighted(self, pdfs: Sequence[Pdf], factors: Sequence[Expr] | None) -> Sum:

@@ -56,9 +56,11 @@ def integral_over_all(
     return cached_integral(density, tuple(map(tuple, boxes)), tuple(parameters))
 
 
-def integral_out(density: Expr, kept: Sequence[Observable], dropped: Sequence[Observable]) -> Expr | None:
+def integral_out(
+    density: Expr, remaining: Sequence[Observable], dropped: Sequence[Observable]
+) -> Expr | None:
     """Return the integral of a density over some of its observables, as a formula of the others, if there is one."""
-    places = {o.expr: scalar(OwnSymbol(o.name)) for o in kept}
+    places = {o.expr: scalar(OwnSymbol(o.name)) for o in remaining}
     total = by_terms(substitute(density, places), tuple(dropped))
     return None if total is None else substitute(total, {place: x for x, place in places.items()})
 

@@ -127,12 +127,12 @@ def check_points(given: Sequence[Observable]) -> dict[str, Array]:
 
 
 def rule_error(node: Expr, values: Mapping[str, Array | float]) -> float:
-    """Return how far, relatively, a sum over nodes is from one with twice as many; infinite if it is no number."""
+    """Return how far, relatively, a sum over nodes is from one with twice as many; infinite if it is not a number."""
     return relative_error(evaluate(node, values), evaluate(with_finer_rules(node), values))
 
 
 def relative_error(integrals: Array, exact: Array) -> float:
-    """Return the largest relative error of some integrals; infinite if one is no number."""
+    """Return the largest relative error of some integrals; infinite if one is not a number."""
     if not np.all(np.isfinite(exact)) or not np.all(np.isfinite(integrals)):
         return np.inf
     sizes = np.maximum(np.abs(exact), FLOOR * np.max(np.abs(exact), initial=0.0))

@@ -20,7 +20,7 @@ class KstarMuMu(Pdf):
     asymmetry $\frac34 S_6^s$, and the other $S_i$ are those of the functions $f_i$. Outside of a region in these
     eight the density is negative for some angles. ``KstarMuMuSWave`` has the S-wave below the K*0 as well.
 
-    Example: ``mf.physics.KstarMuMu(ctl, ctk, phi, FL=0.6, S3=0, S4=0.1, S5=-0.2, AFB=0.1, S7=0, S8=0, S9=0)``
+    Example: ``KstarMuMu(ctl, ctk, phi, FL=0.6, S3=0, S4=0.1, S5=-0.2, AFB=0.1, S7=0, S8=0, S9=0)``
     """
 
     ctl: Observable

@@ -20,7 +20,7 @@ class KstarMuMuSWave(Pdf):
     interference with the P-wave; $s_l=\sin\theta_l$, $s_{2l}=\sin2\theta_l$, $c_K=\cos\theta_K$ and so on.
     (LHCb, arXiv:1304.6325; T. Blake, U. Egede and A. Shires, arXiv:1210.5279)
 
-    Example: ``mf.physics.KstarMuMuSWave(ctl, ctk, phi, 0.6, 0, 0.1, -0.2, 0.1, 0, 0, 0, FS=0.05, AS=0.02, AS4=0, AS5=0, AS7=0, AS8=0)``
+    Example: ``KstarMuMuSWave(ctl, ctk, phi, 0.6, 0, 0.1, -0.2, 0.1, 0, 0, 0, FS=0.05, AS=0.02, AS4=0, AS5=0, AS7=0, AS8=0)``
     """
 
     ctl: Observable

@@ -1,4 +1,4 @@
-"""Densities of one observable: one file per family, found by listing the folder."""
+"""All densities: one file per family, found by listing this folder and that of physics processes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from morefit.model.listing import listed_density
 
 
 def __getattr__(name: str) -> Any:
-    """Import all densities when one is first used; refuse a name that no file of the folder defines."""
-    return listed_density(__name__, name)
+    """Import all densities when one is first used; refuse a name that no file defines."""
+    return listed_density(__name__, name, also=["morefit.model.physics"])
 
 
 def __dir__() -> list[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, to_expr, where
+from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import Number, Positive
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
 CLOSE = 1e-16  # to the peak, in widths: the density is one there
+FARTHEST = 50.0  # in the logarithm of a power: nothing is left of the density from there on
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,17 +29,17 @@ class GeneralisedNormal(Pdf):
     beta: Positive
 
     def density(self) -> Expr:
-        return Op.EXP(-self.power((self.x - self.mu) / self.alpha))
+        return Op.EXP(-Op.EXP(self.log_power((self.x - self.mu) / self.alpha)))
 
-    def power(self, z: Expr) -> Expr:
-        """Return the size of z to the power beta; derivatives at the peak itself are those next to it."""
-        return Op.EXP(self.beta * Op.LOG(Op.MAX(abs(z), CLOSE)))
+    def log_power(self, z: Expr) -> Expr:
+        """Return the logarithm of the size of z to the power beta; derivatives at the peak itself are those next to it."""
+        return to_expr(self.beta) * Op.LOG(Op.MAX(abs(z), CLOSE))
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         # beta of the integral of exp(-|z|**beta) is the incomplete gamma function of shape 1/beta at |z|**beta
         shape = 1 / to_expr(self.beta)
         ends = [(end - self.mu) / self.alpha for end in (low, high)]
-        left, right = (self.power(z) for z in ends)
+        left, right = (Op.EXP(Op.MIN(self.log_power(z), const(FARTHEST))) for z in ends)
         apart = ends[0] * ends[1] < 0  # the peak lies between
         near = Op.MIN(left, right)
         sums = signed(Op.GAMMAINC(shape, right), ends[1], shape) - signed(

@@ -10,6 +10,8 @@ from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 from morefit.model.segments import Core
 
+FARTHEST = 5.0  # in -z/2: the Gaussian in its exponential is zero from 4 on
+
 
 @dataclass(frozen=True, eq=False)
 class Moyal(Pdf):
@@ -30,7 +32,7 @@ class Moyal(Pdf):
 
     def core(self, low: Expr, high: Expr) -> Core:
         """Return the Gaussian in exp(-z / 2), which falls with x."""
-        ends = (Op.EXP(-0.5 * (x - self.mu) / self.sigma) for x in (high, low))
+        ends = (Op.EXP(Op.MIN(-0.5 * (x - self.mu) / self.sigma, const(FARTHEST))) for x in (high, low))
         return Core(ONE, *ends)
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:

@@ -59,7 +59,7 @@ class MultivariateGaussian(Pdf):
             self.check_start(whose)
 
     def check_start(self, whose: str) -> None:
-        """Refuse a covariance that is none, or ranges that are too narrow for so many observables."""
+        """Refuse a matrix that is not a covariance, or ranges that are too narrow for this number of observables."""
         starts = {p.name: p.start for p in self.parameters}
         if not float(evaluate(self.total_area(), starts)) > 0:
             raise ModelError(

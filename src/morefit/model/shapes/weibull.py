@@ -10,6 +10,8 @@ from morefit.model.formulas import TINY
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
+FARTHEST = 50.0  # in the logarithm of u**k: nothing is left of the density from there on
+
 
 @dataclass(frozen=True, eq=False)
 class Weibull(Pdf):
@@ -35,7 +37,8 @@ class Weibull(Pdf):
     def ends(self, low: Expr, high: Expr) -> tuple[Expr, Expr]:
         """Return u**k at one end, and how much it grows to the other; exact for ends close to each other."""
         start, shape = Op.MAX(low, const(TINY)), to_expr(self.shape)
-        first, last = (Op.EXP(shape * Op.LOG(end / self.scale)) for end in (start, high))
+        logarithms = (shape * Op.LOG(end / self.scale) for end in (start, high))
+        first, last = (Op.EXP(Op.MIN(u, const(FARTHEST))) for u in logarithms)
         close = first * Op.EXPM1(shape * Op.LOG1P((high - start) / start))
         return first, where(2 * start > high, close, last - first)
 

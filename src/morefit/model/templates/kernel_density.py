@@ -16,7 +16,7 @@ from morefit.model.arguments import check_observables
 from morefit.model.observable import Observable
 from morefit.model.templates.grid import Grid, GridDensity
 
-STEPS = 24  # cells of the grid in the width of the narrowest kernel, if there may be so many
+STEPS = 24  # cells of the grid in the width of the narrowest kernel, if the grid may have that many
 MIN_STEPS = 2  # fewer would be no kernels any more
 MAX_CELLS = {1: 1 << 15, 2: 1 << 9, 3: 96}  # along each axis
 MIN_CELLS = 64

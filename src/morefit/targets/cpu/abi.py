@@ -1,9 +1,15 @@
-"""The argument table of every function of a CPU kernel: numbers and addresses."""
+"""What callers of compiled kernels know: the table of numbers and addresses, and how much room results need."""
 
 from __future__ import annotations
 
-from morefit.kernel import Kernel, Sample
-from morefit.targets.cpu.writer import Writer
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from morefit.kernel import Kernel, Sample, Sum
+from morefit.kernel.log_sums import WORDS
+
+if TYPE_CHECKING:
+    from morefit.targets.cpu.writer import Writer
 
 # one 64-bit word each
 ARGUMENTS = (
@@ -26,6 +32,36 @@ ARGUMENTS = (
     "seed",  # of the random numbers
     "first_toy",  # the number of the first set, for the random numbers
 )
+REPORT_WORDS = 2  # of a block that draws: vectors with a density above its envelope, and abandoned vectors
+SIDE = 4  # a block of SIDE x SIDE sums of products stays in registers
+SEED, FIRST_TOY, STARTS = (ARGUMENTS.index(name) for name in ("seed", "first_toy", "starts"))
+
+
+def signed(seed: int) -> int:
+    """Return a seed as a word of the table, which is signed."""
+    return seed - (1 << 64) if seed >> 63 else seed
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the text of a kernel depends on besides the kernel."""
+
+    width: int  # numbers in a vector of double precision
+    machine: str  # "x86", "arm" or "other": how denormals are switched off
+
+
+def block_words(kernel: Kernel) -> int:
+    """Return how many words the partial results of a block take."""
+    if isinstance(kernel.frame, Sample):
+        return REPORT_WORDS
+    sums = sum(WORDS[r.reduce] for r in kernel.frame.results) if isinstance(kernel.frame, Sum) else 0
+    return sums + (pair_words(kernel.pairs.count) if kernel.pairs else 0)
+
+
+def pair_words(count: int) -> int:
+    """Return how many words the sums of products of every pair of ``count`` numbers take, in blocks."""
+    sides = -(-count // SIDE)
+    return sides * (sides + 1) // 2 * SIDE * SIDE
 
 
 def argument(writer: Writer, name: str, kind: str = "i64") -> str:

@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -75,6 +75,13 @@ SHARED_WORK = "@mf_wofz_imag"  # comes with the real part, and once inlined most
 # change it; a comment of the text says so
 IN_ORDER = "; sums in order"
 
+IN_ORDER_OPTIONS = {"enable-misched": False}
+# loops of drivers are short: what finds better addresses, instructions and orders of them takes two thirds of the time, and
+# makes no toy faster
+DRIVER_OPTIONS = {
+    "disable-lsr": True, "fast-isel": True, "enable-misched": False, "disable-post-ra": True,
+}  # fmt: skip
+
 # a loop with a function of several numbers, of which one is the same for all events, and so is much of the work
 FIXED_ARGUMENT = "; fixed argument"
 
@@ -84,7 +91,12 @@ _unused: list[Any] = []  # engines of code that is no longer referenced
 
 def find_code(source: str, names: Sequence[str]) -> Code:
     """Return machine code for a text: from this process, from disk, or compiled now."""
-    return find_by_key((source,), lambda: build_object(source, driver=False), names)
+    return find_written((source,), lambda: source, names)
+
+
+def find_written(identity: Sequence[str], written: Callable[[], str], names: Sequence[str]) -> Code:
+    """Return machine code for what has this identity, and a text that is written if it must be compiled."""
+    return find_by_key(identity, lambda: build_object(written(), driver=False), names)
 
 
 def code_key(*identity: str) -> str:
@@ -152,20 +164,17 @@ def build_object(source: str, *, driver: bool, loops: bool = False) -> bytes:
     passes.run(module, builder)
     if FIXED_ARGUMENT in source:
         module = llvm.parse_assembly(hoist(str(module)))
-    # loops of drivers are short: to shorten their addresses takes a third of the time, and makes no toy faster
-    options = ["enable-misched"] * (IN_ORDER in source) + ["disable-lsr"] * driver
-    with switched(options):
+    with switched(DRIVER_OPTIONS if driver else IN_ORDER_OPTIONS if IN_ORDER in source else {}):
         return bytes(machine.emit_object(module))
 
 
 @contextmanager
-def switched(options: Sequence[str]) -> Iterator[None]:
+def switched(options: Mapping[str, bool]) -> Iterator[None]:
     """Switch options of LLVM, which are those of the process, and back."""
 
-    def switch(on: bool) -> None:
-        for option in options:
-            value = on is option.startswith("disable")
-            llvm.set_option("morefit", f"-{option}={str(value).lower()}")
+    def switch(changed: bool) -> None:
+        for name, value in options.items():
+            llvm.set_option("morefit", f"-{name}={str(value is changed).lower()}")
 
     switch(True)
     try:

@@ -10,12 +10,11 @@ from morefit.arrays import Array, Integers
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.program import Kind, Stage, integers_at, vector_at
-from morefit.kernel.read_program import read_program
+from morefit.memory import PADDING, aligned
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.compile import build_object, find_by_key
 from morefit.targets.cpu.fit_driver import TAKE
-from morefit.targets.cpu.memory import PADDING, Code, aligned
-from morefit.targets.cpu.program import DECLARATIONS, mathematics, program_text
+from morefit.targets.cpu.memory import Code
 from morefit.targets.cpu.threads import WORKERS
 
 # the words of one point, and after them those of many
@@ -48,6 +47,9 @@ def sum_many(job: Integers) -> None:
 
 def counts_text() -> str:
     """Write the program; its functions are known by their names, so that each is written once."""
+    from morefit.kernel.read_program import read_program  # which code on disk does not need
+    from morefit.targets.cpu.program import DECLARATIONS, mathematics, program_text
+
     lines = program_text(read_program(sum_one, {}), read_program(sum_many, {}))
     return "\n".join([*DECLARATIONS, *mathematics(lines), TAKE, *lines])
 

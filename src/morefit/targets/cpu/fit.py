@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from ctypes import addressof, c_char
 from dataclasses import dataclass
 from typing import Protocol, cast
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.memory import PADDING, aligned
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.base import CountsPart, Program, ToyBatch, WholeFit, WholeIntegral, WholePart
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, STARTS, Target, signed
 from morefit.targets.cpu.compile import find_code
-from morefit.targets.cpu.counts import addresses, counts_code
 from morefit.targets.cpu.fit_driver import copy_text, driver_code
-from morefit.targets.cpu.llvm import Target
-from morefit.targets.cpu.memory import PADDING, Code, aligned
+from morefit.targets.cpu.memory import Code
 from morefit.targets.cpu.threads import WORKERS
-
-SEED, FIRST_TOY, STARTS = (ARGUMENTS.index(name) for name in ("seed", "first_toy", "starts"))
 
 
 class Native(Protocol):
@@ -45,13 +43,13 @@ def native(program: Program) -> Native:
 
 def run_whole_fits(job: WholeFit, toys: ToyBatch, width: int, threads: int) -> Array:
     """Draw and fit toys; return the first numbers of the record of each."""
-    code = driver_code(job.driver, job.layout)
     results = np.empty((len(toys), width))
     counter = np.zeros(1, np.int64)
-    contexts = take_contexts(job, max(min(threads, len(toys)), 1), toys.sizes.max(axis=0, initial=0))
+    largest = toys.sizes[0] if len(toys) == 1 else toys.sizes.max(axis=0, initial=0)
+    contexts = take_contexts(job, max(min(threads, len(toys)), 1), largest)
     for context in contexts:
         context.aim(toys, counter, results)
-    WORKERS.run(code, "drive", [c.address for c in contexts])
+    WORKERS.run(contexts[0].code, "drive", [c.address for c in contexts])
     job.spare.extend(contexts)
     return results
 
@@ -115,7 +113,7 @@ class Context:
 
     def __post_init__(self) -> None:
         memory, layout = Memory(), self.job.layout
-        self.memory = memory
+        self.memory, self.code = memory, driver_code(self.job.driver, layout)
         self.parts = [
             CountsContext(part, int(events), memory)
             if isinstance(part, CountsPart)
@@ -253,11 +251,11 @@ class PartContext:
     def aim(self, toys: ToyBatch, k: int) -> None:
         """Set which toys to draw, as part k of each."""
         sizes, own = toys.sizes, toys.parts[k]
-        self.clean(int(sizes[:, k].min(initial=self.cleaned)))
+        self.clean(int(sizes[0, k] if len(sizes) == 1 else sizes[:, k].min(initial=self.cleaned)))
         set_toys(self.words, toys, k)
         self.parameters.reshape(-1, self.lanes)[: self.part.parameters] = own.parameters[:, None]
         if self.part.sampler is not None:
-            self.draw_args[SEED] = np.uint64(own.seed).astype(np.int64)
+            self.draw_args[SEED] = signed(own.seed)
             self.draw_args[FIRST_TOY] = toys.first
         elif own.starts is not None:
             self.stored[::2] = [address(buffer.values) for buffer in own.events]
@@ -275,6 +273,8 @@ class CountsContext:
     """The words of a part that is a model of counts, and its point: parameters, measured values, and the counts of a toy."""
 
     def __init__(self, part: CountsPart, bins: int, memory: Memory) -> None:
+        from morefit.targets.cpu.counts import addresses, counts_code  # only models of counts need it
+
         self.part, table, self.point = part, part.table, memory.room(part.table.point_size)
         outputs, count = memory.room(table.outputs), memory.words([0, 0])
         self.code, self.copy = counts_code(), find_code(copy_text(1), ["block"])
@@ -317,6 +317,8 @@ def set_toys(words: Integers, toys: ToyBatch, k: int) -> None:
 
 
 def address(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
+    if array.flags.carray and array.size:  # several times as fast
+        return addressof(c_char.from_buffer(array))  # type: ignore[arg-type]
     return int(array.ctypes.data)
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.read_program import Driver, read_program
+from morefit.kernel.program import Driver
 from morefit.targets.cache import source_version
-from morefit.targets.cpu.abi import argument
+from morefit.targets.cpu.abi import REPORT_WORDS, argument
 from morefit.targets.cpu.ahead import compile_ahead
 from morefit.targets.cpu.compile import build_object, find_by_key, is_compiled
 from morefit.targets.cpu.fit_stages import advance_all, begin_all, draw, drive, sums
 from morefit.targets.cpu.memory import Code
-from morefit.targets.cpu.program import DECLARATIONS, program_text
-from morefit.targets.cpu.sample import WORDS as SAMPLE_WORDS
 from morefit.targets.cpu.writer import Vector, Writer
 
 TAKE = """\
@@ -46,6 +44,9 @@ define internal void @copy_numbers(i64 %source, i64 %target, i64 %count) alwaysi
 
 def drive_text(driver: Driver, layout: FitLayout) -> str:
     """Write the driver of one thread (``drive``), and steps of many fits (``begin_all``, ``advance_all``)."""
+    from morefit.kernel.read_program import read_program  # which code on disk does not need
+    from morefit.targets.cpu.program import DECLARATIONS, program_text
+
     record = {"Fit": layout.record}
     stages = [read_program(stage, record) for stage in (draw, sums, drive, begin_all, advance_all)]
     texts = [line for one in (driver.program, *stages) for line in program_text(one)]
@@ -92,8 +93,8 @@ def copy_text(columns: int) -> str:
         w.lines.append(
             f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)"
         )
-    for k in range(SAMPLE_WORDS):
-        index = w.let(f"add i64 {w.let(f'mul i64 %task, {SAMPLE_WORDS}')}, {k}")
+    for k in range(REPORT_WORDS):
+        index = w.let(f"add i64 {w.let(f'mul i64 %task, {REPORT_WORDS}')}, {k}")
         w.lines.append(f"  store double 0.0, ptr {w.let(f'getelementptr double, ptr {words}, i64 {index}')}")
     return "\n".join([
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from morefit.kernel import Atom, Body, Kernel, Line, NodeLoop, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.cpu import vecmath
-from morefit.targets.cpu.abi import argument, find_tables
+from morefit.targets.cpu.abi import Target, argument, find_tables
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.loop import Block
 from morefit.targets.cpu.reduce_blocks import combine_text
@@ -21,14 +21,6 @@ from morefit.targets.cpu.writer import Vector, Writer
 
 WHOLE = 8_000  # lines of a per-call stage that are one function; LLVM takes ever longer for each line of a longer one,
 PIECE = 300  # which becomes functions of that many: half the time for 20 000 lines, which run 8 % slower
-
-
-@dataclass(frozen=True)
-class Target:
-    """What the text depends on besides the kernel."""
-
-    width: int  # numbers in a vector of double precision
-    machine: str  # "x86", "arm" or "other": how denormals are switched off
 
 
 def render(kernel: Kernel, target: Target) -> str:

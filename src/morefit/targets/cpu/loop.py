@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from morefit.kernel import Atom, Body, Kernel, Line, Sample, Sum
-from morefit.targets.cpu.abi import argument, find_tables
+from morefit.targets.cpu.abi import argument, block_words, find_tables
 from morefit.targets.cpu.compile import FIXED_ARGUMENT, IN_ORDER
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.pairs import Rank
-from morefit.targets.cpu.phases import cut_phases, is_function
+from morefit.targets.cpu.phases import Phase, cut_phases, is_function
 from morefit.targets.cpu.reduce_events import Sums
-from morefit.targets.cpu.sample import WORDS as SAMPLE_WORDS
 from morefit.targets.cpu.sample import sample_text
 from morefit.targets.cpu.writer import ANY_DENORMALS, Vector, Writer
 
 PIECE = 32  # vectors of events that go through functions together, before their sums
+PART = 8  # vectors: pieces are multiples of it
+PHASES = (("functions_first", "%early", "a"), ("loop", "%i", "t"))  # block, event and prefix of each phase
+MAX_BYTES = 1 << 14  # of what functions store for a piece: half of a small first-level cache
 CHUNK = 512  # vectors between two flushes: a product of that many mantissas stays below 2**512
+
+
+@dataclass(frozen=True)
+class PieceLoop:
+    """The loop of a phase: its block and the one before, its event, its lines, and what it carries."""
+
+    label: str
+    before: str
+    event: str
+    writer: Writer
+    phis: list[str]
 
 
 @dataclass
@@ -29,6 +42,8 @@ class Block:
     wide: Vector  # of the sums: as many numbers, in double precision
     sums: Sums = field(init=False)
     rank: Rank | None = field(init=False)
+    stored: list[str] = field(default_factory=list)  # names that phases store for later ones
+    piece: int = PIECE
 
     def __post_init__(self) -> None:
         frame, pairs = self.kernel.frame, self.kernel.pairs
@@ -38,10 +53,7 @@ class Block:
 
     @property
     def words(self) -> int:
-        """How many words a block's partial results take."""
-        if isinstance(self.kernel.frame, Sample):
-            return SAMPLE_WORDS
-        return self.sums.words + (self.rank.words if self.rank else 0)
+        return block_words(self.kernel)
 
     def text(self) -> tuple[str, list[Writer]]:
         head, loop, flush = Writer(self.vector, "h"), Writer(self.vector, "t"), Writer(self.wide, "f")
@@ -52,14 +64,15 @@ class Block:
         if isinstance(self.kernel.frame, Sample):
             return sample_text(self.kernel, self.vector, names, head)
         self.find_columns(head)
-        ahead: list[Writer] = []
+        pieces: list[PieceLoop] = []
         if isinstance(self.kernel.frame, Sum):
             body = self.kernel.per_event
-            if phases := cut_phases(body):
-                ahead.append(self.compute_ahead(head, phases[0], names))
-                names |= self.load_ahead(loop, phases[0])
-                self.sums.in_pieces, body = True, phases[1]
-            self.sum_up(head, loop, flush, self.add_results(loop, body, names | self.load_columns(loop)))
+            if phases := cut_phases(body, () if self.rank else self.sums.carried):
+                pieces, registers = self.write_pieces(head, phases, names)
+                loop = pieces[-1].writer
+            else:
+                registers = self.add_results(loop, body, names | self.load_columns(loop))
+            self.sum_up(head, loop, flush, registers, pieces[-1].event if pieces else "%i")
         else:
             names |= self.load_columns(loop)
             self.store_all(head, loop, flush, emit_body(loop, self.kernel.per_event, names))
@@ -71,17 +84,17 @@ class Block:
             f" noinline alignstack(64) {ANY_DENORMALS} {{",
             "entry:", *head.lines, *self.sums.head, "  br label %chunk",
             "chunk:", "  %from = phi i64 [ %begin, %entry ], [ %to, %next ]",
-            *self.chunk_lines(), *self.sums.before, *self.loop_lines(loop, *ahead),
+            *self.chunk_lines(), *self.sums.before, *(self.piece_lines(pieces) if pieces else self.loop_lines(loop)),
             "flush:", *flush.lines, *middle, "  br label %next",
             "next:", "  %rest = icmp slt i64 %to, %end", "  br i1 %rest, label %chunk, label %done",
             "done:", *last, "  ret void", "}",
         ]  # fmt: skip
-        notes = [IN_ORDER] if ahead and not self.rank else []
+        notes = [IN_ORDER] if pieces and not self.rank else []
         notes += [FIXED_ARGUMENT] if self.has_fixed_argument() else []
         text = "\n".join([*notes, self.rank.text(), *lines] if self.rank else [*notes, *lines])
         if self.rank:
             flush.intrinsics |= self.rank.declarations()
-        return text, [*ahead, loop, flush]
+        return text, [*(piece.writer for piece in pieces[:-1]), loop, flush]
 
     def has_fixed_argument(self) -> bool:
         """Return whether a function in the loop has an argument that changes and one that does not."""
@@ -89,71 +102,104 @@ class Block:
         calls = [line for line in self.kernel.per_event.lines if isinstance(line, Line) and is_function(line)]
         return any(len(line.args) > 1 and not known.isdisjoint(line.args) for line in calls)
 
-    def loop_lines(self, loop: Writer, ahead: Writer | None = None) -> list[str]:
-        """Go through the events of a chunk; piece by piece and twice through each if some lines come first."""
-        width = self.vector.width
-        if ahead is None:
-            return [
-                "  br label %loop",
-                "loop:", "  %i = phi i64 [ %from, %chunk ], [ %following, %loop ]", *self.sums.phis, *loop.lines,
-                f"  %following = add i64 %i, {width}",
-                "  %again = icmp slt i64 %following, %to",
-                "  br i1 %again, label %loop, label %flush",
-            ]  # fmt: skip
+    def loop_lines(self, loop: Writer) -> list[str]:
+        """Go through the events of a chunk."""
         return [
+            "  br label %loop",
+            "loop:", "  %i = phi i64 [ %from, %chunk ], [ %following, %loop ]", *self.sums.phis, *loop.lines,
+            f"  %following = add i64 %i, {self.vector.width}",
+            "  %again = icmp slt i64 %following, %to",
+            "  br i1 %again, label %loop, label %flush",
+        ]  # fmt: skip
+
+    def write_pieces(
+        self, head: Writer, phases: Sequence[Phase], names: Mapping[str, str]
+    ) -> tuple[list[PieceLoop], list[str]]:
+        """Write the lines of each phase, which reads what earlier ones have stored; return the registers of all results."""
+        v, self.sums.in_pieces = self.vector, True
+        self.stored = [name for phase in phases for name in phase.stored]
+        self.piece = min(PIECE, max(MAX_BYTES // (v.size * len(self.stored)) & -PART, PART))
+        head.lines.append(f"  %stored = alloca [{self.piece * len(self.stored)} x {v.type}], align 64")
+        loops: list[PieceLoop] = []
+        registers: dict[int, str] = {}
+        for n, phase in enumerate(phases):
+            label, event, prefix = PHASES[n] if n < len(PHASES) else (f"loop{n}", f"%i{n}", f"t{n}_")
+            w, before, carried = Writer(v, prefix), loops[-1].label if loops else "piece", len(self.sums.phis)
+            self.sums.blocks = before, label
+            addresses = self.places(w, event)
+            known = [name for earlier in phases[:n] for name in earlier.stored]
+            inputs = {**names, **self.load_columns(w, event), **self.load_stored(w, addresses, known)}
+            results = tuple(self.kernel.per_event.results[k] for k in phase.sums)
+            body = Body(phase.lines, (*results, *phase.stored))
+            made = self.add_results(w, body, inputs, phase.sums)
+            registers |= zip(phase.sums, made, strict=False)
+            for name, register in zip(phase.stored, made[len(results) :], strict=True):
+                w.lines.append(f"  store {v.type} {register}, ptr {addresses[name]}, align {v.size}")
+            loops.append(PieceLoop(label, before, event, w, self.sums.phis[carried:]))
+        return loops, [registers[k] for k in sorted(registers)]
+
+    def piece_lines(self, loops: Sequence[PieceLoop]) -> list[str]:
+        """Go through the events of a chunk piece by piece, and through each piece once for every phase."""
+        width = self.vector.width
+        lines = [
             "  br label %piece",
             "piece:", "  %piece_from = phi i64 [ %from, %chunk ], [ %piece_to, %over ]", *self.sums.piece_phis,
-            f"  %wish_of_piece = add i64 %piece_from, {PIECE * width}",
+            f"  %wish_of_piece = add i64 %piece_from, {self.piece * width}",
             "  %piece_to = call i64 @llvm.smin.i64(i64 %wish_of_piece, i64 %to)",
-            "  br label %functions_first",
-            "functions_first:", "  %early = phi i64 [ %piece_from, %piece ], [ %next_early, %functions_first ]", *ahead.lines,
-            f"  %next_early = add i64 %early, {width}",
-            "  %more_early = icmp slt i64 %next_early, %piece_to",
-            "  br i1 %more_early, label %functions_first, label %loop",
-            "loop:", "  %i = phi i64 [ %piece_from, %functions_first ], [ %following, %loop ]", *self.sums.phis, *loop.lines,
-            f"  %following = add i64 %i, {width}",
-            "  %again = icmp slt i64 %following, %piece_to",
-            "  br i1 %again, label %loop, label %over",
+            f"  br label %{loops[0].label}",
+        ]  # fmt: skip
+        for loop, after in zip(loops, [*(one.label for one in loops[1:]), "over"], strict=True):
+            following = f"%next_{loop.event[1:]}"
+            lines += [
+                f"{loop.label}:",
+                f"  {loop.event} = phi i64 [ %piece_from, %{loop.before} ], [ {following}, %{loop.label} ]",
+                *loop.phis, *loop.writer.lines,
+                f"  {following} = add i64 {loop.event}, {width}",
+                f"  %more_{loop.event[1:]} = icmp slt i64 {following}, %piece_to",
+                f"  br i1 %more_{loop.event[1:]}, label %{loop.label}, label %{after}",
+            ]  # fmt: skip
+        return [
+            *lines,
             "over:", "  %pieces_left = icmp slt i64 %piece_to, %to",
             "  br i1 %pieces_left, label %piece, label %flush",
         ]  # fmt: skip
 
-    def compute_ahead(self, head: Writer, body: Body, names: Mapping[str, str]) -> Writer:
-        """Compute what comes first for the events of a piece, and store it."""
-        w, v = Writer(self.vector, "a"), self.vector
-        head.lines.append(f"  %stored = alloca [{PIECE * len(body.results)} x {v.type}], align 64")
-        registers = emit_body(w, body, {**names, **self.load_columns(w, "%early")}, flushed=True)
-        for register, address in zip(registers, self.stored(w, "%early", len(registers)), strict=True):
-            w.lines.append(f"  store {v.type} {register}, ptr {address}, align {v.size}")
-        return w
+    def load_stored(self, w: Writer, addresses: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+        """Read what earlier phases have stored; LLVM leaves out what is not used."""
+        load = f"load {self.vector.type}, ptr {{}}, align {self.vector.size}"
+        return {name: w.let(load.format(addresses[name])) for name in names}
 
-    def load_ahead(self, loop: Writer, body: Body) -> dict[str, str]:
-        """Read what was stored."""
-        addresses = self.stored(loop, "%i", len(body.results))
+    def places(self, w: Writer, event: str) -> dict[str, str]:
+        """Return where the stored numbers of a vector of events are."""
+        row = w.let(f"mul i64 {w.let(f'sub i64 {event}, %piece_from')}, {len(self.stored)}")
+        base = w.let(f"getelementptr {self.vector.scalar}, ptr %stored, i64 {row}")
         return {
-            str(name): loop.let(f"load {self.vector.type}, ptr {address}, align {self.vector.size}")
-            for name, address in zip(body.results, addresses, strict=True)
+            name: w.let(f"getelementptr {self.vector.type}, ptr {base}, i64 {k}")
+            for k, name in enumerate(self.stored)
         }
 
-    def stored(self, w: Writer, event: str, count: int) -> list[str]:
-        """Return where the numbers of a vector of events are stored."""
-        row = w.let(f"mul i64 {w.let(f'sub i64 {event}, %piece_from')}, {count}")
-        base = w.let(f"getelementptr {self.vector.scalar}, ptr %stored, i64 {row}")
-        return [w.let(f"getelementptr {self.vector.type}, ptr {base}, i64 {k}") for k in range(count)]
+    def add_results(
+        self, loop: Writer, body: Body, names: Mapping[str, str], places: Sequence[int] | None = None
+    ) -> list[str]:
+        """Write the lines of an event and add its results; after phases each as soon as it is known: none waits in a register.
 
-    def add_results(self, loop: Writer, body: Body, names: Mapping[str, str]) -> list[str]:
-        """Write the lines of an event and add its results; after phases each as soon as it is known: none waits in a register."""
+        ``places`` are those of the results among all, if there are others.
+        """
+        every = range(len(self.kernel.sums.results))  # but for factors of pairs
+        places = every if places is None else places
         waiting: dict[Atom, list[int]] = {}
-        for k, result in enumerate(body.results[: len(self.kernel.sums.results)]):
-            waiting.setdefault(result, []).append(k)
+        for k, result in zip(places, body.results, strict=False):
+            if k in every:
+                waiting.setdefault(result, []).append(k)
 
         def add(name: str, register: str) -> None:
             for k in waiting.pop(name, ()) if self.sums.in_pieces else ():
                 self.sums.update(loop, k, register)
 
         registers = emit_body(loop, body, names, flushed=True, after=add)
-        for k in sorted(k for places in waiting.values() for k in places):
-            self.sums.update(loop, k, registers[k])
+        for k, register in zip(places, registers, strict=False):
+            if any(k in same for same in waiting.values()):
+                self.sums.update(loop, k, register)
         return registers
 
     def load_scalars(self, head: Writer) -> None:
@@ -210,8 +256,8 @@ class Block:
             f"  %mask = icmp ult {many} <{lanes}>, %all_lanes",
         ]
 
-    def sum_up(self, head: Writer, loop: Writer, flush: Writer, registers: list[str]) -> None:
-        """Carry sums through the loop and add them to the block's words."""
+    def sum_up(self, head: Writer, loop: Writer, flush: Writer, registers: list[str], event: str) -> None:
+        """Carry sums through the loop and add them to the block's words; ``event`` is that of the last phase."""
         count = len(self.kernel.sums.results)
         offset = head.let(f"mul i64 %task, {self.words}")
         head.lines.append(
@@ -226,7 +272,7 @@ class Block:
             head.lines += self.rank.head_lines()
             factors = [self.widen(loop, r) for r in registers[count:]]
             left = self.rank.count * self.rank.groups
-            self.rank.store_lines(loop, factors[:left], factors[left:])
+            self.rank.store_lines(loop, event, factors[:left], factors[left:])
 
     def widen(self, loop: Writer, register: str) -> str:
         if self.vector.bits == 64:

@@ -1,4 +1,4 @@
-"""Memory for vectors, and machine code that lives in it."""
+"""Small arrays of a launch in one block of memory, and machine code."""
 
 from __future__ import annotations
 
@@ -11,15 +11,6 @@ import numpy as np
 from morefit.arrays import Integers
 
 Function = Callable[[int], None]
-PADDING = 16  # numbers; the last vector of a column may read so far past its end
-
-
-def aligned(count: int, kind: type[np.floating[Any]] = np.float64) -> np.ndarray[Any, Any]:
-    """Return an array of ``count`` numbers that starts on a cache line."""
-    size = np.dtype(kind).itemsize
-    raw = np.empty(count * size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + count * size].view(kind)
 
 
 class Arena:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from morefit.targets.cpu.abi import SIDE, pair_words
 from morefit.targets.cpu.writer import Vector, Writer
 
-SIDE = 4  # a block of SIDE x SIDE sums stays in registers
 ROWS = 32  # vectors of events in a tile; with 64 numbers it fills a quarter of a second-level cache
 
 
@@ -35,7 +35,7 @@ class Rank:
 
     @property
     def words(self) -> int:
-        return self.sides * (self.sides + 1) // 2 * SIDE * SIDE
+        return pair_words(self.count)
 
     def outputs(self) -> list[int]:
         """For each word its index in the lower triangle, row by row, or -1 where it is not wanted."""
@@ -59,10 +59,10 @@ class Rank:
             lines.append(f"  call void @llvm.memset.p0.i64(ptr %{name}, i8 0, i64 {length * size}, i1 false)")
         return lines
 
-    def store_lines(self, loop: Writer, left: list[str], right: list[str]) -> None:
+    def store_lines(self, loop: Writer, event: str, left: list[str], right: list[str]) -> None:
         """Put the numbers of one vector of events into the tile; lanes past the last event become zero."""
         v = self.vector
-        row = loop.let("sub i64 %i, %from")
+        row = loop.let(f"sub i64 {event}, %from")
         row = loop.let(f"lshr i64 {row}, {v.width.bit_length() - 1}")
         if self.groups > 1:
             row = loop.let(f"mul i64 {row}, {self.groups}")

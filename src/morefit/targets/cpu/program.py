@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from morefit.kernel.program import (
+from morefit.kernel.program import Kind
+from morefit.kernel.statements import (
     Assign,
     Call,
     Do,
@@ -13,7 +14,6 @@ from morefit.kernel.program import (
     For,
     Function,
     If,
-    Kind,
     Leave,
     Name,
     Number,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from morefit.kernel import COUNT, Added, Kernel, Reduce
+from morefit.kernel import COUNT, SCALED, Added, Kernel, Reduce
 from morefit.kernel.log_sums import BIAS, LN2_HIGH, LN2_LOW
 from morefit.targets.cpu.abi import argument
 from morefit.targets.cpu.loop import Block
@@ -97,6 +97,7 @@ class Outputs:
     def write(self) -> None:
         bad, count = "0.0", self.events
         totals: dict[int, str] = {}
+        sums: list[str] = []
         for k, result in enumerate(self.kernel.sums.results):
             word = self.block.sums.first_word(k)
             if result.reduce is Reduce.LOG:
@@ -109,8 +110,10 @@ class Outputs:
                 term = self.add(self.word("high", word), low)
             else:
                 term = self.add(self.word("high", word), self.word("low", word))
+            sums.append(term)
             if result.output == COUNT:
                 count = term
+            if result.output in (COUNT, SCALED):
                 continue
             totals[result.output] = self.add(totals[result.output], term) if result.output in totals else term
         per_call = [(self.kernel.sums.per_set, ""), (self.kernel.sums.per_count, count)]
@@ -120,6 +123,10 @@ class Outputs:
                 term = self.w.let(f"fmul double {factor}, {term}") if factor else term
                 known = totals.get(one.output)
                 totals[one.output] = term if known is None else self.add(known, term)
+        for scaled in self.kernel.sums.scaled:
+            term = self.w.let(f"fmul double {sums[scaled.row]}, {self.scalar(scaled.result)}")
+            known = totals.get(scaled.output)
+            totals[scaled.output] = term if known is None else self.add(known, term)
         if self.kernel.outputs >= LOOPED:
             size = 8 * self.kernel.outputs
             self.w.lines.append(

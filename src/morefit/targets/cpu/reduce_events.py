@@ -30,10 +30,21 @@ class Sums:
     before: list[str] = field(default_factory=list)  # before the loop over a chunk
     phis: list[str] = field(default_factory=list)  # at the top of the loop
     in_pieces: bool = False  # whether there is a loop around it, over pieces of the chunk
+    blocks: tuple[str, str] = ("functions_first", "loop")  # the block before the loop, and the loop
     piece_phis: list[str] = field(default_factory=list)  # at the top of that
 
     def __post_init__(self) -> None:
-        self.in_memory = sum(len(STATE[k]) for k in self.kinds) > IN_REGISTERS
+        self.too_many = sum(self.carried) > IN_REGISTERS
+
+    @property
+    def carried(self) -> list[int]:
+        """How many vectors each sum carries through the loop."""
+        return [len(STATE[kind]) for kind in self.kinds]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether a sum is loaded and stored for every vector of events; several loops have few sums each."""
+        return self.too_many and not self.in_pieces
 
     @property
     def words(self) -> int:
@@ -62,8 +73,8 @@ class Sums:
             start, new = f"{splat}, %chunk", f"%n{k}_{part}"
             if self.in_pieces:
                 self.piece_phis.append(f"  %p{k}_{part} = phi {kind} [ {start} ], [ {new}, %over ]")
-                start = f"%p{k}_{part}, %functions_first"
-            self.phis.append(f"  %a{k}_{part} = phi {kind} [ {start} ], [ {new}, %loop ]")
+                start = f"%p{k}_{part}, %{self.blocks[0]}"
+            self.phis.append(f"  %a{k}_{part} = phi {kind} [ {start} ], [ {new}, %{self.blocks[1]} ]")
             return f"%a{k}_{part}"
         self.head.append(f"  %m{k}_{part} = alloca {kind}, align 64")
         self.before.append(f"  store {kind} {splat}, ptr %m{k}_{part}, align 64")
@@ -95,7 +106,7 @@ class Sums:
 
 
 def update_sum(w: Writer, x: str, total: str) -> list[str]:
-    return [w.add(total, x, "contract ")]
+    return [w.add(total, x, "nsz contract ")]
 
 
 def update_exact(w: Writer, x: str, total: str, correction: str) -> list[str]:

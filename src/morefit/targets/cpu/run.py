@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -15,19 +15,17 @@ from morefit.errors import BackendError
 from morefit.kernel import Kernel, Precision, Sample, Store, Sum
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.read_program import Driver
+from morefit.kernel.program import Driver
+from morefit.memory import PADDING, aligned, can_read_past
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
-from morefit.targets.cpu.abi import ARGUMENTS
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Target, block_words, signed
 from morefit.targets.cpu.ahead import Pending
-from morefit.targets.cpu.compile import find_code, host, is_compiled
-from morefit.targets.cpu.llvm import Target, render
-from morefit.targets.cpu.loop import Block
-from morefit.targets.cpu.memory import PADDING, Arena, Code, aligned
+from morefit.targets.cpu.compile import find_written, host, is_compiled
+from morefit.targets.cpu.memory import Arena, Code
 from morefit.targets.cpu.threads import WORKERS
-from morefit.targets.cpu.writer import Vector
-from morefit.targets.show import show_source
+from morefit.targets.show import show_source, shows_source
 
 TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
 MAX_THREADS = 4096  # no machine has more cores, and each thread needs memory of its own
@@ -43,8 +41,10 @@ class CpuColumn:
 
     @classmethod
     def of(cls, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
-        """Copy numbers."""
+        """Copy numbers, unless they can be read where they are."""
         count = len(column)
+        if precision is Precision.DOUBLE and can_read_past(column):
+            return cls(column, count)
         if precision is Precision.DOUBLE:
             numbers = aligned(count + PADDING)
             numbers[:count] = column
@@ -94,15 +94,32 @@ class Cpu:
     def tiles_from(self) -> int:
         return TILES_FROM
 
-    def compile(self, kernel: Kernel) -> CpuProgram:
-        """Compile a kernel, or find it compiled before by this or another process."""
+    @property
+    def toys_together(self) -> int:
+        return 1
+
+    @property
+    def scales_sums(self) -> bool:
+        return True
+
+    def compile(self, kernel: Kernel, identity: str | None = None) -> CpuProgram:
+        """Compile a kernel, or find it compiled before by this or another process; its text is written only if it is needed."""
         target = Target(self.width or host().width, host().machine)
-        source = render(kernel, target)
-        show_source(source)
-        names = FUNCTIONS[type(kernel.frame)]
-        pending = Pending(lambda: find_code(source, names), ahead=not is_compiled(source))
-        threads = self.threads or available_cores()
-        return CpuProgram(kernel=kernel, source=source, pending=pending, target=target, threads=threads)
+
+        @cache
+        def written() -> str:
+            from morefit.targets.cpu.llvm import render  # slow, and code that is known needs no text
+
+            return render(kernel, target)
+
+        if shows_source():
+            show_source(written())
+        parts = (written(),) if identity is None else (identity, repr(target))
+        if not (compiled := is_compiled(*parts)):
+            written()  # here, since others wait while machine code is made
+        names, threads = FUNCTIONS[type(kernel.frame)], self.threads or available_cores()
+        pending = Pending(lambda: find_written(parts, written, names), ahead=not compiled)
+        return CpuProgram(kernel=kernel, written=written, pending=pending, target=target, threads=threads)
 
     def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
         """Begin to compile the driver of whole fits, which does not depend on the model."""
@@ -120,7 +137,11 @@ class Cpu:
         """Draw and fit toys, every thread on its own."""
         from morefit.targets.cpu.fit import run_whole_fits
 
-        return run_whole_fits(job, toys, width, self.threads or available_cores())
+        return run_whole_fits(job, toys, width, 1 if len(toys) == 1 else self.threads or available_cores())
+
+    def fit_whole_together(self, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int) -> list[Array | None]:
+        """Draw and fit the toys of several jobs, one after the other."""
+        return [self.fit_whole(job, toys, width) for job, toys in fits]
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
         """Copy a column to where vectors can read it."""
@@ -139,10 +160,14 @@ class CpuProgram:
     """A kernel that is, or is being, compiled for this processor."""
 
     kernel: Kernel
-    source: str
+    written: Callable[[], str]  # its text
     pending: Pending
     target: Target
     threads: int
+
+    @property
+    def source(self) -> str:
+        return self.written()
 
     @property  # a cached one has a lock in older Pythons, which a child of this process could not open
     def code(self) -> Code:
@@ -165,8 +190,19 @@ class CpuProgram:
     @cached_property
     def words(self) -> int:
         """How many words each task leaves for ``combine``."""
-        lanes = self.target.width * (64 // self.kernel.precision.value)
-        return Block(self.kernel, Vector(lanes, self.kernel.precision.value), Vector(lanes)).words
+        return block_words(self.kernel)
+
+    @cached_property
+    def tables(self) -> tuple[list[Array], list[int]]:
+        """The tables that the kernel reads, and the words that say where they are."""
+        arrays = [table.array for table in self.kernel.tables]
+        return arrays, [word for array in arrays for word in (int(array.ctypes.data), 0)]
+
+    @cached_property
+    def effort(self) -> int:
+        """How many operations an event takes, about."""
+        pairs = self.kernel.pairs
+        return 8 + self.kernel.per_event.effort + (pairs.groups * pairs.count**2 if pairs else 0)
 
 
 class CpuLaunch:
@@ -176,10 +212,8 @@ class CpuLaunch:
         self, program: CpuProgram, columns: tuple[CpuColumn, ...], events: Events, steps: tuple[int, ...]
     ) -> None:
         self.program, self.columns, self.events = program, columns, events
-        self.tables = [table.array for table in program.kernel.tables]
-        pairs = [(c.address, s) for c, s in zip(columns, steps, strict=True)]
-        pairs += [(int(table.ctypes.data), 0) for table in self.tables]
-        self.table = [word for pair in pairs for word in pair]
+        self.tables, words = program.tables
+        self.table = [word for c, s in zip(columns, steps, strict=True) for word in (c.address, s)] + words
         self.free: dict[int, list[Workspace]] = {}
 
     def __call__(self, parameters: Array) -> Array:
@@ -247,9 +281,7 @@ class Workspace:
         self.partials = arena.part("partials").view(np.float64)
         self.keep = (launch.columns, launch.tables)  # not launch, which refers to this workspace
         self.step = -(-self.count // PADDING) * PADDING + PADDING
-        products = kernel.pairs.groups * kernel.pairs.count**2 if kernel.pairs else 0
-        effort = total * (8 + kernel.per_event.effort + products)
-        self.threads = min(program.threads, tasks) if effort > WORTH_THREADS else 1
+        self.threads = min(program.threads, tasks) if total * program.effort > WORTH_THREADS else 1
         self.grain = max(min(tasks // (self.threads * 16), tasks * BLOCK // max(total, 1)), 1)
         self.out = self.make_output()
         self.size = self.arena.words.size + self.out.size
@@ -303,8 +335,8 @@ class Workspace:
 
     def draw(self, parameters: Array, seed: int, first_toy: int) -> Drawn:
         """Draw events."""
-        self.args[ARGUMENTS.index("seed")] = np.uint64(seed).astype(np.int64)
-        self.args[ARGUMENTS.index("first_toy")] = first_toy
+        self.args[SEED] = signed(seed)
+        self.args[FIRST_TOY] = first_toy
         self.run(parameters)
         failures = self.partials.reshape(-1, 2).sum(axis=0) if self.partials.any() else (0, 0)
         return Drawn(self.columns(self.out), *map(int, failures))

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from morefit.kernel import MAX_DRAWS, Kernel
 from morefit.kernel.symbols import EVENT
 from morefit.random.xoshiro import TABLE
-from morefit.targets.cpu.abi import argument
+from morefit.targets.cpu.abi import REPORT_WORDS, argument
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.philox import Philox, integers
 from morefit.targets.cpu.writer import ANY_DENORMALS, Vector, Writer
 from morefit.targets.cpu.xoshiro import Xoshiro
-
-WORDS = 2  # of a block's report: vectors with a density above its envelope, and abandoned vectors
 
 
 def start_generator(kernel: Kernel, head: Writer, toy: str, names: Mapping[str, str]) -> Philox | Xoshiro:
@@ -148,7 +146,7 @@ def report_lines() -> list[str]:
     w = Writer(Vector(1), "r")
     partials = argument(w, "partials", "ptr")
     for k, name in enumerate(("%overs1", "%fails1")):
-        index = w.let(f"add i64 {w.let(f'mul i64 %task, {WORDS}')}, {k}")
+        index = w.let(f"add i64 {w.let(f'mul i64 %task, {REPORT_WORDS}')}, {k}")
         address = w.let(f"getelementptr double, ptr {partials}, i64 {index}")
         w.lines.append(f"  store double {w.let(f'sitofp i64 {name} to double')}, ptr {address}")
     return w.lines

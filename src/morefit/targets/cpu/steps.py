@@ -6,7 +6,7 @@ import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.read_program import Driver
+from morefit.kernel.program import Driver
 from morefit.targets.cpu.fit_driver import driver_code
 from morefit.targets.cpu.memory import Code
 

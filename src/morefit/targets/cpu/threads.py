@@ -12,8 +12,9 @@ from queue import SimpleQueue
 
 import numpy as np
 
+from morefit.memory import aligned
 from morefit.targets.cpu.compile import find_code, host
-from morefit.targets.cpu.memory import Code, aligned
+from morefit.targets.cpu.memory import Code
 from morefit.targets.cpu.threads_ir import LINE, POOL, RESTS, pool_text
 
 PATIENCE = 5e-4  # seconds that a thread waits for work before it sleeps: longer than Python takes between two launches

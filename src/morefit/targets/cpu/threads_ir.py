@@ -3,7 +3,7 @@
 ``lead`` opens a job, works on it, closes it and waits for those who came to help. ``serve`` waits for jobs and helps;
 after some time without one it returns, and its thread may sleep. Whoever helps has taken a seat, which says what it
 works on. A helper first counts itself in, then looks whether the job is still open; the leader first closes the job,
-then looks who is in: so none can come in unseen. If somebody else leads already, a leader works alone.
+then looks who is in: so none can come in unseen. If another thread leads already, a leader works alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ POOL = (
     "inside",  # how many help
     "seats",  # that are left
     "awake",  # how many serve
-    "busy",  # whether somebody leads
+    "busy",  # whether a thread leads
     "function",  # to be called with ...
     "arguments",  # ... the argument of a seat
     "patience",  # how many rests without a job before a helper leaves

@@ -17,8 +17,12 @@ from morefit.errors import BackendError, CompileError
 from morefit.targets.cache import key_of, load, store
 from morefit.targets.opencl.dialect import OPENCL, OPENCL_GPU, Dialect
 from morefit.targets.opencl.discover import DeviceInfo, choose_device, devices, pick, pyopencl
+from morefit.targets.opencl.staging import Staging
 
 MAX_SENT = 1 << 26  # bytes that are sent without waiting
+MIN_STAGED = (
+    1 << 23
+)  # bytes that are copied in pieces by several threads, to and from a device with memory of its own
 MIN_COPY = 1 << 20  # bytes of an array that is not sent twice
 MAX_PROGRAMS = 256  # cached in this process
 # Drivers with a cache on disk of their own. PoCL builds a kernel when it is first started, but all of a text when its
@@ -60,6 +64,7 @@ class Device:
         self.pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         self.column_bytes = 0
         self.copies = Copies()
+        self.staging = Staging(self)
         self.on_their_way: deque[Any] = deque(maxlen=64)
         self.fit_spaces: list[
             Any
@@ -155,7 +160,10 @@ class Device:
 
     def overwrite(self, buffer: Any, numbers: np.ndarray[Any, Any]) -> None:
         """Copy an array to a buffer, after what was started before."""
-        if 0 < numbers.nbytes <= MAX_SENT:
+        if self.is_staged(numbers):
+            with self.watched("copying to it"):
+                self.staging.write(buffer, np.ascontiguousarray(numbers))
+        elif 0 < numbers.nbytes <= MAX_SENT:
             # not waited for: what is started later comes later, and the event keeps what is sent until it is read
             fixed = np.array(numbers, order="C") if numbers.flags.writeable else np.ascontiguousarray(numbers)
             self.on_their_way.append(self.write(buffer, fixed, wait=False))
@@ -180,7 +188,11 @@ class Device:
 
     def read(self, buffer: Any, numbers: np.ndarray[Any, Any], first: int = 0) -> None:
         """Wait for all commands, and copy a buffer, from some byte on, into an array."""
-        if numbers.size:
+        if self.is_staged(numbers):
+            self.finish()
+            with self.watched("copying from it"):
+                self.staging.read(buffer, numbers, first)
+        elif numbers.size:
             try:  # not ``watched``, which takes longer than the rest of a small evaluation's Python
                 self.cl.enqueue_copy(self.queue, numbers, buffer, src_offset=first)
             except self.cl.Error as error:
@@ -191,7 +203,15 @@ class Device:
         """Wait for what was started as ``done``, and copy a buffer into an array, whatever was started since."""
         with self.watched("running a kernel"):
             self.queue.flush()
-            self.cl.enqueue_copy(self.reads, numbers, buffer, wait_for=[done])
+            if self.is_staged(numbers):
+                done.wait()
+                self.staging.read(buffer, numbers)
+            else:
+                self.cl.enqueue_copy(self.reads, numbers, buffer, wait_for=[done])
+
+    def is_staged(self, numbers: np.ndarray[Any, Any]) -> bool:
+        """Return whether copies of an array go through memory that the device reads and writes itself."""
+        return numbers.nbytes >= MIN_STAGED and self.info.kind != "CPU"
 
     def finish(self) -> None:
         """Wait for all commands."""

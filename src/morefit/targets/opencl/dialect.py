@@ -22,7 +22,8 @@ class Dialect:
     kernel: str  # begins a kernel of work-groups of a size known now
     free_kernel: str  # begins a kernel of work-groups of any size
     memory: str  # says that a pointer is into the memory of the device ...
-    shared: str  # ... or into that of a work-group
+    shared: str  # ... or into that of a work-group ...
+    constant: str  # ... or into what is cached for all items that read the same
     item: str  # the number of a work item in its group
     items: str  # how many there are in a group
     group: str
@@ -46,6 +47,7 @@ OPENCL = Dialect(
     free_kernel="__kernel void",
     memory="__global ",
     shared="__local ",
+    constant="__constant ",
     item="get_local_id(0)",
     items="get_local_size(0)",
     group="get_group_id(0)",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,9 @@ from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_driver import FitSource
 from morefit.targets.opencl.fit_part import PartText
 from morefit.targets.opencl.fit_phase import name_of
-from morefit.targets.opencl.fit_shape import FitShape, shape_of
+from morefit.targets.opencl.fit_shape import FitShape, PartShape, shape_of
 from morefit.targets.opencl.fit_space import FEW_EVENTS, FitSpace, columns_of
+from morefit.targets.opencl.joined_toys import JoinedToys, can_join
 from morefit.targets.opencl.sums import words_of
 from morefit.targets.show import show_source
 
@@ -33,31 +34,64 @@ SMALL_GROUP, LARGE_GROUP = 64, 128  # work items that sum over a block of a toy 
 
 
 def run_whole_fits(
-    device: Device, group: int | None, job: WholeFit, toys: ToyBatch, width: int
-) -> Array | None:
-    """Fit toys; return the first numbers of the record of each, None if events are not on the device or models of counts."""
-    if len(job.event_parts) < len(job.parts):
-        return None
+    device: Device, group: int | None, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int
+) -> list[Array | None]:
+    """Fit the toys of each job; return the first numbers of the record of each, None where that cannot be done here.
+
+    Jobs that have the same kernels run together: a launch of few toys leaves a large device idle.
+    """
+    results: list[Array | None] = [None] * len(fits)
+    runners = {k: take_runner(device, job) for k, (job, toys) in enumerate(fits) if can_run(job, toys)}
+    for some in alike({k: (runner, fits[k][1]) for k, runner in runners.items()}):
+        toys = JoinedToys.of([fits[k][1] for k in some], [runners[k].numbers for k in some])
+        rows = np.empty((len(toys), width))
+        run_joined(runners[some[0]], group, toys, rows)
+        ends = np.cumsum([len(fits[k][1]) for k in some])
+        for k, part in zip(some, np.split(rows, ends[:-1]), strict=True):
+            results[k] = part
+    for k, runner in runners.items():
+        fits[k][0].spare.append(runner)
+    return results
+
+
+def can_run(job: WholeFit, toys: ToyBatch) -> bool:
+    """Return whether all parts are sums over events, which are drawn or on the device."""
     columns = [column for part in toys.parts for column in part.events]
-    if not all(isinstance(column, DeviceColumn) and column.first == 0 for column in columns):
-        return None
-    results = np.empty((len(toys), width))
+    stored = all(isinstance(column, DeviceColumn) and column.first == 0 for column in columns)
+    return len(job.event_parts) == len(job.parts) and stored
+
+
+def alike(fits: Mapping[int, tuple[FitRunner, ToyBatch]]) -> list[list[int]]:
+    """List the fits that can run together, by their numbers."""
+    groups: list[list[int]] = []
+    for k, (runner, toys) in fits.items():
+        for group in groups:
+            first, batch = fits[group[0]]
+            if len(group) < first.max_rows and runner.key == first.key and can_join(batch, toys):
+                group.append(k)
+                break
+        else:
+            groups.append([k])
+    return groups
+
+
+def run_joined(runner: FitRunner, group: int | None, toys: JoinedToys, results: Array) -> None:
+    """Fit toys, and put the first numbers of the record of each into a row."""
     # a toy's size alone decides how it is fitted: bitwise independent of which toys are in the batch
     small = toys.sizes.sum(axis=1) < FEW_EVENTS
     for items, some in ((SMALL_GROUP, np.flatnonzero(small)), (LARGE_GROUP, np.flatnonzero(~small))):
-        if len(some):
-            runner = take_runner(device, group or min(device.group, items), job)
-            started: deque[Callable[[], None]] = deque()
-            for part in runner.parts(some, toys.sizes):  # the next ones begin while these are looked at
-                space = runner.take_space(part, toys, width)
-                space.start(runner.constants, toys)
-                started.append(partial(finish, part, space, results, rows_of(part, results)))
-                if len(started) > 1:
-                    started.popleft()()
-            for finish_part in started:
-                finish_part()
-            job.spare.append(runner)
-    return results
+        if not len(some):
+            continue
+        source = runner.source(group or min(runner.device.group, items))
+        started: deque[Callable[[], None]] = deque()
+        for part in runner.parts(some, toys.sizes):  # the next ones begin while these are looked at
+            space = runner.take_space(source, part, toys, results.shape[1])
+            space.start(runner.constants, toys)
+            started.append(partial(finish, part, space, results, rows_of(part, results)))
+            if len(started) > 1:
+                started.popleft()()
+        for finish_part in started:
+            finish_part()
 
 
 def rows_of(part: Integers, results: Array) -> Array:
@@ -76,13 +110,13 @@ def finish(part: Integers, space: FitSpace, results: Array, rows: Array) -> None
         results[part] = rows
 
 
-def take_runner(device: Device, items: int, job: WholeFit) -> FitRunner:
+def take_runner(device: Device, job: WholeFit) -> FitRunner:
     """Take what was built for a job before and is not in use, or build it."""
     for place, known in enumerate(job.spare):
-        if isinstance(known, FitRunner) and (known.device, known.group) == (device, items):
+        if isinstance(known, FitRunner) and known.device is device:
             del job.spare[place]
             return known
-    return FitRunner(device, items, job)
+    return FitRunner(device, job)
 
 
 _sources: OrderedDict[tuple[Any, ...], FitSource] = OrderedDict()
@@ -101,28 +135,56 @@ def find_source(job: WholeFit, shape: FitShape, dialect: Dialect) -> FitSource:
 
 @dataclass(eq=False)
 class FitRunner:
-    """A job built for one device and one size of work-group."""
+    """A job built for one device."""
 
     device: Device
-    group: int
     job: WholeFit
-    source: FitSource = field(init=False)
-    constants: dict[str, Any] = field(init=False)  # arguments that are the same for all toys, by name
+    shapes: tuple[PartShape, ...] = field(init=False)
+    constants: dict[str, Any] = field(
+        init=False, default_factory=dict
+    )  # arguments by name, the same for all toys
+    sources: dict[int, FitSource] = field(init=False, default_factory=dict)  # by the items of a group
 
     def __post_init__(self) -> None:
         self.job = replace(self.job, spare=[])  # the job refers to this runner, which must not refer to it
-        parts = tuple(shape_of(part, self.device.max_numbers) for part in self.job.event_parts)
-        layout = self.job.layout
-        wide = layout.count >= WIDE_FROM and self.device.info.kind != "CPU"
-        shape = FitShape(group=self.group, wide=wide, layout=layout, parts=parts)
-        self.source = find_source(self.job, shape, self.device.dialect)
-        show_source(self.source.text)
-        show_source(self.source.driver.text)
-        self.constants = {}
-        for text, part in zip(self.source.parts, parts, strict=True):
+        self.shapes = tuple(shape_of(part) for part in self.job.event_parts)
+
+    @cached_property
+    def numbers(self) -> list[Array]:
+        """The numbers to draw each part with."""
+        return [np.array(part.sampler.numbers if part.sampler else ()) for part in self.shapes]
+
+    @property
+    def max_rows(self) -> int:
+        """How many batches may run together: the numbers to draw them with are in constant memory."""
+        most = max((len(numbers) for numbers in self.numbers), default=0)
+        return int(self.device.device.max_constant_buffer_size) // (8 * max(most, 1))
+
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
+        """What fits that run together have in common."""
+        if any(part.integrals for part in self.shapes):  # whose nodes may differ
+            return (id(self),)
+        tables = [table for part in self.shapes for table in (part.sampler.tables if part.sampler else ())]
+        return (self.job.driver, self.job.layout, tuple(tables), *(part.key for part in self.shapes))
+
+    def source(self, group: int) -> FitSource:
+        """Return the text for work-groups of a size."""
+        if group not in self.sources:
+            layout = self.job.layout
+            wide = layout.count >= WIDE_FROM and self.device.info.kind != "CPU"
+            shape = FitShape(group=group, wide=wide, layout=layout, parts=self.shapes)
+            self.sources[group] = source = find_source(self.job, shape, self.device.dialect)
+            show_source(source.text)
+            show_source(source.driver.text)
+            if not self.constants:
+                self.send_constants(source)
+        return self.sources[group]
+
+    def send_constants(self, source: FitSource) -> None:
+        """Send tables and nodes; their names are the same in all texts."""
+        for text, part in zip(source.parts, self.shapes, strict=True):
             if part.sampler and text.sampling:
-                if part.sampler.numbers:
-                    self.constants[f"numbers_{text.number}"] = np.array(part.sampler.numbers)
                 self.send_tables(text.sampling.table_arguments(), part.sampler.tables)
             if part.derive and text.deriving:
                 self.send_tables(text.deriving.table_arguments(), part.derive.tables)
@@ -161,12 +223,12 @@ class FitRunner:
         part = np.arange(len(some)) // MAX_TOYS + np.cumsum(sizes[some] @ columns + own) // each
         return np.split(some, np.flatnonzero(np.diff(part)) + 1)
 
-    def take_space(self, part: Integers, toys: ToyBatch, width: int) -> FitSpace:
+    def take_space(self, source: FitSource, part: Integers, toys: JoinedToys, width: int) -> FitSpace:
         """Return buffers and kernels for some toys: those of earlier ones of the same sizes, or new ones."""
         spaces: list[FitSpace] = self.device.fit_spaces
         with self.device.lock:
             for place, space in enumerate(spaces):
-                if space.serves(self.source, part, toys, width):
+                if space.serves(source, part, toys, width):
                     return spaces.pop(place)
             del spaces[MAX_SPACES - 1 :]  # lets go of its memory first
-        return FitSpace(self.device, self.source, self.job, part, toys, width)
+        return FitSpace(self.device, source, self.job, part, toys, width)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from morefit.kernel.program import Program
 from morefit.kernel.read_program import read_program
 from morefit.kernel.resolved import is_unresolved
+from morefit.kernel.statements import Program
 from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_part import PartText
 from morefit.targets.opencl.fit_phase import Phase, Runs

@@ -8,7 +8,7 @@ from functools import cached_property
 from morefit.kernel import Kernel
 from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented, number_text
 from morefit.targets.opencl.fit_phase import TILE, Phase, Runs
-from morefit.targets.opencl.fit_shape import RECORDS, FitShape, record_line
+from morefit.targets.opencl.fit_shape import RECORDS, ROWS, FitShape, record_line
 from morefit.targets.opencl.pairs import PairSum
 from morefit.targets.opencl.program import PREFIX
 from morefit.targets.opencl.sample import STREAMS_BEFORE
@@ -37,7 +37,7 @@ class PartText:
         if part.sampler:
             self.sampling = KernelSource(
                 part.sampler.kernel, shape.group, d, f"t{number}_",
-                numbers=len(part.sampler.numbers), suffix=f"_{number}",
+                numbers=len(part.sampler.numbers), suffix=f"_{number}", rows=True,
             )  # fmt: skip
 
         self.integral_sources = [
@@ -81,11 +81,12 @@ class PartText:
             drawing, word = self.sampling.drawing, self.d.word
             report = (f"report{n} + 2 * index", f"report{n} + 2 * index + 1")
             arguments = [
-                *memory, f"{m}const int *toys", f"const {word} seed{n}", f"const {word} first_toy{n}", f"{m}int *report{n}",
+                *memory, ROWS, f"{m}const int *toys", f"const {word} seed{n}", f"const {word} first_toy{n}", f"{m}int *report{n}",
                 *drawing.number_arguments(), *self.sampling.table_arguments(), *derive,
             ]  # fmt: skip
             lines = [
                 *(drawing.room() if drawing.rounds else []),
+                "const int row = rows[index];",
                 f"const {word} seed = seed{n}, toy = first_toy{n} + toys[index];",
                 *drawing.lines("block.event + k", [*stores, *self.derive_lines()], report, STREAMS_BEFORE),
             ]
@@ -124,7 +125,11 @@ class PartText:
         first, last = part.measured
         if first <= k < last:
             return f"measured{n}[index * {last - first} + {k - first}]"
-        return f"parameters{n}[{k}]" if k < part.parameters else self.integral_places[k - part.parameters]
+        return (
+            f"parameters{n}[row * {part.parameters} + {k}]"
+            if k < part.parameters
+            else self.integral_places[k - part.parameters]
+        )
 
     def prepare(self, source: KernelSource, label: str, known_integrals: int) -> Phase:
         """Compute the scalars of a kernel at the trial point, one work item per toy."""
@@ -135,12 +140,13 @@ class PartText:
             name=f"prepare{label}",
             runs=Runs.ITEMS,
             arguments=[
-                RECORDS, f"{m}const double *parameters{n}", f"{m}const double *measured{n}",
+                RECORDS, ROWS, f"{m}const double *parameters{n}", f"{m}const double *measured{n}",
                 *(f"{m}const double *integrals{n}_{i}" for i in range(known_integrals)),
                 f"{m}double *scalars{label}", *source.table_arguments(),
             ],
             lines=[
                 record_line(self.shape, self.d),
+                "const int row = rows[index];",
                 *scalar_lines(kernel, self.parameter, store, source.table_names()),
             ],
         )  # fmt: skip

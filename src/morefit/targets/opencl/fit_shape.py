@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from morefit.kernel import Kernel
 from morefit.kernel.fit_layout import FitLayout
 from morefit.targets.base import WholePart
 from morefit.targets.opencl.dialect import Dialect, indented
 from morefit.targets.opencl.fit_phase import TILE, Runs
-from morefit.targets.opencl.lift import Lifted, lift_numbers
+from morefit.targets.opencl.lift import Lifted, LiftedProgram
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ class FitShape:
 
 
 RECORDS = "{m}double *records"
+ROWS = "{m}const int *rows"  # of each toy: where it is drawn, where its fit starts, and what is fixed
 
 
 def record_line(shape: FitShape, d: Dialect) -> str:
@@ -102,10 +103,10 @@ def record_line(shape: FitShape, d: Dialect) -> str:
     return f"{d.memory}double *fit = {shape.record};"
 
 
-def shape_of(part: WholePart, max_numbers: int) -> PartShape:
+def shape_of(part: WholePart) -> PartShape:
     """Return what the text of a part depends on."""
     return PartShape(
-        sampler=lift_numbers(part.sampler.kernel, max_numbers) if part.sampler else None,
+        sampler=cast("LiftedProgram", part.sampler).lifted if part.sampler else None,
         derive=part.derive.kernel if part.derive else None,
         sums=part.sums.kernel,
         observables=part.observables,

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.targets.base import ToyBatch, WholeFit, WholePart
+from morefit.targets.base import WholeFit, WholePart
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
 from morefit.targets.opencl.fit_driver import FitSource
 from morefit.targets.opencl.fit_phase import TILE, Phase, Runs
+from morefit.targets.opencl.joined_toys import JoinedToys
 from morefit.targets.opencl.source import block_multiple
 from morefit.targets.opencl.sums import MAX_EVENTS, words_of
 
@@ -63,12 +64,13 @@ class FitSpace:
     """Buffers for toys of some sizes, and kernels: for one batch after the other, of one or several models alike."""
 
     def __init__(
-        self, device: Device, source: FitSource, job: WholeFit, part: Integers, toys: ToyBatch, width: int
+        self, device: Device, source: FitSource, job: WholeFit, part: Integers, toys: JoinedToys, width: int
     ) -> None:
         self.device, self.source, self.part, self.width = device, source, part, width
         self.sizes, self.count, self.group = toys.sizes[part], len(part), source.shape.group
+        first, last = int(part[0]), int(part[-1]) + 1
+        self.place = slice(first, last) if last - first == len(part) else part  # among all toys
         self.own: dict[str, Any] = {  # arguments by name
-            "toys": device.send(part.astype(np.int32)),
             "sizes": device.send(np.ascontiguousarray(self.sizes, np.int32)),
             "records": device.allocate(8 * -(-self.count // TILE) * TILE * job.layout.size),
             "results": device.allocate(8 * self.count * width),
@@ -79,7 +81,9 @@ class FitSpace:
         }
         self.blocks = [self.add_part(k, own, self.sizes[:, k]) for k, own in enumerate(job.event_parts)]
         self.add_lists()
-        self.sent: dict[str, Array] = {}  # what differs from batch to batch, as it is on the device
+        self.sent: dict[
+            str, np.ndarray[Any, Any]
+        ] = {}  # what differs from batch to batch, as it is on the device
         self.bound: dict[str, Any] = {}  # arguments of the kernels, by name
         self.kernels = {
             name: kernel
@@ -89,7 +93,7 @@ class FitSpace:
         values = self.own | self.chosen
         set_arguments(self.kernels[source.choose.name], *(values[name] for name in source.choose.names))
 
-    def serves(self, source: FitSource, part: Integers, toys: ToyBatch, width: int) -> bool:
+    def serves(self, source: FitSource, part: Integers, toys: JoinedToys, width: int) -> bool:
         """Return whether other toys have the same kernels and sizes."""
         return (
             source is self.source
@@ -140,7 +144,7 @@ class FitSpace:
                 if name in changed:
                     self.kernels[phase.name].set_arg(place, changed[name])
 
-    def send(self, name: str, numbers: Array) -> None:
+    def send(self, name: str, numbers: np.ndarray[Any, Any]) -> None:
         """Copy an array to a buffer of its own, unless the same numbers are there."""
         known = self.sent.get(name)
         if known is None or known.shape != numbers.shape:
@@ -149,16 +153,19 @@ class FitSpace:
             self.device.overwrite(self.own[name], numbers)
         self.sent[name] = numbers
 
-    def start(self, constants: Mapping[str, Any], toys: ToyBatch) -> None:
+    def start(self, constants: Mapping[str, Any], toys: JoinedToys) -> None:
         """Start to draw and fit toys of the sizes that this has room for."""
         values = dict(constants)
-        self.send("first_record", toys.record)
+        self.send("first_record", toys.records)
+        self.send("toys", toys.offsets[self.place])
+        self.send("rows", toys.rows[self.place])
         for k, part in enumerate(toys.parts):
             values |= {f"seed{k}": np.uint64(part.seed), f"first_toy{k}": np.uint64(toys.first)}
             self.send(f"parameters{k}", part.parameters)
-            self.send(f"measured{k}", np.empty(0) if part.measured is None else part.measured[self.part])
+            self.send(f"measured{k}", part.measured[self.place] if part.measured.size else part.measured)
+            self.send(f"numbers_{k}", part.numbers)
             if part.starts is not None:
-                self.send(f"starts{k}", np.ascontiguousarray(part.starts[self.part], np.int64))
+                self.send(f"starts{k}", np.ascontiguousarray(part.starts[self.place], np.int64))
             for i, column in enumerate(part.events):
                 assert isinstance(column, DeviceColumn)
                 values[f"given{k}_{i}"] = column.buffer

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from morefit.kernel.program import Program
+from morefit.kernel.statements import Program
 from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_phase import Phase
-from morefit.targets.opencl.fit_shape import RECORDS, FitShape, record_line
+from morefit.targets.opencl.fit_shape import RECORDS, ROWS, FitShape, record_line
 from morefit.targets.opencl.program import PREFIX, GroupWriter, Writer, function_lines
 
 
@@ -51,12 +51,13 @@ class StepSource:
             runs=shape.runs,
             begins=True,
             arguments=[
-                RECORDS, "{m}const double *first_record", "{m}int *running",
+                RECORDS, ROWS, "{m}const double *first_record", "{m}int *running",
                 *(f"{{m}}int *report{n}" for n in range(layout.parts)),
             ],
             lines=[
                 record_line(shape, self.d),
-                shape.each(0, layout.size, f"fit[k * {shape.pitch}] = first_record[k];"),
+                "const int row = rows[index];",
+                shape.each(0, layout.size, f"fit[k * {shape.pitch}] = first_record[row * {layout.size} + k];"),
                 *shape.wait(self.d),
                 *shape.once(self.d, *reports, "running[index] = 1;"),
                 f"{PREFIX}begin_fit(fit);",

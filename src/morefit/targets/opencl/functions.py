@@ -35,7 +35,10 @@ MIN_USES, MIN_PRICE = 8, 15  # of an operation that is worth a function of its o
 
 
 def logarithm(name: str, base: str, factor: tuple[float, float]) -> str:
-    """Write a logarithm as targets/cpu/vecmath does, with pairs of doubles: OpenCL's own is not exact at powers."""
+    """Write a logarithm as targets/cpu/vecmath does, with pairs of doubles: OpenCL's own is not exact at powers.
+
+    Compilers may join a product and a sum into one ``fma``; what was rounded off a product that is joined must not be added.
+    """
     return f"""\
 // the logarithm to base {base}, exact at its powers
 double {name}(const double x)
@@ -55,8 +58,7 @@ double {name}(const double x)
     const double p = k * {coefficients.LN2_SHORT[0]!r}, a = p + h, b = a - p;
     const double a_low = (p - (a - b)) + (h - b) + fma(k, {coefficients.LN2_SHORT[1]!r}, h_low);
     const double l = a + a_low, l_low = a_low - (l - a);
-    const double high = l * {factor[0]!r};
-    return high + fma(l, {factor[1]!r}, fma(l_low, {factor[0]!r}, fma(l, {factor[0]!r}, -high)));
+    return fma(l, {factor[0]!r}, fma(l, {factor[1]!r}, l_low * {factor[0]!r}));
 }}
 """
 

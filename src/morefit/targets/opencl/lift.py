@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from morefit.expr import Table
 from morefit.kernel import Body, Kernel, Line, NodeLoop
@@ -20,6 +21,13 @@ class Lifted:
     kernel: Kernel
     numbers: tuple[float, ...]
     tables: tuple[Table, ...]
+
+
+class LiftedProgram(Protocol):
+    """A program that draws, and the same without its numbers."""
+
+    @property
+    def lifted(self) -> Lifted: ...
 
 
 def lift_numbers(kernel: Kernel, limit: int) -> Lifted:

@@ -10,7 +10,9 @@ from morefit.targets.opencl.dialect import Dialect, Names, indented
 
 SMALL_TILE, LARGE_TILE = 4, 8  # products of pairs are added in squares of this many factors:
 FACTORS = 2560  # doubles of shared memory
-SMALL = 16  # up to so many factors, there are more squares than with large ones, for the items to share
+SMALL = (
+    16  # up to this number of factors, there are more squares than with large ones, for the items to share
+)
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class PairSum:
     """Writes the sums of products of all pairs out of many factors.
 
     The factors of some events at a time go to shared memory; each item adds squares of products of its own, in
-    registers. Where there are fewer squares than items, several items share a square and take every so many-th event.
+    registers. Where there are fewer squares than items, several items share a square and take every n-th event.
     """
 
     pairs: Pairs

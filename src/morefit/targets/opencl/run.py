@@ -14,11 +14,11 @@ from morefit.errors import BackendError
 from morefit.kernel import Kernel, Precision, Sample
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.read_program import Driver
+from morefit.kernel.program import Driver
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn
 from morefit.targets.opencl.device import Device, open_device
-from morefit.targets.opencl.fit import run_whole_fits
+from morefit.targets.opencl.fit import MAX_TOYS, run_whole_fits
 from morefit.targets.opencl.launch import OpenCLLaunch, SampleSpace
 from morefit.targets.opencl.lift import Lifted, lift_numbers
 from morefit.targets.opencl.source import render
@@ -67,8 +67,17 @@ class OpenCL:
             raise BackendError(f"backend 'opencl': memory must be a positive number of bytes, got {memory}")
 
     @property
+    def scales_sums(self) -> bool:
+        """Every sum takes a register of each item: more of them were not tried."""
+        return False
+
+    @property
     def name(self) -> str:
         return "opencl"
+
+    @property
+    def toys_together(self) -> int:
+        return MAX_TOYS
 
     @property
     def label(self) -> str:
@@ -78,7 +87,7 @@ class OpenCL:
         """Return the device with its context in this process."""
         return open_device(self.platform, self.device)
 
-    def compile(self, kernel: Kernel) -> OpenCLProgram:
+    def compile(self, kernel: Kernel, identity: str | None = None) -> OpenCLProgram:
         """Return a program; it is built when it is first used, for drivers are slow and whole fits do without it."""
         return OpenCLProgram(kernel, self.open().group_for(self.work_group, bool(kernel.pairs)), self)
 
@@ -93,7 +102,11 @@ class OpenCL:
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys."""
-        return run_whole_fits(self.open(), self.work_group, job, toys, width)
+        return self.fit_whole_together([(job, toys)], width)[0]
+
+    def fit_whole_together(self, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int) -> list[Array | None]:
+        """Draw and fit the toys of several jobs; those that have the same kernels run in one launch."""
+        return run_whole_fits(self.open(), self.work_group, fits, width)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> DeviceColumn | HostColumn:
         """Copy a column to the device, if it is not there yet and there is room for it."""
@@ -104,7 +117,7 @@ class OpenCL:
         if known is not None:
             return known
         if not device.room_for(numbers.nbytes, self.memory):
-            device.copies.clear()  # of columns that nobody may need any more
+            device.copies.clear()  # of columns that may no longer be needed
         if not device.room_for(numbers.nbytes, self.memory):
             return HostColumn(numbers)
         sent = DeviceColumn.of(device, device.send(numbers), len(column), numbers.dtype)

@@ -35,6 +35,7 @@ class Draw:
     dialect: Dialect
     numbers: int  # arguments, to draw with
     suffix: str = ""  # of their names
+    rows: bool = False  # whether there is an array of them, of which the toy takes one row
 
     @property
     def sure(self) -> bool:
@@ -64,7 +65,10 @@ class Draw:
         return [kind] if self.numbers else []
 
     def number_arguments(self) -> list[str]:
-        return [f"const all_numbers{self.suffix} numbers{self.suffix}"] if self.numbers else []
+        if not self.numbers:
+            return []
+        kind, name = f"all_numbers{self.suffix}", f"numbers{self.suffix}"
+        return [f"{self.dialect.constant}{kind} *{name}" if self.rows else f"const {kind} {name}"]
 
     @property
     def rounds(self) -> bool:
@@ -101,7 +105,8 @@ class Draw:
 
     def candidate(self) -> Candidate:
         kernel, names = self.kernel, self.names
-        names.known |= {f"{NUMBER}{k}": f"numbers{self.suffix}.number[{k}]" for k in range(self.numbers)}
+        numbers = f"numbers{self.suffix}{'[row]' if self.rows else ''}.number"
+        names.known |= {f"{NUMBER}{k}": f"{numbers}[{k}]" for k in range(self.numbers)}
         calls, used = kernel.draws.calls, kernel.per_event.reads
         body = body_lines(kernel.per_event, names, "double")
         *drawn, accept, above = (names.atom(a) for a in kernel.per_event.results)

@@ -81,6 +81,7 @@ class KernelSource:
     tables: str = "t"  # what the names of tables begin with
     numbers: int = 0  # arguments to draw with
     suffix: str = ""  # of their names
+    rows: bool = False  # whether each set has a row of them
 
     def text(self) -> str:
         kernel, d = self.kernel, self.dialect
@@ -258,7 +259,7 @@ class KernelSource:
 
     @property
     def drawing(self) -> Draw:
-        return Draw(self.kernel, self.names, self.dialect, self.numbers, self.suffix)
+        return Draw(self.kernel, self.names, self.dialect, self.numbers, self.suffix, self.rows)
 
     def sample(self) -> list[str]:
         """Draw events: random numbers, straight lines, again until a candidate is accepted."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from morefit.kernel import COUNT, Kernel, Reduce, Sample
+from morefit.kernel import COUNT, SCALED, Kernel, Reduce, Sample
 from morefit.kernel.log_sums import BIAS, EXPONENT_ONE, LN2_HIGH, LN2_LOW, MANTISSA, RANGE, SMALLEST, WORDS
 from morefit.targets.opencl.dialect import (
     Dialect,
@@ -165,7 +165,7 @@ class Outputs:
 def outputs_of(kernel: Kernel, scalar: str, events: str, *, low: bool = True) -> Outputs:
     """Return the outputs of a set; the last one counts what was bad."""
     terms: dict[int, list[str]] = {k: [] for k in range(kernel.outputs + 1)}
-    lines, bad, word, count = [], [], 0, "events"
+    lines, bad, word, count, words = [], list[str](), 0, "events", list[int]()
     if kernel.sums.per_count or any(r.reduce is Reduce.LOG for r in kernel.sums.results):
         lines.append(f"const double events = {events};")
 
@@ -187,12 +187,15 @@ def outputs_of(kernel: Kernel, scalar: str, events: str, *, low: bool = True) ->
                 count = exact
             else:
                 terms[result.output].append(exact)
-        else:
+        elif result.output != SCALED:
             terms[result.output].append(both(w))
+        words.append(w)
     for added in kernel.sums.per_set:
         terms[added.output].append(scalar.format(added.result))
     for added in kernel.sums.per_count:
         terms[added.output].append(f"{count} * {scalar.format(added.result)}")
+    for one in kernel.sums.scaled:
+        terms[one.output].append(f"{both(words[one.row])} * {scalar.format(one.result)}")
     terms[kernel.outputs] = bad + terms[kernel.outputs]
     return Outputs(lines, terms)
 

@@ -10,11 +10,22 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.kernel import COUNT, MAX_DRAWS, Atom, Body, Kernel, NodeLoop, Precision, Reduce, Store
+from morefit.kernel import (
+    COUNT,
+    MAX_DRAWS,
+    SCALED,
+    Atom,
+    Body,
+    Kernel,
+    NodeLoop,
+    Precision,
+    Reduce,
+    Store,
+)
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.read_program import Driver
+from morefit.kernel.program import Driver
 from morefit.kernel.sums import TILES_FROM
 from morefit.kernel.symbols import EVENT
 from morefit.random.philox import Counted
@@ -78,7 +89,15 @@ class Reference:
     def tiles_from(self) -> int:
         return TILES_FROM
 
-    def compile(self, kernel: Kernel) -> ReferenceProgram:
+    @property
+    def toys_together(self) -> int:
+        return 1
+
+    @property
+    def scales_sums(self) -> bool:
+        return True
+
+    def compile(self, kernel: Kernel, identity: str | None = None) -> ReferenceProgram:
         return ReferenceProgram(kernel)
 
     def sum_counts(self, table: CountsTable, points: Array) -> Array:
@@ -94,6 +113,10 @@ class Reference:
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Not supported; the caller falls back to the batched fit."""
         return None
+
+    def fit_whole_together(self, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int) -> list[Array | None]:
+        """Not supported."""
+        return [None] * len(fits)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> ReferenceColumn:
         kind = np.float64 if precision is Precision.DOUBLE else np.float32
@@ -184,16 +207,17 @@ class ReferenceLaunch:
 
     def reduce(self, results: list[Array], per_call: list[Any], count: float) -> Array:
         frame = self.kernel.sums
-        out = np.zeros(self.kernel.outputs + 1)
+        out, sums = np.zeros(self.kernel.outputs + 1), list[float]()
         for values, result in zip(results, frame.results, strict=False):
             if result.reduce is Reduce.LOG:
                 good = (values >= np.finfo(float).tiny) & np.isfinite(values)
                 out[-1] += np.count_nonzero(~good)
                 values = np.log(np.where(good, values, 1.0))
+            sums.append(total(values))
             if result.output == COUNT:
-                count = total(values)
-            else:
-                out[result.output] += total(values)
+                count = sums[-1]
+            elif result.output != SCALED:
+                out[result.output] += sums[-1]
         if frame.pairs:
             factors = results[len(frame.results) :]
             left = factors[: len(frame.pairs.left)]
@@ -207,6 +231,8 @@ class ReferenceLaunch:
             out[added.output] += per_call[added.result]
         for added in frame.per_count:
             out[added.output] += count * per_call[added.result]
+        for one in frame.scaled:
+            out[one.output] += sums[one.row] * per_call[one.result]
         return out
 
 

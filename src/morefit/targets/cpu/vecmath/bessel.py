@@ -35,7 +35,7 @@ LIFT = 2.0**-1000  # keeps the power series from overflowing
 
 
 def _kve(w: Writer, nu: str, x: str, derivatives: int) -> str:
-    """Return the derivative by the order of exp(x) K_nu(x), so many times."""
+    """Return exp(x) K_nu(x) or one of its derivatives by the order."""
     order, x = absolute(w, nu), clamp(w, x, 0.0, LARGE)
     sharpness = w.intrinsic("sqrt", w.fma(x, x, w.mul(order, order)))
     step = w.fma(sharpness, w.number(BESSEL_STEP[1]), w.number(BESSEL_STEP[0]))

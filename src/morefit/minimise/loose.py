@@ -1,0 +1,104 @@
+"""Where a parameter that is loosely determined may have another minimum: a look at two of its values, one evaluation each.
+
+The onset of a tail, say, has a minimum wherever an event leaves the tail. The other parameters follow along the valley of the
+first end. The fit is started at values where the quadratic model promises less than the best end. In the language of drivers
+(``kernel/program.py``).
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from morefit.kernel.fit_layout import Fit
+from morefit.minimise.quadratic_model import UNKNOWN, find_free, measure, minimise_model, restrict
+from morefit.minimise.trust_region import accept, is_finite
+
+RATHER_LOOSE = 0.06  # of the way between its limits: a parameter with a larger error
+RATHER_BENT = 1.3  # the ratio of curvatures at the start and the end
+MAX_LOOSE = 12  # parameters that are looked at
+FAR_ASIDE = 0.35  # of the way to a limit, if that is less than one error: where it is looked at
+MIN_PROMISE = 2e-4  # of the value
+
+
+def find_loose(fit: Fit) -> None:
+    """Mark the parameters that are loosely determined at the first end, where the curvature differs from that at the start."""
+    n = len(fit.x)
+    count = 0
+    for i in range(n):
+        width = fit.high[i] - fit.low[i]
+        before = fit.first_bend[i]
+        after = fit.hessian[i * n + i]
+        bent = max(before, after) > RATHER_BENT * min(before, after)
+        wide = isfinite(width) and not 0.0 <= fit.error[i] <= RATHER_LOOSE * width
+        fit.loose[i] = 1.0 if bent and wide and count < MAX_LOOSE else 0.0
+        fit.promise[i] = 0.0
+        count += int(fit.loose[i])
+
+
+def next_value(fit: Fit) -> None:
+    """Go to the next value of a loose parameter, first below and then above its end; the look ends after the last."""
+    n = len(fit.x)
+    place = 0
+    for k in range(int(fit.place), 2 * n):
+        if place == 0 and fit.loose[k // 2] > 0.0 and value_of(fit, k) != fit.end[k // 2]:
+            place = k + 1
+    fit.place = place
+    if place > 0:
+        follow(fit, (place - 1) // 2, value_of(fit, place - 1))
+        for j in range(n):
+            fit.trial[j] = fit.x[j]
+
+
+def value_of(fit: Fit, k: int) -> float:
+    """Return a value of a loose parameter: one error from the first end, or on the way to a limit."""
+    i = k // 2
+    way = FAR_ASIDE * ((fit.low[i] if k % 2 == 0 else fit.high[i]) - fit.end[i])
+    if fit.end_error[i] >= 0.0:
+        way = min(max(way, -fit.end_error[i]), fit.end_error[i])
+    return float(fit.end[i] + way)
+
+
+def follow(fit: Fit, i: int, value: float) -> None:
+    """Go from the best end to a value of a parameter, with the others where the valley leads."""
+    n = len(fit.x)
+    variance = fit.end_covariance[i * n + i]
+    for j in range(n):
+        slope = fit.end_covariance[i * n + j] / variance if variance > 0.0 else 0.0
+        x = value if j == i else fit.best[j] + slope * (value - fit.best[i])
+        fit.x[j] = min(max(x, fit.low[j]), fit.high[j])
+
+
+def look(fit: Fit) -> None:
+    """Compute what the model promises at the present value, and go to the next one."""
+    i = (int(fit.place) - 1) // 2
+    if is_finite(fit):
+        accept(fit)
+        measure(fit)
+        size = find_free(fit)
+        for j in range(len(fit.x)):
+            fit.move[j] = 0.0
+        restrict(fit, size)
+        minimise_model(fit, size, UNKNOWN)
+        promise = fit.best_value - fit.value + fit.model_edm
+        if fit.promise[i] < promise < UNKNOWN:
+            fit.promise[i] = promise
+            fit.promised[i] = fit.x[i]
+    next_value(fit)
+
+
+def most_promising(fit: Fit) -> int:
+    """Return the parameter that promises most, -1 if none does."""
+    best = -1
+    most = MIN_PROMISE
+    for i in range(len(fit.x)):
+        if fit.promise[i] > most:
+            best = i
+            most = fit.promise[i]
+    return best
+
+
+def start_aside(fit: Fit) -> None:
+    """Start at the value that promises most; that is not a start again."""
+    i = most_promising(fit)
+    follow(fit, i, fit.promised[i])
+    fit.promise[i] = 0.0

@@ -1,0 +1,71 @@
+"""Derivatives where exponentials and powers overflow: those of mpmath, not infinity times zero."""
+
+import mpmath
+import numpy as np
+import pytest
+
+import morefit as mf
+from morefit.expr import column, evaluate, scalar, to_expr
+from morefit.rewrite.derive import gradient as slopes
+from morefit.rewrite.derive import hessian
+from morefit.rewrite.simplify import normalise
+from mp_evaluate import mp_evaluate
+
+X, EDGE, WIDTH = column("x"), scalar("e"), scalar("w")
+Z = (X - EDGE) / WIDTH
+FORMULAS = {
+    "turn-on": 1 / (1 + np.exp(-Z)),
+    "Bose": 1 / (np.exp((X + EDGE) / WIDTH) - 1),
+    "expm1": 1 / np.expm1((X + EDGE) / WIDTH),
+    "hyperbolic": 1 / np.cosh(Z) ** 2 + 1 / np.sinh((X + EDGE) / WIDTH),
+    "numerator": EDGE * X**2 / (WIDTH + np.exp(-Z)),
+    "high power": 1 / (1 + (X / EDGE) ** 200),
+    "higher power": 1 / (1 + (X / EDGE) ** (20 / WIDTH)),
+    "root": 1 / np.sqrt(1 + np.exp(-Z)) + (1 + np.exp(-Z)) ** -1.5,
+    "power with parameter": (1 + np.exp(-Z)) ** (-1 / (WIDTH + 0.5)),
+    "power of two": 1 / (1 + 2 ** (-Z)),
+    "two edges": 1 / (1 + np.exp(-Z) + np.exp(Z - 40)),
+    "product of edges": X**2 / ((1 + np.exp(-Z)) * (1 + np.exp(Z / 2 - 20))),
+    "logarithm": np.exp(-3 * np.log(1 + np.exp(-Z))) + np.exp(-3 * np.log1p(np.exp(-Z))),
+    "Gumbel": np.exp(-(Z + np.exp(-Z))),
+    "flat top": np.exp(-(Z**200)) + np.exp(-np.cosh(Z)),
+    "levels off": np.tanh(np.sinh(Z)) + np.arctan(np.sinh(Z)) + mf.erf(np.exp(Z)),
+}
+PLACES = (4.9, 7.0, 11.0, 14.99, 15.1)  # up to 777 widths from the edge, and at it
+AT = {"e": 15.0, "w": 0.013}
+POINT = (mpmath.mpf(15.0), mpmath.mpf(0.013))
+DOUBLE = (
+    "Gumbel",
+    "flat top",
+)  # exponentials of exponentials, which mpmath takes long for: they have fallen to zero
+TINY = 1e-9  # what is added to densities that have such terms
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_derivatives_where_something_overflows(name):
+    """These used to be infinity times zero: beyond 709 widths, and second derivatives beyond 355."""
+    (root,) = normalise(to_expr(FORMULAS[name]))
+    ((by_e,), (by_both, by_w)) = hessian(root, [EDGE, WIDTH])
+    first = slopes(root, [EDGE, WIDTH])
+    orders = {first[0]: (1, 0), first[1]: (0, 1), by_e: (2, 0), by_both: (1, 1), by_w: (0, 2)}
+    with mpmath.workdps(40):
+        for place in PLACES:
+
+            def exact(e, w, place=place):
+                return mp_evaluate(FORMULAS[name], {"x": place, "e": e, "w": w})
+
+            for derivative, order in orders.items():
+                fallen = name in DOUBLE and place < 14
+                truth = 0 if fallen else mpmath.diff(exact, POINT, order, h=mpmath.mpf(10) ** -15)
+                value = evaluate(derivative, {"x": place, **AT})
+                assert value == pytest.approx(float(truth), rel=1e-9, abs=TINY), (place, order)
+
+
+def test_powers_of_factors_do_not_overflow_where_those_of_their_product_do_not():
+    """(x / w)**200 used to be x**200 / w**200: infinity over infinity at 49 / 50."""
+    assert evaluate(normalise((X / WIDTH) ** 200)[0], {"x": 49.0, "w": 50.0}) == pytest.approx(0.98**200)
+
+
+def test_a_power_of_exponentials_that_underflow_has_no_slope():
+    (root,) = normalise((np.exp(-X / WIDTH) + np.exp(-X / EDGE)) ** (1 + EDGE))
+    assert [evaluate(s, {"x": 1e4, "e": 1.0, "w": 2.0}) for s in slopes(root, [EDGE, WIDTH])] == [0, 0]

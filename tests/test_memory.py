@@ -1,0 +1,68 @@
+"""Memory of columns is used again when nobody refers to it, and read where it is if vectors can."""
+
+import numpy as np
+import pytest
+
+import morefit as mf
+from morefit.memory import LARGE, PADDING, Block, aligned, can_read_past, max_free
+from morefit.targets.cpu.run import CpuColumn
+
+COUNT = LARGE // 8
+
+
+def address(array):
+    return array.ctypes.data
+
+
+@pytest.fixture(autouse=True)
+def nothing_free():
+    Block.free.clear()
+    yield
+    Block.free.clear()
+
+
+def test_large_memory_is_used_again_once_no_part_of_it_is_in_use():
+    array = aligned(COUNT)
+    place, part = address(array), array[5:7].reshape(2, 1)
+    del array
+    assert address(aligned(COUNT)) != place
+    part[:] = 3.0
+    del part
+    assert address(aligned(COUNT)) == place
+
+
+def test_memory_that_is_much_too_large_or_too_small_is_left_to_others():
+    places = {address(aligned(count)) for count in (2 * COUNT, COUNT)}
+    middle = aligned(int(1.5 * COUNT))
+    assert address(middle) not in places
+
+
+def test_free_memory_is_limited(monkeypatch):
+    monkeypatch.setattr("morefit.memory.max_free", lambda: 3 * LARGE)
+    for array in [aligned(COUNT) for _ in range(5)]:
+        del array
+    assert 0 < sum(one.size for one in Block.free.values()) <= 3 * LARGE
+    assert max_free() > 0
+
+
+def test_columns_are_read_where_they_are_only_if_numbers_follow_them():
+    array = aligned(COUNT + PADDING)
+    array[:] = 1.0
+    assert can_read_past(array[:COUNT]) and can_read_past(array[8:COUNT])
+    assert not can_read_past(array[: COUNT + 1])  # too few follow
+    assert not can_read_past(array[1:COUNT])  # not on a cache line
+    assert not can_read_past(array[: COUNT // 2 : 2])
+    assert not can_read_past(array.view(np.int64)[:COUNT])
+    assert not can_read_past(np.ones(COUNT + PADDING)[:COUNT])
+
+
+def test_large_data_are_copied_once():
+    x = mf.Observable("x", 0.0, 1.0)
+    numbers = np.linspace(0, 1, COUNT)
+    data = mf.Dataset(numbers, x)
+    numbers[:] = 7.0
+    assert data["x"].max() == 1.0 and not data["x"].flags.writeable
+    drawn = mf.generate(mf.Uniform(x), COUNT + 3, seed=1)
+    for column in (data["x"], drawn["x"], drawn[: COUNT // 2]["x"]):
+        assert address(CpuColumn.of(column).numbers) == address(column)
+    assert address(CpuColumn.of(data[5:]["x"]).numbers) != address(data[5:]["x"])
