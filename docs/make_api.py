@@ -101,7 +101,7 @@ def public_names() -> Iterator[tuple[str, Any]]:
     yield from ((n, thing) for n, thing in top.items() if n not in rooms and n not in mf.shapes.__all__)
     known = [id(thing) for thing in top.values()]
     for name, module in rooms.items():
-        inner = {n: getattr(module, n) for n in module.__all__ if name != "shapes"}
+        inner = {n: getattr(module, n) for n in module.__all__ if n not in mf.shapes.__all__}
         yield from ((f"{name}.{n}", thing) for n, thing in inner.items() if id(thing) not in known)
 
 

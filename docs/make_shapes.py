@@ -82,10 +82,15 @@ def arguments(kind: type[mf.Pdf]) -> list[str]:
     return rows
 
 
+def is_closed(kind: type[mf.Pdf]) -> bool:
+    """Return whether a density has a formula for its integral over the whole range."""
+    return kind.integral is not mf.Pdf.integral and "integral_over" not in inspect.getsource(kind.integral)
+
+
 def how(kind: type[mf.Pdf]) -> str:
     """Return how a density is integrated and drawn, as the methods that it overrides tell."""
     whole = "in closed form over the whole range, else by quadrature"
-    integral = "by quadrature" if kind.integral is mf.Pdf.integral else whole
+    integral = whole if is_closed(kind) else "by quadrature"
     integral = "in closed form" if kind.integral_between is not mf.Pdf.integral_between else integral
     drawn = "by inversion" if kind.quantile is not mf.Pdf.quantile else "under an envelope"
     drawn = drawn if kind.recipe is mf.Pdf.recipe else "by a transformation of normal numbers"

@@ -36,6 +36,10 @@ def power_area(width, growth, n, derivatives=(0, 0, 0)):
     return ((1 + growth * width) ** (1 - n) - 1) / (growth * (1 - n))
 
 
+def log1prel(z):
+    return mpmath.log1p(z) / z if z else mpmath.mpf(1)
+
+
 MEANING = {
     Op.ADD: lambda *x: mpmath.fsum(x),
     Op.MUL: lambda *x: mpmath.fprod(x),
@@ -85,6 +89,9 @@ MEANING = {
             )
         ),
     ),
+    Op.LOG1PREL: log1prel,
+    Op.LOG1PREL_SLOPE: lambda z: mpmath.diff(log1prel, z, 1),
+    Op.LOG1PREL_BEND: lambda z: mpmath.diff(log1prel, z, 2),
     Op.POWER_AREA: power_area,
     Op.POWER_AREA_BY_GROWTH: lambda *args: power_area(*args, (0, 1, 0)),
     Op.POWER_AREA_BY_N: lambda *args: power_area(*args, (0, 0, 1)),
@@ -98,6 +105,12 @@ MEANING = {
     Op.KVE: precise.kve,
     Op.KVE_BY_ORDER: lambda nu, x: precise.kve(nu, x, 1),
     Op.KVE_BY_ORDER_TWICE: lambda nu, x: precise.kve(nu, x, 2),
+    Op.LOG_KVE: lambda nu, x: mpmath.log(precise.kve(nu, x)),
+    Op.KV_RATIO: lambda nu, x: precise.kve(nu + 1, x) / precise.kve(nu, x),
+    Op.LOG_KVE_BY_ORDER: lambda nu, x: precise.kve(nu, x, 1) / precise.kve(nu, x),
+    Op.LOG_KVE_BY_ORDER_TWICE: lambda nu, x: (
+        precise.kve(nu, x, 2) / precise.kve(nu, x) - (precise.kve(nu, x, 1) / precise.kve(nu, x)) ** 2
+    ),
     Op.IVE: precise.ive,
     Op.GAMMAINC: precise.gammainc,
     Op.GAMMAINCC: precise.gammaincc,

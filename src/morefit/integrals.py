@@ -101,7 +101,7 @@ def rank_of(point: tuple[tuple[int, Expr], ...]) -> tuple[bool, int]:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What a launch says of each row of parameters, besides the integrals."""
+    """What a launch returns for each row of parameters, besides the integrals."""
 
     value: Array  # (rows,) of the integrand
     contrast: Array  # (rows,) relative to it

@@ -10,7 +10,7 @@ from scipy import optimize, stats
 
 import morefit as mf
 from morefit.errors import DataError, FitError, ModelError, OptionError
-from morefit.intervals import asimov, discovery, likelihood_ratio, upper_limit
+from morefit.intervals import asimov, discovery, likelihood_ratio, ratio_toys, upper_limit
 from morefit.intervals.limit_record import SIGMAS
 from morefit.sampling.generate import Sampler
 from morefit.toys.batch import Toys
@@ -322,6 +322,20 @@ def test_limits_with_toys_choose_their_points_and_resume(tmp_path, weak):
     assert found.values[-1] == pytest.approx(1.25 * asymptotic.expected[-1])
     assert abs(found.observed - asymptotic.observed) < PULL_SIGMAS * found.errors[0]
     assert "100 toys for each hypothesis" in str(found)
+
+
+def test_issue_an_interrupted_limit_says_so(monkeypatch):
+    # this used to end with a ValueError of zip
+    plain = ratio_toys.compute_points
+
+    def interrupted(tested, first, stop, report):
+        if first:
+            raise KeyboardInterrupt
+        return plain(tested, first, stop, report)
+
+    monkeypatch.setattr(ratio_toys, "compute_points", interrupted)
+    with pytest.raises(FitError, match="interrupted with 1 of 4 hypotheses, which give no limit; with save="):
+        upper_limit(counted(5), "s", [3.0, 9.0], toys=20, seed=1, progress=False)
 
 
 def test_toys_without_a_signal_are_the_same_at_all_values_and_on_all_workers():

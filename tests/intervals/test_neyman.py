@@ -21,7 +21,7 @@ from morefit.intervals import toys_at_points as tested
 from morefit.intervals.crossing import Scan, crossing
 from morefit.intervals.feldman_cousins import FORMAT as FELDMAN
 from morefit.intervals.feldman_cousins import LAYOUT
-from morefit.intervals.toys_at_points import TIE
+from morefit.intervals.free_fits import TIE
 from morefit.random.host import stream_key
 from morefit.records.results import concatenate
 from morefit.targets import Cpu
@@ -303,6 +303,11 @@ def test_p_values_have_errors_even_at_zero_and_one():
     record = made([0.0, 1e3], chi2_toys(2))
     assert record.p_values.tolist() == [1.0, 0.0]
     assert np.all(record.p_errors > 0)
+
+
+def test_issue_heights_that_are_equal_but_for_rounding_are_crossed_at_the_outer_value():
+    # the error used to be 1e17 times the distance
+    assert crossing((320.0, -1e-16, 0.7), (400.0, 1e-16, 0.7))[:2] == (400.0, 80.0)
 
 
 def test_a_crossing_has_the_error_of_a_line():

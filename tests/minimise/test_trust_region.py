@@ -13,11 +13,11 @@ from morefit.minimise.newton_program import sums as sums_stage
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import (
     BESIDE,
+    BEYOND,
     EARLY,
     ELSEWHERE,
     ERRORS,
     HALF_WAY,
-    LATE,
     MIRROR,
     RETURNS,
     SOMEWHERE,
@@ -442,7 +442,9 @@ def test_a_narrow_end_is_left_for_points_on_the_way_to_it():
     fit, _ = minimise(wells, [3.2], starts=STARTS)
     assert (fit.status, fit.narrow, fit.doubtful_end) == (CONVERGED, 1, 0)
     assert fit.x[0] == pytest.approx(1.7, abs=0.02)
-    assert fit.starts == EARLY + 1, "the next one leads back"
+    assert (fit.rough, fit.starts) == (1, HALF_WAY + 1), (
+        "on a rough way one start that leads back is not enough"
+    )
 
 
 def test_another_start_that_promises_nothing_lower_is_given_up():
@@ -532,8 +534,8 @@ def test_other_starts_are_around_the_first_and_within_the_limits():
         return fit.x.copy()
 
     np.testing.assert_allclose(start(MIRROR), first + 0.5 * (first - end))
-    for kind, part in ((HALF_WAY, 0.5), (EARLY, 0.25), (LATE, 0.75)):
-        np.testing.assert_allclose(start(kind), first + part * (end - first))
+    for kind, part in ((HALF_WAY, 0.5), (EARLY, 0.25), (BEYOND, 2.0)):
+        np.testing.assert_allclose(start(kind), np.maximum(first + part * (end - first), [-9.0, -1.0]))
     error = sqrt(np.linalg.inv(matrix)[0, 0])
     assert start(UP)[0] - end[0] == pytest.approx(ERRORS * error)
     assert start(UP)[1] == -1.0

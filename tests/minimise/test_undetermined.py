@@ -271,3 +271,16 @@ def test_flat_directions_have_as_few_parameters_as_possible():
 def test_ensembles_do_not_take_flat_toys_for_converged():
     ensemble = ensemble_of(product_of_two(), seed=3, backend=Cpu(threads=1))
     assert not ensemble.draw(0, np.full(20, 500)).fit_whole(ensemble).valid.any()
+
+
+@pytest.mark.parametrize("seed", [1063, 1064])
+def test_issue_13_where_two_components_coincide_their_fraction_is_named(seed):
+    # this used to be "the Hessian is not positive definite", which is where Minuit ended after Newton's method
+    x = mf.Observable("x", -5.0, 5.0)
+    slopes = [mf.Parameter(f"c{i}", start, -4.0, 4.0) for i, start in enumerate((-0.3, -0.5))]
+    fractions = [mf.Parameter("f", 0.5, 0.0, 1.0)]
+    model = mf.Sum([mf.Exponential(x, slope) for slope in slopes], fractions=fractions)
+    counts = np.histogram(mf.generate(model, 500, seed=seed)["x"], bins=20, range=(-5, 5))
+    found = mf.fit(mf.BinnedLikelihood(model, counts))
+    assert (found.valid, found.undetermined) == (False, ("f",))
+    assert found.values["c0"] == pytest.approx(found.values["c1"], abs=1e-6)

@@ -27,6 +27,12 @@ def data():
     return mf.generate(mass(), 500, seed=1)
 
 
+@pytest.fixture
+def plain_pictures(monkeypatch):
+    """Write pictures without what is in them, for tests of the text around them: that takes longest."""
+    monkeypatch.setattr("morefit.plots.pictures.svg", lambda figure, **options: b"<svg/>")
+
+
 class Page(HTMLParser):
     """The titles, images and text of a page, if every element is closed."""
 
@@ -105,6 +111,7 @@ def test_a_blinded_parameter_cannot_be_read_from_a_report(data, tmp_path):
     assert f"{result.values['mu']:.3f}" in page.text
 
 
+@pytest.mark.usefixtures("plain_pictures")
 def test_a_result_without_its_data_says_so_and_takes_a_likelihood(data, tmp_path):
     result = mf.fit(mass(), data)
     assert result.likelihood is not None
@@ -124,6 +131,7 @@ def test_a_result_holds_the_data_but_no_kernels(data):
     assert not light.columns.buffers
 
 
+@pytest.mark.usefixtures("plain_pictures")
 def test_weights_cuts_and_constraints_are_in_the_report(tmp_path):
     column = np.append(mf.generate(mass(), 300, seed=1)["m"], [4.0, np.nan])
     cut = mf.Dataset.cut({"m": column, "w": np.full(302, 0.5)}, M, weights="w")
@@ -137,6 +145,7 @@ def test_weights_cuts_and_constraints_are_in_the_report(tmp_path):
     assert "constraint: " in page.text
 
 
+@pytest.mark.usefixtures("plain_pictures")
 def test_categories_have_their_names_and_a_fit_that_failed_says_why(tmp_path):
     models = mf.Simultaneous({"up": mass(), "<b>down</b>": mass()}, "magnet")
     data = mf.generate(models, {"up": 100, "<b>down</b>": 200}, seed=1)
@@ -173,6 +182,7 @@ def test_templates_and_workspaces_are_plotted_in_their_reports(method, tmp_path)
     assert "39 counts in 3 bins, 0 of them empty" in page.text and page.plots == ["correlations", "counts"]
 
 
+@pytest.mark.usefixtures("plain_pictures")
 def test_no_events_are_a_sentence_in_the_place_of_a_plot(tmp_path):
     model = mf.Sum([mf.Exponential(M, -1.0)], yields=[mf.Parameter("n", 1.0, 0.0, 10.0)])
     page = written(mf.fit(model, {"m": np.empty(0)}), tmp_path)

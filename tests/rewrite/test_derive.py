@@ -42,9 +42,11 @@ PLACES = {
     Op.LOG1P: (0.3, -0.6),
 }
 PLACES |= {Op.LGAMMA: (0.3, 4.5), Op.DIGAMMA: (0.3, 4.5), Op.TRIGAMMA: (0.3, 4.5)}
+PLACES |= dict.fromkeys((Op.LOG1PREL, Op.LOG1PREL_SLOPE), (1e-9, -0.45, 0.55, 3.0))
 PLACES |= {Op.NDTRI: (0.3, 0.9), Op.ACOSH: (1.3, 4.5), Op.ATANH: (0.3, -0.7)}
 PAIRS = {Op.POW: ((0.3, -1.2), (2.5, 0.7)), Op.ATAN2: ((0.3, -1.2), (-2.5, 0.7))}
 PAIRS |= dict.fromkeys((Op.KVE, Op.KVE_BY_ORDER), ((0.3, 1.2), (2.5, 0.7)))
+PAIRS |= dict.fromkeys((Op.LOG_KVE, Op.KV_RATIO, Op.LOG_KVE_BY_ORDER), ((0.3, 1.2), (-2.5, 0.7)))
 PAIRS |= dict.fromkeys((Op.GAMMAINC, Op.GAMMAINCC, Op.GAMMAINC_BY_SHAPE), ((0.3, 1.2), (2.5, 0.7)))
 PAIRS |= dict.fromkeys(
     (Op.SMEARED_DECAY, Op.DECAY_AT_END), ((0.3, 1.2, 0.7), (-0.4, 0.9, 0.2), (2.5, 0.7, 0.1))
@@ -90,7 +92,9 @@ def cases():
 ENDS = {
     Op.TRIGAMMA,
     Op.KVE_BY_ORDER,
+    Op.LOG_KVE_BY_ORDER,
     Op.GAMMAINC_BY_SHAPE,
+    Op.LOG1PREL_SLOPE,
     Op.POWER_AREA_BY_GROWTH,
     Op.POWER_AREA_BY_N,
 }  # what has a first derivative only
@@ -116,6 +120,16 @@ def test_areas_below_power_laws_and_their_derivatives_have_their_digits(op):
             expected = float(mp_evaluate(op(*arguments), values))
         assert op.numpy(*numbers) == pytest.approx(expected, rel=TWICE_DIVIDED)
         assert evaluate(written, values) == pytest.approx(expected, rel=TWICE_DIVIDED)
+
+
+@pytest.mark.parametrize("op", [Op.LOG1PREL, Op.LOG1PREL_SLOPE, Op.LOG1PREL_BEND])
+def test_a_ratio_of_a_logarithm_has_its_digits_with_two_derivatives(op):
+    written = op.spelled(scalar("z"))
+    for z in (-0.999, -0.401, -0.399, -1e-3, -1e-300, 0.0, 1e-12, 0.3, 0.666, 0.667, 2.0, 1e6):
+        with mpmath.workdps(DIGITS):
+            expected = float(mp_evaluate(op(scalar("z")), {"z": z}))
+        assert op.numpy(z) == pytest.approx(expected, rel=TWICE_DIVIDED)
+        assert evaluate(written, {"z": z}) == pytest.approx(expected, rel=TWICE_DIVIDED)
 
 
 @pytest.mark.parametrize(("op", "values"), [c for c in CASES if c.values[0] not in ENDS])

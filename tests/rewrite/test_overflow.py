@@ -66,6 +66,17 @@ def test_powers_of_factors_do_not_overflow_where_those_of_their_product_do_not()
     assert evaluate(normalise((X / WIDTH) ** 200)[0], {"x": 49.0, "w": 50.0}) == pytest.approx(0.98**200)
 
 
+def test_slopes_just_before_an_overflow():
+    """A slope is larger than what it belongs to, and used to overflow before it does, in second derivatives of integrals."""
+    (root,) = normalise(1 / (1 + np.exp(-Z)))
+    raw = to_expr(1 / np.cosh(Z) ** 2)  # not in normal form, as in integrals
+    x = 15.0 - np.linspace(340, 720, 3_001) * AT["w"]
+    for expr in (root, raw):
+        for row in hessian(expr, [EDGE, WIDTH]):
+            for derivative in row:
+                np.testing.assert_allclose(evaluate(derivative, {"x": x, **AT}), 0, atol=TINY)
+
+
 def test_a_power_of_exponentials_that_underflow_has_no_slope():
     (root,) = normalise((np.exp(-X / WIDTH) + np.exp(-X / EDGE)) ** (1 + EDGE))
     assert [evaluate(s, {"x": 1e4, "e": 1.0, "w": 2.0}) for s in slopes(root, [EDGE, WIDTH])] == [0, 0]

@@ -12,6 +12,9 @@ from tolerances import FEW_ROUNDINGS, FINITE_DIFFERENCE, FUSED, SAME_LINES, SUM_
 from zoo import ZOO, around
 
 SIZES = (1, 2, 7, 8, 9, 4095, 4096, 4097, 10_000)
+# whatever the loop computes, its ends are the same: of vectors, and of a block
+FEWER_SIZES = (1, 7, 9, 4097)
+ALL_SIZES = ("mass", "kstarmumu")
 BATCHES = (1, 2, 3, 8, 17)
 RAGGED = (9, 0, 1, 4096, 0, 4097, 7, 5000, 0)
 SEVERAL = ("mass", "kstarmumu", "extended", "numerical")
@@ -31,7 +34,7 @@ def check(name, kind, backend, layout, sets=1):
 @pytest.mark.parametrize("kind", KINDS)
 @models
 def test_sums_agree_with_the_reference_for_any_number_of_events(name, kind, weighted, fast):
-    for n in SIZES[:-1:2] if name in ("many", "numerical") else SIZES:
+    for n in SIZES if name in ALL_SIZES else FEWER_SIZES:
         check(name, kind, fast, Layout(n, weighted))
 
 

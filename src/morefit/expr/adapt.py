@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
@@ -144,16 +144,19 @@ def cut_around(boxes: Boxes, place: Array) -> Boxes:
     return boxes.replaced(np.concatenate([b.low for b in far]), np.concatenate([b.high for b in far]))
 
 
-def combine_places(domain: Domain, columns: Sequence[Callable[[dict[str, float]], Iterable[float]]]) -> Array:
+def combine_places(domain: Domain, on_axis: Callable[[int, dict[str, Array], int], Array]) -> Array:
     """Return points made of one place on each axis; those of an axis may depend on the axes before it.
 
-    An axis without a place inside its range contributes its middle.
+    ``on_axis`` returns the places on an axis, (places, points), at so many points of the axes before it. An axis without a
+    place inside its range contributes its middle.
     """
 
     def extend(points: list[tuple[int, dict[str, float]]], k: int) -> list[tuple[int, dict[str, float]]]:
         axis, longer = domain.axes[k], []
-        for i, point in points:
-            own = [(j, p) for j, p in enumerate(columns[k](point)) if axis.low <= p <= axis.high]
+        before = {name: np.array([point[name] for _, point in points]) for name in domain.names[:k]}
+        numbers = on_axis(k, before, len(points)).T.tolist()
+        for (i, point), places in zip(points, numbers, strict=True):
+            own = [(j, p) for j, p in enumerate(places) if axis.low <= p <= axis.high]
             for j, p in own or [(i, (axis.low + axis.high) / 2)]:
                 rank = (k > 0 and i != j, i + j)
                 longer.append((rank, (i if k else j, {**point, axis.name: p})))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -139,14 +139,14 @@ def areas(integrand: Expr, boxes: Boxes, values: Mapping[str, float]) -> Array:
 def places_at(integrand: Sequence[Expr], domain: Domain, values: Mapping[str, float]) -> Array:
     """Return the points where a peak of an integrand, which they follow, may hide at some values, (points, axes)."""
 
-    def on_axis(k: int) -> Callable[[dict[str, float]], Iterable[float]]:
-        own = [place for place, axis in zip(integrand[1:], domain.places, strict=False) if axis == k]
-        return lambda point: [float(evaluate(place, {**values, **point})) for place in own]
+    def on_axis(k: int, points: Mapping[str, Array], count: int) -> Array:
+        own = tuple(place for place, axis in zip(integrand[1:], domain.places, strict=False) if axis == k)
+        with np.errstate(all="ignore"):
+            numbers = evaluate_all(own, {**values, **points})  # all together: they have most in common
+        return np.array([np.broadcast_to(each, count) for each in numbers]).reshape(len(own), count)
 
     axes = len(domain.axes)
-    places = (
-        combine_places(domain, [on_axis(k) for k in range(axes)]) if domain.places else np.empty((0, axes))
-    )
+    places = combine_places(domain, on_axis) if domain.places else np.empty((0, axes))
     if not (domain.hidden and axes == 1):
         return places
     return np.concatenate([zeros_of_sums(integrand[0], domain.axes[0], values)[:, None], places])

@@ -11,6 +11,8 @@ import numpy as np
 from morefit.arrays import Array, Flags
 from morefit.intervals.interval import End, Interval
 
+ROUNDING = 1e-9  # heights that differ by less are equal
+
 
 class Crossing(NamedTuple):
     """One end of an interval."""
@@ -72,7 +74,7 @@ def crossing(inner: tuple[float, float, float], outer: tuple[float, float, float
     """
     (x, low, low_error), (y, high, high_error) = inner, outer
     rise = high - low
-    if not (isfinite(rise) and rise > 0):
+    if not (isfinite(rise) and rise > ROUNDING):
         return Crossing(y, abs(y - x), "crossing")
     error = abs(y - x) * hypot(high * low_error, low * high_error) / rise**2
     return Crossing(x - (y - x) * low / rise, error, "crossing")

@@ -9,13 +9,14 @@ from math import inf, isnan, nan
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.errors import FitError
 from morefit.intervals.asimov import asimov
 from morefit.intervals.crossing import crossing
+from morefit.intervals.free_fits import TIE
 from morefit.intervals.levels import bisect
 from morefit.intervals.limit_record import SIGMAS, Curve, Options, UpperLimit, ratio_of
 from morefit.intervals.nuisance import DataFits, fit_data
 from morefit.intervals.ratio_toys import Hypotheses, RatioToys
-from morefit.intervals.toys_at_points import TIE
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
 
@@ -145,6 +146,11 @@ def both_hypotheses(fits: DataFits, name: str, values: Array, bound: float | Non
 
 def from_toys(toys: RatioToys, fits: DataFits, values: Array, name: str, options: Options) -> UpperLimit:
     """Return the limit of toys: the first half of the hypotheses have the tested values, the others no signal."""
+    if len(toys) < 2 * len(values):
+        raise FitError(
+            f"{NAME}: interrupted with {len(toys)} of {2 * len(values)} hypotheses, which give no limit; with save= the same"
+            " call goes on"
+        )
     q = Curve.of(fits, np.append(0.0, values), options.statistic).q[1:]
     # unknown t count as large with a signal and as small without, which makes limits high rather than low
     signal = np.sort(np.nan_to_num(toys.below[: len(values)], nan=inf), axis=1)

@@ -8,7 +8,7 @@ from math import nan, sqrt
 import numpy as np
 
 from morefit.arrays import Array, Frozen
-from morefit.intervals.toys_at_points import TIE
+from morefit.intervals.free_fits import TIE
 
 
 class ToyPValue(Frozen):

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from morefit.likelihood.base import BadEvents, Evaluation, Term
+from morefit.likelihood.base import Term
 from morefit.likelihood.constraint import Constraint, constraint
+from morefit.likelihood.evaluation import BadEvents, Evaluation
 from morefit.likelihood.generate import generate
 from morefit.likelihood.joint import JointLikelihood
 from morefit.likelihood.unbinned import Likelihood

@@ -13,8 +13,8 @@ from morefit.arrays import Array, Integers
 from morefit.expr import ONE, ZERO, Expr, Op, apply, evaluate, leaves, where
 from morefit.kernel.counts_layout import COUNTED, GAUSSIAN
 from morefit.kernel.sums import Request, set_terms
-from morefit.likelihood.base import Evaluation
 from morefit.likelihood.constraint import Constraint, GaussianConstraint, PoissonConstraint
+from morefit.likelihood.evaluation import Evaluation
 
 General = tuple[Callable[[Array, Array, Evaluation], None], Integers]
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from morefit.arrays import Array, Integers, read_only
+from morefit.arrays import Array, Integers
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Quantity
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
+from morefit.likelihood.evaluation import BadEvents, Evaluation
+from morefit.likelihood.parameters import floating_among, start_row, symbols_of
 from morefit.model import Parameter
 from morefit.model.parameter import check_blinding
 from morefit.targets import Backend
@@ -26,58 +27,6 @@ if TYPE_CHECKING:
     from morefit.likelihood.unbinned import Likelihood
 
 Point = ArrayLike | Mapping[str, ArrayLike]  # in the order of the parameters, or by their names
-
-PENALTY = 708.0  # minus the logarithm of the smallest density a double can hold, for each event that has none
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """Minus log likelihood and derivatives for B sets; with bad events, the sums over the good ones."""
-
-    value: Array  # (B,)
-    gradient: Array  # (B, P)
-    hessian: Array  # (B, P, P)
-    bad: NDArray[np.int64]  # (B,) events without a positive density
-
-    @classmethod
-    def zero(cls, sets: int, count: int, order: int = 2) -> Evaluation:
-        """Return an evaluation that others can be added to; its Hessian is empty below the second order."""
-        width = count if order > 1 else 0
-        gradient, hessian = np.zeros((sets, count)), np.zeros((sets, width, width))
-        return cls(np.zeros(sets), gradient, hessian, np.zeros(sets, np.int64))
-
-    def add(self, other: Evaluation, rows: Sequence[int], order: int) -> None:
-        """Add an evaluation whose parameters are ``rows`` of this one's."""
-        self.value[:] += other.value
-        self.bad[:] += other.bad
-        if order > 0:
-            self.gradient[:, rows] += other.gradient
-        if order > 1:
-            self.hessian[np.ix_(range(len(self.value)), rows, rows)] += other.hessian
-
-    def cut(self, rows: Sequence[int]) -> Evaluation:
-        """Keep the derivatives by some of the parameters."""
-        rows = list(rows)
-        return Evaluation(self.value, self.gradient[:, rows], self.hessian[:, rows][:, :, rows], self.bad)
-
-
-@dataclass(frozen=True, eq=False)
-class BadEvents:
-    """The events whose density is not a positive number."""
-
-    indices: NDArray[np.int64]
-    densities: Array
-    total: int
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def __str__(self) -> str:
-        if not len(self):
-            return f"all {self.total} events have a positive density"
-        shown = ", ".join(f"{i} ({d:g})" for i, d in zip(self.indices[:5], self.densities[:5], strict=True))
-        more = ", ..." if len(self) > 5 else ""
-        return f"{len(self)} of {self.total} events have no positive density: event {shown}{more}"
 
 
 class Term(ABC):
@@ -382,36 +331,3 @@ class Term(ABC):
 
 
 # what follows from the parameters alone is the same for all datasets of a model
-
-
-@lru_cache(maxsize=256)
-def floating_among(
-    parameters: tuple[Parameter, ...], fixed: frozenset[str]
-) -> tuple[list[int], tuple[Parameter, ...]]:
-    """Return where the floating ones are among some parameters, and these; besides ``fixed`` others are fixed anyway."""
-    columns = [k for k, p in enumerate(parameters) if not p.fixed and p.name not in fixed]
-    return columns, tuple(parameters[k] for k in columns)
-
-
-@lru_cache(maxsize=256)
-def symbols_of(parameters: tuple[Parameter, ...]) -> tuple[Expr, ...]:
-    """Return parameters as expressions."""
-    return tuple(p.symbol for p in parameters)
-
-
-@lru_cache(maxsize=256)
-def start_row(parameters: tuple[Parameter, ...]) -> Array:
-    """Return where parameters start."""
-    return read_only(np.array([p.start for p in parameters], np.float64))
-
-
-def one_of_each(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
-    """Join parameters by name; two different ones of one name are an error that names both."""
-    known: dict[str, Parameter] = {}
-    for p in parameters:
-        if known.setdefault(p.name, p) is not p:
-            raise ModelError(
-                f"parameter '{p.name}': two different ones share this name, {known[p.name]!r} and {p!r};"
-                " rename one or use the same object"
-            )
-    return tuple(known.values())

@@ -18,8 +18,9 @@ from morefit.data.io.bins import BinContents, read_bins
 from morefit.errors import DataError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.likelihood.accuracy import integral_error, is_numerical
-from morefit.likelihood.base import BadEvents, Point
+from morefit.likelihood.base import Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
+from morefit.likelihood.evaluation import BadEvents
 from morefit.likelihood.signs import negative_place
 from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
 from morefit.model import Parameter, Pdf
@@ -109,9 +110,9 @@ class BinnedLikelihood(CountsLikelihood):
         }
         return filled_histogram(edges, self.counts, self.variances if self.model.weighted else None)
 
-    @cached_property
-    def extended(self) -> bool:  # asked for by every group of toys
-        return self.model.source.expected_events() is not None
+    @property
+    def extended(self) -> bool:
+        return self.model.extended
 
     @property
     def degrees(self) -> float:
@@ -286,6 +287,11 @@ class BinnedModel(TableModel):
 
     def components(self) -> tuple[Pdf, ...]:
         return self.source.components()
+
+    @cached_property
+    def extended(self) -> bool:
+        """Whether the number of all counts is predicted."""
+        return self.source.expected_events() is not None
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -15,9 +15,9 @@ import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
 from morefit.kernel.counts_layout import TINY, CountsTable
-from morefit.likelihood.base import Evaluation
 from morefit.likelihood.counts_table import Blocks, profile_table
 from morefit.likelihood.datasets import PartData
+from morefit.likelihood.evaluation import Evaluation
 from morefit.likelihood.sums import unpack
 
 if TYPE_CHECKING:

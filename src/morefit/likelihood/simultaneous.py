@@ -15,9 +15,9 @@ from morefit.data.labels import label_text, shown
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import ZERO, Expr, OwnSymbol, scalar, substitute_all
-from morefit.likelihood.base import one_of_each
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.joint import JointLikelihood
+from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.sums import terms_of, with_constrained
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Parameter, Pdf

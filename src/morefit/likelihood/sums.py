@@ -12,8 +12,9 @@ from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, add_all, symbols
 from morefit.kernel.sums import Request
-from morefit.likelihood.base import Evaluation, one_of_each, symbols_of
 from morefit.likelihood.constraint import Constraint
+from morefit.likelihood.evaluation import Evaluation
+from morefit.likelihood.parameters import one_of_each, symbols_of
 from morefit.model import Parameter, Pdf
 from morefit.model.arguments import listing
 from morefit.model.parameter import blinded_in

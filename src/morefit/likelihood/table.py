@@ -204,7 +204,7 @@ class CountsLikelihood(TableLikelihood):
         """The count of each bin."""
         return self.data[COUNT.name]
 
-    @property
+    @cached_property
     def entries(self) -> float:
         return float(self.counts.sum())
 

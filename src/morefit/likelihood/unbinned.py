@@ -24,9 +24,10 @@ from morefit.likelihood.accuracy import (
     is_numerical,
     with_unsolved,
 )
-from morefit.likelihood.base import BadEvents, Point
+from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData, check_whole_numbers
+from morefit.likelihood.evaluation import BadEvents
 from morefit.likelihood.event_nodes import FollowedNodes
 from morefit.likelihood.event_sums import EventSums
 from morefit.likelihood.signs import negative_place
@@ -167,6 +168,9 @@ class Likelihood(EventSums):
         return matrix(self, full)
 
     def own_points(self, x: Point) -> Iterator[tuple[Likelihood, Array]]:
+        if isinstance(x, np.ndarray) and x.shape == (len(self.parameters),):
+            yield self, x
+            return
         full, _ = self.points(x)
         yield self, full[0, self.floating_columns]
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.likelihood import Term
-from morefit.likelihood.base import one_of_each
+from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.simultaneous import Simultaneous, undecided
 from morefit.likelihood.sums import check_constrained
 from morefit.minimise.covariance import Errors

@@ -98,7 +98,8 @@ def most_promising(fit: Fit) -> int:
 
 
 def start_aside(fit: Fit) -> None:
-    """Start at the value that promises most; that is not a start again."""
+    """Start at the value that promises most; that is not a start again, and if it leads back, others may not."""
     i = most_promising(fit)
     follow(fit, i, fit.promised[i])
     fit.promise[i] = 0.0
+    fit.returns = 0.0

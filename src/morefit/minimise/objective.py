@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from morefit.arrays import Array
 from morefit.likelihood import Evaluation, Term
-from morefit.likelihood.base import PENALTY
+from morefit.likelihood.evaluation import PENALTY
 from morefit.minimise.problem import Problem
 
 

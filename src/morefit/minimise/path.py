@@ -31,7 +31,7 @@ from morefit.minimise.options import Options
 from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
 from morefit.minimise.starts import STARTS
-from morefit.minimise.trust_region import CONVERGED
+from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT
 from morefit.minimise.valleys import in_words, lowest_beside, started_at
 from morefit.minimise.whole import expect_fit, fit_at_once
 from morefit.model.derived import derived_in
@@ -49,6 +49,14 @@ class End(NamedTuple):
 
     x: Array
     value: float
+    status: float
+
+    def is_better_than(self, verdict: Verdict) -> bool:
+        """Return whether this is far lower than another end, or no higher and the parameters that are undetermined are known."""
+        there = float(verdict.last.value[0])
+        lost = self.status in (FLAT, DEGENERATE) and not verdict.flat
+        known = not any(True for _ in failure_reasons(verdict))
+        return self.value < there - HIGHER or (lost and not known and self.value <= there + verdict.goal)
 
 
 def minimise_likelihood(
@@ -75,8 +83,8 @@ def minimise_likelihood(
         migrad = Migrad(objective, options)
         verdict = check_parabola(objective, migrad.minimise())
         name, problems = "minuit", migrad.problems
-        # where Minuit ends above what is known, such as at a saddle point that it started from
-        if end is not None and end.value < verdict.last.value[0] - HIGHER:
+        # Minuit may end above what is known, such as at a saddle point that it started from
+        if end is not None and end.is_better_than(verdict):
             verdict, name, problems = check_minimum(objective, end.x, options.tolerance), "newton", []
     lower = None
     if objective.by_scores and newton:
@@ -120,12 +128,13 @@ def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None
         rows = None if objective.by_scores else fit_at_once(objective.likelihood, problem, goal)
         if rows is None or rows.column("unresolved")[0]:  # integrals by boxes that follow the parameters
             minima = stepwise(objective, goal)
-            end = End(minima.x[0], float(minima.nll[0]))
+            end = End(minima.x[0], float(minima.nll[0]), float(minima.status[0]))
             return check_minimum(objective, end.x, tolerance) if minima.valid[0] else None, end
     except ModelError:
         return None, None
     objective.calls["hessian"] += int(rows.steps[0])
-    status, fixed, end = rows.status[0], rows.column("fixed")[0], End(rows.x[0], float(rows.value[0]))
+    status, fixed = rows.status[0], rows.column("fixed")[0]
+    end = End(rows.x[0], float(rows.value[0]), float(status))
     if status == CONVERGED and not fixed:
         return verdict_of(rows, goal), end
     return check_minimum(objective, end.x, tolerance) if is_valid(status, fixed) else None, end

@@ -183,7 +183,7 @@ def check_weights(data: Dataset) -> None:
 
 
 def make_problem(likelihood: Term, start: Any, fixed: Any, limits: Any) -> Problem:
-    """Put together what the parameters say and what the call overrides."""
+    """Combine the settings of the parameters with those that the call overrides."""
     problem = own_problem(likelihood.all_parameters, likelihood.parameters)
     if start is not None or limits is not None or not (isinstance(fixed, tuple) and not fixed):
         values, ranges = dict(problem.values), dict(problem.limits)

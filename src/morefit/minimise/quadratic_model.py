@@ -115,7 +115,7 @@ def minimise_model(fit: Fit, size: int, radius: float) -> None:
 
 
 def judged(fit: Fit, edm: float, radius: float, bounded: bool, doubtful: bool, flats: int) -> None:
-    """Leave what the model says."""
+    """Store the result of the quadratic model in the fit."""
     fit.model_edm = edm
     fit.model_radius = radius  # in which it was minimised
     fit.bounded = 1.0 if bounded else 0.0  # no eigenvalue is negative and nothing falls without end

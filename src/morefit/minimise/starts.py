@@ -14,8 +14,8 @@ from morefit.minimise.loose import find_loose, most_promising, start_aside
 from morefit.minimise.quadratic_model import UNKNOWN
 
 # in the order in which they are tried, where they pay (next_start); from BESIDE on two for each parameter
-HALF_WAY, EARLY, LATE, ASIDE = range(4)
-ASIDES = 3  # values of loose parameters that promise most
+EARLY, BEYOND, HALF_WAY, ASIDE = range(4)
+ASIDES = 2  # values of loose parameters that promise most
 MIRROR, SWAP, OPPOSITE, MIDDLE, PEAK = range(ASIDE + ASIDES, ASIDE + ASIDES + 5)
 PEAKS = 4  # places where a component promises most
 SOMEWHERE, UP, ELSEWHERE, BESIDE = range(PEAK + PEAKS, PEAK + PEAKS + 4)
@@ -29,7 +29,7 @@ LOOSE = 0.01  # of the way between its limits: a parameter with a larger error m
 NEAR, VERY_NEAR = 2.0, 0.5  # errors: a parameter so close to a limit may be one of an absent component
 FAR = 2.2  # errors: a start so far from its end may have led over others
 SHORT = 8.0  # steps: a start that needs more was only a guess, and its curvature says nothing
-NARROW = 4.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
+NARROW = 3.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
 MANY = 8  # parameters: with more, a place somewhere between limits is one of too many
 BENT, VERY_BENT = 2.5, 8.0  # the ratio of curvatures at the start and the end, of a rough way and of any
 CLOSE = 10.0  # errors: components that are not more different may exchange their parameters
@@ -117,7 +117,7 @@ def next_start(fit: Fit) -> int:
     elif fit.shapes > 0.0:
         kind = max(kind, PEAK)
     else:
-        last = ASIDE if fit.narrow > 0.0 and fit.returns == 0.0 else 0
+        last = ASIDE if fit.narrow > 0.0 and fit.returns < 1.0 + fit.rough else 0
     if fit.shapes > 0.0 and not thorough:
         last = min(last, SOMEWHERE)
     if ASIDE <= kind < MIRROR and most_promising(fit) < 0:
@@ -138,14 +138,13 @@ def next_start(fit: Fit) -> int:
 def other_start(fit: Fit, kind: int) -> None:
     """Choose another start.
 
-    HALF_WAY, EARLY and LATE are on the way from the first start to its end. From ASIDE on a loose parameter is put where another
-    value promises most. MIRROR is half as far from the first start, on
-    its other side. SWAP is the end, where two parameters with the same limits exchange their values, as widths of two
-    components. OPPOSITE is the end with parameters that are at one limit at the other one, MIDDLE with those that are hardly
-    determined half-way between. From PEAK on an absent component is put where it promises most. UP is some errors away
-    from the end, along the valley, with undetermined parameters of a minimum on the other
-    side between their limits. From BESIDE on each parameter alone is moved up, and down. SOMEWHERE, ELSEWHERE and all others
-    have loosely determined parameters anywhere between their limits.
+    EARLY and HALF_WAY are on the way from the first start to its end, BEYOND as far behind it. From ASIDE on a loose parameter
+    is put where another value promises most. MIRROR is half as far from the first start, on its other side. SWAP is the end,
+    where two parameters with the same limits exchange their values, as widths of two components. OPPOSITE is the end with
+    parameters that are at one limit at the other one, MIDDLE with those that are hardly determined half-way between. From PEAK
+    on an absent component is put where it promises most. UP is some errors away from the end, along the valley, with
+    undetermined parameters of a minimum on the other side between their limits. From BESIDE on each parameter alone is moved
+    up, and down. SOMEWHERE, ELSEWHERE and all others have loosely determined parameters anywhere between their limits.
     """
     if ASIDE <= kind < MIRROR:
         start_aside(fit)
@@ -153,7 +152,7 @@ def other_start(fit: Fit, kind: int) -> None:
     if PEAK <= kind < SOMEWHERE:
         start_at_place(fit)
         return
-    way = 0.5 if kind == HALF_WAY else 0.25 if kind == EARLY else 0.75 if kind == LATE else -0.5
+    way = 0.25 if kind == EARLY else 2.0 if kind == BEYOND else 0.5 if kind == HALF_WAY else -0.5
     place = ONE_PLACE if kind == SOMEWHERE else ANOTHER_PLACE if kind == ELSEWHERE else kind - ASIDES
     first = closest(fit) if kind == SWAP else -1
     second = partner(fit, first) if first >= 0 else -1

@@ -21,7 +21,7 @@ def exprel(z: Expr) -> Expr:
 
 def log1prel(z: Expr) -> Expr:
     r"""Return $\ln(1 + z)/z$, with its limit 1 at z = 0; exact with its first two derivatives for all z > -1."""
-    return to_expr(areas.log1prel(z, where, Op.LOG1P))
+    return Op.LOG1PREL(z)
 
 
 def sinhrel(z: Expr) -> Expr:

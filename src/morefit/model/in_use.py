@@ -21,7 +21,7 @@ Fact = TypeVar("Fact")
 
 
 def once_per_model(name: str) -> Callable[[Callable[[Model], Fact]], Callable[[Model], Fact]]:
-    """Return a decorator that keeps what a function says about a model with the model, under one of ``FACTS``."""
+    """Return a decorator that stores what a function returns for a model with the model, under one of ``FACTS``."""
     assert name in FACTS
 
     def decorate(function: Callable[[Model], Fact]) -> Callable[[Model], Fact]:

@@ -75,7 +75,7 @@ class Replacement:
     def __init__(self, chosen: Sequence[tuple[Any, Any]]) -> None:
         self.known = {
             id(old): (old, new) for old, new in chosen
-        }  # with the old, lest another get its address
+        }  # with the old one, so that no other object gets its address
         self.exprs = {old.expr: to_expr(new) for old, new in chosen if isinstance(old, Quantity)}
 
     def __call__(self, value: Any) -> Any:

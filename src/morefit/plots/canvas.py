@@ -273,7 +273,7 @@ def marker_size(ax: Axes, bins: int) -> float:
 
 
 def component_styles() -> Iterator[dict[str, Any]]:
-    """Go through the looks of components, for ever."""
+    """Return the styles of components, over and over again."""
     for colour, dashes in zip(cycle(COLOURS), cycle(DASHES), strict=False):
         yield {"color": colour, "linestyle": dashes}
 
@@ -284,6 +284,15 @@ def split_label(label: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else (label, "")
 
 
+def lay_out(figure: Figure) -> None:
+    """Find the places of axes in a figure, which need not be drawn for that."""
+    engine = figure.get_layout_engine()
+    if engine is None:
+        figure.draw_without_rendering()
+    else:
+        engine.execute(figure)
+
+
 def place_legends(rooms: Sequence[LegendRoom]) -> list[Legend]:
     """Put a legend into each of the axes, and raise them until what reaches up to ``tops`` is below it.
 
@@ -292,7 +301,7 @@ def place_legends(rooms: Sequence[LegendRoom]) -> list[Legend]:
     legends = [room.add(columns=1) for room in rooms]
     for place, room in enumerate(rooms):
         if place == 0:
-            root(room.ax).draw_without_rendering()
+            lay_out(root(room.ax))
         if legends[place].get_window_extent().transformed(room.ax.transAxes.inverted()).y0 <= LOWEST:
             legends[place] = room.add(columns=2)
     for room, legend in zip(rooms, legends, strict=True):

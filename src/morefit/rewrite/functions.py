@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from morefit.expr import ONE, Expr, Op, OwnSymbol, leaves, node_price, remake, scalar, toposort
+from morefit.expr import (
+    ONE,
+    Expr,
+    Op,
+    OwnSymbol,
+    domain_of,
+    leaves,
+    make,
+    node_price,
+    remake,
+    scalar,
+    toposort,
+)
 from morefit.expr.walk import substitute_known
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.share import share
@@ -108,12 +120,21 @@ class Functions:
     def derive(self, name: Expr) -> tuple[Expr, ...]:
         """Differentiate a function of parameters and of functions that have been differentiated."""
         body, variable = self.bodies[name], self.variables.get(name)
+        if body.op is Op.INTEGRAL:
+            body = self.hide_inside(body)
         slope = None if variable is None else self.derive_along(body, variable)
         if variable is None or slope is None:
             return self.hide(derivatives(body, self.parameters, self.new, self.derived.get))
         outer = self.outer[name] = self.name(slope, variable)
         inner = self.derived.get(variable) or derivatives(variable, self.parameters, self.new)
         return self.hide([self.new(Op.MUL, (outer, i)) for i in inner])
+
+    def hide_inside(self, integral: Expr) -> Expr:
+        """Replace functions of parameters alone inside of an integral, whose derivatives would multiply them out."""
+        (body,) = self.hide((integral.args[0],))
+        for leaf in leaves(Op.SCALAR, body):
+            self.slopes(leaf)
+        return make(Op.INTEGRAL, (body, *integral.args[1:]), domain_of(integral))
 
     def derive_along(self, body: Expr, variable: Expr) -> Expr | None:
         """Differentiate by the one variable that a function depends on; None if it depends on more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 
-from morefit.expr import MINUS_ONE, ONE, ZERO, Expr, Op, Trait, with_trait
+from morefit.expr import MINUS_ONE, ONE, ZERO, Expr, Op, Trait, toposort, with_trait
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.simplify import HIGH_POWER, coefficient, nonnegative, positive
 
@@ -52,11 +52,11 @@ def slope_of_grown(node: Expr, inner: list[Expr], new: Rewriter) -> Expr | None:
     """
     (x, *rest), slope = node.args, inner[0]
     if node.op is Op.LOG:
-        return new(Op.RATIO, (slope, x))
+        return relative(slope, x, new)
     if node.op is Op.LOG1P:
-        return new(Op.RATIO, (slope, new(Op.ADD, (ONE, x))))
+        return relative(slope, new(Op.ADD, (ONE, x)), new)
     if node.op is Op.POW and (rest[0].number < 0 if rest[0].op is Op.CONST else is_positive(x)):
-        power = ZERO if slope is ZERO else new(Op.MUL, (rest[0], node, new(Op.RATIO, (slope, x))))
+        power = ZERO if slope is ZERO else new(Op.MUL, (rest[0], node, relative(slope, x, new)))
         return power if inner[1] is ZERO else new(Op.ADD, (power, slope_by_exponent(node, inner[1], new)))
     return None
 
@@ -76,9 +76,21 @@ def slope_by_exponent(node: Expr, slope: Expr, new: Rewriter) -> Expr:
 
 def slope_of_ratio(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:
     """Differentiate a ratio by ratios."""
-    terms = []
+    terms, below = [], node.args[1]
     if inner[0] is not ZERO:
-        terms.append(new(Op.RATIO, (inner[0], node.args[1])))
+        terms.append(relative(inner[0], below, new))
     if inner[1] is not ZERO:
-        terms.append(new(Op.MUL, (MINUS_ONE, node, new(Op.RATIO, (inner[1], node.args[1])))))
+        terms.append(new(Op.MUL, (MINUS_ONE, node, relative(inner[1], below, new))))
     return new(Op.ADD, tuple(terms)) if terms else ZERO
+
+
+def relative(slope: Expr, x: Expr, new: Rewriter) -> Expr:
+    """Return the ratio of a slope to what has it; factors that do not grow stay outside, where they cannot make it overflow."""
+    terms = []
+    for term in slope.args if slope.op is Op.ADD else (slope,):
+        factors = term.args if term.op is Op.MUL else (term,)
+        grown = growing(toposort(*factors))
+        inside = [factor for factor in factors if factor in grown]
+        ratio = new(Op.RATIO, (new(Op.MUL, tuple(inside)) if inside else ONE, x))
+        terms.append(new(Op.MUL, (*(factor for factor in factors if factor not in grown), ratio)))
+    return new(Op.ADD, tuple(terms))

@@ -37,7 +37,7 @@ class PartNumbers:
 
     @classmethod
     def of(cls, model: object, events: Any, given: Any) -> Any:
-        """Return the numbers of the categories of simultaneous models; of others, what the user says."""
+        """Return the numbers of the categories of simultaneous models; of others, the numbers of the user."""
         return cls(model.numbers("toy study", events, given)) if isinstance(model, Simultaneous) else events
 
 

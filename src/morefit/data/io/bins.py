@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,8 @@ def read_bins(
     It is one of the UHI protocol, or (counts, edges), edges being those of the only axis or a list of edges. With
     ``flow``, under- and overflow are bins from the end of the range to the first edge, and from the last edge on.
     """
-    if isinstance(histogram, Histogram):
+    # what is a tuple is no histogram of the protocol, whose check takes long
+    if not isinstance(histogram, tuple | list) and isinstance(histogram, Histogram):
         if variances is not None:
             raise DataError(
                 "histogram: has variances of its own; leave variances out, or pass (counts, edges)"
@@ -78,7 +80,8 @@ def as_numbers(what: str, numbers: object) -> Array:
         array = np.asarray(numbers)
     except ValueError:
         array = np.asarray(None)
-    if array.dtype.kind not in "iuf" or not array.ndim or np.any(getattr(numbers, "mask", False)):
+    mask = getattr(numbers, "mask", None)
+    if array.dtype.kind not in "iuf" or not array.ndim or (mask is not None and np.any(mask)):
         raise DataError(f"histogram: {what} must be an array of numbers, got {numbers!r:.60}")
     return array.astype(np.float64)
 
@@ -90,7 +93,8 @@ def check_edges(observable: Ranged, edges: object, bins: int) -> Array:
         raise DataError(
             f"histogram: {bins} bins of '{observable.name}' need {bins + 1} edges, got shape {line.shape}"
         )
-    if not (np.isfinite(line).all() and np.all(np.diff(line) > 0) and bins):
+    # where all rise, those between finite ends are finite
+    if not (bins and np.all(line[1:] > line[:-1]) and isfinite(line[0]) and isfinite(line[-1])):
         raise DataError(f"histogram: edges of '{observable.name}' must be finite and rise, got {edges!r:.60}")
     low, high = float(observable.low), float(observable.high)
     for end, limit in ((0, low), (-1, high)):

@@ -9,6 +9,7 @@ from morefit.expr.operations.choices import Choices
 from morefit.expr.operations.exponential import Exponential
 from morefit.expr.operations.incomplete import Incomplete
 from morefit.expr.operations.leaves import Leaves
+from morefit.expr.operations.ratios import Ratios
 from morefit.expr.operations.record import Llvm, LlvmKind, Operation, Trait
 from morefit.expr.operations.special import Special
 from morefit.expr.operations.tables import Tables
@@ -29,7 +30,19 @@ __all__ = [
 ]
 
 
-class Op(Leaves, Arithmetic, Exponential, Trigonometric, Special, Areas, Bessel, Incomplete, Choices, Tables):
+class Op(
+    Leaves,
+    Arithmetic,
+    Exponential,
+    Trigonometric,
+    Special,
+    Areas,
+    Ratios,
+    Bessel,
+    Incomplete,
+    Choices,
+    Tables,
+):
     """All operations by name. Add a record to a family; ``tests/test_tables.py`` names what it lacks."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import reduce
 from typing import Any
 
@@ -19,9 +20,11 @@ from morefit.expr.operations.record import (
     intrinsic,
 )
 
+SMALLEST = sys.float_info.min  # of the normal numbers
+
 
 def ratio(x: Any, y: Any) -> Any:
-    return np.where(np.isinf(y), 0.0, np.divide(x, y))[()]
+    return np.where(np.abs(np.divide(1.0, y)) <= SMALLEST, 0.0, np.divide(x, y))[()]
 
 
 class Arithmetic:
@@ -76,13 +79,13 @@ class Arithmetic:
         c="sqrt({0})",
         traits=Trait.NOT_NEGATIVE,
     )
-    # of a slope to what has it: zero where an overflow has made both infinite; powers of it are not those of its arguments
+    # of a slope to what has it: zero where both have overflowed; powers of it are not those of its arguments
     RATIO = Operation(
         rank=83,
         arity=2,
-        price=12,
+        price=13,
         numpy=ratio,
-        spelled=lambda x, y: Choices.WHERE(y**-1 == 0, 0, x * y**-1),
+        spelled=lambda x, y: Choices.WHERE(abs(y**-1) <= SMALLEST, 0, x * y**-1),
         latex=Prefix(r"\operatorname{ratio}"),
         traits=Trait.OWN_SLOPE,
     )

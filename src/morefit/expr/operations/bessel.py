@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from morefit.expr.operations.record import Operation, Prefix, Trait, call, scipy_special
+
+if TYPE_CHECKING:
+    from morefit.expr.node import Expr
 
 STEPS = 5000  # of the trapezoidal rule; far more than it needs from x = 1e-300 on
 
@@ -30,6 +33,11 @@ def derivative_by_order(times: int) -> Any:
         return np.where(x > 0, sign * step * total, np.where(x == 0, sign * np.inf, np.nan)) + 0 * nu
 
     return derivative
+
+
+def ratio_by_order(nu: Expr, x: Expr) -> Expr:
+    """Return the derivative of the ratio of two neighbours by the order."""
+    return Bessel.KV_RATIO(nu, x) * (Bessel.LOG_KVE_BY_ORDER(nu + 1, x) - Bessel.LOG_KVE_BY_ORDER(nu, x))
 
 
 class Bessel:
@@ -80,6 +88,54 @@ class Bessel:
         llvm=call("kve_by_order_twice"),
         c="kve_by_order_twice({0}, {1})",
         traits=Trait.NOT_NEGATIVE,
+    )
+    # the logarithm of exp(x) K_nu(x) and the ratio K_{nu+1}(x) / K_nu(x), which obeys a Riccati equation: derivatives of both by
+    # x are made of the ratio alone
+    LOG_KVE: Operation = Operation(
+        rank=86,
+        arity=2,
+        price=840,
+        numpy=lambda nu, x: np.log(scipy_special("kve")(nu, x)),
+        partials=lambda nu, x: (Bessel.LOG_KVE_BY_ORDER(nu, x), 1 + nu / x - Bessel.KV_RATIO(nu, x)),
+        latex=Prefix(r"\operatorname{logKe}"),
+        spelled=lambda nu, x: np.log(Bessel.KVE(nu, x)),
+    )
+    KV_RATIO: Operation = Operation(
+        rank=87,
+        arity=2,
+        price=1600,
+        numpy=lambda nu, x: scipy_special("kve")(nu + 1, x) / scipy_special("kve")(nu, x),
+        partials=lambda nu, x: (
+            ratio_by_order(nu, x),
+            Bessel.KV_RATIO(nu, x) ** 2 - (2 * nu + 1) / x * Bessel.KV_RATIO(nu, x) - 1,
+        ),
+        latex=Prefix(r"\operatorname{Kratio}"),
+        spelled=lambda nu, x: Bessel.KVE(nu + 1, x) / Bessel.KVE(nu, x),
+        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
+    )
+    LOG_KVE_BY_ORDER: Operation = Operation(
+        rank=88,
+        arity=2,
+        price=1600,
+        numpy=lambda nu, x: derivative_by_order(1)(nu, x) / scipy_special("kve")(nu, x),
+        partials=lambda nu, x: (Bessel.LOG_KVE_BY_ORDER_TWICE(nu, x), 1 / x - ratio_by_order(nu, x)),
+        latex=Prefix(r"\operatorname{logKe}^{(1)}"),
+        spelled=lambda nu, x: Bessel.KVE_BY_ORDER(nu, x) / Bessel.KVE(nu, x),
+    )
+    LOG_KVE_BY_ORDER_TWICE: Operation = Operation(
+        rank=89,
+        arity=2,
+        price=2400,
+        numpy=lambda nu, x: (
+            derivative_by_order(2)(nu, x) / scipy_special("kve")(nu, x)
+            - (derivative_by_order(1)(nu, x) / scipy_special("kve")(nu, x)) ** 2
+        ),
+        partials=lambda nu, x: (None, None),
+        latex=Prefix(r"\operatorname{logKe}^{(2)}"),
+        spelled=lambda nu, x: (
+            Bessel.KVE_BY_ORDER_TWICE(nu, x) / Bessel.KVE(nu, x)
+            - (Bessel.KVE_BY_ORDER(nu, x) / Bessel.KVE(nu, x)) ** 2
+        ),
     )
     IVE: Operation = Operation(  # not negative orders, as scipy's: hence no ufunc
         rank=63,

@@ -123,7 +123,7 @@ def base_of_root(node: Expr) -> Expr | None:
     """Return what a root, logarithm or power is taken of, if its derivatives are infinite where that is zero."""
     if node.op in (Op.SQRT, Op.LOG):
         return node.args[0]
-    if node.op is Op.LOG1P:
+    if node.op in (Op.LOG1P, Op.LOG1PREL):
         return ONE + node.args[0]
     if node.op in (Op.ASIN, Op.ACOS):
         return ONE - node.args[0] ** 2

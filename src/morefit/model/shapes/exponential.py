@@ -25,7 +25,7 @@ class Exponential(Pdf):
     slope: Number
 
     def density(self) -> Expr:
-        # counted from an edge where it is largest, or nearly so, lest it overflow
+        # counted from an edge where it is largest, or nearly so, to avoid overflow
         edge = where(self.side() < 0, self.x.low, self.x.high)
         return apply(Op.EXP, to_expr(self.slope) * (self.x - edge))
 

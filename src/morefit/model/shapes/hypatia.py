@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Operand, to_expr, where
+from morefit.expr import ZERO, Expr, Op, Operand, const, to_expr, where
 from morefit.model.arguments import Number, Positive
+from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 from morefit.model.segments import clipped
@@ -42,6 +44,22 @@ class Hypatia(Pdf):
         left, right = self.tail(low - d, low, 1, self.n_left), self.tail(d - high, high, -1, self.n_right)
         return Op.EXP(logarithm + left + right)
 
+    def integral(self) -> Expr:
+        """Integrate the tails in closed form, and the core by one rule from cut to cut."""
+        ends = [const(end) - self.mu for end in (self.x.low, self.x.high)]
+        cuts = -to_expr(self.a_left) * self.sigma, to_expr(self.a_right) * self.sigma
+        low, high = clipped(ends[0], ends[1], cuts[0], cuts[1])
+        share = Observable.interned(f"share of {self.x.name}", 0.0, 1.0, "")
+        core = (high - low) * Op.EXP(self.log_core(low + (high - low) * share))
+        total = integral_over(core, [share], self.parameters)
+        for cut, side, n in ((cuts[0], 1, to_expr(self.n_left)), (cuts[1], -1, to_expr(self.n_right))):
+            near, far = sorted_distances(cut, ends, side)
+            growth = side * self.log_slope(cut) / n
+            ratio = 1 + growth * near
+            height = Op.EXP(self.log_core(cut) - n * Op.LOG(ratio))
+            total = total + height * Op.POWER_AREA(far - near, growth / ratio, n)
+        return total
+
     def tail(self, beyond: Expr, cut: Expr, side: int, n: Operand) -> Expr:
         """Return the logarithm of how much a tail falls from its cut on; zero on the other side of the cut."""
         ratio = 1 + side * self.log_slope(cut) / to_expr(n) * where(beyond > 0, beyond, 0)
@@ -50,18 +68,23 @@ class Hypatia(Pdf):
     def scale(self) -> Expr:
         """Return the length by which distances are measured."""
         order, zeta = to_expr(self.order), to_expr(self.zeta)
-        return to_expr(self.sigma) * Op.SQRT(zeta * Op.KVE(order, zeta) / Op.KVE(order + 1, zeta))
+        return to_expr(self.sigma) * Op.SQRT(zeta / Op.KV_RATIO(order, zeta))
 
     def log_core(self, d: Expr) -> Expr:
         """Return the logarithm of the core, up to a constant."""
         nu, zeta = to_expr(self.order) - 0.5, to_expr(self.zeta)
         root = Op.SQRT(1 + (d / self.scale()) ** 2)
-        bessel = Op.LOG(Op.KVE(nu, zeta * root) / Op.KVE(nu, zeta)) - zeta * (root - 1)
+        bessel = Op.LOG_KVE(nu, zeta * root) - Op.LOG_KVE(nu, zeta) - zeta * (root - 1)
         return nu * Op.LOG(root) + to_expr(self.beta) * d + bessel
 
     def log_slope(self, d: Expr) -> Expr:
         """Return the derivative of ``log_core``."""
         nu, zeta, scale = to_expr(self.order) - 0.5, to_expr(self.zeta), self.scale()
         root = Op.SQRT(1 + (d / scale) ** 2)
-        ratio = Op.KVE(nu - 1, zeta * root) / Op.KVE(nu, zeta * root)
-        return to_expr(self.beta) - zeta * ratio * d / (scale**2 * root)
+        return to_expr(self.beta) - zeta * d / (scale**2 * root * Op.KV_RATIO(nu - 1, zeta * root))
+
+
+def sorted_distances(cut: Expr, ends: Sequence[Expr], side: int) -> tuple[Expr, Expr]:
+    """Return how far a range reaches beyond a cut, on the left (side 1) or right, from its near and to its far end."""
+    near, far = (Op.MAX(side * (cut - end), ZERO) for end in (ends[::-1] if side > 0 else ends))
+    return near, far

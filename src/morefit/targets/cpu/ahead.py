@@ -15,7 +15,7 @@ _running: set[threading.Thread] = set()
 
 
 def compile_ahead(work: Callable[[], object]) -> threading.Thread | None:
-    """Let a thread do what others will wait for, if it has a core; an error is that of whoever does it again."""
+    """Start work on a thread, if there is a core for it; its errors are raised by the caller that waits for it and repeats it."""
     if available_cores() == 1:
         return None
 

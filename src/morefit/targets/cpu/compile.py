@@ -76,8 +76,8 @@ SHARED_WORK = "@mf_wofz_imag"  # comes with the real part, and once inlined most
 IN_ORDER = "; sums in order"
 
 IN_ORDER_OPTIONS = {"enable-misched": False}
-# loops of drivers are short: what finds better addresses, instructions and orders of them takes two thirds of the time, and
-# makes no toy faster
+# loops of drivers are short: what finds better addresses, instructions and orders of them takes two thirds of the time, for
+# toys that are at most 2 % faster (docs/decisions/0006-llvm.md)
 DRIVER_OPTIONS = {
     "disable-lsr": True, "fast-isel": True, "enable-misched": False, "disable-post-ra": True,
 }  # fmt: skip

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from heapq import heappop, heappush
 
 from morefit.expr.operations import Op
 from morefit.kernel import Atom, Body, Line
-from morefit.targets.cpu.phases import below, is_function
+from morefit.targets.cpu.phases import is_function
 
 Branches = Mapping[
     str, Mapping[int, tuple[Line, ...]]
@@ -21,25 +22,32 @@ def rare_branches(body: Body) -> Branches:
     used.update(body.results)
     for loop in (line for line in body.lines if not isinstance(line, Line)):
         used.update(loop.body.reads)
+    order: dict[Atom, int] = {name: k for k, name in enumerate(known)}
     branches: dict[str, dict[int, tuple[Line, ...]]] = {}
     taken: set[str] = set()
     for choice in reversed([line for line in known.values() if line.op is Op.WHERE]):
         for side in (1, 2):
-            lines = own_lines(choice.args[side], known, used)
+            lines = own_lines(choice.args[side], known, used, order)
             if any(map(is_function, lines)) and taken.isdisjoint(line.target for line in lines):
                 branches.setdefault(choice.target, {})[side] = lines
                 taken.update(line.target for line in lines)
     return branches
 
 
-def own_lines(name: Atom, known: Mapping[str, Line], used: Mapping[Atom, int]) -> tuple[Line, ...]:
+def own_lines(
+    name: Atom, known: Mapping[str, Line], used: Mapping[Atom, int], order: Mapping[Atom, int]
+) -> tuple[Line, ...]:
     """Return the lines that nothing but a name is made of, in their order; none if it is used twice."""
     if name not in known or used[name] > 1:
         return ()
-    inside, users = below([str(name)], known), Counter[Atom]([name])
-    own = []
-    for line in reversed([line for line in known.values() if line.target in inside]):
+    users, own = Counter[Atom]([name]), list[Line]()
+    waiting = [(-order[name], str(name))]  # users come before what they use
+    while waiting:
+        line = known[heappop(waiting)[1]]
         if users[line.target] == used[line.target]:
             own.append(line)
-            users.update(line.args)
+            for arg in line.args:
+                if arg in known and not users[arg]:
+                    heappush(waiting, (-order[arg], str(arg)))
+                users[arg] += 1
     return tuple(reversed(own))

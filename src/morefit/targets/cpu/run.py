@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -72,6 +72,11 @@ class Cpu:
     Example: ``mf.fit(model, data, backend=mf.Cpu(threads=1))``
     """
 
+    name: ClassVar[str] = "cpu"
+    label: ClassVar[str] = name
+    tiles_from: ClassVar[int] = TILES_FROM
+    toys_together: ClassVar[int] = 1
+    scales_sums: ClassVar[bool] = True
     threads: int | None = None
     width: int | None = None
 
@@ -81,26 +86,6 @@ class Cpu:
             raise BackendError(f"backend 'cpu': threads must be {rule}, got {self.threads}")
         if self.width not in (None, 1, 2, 4, 8):
             raise BackendError(f"backend 'cpu': width must be 1, 2, 4 or 8, got {self.width}")
-
-    @property
-    def name(self) -> str:
-        return "cpu"
-
-    @property
-    def label(self) -> str:
-        return self.name
-
-    @property
-    def tiles_from(self) -> int:
-        return TILES_FROM
-
-    @property
-    def toys_together(self) -> int:
-        return 1
-
-    @property
-    def scales_sums(self) -> bool:
-        return True
 
     def compile(self, kernel: Kernel, identity: str | None = None) -> CpuProgram:
         """Compile a kernel, or find it compiled before by this or another process; its text is written only if it is needed."""

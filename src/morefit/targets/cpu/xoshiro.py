@@ -104,7 +104,7 @@ def step(w: Writer, state: list[str]) -> tuple[str, list[str]]:
 
 
 def jump_text() -> str:
-    """Go ahead in one stream by what a table says: add up what each half-byte of the state becomes."""
+    """Advance one stream by a table: add up what each half-byte of the state becomes."""
     w, terms = Writer(Vector(1), "j"), []
     for k in range(HALF_BYTES):
         if k % 8 == 0:

@@ -322,7 +322,7 @@ def open_device(platform: int | str | None, device: int | str | None) -> Device:
     with _lock:
         if key not in _devices:
             if any(process != key[0] for process, _, _ in _devices):
-                # drivers keep threads and locks that a forked child does not have: it would wait for ever
+                # drivers keep threads and locks that a forked child does not have: it would wait forever
                 raise BackendError(
                     "backend 'opencl': used before this process was forked, and drivers do not survive that; start"
                     " processes with the method 'spawn'"

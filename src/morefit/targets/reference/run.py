@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -77,25 +77,11 @@ def sum_over_nodes(loop: NodeLoop, names: Mapping[str, Any]) -> list[Any]:
 class Reference:
     """The numpy reference."""
 
-    @property
-    def name(self) -> str:
-        return "reference"
-
-    @property
-    def label(self) -> str:
-        return self.name
-
-    @property
-    def tiles_from(self) -> int:
-        return TILES_FROM
-
-    @property
-    def toys_together(self) -> int:
-        return 1
-
-    @property
-    def scales_sums(self) -> bool:
-        return True
+    name: ClassVar[str] = "reference"
+    label: ClassVar[str] = name
+    tiles_from: ClassVar[int] = TILES_FROM
+    toys_together: ClassVar[int] = 1
+    scales_sums: ClassVar[bool] = True
 
     def compile(self, kernel: Kernel, identity: str | None = None) -> ReferenceProgram:
         return ReferenceProgram(kernel)

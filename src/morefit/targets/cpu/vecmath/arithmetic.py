@@ -101,7 +101,7 @@ def flip_sign(w: Writer, x: str, bits: str) -> str:
 
 
 def choose(w: Writer, predicate: str, a: str, b: float, yes: str | float, no: str | float) -> str:
-    """Select by comparing with a number; NaN takes what the predicate says of it."""
+    """Select by comparing with a number; NaN takes the side that the predicate chooses for it."""
     return w.select(w.compare(predicate, a, w.number(b)), operand(w, yes), operand(w, no))
 
 

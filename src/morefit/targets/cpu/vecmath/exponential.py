@@ -269,7 +269,7 @@ def _quarter_exp(w: Writer, x: str) -> Pair:
 
 
 def _hyperbolic(w: Writer, size: str, sign: float) -> str:
-    """Return (e^x + sign e^-x) / 2, from e^x / 4 lest it overflow early."""
+    """Return (e^x + sign e^-x) / 2, from e^x / 4, which overflows later."""
     high, low = _quarter_exp(w, clamp(w, size, 0.0, 710.6))
     other = w.div(w.number(0.0625 * sign), high)
     return w.mul(w.add(high, w.add(low, other)), w.number(2.0))
