@@ -92,7 +92,8 @@ def doubt(fit: Fit, minimum: bool) -> None:
 
 def may_look(fit: Fit) -> bool:
     """Return whether values of loose parameters are worth a look, at the end of the first start."""
-    pays = fit.thorough > 0.0 or (len(fit.x) > MANY and fit.shapes == 0.0)
+    many = len(fit.x) > MANY  # a number of the text: compilers warn of it among conditions
+    pays = fit.thorough > 0.0 or (many and fit.shapes == 0.0)
     return pays and fit.starts == 0.0 and fit.max_starts > 0.0 and fit.value < UNKNOWN
 
 
