@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from morefit.arrays import Array
-from morefit.resources import available_memory
+from morefit.arrays import Array, Integers
+from morefit.resources import available_memory, on_all_cores
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 PADDING = 16  # numbers; the last vector of a column may read so far past its end
 LINE = 64  # bytes
+PIECE = 1 << 20  # numbers that a thread copies
 LARGE = 1 << 20  # bytes: a process has smaller blocks already
 MAX_FREE = 1 << 28  # bytes of free blocks, and at most
 MAX_SHARE = 1 / 32  # of the memory of the machine
@@ -69,6 +71,46 @@ def free_memory(size: int) -> Bytes | None:
 def max_free() -> float:
     """Return how many bytes free blocks may have together."""
     return min(MAX_FREE, MAX_SHARE * available_memory())
+
+
+def padded(
+    count: int, fill: Callable[[Any], object], kind: type[np.floating[Any]] = np.float64
+) -> np.ndarray[Any, Any]:
+    """Return ``count`` numbers that ``fill`` puts into an array, where vectors can read past the end."""
+    numbers = aligned(count + PADDING, kind)
+    fill(numbers[:count])
+    numbers[count:] = (
+        numbers[count - 1] if count else 1.0
+    )  # an event that is there: nothing odd can happen to it
+    return numbers[:count]
+
+
+def concatenate(columns: Sequence[Array]) -> Array:
+    """Concatenate doubles where vectors can read past the end."""
+    ends = np.cumsum([0, *map(len, columns)])
+    count = int(ends[-1])
+
+    def fill(numbers: Array) -> None:
+        def some(cut: slice) -> None:
+            first, last, _ = cut.indices(len(columns))
+            np.concatenate(columns[cut], out=numbers[ends[first] : ends[last]])
+
+        on_all_cores(some, len(columns), max(PIECE * len(columns) // max(count, 1), 1))
+
+    return padded(count, fill)
+
+
+def aligned_rows(rows: int, columns: int) -> Array:
+    """Return a table of doubles, to be filled, whose last row vectors can read past."""
+    return padded(rows * columns, lambda numbers: numbers[-1:].fill(1.0)).reshape(rows, columns)
+
+
+def take_rows(table: Array, rows: Integers) -> Array:
+    """Return rows of a table of doubles where vectors can read past the end; all of them are the table itself."""
+    if len(rows) == len(table) and np.array_equal(rows, np.arange(len(table))):
+        return np.ascontiguousarray(table)
+    taken = aligned_rows(len(rows), table.shape[1])
+    return np.take(table, rows, axis=0, out=taken, mode="clip")
 
 
 def can_read_past(column: Array) -> bool:

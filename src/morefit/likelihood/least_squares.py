@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
+from morefit.data import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, Op, Operand, Quantity, symbols, to_expr
 from morefit.likelihood.datasets import PartData
@@ -90,9 +91,8 @@ class LeastSquares(TableLikelihood):
     def ndata(self) -> float:
         return float(self.model.count(self.events))
 
-    @property
-    def entries(self) -> float:
-        return self.ndata
+    def entries_of(self, data: Dataset) -> float:
+        return float(self.model.count(len(data)))
 
     def expected_rows(self, full: Array) -> Array:
         return super().expected_rows(full)[:, : self.model.count(self.events)]

@@ -206,7 +206,10 @@ class CountsLikelihood(TableLikelihood):
 
     @cached_property
     def entries(self) -> float:
-        return float(self.counts.sum())
+        return self.entries_of(self.data)
+
+    def entries_of(self, data: Dataset) -> float:
+        return float(data[COUNT.name].sum())
 
     def counting(self, counts: Array | Integers) -> dict[str, Array]:
         """Return what other counts, one bin after the other and (toys, bins) of toys, change in the table."""

@@ -15,6 +15,7 @@ from morefit.kernel.fit_layout import FitRows
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Term
 from morefit.likelihood.datasets import PartData
+from morefit.memory import concatenate
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits, methods
 from morefit.minimise.newton import is_valid
 from morefit.minimise.trust_region import CONVERGED
@@ -69,7 +70,7 @@ class Toys:
             PartData(
                 columns=Columns.uploaded(self.named(k, self.drawn[k].columns), Settings(ensemble.backend)),
                 events=Events.slices(sizes),
-                weights=self.arrays[k][WEIGHT.name] if ensemble.weighted else None,
+                weights=self.drawn[k].columns[-1] if ensemble.weighted else None,
                 measured=ensemble.measured(k, self.numbers),
                 boxes=ensemble.boxes,
             )
@@ -239,10 +240,11 @@ class StoredToys(Toys):
         buffers = []
         for k, part in enumerate(ensemble.drawn.parts):
             own = [toy[k] for toy in datasets]
-            columns = [[d[o.name] for d in own] for o in part.model.observables]
+            tables = [d.columns for d in own]
+            columns = [[table[o.name] for table in tables] for o in part.model.observables]
             if ensemble.weighted:  # events of datasets without weights count once
                 columns.append([np.ones(len(d)) if d.weights is None else d.weights for d in own])
-            buffers.append(tuple(upload(np.concatenate(column)) for column in columns))
+            buffers.append(tuple(upload(concatenate(column)) for column in columns))
         known = np.arange(len(datasets)) if numbers is None else numbers
         return cls(ensemble, 0, sizes, tuple(buffers), known)
 

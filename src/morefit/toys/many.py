@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Flags
 from morefit.data import Dataset
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError
@@ -62,7 +62,7 @@ def fit_many(
     sizes = np.array([sum(map(len, data)) for data in checked], np.int64)
     place = choose_backend(backend, int(sizes.sum()))
     for data in checked:
-        check_data(with_data(template, data))
+        check_data(template, data)
     values = starts(template, {}, start, keep_fixed=True)
     ensemble = Ensemble(
         drawn=template, fitted=template, truth=values, start=values, seed=0, backend=place, fluctuate=False,
@@ -128,7 +128,16 @@ def sandwich_errors(batch: Batch, fits: Fits, datasets: Sequence[Sequence[Datase
         full = batch.base[sets]
         full[:, batch.columns] = fits.values[sets]
         scores = batch.likelihood.many_scores(batch.data, sets, full)
-        inverse, own = split_fixed(fits.covariance[sets], batch.evaluate(sets, fits.values[sets]).hessian)
+        inverse, own = fits.covariance[sets], np.zeros_like(scores)
+        limited = np.flatnonzero(at_limits(fits.values[sets], batch.limits))
+        if len(limited):
+            hessian = batch.evaluate(sets[limited], fits.values[sets[limited]]).hessian
+            inverse[limited], own[limited] = split_fixed(inverse[limited], hessian)
         variances = np.diagonal(own + sandwich(inverse, scores), axis1=1, axis2=2)
         errors[sets] = np.sqrt(np.where(variances >= 0, variances, np.nan))
     return errors
+
+
+def at_limits(values: Array, limits: Array) -> Flags:
+    """Return which fits (B, P) have a parameter at one of its limits (P, 2)."""
+    return np.asarray(np.any((values <= limits[:, 0]) | (values >= limits[:, 1]), axis=1), np.bool_)
