@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.resources import available_memory, on_all_cores
+from morefit.resources import available_memory
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 PADDING = 16  # numbers; the last vector of a column may read so far past its end
 LINE = 64  # bytes
-PIECE = 1 << 20  # numbers that a thread copies
 LARGE = 1 << 20  # bytes: a process has smaller blocks already
 MAX_FREE = 1 << 28  # bytes of free blocks, and at most
 MAX_SHARE = 1 / 32  # of the memory of the machine
@@ -87,17 +86,7 @@ def padded(
 
 def concatenate(columns: Sequence[Array]) -> Array:
     """Concatenate doubles where vectors can read past the end."""
-    ends = np.cumsum([0, *map(len, columns)])
-    count = int(ends[-1])
-
-    def fill(numbers: Array) -> None:
-        def some(cut: slice) -> None:
-            first, last, _ = cut.indices(len(columns))
-            np.concatenate(columns[cut], out=numbers[ends[first] : ends[last]])
-
-        on_all_cores(some, len(columns), max(PIECE * len(columns) // max(count, 1), 1))
-
-    return padded(count, fill)
+    return padded(sum(map(len, columns)), lambda numbers: np.concatenate(columns, out=numbers))
 
 
 def aligned_rows(rows: int, columns: int) -> Array:

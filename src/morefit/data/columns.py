@@ -14,7 +14,7 @@ from morefit.arrays import Array
 from morefit.data.labels import Category, category_of, is_text
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
-from morefit.memory import LARGE, PIECE, padded
+from morefit.memory import LARGE, padded
 from morefit.model.region import Range, check_order, listed_ranges
 from morefit.resources import on_all_cores
 from morefit.text.suggest import suggest
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Mask = NDArray[np.bool_]
 MAX_DOUBLE = sys.float_info.max
+PIECE = 1 << 20  # numbers of a column that a thread takes
 # What to do with columns that are not real numbers, by the kind of their dtype.
 CONVERSIONS = {
     "c": "take its real part or its absolute value",
