@@ -406,9 +406,9 @@ class CompiledIntegral:
             return SampleIntegral(domain.nodes, len(domain.axes), len(self.bodies), self.bind)
         return FollowedIntegral(self.integral, self.bodies, self.bind, self.bind_trial, boxes)
 
-    def fix(self, rows: Array, boxes: SharedBoxes) -> WholeIntegral:
-        """Return the integrals for a whole fit, by boxes made for some rows of parameters."""
-        fixed = self.at_run_time(boxes).fix(rows)
+    def fix(self, rows: Array, boxes: SharedBoxes, finer: int = 0) -> WholeIntegral:
+        """Return the integrals for a whole fit, by boxes made for some rows of parameters, and halved some more times."""
+        fixed = self.at_run_time(boxes).fix(rows, finer)
         data, compiled, here = node_columns(fixed.nodes), self.compiled, self.tried.settings
         data.precompute(tuple(compiled.per_dataset.values()), here)
         columns = tuple(data.buffer(wanted, here).values for wanted in compiled.columns)

@@ -53,6 +53,11 @@ class Toys:
     def numbers(self) -> Integers:
         return np.arange(self.first, self.first + len(self))
 
+    @property
+    def offsets(self) -> Integers | None:
+        """Of the numbers of toys from that of the first; None: one after the other."""
+        return None
+
     @cached_property
     def drawn(self) -> tuple[Drawn, ...]:
         """The events of each part, one toy after the other, where the backend keeps them."""
@@ -106,6 +111,12 @@ class Toys:
         """Return one toy alone; it is drawn again, since the events of all may never have been in memory."""
         return Toys(self.ensemble, self.first + toy, self.sizes[toy : toy + 1])
 
+    def some(self, toys: Integers) -> Toys:
+        """Return some of these toys; they are drawn again."""
+        if any(self.is_stored(k) for k in range(self.sizes.shape[1])):
+            return StoredToys.of(self.ensemble, [self.one(int(toy)) for toy in toys])
+        return ChosenToys(self.ensemble, self.first + int(toys[0]), self.sizes[toys], toys - toys[0])
+
     def stored(self) -> StoredToys:
         """Return the same toys, drawn once for several fits."""
         return StoredToys(
@@ -142,7 +153,8 @@ class Toys:
 
     def fit_again(self, fits: Fits, failed: Integers, ensemble: Ensemble) -> None:
         """Fit some toys again, many together; what fails for good stays marked so."""
-        for some in by_events(failed, self.events):
+        left = self.fit_finer(fits, failed, ensemble)
+        for some in by_events(left, self.events):
             toys = StoredToys.of(self.ensemble, [self.one(int(toy)) for toy in some])
             batch = toys.batch(ensemble)
             rows = Fits.none(batch.start)
@@ -151,6 +163,22 @@ class Toys:
             for method in np.unique(rows.method):
                 these = rows.method == method
                 fits.take(some[these], rows, these, int(method))
+
+    def fit_finer(self, fits: Fits, failed: Integers, ensemble: Ensemble) -> Integers:
+        """Fit some toys again in compiled code, with finer boxes for numerical integrals; return those that fail still."""
+        finer = ensemble.with_finer_boxes if len(failed) else None
+        if finer is None:
+            return failed
+        left = [self.fit_some_finer(fits, some, finer) for some in by_events(failed, self.events)]
+        return np.concatenate(left)
+
+    def fit_some_finer(self, fits: Fits, failed: Integers, finer: Ensemble) -> Integers:
+        again = self.some(failed).fit_whole(finer)
+        if again is None:
+            return failed
+        valid = np.flatnonzero(again.valid)
+        fits.take(failed[valid], again, valid, NEWTON)
+        return np.delete(failed, valid)
 
     def batch(self, ensemble: Ensemble) -> Batch:
         """Return the minimiser of these toys, with the parameters that an ensemble fits."""
@@ -197,6 +225,7 @@ class Toys:
             sizes=self.sizes,
             first=self.first,
             record=ensemble.first_record,
+            offsets=self.offsets,
             parts=tuple(self.part_batch(ensemble, k) for k in range(self.sizes.shape[1])),
         )
 
@@ -213,6 +242,21 @@ class Toys:
     def is_stored(self, k: int) -> bool:
         """Return whether the events of a part are not drawn where they are fitted."""
         return self.ensemble.sampler(k).compiled is None
+
+
+@dataclass(eq=False)
+class ChosenToys(Toys):
+    """Toys that do not follow one another; they can be fitted in compiled code alone."""
+
+    chosen: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # from the first
+
+    @property
+    def numbers(self) -> Integers:
+        return self.first + self.chosen
+
+    @property
+    def offsets(self) -> Integers:
+        return self.chosen
 
 
 @dataclass(eq=False)

@@ -116,6 +116,8 @@ class Cpu:
         """Draw and fit toys, every thread on its own."""
         from morefit.targets.cpu.fit import run_whole_fits
 
+        if toys.offsets is not None:  # few of many
+            return np.concatenate([run_whole_fits(job, one, width, 1) for one in toys.each()])
         return run_whole_fits(job, toys, width, 1 if len(toys) == 1 else self.threads or available_cores())
 
     def fit_whole_together(self, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int) -> list[Array | None]:
