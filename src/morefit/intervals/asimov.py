@@ -15,6 +15,7 @@ from morefit.expr import evaluate
 from morefit.intervals.information import expected_constraints, line_edges
 from morefit.likelihood import BinnedLikelihood, Likelihood, Term
 from morefit.likelihood.binned import MAX_AXES
+from morefit.likelihood.generate import warn_of_lost_weights
 from morefit.likelihood.table import TableLikelihood
 from morefit.minimise.problem import as_likelihood
 from morefit.model.counts import counted_in
@@ -41,6 +42,7 @@ def asimov(likelihood: Term, values: Any) -> Term:
     """
     term = as_likelihood(NAME, likelihood)
     known = complete(term, values, "values")
+    warn_of_lost_weights(NAME, term)
     return term.with_parts([expected_part(part, known) for part in term.parts])
 
 
