@@ -170,3 +170,16 @@ def test_data_of_categories_are_passed_by_label():
     np.testing.assert_array_equal(
         mf.fit_many(nll, [dict(reversed(both.items()))]).values, mf.fit_many(model, [both]).values
     )
+
+
+def test_histograms_of_categories_are_fitted_as_in_fit():
+    # this used to be refused, though fit takes them
+    model = mf.Simultaneous({"up": mass_model(), "down": mass_model()}, "polarity")
+    (x,) = mass_model().observables
+    first, second = (
+        {"up": np.histogram(data[x.name], 20, (x.low, x.high)), "down": data} for data in datasets([300, 400])
+    )
+    many = mf.fit_many(model, [first, second])
+    for k, data in enumerate((first, second)):
+        one = mf.fit(model, data)
+        assert np.all(np.abs(many.values[k] - [one.values[n] for n in many.names]) < 0.02 * many.errors[k])

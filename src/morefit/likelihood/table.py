@@ -25,7 +25,8 @@ from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Pdf
-from morefit.pipeline import Columns, Settings
+from morefit.model.opaque import opaque_names
+from morefit.pipeline import Columns, Settings, able_backend
 from morefit.random.host import source_for, stream_key
 from morefit.targets import Backend, Drawn, Events, choose_backend
 
@@ -75,6 +76,11 @@ class TableModel(Pdf):
     def observables(self) -> tuple[Observable, ...]:
         return self.table
 
+    @cached_property
+    def calls_python(self) -> bool:
+        """Whether there are functions of Python in it, which NumPy evaluates."""
+        return bool(opaque_names(self))
+
     @property
     def measurements(self) -> tuple[str, ...]:
         """The columns of the table that a measurement fills in, as no other may depend on it."""
@@ -91,7 +97,8 @@ class TableLikelihood(Likelihood):
     ) -> None:
         """Set what the likelihood is made of, and where it is computed."""
         data = build({c.name: np.asarray(columns[c.name], np.float64) for c in model.table}, None, None)
-        settings = Settings(choose_backend(backend, len(data)))
+        place = choose_backend(backend, 0 if model.calls_python else len(data))
+        settings = Settings(able_backend(model, place) if model.calls_python else place)
         self.set_up(model, data, as_constraints(constraints), settings)
 
     @property

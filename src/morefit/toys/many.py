@@ -14,6 +14,7 @@ from morefit.data.sources import is_histogram
 from morefit.errors import DataError
 from morefit.likelihood import BinnedLikelihood, Simultaneous, Term
 from morefit.likelihood.accuracy import is_simulated
+from morefit.likelihood.simultaneous import simultaneous_likelihood
 from morefit.likelihood.sums import check_constrained
 from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
 from morefit.minimise.check import invert
@@ -55,6 +56,15 @@ def fit_many(
         raise DataError("fit_many: needs at least one dataset, got none")
     if isinstance(model, Pdf) and is_histogram(each[0]):
         model = BinnedLikelihood(model, each[0], backend="cpu")
+    if (
+        isinstance(model, Simultaneous)
+        and isinstance(each[0], Mapping)
+        and any(map(is_histogram, each[0].values()))
+    ):
+        model = simultaneous_likelihood(
+            model, each[0], constraints=constraints, ranges=ranges, yields_in=yields_in, backend="cpu"
+        )
+        constraints, ranges, yields_in = (), None, "full"
     if isinstance(model, Term) and model.weighted:  # its own events play no role
         model = model.with_parts([part.without_events() for part in model.parts])
     template = template_of("fit_many", model, constraints, ranges=ranges, yields_in=yields_in)
