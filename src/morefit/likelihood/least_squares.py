@@ -103,6 +103,9 @@ class LeastSquares(TableLikelihood):
     def asimov(self, values: Mapping[str, float]) -> Self:
         return self.with_columns(self.model.measuring(self.expected_at(values)))
 
+    def measuring(self, data: Any) -> Mapping[str, Array]:
+        return self.model.measuring(numbers("y", data, int(self.ndata)))
+
     def replicas(self, weights: Callable[[], Array], seed: int, numbers: Integers) -> PartData:
         if self.correlated:
             raise DataError(
