@@ -5,6 +5,9 @@ import os
 import sys
 from pathlib import Path
 
+# before numpy is imported: threads of its matrix products wait in loops for each other, and workers have one core each
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import HealthCheck, settings
 
