@@ -5,14 +5,28 @@ import os
 import sys
 from pathlib import Path
 
+# before numpy is imported: threads of its matrix products wait in loops for each other, and workers have one core each
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+from morefit.pipeline import compile_renamed, compile_sampler, compile_sums, compile_values
+from morefit.targets.cpu import compile as machine_code
+from morefit.targets.cpu.ahead import wait_for_all
+from morefit.targets.cpu.fit_driver import driver_code, expect_driver
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests in any folder find strategies, tolerances, ...
 os.environ["MPLBACKEND"] = "Agg"  # figures are looked at by tests only
 # Half of what PoCL takes to build a kernel is to optimise it, more than the few events of a test take to run. Kernels of
 # tests/statistics are optimised, as those of users are.
 os.environ.setdefault("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable")
+
+# Folders of tests whose machine code LLVM selects, orders and puts into registers as well as it can, as it does for users:
+# they test that code, or run it for many events. For all others it takes half of the time; passes over the text, which
+# know what is undefined, are the same.
+OPTIMISED = {"functions", "kernel", "statistics", "targets"}
+PROGRAMS = (compile_sums, compile_renamed, compile_values, compile_sampler, driver_code, expect_driver)
 
 PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 settings.register_profile(
@@ -35,6 +49,18 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Switch the optimisation of machine code to that of the folder; programs with another one are forgotten."""
+    level = 2 if item.path.parent.name in OPTIMISED else 0
+    if level == machine_code.LEVEL:
+        return
+    wait_for_all()
+    for cached in PROGRAMS:
+        cached.cache_clear()
+    machine_code.LEVEL = level
 
 
 @pytest.hookimpl(trylast=True)

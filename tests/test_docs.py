@@ -118,9 +118,19 @@ def run_page(page, module):
     return missing
 
 
-# what Dask leaves to the garbage collector, in the page on clusters or in a test before, is no failure of a page
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+# what Dask leaves to the garbage collector, which conftest.py runs for these pages, is no failure of a page
+WITH_DASK = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
+)
+
+
+def uses_dask(page):
+    return any(block.needs == "dask" for block in blocks(page))
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[WITH_DASK] * uses_dask(page)) for page in PAGES], ids=name_of
+)
 def test_python_blocks_run_and_print_what_the_page_says(page, tmp_path, monkeypatch):
     module = types.ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look for it there

@@ -115,8 +115,13 @@ STEEP_MEAN = float(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize(
+    ("kind", "backend"),
+    [
+        ("histogram", "cpu"), ("histogram", "reference"), ("spline", "cpu"),
+        pytest.param("spline", "reference", marks=pytest.mark.exhaustive),
+    ],
+)  # fmt: skip
 def test_errors_of_a_table_enter_a_fit_by_its_constraint(kind, backend):
     columns, keep = thinned(FLAT, 3000, 3)
     made = mf.acceptance.from_sample(chosen(columns, keep), X, bins=TABLES[kind][0], kind=kind)

@@ -12,6 +12,7 @@ from scipy.stats import multinomial, norm, poisson
 
 import morefit as mf
 from areas import area
+from morefit.likelihood.table import COUNT
 
 M = mf.Observable("m", 0, 10)
 Y = mf.Observable("y", -1, 1)
@@ -553,6 +554,14 @@ def test_the_result_has_a_chi_square():
     assert np.isnan(mf.fit(MODEL, DATA).p_value)
     neyman = mf.BinnedLikelihood(MODEL, (COUNTS, EDGES), statistic="neyman")
     assert mf.fit(neyman).ndf == np.sum(COUNTS > 0) - 5 < 45
+
+
+def test_a_bootstrap_draws_weighted_bins_around_their_contents_with_their_variances():
+    weighted = mf.BinnedLikelihood(MODEL, (0.5 * COUNTS, EDGES), variances=0.25 * COUNTS)
+    rng = np.random.default_rng(7)
+    drawn = np.array([weighted.resampled(rng)[COUNT.name] for _ in range(1000)]).sum(axis=1)
+    assert drawn.mean() == pytest.approx(0.5 * COUNTS.sum(), rel=0.01)
+    assert drawn.var() == pytest.approx(0.25 * COUNTS.sum(), rel=0.2)
 
 
 def test_fit_many_takes_histograms():

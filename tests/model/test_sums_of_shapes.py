@@ -24,8 +24,15 @@ def sum_of(row, parameters):
     return mf.Sum(copies, yields=yields)
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("parameters", [FEW, MANY])
+# a weight multiplies a term, whether it is summed alone or in a tile; tests/targets has both
+@pytest.mark.parametrize(
+    ("parameters", "weighted"),
+    [
+        pytest.param(n, w, id=f"{n}-{kind}", marks=[pytest.mark.exhaustive] * (w != (n == MANY)))
+        for n in (FEW, MANY)
+        for w, kind in ((False, "plain"), (True, "weighted"))
+    ],
+)
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n in OFTEN else [pytest.mark.exhaustive]) for n in ROWS]
 )

@@ -212,7 +212,7 @@ def test_hard_fits_are_not_lost_and_agree_with_minuit(make, events, toys, backen
 # Sizes decide how a toy is fitted on a device: by a small group of items, by a large one, or by many.
 SAME_TOYS = [
     (mass_model, 200, 2000, EXACT_ERRORS, 0.0),
-    (mass_model, 10_000, 200, EXACT_ERRORS, 0.0),
+    (mass_model, 10_000, 50, EXACT_ERRORS, 0.0),
     (mass_model, 40_000, 20, EXACT_ERRORS, 0.0),
     (kstar_model, 200, 1000, EXACT_ERRORS, 0.0),
     (kstar_model, 10_000, 50, EXACT_ERRORS, 0.0),

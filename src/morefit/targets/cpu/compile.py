@@ -23,6 +23,7 @@ from morefit.targets.cpu.hoist import hoist
 from morefit.targets.cpu.memory import Code
 
 MAX_PROGRAMS = 256  # cached in this process
+LEVEL = 2  # of LLVM's optimisation while it writes machine code; tests that run little of it take less
 
 # taken around calls of LLVM, which has a lock of its own, and around forks: a child would inherit locks that no
 # thread of it can release
@@ -100,7 +101,7 @@ def find_written(identity: Sequence[str], written: Callable[[], str], names: Seq
 
 
 def code_key(*identity: str) -> str:
-    return key_of(*identity, host().cpu, host().features, llvmlite.__version__)
+    return key_of(*identity, host().cpu, host().features, llvmlite.__version__, str(LEVEL))
 
 
 def is_compiled(*identity: str) -> bool:
@@ -132,7 +133,7 @@ def find_by_key(identity: Sequence[str], build: Callable[[], bytes], names: Sequ
 
 def target_machine() -> Any:
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=host().cpu, features=host().features, opt=2, jit=True)
+    return target.create_target_machine(cpu=host().cpu, features=host().features, opt=LEVEL, jit=True)
 
 
 def build_object(source: str, *, driver: bool, loops: bool = False) -> bytes:
