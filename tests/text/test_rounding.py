@@ -117,7 +117,9 @@ def test_any_number_can_be_written_and_read(value, errors):
         (nan, 0.1, (0.0, 1.0), ("nan", "0.10")),
     ],
 )
-def test_the_value_of_a_parameter_keeps_its_limits_and_two_digits_if_its_error_is_beyond_them(value, error, limits, expected):
+def test_the_value_of_a_parameter_keeps_its_limits_and_two_digits_if_its_error_is_beyond_them(
+    value, error, limits, expected
+):
     assert round_pdg(value, error, limits=limits) == expected
 
 

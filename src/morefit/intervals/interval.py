@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from math import nan
 from typing import Literal, overload
 
+from morefit.text.rounding import round_pdg
+
 # where the curve crosses the level, the limit of the parameter, or beyond the scanned values
 End = Literal["crossing", "limit", "open"]
 
@@ -72,4 +74,4 @@ def end_text(value: float, error: float, end: End) -> str:
         return "NOT REACHED"
     if end == "limit":
         return f"{value:.8g} (limit)"
-    return f"{value:.6g} +- {error:.1g}" if error else f"{value:.8g}"
+    return " +- ".join(round_pdg(value, error)) if error else f"{value:.8g}"

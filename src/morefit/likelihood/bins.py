@@ -22,7 +22,6 @@ from morefit.expr import (
     evaluate,
     integral_of,
     leaves,
-    multiply_all,
     scalar,
     substitute,
     substitute_all,
@@ -197,7 +196,7 @@ def by_nodes(
     known = substitute(weight / pdf.integral(), {p.symbol: const(values[p.name]) for p in parameters})
     compiled = compile_values((known,), (), Settings(backend, precompute="none"))
     scales = compiled.bind(Columns(dict(rows.columns)), Events.all_sets(len(rows.weights)))(np.empty((1, 0)))
-    bins = replace(bins, rows=replace(rows, weights=rows.weights * scales[0, 0]))
+    rows = replace(rows, weights=rows.weights * scales[0, 0])
 
     def areas_at(nodes: int, parts: int, rows: Rows) -> Array:
         outputs = (area_by_nodes(pdf.density(), bins.x, nodes),)
@@ -205,15 +204,15 @@ def by_nodes(
         areas = over_rows(outputs, finer, parameters, values, backend)
         return np.asarray(areas.reshape(count, parts).sum(axis=1), np.float64)
 
-    few = bins.rows.thinned(FEW_ROWS)
+    few = rows.thinned(FEW_ROWS)
     for nodes in NODES:
         coarse, fine = areas_at(nodes, parts, few), areas_at(nodes, 2 * parts, few)
         error = float(np.max(np.abs(fine - coarse)) / np.max(np.abs(fine)))
         if error <= GOOD_NODES:
-            return areas_at(nodes, parts, bins.rows)
+            return areas_at(nodes, parts, rows)
     if not error <= WORST_NODES:
         raise unresolved(pdf, bins.x)
-    return areas_at(NODES[-1], 2 * parts, bins.rows)
+    return areas_at(NODES[-1], 2 * parts, rows)
 
 
 def area_by_nodes(density: Expr, x: Observable, nodes: int) -> Expr:

@@ -30,7 +30,6 @@ from morefit.plots.canvas import (
     Plot,
     Style,
     one_panel,
-    panel_grid,
     place_legends,
     styled,
 )
@@ -65,15 +64,7 @@ def plot_categories(
     numbers = {
         label: projected(drawing, models, label, own, observable, values) for label, own in each.items()
     }
-    with styled(drawing.style):
-        panels = panel_grid(len(numbers), drawing.heights, lower=drawing.lower is not None)
-        for label, (main, _) in zip(numbers, panels, strict=True):
-            main.set_title(label)
-        contents = [
-            (axes, own, models[label].parameters)
-            for axes, (label, own) in zip(panels, numbers.items(), strict=True)
-        ]
-        return dict(zip(numbers, drawing.draw_all(contents, values), strict=True))
+    return drawing.draw_grid(numbers, {label: models[label].parameters for label in numbers}, values)
 
 
 def projected(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 from numpy.typing import ArrayLike
 
@@ -34,6 +34,7 @@ from morefit.plots.canvas import (
     Plot,
     Style,
     label_of,
+    panel_grid,
     place_legends,
     root,
     styled,
@@ -173,7 +174,6 @@ class Drawing:
     style: Style = None
     backend: str | Backend = "auto"
     look: Look = LOOK
-    heights: ClassVar[float] = MAIN_HEIGHT
 
     def __post_init__(self) -> None:
         if self.lower not in (*get_args(Lower), None):
@@ -203,12 +203,15 @@ class Drawing:
             oversampling=self.oversampling, blind=self.blind, backend=self.backend,
         )  # fmt: skip
 
-    def plot_part(self, part: Likelihood, observable: Observable | str | None, values: Any) -> Plot[Any]:
-        """Plot the likelihood of one dataset, of one histogram in its own bins, or of points."""
+    def plot_part(self, part: Likelihood, observable: Observable | str | None, values: Any) -> Any:
+        """Plot the likelihood of one dataset, of one histogram in its own bins, of points, or of channels by name."""
         if isinstance(part, LeastSquares):
             from morefit.plots.points import plot_points
 
             return plot_points(self, part, values)
+        if isinstance(part, HistFactoryLikelihood) and observable is None and len(part.channels) > 1:
+            channels = {name: self.projection_of(part, name, values) for name in part.channels}
+            return self.draw_grid(channels, dict.fromkeys(channels, part.model.parameters), values)
         return self.draw(self.projection_of(part, observable, values), part.model.parameters, values)
 
     def projection_of(self, part: Likelihood, observable: Observable | str | None, values: Any) -> Projection:
@@ -232,6 +235,21 @@ class Drawing:
         with styled(self.style):
             panels = two_panels("plot", self.ax, MAIN_HEIGHT, lower=self.lower is not None)
             return self.draw_all([(panels, numbers, parameters)], values)[0]
+
+    def draw_grid(
+        self, numbers: Mapping[str, Projection], parameters: Mapping[str, Sequence[Parameter]], values: Any
+    ) -> dict[str, Plot[Projection]]:
+        """Draw several plots by name, in a grid."""
+        if self.ax is not None:
+            raise OptionError(f"plot: ax is for one plot; choose one of {', '.join(map(repr, numbers))}")
+        with styled(self.style):
+            panels = panel_grid(len(numbers), MAIN_HEIGHT, lower=self.lower is not None)
+            for name, (main, _) in zip(numbers, panels, strict=True):
+                main.set_title(name)
+            contents = [
+                (axes, numbers[name], parameters[name]) for axes, name in zip(panels, numbers, strict=True)
+            ]
+            return dict(zip(numbers, self.draw_all(contents, values), strict=True))
 
     def draw_all(self, each: Sequence[Contents], values: Any) -> list[Plot[Projection]]:
         """Draw data and curves of several plots, in panels of one figure."""

@@ -21,11 +21,13 @@ from morefit.plots.canvas import (
     MODEL,
     AnyAxes,
     Labels,
+    LegendRoom,
     Plot,
     Style,
     check_made,
     label_of,
     one_panel,
+    place_legends,
     styled,
     two_panels,
 )
@@ -132,7 +134,11 @@ def contour(
         main.set_ylim(scan.y[0], scan.y[-1])
         main.set_xlabel(label_of(scan.x_name, labels))
         main.set_ylabel(label_of(scan.y_name, labels))
-        artists["legend"] = main.legend(loc="best")
+        points = np.concatenate(
+            [np.array([scan.best]), *(line for level in chosen for line in scan.lines(level))]
+        )
+        handles = main.get_legend_handles_labels()[0]
+        (artists["legend"],) = place_legends([LegendRoom(main, handles, *points.T)])
         return Plot((main,), artists, scan)
 
 
