@@ -61,6 +61,9 @@ class Interval(Sequence[float]):
     def __len__(self) -> int:
         return 2
 
+    def __repr__(self) -> str:
+        return f"Interval({self}, {100 * self.level:.6g} %)"
+
     def __str__(self) -> str:
         if self.parts is not None:
             return " and ".join(map(str, self.parts)) or "NOTHING ACCEPTED"

@@ -37,6 +37,7 @@ from morefit.plots.fitted import Drawing, own_values, the_observable
 from morefit.plots.panels import middles, x_label
 from morefit.plots.projection import Projection
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 
 
 def plot_categories(
@@ -181,6 +182,7 @@ class Asymmetry(Frozen):
     curve: Array  # of the models
 
 
+@in_sentences
 def asymmetry(
     models: Simultaneous,
     data: Any,

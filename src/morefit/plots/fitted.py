@@ -43,6 +43,7 @@ from morefit.plots.canvas import (
 from morefit.plots.panels import Look, Lower, draw_lower, draw_main, x_label
 from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins, project_channel
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
 from morefit.validate import numbers_by_name
 
@@ -52,6 +53,7 @@ LOOK = Look()
 Contents = tuple[Panels, Projection, Sequence[Parameter]]  # of one plot: axes, numbers, parameters
 
 
+@in_sentences
 def plot(
     model: Pdf | Simultaneous | Term,
     data: Any = None,
@@ -116,7 +118,7 @@ def plot(
 
 def plot_any(
     drawing: Drawing,
-    model: Pdf | Simultaneous | Term,
+    model: Any,
     source: tuple[Any, Any],
     observable: Any,
     values: Any,
@@ -131,6 +133,11 @@ def plot_any(
         raise OptionError("plot: only mf.Simultaneous has categories; leave category and summed out")
     data, weights = source
     if not isinstance(model, Term):
+        if not isinstance(model, Pdf):
+            kind = type(model).__name__
+            raise OptionError(
+                f"plot: takes a model and its data, or a likelihood, got {kind}; write mf.plot(model, data, values=result)"
+            )
         check_model(model)
         if is_histogram(data) and weights is None:
             return drawing.plot_part(BinnedLikelihood(model, data), observable, values)

@@ -31,6 +31,7 @@ from morefit.plots.canvas import (
     styled,
     two_panels,
 )
+from morefit.text.arguments import in_sentences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +42,7 @@ SHADES = (0.30, 0.16, 0.08)  # opacities of regions, that of the first level str
 P_HEIGHT = 1.2  # of the panel of likelihood ratios, in heights of that of p-values
 
 
+@in_sentences
 def profile(
     scan: Profile,
     *,
@@ -101,6 +103,7 @@ def draw_level(
     artists[f"{percent(level)} ends"] = ax.vlines(ends, 0, height, **look)
 
 
+@in_sentences
 def contour(
     scan: Contour,
     *,
@@ -142,6 +145,7 @@ def contour(
         return Plot((main,), artists, scan)
 
 
+@in_sentences
 def belt(
     construction: NeymanBelt,
     observed: float | None = None,
@@ -180,6 +184,7 @@ def belt(
         return Plot((main,), artists, construction)
 
 
+@in_sentences
 def p_values(
     construction: FeldmanCousins,
     *,
