@@ -260,8 +260,9 @@ class Drawing:
 
     def draw_all(self, each: Sequence[Contents], values: Any) -> list[Plot[Projection]]:
         """Draw data and curves of several plots, in panels of one figure."""
+        order = tuple(dict.fromkeys(name for _, numbers, _ in each for name in numbers.components))
         drawn = [
-            draw_main(panels[0], numbers, self.look_of(numbers, parameters, values))
+            draw_main(panels[0], numbers, replace(self.look_of(numbers, parameters, values), order=order))
             for panels, numbers, parameters in each
         ]
         legends = place_legends([room for _, room in drawn])
