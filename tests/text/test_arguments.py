@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 import morefit as mf
+from fit_results import GOOD
 from morefit.text.arguments import in_sentences
 
 X = mf.Observable("x", 0.0, 1.0)
@@ -68,9 +69,9 @@ def test_errors_inside_a_function_and_its_signature_stay_as_they_are():
         (MODEL, "generate", "'Exponential' object has no attribute 'generate'; write mf.generate(model, events, seed=1)"),
         (MODEL, "parameter", "'Exponential' object has no attribute 'parameter'; did you mean 'parameters'?"),
         (MODEL, "_repr_json_", "'Exponential' object has no attribute '_repr_json_'"),
-        (mf.Likelihood(MODEL, [0.5]), "minimize", "'Likelihood' object has no attribute 'minimize'; write mf.fit(likelihood)"),
-        (SLOPE, "value", "'Parameter' object has no attribute 'value'; it never changes: mf.fit(..., start={name: number},"
-         " fixed=[name]) overrides it, and results have values"),
+        (GOOD, "error_s", "'FitResult' object has no attribute 'error_s'; did you mean 'errors'?"),
+        (GOOD, "fval", "'FitResult' object has no attribute 'fval'; the minimum is nll, minus the logarithm of the likelihood"),
+        (GOOD, "correlations", "'FitResult' object has no attribute 'correlations'; did you mean 'correlation'?"),
     ],
 )  # fmt: skip
 def test_a_missing_attribute_is_answered_with_what_does_the_same(thing, name, message):

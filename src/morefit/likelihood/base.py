@@ -20,8 +20,6 @@ from morefit.likelihood.parameters import floating_among, start_row, symbols_of
 from morefit.model import Parameter
 from morefit.model.parameter import check_blinding
 from morefit.targets import Backend
-from morefit.text import elsewhere
-from morefit.text.arguments import no_attribute
 from morefit.validate import by_name
 
 if TYPE_CHECKING:
@@ -43,11 +41,6 @@ class Term(ABC):
     verbose: ClassVar[int] = 0
     one_minimum: ClassVar[bool] = False  # is known: one at a limit is not searched for again elsewhere
     join: ClassVar[Callable[[Sequence[Term]], Term]]  # the sum of likelihoods, which joint.py defines
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            return no_attribute(self, name, elsewhere.LIKELIHOOD)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -71,9 +71,10 @@ def fit_at_once(objective: Objective, goal: float) -> FitRows | None:
             for part in parts
         ),
     )
-    begin = time.perf_counter()
-    likelihood.backend.prepare_fits(job, toys)
-    objective.compiling += time.perf_counter() - begin
+    if not job.spare:  # it did not run yet
+        begin = time.perf_counter()
+        likelihood.backend.prepare_fits(job, toys)
+        objective.compiling += time.perf_counter() - begin
     rows = likelihood.backend.fit_whole(job, toys, job.layout.derivatives_width)
     return None if rows is None else FitRows(job.layout, rows)
 

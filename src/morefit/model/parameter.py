@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from morefit.errors import ModelError
 from morefit.expr import Expr, NamedQuantity, Op, scalar, symbols, with_name
 from morefit.model.blind import WAYS, phrase_digest, true_value, unblinded_value
 from morefit.model.naming import check_limits, check_name, check_number
-from morefit.text import elsewhere
-from morefit.text.arguments import in_sentences, no_attribute
+from morefit.text.arguments import in_sentences
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -35,11 +34,6 @@ class Parameter(NamedQuantity):
     label: str = ""  # for tables and plots; the name if empty
     blind: str = ""  # the phrase that hides the true value; empty: nothing is hidden
     blind_by: str = "offset"  # or "scale"
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            return no_attribute(self, name, elsewhere.PARAMETER)
 
     @in_sentences
     def __new__(

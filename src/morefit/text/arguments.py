@@ -65,7 +65,7 @@ def no_attribute(thing: object, name: str, hints: Mapping[str, str]) -> Any:
         return object.__getattribute__(thing, name)
     hint = hints.get(name, "")
     if not hint and not name.startswith("_"):
-        near = nearest(name, (word for word in dir(kind) if not word.startswith("_")))
+        near = nearest(name, (word for word in dir(thing) if not word.startswith("_")))
         hint = f"did you mean '{near}'?" if near else ""
     # without name and obj, from which Python would propose another one
     raise AttributeError(

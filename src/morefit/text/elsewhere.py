@@ -35,9 +35,10 @@ ADVICE = {
     "savefig": SAVING,
 }
 
-FIT, LIKELIHOOD_FIT = "write mf.fit(model, data)", "write mf.fit(likelihood)"
+FIT = "write mf.fit(model, data)"
 DRAW, PLOT = "write mf.generate(model, events, seed=1)", "write mf.plot(model, data, values=result)"
 VALUE = "pdf(x, values) is the normalised density"
+# of densities and of results; likelihoods and parameters have no such table, as looking it up slows every attribute down
 MODEL = {
     "fit": FIT,
     "fitTo": FIT,
@@ -47,13 +48,6 @@ MODEL = {
     "plotOn": PLOT,
     "eval": VALUE,
     "getVal": VALUE,
-}
-LIKELIHOOD = {
-    "fit": LIKELIHOOD_FIT,
-    "minimise": LIKELIHOOD_FIT,
-    "minimize": LIKELIHOOD_FIT,
-    "migrad": LIKELIHOOD_FIT,
-    "plot": "write mf.plot(likelihood, values=result)",
 }
 NUMBERS = "values[name] and errors[name] are those of a parameter"
 MINIMUM = "the minimum is nll, minus the logarithm of the likelihood"
@@ -71,7 +65,3 @@ RESULT = {
     "summary": "print it, or write report(path)",
     "plot": PLOT,
 }
-PARAMETER = dict.fromkeys(
-    ("value", "error", "set_value", "setVal", "getVal", "setConstant"),
-    "it never changes: mf.fit(..., start={name: number}, fixed=[name]) overrides it, and results have values",
-)
