@@ -32,6 +32,17 @@ def test_completion_shows_the_public_names_only():
     assert [name for name in dir(mf) if not name.startswith("_")] == sorted(mf.__all__)
 
 
+def test_wrong_arguments_of_public_functions_are_answered_in_a_sentence():
+    """``in_sentences`` of morefit.text.arguments decorates all of them but those of formulas."""
+    own = {*mf.functions.__all__, "where", "devices"}
+    public = [(mf, set(mf.__all__) - own)] + [
+        (getattr(mf, name), getattr(mf, name).__all__)
+        for name in ("acceptance", "histfactory", "intervals", "plots")
+    ]
+    functions = {name: getattr(room, name) for room, names in public for name in names}
+    assert [n for n, f in functions.items() if inspect.isfunction(f) and not hasattr(f, "__wrapped__")] == []
+
+
 @pytest.mark.parametrize("room", ["acceptance", "functions", "histfactory", "intervals", "plots", "shapes"])
 def test_completion_of_rooms_shows_their_public_names_only(room):
     module = getattr(mf, room)

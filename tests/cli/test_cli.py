@@ -266,7 +266,7 @@ def test_devices_without_pyopencl_says_how_to_get_it(monkeypatch, capsys):
     assert main(["devices"]) == VALID
     shown = capsys.readouterr().out
     assert "always" in shown
-    assert "pyopencl is not installed; pip install morefit[opencl]" in shown
+    assert "pyopencl is not installed; pip install 'morefit[opencl]'" in shown
 
 
 def test_devices_marks_what_auto_takes(monkeypatch, capsys):

@@ -533,9 +533,12 @@ def test_a_dataset_shows_itself_in_notebooks():
     shown = Dataset({"<m>": [5.0, 6.0]})._repr_html_()
     assert shown == (
         "<table><caption>Dataset: 2 events</caption>"
-        "<tr><th>column</th><th>min</th><th>mean</th><th>max</th></tr>"
-        '<tr><td style="text-align:left">&lt;m&gt;</td><td style="text-align:right">5</td>'
-        '<td style="text-align:right">5.5</td><td style="text-align:right">6</td></tr></table>'
+        '<tr><th style="text-align:left">column</th><th style="text-align:right">min</th>'
+        '<th style="text-align:right">mean</th><th style="text-align:right">max</th></tr>'
+        '<tr><td style="text-align:left;white-space:nowrap">&lt;m&gt;</td>'
+        '<td style="text-align:right;white-space:nowrap">5</td>'
+        '<td style="text-align:right;white-space:nowrap">5.5</td>'
+        '<td style="text-align:right;white-space:nowrap">6</td></tr></table>'
     )
 
 

@@ -215,6 +215,20 @@ def test_a_channel_is_plotted_with_its_samples(small, best):
     plt.close(plot.figure)
 
 
+def test_several_channels_are_plotted_in_a_grid():
+    nll = read("medium")
+    plots = mf.plot(nll, values={})
+    assert list(plots) == ["channel_0", "channel_1", "channel_2"]
+    assert len({id(plot.figure) for plot in plots.values()}) == 1
+    start = {p.name: p.start for p in nll.parameters}
+    np.testing.assert_allclose(
+        plots["channel_1"].numbers.expected, sum(nll.channel("channel_1", start)[1].values())
+    )
+    with pytest.raises(mf.OptionError, match="ax is for one plot; choose one of 'channel_0', 'channel_1'"):
+        mf.plot(nll, values={}, ax=plots["channel_0"].axes[0])
+    plt.close(plots["channel_0"].figure)
+
+
 def test_it_prints_its_channels():
     nll = read("medium")
     assert (

@@ -766,7 +766,8 @@ def test_every_interval_unpacks_and_knows_its_level(mu_profile, replicas):
 
 def test_an_interval_shows_errors_limits_and_open_ends():
     assert str(Interval(1.25, 2.5, 0.9)) == "[1.25, 2.5]"
-    assert str(Interval(1.25, 2.5, 0.9, low_error=0.123, high_error=0.04)) == "[1.25 +- 0.1, 2.5 +- 0.04]"
+    assert repr(Interval(1.25, 2.5, 0.9)) == "Interval([1.25, 2.5], 90 %)"
+    assert str(Interval(1.25, 2.5, 0.9, low_error=0.123, high_error=0.04)) == "[1.25 +- 0.12, 2.50 +- 0.04]"
     assert str(Interval(0.0, np.nan, 0.9, low_end="limit", high_end="open")) == "[0 (limit), NOT REACHED]"
     assert feldman_cousins_poisson(0, 3.0).low_end == "limit"
 

@@ -5,6 +5,7 @@ import json
 import pickle
 import re
 import sys
+import time
 from dataclasses import FrozenInstanceError, fields, replace
 from math import inf, nan
 from pathlib import Path
@@ -416,3 +417,13 @@ def test_values_are_taken_from_a_result_or_by_parameters():
         assert drawn["x"].tobytes() == expected["x"].tobytes()
     with pytest.raises(ModelError, match=r"truth must be numbers by name, .* got the name 3"):
         mf.generate(model, 20, truth={3: 1.0})
+
+
+@pytest.mark.parametrize("events", [100, 20_001])
+def test_waiting_for_machine_code_counts_as_compiling(events, monkeypatch):
+    """The first fit of a session used to have a minimisation of half a second."""
+    x = mf.Observable("x", 0.0, 5.0)
+    data = mf.generate(mf.Exponential(x, -1.0), events, seed=1)
+    for name in ("morefit.targets.cpu.run.Cpu.prepare_fits", "morefit.minimise.path.prepare_steps"):
+        monkeypatch.setattr(name, lambda *_: time.sleep(0.05))
+    assert mf.fit(mf.Exponential(x, mf.Parameter("slope", -0.9, -5.0, 0.0)), data).seconds["compile"] >= 0.05

@@ -149,8 +149,13 @@ def test_a_repr_of_ones_own_is_left_alone():
         (mf.Sum([mf.Uniform(M), mf.Polynomial(M, [ALPHA, 1])], yields=[MU, 3]),
          r"$\begin{aligned} p\left(m\right) &\propto \mu \, \mathrm{Uniform}\left(m\right)"
          r" + 3 \, \mathrm{Polynomial}\left(m; \alpha, 1\right) \end{aligned}$"),
+        (mf.Sum([mf.Uniform(M), mf.Exponential(M, ALPHA), mf.Convolution(mf.shapes.Argus(M, 6, -1), mf.Gaussian(T, 0, TAU))],
+                yields=[MU, 3, 4]),
+         r"$\begin{aligned} p\left(m\right) &\propto \mu \, \mathrm{Uniform}\left(m\right)"
+         r" \\ &\quad + 3 \, \mathrm{Exponential}\left(m; \alpha\right) \\ &\quad + 4 \, \mathrm{Convolved}\left(m;"
+         r" \mathrm{Argus}\left(m; 6, -1, 0.5\right), \mathrm{Gaussian}\left(t; 0, \tau\right)\right) \end{aligned}$"),
     ],
-    ids=["sum", "one", "product", "yields"],
+    ids=["sum", "one", "product", "yields", "lines"],
 )  # fmt: skip
 def test_a_notebook_shows_how_densities_are_put_together(model, text):
     """This used to spell out the series of an integral, in 1724 characters."""

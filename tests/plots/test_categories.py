@@ -103,3 +103,17 @@ def test_an_asymmetry_needs_two_labels():
         mf.plots.asymmetry(MODELS, DATA, ("up", "up"))
     with pytest.raises(mf.OptionError, match="category 'polarity': has no label 'left'"):
         mf.plots.asymmetry(MODELS, DATA, ("up", "left"))
+
+
+def test_a_component_has_the_same_colour_in_all_categories():
+    x = mf.Observable("x", 0.0, 1.0)
+    parts = [mf.Gaussian(x, 0.5, 0.1), mf.Exponential(x, -1.0), mf.Uniform(x)]
+    names = ["signal", "slope", "flat"]
+    models = {
+        "without": mf.Sum(parts[1:], fractions=[0.5], labels=names[1:]),
+        "with": mf.Sum(parts, fractions=[0.2, 0.5], labels=names),
+    }
+    data = {label: {"x": np.linspace(0.0, 1.0, 20)} for label in models}
+    plots = mf.plot(mf.Simultaneous(models, "region"), data, "x", lower=None)
+    colours = [{name: plot.artists[name].get_color() for name in names[1:]} for plot in plots.values()]
+    assert colours[0] == colours[1] and len(set(colours[0].values())) == 2

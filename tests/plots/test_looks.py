@@ -11,7 +11,8 @@ from scipy import integrate
 import morefit as mf
 from morefit.minimise.conditional import best_fit
 from morefit.plots import project
-from morefit.plots.canvas import drawable, settings
+from morefit.plots.canvas import LegendRoom, drawable, place_legends, settings, styled
+from morefit.plots.panels import without_handle
 from tolerances import BIN_INTEGRAL, FEW_ROUNDINGS
 
 M = mf.Observable("m", 5.0, 7.0, label="$m$ [GeV]")
@@ -205,6 +206,19 @@ def test_a_box_has_the_chi_square_and_parameters_with_their_labels(fitted):
     assert rf"$\mu$ = ${result.values['mu']:.3f} \pm {result.errors['mu']:.3f}$" in lines
     assert len(texts(mf.plot(model, data, values=result, box="chi2", lower=None))) == 5
     assert len(texts(mf.plot(model, data, values=result, lower=None))) == 4
+
+
+def test_a_long_legend_stays_inside_the_axes():
+    """One higher than the axes used to make them collapse."""
+    with styled(None):
+        ax = plt.figure(layout="constrained").add_subplot()
+        (line,) = ax.plot([0.0, 1.0], [0.0, 1.0])
+        handles = [*without_handle(ax, tuple(f"a_long_name_{k} = 1.234 +- 0.056" for k in range(18))), line]
+        (legend,) = place_legends([LegendRoom(ax, handles, np.array([0.0, 1.0]), np.array([0.0, 1.0]))])
+        ax.figure.draw_without_rendering()
+    box, axes = legend.get_window_extent(), ax.get_window_extent()
+    assert axes.height > 350
+    assert box.x0 >= axes.x0 and box.x1 <= axes.x1 and box.y0 >= axes.y0 + 0.3 * axes.height
 
 
 def test_the_legend_says_when_start_values_are_drawn(fitted):

@@ -405,6 +405,9 @@ def test_contour_is_drawn_with_its_lines(likelihood, best):
     drawn = mf.plots.contour(found)
     (line,) = drawn.artists["95.45 %"]
     np.testing.assert_array_equal(line.get_xydata(), found.lines(0.9545)[0])
+    legend = drawn.artists["legend"].get_window_extent()  # it used to cover the best fit
+    points = drawn.axes[0].transData.transform([found.best, *line.get_xydata()])
+    assert not any(legend.contains(*point) for point in points)
 
 
 def belt():

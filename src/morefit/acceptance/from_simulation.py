@@ -27,12 +27,14 @@ from morefit.model.acceptance import (
     values_on_grid,
 )
 from morefit.model.templates.histogram import MAX_AXES, covering
+from morefit.text.arguments import in_sentences
 from morefit.validate import whole_number
 
 TABLES = {"histogram": MAX_AXES, "spline": 1}  # kinds, and the observables that they may have
 MIN_SPLINE_BINS = 3  # of a cubic spline without conditions at its ends
 
 
+@in_sentences
 def from_sample(
     sample: Any,
     observables: Sequence[Observable] | Observable,
@@ -77,6 +79,7 @@ def from_sample(
     return made
 
 
+@in_sentences
 def simulation(
     sample: Any,
     observables: Sequence[Observable] | Observable,

@@ -30,6 +30,7 @@ from morefit.data.columns import (
 from morefit.data.labels import Category, Labelled, without_categories
 from morefit.errors import DataError
 from morefit.model.observable import Ranges
+from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Dataset:
     __iter__: ClassVar[None] = None
     in_memory: ClassVar[bool] = True
 
+    @in_sentences
     def __init__(
         self,
         source: object,

@@ -9,6 +9,7 @@ import numpy as np
 from morefit.data.columns import is_ranged
 from morefit.data.dataset import Dataset
 from morefit.errors import DataError
+from morefit.text.arguments import in_sentences
 
 
 class KendallTau(NamedTuple):
@@ -21,6 +22,7 @@ class KendallTau(NamedTuple):
         return f"Kendall's tau {self.tau:.3f}, p-value {self.p_value:.2g}"
 
 
+@in_sentences
 def kendall_tau(data: Any, x: Any, y: Any) -> KendallTau:
     """Return Kendall's tau of two columns, by name or observable, with the p-value of their independence.
 

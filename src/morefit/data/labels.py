@@ -14,6 +14,7 @@ from morefit.arrays import Array
 from morefit.data.sources import described, to_array
 from morefit.errors import DataError, ModelError
 from morefit.model.naming import check_name
+from morefit.text.arguments import in_sentences
 
 if TYPE_CHECKING:
     from morefit.data.io import Ranged
@@ -37,6 +38,7 @@ class Category:
     labels: tuple[str, ...]
     other: Other
 
+    @in_sentences
     def __init__(self, name: str, labels: Iterable[str | int], *, other: Other = "error") -> None:
         check_name("category", name)
         if other not in ("error", "drop"):

@@ -28,6 +28,7 @@ from morefit.data.io import Columns, Ranged, Source, check_tree, find_files, ope
 from morefit.data.labels import Category
 from morefit.data.report import CutReport, add_reports
 from morefit.errors import DataError
+from morefit.text.arguments import in_sentences
 from morefit.text.progress import Bar
 
 MAX_FILES = 5  # that one message lists
@@ -59,6 +60,7 @@ class Wanted:
         return (*(o.name for o in self.ranges), *([] if self.weight is None else [self.weight]))
 
 
+@in_sentences
 def read(
     path: Source | Iterable[Source],
     observables: Ranged | Iterable[Ranged],

@@ -21,6 +21,7 @@ from morefit.pipeline import Compiled
 from morefit.rewrite.precompute import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
 from morefit.targets import Backend, Events
+from morefit.text.arguments import in_sentences
 from morefit.text.html import html_text
 
 HTML_SHOWN = 10_000  # characters of one part in a notebook
@@ -172,6 +173,7 @@ def explain(
 ) -> Explanation | JointExplanation: ...  # fmt: skip
 @overload
 def explain(model: Term) -> Explanation | JointExplanation: ...
+@in_sentences
 def explain(
     model: Pdf | Simultaneous | Term,
     data: Any = None,

@@ -21,6 +21,7 @@ from morefit.likelihood.table import TableLikelihood
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Pdf
 from morefit.model.counts import counted_in
+from morefit.text.arguments import in_sentences
 from morefit.toys.arguments import complete
 
 NAME = "asimov"
@@ -30,6 +31,7 @@ MAX_ROWS = 200  # of what conditional densities are given, from the first to the
 EXACT = 1e-6  # of the integral of a conditional density
 
 
+@in_sentences
 def asimov(likelihood: Term | Pdf | Simultaneous, values: Any, *, data: Any = None) -> Term:
     """Return a likelihood of what is expected at values by name, or at the result of a fit, in the place of its data.
 

@@ -32,6 +32,7 @@ from morefit.records.fields import floats, words
 from morefit.records.results import Layout, load_result, save_result
 from morefit.resources import check_memory
 from morefit.sampling.generate import check_seed
+from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
@@ -129,6 +130,7 @@ class Bootstrap(Frozen):
 
 
 @locks_file(NAME)
+@in_sentences
 def bootstrap(
     likelihood: Term | Pdf,
     *,

@@ -27,6 +27,7 @@ from morefit.minimise.conditional import (
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
 from morefit.resources import check_memory
+from morefit.text.arguments import in_sentences
 from morefit.text.progress import Bar
 from morefit.validate import check_level, name_of, whole_number
 
@@ -186,6 +187,7 @@ def walk_along(neighbours: dict[Edge, list[Edge]], start: Edge) -> list[Edge]:
     return chain
 
 
+@in_sentences
 def contour(
     likelihood: Term | Pdf,
     x: str | Parameter,

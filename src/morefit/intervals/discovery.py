@@ -22,6 +22,7 @@ from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
 from morefit.model import Parameter
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 from morefit.validate import finite_number, name_of, whole_number
 
 NAME = "discovery"
@@ -73,6 +74,7 @@ class Discovery(ToyPValue):
 
 
 @locks_file(NAME)
+@in_sentences
 def discovery(
     likelihood: Term,
     parameter: str | Parameter,

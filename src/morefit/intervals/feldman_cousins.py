@@ -32,6 +32,7 @@ from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats, words
 from morefit.records.results import Layout, load_result, pair, save_result
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 from morefit.text.rounding import duration
 from morefit.text.tables import Column, text_table
 from morefit.toys.arguments import check_unweighted, events_of_toys, without_events
@@ -188,6 +189,7 @@ class FeldmanCousins(Frozen):
 
 
 @locks_file(NAME)
+@in_sentences
 def feldman_cousins(
     likelihood: Term | Pdf,
     parameter: str | Parameter,

@@ -12,6 +12,7 @@ from morefit.arrays import Array, Flags
 from morefit.errors import OptionError
 from morefit.intervals.interval import Interval
 from morefit.intervals.levels import HALVINGS, bisect, two_sided
+from morefit.text.arguments import in_sentences
 from morefit.validate import as_number, check_level, finite_number, whole_number
 
 LENGTHEN = 2.0  # of background, in which an upper end is looked for that is higher than the own one
@@ -19,6 +20,7 @@ BACKGROUND_STEP = 0.005
 ZOOMS, ZOOM = 3, 64
 
 
+@in_sentences
 def feldman_cousins_poisson(
     n: int, background: float, level: float = 0.9, *, non_increasing: bool = True
 ) -> Interval:
@@ -42,6 +44,7 @@ def feldman_cousins_poisson(
     return Interval(bottom, upper_end(n, known, level), level, low_end="crossing" if bottom else "limit")
 
 
+@in_sentences
 def feldman_cousins_gaussian(x: float, level: float = 0.9, low: float = 0.0) -> Interval:
     """Return the interval of Feldman and Cousins for a mean that is at least ``low``; ``x`` has unit error.
 

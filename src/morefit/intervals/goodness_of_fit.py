@@ -21,6 +21,7 @@ from morefit.minimise.conditional import best_fit
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Pdf
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 from morefit.toys.study import toy_study
 from morefit.validate import whole_number
 
@@ -68,6 +69,7 @@ class GoodnessOfFit(ToyPValue):
     __repr__ = __str__
 
 
+@in_sentences
 def goodness_of_fit(
     likelihood: Term | Pdf,
     test: Test = "chi2",

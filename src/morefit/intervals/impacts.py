@@ -20,6 +20,7 @@ from morefit.minimise.trust_region import CONVERGED, FLAT
 from morefit.model import Parameter, Pdf
 from morefit.records.fields import words
 from morefit.rewrite.derive import derivatives
+from morefit.text.arguments import in_sentences
 from morefit.text.progress import Bar
 from morefit.text.rounding import round_pdg
 from morefit.text.tables import Column, text_table
@@ -69,7 +70,7 @@ class Impacts(Frozen):
         ]
         for heading, pairs in (("before the fit", self.before), ("after", self.after)):
             columns += [
-                Column(f"{heading}, {side}", [shown(x, "+.2g") for x in pairs[:, k]])
+                Column(f"{heading}, {side}", [shown(x, "+#.2g").rstrip(".") for x in pairs[:, k]])
                 for k, side in enumerate(("down", "up"))
             ]
         return f"impacts on {self.name} = {value} +- {error}\n\n{text_table(columns)}"
@@ -82,6 +83,7 @@ def shown(number: float, style: str) -> str:
     return format(number, style) if isfinite(number) else "-"
 
 
+@in_sentences
 def impacts(
     likelihood: Term | Pdf,
     parameter: str | Parameter,

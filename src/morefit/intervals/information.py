@@ -27,6 +27,7 @@ from morefit.model.region import boxes
 from morefit.pipeline import Columns, compile_values
 from morefit.records.fields import floats, words
 from morefit.targets import Backend, Events, choose_backend
+from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.tables import Column, text_table
 from morefit.toys.arguments import complete, template_of
@@ -92,6 +93,7 @@ class FisherInformation(Frozen):
             yield "NOT POSITIVE DEFINITE: these parameters cannot be told apart"
 
 
+@in_sentences
 def fisher_information(
     model: Pdf | Term,
     events: float | None = None,

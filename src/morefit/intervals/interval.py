@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from math import nan
 from typing import Literal, overload
 
+from morefit.text.rounding import round_pdg
+
 # where the curve crosses the level, the limit of the parameter, or beyond the scanned values
 End = Literal["crossing", "limit", "open"]
 
@@ -59,6 +61,9 @@ class Interval(Sequence[float]):
     def __len__(self) -> int:
         return 2
 
+    def __repr__(self) -> str:
+        return f"Interval({self}, {100 * self.level:.6g} %)"
+
     def __str__(self) -> str:
         if self.parts is not None:
             return " and ".join(map(str, self.parts)) or "NOTHING ACCEPTED"
@@ -72,4 +77,4 @@ def end_text(value: float, error: float, end: End) -> str:
         return "NOT REACHED"
     if end == "limit":
         return f"{value:.8g} (limit)"
-    return f"{value:.6g} +- {error:.1g}" if error else f"{value:.8g}"
+    return " +- ".join(round_pdg(value, error)) if error else f"{value:.8g}"

@@ -23,6 +23,7 @@ from morefit.minimise.conditional import check_floating, check_points
 from morefit.records.fields import floats
 from morefit.sampling.generate import check_seed
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 from morefit.text.progress import Bar
 from morefit.toys.study import toy_study
 from morefit.validate import numbers_by_name, whole_number
@@ -68,6 +69,7 @@ class LikelihoodRatio(ToyPValue):
     __repr__ = __str__
 
 
+@in_sentences
 def likelihood_ratio(
     likelihood: Term,
     fixed: Any = None,

@@ -12,6 +12,7 @@ import numpy as np
 from morefit.arrays import Array, Frozen
 from morefit.intervals.nuisance import DataFits
 from morefit.intervals.profile import local_cubic
+from morefit.text.rounding import round_pdg
 
 Statistic = Literal["q_tilde", "q"]
 SIGMAS = (-2, -1, 0, 1, 2)  # of the background, for which limits are expected
@@ -55,7 +56,7 @@ class UpperLimit(Frozen):
         lines = [f"upper limit of {self.name} at {100 * self.level:g} % by {what} of {self.statistic}, {how}"]
         labels = ["observed", *(f"expected, {n:+d} sigma" if n else "expected" for n in SIGMAS)]
         for label, limit, error in zip(labels, (self.observed, *self.expected), self.errors, strict=True):
-            shown = f"{limit:.6g}" + (f" +- {error:.1g}" if error else "")
+            shown = " +- ".join(round_pdg(limit, error)) if error else f"{limit:.6g}"
             if isnan(error):
                 shown = f"AT MOST {limit:.6g}, the smallest value that was tested"
             lines.append(f"  {label:<18} {'NOT REACHED' if isnan(limit) else shown}")

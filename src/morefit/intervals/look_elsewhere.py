@@ -30,6 +30,7 @@ from morefit.model import Parameter
 from morefit.records.fields import floats
 from morefit.records.results import Layout
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 from morefit.text.progress import Bar
 from morefit.toys.arguments import events_of_toys, without_events
 from morefit.validate import finite_number, name_of, number_list, whole_number
@@ -134,6 +135,7 @@ class ScannedToys(Frozen):
 
 
 @locks_file(NAME)
+@in_sentences
 def look_elsewhere(
     likelihood: Term,
     parameter: str | Parameter,

@@ -28,6 +28,7 @@ from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout, load_result, pair, save_result
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
 from morefit.toys.arguments import complete, events_of_toys, expected_total, template_of, without_events
@@ -161,6 +162,7 @@ class NeymanBelt(Frozen):
 
 
 @locks_file(NAME)
+@in_sentences
 def neyman_belt(
     likelihood: Term | Pdf,
     parameter: str | Parameter,

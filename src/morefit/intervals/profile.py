@@ -29,6 +29,7 @@ from morefit.minimise.conditional import (
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
 from morefit.model.compose.choice import Decision
+from morefit.text.arguments import in_sentences
 from morefit.text.progress import Bar
 from morefit.validate import check_level, name_of, number_list
 
@@ -114,6 +115,7 @@ def local_cubic(x: Array, y: Array, one: float, other: float) -> Callable[[float
     return lambda v: float(np.polyval(coefficients, (v - one) / width))
 
 
+@in_sentences
 def profile(
     likelihood: Term | Pdf | Simultaneous,
     parameter: str | Parameter,

@@ -9,6 +9,7 @@ import numpy as np
 
 from morefit.arrays import Array, Frozen
 from morefit.intervals.free_fits import TIE
+from morefit.text.rounding import round_pdg
 
 
 class ToyPValue(Frozen):
@@ -49,4 +50,5 @@ class ToyPValue(Frozen):
             return []
         failed = int(np.isnan(self.toys).sum())
         verdict = f", FITS OF {failed} FAILED" if failed else ""
-        return [f"  {count} toys: p-value {self.toy_p_value:.4g} +- {self.toy_p_error:.1g}{verdict}"]
+        shown = " +- ".join(round_pdg(self.toy_p_value, self.toy_p_error))
+        return [f"  {count} toys: p-value {shown}{verdict}"]

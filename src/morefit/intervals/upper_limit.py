@@ -23,6 +23,7 @@ from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
 from morefit.model import Parameter
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 from morefit.validate import check_level, name_of, number_list, whole_number
 
 Method = Literal["asymptotic", "toys"]
@@ -30,6 +31,7 @@ TOYS = 5000  # at each value, unless the user says how many
 
 
 @locks_file(NAME)
+@in_sentences
 def upper_limit(
     likelihood: Term,
     parameter: str | Parameter,

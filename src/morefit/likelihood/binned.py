@@ -27,6 +27,7 @@ from morefit.model import Parameter, Pdf
 from morefit.model.counts import check_halves
 from morefit.model.parts import check_model
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 
 Statistic = Literal["likelihood", "neyman", "pearson", "combined"]
 STATISTICS = ("likelihood", "neyman", "pearson", "combined")
@@ -53,6 +54,7 @@ class BinnedLikelihood(CountsLikelihood):
 
     model: BinnedModel
 
+    @in_sentences
     def __init__(
         self,
         model: Pdf,

@@ -22,7 +22,6 @@ from morefit.expr import (
     evaluate,
     integral_of,
     leaves,
-    multiply_all,
     scalar,
     substitute,
     substitute_all,
@@ -43,9 +42,10 @@ LOW, HIGH = column(OwnSymbol("low edge")), column(OwnSymbol("high edge"))
 MAX_AXES = 3  # of a quadrature
 MAX_EVALUATIONS = 1 << 27  # of a density, in means over rows
 AT_ONCE = 1 << 22  # of them, in memory
-NODES = 8  # in each part of a bin
+NODES = (2, 4, 8)  # in each part of a bin; as few as are enough
+FEW_ROWS = 256  # that tell how many nodes are enough
 MIN_PARTS = 128  # of all bins together
-WORST_NODES = 1e-6  # relative to the largest bin, by twice as many parts
+GOOD_NODES, WORST_NODES = 1e-8, 1e-6  # errors relative to the largest bin, by twice as many parts
 Values = Mapping[str, float]
 
 
@@ -183,25 +183,47 @@ def over_rows(
 def by_nodes(
     weight: Expr, pdf: Pdf, parameters: tuple[Parameter, ...], values: Values, bins: Bins, backend: Backend
 ) -> Array:
-    """Integrate a conditional density without a formula over the bins, by Gauss-Legendre nodes in parts of them."""
+    """Integrate a conditional density without a formula over the bins, by Gauss-Legendre nodes in parts of them.
+
+    Its normalisation is computed once for each row, and some rows tell how many nodes are needed.
+    """
     if len(pdf.drawn) > 1:
         raise unresolved(pdf, bins.x)
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    half, density = 0.5 * (HIGH - LOW), pdf.normalised()
-    terms = [
-        w * substitute(density, {bins.x.expr: 0.5 * (LOW + HIGH) + u * half})
-        for u, w in zip(nodes.tolist(), weights.tolist(), strict=True)
-    ]
-    outputs, count = (multiply_all(weight, half, add_all(*terms)),), len(bins.edges) - 1
-    coarse, fine = (
-        by_formula(outputs, replace(bins, edges=divide(bins.edges, parts)), parameters, values, backend)
-        .reshape(count, parts)
-        .sum(axis=1)
-        for parts in (-(-MIN_PARTS // count), 2 * -(-MIN_PARTS // count))
-    )
-    if not np.max(np.abs(fine - coarse)) <= WORST_NODES * np.max(np.abs(fine)):
+    assert bins.rows is not None
+    count = len(bins.edges) - 1
+    parts = -(-MIN_PARTS // count)
+    rows = bins.rows.thinned(max(1, MAX_EVALUATIONS // (count * parts)))
+    known = substitute(weight / pdf.integral(), {p.symbol: const(values[p.name]) for p in parameters})
+    compiled = compile_values((known,), (), Settings(backend, precompute="none"))
+    scales = compiled.bind(Columns(dict(rows.columns)), Events.all_sets(len(rows.weights)))(np.empty((1, 0)))
+    rows = replace(rows, weights=rows.weights * scales[0, 0])
+
+    def areas_at(nodes: int, parts: int, rows: Rows) -> Array:
+        outputs = (area_by_nodes(pdf.density(), bins.x, nodes),)
+        finer = replace(bins, edges=divide(bins.edges, parts), rows=rows)
+        areas = over_rows(outputs, finer, parameters, values, backend)
+        return np.asarray(areas.reshape(count, parts).sum(axis=1), np.float64)
+
+    few = rows.thinned(FEW_ROWS)
+    for nodes in NODES:
+        coarse, fine = areas_at(nodes, parts, few), areas_at(nodes, 2 * parts, few)
+        error = float(np.max(np.abs(fine - coarse)) / np.max(np.abs(fine)))
+        if error <= GOOD_NODES:
+            return areas_at(nodes, parts, rows)
+    if not error <= WORST_NODES:
         raise unresolved(pdf, bins.x)
-    return np.asarray(fine)
+    return areas_at(NODES[-1], 2 * parts, rows)
+
+
+def area_by_nodes(density: Expr, x: Observable, nodes: int) -> Expr:
+    """Return the integral of a density over a bin, as a sum over Gauss-Legendre nodes."""
+    places, weights = np.polynomial.legendre.leggauss(nodes)
+    half = 0.5 * (HIGH - LOW)
+    terms = [
+        w * substitute(density, {x.expr: 0.5 * (LOW + HIGH) + u * half})
+        for u, w in zip(places.tolist(), weights.tolist(), strict=True)
+    ]
+    return half * add_all(*terms)
 
 
 def by_quadrature(pdf: Pdf, bins: Bins, values: Values) -> Array:

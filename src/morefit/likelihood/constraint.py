@@ -20,6 +20,7 @@ from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, 
 from morefit.random.host import stream_key
 from morefit.random.philox import toy_uniforms
 from morefit.sampling.generate import poisson_distribution
+from morefit.text.arguments import in_sentences
 from morefit.validate import as_number, finite_number
 
 PIECE = 1 << 13  # toys whose numbers are drawn together: they fit into the cache
@@ -195,6 +196,7 @@ class FormulaConstraint(Constraint):
         return f"constraint({shown(self.formula)})"
 
 
+@in_sentences
 def constraint(
     quantity: Operand | Sequence[Operand],
     value: ArrayLike | None = None,

@@ -23,6 +23,7 @@ from morefit.model.parameter import check_blinding
 from morefit.random.host import COMPILED, Generator, check_generator, part_key, stream_key
 from morefit.sampling.generate import check_seed, generate_events
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 from morefit.validate import numbers_by_name
 
 
@@ -50,6 +51,7 @@ def generate(
     fluctuate: bool = True, ranges: Ranges | None = None, backend: str | Backend = "auto",
     generator: Generator = ..., given: Any = None,
 ) -> Term: ...  # fmt: skip
+@in_sentences
 def generate(
     model: Pdf | Simultaneous | Term,
     events: int | Sequence[int] | Mapping[str, int] | None = None,

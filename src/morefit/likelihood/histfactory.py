@@ -190,9 +190,9 @@ class HistFactoryLikelihood(CountsLikelihood):
         return {"rows": self.model.counts_digest}
 
     def __repr__(self) -> str:
-        floating = len(self.parameters)
+        floating, count = len(self.parameters), len(self.channels)
         return (
-            f"HistFactoryLikelihood({len(self.channels)} channels, {self.events} bins, {self.entries:g} counts,"
+            f"HistFactoryLikelihood({count} channel{'s' * (count > 1)}, {self.events} bins, {self.entries:g} counts,"
             f" {floating} floating parameters, poi: {self.poi})"
         )
 
@@ -212,7 +212,8 @@ class HistFactoryModel(TableModel):
         return self.all_parameters
 
     def __repr__(self) -> str:
-        return f"HistFactoryModel({len(self.channels)} channels, {len(self.parameters)} parameters, poi: {self.poi})"
+        count = len(self.channels)
+        return f"HistFactoryModel({count} channel{'s' * (count > 1)}, {len(self.parameters)} parameters, poi: {self.poi})"
 
     def __str__(self) -> str:
         bins = [c.stop - c.start for c in self.counts.channels]

@@ -87,7 +87,7 @@ class JointLikelihood(Term):
 
     def __repr__(self) -> str:
         names = ", ".join(p.name for p in self.parameters)
-        return f"JointLikelihood({len(self.parts)} parts, {self.events} events, parameters: {names})"
+        return f"JointLikelihood({len(self.parts)} parts, {self.events} {self.unit}, parameters: {names})"
 
 
 def without_repeated(parts: Sequence[Likelihood]) -> Iterator[Likelihood]:

@@ -18,6 +18,7 @@ from morefit.likelihood.points import Y_ERROR, CorrelatedModel, PointModel, X, Y
 from morefit.likelihood.table import Streams, TableLikelihood
 from morefit.model import Observable, Pdf
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 
 Numbers = ArrayLike | Mapping[Any, ArrayLike]
 
@@ -35,6 +36,7 @@ class LeastSquares(TableLikelihood):
 
     model: PointModel
 
+    @in_sentences
     def __init__(
         self,
         function: Operand | Callable[[Any], Any],

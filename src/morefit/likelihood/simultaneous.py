@@ -28,6 +28,7 @@ from morefit.model.parts import check_model
 from morefit.model.region import YieldsIn
 from morefit.rewrite.precompute import Precompute
 from morefit.targets import Backend, choose_backend
+from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
 from morefit.validate import whole_number
 
@@ -45,6 +46,7 @@ class Simultaneous:
     models: Mapping[str, Pdf]
     category: Category
 
+    @in_sentences
     def __init__(self, models: Mapping[Any, Pdf], category: str | Category) -> None:
         named: object = models
         if not isinstance(named, Mapping) or not named:

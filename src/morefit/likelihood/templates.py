@@ -25,6 +25,7 @@ from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColu
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, check_operand, listed
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 
 Method = Literal[
     "barlow-beeston", "barlow-beeston-lite", "dembinski-abdelmotteleb", "arguelles-schneider-yuan", "exact"
@@ -56,6 +57,7 @@ class TemplateLikelihood(CountsLikelihood):
         """Return the likelihood of HistFactory if every bin of every template has a parameter."""
         return full_likelihood(*arguments, **options) if method == FULL else object.__new__(cls)
 
+    @in_sentences
     def __init__(
         self,
         histogram: Any,

@@ -47,6 +47,7 @@ from morefit.rewrite.precompute import Precompute
 from morefit.sampling.generate import Sampler, ToySampler, generate_events
 from morefit.sampling.given_rows import given_rows
 from morefit.targets import Backend, Events, choose_backend
+from morefit.text.arguments import in_sentences
 
 
 class Likelihood(EventSums):
@@ -77,6 +78,7 @@ class Likelihood(EventSums):
             return simultaneous_likelihood(model, *arguments, **options)
         return object.__new__(cls)
 
+    @in_sentences
     def __init__(
         self,
         model: Pdf,
@@ -309,7 +311,8 @@ class Likelihood(EventSums):
 
     def __repr__(self) -> str:
         names = ", ".join(p.name for p in self.parameters)
-        terms = f", {len(self.constraints)} constraints" if self.constraints else ""
+        count = len(self.constraints)
+        terms = f", {count} constraint{'s' * (count > 1)}" if count else ""
         return f"Likelihood({self.events} events{terms}, parameters: {names})"
 
     def __getstate__(self) -> dict[str, Any]:

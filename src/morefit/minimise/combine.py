@@ -14,6 +14,7 @@ from morefit.errors import DataError, OptionError
 from morefit.minimise.check import invert
 from morefit.minimise.result import FitResult
 from morefit.records.fields import floats, matrix, words
+from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
@@ -65,6 +66,7 @@ class Combination(Frozen):
     __repr__ = __str__
 
 
+@in_sentences
 def combine(
     results: Any,
     parameters: Sequence[Any] | None = None,

@@ -32,12 +32,14 @@ from morefit.model.compose.choice import Decision
 from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 
 REPLICAS = 500  # of a bootstrap: its errors are then known to 3 %
 SEED = 0  # of their weights
 MIN_VALID = 0.9  # of the replicas
 
 
+@in_sentences
 def fit(
     model: Pdf | Simultaneous | Term,
     data: Any = None,

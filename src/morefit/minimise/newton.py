@@ -69,6 +69,14 @@ def is_valid(status: Array, fixed: Array) -> Flags:
     return np.asarray((status == CONVERGED) | ((status == FLAT) & (fixed > 0)), np.bool_)
 
 
+def prepare_steps(count: int) -> None:
+    """Compile the steps of fits with a number of parameters, if they are not yet."""
+    from morefit.targets.cpu.fit_driver import driver_code
+
+    layout = FitLayout(count)
+    driver_code(fit_driver(layout), layout)
+
+
 @np.errstate(all="ignore")
 def minimise(
     evaluate: Evaluate,

@@ -19,6 +19,7 @@ class Objective:
     problem: Problem
     by_scores: bool = False  # products of scores instead of second derivatives
     calls: dict[str, int] = field(default_factory=lambda: {"value": 0, "gradient": 0, "hessian": 0})
+    compiling: float = 0.0  # seconds spent on machine code during a minimisation
     checking: float = 0.0  # seconds spent on Hessians at the end of a minimisation
     strayed: int = 0  # evaluations where some event had no positive density
     lowest: float = math.inf  # the value at

@@ -24,7 +24,7 @@ from morefit.minimise.check import (
 )
 from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors, with_simulation
 from morefit.minimise.diagnosis import missing_derivatives
-from morefit.minimise.newton import Minima, is_valid, minimise, minimise_eliminated
+from morefit.minimise.newton import Minima, is_valid, minimise, minimise_eliminated, prepare_steps
 from morefit.minimise.newton_program import HIGHER
 from morefit.minimise.objective import Objective
 from morefit.minimise.options import Options
@@ -89,8 +89,9 @@ def minimise_likelihood(
     lower = None
     if objective.by_scores and newton:
         verdict, lower = in_lower_valleys(objective, verdict, options.tolerance)
-    spent = time.perf_counter() - ready - objective.checking
-    seconds = {"compile": ready - begin, "minimise": spent, "hessian": objective.checking}
+    compiled, checked = objective.compiling, objective.checking
+    spent = time.perf_counter() - ready - compiled - checked
+    seconds = {"compile": ready - begin + compiled, "minimise": spent, "hessian": checked}
     result = make_result(objective, verdict, name, problems, seconds)
     if lower is not None:
         result = replace(result, notes=(in_words(objective, verdict, lower), *result.notes))
@@ -123,9 +124,9 @@ def in_lower_valleys(
 
 def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None, End | None]:
     """Take Newton steps, all in one call if that can be done; no verdict if they do not end at a minimum, but where they ended."""
-    problem, goal = objective.problem, edm_goal(tolerance, MIN_TOLERANCE)
+    goal = edm_goal(tolerance, MIN_TOLERANCE)
     try:
-        rows = None if objective.by_scores else fit_at_once(objective.likelihood, problem, goal)
+        rows = None if objective.by_scores else fit_at_once(objective, goal)
         if rows is None or rows.column("unresolved")[0]:  # integrals by boxes that follow the parameters
             minima = stepwise(objective, goal)
             end = End(minima.x[0], float(minima.nll[0]), float(minima.status[0]))
@@ -146,6 +147,7 @@ def stepwise(objective: Objective, goal: float) -> Minima:
     limits = problem.floating_limits
     elimination = None if objective.by_scores else likelihood.elimination(problem.floating, limits)
     if elimination is None:
+        wait_for_code(objective)
         starts = 0 if likelihood.one_minimum else STARTS
         return minimise(
             lambda _, x: objective.at(x[0], 2), problem.start[None, :], limits, goal, starts=starts
@@ -155,6 +157,14 @@ def stepwise(objective: Objective, goal: float) -> Minima:
     )
     objective.calls["hessian"] += int(minima.steps[0])
     return minima
+
+
+def wait_for_code(objective: Objective) -> None:
+    """Wait for machine code, so that its time does not count as that of the steps."""
+    begin = time.perf_counter()
+    prepare_steps(len(objective.problem.floating))
+    objective.likelihood.compile_seconds()
+    objective.compiling += time.perf_counter() - begin
 
 
 def verdict_of(rows: FitRows, goal: float) -> Verdict:

@@ -25,6 +25,8 @@ from morefit.records.fields import (
     texts,
     words,
 )
+from morefit.text import elsewhere
+from morefit.text.arguments import no_attribute
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
@@ -143,6 +145,11 @@ class FitResult(Frozen):
     likelihood: ClassVar[Term | None] = None  # of each result that comes from a fit
 
     converted = CONVERT
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return no_attribute(self, name, elsewhere.RESULT)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,6 +22,7 @@ from morefit.model.parts import check_model
 from morefit.model.region import Region
 from morefit.records.fields import arrays, words
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
@@ -108,6 +109,7 @@ class SWeights(Frozen):
         return f"SWeights({int(self.fitted.sum())} events, components: {', '.join(self.components)})"
 
 
+@in_sentences
 def sweights(
     model: Pdf | Term,
     data: Any = None,

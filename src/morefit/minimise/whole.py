@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.whole import can_fit_whole, stored_columns, whole_part
 from morefit.minimise.newton_program import fit_driver
+from morefit.minimise.objective import Objective
 from morefit.minimise.problem import Problem
 from morefit.minimise.starts import STARTS
 from morefit.pipeline import Compiled
@@ -27,9 +29,9 @@ _jobs: OrderedDict[tuple[object, ...], tuple[WholeFit, Sums]] = OrderedDict()
 
 
 def expect_fit(likelihood: Term, problem: Problem) -> None:
-    """Begin to compile what a fit in one call needs besides the sums, which may be compiled meanwhile."""
-    if likelihood.backend.name == "cpu" and likelihood.events <= MAX_EVENTS:
-        expect_driver(likelihood.backend, len(problem.floating), len(likelihood.parts))
+    """Begin to compile what a fit in one call, or step by step, needs besides the sums, which may be compiled meanwhile."""
+    at_once = likelihood.backend.name == "cpu" and likelihood.events <= MAX_EVENTS
+    expect_driver(likelihood.backend, len(problem.floating), len(likelihood.parts) if at_once else 1)
 
 
 @lru_cache(maxsize=32)  # every fit asks
@@ -38,8 +40,9 @@ def expect_driver(backend: Backend, floating: int, parts: int) -> None:
     backend.expect_fits(fit_driver(layout), layout)
 
 
-def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | None:
+def fit_at_once(objective: Objective, goal: float) -> FitRows | None:
     """Fit in one call; return the record of the fit, None if the likelihood or its backend does not allow it."""
+    likelihood, problem = objective.likelihood, objective.problem
     parts = likelihood.parts
     if likelihood.backend.name != "cpu" or likelihood.events > MAX_EVENTS:
         return None
@@ -68,6 +71,10 @@ def fit_at_once(likelihood: Term, problem: Problem, goal: float) -> FitRows | No
             for part in parts
         ),
     )
+    if not job.spare:  # it did not run yet
+        begin = time.perf_counter()
+        likelihood.backend.prepare_fits(job, toys)
+        objective.compiling += time.perf_counter() - begin
     rows = likelihood.backend.fit_whole(job, toys, job.layout.derivatives_width)
     return None if rows is None else FitRows(job.layout, rows)
 

@@ -49,15 +49,17 @@ Observables = tuple[Observable, ...]
 
 
 def check_call(kind: Any, args: tuple[Any, ...], named: Iterable[str]) -> None:
-    """Refuse more arguments by position than a density takes, and names that it does not have; Python says what is missing."""
-    code = getattr(getattr(kind.__init__, "__wrapped__", kind.__init__), "__code__", None)
+    """Refuse too many arguments by position, names that a density does not have, and missing arguments."""
+    own = getattr(kind.__init__, "__wrapped__", kind.__init__)
+    code = getattr(own, "__code__", None)
     if code is None or code.co_flags & ANY_ARGUMENTS:
         return
     count, names = code.co_argcount - 1, code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
     if len(args) > count:
-        rest = (
-            f"write {' or '.join(f'{name}=' for name in names[count:])}" if names[count:] else "leave one out"
-        )
+        by_name = [f"{name}=" for name in names[count:]]
+        rest = f"write {' or '.join(by_name)}" if by_name else "leave one out"
+        if names[:1] == ("pdfs",) and not isinstance(args[0], list | tuple):
+            rest = f"write a list, as in {kind.__name__}([a, b])"
         raise ModelError(
             f"density '{kind.__name__}': takes {', '.join(names[:count]) or 'nothing'} by position, got {len(args)} arguments;"
             f" {rest}"
@@ -65,6 +67,12 @@ def check_call(kind: Any, args: tuple[Any, ...], named: Iterable[str]) -> None:
     if unknown := [name for name in named if name not in names]:
         raise ModelError(
             f"density '{kind.__name__}': has no argument '{unknown[0]}'; {suggest(unknown[0], names)}"
+        )
+    required = names[len(args) : count - len(own.__defaults__ or ())] if args else ()  # pickles pass none
+    if missing := [name for name in required if name not in named]:
+        raise ModelError(
+            f"density '{kind.__name__}': argument '{missing[0]}' is missing;"
+            f" the order is {kind.__name__}({', '.join(names[:count])})"
         )
 
 

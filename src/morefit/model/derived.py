@@ -11,6 +11,7 @@ from morefit.expr import Expr, NamedQuantity, Op, Operand, symbols, to_expr, to_
 from morefit.model.arguments import LINE, listing
 from morefit.model.in_use import once_per_model
 from morefit.model.naming import check_name
+from morefit.text.arguments import in_sentences
 
 if TYPE_CHECKING:
     from morefit.model.pdf import Pdf
@@ -28,6 +29,7 @@ class Derived(NamedQuantity):
     formula: Expr
     label: str = ""  # for tables and plots; the name if empty
 
+    @in_sentences
     def __new__(cls, name: str, formula: Operand, label: str = "") -> Derived:
         check_name("derived", name)
         body = to_expr(formula)

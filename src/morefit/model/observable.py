@@ -10,6 +10,7 @@ from typing import Any
 from morefit.errors import ModelError
 from morefit.expr import Expr, NamedQuantity, column
 from morefit.model.naming import check_name, check_number
+from morefit.text.arguments import in_sentences
 
 Box = Mapping[str, tuple[float, float]]  # ranges of observables by name; the others have their whole range
 
@@ -27,6 +28,7 @@ class Observable(NamedQuantity):
     high: float
     label: str = ""  # for axes; the name if empty
 
+    @in_sentences
     def __new__(cls, name: str, low: Any, high: Any, label: str = "", *, unit: str = "") -> Observable:
         check_name("observable", name)
         ends = [check_number("observable", name, what, end) for what, end in (("low", low), ("high", high))]

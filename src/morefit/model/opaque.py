@@ -15,6 +15,7 @@ from morefit.model.in_use import once_per_model
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf
+from morefit.text.arguments import in_sentences
 
 SLOW = (
     "opaque '{}': is called by NumPy for every evaluation and differentiated by differences; fits of it are 10 to 1000"
@@ -22,6 +23,7 @@ SLOW = (
 )
 
 
+@in_sentences
 def opaque(
     function: Callable[..., Any],
     observables: Sequence[Observable] | Observable = (),

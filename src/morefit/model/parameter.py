@@ -13,6 +13,7 @@ from morefit.errors import ModelError
 from morefit.expr import Expr, NamedQuantity, Op, scalar, symbols, with_name
 from morefit.model.blind import WAYS, phrase_digest, true_value, unblinded_value
 from morefit.model.naming import check_limits, check_name, check_number
+from morefit.text.arguments import in_sentences
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -34,6 +35,7 @@ class Parameter(NamedQuantity):
     blind: str = ""  # the phrase that hides the true value; empty: nothing is hidden
     blind_by: str = "offset"  # or "scale"
 
+    @in_sentences
     def __new__(
         cls,
         name: str,

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -34,6 +34,8 @@ from morefit.model.parameter import Parameter
 from morefit.model.printed import latex_text, short_text, tree_text
 from morefit.model.recipes import Recipe, Recipes
 from morefit.model.region import Region, YieldsIn, named_observable, probability_of
+from morefit.text import elsewhere
+from morefit.text.arguments import no_attribute
 
 Leaf = TypeVar("Leaf", Observable, Parameter)
 Change = Callable[[Any], Any]  # of an attribute of a density
@@ -54,6 +56,11 @@ class Pdf(ABC):
     whole_numbers: ClassVar[bool] = False  # whether its events are whole numbers
     extends: ClassVar[bool] = True  # whether its formula holds outside of the ranges of its observables
     given: tuple[Observable, ...] = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return no_attribute(self, name, elsewhere.MODEL)
 
     def __new__(cls, *args: Any, given: Any = None, **named: Any) -> Self:
         """Read what is given, so that the arguments can be checked with it."""

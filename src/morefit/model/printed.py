@@ -171,7 +171,7 @@ def latex_text(pdf: Pdf) -> str:
     formulas = [leaf for leaf in pdf.components() if is_formula(leaf)]
     names = {leaf: rf"p_{{{k}}}\left({latex_observables(leaf)}\right)" for k, leaf in enumerate(formulas, 1)}
     equals = "=" if pdf.expected_events() is None and not pdf.region() else r"\propto"
-    rows = [rf"{whole} &{equals} {composed_latex(pdf, names)}{region_latex(pdf)}"]
+    rows = [rf"{whole} &{equals} {composed_latex(pdf, names, lines=True)}{region_latex(pdf)}"]
     rows += [
         rf"{name} &\propto {to_latex(leaf.density(), LATEX_FORMULA)}"
         for leaf, name in list(names.items())[:MAX_TERMS]
@@ -187,8 +187,11 @@ def is_formula(pdf: Pdf) -> bool:
     )
 
 
-def composed_latex(pdf: Pdf, names: dict[Pdf, str]) -> str:
-    """Return how a density is put together, formulas by their names and the others with their arguments."""
+def composed_latex(pdf: Pdf, names: dict[Pdf, str], *, lines: bool = False) -> str:
+    """Return how a density is put together, formulas by their names and the others with their arguments.
+
+    A sum of more than two has ``lines``, one for each.
+    """
     branches = pdf.branches()
     if pdf.components()[0] is pdf:  # one density, or a choice that is not decided
         return names[pdf] if pdf in names else call_latex(pdf)
@@ -202,7 +205,8 @@ def composed_latex(pdf: Pdf, names: dict[Pdf, str]) -> str:
             inner = rf"\left({factor}\right) {inner}" if weight.op is Op.ADD else rf"{factor} \, {inner}"
         terms.append(inner)
     terms += [r"\ldots"] * (len(branches) > MAX_TERMS)
-    return (r" \, " if branches[0][1] is None else " + ").join(terms)
+    plus = r" \\ &\quad + " if lines and len(terms) > 2 else " + "
+    return (r" \, " if branches[0][1] is None else plus).join(terms)
 
 
 def region_latex(pdf: Pdf) -> str:
@@ -228,6 +232,12 @@ def latex_observables(pdf: Pdf) -> str:
     return r" \mid ".join(latex_list(some) for some in (pdf.drawn, pdf.given) if some)
 
 
+def is_density(value: Any) -> bool:
+    from morefit.model.pdf import Pdf  # which prints itself by this module
+
+    return isinstance(value, Pdf)
+
+
 def latex_list(values: Iterable[Any]) -> str:
     """Return arguments of a density as LaTeX, those of lists one by one."""
     texts: list[str] = []
@@ -236,4 +246,6 @@ def latex_list(values: Iterable[Any]) -> str:
             texts += filter(None, [latex_list(value)])
         elif isinstance(value, Quantity) or as_double(value) is not None:
             texts.append(to_latex(to_expr(value), FORMULA))
+        elif is_density(value):
+            texts.append(call_latex(value))
     return ", ".join(texts)

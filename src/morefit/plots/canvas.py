@@ -55,7 +55,8 @@ ONLY_FILES = (
 )  # backends of matplotlib without a screen
 GENERIC = ("serif", "sans-serif", "cursive", "fantasy", "monospace")  # names for lists of fonts
 SPARE = 0.04  # of the height of axes, between a legend and what is below it
-LOWEST = 0.3  # end of a legend in one column
+LOWEST = 0.3  # end of a legend; one that is lower gets two columns, and then smaller text
+SCALES = (1.0, 0.8, 0.65)  # of the text of a legend in two columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,14 +97,24 @@ class LegendRoom:
     x: Array
     tops: Array
 
-    def add(self, *, columns: int) -> Legend:
-        """Put a legend into the upper corner with more room."""
+    def add(self, *, columns: int = 1, scale: float = 1.0) -> Legend:
+        """Put a legend into the upper corner with more room; its text has a part of the size of the style."""
         middle = sum(self.ax.get_xlim()) / 2
         left, right = (
             np.nanmax(self.tops[side], initial=-np.inf) for side in (self.x < middle, self.x >= middle)
         )
         look: dict[str, Any] = {"loc": "upper left" if left < right else "upper right", "ncols": columns}
-        return self.ax.legend(handles=self.handles, **look)
+        legend = self.ax.legend(handles=self.handles, **look)
+        if scale < 1:
+            size = scale * legend.prop.get_size_in_points()
+            legend = self.ax.legend(handles=self.handles, fontsize=size, **look)
+        legend.set_in_layout(False)  # one that is higher than the axes would make them smaller
+        return legend
+
+    def is_low(self, legend: Legend) -> bool:
+        """Return whether a legend leaves too little room below it, or is wider than the axes."""
+        box = legend.get_window_extent().transformed(self.ax.transAxes.inverted())
+        return bool(box.y0 <= LOWEST or box.x0 < 0 or box.x1 > 1)
 
     def make(self, legend: Legend) -> None:
         """Raise the axis until everything is below the legend."""
@@ -302,8 +313,9 @@ def place_legends(rooms: Sequence[LegendRoom]) -> list[Legend]:
     for place, room in enumerate(rooms):
         if place == 0:
             lay_out(root(room.ax))
-        if legends[place].get_window_extent().transformed(room.ax.transAxes.inverted()).y0 <= LOWEST:
-            legends[place] = room.add(columns=2)
+        for scale in SCALES:
+            if room.is_low(legends[place]):
+                legends[place] = room.add(columns=2, scale=scale)
     for room, legend in zip(rooms, legends, strict=True):
         room.make(legend)
     return legends

@@ -30,7 +30,6 @@ from morefit.plots.canvas import (
     Plot,
     Style,
     one_panel,
-    panel_grid,
     place_legends,
     styled,
 )
@@ -38,6 +37,7 @@ from morefit.plots.fitted import Drawing, own_values, the_observable
 from morefit.plots.panels import middles, x_label
 from morefit.plots.projection import Projection
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 
 
 def plot_categories(
@@ -65,15 +65,7 @@ def plot_categories(
     numbers = {
         label: projected(drawing, models, label, own, observable, values) for label, own in each.items()
     }
-    with styled(drawing.style):
-        panels = panel_grid(len(numbers), drawing.heights, lower=drawing.lower is not None)
-        for label, (main, _) in zip(numbers, panels, strict=True):
-            main.set_title(label)
-        contents = [
-            (axes, own, models[label].parameters)
-            for axes, (label, own) in zip(panels, numbers.items(), strict=True)
-        ]
-        return dict(zip(numbers, drawing.draw_all(contents, values), strict=True))
+    return drawing.draw_grid(numbers, {label: models[label].parameters for label in numbers}, values)
 
 
 def projected(
@@ -190,6 +182,7 @@ class Asymmetry(Frozen):
     curve: Array  # of the models
 
 
+@in_sentences
 def asymmetry(
     models: Simultaneous,
     data: Any,

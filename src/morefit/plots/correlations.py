@@ -8,6 +8,7 @@ from morefit.arrays import Array
 from morefit.errors import DataError
 from morefit.minimise import FitResult
 from morefit.plots.canvas import AnyAxes, Labels, Plot, Style, check_made, label_of, one_panel, root, styled
+from morefit.text.arguments import in_sentences
 
 MAX_WRITTEN = 12  # parameters; numbers of more do not fit into their squares
 MAX_LEVEL = 12  # letters of a name that is not slanted,
@@ -16,6 +17,7 @@ INCHES, SMALL = 0.17, 8  # of the figure for each of many parameters, and the si
 STRONG = 0.6  # correlation, on whose dark square numbers are white
 
 
+@in_sentences
 def correlation(
     result: FitResult, *, labels: Labels = None, ax: AnyAxes = None, style: Style = None
 ) -> Plot[Array]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 from numpy.typing import ArrayLike
 
@@ -34,6 +34,7 @@ from morefit.plots.canvas import (
     Plot,
     Style,
     label_of,
+    panel_grid,
     place_legends,
     root,
     styled,
@@ -42,6 +43,7 @@ from morefit.plots.canvas import (
 from morefit.plots.panels import Look, Lower, draw_lower, draw_main, x_label
 from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins, project_channel
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
 from morefit.validate import numbers_by_name
 
@@ -51,6 +53,7 @@ LOOK = Look()
 Contents = tuple[Panels, Projection, Sequence[Parameter]]  # of one plot: axes, numbers, parameters
 
 
+@in_sentences
 def plot(
     model: Pdf | Simultaneous | Term,
     data: Any = None,
@@ -115,7 +118,7 @@ def plot(
 
 def plot_any(
     drawing: Drawing,
-    model: Pdf | Simultaneous | Term,
+    model: Any,
     source: tuple[Any, Any],
     observable: Any,
     values: Any,
@@ -130,6 +133,11 @@ def plot_any(
         raise OptionError("plot: only mf.Simultaneous has categories; leave category and summed out")
     data, weights = source
     if not isinstance(model, Term):
+        if not isinstance(model, Pdf):
+            kind = type(model).__name__
+            raise OptionError(
+                f"plot: takes a model and its data, or a likelihood, got {kind}; write mf.plot(model, data, values=result)"
+            )
         check_model(model)
         if is_histogram(data) and weights is None:
             return drawing.plot_part(BinnedLikelihood(model, data), observable, values)
@@ -173,7 +181,6 @@ class Drawing:
     style: Style = None
     backend: str | Backend = "auto"
     look: Look = LOOK
-    heights: ClassVar[float] = MAIN_HEIGHT
 
     def __post_init__(self) -> None:
         if self.lower not in (*get_args(Lower), None):
@@ -203,12 +210,15 @@ class Drawing:
             oversampling=self.oversampling, blind=self.blind, backend=self.backend,
         )  # fmt: skip
 
-    def plot_part(self, part: Likelihood, observable: Observable | str | None, values: Any) -> Plot[Any]:
-        """Plot the likelihood of one dataset, of one histogram in its own bins, or of points."""
+    def plot_part(self, part: Likelihood, observable: Observable | str | None, values: Any) -> Any:
+        """Plot the likelihood of one dataset, of one histogram in its own bins, of points, or of channels by name."""
         if isinstance(part, LeastSquares):
             from morefit.plots.points import plot_points
 
             return plot_points(self, part, values)
+        if isinstance(part, HistFactoryLikelihood) and observable is None and len(part.channels) > 1:
+            channels = {name: self.projection_of(part, name, values) for name in part.channels}
+            return self.draw_grid(channels, dict.fromkeys(channels, part.model.parameters), values)
         return self.draw(self.projection_of(part, observable, values), part.model.parameters, values)
 
     def projection_of(self, part: Likelihood, observable: Observable | str | None, values: Any) -> Projection:
@@ -233,10 +243,26 @@ class Drawing:
             panels = two_panels("plot", self.ax, MAIN_HEIGHT, lower=self.lower is not None)
             return self.draw_all([(panels, numbers, parameters)], values)[0]
 
+    def draw_grid(
+        self, numbers: Mapping[str, Projection], parameters: Mapping[str, Sequence[Parameter]], values: Any
+    ) -> dict[str, Plot[Projection]]:
+        """Draw several plots by name, in a grid."""
+        if self.ax is not None:
+            raise OptionError(f"plot: ax is for one plot; choose one of {', '.join(map(repr, numbers))}")
+        with styled(self.style):
+            panels = panel_grid(len(numbers), MAIN_HEIGHT, lower=self.lower is not None)
+            for name, (main, _) in zip(numbers, panels, strict=True):
+                main.set_title(name)
+            contents = [
+                (axes, numbers[name], parameters[name]) for axes, name in zip(panels, numbers, strict=True)
+            ]
+            return dict(zip(numbers, self.draw_all(contents, values), strict=True))
+
     def draw_all(self, each: Sequence[Contents], values: Any) -> list[Plot[Projection]]:
         """Draw data and curves of several plots, in panels of one figure."""
+        order = tuple(dict.fromkeys(name for _, numbers, _ in each for name in numbers.components))
         drawn = [
-            draw_main(panels[0], numbers, self.look_of(numbers, parameters, values))
+            draw_main(panels[0], numbers, replace(self.look_of(numbers, parameters, values), order=order))
             for panels, numbers, parameters in each
         ]
         legends = place_legends([room for _, room in drawn])

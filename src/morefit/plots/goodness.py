@@ -10,11 +10,13 @@ from morefit.data.histogram import choose_edges
 from morefit.errors import DataError
 from morefit.intervals import GoodnessOfFit
 from morefit.plots.canvas import COLOURS, DATA, MODEL, AnyAxes, Plot, Style, check_made, one_panel, styled
+from morefit.text.arguments import in_sentences
 
 NAMES = {"chi2": r"$\chi^2$", "saturated": r"$-2\ln\lambda$", "ks": "Kolmogorov-Smirnov", "anderson": "Anderson-Darling", "energy": "energy"}  # fmt: skip
 STEPS = 400  # of the curve
 
 
+@in_sentences
 def goodness_of_fit(
     test: GoodnessOfFit, *, bins: int | None = None, ax: AnyAxes = None, style: Style = None
 ) -> Plot[GoodnessOfFit]:

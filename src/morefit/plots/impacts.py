@@ -22,6 +22,7 @@ from morefit.plots.canvas import (
     styled,
     two_panels,
 )
+from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.validate import whole_number
 
@@ -30,6 +31,7 @@ ROW = 0.32  # inches of height for each parameter
 WIDTHS = (1.0, 1.6)  # of the panels of pulls and impacts
 
 
+@in_sentences
 def impacts(
     result: Impacts, *, largest: int = 30, labels: Labels = None, ax: AnyAxes = None, style: Style = None
 ) -> Plot[Impacts]:

@@ -27,6 +27,7 @@ from morefit.plots.canvas import (
     styled,
 )
 from morefit.plots.limits import BANDS, band_name
+from morefit.text.arguments import in_sentences
 from morefit.validate import as_number
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class LimitBands(Frozen):
         return not isinstance(self.points[0], str)
 
 
+@in_sentences
 def limits(
     by_point: Mapping[Any, UpperLimit],
     *,

@@ -7,10 +7,12 @@ from typing import Any
 
 from morefit.intervals import UpperLimit
 from morefit.plots.canvas import DATA, AnyAxes, Labels, Plot, Style, check_made, label_of, one_panel, styled
+from morefit.text.arguments import in_sentences
 
 BANDS = ((2, "#f5c211"), (1, "#33d17a"))  # standard deviations of the background, and their colours
 
 
+@in_sentences
 def limit(
     scan: UpperLimit, *, labels: Labels = None, ax: AnyAxes = None, style: Style = None
 ) -> Plot[UpperLimit]:

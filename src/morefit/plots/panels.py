@@ -47,6 +47,7 @@ class Look:
     data: str = "data"
     model: str = "model"
     box: tuple[str, ...] = ()  # lines below the legend
+    order: tuple[str, ...] = ()  # components of all panels of a figure, which have the same colour everywhere
 
 
 def draw_main(ax: Axes, numbers: Projection, look: Look) -> tuple[dict[str, Any], LegendRoom]:
@@ -85,7 +86,7 @@ def draw_main(ax: Axes, numbers: Projection, look: Look) -> tuple[dict[str, Any]
     if numbers.band is not None:
         artists["band"] = draw_band(ax, places, curve, to_ends(numbers.band * fine), step)
     parts = {name: to_ends(part * fine) for name, part in numbers.components.items() if look.components}
-    drawn = draw_components(ax, places, parts, step, stacked=look.components == "stacked")
+    drawn = draw_components(ax, places, parts, step, look)
     listed = [*artists.values(), *list(drawn.values())[:MAX_LISTED]]
     more = (f"and {len(drawn) - MAX_LISTED} more",) if len(drawn) > MAX_LISTED else ()
     artists |= drawn
@@ -112,21 +113,23 @@ def draw_band(ax: Axes, places: Array, middle: Array, half: Array, step: Step = 
 
 
 def draw_components(
-    ax: Axes, places: Array, parts: dict[str, Array], step: Step, *, stacked: bool
+    ax: Axes, places: Array, parts: dict[str, Array], step: Step, look: Look
 ) -> dict[str, Any]:
     """Draw components as lines, or filled on top of each other, the last one lowest."""
+    styles = dict(zip(look.order or parts, component_styles(), strict=False))
     artists: dict[str, Any] = {}
     below, drawn = np.zeros_like(places), f"steps-{step}" if step else "default"
-    for (label, part), look in reversed([*zip(parts.items(), component_styles(), strict=False)]):
-        if stacked:
+    for label, part in reversed(parts.items()):
+        style = styles[label]
+        if look.components == "stacked":
             artists[label] = ax.fill_between(
-                places, below, below + part, color=look["color"], alpha=FILL, linewidth=0, zorder=1, label=drawable(label),
+                places, below, below + part, color=style["color"], alpha=FILL, linewidth=0, zorder=1, label=drawable(label),
                 step=step,
             )  # fmt: skip
             below = below + part
         else:
             (artists[label],) = ax.plot(
-                places, part, marker="", label=drawable(label), zorder=2, drawstyle=drawn, **look
+                places, part, marker="", label=drawable(label), zorder=2, drawstyle=drawn, **style
             )
     return dict(reversed(artists.items()))
 

@@ -23,6 +23,7 @@ from morefit.plots.canvas import AnyAxes, Plot, Style, drawable, is_axes, load_p
 from morefit.plots.panels import FURTHEST
 from morefit.plots.projection import as_fitted, at_start, cut, total
 from morefit.targets import Backend, choose_backend
+from morefit.text.arguments import in_sentences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +46,7 @@ class Plane(Frozen):
     pulls: Array  # (X, Y)
 
 
+@in_sentences
 def plane(
     model: Pdf,
     data: Any,

@@ -35,6 +35,7 @@ from morefit.plots.components import split
 from morefit.records.fields import arrays, pairs
 from morefit.resources import check_memory
 from morefit.targets import Backend, choose_backend
+from morefit.text.arguments import in_sentences
 
 OVERSAMPLING = 10  # bins of a curve in each bin of the data
 
@@ -100,6 +101,7 @@ class Projection(Frozen):
         return GoodnessOfFit("chi2", float(each.sum()), max(len(each) - taken, 0), np.empty(0))
 
 
+@in_sentences
 def project(
     model: Pdf,
     data: Any,

@@ -37,6 +37,7 @@ from morefit.text.html import Markup, html_table
 from morefit.text.tables import Column
 
 PACKAGES = ("numpy", "scipy", "llvmlite", "iminuit", "pyopencl", "matplotlib", "mplhep")
+MAX_CONSTRAINTS = 8  # more are unfolded by a click
 NO_LIKELIHOOD = (
     "This result does not have the model and the data: it was read from a file, or copied from one that has them."
     " result.report(path, likelihood) shows them and draws plots."
@@ -140,11 +141,16 @@ def model_section(part: Likelihood) -> str:
         what = "y" if isinstance(part, LeastSquares) else r"\text{expected count}"
         rows, tree = [f"{what} = {to_latex(part.model.expected)}"], ""
     else:
-        model = source_of(part)
-        rows, tree = latex_rows(model), wide(f"<pre>{escape(str(model))}</pre>")
+        model = source_of(part)  # of which a workspace has no formula to show
+        rows = [] if isinstance(part, HistFactoryLikelihood) else latex_rows(model)
+        tree = wide(f"<pre>{escape(str(model))}</pre>")
     formulas = "".join(wide(f"<div>{formula(f'${row}$')}</div>") for row in rows)
-    constraints = [f"constraint: {one!r}" for one in part.constraints]
-    return f"{formulas}{tree}{paragraph(*constraints)}"
+    constraints = paragraph(*map(repr, part.constraints))
+    if len(part.constraints) > MAX_CONSTRAINTS:
+        constraints = (
+            f"<details><summary>{len(part.constraints)} constraints</summary>{constraints}</details>"
+        )
+    return f"{formulas}{tree}{constraints}"
 
 
 def source_of(part: Likelihood) -> Pdf:

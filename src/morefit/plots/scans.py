@@ -21,14 +21,17 @@ from morefit.plots.canvas import (
     MODEL,
     AnyAxes,
     Labels,
+    LegendRoom,
     Plot,
     Style,
     check_made,
     label_of,
     one_panel,
+    place_legends,
     styled,
     two_panels,
 )
+from morefit.text.arguments import in_sentences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +42,7 @@ SHADES = (0.30, 0.16, 0.08)  # opacities of regions, that of the first level str
 P_HEIGHT = 1.2  # of the panel of likelihood ratios, in heights of that of p-values
 
 
+@in_sentences
 def profile(
     scan: Profile,
     *,
@@ -99,6 +103,7 @@ def draw_level(
     artists[f"{percent(level)} ends"] = ax.vlines(ends, 0, height, **look)
 
 
+@in_sentences
 def contour(
     scan: Contour,
     *,
@@ -132,10 +137,15 @@ def contour(
         main.set_ylim(scan.y[0], scan.y[-1])
         main.set_xlabel(label_of(scan.x_name, labels))
         main.set_ylabel(label_of(scan.y_name, labels))
-        artists["legend"] = main.legend(loc="best")
+        points = np.concatenate(
+            [np.array([scan.best]), *(line for level in chosen for line in scan.lines(level))]
+        )
+        handles = main.get_legend_handles_labels()[0]
+        (artists["legend"],) = place_legends([LegendRoom(main, handles, *points.T)])
         return Plot((main,), artists, scan)
 
 
+@in_sentences
 def belt(
     construction: NeymanBelt,
     observed: float | None = None,
@@ -174,6 +184,7 @@ def belt(
         return Plot((main,), artists, construction)
 
 
+@in_sentences
 def p_values(
     construction: FeldmanCousins,
     *,

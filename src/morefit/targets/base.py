@@ -246,6 +246,10 @@ class Backend(Protocol):
         """Begin to compile what whole fits of a layout need besides kernels, if that can go on beside other work."""
         ...
 
+    def prepare_fits(self, job: WholeFit, toys: ToyBatch) -> None:
+        """Wait for machine code that ``fit_whole`` needs, so that its time does not count as that of a fit."""
+        ...
+
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys; return the first ``width`` numbers of the record of each, None if this backend cannot."""
         ...

@@ -35,7 +35,7 @@ def html_page(
 def html_table(columns: Sequence[Column], caption: str = "") -> str:
     """Return a table; the lines of a caption stand above it."""
     above = f"<caption>{'<br>'.join(map(html.escape, caption.splitlines()))}</caption>" if caption else ""
-    head = "".join(f"<th>{html.escape(column.heading)}</th>" for column in columns)
+    head = "".join(f'<th style="{side_of(c)}">{html.escape(c.heading)}</th>' for c in columns)
     rows = zip(*([html_cell(column, cell) for cell in column.cells] for column in columns), strict=True)
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return f"<table>{above}<tr>{head}</tr>{body}</table>"
@@ -50,4 +50,9 @@ def html_cell(column: Column, cell: str) -> str:
     """Return one cell of a table; warnings have a coloured background."""
     colour = f";background:{BAD}" if cell in WARNINGS else ""
     text = cell if isinstance(cell, Markup) else html.escape(cell)
-    return f'<td style="text-align:{"right" if column.numeric else "left"}{colour}">{text}</td>'
+    return f'<td style="{side_of(column)};white-space:nowrap{colour}">{text}</td>'
+
+
+def side_of(column: Column) -> str:
+    """Return the style that aligns a column and its heading."""
+    return f"text-align:{'right' if column.numeric else 'left'}"

@@ -24,12 +24,14 @@ from morefit.model import Pdf
 from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
 from morefit.targets import Backend, choose_backend
+from morefit.text.arguments import in_sentences
 from morefit.toys.arguments import starts, template_of
 from morefit.toys.batch import StoredToys
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.results import ToyResults
 
 
+@in_sentences
 def fit_many(
     model: Pdf | Simultaneous | Term,
     datasets: Iterable[Any],

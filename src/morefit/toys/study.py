@@ -25,6 +25,7 @@ from morefit.model.region import YieldsIn
 from morefit.records.results import Layout, Part
 from morefit.sampling.generate import Sizes
 from morefit.targets import Backend
+from morefit.text.arguments import in_sentences
 from morefit.toys.arguments import (
     PartNumbers,
     check_rows,
@@ -43,6 +44,7 @@ NAME = "toy study"
 
 
 @locks_file(NAME)
+@in_sentences
 def toy_study(
     model: Pdf | Simultaneous | Term,
     *,

@@ -11,6 +11,7 @@ from morefit.inspect.graphs.figure import Drawing
 from morefit.inspect.graphs.fold import numbers_in, readable
 from morefit.inspect.graphs.subject import Stage, choose
 from morefit.model import Pdf
+from morefit.text.arguments import in_sentences
 
 LEGEND = (
     "light red: parameters only, once per call; light blue: the event only; white: both, in the loop; grey: numbers\n"
@@ -18,6 +19,7 @@ LEGEND = (
 )
 
 
+@in_sentences
 def draw(
     model: Pdf | Quantity,
     *,

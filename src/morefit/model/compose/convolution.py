@@ -23,8 +23,10 @@ from morefit.model.recipes import Recipe, Recipes
 from morefit.model.replace import Replacement
 from morefit.model.resolution import smeared_cells
 from morefit.model.shapes.gaussian import Gaussian
+from morefit.text.arguments import in_sentences
 
 
+@in_sentences
 def Convolution(  # it stands where a density is made
     pdf: Pdf, resolution: Pdf, *, truth: tuple[float, float] | None = None
 ) -> Pdf:

@@ -61,8 +61,9 @@ class BDecay(Pdf):
     r"""$e^{-t/\tau}(c_0\cosh\frac{\Delta\Gamma t}2+c_1\sinh\frac{\Delta\Gamma t}2+c_2\cos\Delta m\,t+c_3\sin\Delta m\,t)$ for positive times.
 
     Decay times of neutral mesons that mix: $c_2=\pm(1-2w)$ for unmixed and mixed decays with a mistag probability $w$;
-    with a tag $q=\pm1$ for decays to CP eigenstates $c_2=-q(1-2w)C$ and $c_3=q(1-2w)S$. Fit tags together as parts of
-    one likelihood. The resolution is that of ``Decay``. (RooBDecay of RooFit; Y. Nir, hep-ph/0109090)
+    with a tag $q=\pm1$ for decays to CP eigenstates $c_2=-q(1-2w)C$ and $c_3=q(1-2w)S$. Tags are columns,
+    ``given=[q, w]``, or parts of one likelihood. The resolution is that of ``Decay``. (RooBDecay of RooFit; Y. Nir,
+    hep-ph/0109090)
 
     Example: ``BDecay(t, tau=1.5, delta_m=0.5, delta_gamma=0.1, cosh=1.0, sinh=0.2, cos=0.4, sin=-0.3, sigma=[0.1])``
     """

@@ -15,6 +15,7 @@ from morefit.expr.interpolate import Interpolation, checked_axis, checked_values
 from morefit.model.arguments import check_observables, described
 from morefit.model.observable import Observable
 from morefit.model.templates.grid import Grid, GridDensity
+from morefit.text.arguments import in_sentences
 
 SAME = 1e-9  # of a range: how far rounding may carry its end beyond the last edge
 MAX_AXES = 3
@@ -69,6 +70,7 @@ class Histogram(GridDensity):
         self.take(domain, Grid.of_bins(edges, contents / volumes, interpolation))
 
 
+@in_sentences
 def histogram_function(
     points: Operand | Sequence[Operand], histogram: Any, interpolation: Interpolation = "steps"
 ) -> Expr:

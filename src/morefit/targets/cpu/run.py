@@ -112,6 +112,12 @@ class Cpu:
 
         return run_counts(table, points, self.threads or available_cores())
 
+    def prepare_fits(self, job: WholeFit, toys: ToyBatch) -> None:
+        """Wait for machine code."""
+        from morefit.targets.cpu.fit import take_contexts
+
+        job.spare.extend(take_contexts(job, 1, toys.sizes.max(axis=0, initial=0)))
+
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys, every thread on its own."""
         from morefit.targets.cpu.fit import run_whole_fits

@@ -17,7 +17,7 @@ def pyopencl() -> Any:
         import pyopencl.tools
     except ImportError as error:
         raise BackendError(
-            "backend 'opencl': pyopencl is not installed; pip install morefit[opencl]"
+            "backend 'opencl': pyopencl is not installed; pip install 'morefit[opencl]'"
         ) from error
     return cl
 

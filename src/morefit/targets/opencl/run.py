@@ -96,6 +96,9 @@ class OpenCL:
     def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
         """Nothing is compiled ahead."""
 
+    def prepare_fits(self, job: WholeFit, toys: ToyBatch) -> None:
+        """Nothing is waited for."""
+
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys."""
         return self.fit_whole_together([(job, toys)], width)[0]

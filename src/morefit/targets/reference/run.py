@@ -96,6 +96,9 @@ class Reference:
     def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
         """Nothing is compiled ahead."""
 
+    def prepare_fits(self, job: WholeFit, toys: ToyBatch) -> None:
+        """Nothing is waited for."""
+
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Not supported; the caller falls back to the batched fit."""
         return None

@@ -1,0 +1,73 @@
+"""Calls of public functions with wrong arguments, and missing attributes, answered in a sentence with the nearest name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, ParamSpec, TypeVar
+
+from morefit.errors import OptionError
+from morefit.text.elsewhere import ADVICE, SYNONYMS
+from morefit.text.suggest import nearest, suggest
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def in_sentences(function: Callable[P, R]) -> Callable[P, R]:
+    """Answer a call with arguments that a function, or the constructor of a class, does not have by an ``OptionError``."""
+
+    @wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*args, **named)
+        except TypeError as error:
+            # where the function began there is a second frame, and the error is not about the call
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            raise OptionError(wrong_call(function, args, named) or str(error)) from None
+
+    return call
+
+
+def wrong_call(function: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> str:
+    """Return what is wrong with a call: names that are not known, too many or missing arguments; empty if nothing is."""
+    own = [p for p in signature(function).parameters.values() if p.name not in ("self", "cls")]
+    method = function.__name__ in ("__new__", "__init__")
+    name, count = function.__qualname__.split(".")[0] if method else function.__name__, len(args) - method
+    known = [p.name for p in own]
+    places = [p.name for p in own if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    order = f"; the order is {name}({', '.join(places)})"
+    if unknown := [word for word in named if word not in known]:
+        meant = [word for word in SYNONYMS.get(unknown[0], ()) if word in known and word != unknown[0]]
+        near = ADVICE.get(unknown[0]) or suggest(unknown[0], known)
+        return f"{name}: has no argument '{unknown[0]}'; " + (
+            f"did you mean '{meant[0]}'?" if meant else near
+        )
+    if count > len(places):
+        rest = f"write {known[len(places)]}=..." if len(known) > len(places) else "leave some out"
+        return f"{name}: takes {', '.join(places)} by position, got {count} arguments; {rest}"
+    taken = {*places[:count], *named}
+    required = (p.name for p in own if p.default is Parameter.empty and p.kind is not Parameter.VAR_KEYWORD)
+    if missing := [word for word in required if word not in taken]:
+        keyword = missing[0] not in places
+        return f"{name}: argument '{missing[0]}' is missing" + (
+            f"; write {missing[0]}=..." if keyword else order
+        )
+    return ""
+
+
+def no_attribute(thing: object, name: str, hints: Mapping[str, str]) -> Any:
+    """Raise the error of an attribute that a thing does not have, with a hint at what does the same, or the nearest name."""
+    kind = type(thing)
+    if hasattr(kind, name):  # a property that failed, which raises its own error again
+        return object.__getattribute__(thing, name)
+    hint = hints.get(name, "")
+    if not hint and not name.startswith("_"):
+        near = nearest(name, (word for word in dir(thing) if not word.startswith("_")))
+        hint = f"did you mean '{near}'?" if near else ""
+    # without name and obj, from which Python would propose another one
+    raise AttributeError(
+        f"'{kind.__name__}' object has no attribute '{name}'" + (f"; {hint}" if hint else "")
+    )
