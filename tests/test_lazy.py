@@ -38,7 +38,7 @@ SELDOM_NEEDED = (
 
 WRITERS = (  # of texts that are compiled: what another process compiled needs none
     "morefit.kernel.statements", "morefit.kernel.read_program", "morefit.targets.cpu.llvm", "morefit.targets.cpu.program",
-    "morefit.targets.cpu.vecmath", "morefit.targets.cpu.counts", "morefit.targets.cpu.steps", "morefit.minimise.minuit",
+    "morefit.targets.cpu.vecmath", "morefit.targets.cpu.counts", "morefit.minimise.minuit",
 )  # fmt: skip
 
 

@@ -1,12 +1,46 @@
-"""Write what the functions share: polynomials, pairs of numbers (high, low), and choices between lanes."""
+"""Register functions by name, and write what they share: polynomials, pairs of numbers (high, low), choices between lanes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
+from inspect import signature
 
-from morefit.targets.cpu.vecmath.function import Write
 from morefit.targets.cpu.writer import Vector, Writer
+
+Write = Callable[..., str]  # (writer, *arguments) -> the register of the result
+
+
+@dataclass(frozen=True)
+class VectorFunction:
+    """What writes a function, and how it is called."""
+
+    write: Write
+    out_of_line: bool  # too large to repeat at each use
+    flushed: bool  # for loops that flush denormals to zero
+    far: bool  # rarely called, and only by other functions
+
+    @property
+    def arity(self) -> int:
+        return len(signature(self.write).parameters) - 1
+
+
+REGISTERED: dict[str, VectorFunction] = {}
+
+
+def vector_function(
+    *, out_of_line: bool = False, flushed: bool = False, far: bool = False
+) -> Callable[[Write], Write]:
+    """Register what writes a function, under its own name."""
+
+    def register(write: Write) -> Write:
+        assert write.__name__ not in REGISTERED
+        REGISTERED[write.__name__] = VectorFunction(write, out_of_line, flushed, far)
+        return write
+
+    return register
+
 
 Pair = tuple[str, str]  # an unevaluated sum, the second much smaller than the first
 
@@ -197,3 +231,9 @@ def lane_by_lane(w: Writer, name: str, x: str) -> str:
         value = value if v.bits == 64 else w.let(f"fptrunc double {value} to float")
         result = w.let(f"insertelement {v.type} {result}, {v.scalar} {value}, i32 {i}")
     return result
+
+
+@vector_function()
+def sign(w: Writer, x: str) -> str:
+    """Return 1, -1, or x itself where that is zero or NaN."""
+    return choose(w, "ogt", x, 0.0, 1.0, choose(w, "olt", x, 0.0, -1.0, x))

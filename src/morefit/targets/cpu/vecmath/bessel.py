@@ -22,10 +22,10 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     either,
     polynomial,
     repeat,
+    vector_function,
     where_any,
     widened,
 )
-from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Writer
 
 TOGETHER = 4  # nodes in one round of the loop: their exponentials do not wait for each other

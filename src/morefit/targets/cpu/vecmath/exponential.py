@@ -13,9 +13,9 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     fast_two_sum,
     lean_polynomial,
     polynomial,
+    vector_function,
     widened,
 )
-from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.

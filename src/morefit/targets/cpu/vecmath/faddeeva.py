@@ -25,11 +25,11 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     either,
     two_product,
     two_sum,
+    vector_function,
     where_any,
     widened,
 )
 from morefit.targets.cpu.vecmath.exponential import exp_modest, exp_of_pair
-from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.vecmath.trigonometric import double_angle, sine_and_cosine_of
 from morefit.targets.cpu.writer import Writer
 

@@ -17,10 +17,10 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     reciprocal,
     two_product,
     two_sum,
+    vector_function,
     where_any,
     widened,
 )
-from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.vecmath.logarithm import log_pair
 from morefit.targets.cpu.vecmath.trigonometric import sine_and_cosine
 from morefit.targets.cpu.writer import Writer

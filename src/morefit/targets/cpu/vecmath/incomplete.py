@@ -19,9 +19,9 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     either,
     polynomial,
     repeat,
+    vector_function,
     widened,
 )
-from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Writer
 
 NEGLIGIBLE = 2.0**-56

@@ -19,11 +19,11 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     multiply,
     polynomial,
     two_sum,
+    vector_function,
     where_any,
     widened,
 )
 from morefit.targets.cpu.vecmath.exponential import exp_of_pair
-from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.

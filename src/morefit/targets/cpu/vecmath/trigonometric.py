@@ -17,10 +17,10 @@ from morefit.targets.cpu.vecmath.arithmetic import (
     polynomial,
     two_product,
     two_sum,
+    vector_function,
     where_any,
     widened,
 )
-from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
