@@ -15,12 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, Flags, Frozen
 from morefit.errors import DataError
-from morefit.intervals.crossing import Scan
+from morefit.intervals.crossing import ROUNDING, Scan, Unknown, order_statistic
 from morefit.intervals.free_fits import TIE
-from morefit.intervals.interval import Interval
-from morefit.intervals.levels import two_sided
+from morefit.intervals.interval import Interval, two_sided
 from morefit.intervals.nuisance import fit_data
-from morefit.intervals.order import ROUNDING, Unknown, order_statistic
 from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved

@@ -1,15 +1,17 @@
-"""Toys with their free fits, compared with fits at tested values: the ratios of their likelihoods."""
+"""Toys with their free fits, compared with fits at tested values: ratios of their likelihoods, and p-values of tests by toys."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import nan, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from morefit.arrays import Array, Flags
+from morefit.arrays import Array, Flags, Frozen
 from morefit.minimise.batch import Fits
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.toys.batch import GOAL, StoredToys, Toys
@@ -107,3 +109,44 @@ def reached(fits: Fits) -> Flags:
     """Return which minima are known; at a limit one may be, although there are no errors."""
     there = (fits.edm <= GOAL) & np.isfinite(fits.nll) & (fits.nll < UNKNOWN)
     return np.asarray(fits.valid | there, np.bool_)
+
+
+class ToyPValue(Frozen):
+    """What records of tests say of their toys; those whose fits failed count as having a larger statistic."""
+
+    toys: Array  # their statistics, (T,), nan where a fit failed; empty if none were drawn
+
+    @property
+    @abstractmethod
+    def observed(self) -> float:
+        """The statistic of the data."""
+
+    @property
+    def tie(self) -> float:
+        """How much statistics may differ by the precision of fits: such ones are equal."""
+        return TIE
+
+    @property
+    def toy_p_value(self) -> float:
+        """The fraction of toys with a statistic at least as large; nan without toys."""
+        return self.toys_above / len(self.toys) if len(self.toys) else nan
+
+    @property
+    def toy_p_error(self) -> float:
+        """The binomial error of that fraction; never zero, as one toy more and one less is added."""
+        count = len(self.toys)
+        smoothed = (self.toys_above + 1) / (count + 2)
+        return sqrt(smoothed * (1 - smoothed) / count) if count else nan
+
+    @property
+    def toys_above(self) -> int:
+        """The number of toys with a statistic at least as large."""
+        return int(np.count_nonzero(~(self.toys < self.observed - self.tie)))
+
+    def toy_lines(self) -> list[str]:
+        """Return the p-value in print, and how many fits failed; nothing without toys."""
+        if not (count := len(self.toys)):
+            return []
+        failed = int(np.isnan(self.toys).sum())
+        verdict = f", FITS OF {failed} FAILED" if failed else ""
+        return [f"  {count} toys: p-value {self.toy_p_value:.4g} +- {self.toy_p_error:.1g}{verdict}"]

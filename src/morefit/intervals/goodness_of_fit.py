@@ -13,7 +13,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import DataError, OptionError
 from morefit.intervals.fit_statistics import BinnedChiSquare, ChiSquare, Total, part_statistic
-from morefit.intervals.toy_p_value import ToyPValue
+from morefit.intervals.free_fits import ToyPValue
 from morefit.jobs.executors import DaskClient
 from morefit.likelihood import Term
 from morefit.minimise import FitResult

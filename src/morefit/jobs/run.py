@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from morefit.errors import BrokenJob, DataError, MorefitError
-from morefit.jobs.checkpoint import Checkpoint, Saved
+from morefit.jobs.checkpoint import Checkpoint, Facts, Saved, differences
 from morefit.jobs.executors import (
     Block,
     DaskClient,
@@ -24,7 +24,6 @@ from morefit.jobs.executors import (
     no_report,
     on_workers,
 )
-from morefit.jobs.facts import Facts, differences
 from morefit.records.results import Layout, Part, Result, concatenate, save_result
 from morefit.text.progress import Bar, tell
 from morefit.workers import on_worker, origin

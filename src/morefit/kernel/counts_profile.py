@@ -21,6 +21,7 @@ from morefit.kernel.counts_layout import (
     BLOCK_VALUES,
     BLOCKS,
     CONTENT,
+    CURVE,
     GROUP_PARAMETERS,
     GROUP_SAMPLES,
     GROUPS_OF_BINS,
@@ -40,10 +41,13 @@ from morefit.kernel.counts_layout import (
     PARAMETERS,
     PRODUCTS,
     SAMPLES,
+    SLOPE,
     TINY,
+    VALUE,
     WIDEST,
+    constraint_of,
+    not_zero,
 )
-from morefit.kernel.counts_pieces import CURVE, SLOPE, VALUE, constraint_of, not_zero
 from morefit.kernel.program import Vector, parallel
 
 MAX_STEPS = 60  # of Newton's method in a bin, which needs about four

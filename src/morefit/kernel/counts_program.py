@@ -10,8 +10,18 @@ from __future__ import annotations
 from math import exp, log
 
 from morefit.arrays import Integers
-from morefit.kernel.counts_hessian import add_groups, add_pairs, add_shared, mix, square_slopes, weigh_cells
+from morefit.kernel.counts_derivatives import (
+    add_gradient,
+    add_groups,
+    add_pairs,
+    add_shared,
+    differentiate,
+    mix,
+    square_slopes,
+    weigh_cells,
+)
 from morefit.kernel.counts_layout import (
+    BAD,
     BENDS,
     BIN_BAD,
     BIN_BENDS,
@@ -24,6 +34,7 @@ from morefit.kernel.counts_layout import (
     CELLS,
     COEFFICIENTS,
     CONTENT,
+    CURVE,
     CURVES,
     EXPECTED,
     FACTOR_PARAMETERS,
@@ -54,6 +65,7 @@ from morefit.kernel.counts_layout import (
     SHAPE_PARAMETERS,
     SHAPES,
     SHIFTS,
+    SLOPE,
     SLOPES,
     SMOOTH_NORMS,
     SMOOTH_SHAPES,
@@ -63,11 +75,6 @@ from morefit.kernel.counts_layout import (
     TERM_VALUES,
     TERMS,
     USED,
-)
-from morefit.kernel.counts_pieces import (
-    BAD,
-    CURVE,
-    SLOPE,
     VALUE,
     constraint_of,
     not_zero,
@@ -75,7 +82,6 @@ from morefit.kernel.counts_pieces import (
 )
 from morefit.kernel.counts_profile import inner_parameter, minimise_inner
 from morefit.kernel.counts_reduce import newton_edm, reduce_inner
-from morefit.kernel.counts_slopes import add_gradient, differentiate
 from morefit.kernel.program import Vector, parallel
 
 

@@ -19,8 +19,8 @@ from morefit.kernel.counts_layout import (
     OUTPUTS,
     TINY,
     WIDEST,
+    triangle_place,
 )
-from morefit.kernel.counts_pieces import triangle_place
 from morefit.kernel.counts_profile import inner_parameter
 from morefit.kernel.program import Vector, parallel
 

@@ -12,8 +12,7 @@ from morefit.arrays import Array, Frozen
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, evaluate, leaves, symbols, to_expr, to_text
 from morefit.model.arguments import listing
-from morefit.model.blind import phrase_digest, unblinded_value
-from morefit.model.parameter import Parameter, blinded_in, check_blinding
+from morefit.model.parameter import Parameter, blinded_in, check_blinding, phrase_digest, unblinded_value
 from morefit.records.fields import matrix, words
 from morefit.rewrite.derive import derivatives
 from morefit.text.rounding import round_pdg

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from morefit.expr import (
@@ -15,10 +16,12 @@ from morefit.expr import (
     Trait,
     apply,
     const,
+    leaves,
     make,
     price,
     rebuild,
     remake,
+    substitute_all,
     toposort,
     uses,
     where,
@@ -372,3 +375,9 @@ def simplify_all(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
 def simplify(root: Expr) -> Expr:
     """Return an equivalent expression of at most the same price."""
     return simplify_all((root,))[0]
+
+
+def bind(roots: Sequence[Expr], values: Mapping[str, float]) -> tuple[Expr, ...]:
+    """Replace the scalars named in ``values`` by numbers and simplify what is left."""
+    known = {leaf: const(values[leaf.name]) for leaf in leaves(Op.SCALAR, *roots) if leaf.name in values}
+    return normalise(*substitute_all(roots, known))

@@ -31,7 +31,7 @@ from morefit.expr import (
 )
 from morefit.model import Observable, Pdf
 from morefit.model.parameter import blinded_in
-from morefit.rewrite.bind import bind
+from morefit.rewrite.simplify import bind
 from morefit.sampling.candidate import NEGATIVE, Numbers, Recipe, check_values
 from morefit.sampling.envelope import (
     SPARE,
@@ -49,8 +49,8 @@ from morefit.sampling.inversion import (
     drawn_point,
     inside_range,
     quantile_recipe,
+    singular_recipe,
 )
-from morefit.sampling.singular import singular_recipe
 
 ROUNDING = 1e-6  # of numerical integrals, relative to integrals over all of space
 

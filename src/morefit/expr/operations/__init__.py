@@ -8,11 +8,10 @@ from morefit.expr.operations.bessel import Bessel
 from morefit.expr.operations.choices import Choices
 from morefit.expr.operations.exponential import Exponential
 from morefit.expr.operations.incomplete import Incomplete
-from morefit.expr.operations.leaves import Leaves
 from morefit.expr.operations.ratios import Ratios
 from morefit.expr.operations.record import Llvm, LlvmKind, Operation, Trait
 from morefit.expr.operations.special import Special
-from morefit.expr.operations.tables import Tables
+from morefit.expr.operations.tables import Leaves, Tables
 from morefit.expr.operations.trigonometric import Trigonometric
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The angular density of the decay B0 -> K*0 mu+ mu-."""
+"""The angular density of the decay B0 -> K*0 mu+ mu-, and of B0 -> K+ pi- mu+ mu- with a scalar contribution below the K*0."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from morefit.expr import ONE, Expr, Op, add_all, apply
+from morefit.expr import ONE, Expr, Op, add_all, apply, to_expr
 from morefit.model.arguments import Number, Share
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
@@ -76,3 +76,56 @@ def covers_all_angles(density: HasAngles) -> bool:
     """Return whether the observables range over all angles, so that the integral is one."""
     turn = math.isclose(density.phi.high - density.phi.low, 2 * math.pi, rel_tol=1e-15)
     return turn and all((x.low, x.high) == (-1.0, 1.0) for x in (density.ctl, density.ctk))
+
+
+@dataclass(frozen=True, eq=False)
+class KstarMuMuSWave(Pdf):
+    r"""$(1-F_S)\,P+\frac{3}{16\pi}[F_S s_l^2+A_Ss_l^2c_K+A_{S4}s_{2l}s_Kc_\phi+A_{S5}s_ls_Kc_\phi+A_{S7}s_ls_Ks_\phi+A_{S8}s_{2l}s_Ks_\phi]$.
+
+    $P$ is the density ``KstarMuMu`` of the same angles, $F_S$ the fraction of the S-wave, and the $A$ are its
+    interference with the P-wave; $s_l=\sin\theta_l$, $s_{2l}=\sin2\theta_l$, $c_K=\cos\theta_K$ and so on.
+    (LHCb, arXiv:1304.6325; T. Blake, U. Egede and A. Shires, arXiv:1210.5279)
+
+    Example: ``KstarMuMuSWave(ctl, ctk, phi, 0.6, 0, 0.1, -0.2, 0.1, 0, 0, 0, FS=0.05, AS=0.02, AS4=0, AS5=0, AS7=0, AS8=0)``
+    """
+
+    ctl: Observable
+    ctk: Observable
+    phi: Observable
+    FL: Share
+    S3: Number
+    S4: Number
+    S5: Number
+    AFB: Number
+    S7: Number
+    S8: Number
+    S9: Number
+    FS: Share
+    AS: Number
+    AS4: Number
+    AS5: Number
+    AS7: Number
+    AS8: Number
+
+    def p_wave(self) -> KstarMuMu:
+        """Return the density of the K*0 alone."""
+        angles = (self.ctl, self.ctk, self.phi)
+        return KstarMuMu(*angles, self.FL, self.S3, self.S4, self.S5, self.AFB, self.S7, self.S8, self.S9)
+
+    def density(self) -> Expr:
+        ctl, ctk, phi = self.ctl.expr, self.ctk.expr, self.phi.expr
+        sin2_l = 1 - ctl**2
+        sin_l, sin_k = apply(Op.SQRT, sin2_l), apply(Op.SQRT, 1 - ctk**2)
+        sin_2l, cos, sin = 2 * ctl * sin_l, apply(Op.COS, phi), apply(Op.SIN, phi)
+        scalar = add_all(
+            to_expr(self.FS) * sin2_l,
+            self.AS * (sin2_l * ctk),
+            self.AS4 * (sin_2l * sin_k * cos),
+            self.AS5 * (sin_l * sin_k * cos),
+            self.AS7 * (sin_l * sin_k * sin),
+            self.AS8 * (sin_2l * sin_k * sin),
+        )
+        return (1 - to_expr(self.FS)) * self.p_wave().density() + 3 / (16 * math.pi) * scalar
+
+    def integral(self) -> Expr:
+        return ONE if covers_all_angles(self) else super().integral()
