@@ -15,7 +15,6 @@ from morefit.expr.operations.record import (
     Operation,
     Prefix,
     Trait,
-    call,
     instruction,
     intrinsic,
 )
@@ -62,16 +61,13 @@ class Arithmetic:
         partials=lambda x, y: (y * x ** (y - 1), Choices.WHERE(x == 0, x**y / y, x**y * np.log(x))),
         singular=lambda x, y: (x == 0) & (y < 1),
         sign="**",
-        llvm=call("pow"),
-        c="pow({0}, {1})",
+        routine="pow",
         traits=Trait.KEEPS_SIGN,
     )
     SQRT = Operation(
         rank=14,
-        arity=1,
         price=16,
         numpy=np.sqrt,
-        ufuncs=("sqrt",),
         partials=lambda x: (0.5 * x**-0.5,),
         singular=lambda x: x == 0,
         latex=Around(STANDS_ALONE, r"\sqrt{", "}"),

@@ -35,7 +35,6 @@ class Choices:
 
     ABS = Operation(
         rank=32,
-        arity=1,
         price=1,
         numpy=np.abs,
         ufuncs=("absolute", "fabs"),
@@ -47,10 +46,8 @@ class Choices:
     )
     FLOOR = Operation(
         rank=33,
-        arity=1,
         price=1,
         numpy=np.floor,
-        ufuncs=("floor",),
         partials=lambda x: (0,),
         latex=Around(STANDS_ALONE, r"\lfloor ", r" \rfloor"),
         llvm=intrinsic("floor"),
@@ -58,10 +55,8 @@ class Choices:
     )
     SIGN = Operation(
         rank=53,
-        arity=1,
         price=2,
         numpy=np.sign,
-        ufuncs=("sign",),
         partials=lambda x: (0,),
         latex=Prefix(r"\operatorname{sgn}"),
         llvm=call("sign"),

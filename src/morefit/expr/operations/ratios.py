@@ -48,7 +48,6 @@ def log_ratio(rank: int, order: int, **options: Any) -> Operation:
 
     return Operation(
         rank=rank,
-        arity=1,
         price=100 * (1 + order),
         numpy=lambda z: numbers(log1prel, (z, order), np.where, np.log1p),
         latex=Prefix(r"\operatorname{log1prel}" + "'" * order),

@@ -51,7 +51,6 @@ class Tables:
     # NAMED(expression): what a name stands for, a derived quantity or a blinded parameter; it is in no kernel
     NAMED = Operation(
         rank=70,
-        arity=1,
         price=1,
         numpy=lambda x: x,
         partials=lambda x: (1,),
