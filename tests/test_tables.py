@@ -7,7 +7,7 @@ from morefit.expr.operations import EVERY_OPERATION, LlvmKind
 from morefit.kernel import Arith
 from morefit.rewrite.derive import OWN_SLOPES, partials_of
 from morefit.targets.cpu.vecmath import FUNCTIONS
-from morefit.targets.cpu.vecmath.arithmetic import REGISTERED
+from morefit.targets.cpu.vecmath.function import REGISTERED
 
 NOT_IN_KERNELS = {
     Op.INTEGRAL,

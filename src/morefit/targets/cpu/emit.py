@@ -9,7 +9,6 @@ from heapq import heappop, heappush
 from morefit.expr.operations import LlvmKind, Op, Operation
 from morefit.kernel import Atom, Body, Line, NodeLoop
 from morefit.targets.cpu.phases import is_function
-from morefit.targets.cpu.vecmath.arithmetic import where_any
 from morefit.targets.cpu.writer import ANY_DENORMALS, Writer
 
 Branches = Mapping[
@@ -60,7 +59,7 @@ def instruction(w: Writer, name: str, *args: str) -> str:
 
 
 def comparison(w: Writer, predicate: str, a: str, b: str) -> str:
-    return w.select(w.compare(predicate, a, b), w.number(1.0), w.number(0.0))
+    return w.select(w.compare(predicate, a, b), 1.0, 0.0)
 
 
 def choice(w: Writer, predicate: str, a: str, b: str) -> str:
@@ -70,7 +69,7 @@ def choice(w: Writer, predicate: str, a: str, b: str) -> str:
 
 
 def select(w: Writer, name: str, condition: str, a: str, b: str) -> str:
-    return w.select(w.compare("une", condition, w.number(0.0)), a, b)
+    return w.select(w.compare("une", condition, 0.0), a, b)
 
 
 def gather(w: Writer, name: str, table: str, place: str) -> str:
@@ -159,7 +158,7 @@ def emit_branch(writer: Writer, body: Body, registers: Mapping[str, str], mask: 
     inputs = [name for name in registers if name in reads]
     names = {name: f"%i{k}" for k, name in enumerate(inputs)}
     kinds = {name: "ptr" if name in body.tables else v.type for name in inputs}
-    value = where_any(w, "%mask", "%other", lambda: emit_body(w, body, names, flushed=True)[0])
+    value = w.where_any("%mask", "%other", lambda: emit_body(w, body, names, flushed=True)[0])
     full = f"@branch_{writer.prefix}{len(writer.definitions)}"
     arguments = [f"{v.mask} %mask", f"{v.type} %other", *(f"{kinds[name]} {names[name]}" for name in inputs)]
     head = f"define internal {v.type} {full}({', '.join(arguments)}) alwaysinline {ANY_DENORMALS} {{"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from pkgutil import iter_modules
 
-from morefit.targets.cpu.vecmath.arithmetic import REGISTERED, VectorFunction
+from morefit.targets.cpu.vecmath.function import REGISTERED, VectorFunction
 from morefit.targets.cpu.writer import ANY_DENORMALS, Vector, Writer, function_name
 
 __all__ = ["FAR", "FUNCTIONS", "define"]

@@ -1,0 +1,68 @@
+"""Functions of the vector mathematics, known by the names of the Python functions that write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
+
+from morefit.targets.cpu.writer import Vector, Writer
+
+Write = Callable[..., str]  # (writer, *arguments) -> the register of the result
+
+
+@dataclass(frozen=True)
+class VectorFunction:
+    """What writes a function, and how it is called."""
+
+    write: Write
+    out_of_line: bool  # too large to repeat at each use
+    flushed: bool  # for loops that flush denormals to zero
+    far: bool  # rarely called, and only by other functions
+
+    @property
+    def arity(self) -> int:
+        return len(signature(self.write).parameters) - 1
+
+
+REGISTERED: dict[str, VectorFunction] = {}
+
+
+def vector_function(
+    *, out_of_line: bool = False, flushed: bool = False, far: bool = False
+) -> Callable[[Write], Write]:
+    """Register what writes a function, under its own name."""
+
+    def register(write: Write) -> Write:
+        assert write.__name__ not in REGISTERED
+        REGISTERED[write.__name__] = VectorFunction(write, out_of_line, flushed, far)
+        return write
+
+    return register
+
+
+INFINITY = float("inf")
+NAN = float("nan")
+
+
+def widened(body: Write) -> Write:
+    """Let a body for float64 serve float32 too, by computing in float64."""
+
+    @wraps(body)
+    def write(w: Writer, *arguments: str) -> str:
+        if w.vector.bits == 64:
+            return body(w, *arguments)
+        wide = w.widened(Vector(w.vector.width, 64))
+        result = body(
+            wide, *[wide.let(f"fpext {w.vector.type} {a} to {wide.vector.type}") for a in arguments]
+        )
+        return w.let(f"fptrunc {wide.vector.type} {result} to {w.vector.type}")
+
+    return write
+
+
+@vector_function()
+def sign(w: Writer, x: str) -> str:
+    """Return 1, -1, or x itself where that is zero or NaN."""
+    return w.choose("ogt", x, 0.0, 1.0, w.choose("olt", x, 0.0, -1.0, x))
