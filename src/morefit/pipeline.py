@@ -247,9 +247,8 @@ class Draft:
         self.program = self.settings.backend.compile(self.kernel, self.identity)
 
 
-MAX_STORED = (
-    1 << 21
-)  # bytes of tables in a record: envelopes have less, rows of given data may have any number
+# bytes of tables in a record: envelopes have less, rows of given data may have any number
+MAX_STORED = 1 << 21
 CACHE = "cache"  # the time to look for a record, and to read it
 PASSES: dict[str, Callable[[Draft], None]] = {
     "derive": Draft.derive,

@@ -169,9 +169,8 @@ def backend_of(options: Namespace) -> str | Backend:
     if device:
         return chosen_device(device)
     if kind == "cpu" and vars(options).get("workers"):
-        return mf.Cpu(
-            threads=1
-        )  # as for "auto": processes with all threads each would be in each other's way
+        # as for "auto": processes with all threads each would be in each other's way
+        return mf.Cpu(threads=1)
     return "auto" if kind == "auto" else choose_backend(kind)
 
 

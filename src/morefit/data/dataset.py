@@ -59,9 +59,8 @@ class Dataset:
     _columns: dict[str, Array]
     _weights: Array | None
     _report: CutReport | None
-    _checked: tuple[
-        Ranged, ...
-    ]  # observables in whose ranges all events lie, if these are all columns; else empty
+    # observables in whose ranges all events lie, if these are all columns; else empty
+    _checked: tuple[Ranged, ...]
     _labels: dict[str, tuple[str, ...]]  # of the columns that have the numbers of labels
 
     __iter__: ClassVar[None] = None

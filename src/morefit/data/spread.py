@@ -23,9 +23,8 @@ class Group:
     def __init__(self, pieces: Pieces, first: int, stop: int) -> None:
         self.source = pieces, first, stop
         self.datasets = list(pieces.read(first, stop))
-        self.computed: dict[
-            Hashable, Any
-        ] = {}  # what others made of the pieces, such as kernels bound to them
+        # what others made of the pieces, such as kernels bound to them
+        self.computed: dict[Hashable, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Group, self.source

@@ -222,10 +222,8 @@ def feldman_cousins(
     Example: ``mf.intervals.feldman_cousins(nll, n_signal, [250, 300, 350], toys=20, seed=1, progress=False)``
     """
     level, toys = check_level(NAME, level), whole_number(f"{NAME}: toys", toys, 1)
-    term, name = (
-        as_likelihood(NAME, likelihood, data, constraints=constraints, backend=backend),
-        name_of(parameter),
-    )
+    term = as_likelihood(NAME, likelihood, data, constraints=constraints, backend=backend)
+    name = name_of(parameter)
     best, points = start_scan(term, best, name, points)
     fits = fit_data(NAME, term, best, name, points, progress)
     saved = read_saved(NAME, save, LAYOUT, FeldmanCousins)

@@ -27,9 +27,8 @@ MIN_EXPECTED = 5.0  # counts of a bin; neighbours with fewer are merged
 REFERENCE = 1000  # events of the model that the energy test compares data with
 NEAR = 1e-3  # of the spread of an observable: closer events repel no more
 Values = Mapping[str, float]
-PartStatistic = Callable[
-    [Dataset, Values], float
-]  # of the data of one part at fitted values; larger is worse
+# of the data of one part at fitted values; larger is worse
+PartStatistic = Callable[[Dataset, Values], float]
 
 
 @dataclass(frozen=True, eq=False)

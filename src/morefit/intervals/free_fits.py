@@ -69,11 +69,9 @@ class FreeFits:
             return self.point.conditional(self.toys, fixed)
         count = len(self.toys)
         some = self.point.conditional(self.stored.some(np.flatnonzero(wanted)), fixed)
-        nll, x, known = (
-            np.full(count, np.nan),
-            np.full((count, some[1].shape[1]), np.nan),
-            np.zeros(count, np.bool_),
-        )
+        nll = np.full(count, np.nan)
+        x = np.full((count, some[1].shape[1]), np.nan)
+        known = np.zeros(count, np.bool_)
         nll[wanted], x[wanted], known[wanted] = some
         return nll, x, known
 

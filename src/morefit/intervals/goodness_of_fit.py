@@ -55,9 +55,8 @@ class GoodnessOfFit(ToyPValue):
 
     @property
     def tie(self) -> float:
-        return (
-            super().tie if self.test == "saturated" else 0.0
-        )  # counts may be equal, but fits end at different places
+        # counts may be equal, but fits end at different places
+        return super().tie if self.test == "saturated" else 0.0
 
     def __str__(self) -> str:
         line = f"goodness of fit, {self.test}: {self.statistic:.6g}"

@@ -47,9 +47,8 @@ class UpperLimit(Frozen):
     cls: bool
     statistic: str
     best: float
-    errors: tuple[float, ...] = (
-        0.0,
-    ) * 6  # of the observed limit and the expected ones, by the number of toys
+    # of the observed limit and the expected ones, by the number of toys
+    errors: tuple[float, ...] = (0.0,) * 6
     toys: int = 0  # at each value for each hypothesis
 
     @property

@@ -92,9 +92,8 @@ class Digests:
 
     def __init__(self, what: str) -> None:
         self.what = what
-        self.known: dict[
-            int, tuple[Any, str]
-        ] = {}  # with the things, so that no other can have their addresses
+        # with the things, so that no other can have their addresses
+        self.known: dict[int, tuple[Any, str]] = {}
         self.open: list[int] = []  # those that are being looked into, for things that contain themselves
 
     def of(self, thing: Any) -> str:

@@ -53,9 +53,8 @@ class Job(Generic[R]):
     cut: Callable[[Sequence[Block]], Iterator[Block]]  # missing items into blocks
     work: Callable[[int, int, Report], Work[R]]
     collect: Callable[[Layout, Sequence[Part[R]]], R] = all_parts
-    check: Callable[[Part[R], Part[R]], None] = lambda first, new: (
-        None
-    )  # raises if they do not belong together
+    # raises if they do not belong together
+    check: Callable[[Part[R], Part[R]], None] = lambda first, new: None
     check_saved: Callable[[Part[R]], Iterable[str]] = lambda part: ()  # differences from the requested items
     timed: Callable[[float], None] = lambda seconds: None  # called after each block computed here
     steps: int = 1  # of an item, for the progress bar

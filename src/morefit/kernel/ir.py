@@ -179,9 +179,8 @@ class Sample:
     """Draw events: columns are random numbers, the last two results say "accept" and "above the envelope"."""
 
     label: ClassVar[str] = "SAMPLE"
-    numbers: tuple[
-        int, ...
-    ]  # for each column: which random number of a candidate it is, -1 for the event's own number
+    # for each column: which random number of a candidate it is, -1 for the event's own number
+    numbers: tuple[int, ...]
     streams: bool  # whether they come from streams, which items and lanes go along, or are counted
 
     @property

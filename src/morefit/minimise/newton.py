@@ -21,9 +21,8 @@ from morefit.minimise.trust_region import CONVERGED, FLAT
 if TYPE_CHECKING:
     from morefit.likelihood.eliminate import Elimination
 
-Evaluate = Callable[
-    [Integers, Array], Evaluation
-]  # (sets, x of shape (len(sets), P)) -> value, gradient, Hessian
+# (sets, x of shape (len(sets), P)) -> value, gradient, Hessian
+Evaluate = Callable[[Integers, Array], Evaluation]
 
 
 @dataclass(frozen=True, eq=False)

@@ -215,11 +215,9 @@ def override(
     options: tuple[Any, Any, Any],
 ) -> list[str]:
     """Change values and ranges as start, fixed and limits of a call say; return the names of what floats."""
-    begin, constants, pairs = (
-        mapping("start", options[0]),
-        fixed_values(options[1]),
-        mapping("limits", options[2]),
-    )
+    begin = mapping("start", options[0])
+    constants = fixed_values(options[1])
+    pairs = mapping("limits", options[2])
     check_names(likelihood.all_parameters, [*begin, *constants, *pairs])
     values |= {n: check_number("parameter", n, "start", v, OptionError) for n, v in begin.items()}
     values |= {

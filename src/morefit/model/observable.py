@@ -61,6 +61,5 @@ def with_unit(name: str, label: str, unit: object) -> str:
     return f"{label or name} [{unit.strip()}]"
 
 
-Ranges = (
-    Mapping[str, Any] | Mapping[Observable, Any]
-)  # as users write them: (low, high), or a list of such pairs
+# as users write them: (low, high), or a list of such pairs
+Ranges = Mapping[str, Any] | Mapping[Observable, Any]

@@ -158,9 +158,8 @@ class Tail:
 
     def point(self, target: Expr) -> Expr:
         """Return where the area from the far end on reaches a target."""
-        plain = (self.area - target) / apply(
-            Op.MAX, self.near, const(TINY)
-        )  # the distance if it did not fall
+        # the distance if it did not fall
+        plain = (self.area - target) / apply(Op.MAX, self.near, const(TINY))
         grown = self.growth * plain
         bent = log1prel((1 - self.n) * grown)
         return self.high - plain * bent * exprel(grown * bent)

@@ -63,9 +63,8 @@ def envelope_recipe(
     height = lookup(table(f"{name} height", envelope.heights), cell)
     here = substitute(density, {o.expr: drawn[o.name] for o in observables})
     if numbers.next % PER_CALL:
-        threshold = (
-            numbers.take()
-        )  # otherwise reuse what is left of the first, instead of another Philox call
+        # otherwise reuse what is left of the first, instead of another Philox call
+        threshold = numbers.take()
     accept = threshold * height < here
     return Recipe(drawn, accept, height < here, envelope.efficiency), float(volumes.sum())
 

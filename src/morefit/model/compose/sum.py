@@ -111,10 +111,8 @@ class Sum(Pdf):
 
     def with_yields_in(self, region: Region) -> Pdf:
         pdfs = [pdf.with_yields_in(region) for pdf in self.pdfs]
-        inside, start = (
-            [probability_of(pdf, region) for pdf in pdfs],
-            {p.name: p.start for p in self.parameters},
-        )
+        inside = [probability_of(pdf, region) for pdf in pdfs]
+        start = {p.name: p.start for p in self.parameters}
         empty = [k for k, one in enumerate(inside) if not float(evaluate(one, start)) > 0]
         if empty:
             raise ModelError(

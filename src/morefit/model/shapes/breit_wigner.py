@@ -40,9 +40,8 @@ class BreitWigner(Pdf):
         half = 0.5 * to_expr(self.gamma)
         low, high = ((const(end) - to_expr(self.mu)) / half for end in (self.x.low, self.x.high))
         # from the lower end by the tangent of a sum, so that a far range keeps its digits
-        step = Op.TAN(
-            0.5 * probability * angle_between(low, high)
-        )  # of half of the angle, below a quarter turn
+        # of half of the angle, below a quarter turn
+        step = Op.TAN(0.5 * probability * angle_between(low, high))
         grown = 2 * step / ((1 - step) * (1 + step) - 2 * low * step)
         return to_expr(self.mu) + half * (low + grown * (1 + low**2))
 

@@ -66,9 +66,8 @@ def tabulated(name: str, z: Expr) -> Expr:
     inside = Op.MIN(Op.MAX(z, const(LOWEST)), const(HIGHEST))
     first, last = math.asinh(LOWEST), math.asinh(HIGHEST)
     place = (Op.ASINH(inside) - first) * (PIECES / (last - first))
-    cell = where(
-        z > LOWEST, Op.MIN(place, const(PIECES - 0.5)), 0
-    )  # whose whole part a lookup takes; none of nan
+    # whose whole part a lookup takes; none of nan
+    cell = where(z > LOWEST, Op.MIN(place, const(PIECES - 0.5)), 0)
     centres, *tables = (
         Table(f"Landau {name} {k}", row.tobytes(), f"{name}{k}")
         for k, row in enumerate(landau_tables()[name])
@@ -119,9 +118,8 @@ def standard_logarithms(z: Array) -> tuple[Array, Array, Array]:
         upper -= np.sum(weight * np.expm1(-np.exp(exponent)), axis=1)
     upper += rest_at(np.maximum(z[:, 0] + STEPS[-1], SEAM))
     with np.errstate(divide="ignore"):
-        far = (
-            np.log1p(-upper / math.pi) + steepness[:, 0]
-        )  # most of the distribution may lie before the nodes
+        # most of the distribution may lie before the nodes
+        far = np.log1p(-upper / math.pi) + steepness[:, 0]
         return (
             np.log(density / math.pi),
             np.where(z[:, 0] < 0, np.log(lower / math.pi), far),

@@ -11,9 +11,8 @@ from morefit.kernel import Atom, Body, Line, NodeLoop
 from morefit.targets.cpu.phases import is_function
 from morefit.targets.cpu.writer import ANY_DENORMALS, Writer
 
-Branches = Mapping[
-    str, Mapping[int, tuple[Line, ...]]
-]  # of choices by name: lines that only one side of them needs
+# of choices by name: lines that only one side of them needs
+Branches = Mapping[str, Mapping[int, tuple[Line, ...]]]
 
 
 def rare_branches(body: Body) -> Branches:

@@ -254,9 +254,8 @@ class Writer:
         some = self.let(f"call i1 {name}({self.vector.mask} {mask})")
         self.lines += [f"  br i1 {some}, label %{far}, label %{end}", f"{far}:"]
         mended = self.select(mask, rare(), usual)
-        last = next(
-            line[:-1] for line in reversed(self.lines) if line.endswith(":")
-        )  # rare may have blocks of its own
+        # rare may have blocks of its own
+        last = next(line[:-1] for line in reversed(self.lines) if line.endswith(":"))
         self.lines += [f"  br label %{end}", f"{end}:"]
         return self.let(f"phi {self.vector.type} [ {usual}, %{start} ], [ {mended}, %{last} ]")
 
