@@ -32,7 +32,7 @@ SELDOM_NEEDED = (
     "numpy.ma", "numpy.random",
     "morefit.cli", "morefit.inspect", "morefit.intervals", "morefit.jobs", "morefit.plots", "morefit.toys",
     "morefit.targets.opencl", "morefit.targets.reference", "morefit.data.io", "morefit.data.reading",
-    "morefit.records.archive", "morefit.records.json", "morefit.minimise.text", "morefit.minimise.derived", "morefit.expr.show.dot",
+    "morefit.records.archive", "morefit.minimise.text", "morefit.minimise.derived", "morefit.expr.show.dot",
 )  # fmt: skip
 
 

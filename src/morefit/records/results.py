@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import read_only
 from morefit.errors import DataError
-from morefit.records.archive import morefit_version, read_archive, write_archive
-from morefit.records.json import portable
+from morefit.records.archive import morefit_version, portable, read_archive, write_archive
 
 VERSION = 2  # of all these files
 R = TypeVar("R", bound="Result")
