@@ -132,10 +132,10 @@ def coefficients(axis: Array, values: Array, interpolation: Interpolation) -> Ar
     slopes = np.diff(values) / widths
     if interpolation == "linear":
         return np.array([values[:-1], slopes])
-    return hermite(axis, values, monotone_slopes(widths, slopes))
+    return cubic_cells(axis, values, monotone_slopes(widths, slopes))
 
 
-def hermite(axis: Array, values: Array, derivatives: Array) -> Array:
+def cubic_cells(axis: Array, values: Array, derivatives: Array) -> Array:
     """Return the cubic polynomials of cells with these values and derivatives at their edges."""
     widths = np.diff(axis)
     slopes = np.diff(values, axis=0) / widths
