@@ -447,10 +447,10 @@ def test_a_missing_package_says_how_to_install_it(suffix, package, sample, tmp_p
     path = sample(suffix)
     imported = builtins.__import__
 
-    def without(name, *rest):
+    def without(name, *rest, **options):
         if name.partition(".")[0] == package:
             raise ImportError(name)
-        return imported(name, *rest)
+        return imported(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
     for use in (lambda: mf.read(path, M), lambda: mf.Dataset({"m": [5.5]}).write(tmp_path / f"new{suffix}")):
