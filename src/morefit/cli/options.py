@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,16 +44,6 @@ def limited(text: str, most: int) -> int:
     return number
 
 
-def bin_count(text: str) -> int:
-    """Read a number of bins of a plot."""
-    return limited(text, MAX_BINS)
-
-
-def process_count(text: str) -> int:
-    """Read a number of processes."""
-    return limited(text, MAX_WORKERS)
-
-
 def to_number(text: str) -> float:
     """Read a finite number."""
     try:
@@ -70,11 +61,6 @@ def positive(text: str) -> float:
     if not number > 0:
         raise ArgumentTypeError(f"must be above 0, got '{text}'")
     return number
-
-
-def call_count(text: str) -> int:
-    """Read a number of calls that Minuit can count."""
-    return limited(text, MAX_CALLS)
 
 
 def fraction(text: str) -> float:
@@ -213,7 +199,7 @@ def add_place(parser: ArgumentParser, *, workers: bool = False) -> None:
     )
     if workers:
         group.add_argument(
-            "--workers", type=process_count, metavar="N",
+            "--workers", type=partial(limited, most=MAX_WORKERS), metavar="N",
             help="processes, of one thread each unless --threads is set (default: threads of this process)",
         )  # fmt: skip
 
@@ -230,17 +216,14 @@ def add_output(parser: ArgumentParser, *, json: str, plot: str = "") -> Group:
 
 def add_drawing(group: Group) -> None:
     group.add_argument(
-        "--bins", type=bin_count, metavar="N", help="of the plot (default: by the number of events)"
+        "--bins",
+        type=partial(limited, most=MAX_BINS),
+        metavar="N",
+        help="of the plot (default: by the number of events)",
     )
     group.add_argument("--log", action="store_true", help="plot on a logarithmic scale")
     group.add_argument(
         "--report", metavar="FILE", help="write a page of HTML: model, data, result, plots, goodness of fit"
-    )
-
-
-def add_seed(parser: Group) -> None:
-    parser.add_argument(
-        "--seed", type=int, metavar="N", help="seed of the random numbers (default: a new one)"
     )
 
 
@@ -249,7 +232,9 @@ def add_study(parser: Group, *, toys: int, what: str) -> None:
     parser.add_argument(
         "--toys", type=count, default=toys, metavar="N", help=f"{what} (default: %(default)s)"
     )
-    add_seed(parser)
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="seed of the random numbers (default: a new one)"
+    )
     parser.add_argument(
         "--save", metavar="FILE",
         help="keep what is finished in a file (.npz); the same command goes on where it stopped",

@@ -23,7 +23,7 @@ from morefit.expr import (
     const,
     leaves,
 )
-from morefit.model.arguments import check_arguments, check_call, check_observables, listed
+from morefit.model.arguments import check_arguments, check_call, check_domain, check_observables, listed
 from morefit.model.conditional import accept_given, integral_given
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, freeze_attributes
@@ -53,6 +53,7 @@ class Pdf(ABC):
 
     whole_numbers: ClassVar[bool] = False  # whether its events are whole numbers
     extends: ClassVar[bool] = True  # whether its formula holds outside of the ranges of its observables
+    defined_on: ClassVar[tuple[float, float] | None] = None  # where the range of its observable x must lie
     given: tuple[Observable, ...] = ()
 
     def __new__(cls, *args: Any, given: Any = None, **named: Any) -> Self:
@@ -67,6 +68,8 @@ class Pdf(ABC):
     def __post_init__(self) -> None:
         """Check the arguments of a density that is a dataclass, as the types of its fields declare them."""
         check_arguments(self)
+        if self.defined_on is not None:
+            check_domain(self, *self.defined_on)
 
     def __add__(self, other: object) -> NoReturn:
         """Refuse: a sum of densities needs weights."""
