@@ -6,9 +6,6 @@ second derivatives at 0 too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from morefit.expr.operations.record import (
@@ -25,9 +22,23 @@ from morefit.expr.operations.record import (
 )
 
 
-def compared(how: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a comparison as numbers."""
-    return lambda x, y: how(x, y) * 1.0
+def comparison(
+    rank: int, how: np.ufunc, sign: str, latex: str, predicate: str, more: Trait = Trait.NONE
+) -> Operation:
+    """Return a comparison as numbers, by the sign that Python and C write; ``predicate`` is that of LLVM."""
+    return Operation(
+        rank=rank,
+        arity=2,
+        price=1,
+        numpy=lambda x, y: how(x, y) * 1.0,
+        ufuncs=(how.__name__,),
+        partials=lambda x, y: (0, 0),
+        sign=sign,
+        latex=Infix(latex),
+        llvm=Llvm(LlvmKind.COMPARISON, predicate),
+        c=f"({{0}} {sign} {{1}}) ? 1.0 : 0.0",
+        traits=Trait.COMPARISON | Trait.NOT_NEGATIVE | more,
+    )
 
 
 class Choices:
@@ -85,58 +96,10 @@ class Choices:
         c="({0} > {1} || isnan({0})) ? {0} : {1}",
         traits=Trait.SYMMETRIC | Trait.KEEPS_SIGN | Trait.OWN_SLOPE,
     )
-    LESS = Operation(
-        rank=36,
-        arity=2,
-        price=1,
-        numpy=compared(np.less),
-        ufuncs=("less",),
-        partials=lambda x, y: (0, 0),
-        sign="<",
-        latex=Infix(" < "),
-        llvm=Llvm(LlvmKind.COMPARISON, "olt"),
-        c="({0} < {1}) ? 1.0 : 0.0",
-        traits=Trait.COMPARISON | Trait.NOT_NEGATIVE,
-    )
-    LESS_EQUAL = Operation(
-        rank=37,
-        arity=2,
-        price=1,
-        numpy=compared(np.less_equal),
-        ufuncs=("less_equal",),
-        partials=lambda x, y: (0, 0),
-        sign="<=",
-        latex=Infix(r" \leq "),
-        llvm=Llvm(LlvmKind.COMPARISON, "ole"),
-        c="({0} <= {1}) ? 1.0 : 0.0",
-        traits=Trait.COMPARISON | Trait.NOT_NEGATIVE,
-    )
-    EQUAL = Operation(
-        rank=38,
-        arity=2,
-        price=1,
-        numpy=compared(np.equal),
-        ufuncs=("equal",),
-        partials=lambda x, y: (0, 0),
-        sign="==",
-        latex=Infix(" = "),
-        llvm=Llvm(LlvmKind.COMPARISON, "oeq"),
-        c="({0} == {1}) ? 1.0 : 0.0",
-        traits=Trait.COMPARISON | Trait.SYMMETRIC | Trait.NOT_NEGATIVE,
-    )
-    NOT_EQUAL = Operation(
-        rank=42,
-        arity=2,
-        price=1,
-        numpy=compared(np.not_equal),
-        ufuncs=("not_equal",),
-        partials=lambda x, y: (0, 0),
-        sign="!=",
-        latex=Infix(r" \neq "),
-        llvm=Llvm(LlvmKind.COMPARISON, "une"),
-        c="({0} != {1}) ? 1.0 : 0.0",
-        traits=Trait.COMPARISON | Trait.SYMMETRIC | Trait.NOT_NEGATIVE,
-    )
+    LESS = comparison(36, np.less, "<", " < ", "olt")
+    LESS_EQUAL = comparison(37, np.less_equal, "<=", r" \leq ", "ole")
+    EQUAL = comparison(38, np.equal, "==", " = ", "oeq", Trait.SYMMETRIC)
+    NOT_EQUAL = comparison(42, np.not_equal, "!=", r" \neq ", "une", Trait.SYMMETRIC)
     WHERE: Operation = Operation(
         rank=39,
         arity=3,

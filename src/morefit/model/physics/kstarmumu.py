@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 from morefit.expr import ONE, Expr, Op, add_all, apply, to_expr
 from morefit.model.arguments import Number, Share
@@ -13,15 +12,8 @@ from morefit.model.pdf import Pdf
 
 
 @dataclass(frozen=True, eq=False)
-class KstarMuMu(Pdf):
-    r"""$\frac{9}{32\pi}\sum_i S_i f_i(\cos\theta_l,\cos\theta_K,\phi)$ (Altmannshofer et al., arXiv:0811.1214).
-
-    ``FL`` is the longitudinal fraction, so that $S_1^s=\frac34(1-F_L)$ and $S_1^c=F_L$, ``AFB`` the forward-backward
-    asymmetry $\frac34 S_6^s$, and the other $S_i$ are those of the functions $f_i$. Outside of a region in these
-    eight the density is negative for some angles. ``KstarMuMuSWave`` has the S-wave below the K*0 as well.
-
-    Example: ``KstarMuMu(ctl, ctk, phi, FL=0.6, S3=0, S4=0.1, S5=-0.2, AFB=0.1, S7=0, S8=0, S9=0)``
-    """
+class _KstarAngles(Pdf):
+    """A density of the three angles of a decay to a K*0 and two muons, with the observables of the P-wave."""
 
     ctl: Observable
     ctk: Observable
@@ -35,7 +27,8 @@ class KstarMuMu(Pdf):
     S8: Number
     S9: Number
 
-    def density(self) -> Expr:
+    def p_wave(self) -> Expr:
+        """Return the density of the K*0 alone."""
         ctl, ctk, phi = self.ctl.expr, self.ctk.expr, self.phi.expr
         sin2_k, sin2_l = 1 - ctk**2, 1 - ctl**2
         sin_2k = 2 * ctk * apply(Op.SQRT, sin2_k)
@@ -58,28 +51,28 @@ class KstarMuMu(Pdf):
         )  # fmt: skip
 
     def integral(self) -> Expr:
-        return ONE if covers_all_angles(self) else super().integral()
-
-
-class HasAngles(Protocol):
-    """What has the three angles of a decay to a K*0 and two muons."""
-
-    @property
-    def ctl(self) -> Observable: ...
-    @property
-    def ctk(self) -> Observable: ...
-    @property
-    def phi(self) -> Observable: ...
-
-
-def covers_all_angles(density: HasAngles) -> bool:
-    """Return whether the observables range over all angles, so that the integral is one."""
-    turn = math.isclose(density.phi.high - density.phi.low, 2 * math.pi, rel_tol=1e-15)
-    return turn and all((x.low, x.high) == (-1.0, 1.0) for x in (density.ctl, density.ctk))
+        turn = math.isclose(self.phi.high - self.phi.low, 2 * math.pi, rel_tol=1e-15)
+        everywhere = turn and all((x.low, x.high) == (-1.0, 1.0) for x in (self.ctl, self.ctk))
+        return ONE if everywhere else super().integral()
 
 
 @dataclass(frozen=True, eq=False)
-class KstarMuMuSWave(Pdf):
+class KstarMuMu(_KstarAngles):
+    r"""$\frac{9}{32\pi}\sum_i S_i f_i(\cos\theta_l,\cos\theta_K,\phi)$ (Altmannshofer et al., arXiv:0811.1214).
+
+    ``FL`` is the longitudinal fraction, so that $S_1^s=\frac34(1-F_L)$ and $S_1^c=F_L$, ``AFB`` the forward-backward
+    asymmetry $\frac34 S_6^s$, and the other $S_i$ are those of the functions $f_i$. Outside of a region in these
+    eight the density is negative for some angles. ``KstarMuMuSWave`` has the S-wave below the K*0 as well.
+
+    Example: ``KstarMuMu(ctl, ctk, phi, FL=0.6, S3=0, S4=0.1, S5=-0.2, AFB=0.1, S7=0, S8=0, S9=0)``
+    """
+
+    def density(self) -> Expr:
+        return self.p_wave()
+
+
+@dataclass(frozen=True, eq=False)
+class KstarMuMuSWave(_KstarAngles):
     r"""$(1-F_S)\,P+\frac{3}{16\pi}[F_S s_l^2+A_Ss_l^2c_K+A_{S4}s_{2l}s_Kc_\phi+A_{S5}s_ls_Kc_\phi+A_{S7}s_ls_Ks_\phi+A_{S8}s_{2l}s_Ks_\phi]$.
 
     $P$ is the density ``KstarMuMu`` of the same angles, $F_S$ the fraction of the S-wave, and the $A$ are its
@@ -89,28 +82,12 @@ class KstarMuMuSWave(Pdf):
     Example: ``KstarMuMuSWave(ctl, ctk, phi, 0.6, 0, 0.1, -0.2, 0.1, 0, 0, 0, FS=0.05, AS=0.02, AS4=0, AS5=0, AS7=0, AS8=0)``
     """
 
-    ctl: Observable
-    ctk: Observable
-    phi: Observable
-    FL: Share
-    S3: Number
-    S4: Number
-    S5: Number
-    AFB: Number
-    S7: Number
-    S8: Number
-    S9: Number
     FS: Share
     AS: Number
     AS4: Number
     AS5: Number
     AS7: Number
     AS8: Number
-
-    def p_wave(self) -> KstarMuMu:
-        """Return the density of the K*0 alone."""
-        angles = (self.ctl, self.ctk, self.phi)
-        return KstarMuMu(*angles, self.FL, self.S3, self.S4, self.S5, self.AFB, self.S7, self.S8, self.S9)
 
     def density(self) -> Expr:
         ctl, ctk, phi = self.ctl.expr, self.ctk.expr, self.phi.expr
@@ -125,7 +102,4 @@ class KstarMuMuSWave(Pdf):
             self.AS7 * (sin_l * sin_k * sin),
             self.AS8 * (sin_2l * sin_k * sin),
         )
-        return (1 - to_expr(self.FS)) * self.p_wave().density() + 3 / (16 * math.pi) * scalar
-
-    def integral(self) -> Expr:
-        return ONE if covers_all_angles(self) else super().integral()
+        return (1 - to_expr(self.FS)) * self.p_wave() + 3 / (16 * math.pi) * scalar
