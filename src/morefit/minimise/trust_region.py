@@ -1,6 +1,6 @@
 """A trust-region Newton method with exact Hessian and limits, in the language of drivers (``kernel/program.py``).
 
-``begin`` starts a fit, ``step`` takes what was summed at the trial point and chooses the next one; ``fit_errors.py``
+``begin`` starts a fit, ``step`` takes what was summed at the trial point and chooses the next one; ``newton_program.py``
 computes errors at the end. What a step does:
 
 1. *Accept.* The trial point is taken if all sums are finite, no event is bad, and the value does not grow. The radius
