@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import morefit as mf
-from morefit.cli.command import NOT_VALID, VALID, Command
 from morefit.cli.files import check_figures, check_targets, write_figures, write_json, wrote
 from morefit.cli.model_file import load_model
 from morefit.cli.options import (
     MAX_CALLS,
+    NOT_VALID,
+    VALID,
+    Command,
     add_data,
     add_drawing,
     add_model,

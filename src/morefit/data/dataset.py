@@ -193,7 +193,7 @@ class Dataset:
 
     def to_pandas(self, *, weight: str = "weight") -> Any:
         """Return a DataFrame with one row per event; weights become a column named ``weight``."""
-        from morefit.records.frame import data_frame
+        from morefit.records.fields import data_frame
 
         return data_frame(self._with_weights_as(weight))
 

@@ -22,8 +22,7 @@ from morefit.likelihood.datasets import check_whole_numbers
 from morefit.likelihood.simultaneous import Simultaneous, likelihood_of, simultaneous_likelihood
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import counted_in
-from morefit.model.naming import check_limits, check_number
-from morefit.model.observable import Ranges
+from morefit.model.observable import Ranges, check_limits, check_number
 from morefit.model.region import YieldsIn, contains, region_text
 from morefit.records.fields import ByName, Interval, pairs, texts
 from morefit.rewrite.derive import gradient

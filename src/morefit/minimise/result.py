@@ -253,7 +253,7 @@ class FitResult(Frozen):
 
         ``lower`` and ``upper`` are the errors of MINOS, NaN where it was not run.
         """
-        from morefit.records.frame import data_frame
+        from morefit.records.fields import data_frame
 
         minos = [self.minos.get(name, (nan, nan)) for name in self.names]
         limits = [self.limits.get(name, (-inf, inf)) for name in self.names]

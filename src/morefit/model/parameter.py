@@ -24,7 +24,7 @@ from morefit.expr import (
     symbols,
     with_name,
 )
-from morefit.model.naming import check_limits, check_name, check_number
+from morefit.model.observable import check_limits, check_name, check_number
 
 SHARE = 0.1  # of the range of a parameter: the largest offset
 MAX_CHANGE = 0.5  # of a scale from one

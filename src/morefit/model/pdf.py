@@ -28,8 +28,7 @@ from morefit.model.conditional import accept_given, integral_given
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, freeze_attributes
 from morefit.model.integrate import integral_over, integral_over_all
-from morefit.model.naming import by_name
-from morefit.model.observable import Box, Observable, Ranges
+from morefit.model.observable import Box, Observable, Ranges, by_name
 from morefit.model.parameter import Parameter
 from morefit.model.printed import latex_text, short_text, tree_text
 from morefit.model.recipes import Recipe, Recipes

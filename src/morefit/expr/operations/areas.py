@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from morefit.expr.operations.choices import Choices
-from morefit.expr.operations.exponential import Exponential
+from morefit.expr.operations.arithmetic import Choices
+from morefit.expr.operations.elementary import Exponential
 from morefit.expr.operations.record import Operation, Prefix
 from morefit.expr.operations.special import Special
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from morefit.expr.operations.areas import numbers
-from morefit.expr.operations.choices import Choices
-from morefit.expr.operations.exponential import Exponential
+from morefit.expr.operations.arithmetic import Choices
+from morefit.expr.operations.elementary import Exponential
 from morefit.expr.operations.record import Operation, Prefix, Trait
 
 NEAR = 1 / 16  # squares of s = z/(2 + z) below which ln(1 + z)/z is a series of them: z from -0.4 to 0.67

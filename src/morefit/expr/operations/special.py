@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from morefit.expr.operations.choices import Choices
+from morefit.expr.operations.arithmetic import Choices
 from morefit.expr.operations.record import Operation, Prefix, Trait, scipy_special
 
 if TYPE_CHECKING:

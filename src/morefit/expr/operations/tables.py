@@ -31,7 +31,7 @@ class Tables:
         c="{0}[(int)({1})]",
     )
     # CELL(edges, x): between which of rising edges a value lies, from 0 on; the first or last cell where it lies beyond
-    # them, and one past the last where it is not a number. Kernels compute it by ``kernel/cells.py``.
+    # them, and one past the last where it is not a number. Kernels compute it by ``kernel/build.py``.
     CELL = Operation(
         rank=69,
         arity=2,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from morefit.expr import ONE, Expr, Op, to_expr
 from morefit.model.arguments import Positive
@@ -20,7 +19,7 @@ class Beta(Pdf):
     Example: ``Beta(u, a=2.0, b=3.5)``
     """
 
-    defined_on: ClassVar[tuple[float, float]] = (0, 1)
+    defined_on = (0, 1)
     x: Observable
     a: Positive
     b: Positive

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar
 
 from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import Positive
@@ -22,7 +21,7 @@ class Gamma(Pdf):
     Example: ``Gamma(x, shape=3.0, scale=1.5)``
     """
 
-    defined_on: ClassVar[tuple[float, float]] = (0, inf)
+    defined_on = (0, inf)
     x: Observable
     shape: Positive
     scale: Positive
@@ -43,7 +42,7 @@ class ChiSquare(Pdf):
     Example: ``ChiSquare(x, degrees=4.0)``
     """
 
-    defined_on: ClassVar[tuple[float, float]] = (0, inf)
+    defined_on = (0, inf)
     x: Observable
     degrees: Positive
 

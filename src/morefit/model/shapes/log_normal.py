@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar
 
 from morefit.expr import Expr, Op, const, to_expr
 from morefit.model.arguments import Number, Positive
@@ -23,7 +22,7 @@ class LogNormal(Pdf):
     Example: ``LogNormal(x, mu=1.5, sigma=0.3)``
     """
 
-    defined_on: ClassVar[tuple[float, float]] = (0, inf)
+    defined_on = (0, inf)
     x: Observable
     mu: Number
     sigma: Positive

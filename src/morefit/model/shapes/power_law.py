@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar
 
 from morefit.expr import Expr, Op, const, to_expr
 from morefit.model.arguments import Number
@@ -22,7 +21,7 @@ class PowerLaw(Pdf):
     Example: ``PowerLaw(x, exponent=-2.5)``
     """
 
-    defined_on: ClassVar[tuple[float, float]] = (TINY, inf)
+    defined_on = (TINY, inf)
     x: Observable
     exponent: Number
 

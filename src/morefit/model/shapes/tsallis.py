@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar
 
 from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import NotNegative, Number, Positive
@@ -44,7 +43,7 @@ class Tsallis(Pdf):
     Example: ``Tsallis(x, mass=0.5, temperature=0.6, n=7.0)``
     """
 
-    defined_on: ClassVar[tuple[float, float]] = (0, inf)
+    defined_on = (0, inf)
     x: Observable
     mass: NotNegative
     temperature: Positive

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar
 
 from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import Positive
@@ -24,7 +23,7 @@ class Weibull(Pdf):
     Example: ``Weibull(x, shape=1.7, scale=4.0)``
     """
 
-    defined_on: ClassVar[tuple[float, float]] = (0, inf)
+    defined_on = (0, inf)
     x: Observable
     shape: Positive
     scale: Positive
