@@ -12,7 +12,7 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.errors import DataError, ModelError
-from morefit.expr import Op, add_all, apply, column, scalar
+from morefit.expr import Op, add_all, column, scalar
 from morefit.kernel.sums import Request
 from morefit.likelihood import BinnedLikelihood, Likelihood
 from morefit.likelihood.table import CountsLikelihood, TableLikelihood
@@ -158,7 +158,7 @@ class Energy:
         here = tuple(scalar(f"here {k}") for k in range(points.shape[1]))
         there = [column(f"there {k}") for k in range(points.shape[1])]
         squares = add_all(*((a - b) ** 2 for a, b in zip(here, there, strict=True)), NEAR**2)
-        request = Request(-0.5 * apply(Op.LOG, squares), (), 0, weighted=weights is not None)
+        request = Request(-0.5 * Op.LOG(squares), (), 0, weighted=weights is not None)
         columns = Columns({c.name: np.ascontiguousarray(x) for c, x in zip(there, others.T, strict=True)})
         sums = compile_sums(request, here, Settings(self.backend))
         return sums.bind(columns, Events.all_sets(len(others)), weights)(np.ascontiguousarray(points))[:, 0]

@@ -12,7 +12,6 @@ from morefit.expr import (
     Expr,
     Op,
     Table,
-    apply,
     leaves,
     lookup,
     make,
@@ -50,7 +49,7 @@ def spell_cells(node: Expr, args: tuple[Expr, ...]) -> Expr:
     if guess is None:
         cell = bisected(inside, edges)
     else:
-        cell = apply(Op.MIN, guess + (lookup(table.value, guess + 1) <= x), last)
+        cell = Op.MIN(guess + (lookup(table.value, guess + 1) <= x), last)
     return where(number, cell, last + 1)
 
 
@@ -66,13 +65,13 @@ def guess_of(x: Expr, edges: Array) -> Expr | None:
     if np.abs(edges - np.linspace(low, low + span, cells + 1)).max() < REACH * widths.min() and np.allclose(
         widths, span / cells, rtol=EQUAL_STEPS, atol=0
     ):
-        return clipped(apply(Op.FLOOR, (x - low) * (cells / span) - 0.5), 0, cells - 1)
+        return clipped(Op.FLOOR((x - low) * (cells / span) - 0.5), 0, cells - 1)
     buckets = int(min(np.ceil(FINER * span / widths.min()), MAX_BUCKETS + 1))
     if buckets > MAX_BUCKETS:
         return None
     starts = low + span / buckets * (np.arange(buckets) - REACH)
     first = np.clip(np.searchsorted(edges, starts, side="right") - 1, 0, cells - 1)
-    bucket = clipped(apply(Op.FLOOR, (x - low) * (buckets / span)), 0, buckets - 1)
+    bucket = clipped(Op.FLOOR((x - low) * (buckets / span)), 0, buckets - 1)
     return lookup(Table.of(first.astype(np.float64)), bucket)
 
 
@@ -89,7 +88,7 @@ def bisected(x: Expr, edges: Array) -> Expr:
 
 
 def clipped(x: Expr, low: float, high: float) -> Expr:
-    return apply(Op.MIN, apply(Op.MAX, x, low), high)
+    return Op.MIN(Op.MAX(x, low), high)
 
 
 Term = tuple[int, Expr]  # an output, and what is added to it

@@ -47,7 +47,7 @@ def drawn_point(quantile: Expr, x: Observable, numbers: Numbers) -> Expr:
 
 
 def inside_range(x: Observable, point: Expr) -> Expr:
-    return apply(Op.MIN, apply(Op.MAX, point, const(x.low)), const(x.high))
+    return Op.MIN(Op.MAX(point, const(x.low)), const(x.high))
 
 
 def check_quantile(quantile: Expr, density: Expr, x: Observable, rises: bool) -> None:

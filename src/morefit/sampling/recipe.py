@@ -182,7 +182,7 @@ class CandidateRecipes:
         return Recipe(
             inner.drawn,
             accept if inner.accept is ONE else inner.accept * accept,
-            beyond if inner.above is ZERO else apply(Op.MAX, inner.above, beyond),
+            beyond if inner.above is ZERO else Op.MAX(inner.above, beyond),
             inner.efficiency * fraction,
         )
 
@@ -280,4 +280,4 @@ def upper_bound(acceptance: Expr, observables: Sequence[Observable], margin: flo
 
 
 def flat_point(x: Observable, number: Expr) -> Expr:
-    return apply(Op.MIN, x.low + (x.high - x.low) * number, const(x.high))
+    return Op.MIN(x.low + (x.high - x.low) * number, const(x.high))

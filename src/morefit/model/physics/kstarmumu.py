@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from morefit.expr import ONE, Expr, Op, add_all, apply, to_expr
+from morefit.expr import ONE, Expr, Op, add_all, to_expr
 from morefit.model.arguments import Number, Share
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
@@ -31,11 +31,11 @@ class _KstarAngles(Pdf):
         """Return the density of the K*0 alone."""
         ctl, ctk, phi = self.ctl.expr, self.ctk.expr, self.phi.expr
         sin2_k, sin2_l = 1 - ctk**2, 1 - ctl**2
-        sin_2k = 2 * ctk * apply(Op.SQRT, sin2_k)
-        sin_l = apply(Op.SQRT, sin2_l)
+        sin_2k = 2 * ctk * Op.SQRT(sin2_k)
+        sin_l = Op.SQRT(sin2_l)
         sin_2l, cos_2l = 2 * ctl * sin_l, 2 * ctl**2 - 1
-        cos, sin = apply(Op.COS, phi), apply(Op.SIN, phi)
-        cos_2, sin_2 = apply(Op.COS, 2 * phi), apply(Op.SIN, 2 * phi)
+        cos, sin = Op.COS(phi), Op.SIN(phi)
+        cos_2, sin_2 = Op.COS(2 * phi), Op.SIN(2 * phi)
         return 9 / (32 * math.pi) * add_all(
             (1 - self.FL) * (0.75 * sin2_k),
             self.FL * ctk**2,
@@ -92,8 +92,8 @@ class KstarMuMuSWave(_KstarAngles):
     def density(self) -> Expr:
         ctl, ctk, phi = self.ctl.expr, self.ctk.expr, self.phi.expr
         sin2_l = 1 - ctl**2
-        sin_l, sin_k = apply(Op.SQRT, sin2_l), apply(Op.SQRT, 1 - ctk**2)
-        sin_2l, cos, sin = 2 * ctl * sin_l, apply(Op.COS, phi), apply(Op.SIN, phi)
+        sin_l, sin_k = Op.SQRT(sin2_l), Op.SQRT(1 - ctk**2)
+        sin_2l, cos, sin = 2 * ctl * sin_l, Op.COS(phi), Op.SIN(phi)
         scalar = add_all(
             to_expr(self.FS) * sin2_l,
             self.AS * (sin2_l * ctk),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Operand, apply, const, to_expr, where
+from morefit.expr import Expr, Op, Operand, const, to_expr, where
 from morefit.model.arguments import NonZero, Number, Positive
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
@@ -32,7 +32,7 @@ class CrystalBall(Pdf):
         t = side * (self.x - self.mu) / self.sigma
         core = t > -a
         ratio = where(core, 1, tail_ratio(t, a, n))
-        return apply(Op.EXP, where(core, -0.5 * t**2, -0.5 * a**2 - n * apply(Op.LOG, ratio)))
+        return Op.EXP(where(core, -0.5 * t**2, -0.5 * a**2 - n * Op.LOG(ratio)))
 
     def integral(self) -> Expr:
         return self.integral_between(const(self.x.low), const(self.x.high))
@@ -54,8 +54,8 @@ class CrystalBall(Pdf):
         ends = [side * (edge - self.mu) for edge in (left, right)]
         low, high = where(side < 0, ends[1], ends[0]), where(side < 0, ends[0], ends[1])
         cut = -a * sigma
-        core = Core(sigma, apply(Op.MAX, low, cut), apply(Op.MAX, high, cut))
-        return side, core, Tail(sigma, a, n, apply(Op.MIN, low, cut), apply(Op.MIN, high, cut))
+        core = Core(sigma, Op.MAX(low, cut), Op.MAX(high, cut))
+        return side, core, Tail(sigma, a, n, Op.MIN(low, cut), Op.MIN(high, cut))
 
     def constants(self) -> tuple[Expr, Expr, Expr]:
         """Return the side of the tail (1 left, -1 right), the size of alpha, and n."""

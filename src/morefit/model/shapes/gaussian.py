@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, apply, to_expr, where
+from morefit.expr import Expr, Op, to_expr, where
 from morefit.model.arguments import Number, Positive
 from morefit.model.formulas import gaussian_area
 from morefit.model.observable import Observable
@@ -27,7 +27,7 @@ class Gaussian(Pdf):
 
     def density(self) -> Expr:
         pull = (self.x - self.mu) / self.sigma
-        return apply(Op.EXP, -0.5 * pull**2)
+        return Op.EXP(-0.5 * pull**2)
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         return gaussian_area(low, high, self.mu, to_expr(self.sigma))
@@ -41,8 +41,8 @@ class Gaussian(Pdf):
         mu, sigma = to_expr(self.mu), to_expr(self.sigma)
         low, high = (self.x.low - mu) / sigma, (self.x.high - mu) / sigma
         side = where(low + high > 0, -1, 1)
-        below, above = (0.5 * apply(Op.ERFC, -side * end / math.sqrt(2)) for end in (low, high))
-        return mu + side * sigma * apply(Op.NDTRI, below + probability * (above - below))
+        below, above = (0.5 * Op.ERFC(-side * end / math.sqrt(2)) for end in (low, high))
+        return mu + side * sigma * Op.NDTRI(below + probability * (above - below))
 
 
 @dataclass(frozen=True, eq=False)
