@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.memory import LARGE, PADDING, Block, aligned, can_read_past, max_free
+from morefit.memory import LARGE, PADDING, Block, aligned, can_read_past, concatenate, max_free, take_rows
 from morefit.targets.cpu.run import CpuColumn
 
 COUNT = LARGE // 8
@@ -66,3 +66,19 @@ def test_large_data_are_copied_once():
     for column in (data["x"], drawn["x"], drawn[: COUNT // 2]["x"]):
         assert address(CpuColumn.of(column).numbers) == address(column)
     assert address(CpuColumn.of(data[5:]["x"]).numbers) != address(data[5:]["x"])
+
+
+@pytest.mark.parametrize("lengths", [(3,), (0, 2, 0), (COUNT, 5, COUNT + 1, 7), tuple(range(2000))])
+def test_joined_columns_can_be_read_where_they_are(lengths):
+    columns = [np.full(length, float(k)) for k, length in enumerate(lengths)]
+    joined = concatenate(columns)
+    np.testing.assert_array_equal(joined, np.repeat(np.arange(len(lengths)), lengths))
+    assert can_read_past(joined)
+
+
+def test_rows_of_a_table_can_be_read_where_they_are():
+    table = np.arange(12.0).reshape(4, 3)
+    taken = take_rows(table, np.array([2, 0]))
+    assert taken.tolist() == [[6, 7, 8], [0, 1, 2]] and can_read_past(taken.ravel())
+    assert np.shares_memory(take_rows(table, np.arange(4)), table)
+    assert take_rows(table, np.array([3, 2, 1, 0])).tolist() == table[::-1].tolist()

@@ -173,7 +173,7 @@ class SampleIntegral:
         """Return the integrals at parameters of shape (sets, parameters)."""
         return self.launch(parameters)[:, : self.bodies]
 
-    def fix(self, parameters: Array) -> FixedBoxes:
+    def fix(self, parameters: Array, finer: int) -> FixedBoxes:
         """Return the nodes, which resolve the integrand by definition."""
         return FixedBoxes(self.nodes, np.array([np.inf]), np.zeros((1, self.axes, 2)))
 
@@ -217,10 +217,11 @@ class FollowedIntegral:
             lost = self.unresolved(parameters, out)
         return out[:, : -len(self.integral.probes) - 2]
 
-    def fix(self, parameters: Array) -> FixedBoxes:
+    def fix(self, parameters: Array, finer: int) -> FixedBoxes:
         """Make boxes for some rows of parameters, for those who compute the integrals and check them on their own.
 
-        In one dimension they are half as wide as they must be there, so that they hold for parameters around them.
+        In one dimension they are half as wide as they must be there, so that they hold for parameters around them; all are
+        halved ``finer`` more times along each axis.
         """
         if self.key not in self.shared.made:
             self.remake(parameters, parameters[:0])
@@ -229,9 +230,9 @@ class FollowedIntegral:
         # compiled fits do not scan: all rows are lost to them
         contrast = -1.0 if len(made.scanned) else GROWTH * max(made.contrast, self.floor)
         limits = np.concatenate([[contrast], coarsest])
-        boxes = made.adapted.boxes
-        if len(self.integral.domain.axes) == 1:
-            boxes = boxes.halved(np.zeros(len(boxes), np.int64))
+        boxes, axes = made.adapted.boxes, len(self.integral.domain.axes)
+        for axis in (*([0] if axes == 1 else []), *(finer * list(range(axes)))):
+            boxes = boxes.halved(np.full(len(boxes), axis))
         return FixedBoxes(boxes.nodes(), limits, boxes.edges())
 
     @property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Integers
 from morefit.resources import available_memory
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -69,6 +70,36 @@ def free_memory(size: int) -> Bytes | None:
 def max_free() -> float:
     """Return how many bytes free blocks may have together."""
     return min(MAX_FREE, MAX_SHARE * available_memory())
+
+
+def padded(
+    count: int, fill: Callable[[Any], object], kind: type[np.floating[Any]] = np.float64
+) -> np.ndarray[Any, Any]:
+    """Return ``count`` numbers that ``fill`` puts into an array, where vectors can read past the end."""
+    numbers = aligned(count + PADDING, kind)
+    fill(numbers[:count])
+    numbers[count:] = (
+        numbers[count - 1] if count else 1.0
+    )  # an event that is there: nothing odd can happen to it
+    return numbers[:count]
+
+
+def concatenate(columns: Sequence[Array]) -> Array:
+    """Concatenate doubles where vectors can read past the end."""
+    return padded(sum(map(len, columns)), lambda numbers: np.concatenate(columns, out=numbers))
+
+
+def aligned_rows(rows: int, columns: int) -> Array:
+    """Return a table of doubles, to be filled, whose last row vectors can read past."""
+    return padded(rows * columns, lambda numbers: numbers[-1:].fill(1.0)).reshape(rows, columns)
+
+
+def take_rows(table: Array, rows: Integers) -> Array:
+    """Return rows of a table of doubles where vectors can read past the end; all of them are the table itself."""
+    if len(rows) == len(table) and np.array_equal(rows, np.arange(len(table))):
+        return np.ascontiguousarray(table)
+    taken = aligned_rows(len(rows), table.shape[1])
+    return np.take(table, rows, axis=0, out=taken, mode="clip")
 
 
 def can_read_past(column: Array) -> bool:

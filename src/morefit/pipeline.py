@@ -331,19 +331,26 @@ class Compiled:
         return {**self.pass_seconds, "compile": self.program.compile_seconds}
 
     def bind(
-        self, data: Columns, events: Events, weights: Array | None = None, boxes: SharedBoxes | None = None
+        self,
+        data: Columns,
+        events: Events,
+        weights: Array | Buffer | None = None,
+        boxes: SharedBoxes | None = None,
     ) -> Bound:
-        """Bind to data; weights are one for each event, or one row of them for each set."""
+        """Bind to data; weights are one for each event, or one row of them for each set, or where the backend can read them."""
         data.precompute(tuple(self.per_dataset.values()), self.settings)
         buffers: list[Buffer] = []
         steps: list[int] = []
         for wanted in self.columns:
-            if wanted is WEIGHT:
-                assert weights is not None
+            if wanted is not WEIGHT:
+                buffers.append(data.buffer(wanted, self.settings))
+                steps.append(0)
+            elif isinstance(weights, np.ndarray):
                 buffers.append(self.settings.backend.upload(np.ravel(weights), self.settings.precision))
                 steps.append(weights.shape[-1] if weights.ndim > 1 else 0)
             else:
-                buffers.append(data.buffer(wanted, self.settings))
+                assert weights is not None
+                buffers.append(weights)
                 steps.append(0)
         shared = SharedBoxes() if boxes is None else boxes
         bound = tuple(one.at_run_time(shared) for one in self.integrals)
@@ -397,9 +404,9 @@ class CompiledIntegral:
             return SampleIntegral(domain.nodes, len(domain.axes), len(self.bodies), self.bind)
         return FollowedIntegral(self.integral, self.bodies, self.bind, self.bind_trial, boxes)
 
-    def fix(self, rows: Array, boxes: SharedBoxes) -> WholeIntegral:
-        """Return the integrals for a whole fit, by boxes made for some rows of parameters."""
-        fixed = self.at_run_time(boxes).fix(rows)
+    def fix(self, rows: Array, boxes: SharedBoxes, finer: int = 0) -> WholeIntegral:
+        """Return the integrals for a whole fit, by boxes made for some rows of parameters, and halved some more times."""
+        fixed = self.at_run_time(boxes).fix(rows, finer)
         data, compiled, here = node_columns(fixed.nodes), self.compiled, self.tried.settings
         data.precompute(tuple(compiled.per_dataset.values()), here)
         columns = tuple(data.buffer(wanted, here).values for wanted in compiled.columns)

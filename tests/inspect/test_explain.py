@@ -48,4 +48,9 @@ def test_a_likelihood_is_explained_with_its_constraints_part_by_part():
     assert "measured" in alone.kernel(2)
     both = mf.explain(first + second)
     assert [part.source(1) for part in both.parts] == [mf.explain(part).source(1) for part in (first, second)]
+    # these used to be an AttributeError
+    for text in (both.graphs(), both.cut(), both.kernel(2), both.times()):
+        assert text.startswith("part 0") and "part 1" in text
+    assert both.dot().count("digraph") == 2
+    assert both.source(1) == "\n".join(part.source(1) for part in both.parts)
     assert "part 1" in str(both) and "part 1" in both._repr_html_() and "2 parts" in repr(both)

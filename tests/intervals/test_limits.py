@@ -77,6 +77,15 @@ def test_asimov_data_of_events_have_the_expected_information(weak):
         assert errors[name] == pytest.approx(expected[name], rel=LOST_IN_BINS)
 
 
+def test_asimov_data_of_a_model_need_its_data_alone(weak):
+    # the message of a model without data named an argument that there was not
+    (part,), values = weak.parts, {p.name: p.start for p in weak.parameters}
+    own = asimov(part.model, values, data=part.data)
+    assert own.value(values) == asimov(weak, values).value(values)
+    with pytest.raises(mf.MorefitError, match=r"asimov: a model needs data; pass .* data="):
+        asimov(part.model, values)
+
+
 def test_a_fit_of_asimov_data_returns_the_values_they_are_made_of():
     truth = {"s": 7.0, "b": 40.0}
     result = mf.fit(asimov(on_off(50, 38), truth))

@@ -83,6 +83,14 @@ def test_bins_and_constraints_are_searched_as_well():
     assert np.isfinite(result.toy_q).all()
 
 
+def test_a_scanned_parameter_with_an_effect_without_a_signal_has_a_null_hypothesis_at_each_point():
+    # this used to have one at the best value, and a q of 0 far from it
+    nll, points = mf.Likelihood(bump(), DATA, constraints=[mf.constraint(MEAN, 4.0, 0.1)]), [3.0, 4.0, 6.0]
+    result = search(nll, points=points, toys=40)
+    np.testing.assert_allclose(result.q, search(points=points, toys=0).q, atol=1e-4)
+    np.testing.assert_allclose(result.toy_q.mean(), 0.5, atol=0.4)
+
+
 def test_it_prints_itself_and_pickles():
     result = pickle.loads(pickle.dumps(search()))
     lines = str(result).splitlines()

@@ -349,10 +349,45 @@ def test_a_formula_that_toys_cannot_draw_is_refused_unless_it_stays():
     assert mf.toy_study(nll, toys=2, fluctuate=False, progress=False).valid.all()
 
 
-def test_a_sample_must_return_as_many_numbers_as_there_are_measured_values():
-    bad = mf.constraint(MU - SEEN, measured=SEEN, sample=lambda rng, values: [1.0, 2.0])
-    with pytest.raises(mf.ModelError, match="sample must return 1 finite numbers"):
+@pytest.mark.parametrize("drawn", [[1.0, 2.0], {"other": 1.0}, "one", None, {}], ids=repr)
+def test_a_sample_must_return_as_many_numbers_as_there_are_measured_values(drawn):
+    bad = mf.constraint(MU - SEEN, measured=SEEN, sample=lambda rng, values: drawn)
+    with pytest.raises(
+        mf.ModelError, match="sample must return 1 finite numbers, those of 'seen' in this order or by name"
+    ):
         mf.toy_study(MODEL, toys=2, events=10, constraints=[bad], progress=False)
+
+
+def test_a_sample_may_return_measured_values_by_name():
+    # this used to be a TypeError of NumPy
+    term, (plain, named) = (
+        (MU - SEEN) ** 2,
+        (lambda rng, v: rng.normal(v["mu"]), lambda rng, v: {"seen": rng.normal(v["mu"])}),
+    )
+    drawn = [
+        mf.constraint(term, measured=SEEN, sample=s).draw(VALUES, 7, TOYS[:5], around_data=False)
+        for s in (plain, named)
+    ]
+    np.testing.assert_array_equal(*drawn)
+
+
+def test_what_is_expected_of_a_formula_is_where_it_is_lowest_at_the_true_parameters():
+    # this used to be what was measured, so that Asimov data were not those of the true parameters
+    count = mf.Parameter("count", 5.0, fixed=True)
+    term = mf.constraint(
+        30 * SIGMA - count * np.log(30 * SIGMA) + 8 * (MU - SEEN) ** 2,
+        measured=[SEEN, count],
+        sample=lambda rng, v: [0.3, 33.0],
+    )
+    assert term.expected(VALUES) == pytest.approx((0.3, 33.0))
+    data = mf.intervals.asimov(mf.Likelihood(MODEL, DATA, constraints=[term]), VALUES)
+    assert [data.parts[0].constraints[0].measured[k] for k in (0, 1)] == pytest.approx([0.3, 33.0])
+
+
+def test_a_formula_that_no_measured_value_makes_lowest_has_no_asimov_data():
+    term = mf.constraint(np.exp(MU) + np.exp(SEEN), measured=SEEN, sample=lambda rng, v: 0.3)
+    with pytest.raises(mf.ModelError, match=r"nothing is expected of it; use mf\.constraint"):
+        term.expected(VALUES)
 
 
 def test_likelihoods_that_do_not_fit_together_are_refused():

@@ -357,6 +357,13 @@ def test_what_cannot_be_decided_is_refused():
         mf.fit(mf.Simultaneous({"a": SHAPE, "b": other}, "year"), {"a": [5.1, 5.2], "b": [5.3, 5.4]})
 
 
+def test_methods_of_densities_are_those_of_its_models():
+    with pytest.raises(AttributeError, match=r"has no 'pdf', which its models have; .* models\['2016'\].pdf"):
+        MODELS.pdf(DATA)
+    with pytest.raises(AttributeError, match="object has no attribute 'pfd'"):
+        MODELS.pfd(DATA)
+
+
 def test_parts_are_replaced_in_all_models_that_have_them():
     changed = MODELS.replace({"mu": 5.3, "sigma1": mf.Parameter("width", 0.04, 0.01, 0.1)})
     names = [p.name for p in changed.parameters]

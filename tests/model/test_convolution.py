@@ -45,6 +45,7 @@ def start(model):
     return {p.name: p.start for p in model.parameters}
 
 
+@pytest.mark.filterwarnings("ignore:convolution. .* has no effect")
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_pair_by_formula_is_what_the_integral_for_each_event_is(name):
     pdf, kind = PAIRS[name]
@@ -113,6 +114,25 @@ def test_any_resolution_is_integrated_as_scipy_does():
     np.testing.assert_allclose(model.pdf(points), [smeared(x) / total for x in points], rtol=PROMISE)
     part = quadrature.quad(smeared, 5.2, 5.7, epsrel=1e-10)[0] / total
     assert model.integrate({"m": (5.2, 5.7)}) == pytest.approx(part, rel=PROMISE)
+
+
+WIDTHS = mf.Observable("width", 0.1, 0.5)
+WITHOUT_EFFECT = {
+    "one Gaussian": gaussian(),
+    "two Gaussians": mf.Sum([gaussian(0.1), gaussian(0.3)], fractions=[mf.Parameter("core", 0.5, 0.0, 1.0)]),
+    "one for each event": mf.Gaussian(D, 0.0, WIDTHS, given=[WIDTHS]),
+}
+
+
+@pytest.mark.parametrize("resolution", WITHOUT_EFFECT.values(), ids=WITHOUT_EFFECT)
+def test_a_resolution_without_effect_warns_and_leaves_the_density_as_it_was(resolution):
+    # with a given width the density of the user used to become conditional, and to lose its observable
+    fall = mf.Exponential(M, -1.0)
+    with pytest.warns(UserWarning, match=r"the resolution has no effect; .* pass truth=\(low, high\)"):
+        model = mf.Convolution(fall, resolution)
+    assert not model.parameters
+    assert fall.given == ()
+    assert fall.observables == (M,)
 
 
 def test_true_values_between_ends_make_a_box_with_soft_edges():

@@ -65,6 +65,19 @@ def test_a_fit_is_that_of_the_formula(backend):
         assert result.errors[name] == pytest.approx(plain.errors[name], rel=1e-2)
 
 
+def test_bins_take_it_as_events_do():
+    # bins and points used to take the compiled backend, and then to refuse it
+    counts = np.histogram(DATA["x"], 12, (0, 10))
+    nll = mf.BinnedLikelihood(MODEL, counts)
+    expected = mf.BinnedLikelihood(TRUE, counts)
+    values = {"mu": 4.9, "sigma": 0.9, "f": 0.4}
+    point = {p.name: values.get(p.name, p.start) for p in nll.parameters}
+    assert nll.value(point) == pytest.approx(expected.value(point), rel=1e-8)
+    assert mf.toy_study(nll, toys=1, seed=1, progress=False).valid.all()
+    line = mf.LeastSquares(quiet(bump, X, [MU, SIGMA]), [3.0, 5.0, 6.0], [0.1, 1.0, 0.6], 0.1)
+    assert mf.fit(line).valid
+
+
 def test_it_is_drawn_from_and_integrated():
     drawn = mf.generate(MODEL, 2000, seed=2)
     assert np.mean(np.abs(drawn["x"] - 5) < 1) == pytest.approx(TRUE.integrate({"x": (4, 6)}), abs=0.05)

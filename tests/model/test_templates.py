@@ -483,6 +483,17 @@ def test_the_weights_of_a_morph_are_one_at_its_values_and_add_up_to_one(interpol
     assert abs(result.values["theta"] - 0.3) < 4 * result.errors["theta"]
 
 
+def test_a_morph_has_the_same_shape_wherever_events_are_counted():
+    # its weights used to be taken for fractions of the events in the ranges
+    x = mf.Observable("x", -8.0, 8.0)
+    morph = mf.Morph(THETA, {at: mf.Gaussian(x, 2 * at, 1.0) for at in (-1.0, 2.0)})
+    points, inside = {"x": np.array([-1.5, 0.0, 2.5])}, {"x": (-2.0, 3.0)}
+    expected = morph.pdf(points) / morph.integrate(inside)
+    for counted in ("full", "range"):
+        restricted = mf.Restricted(morph, inside, yields_in=counted)
+        np.testing.assert_allclose(restricted.pdf(points), expected, rtol=1e-12)
+
+
 def test_a_fit_may_end_at_a_value_of_a_smooth_morph():
     theta = mf.Parameter("theta", 0.0, -1.0, 1.0)
     templates = {

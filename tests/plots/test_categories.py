@@ -95,6 +95,8 @@ def test_the_asymmetry_is_that_of_counts_and_models():
 
 
 def test_an_asymmetry_needs_two_labels():
+    with pytest.raises(mf.ModelError, match=r"asymmetry: takes mf.Simultaneous, .* got Gaussian"):
+        mf.plots.asymmetry(mf.Gaussian(mf.Observable("x", 0, 1), 0.5, 0.1), {"x": [0.5]}, ("up", "down"))
     with pytest.raises(mf.OptionError, match="asymmetry: labels must be two, got 'up'"):
         mf.plots.asymmetry(MODELS, DATA, "up")
     with pytest.raises(mf.OptionError, match="asymmetry: labels must differ, got"):

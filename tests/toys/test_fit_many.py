@@ -91,3 +91,95 @@ def test_weighted_datasets_are_fitted_in_compiled_code_like_one_alone(backend, m
             2 * GOAL
         )  # what the goal of the EDM leaves
         np.testing.assert_allclose(fits.errors[k], errors, rtol=5e-3)
+
+
+EDGES, POINTS = np.linspace(0.0, 10.0, 6), np.arange(4.0)
+ONE, OTHER = mf.Parameter("one", 40.0, 0.0, 1e4), mf.Parameter("other", 60.0, 0.0, 1e4)
+LINE = ONE * mf.Observable("x", 0.0, 5.0) + OTHER
+WORKSPACE = {
+    "channels": [
+        {"name": name, "samples": [{"name": "s", "data": [40.0, 50.0], "modifiers": [{"name": "mu", "type": "normfactor", "data": None}]}]}
+        for name in ("first", "second")
+    ],
+    "observations": [{"name": name, "data": [41.0, 52.0]} for name in ("first", "second")],
+    "measurements": [{"name": "m", "config": {"poi": "mu", "parameters": []}}],
+    "version": "1.0.0",
+}  # fmt: skip
+TEMPLATES = {"one": np.array([30.0, 40.0, 5.0]), "other": np.array([10.0, 40.0, 90.0])}
+OTHERS = {  # how the likelihood of some numbers is made, and how fit_many takes others
+    "templates": (lambda n: mf.TemplateLikelihood(n, TEMPLATES), [20.0, 35.0, 40.0], [25.0, 30.0, 30.0]),
+    "simulated counts": (
+        lambda n: mf.TemplateLikelihood(n, TEMPLATES, method="barlow-beeston"),
+        np.array([20.0, 35.0, 40.0]),
+        np.array([25.0, 30.0, 30.0]),
+    ),
+    "points": (lambda y: mf.LeastSquares(LINE, POINTS, y, 3.0), 60 + 38 * POINTS, 55 + 39 * POINTS),
+    "correlated points": (
+        lambda y: mf.LeastSquares(LINE, POINTS, y, covariance=np.eye(4) + 1.0),
+        60 + 38 * POINTS,
+        55 + 39 * POINTS,
+    ),
+}
+
+
+@pytest.mark.parametrize(("likelihood", "first", "second"), OTHERS.values(), ids=OTHERS)
+def test_counts_and_points_are_passed_as_the_likelihood_takes_them(likelihood, first, second):
+    # this used to take tables with columns of inner names alone
+    many = mf.fit_many(likelihood(first), [first, second])
+    for k, numbers in enumerate((first, second)):
+        one = mf.fit(likelihood(numbers))
+        away = many.values[k] - [one.values[n] for n in many.names]
+        assert np.all(np.abs(away) < 0.02 * many.errors[k])
+        np.testing.assert_allclose(many.errors[k], [one.errors[n] for n in many.names], rtol=0.01)
+
+
+def test_counts_of_a_workspace_are_passed_by_channel_or_one_after_the_other():
+    nll = mf.histfactory.read(WORKSPACE)
+    many = mf.fit_many(nll, [{"second": [80, 100], "first": [40, 50]}, [40, 50, 80, 100], [40, 50, 40, 50]])
+    np.testing.assert_allclose(many.values[:, 0], [1.5, 1.5, 1.0], atol=0.02 * 0.07)
+    with pytest.raises(mf.DataError, match="counts by channel must have 'first', 'second', got"):
+        mf.fit_many(nll, [{"first": [40, 50]}])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ([1.0, 2.0], "takes the counts of 3 bins, one for each that is fitted, got 2"),
+        ([1.0, -2.0, 3.0], "counts must be finite and not negative, got -2"),
+        ("many", "counts must be an array of numbers"),
+    ],
+)
+def test_counts_that_do_not_fit_are_refused(numbers, message):
+    with pytest.raises(mf.DataError, match=message):
+        mf.fit_many(mf.TemplateLikelihood([20, 35, 40], TEMPLATES), [numbers])
+
+
+def test_a_likelihood_with_weights_is_fitted_to_other_data_as_its_model_is():
+    # this used to be refused, as toys have no weights
+    weighted = [data.with_weights(np.linspace(0.5, 1.5, len(data))) for data in datasets([300, 400])]
+    nll = mf.Likelihood(mass_model(), weighted[0])
+    many, alone = mf.fit_many(nll, weighted), mf.fit_many(mass_model(), weighted)
+    np.testing.assert_array_equal(many.values, alone.values)
+    np.testing.assert_array_equal(many.errors, alone.errors)
+
+
+def test_data_of_categories_are_passed_by_label():
+    model = mf.Simultaneous({"up": mass_model(), "down": mass_model()}, "polarity")
+    both = dict(zip(("up", "down"), datasets([300, 400]), strict=True))
+    nll = mf.fit(model, both).likelihood
+    np.testing.assert_array_equal(
+        mf.fit_many(nll, [dict(reversed(both.items()))]).values, mf.fit_many(model, [both]).values
+    )
+
+
+def test_histograms_of_categories_are_fitted_as_in_fit():
+    # this used to be refused, though fit takes them
+    model = mf.Simultaneous({"up": mass_model(), "down": mass_model()}, "polarity")
+    (x,) = mass_model().observables
+    first, second = (
+        {"up": np.histogram(data[x.name], 20, (x.low, x.high)), "down": data} for data in datasets([300, 400])
+    )
+    many = mf.fit_many(model, [first, second])
+    for k, data in enumerate((first, second)):
+        one = mf.fit(model, data)
+        assert np.all(np.abs(many.values[k] - [one.values[n] for n in many.names]) < 0.02 * many.errors[k])

@@ -30,7 +30,7 @@ from morefit.records.results import concatenate, save_result
 from morefit.sampling.generate import Sampler, poisson_sizes
 from morefit.toys import ARRAYS, ToyResults, study, toy_study
 from morefit.toys.results import LAYOUT
-from morefit.toys.study import MAX_EVENTS, Pace, choose_pace, cut
+from morefit.toys.study import MAX_EVENTS, WANTED, Pace, choose_pace, cut
 from morefit.toys.task import STREAM, compute_block
 from tolerances import REPEATED
 
@@ -241,11 +241,11 @@ def test_blocks_hold_so_many_toys_and_events():
 
 def test_blocks_grow_where_they_take_no_time():
     pace, found = Pace(10), []
-    for first, stop in cut(0, 100, np.full(100, 5), pace):
+    for first, stop in cut(0, 400, np.full(400, 5), pace):
         found.append(stop - first)
-        pace.update(0.0 if len(found) < 3 else 1.0)
-    assert found == [10, 20, 40, 30]
-    assert pace.events == 4 * MAX_EVENTS
+        pace.update((0.0, 0.6 * WANTED, 0.4 * WANTED, 1.0)[min(len(found), 4) - 1])
+    assert found == [10, 80, 80, 160, 70]  # eight times as many at most, as many as the time allows, no fewer
+    assert pace.events == 8 * MAX_EVENTS
     fixed = Pace(10, fixed=True)
     fixed.update(0.0)
     assert (fixed.toys, fixed.events) == (10, MAX_EVENTS)

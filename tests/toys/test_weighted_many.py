@@ -99,6 +99,17 @@ def test_fits_that_do_not_converge_go_to_minuit(monkeypatch):
     assert failed.valid.tolist() == [False, True]
 
 
+def test_pseudo_data_in_the_place_of_weighted_events_warn_that_they_have_no_weights():
+    # this used to be silent, and the errors of such fits are those of events that count once
+    x = mf.Observable("x", -5.0, 5.0)
+    nll = mf.Likelihood(
+        mf.Gaussian(x, mf.Parameter("mu", 0.1, -1.0, 1.0), 1.0), {"x": [0.1, 0.4]}, weights=[0.5, 2.0]
+    )
+    for draw in (mf.generate, lambda term: mf.intervals.asimov(term, {"mu": 0.2})):
+        with pytest.warns(UserWarning, match="events have weights, and those in their place have none"):
+            assert not draw(nll).weighted
+
+
 def test_a_model_without_floating_parameters_is_refused():
     m = mass_model().observables[0]
     with pytest.raises(mf.FitError, match="toys: the fitted model has no floating parameter; free one"):

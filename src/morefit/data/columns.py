@@ -14,7 +14,7 @@ from morefit.arrays import Array
 from morefit.data.labels import Category, category_of, is_text
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.errors import DataError
-from morefit.memory import LARGE, PADDING, aligned
+from morefit.memory import LARGE, padded
 from morefit.model.region import Range, check_order, listed_ranges
 from morefit.resources import on_all_cores
 from morefit.text.suggest import suggest
@@ -268,10 +268,11 @@ def copied(array: NDArray[Any]) -> Array:
     count = len(array)
     if 8 * count < LARGE:
         return np.array(array, np.float64)
-    copy = aligned(count + PADDING)
-    on_all_cores(lambda c: np.copyto(copy[:count][c], array[c], casting="unsafe"), count, PIECE)
-    copy[count:] = copy[count - 1]
-    return copy[:count]
+
+    def fill(copy: Array) -> None:
+        on_all_cores(lambda c: np.copyto(copy[c], array[c], casting="unsafe"), count, PIECE)
+
+    return padded(count, fill)
 
 
 def bad_columns(draft: Draft, ranges: Iterable[Ranged]) -> Iterator[str]:

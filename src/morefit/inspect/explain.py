@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -123,7 +123,35 @@ class JointExplanation:
     parts: tuple[Explanation, ...]
 
     def __str__(self) -> str:
-        return "\n\n".join(f"part {k}\n{indent(str(part))}" for k, part in enumerate(self.parts))
+        return self.of_each(str)
+
+    def of_each(self, what: Callable[[Explanation], str]) -> str:
+        """Return one text of each part, below its number."""
+        return "\n\n".join(f"part {k}\n{indent(what(part))}" for k, part in enumerate(self.parts))
+
+    def graphs(self) -> str:
+        """Return the graphs of all parts before and after simplification."""
+        return self.of_each(Explanation.graphs)
+
+    def cut(self) -> str:
+        """Return what is computed per call, per dataset and per event in each part."""
+        return self.of_each(Explanation.cut)
+
+    def kernel(self, order: int) -> str:
+        """Return the kernels of one order as text."""
+        return self.of_each(lambda part: part.kernel(order))
+
+    def source(self, order: int = 0) -> str:
+        """Return the texts the backend compiled, one after the other."""
+        return "\n".join(part.source(order) for part in self.parts)
+
+    def dot(self) -> str:
+        """Return the simplified graphs for Graphviz, one after the other."""
+        return "\n".join(part.dot() for part in self.parts)
+
+    def times(self) -> str:
+        """Return what each stage cost, and one evaluation of each part."""
+        return self.of_each(Explanation.times)
 
     def __repr__(self) -> str:
         return f"JointExplanation: {len(self.parts)} parts. Print it, or see parts[0] ..."

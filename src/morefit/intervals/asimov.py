@@ -15,8 +15,11 @@ from morefit.expr import evaluate
 from morefit.intervals.information import expected_constraints, line_edges
 from morefit.likelihood import BinnedLikelihood, Likelihood, Term
 from morefit.likelihood.binned import MAX_AXES
+from morefit.likelihood.generate import warn_of_lost_weights
+from morefit.likelihood.simultaneous import Simultaneous
 from morefit.likelihood.table import TableLikelihood
 from morefit.minimise.problem import as_likelihood
+from morefit.model import Pdf
 from morefit.model.counts import counted_in
 from morefit.toys.arguments import complete
 
@@ -27,7 +30,7 @@ MAX_ROWS = 200  # of what conditional densities are given, from the first to the
 EXACT = 1e-6  # of the integral of a conditional density
 
 
-def asimov(likelihood: Term, values: Any) -> Term:
+def asimov(likelihood: Term | Pdf | Simultaneous, values: Any, *, data: Any = None) -> Term:
     """Return a likelihood of what is expected at values by name, or at the result of a fit, in the place of its data.
 
     Bins and points have their expected contents, and constraints measure their expected values. Events of one to
@@ -35,12 +38,13 @@ def asimov(likelihood: Term, values: Any) -> Term:
     values of parameters, so that 0.1 % of the information is lost at most; of two 200 x 200, of three 50 x 50 x 50; of
     whole numbers one for each.
     In the ranges of a fit, bins outside expect nothing. A model without yields expects as many events as the data have.
-    Events of a conditional density, in one observable, are spread over its range for rows of the data, with weights that count events.
+    A model takes its ``data``, for their number of events. Events of a conditional density, in one observable, are spread over its range for rows of the data, with weights that count events.
 
     Example: ``mf.intervals.asimov(nll, {"n_signal": 0})``
     """
-    term = as_likelihood(NAME, likelihood)
+    term = as_likelihood(NAME, likelihood, data)
     known = complete(term, values, "values")
+    warn_of_lost_weights(NAME, term)
     return term.with_parts([expected_part(part, known) for part in term.parts])
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, Flags, Frozen
-from morefit.errors import DataError
 from morefit.intervals.crossing import ROUNDING, Scan, Unknown, order_statistic
 from morefit.intervals.free_fits import TIE
 from morefit.intervals.interval import Interval, two_sided
@@ -33,7 +32,7 @@ from morefit.records.results import Layout, load_result, pair, save_result
 from morefit.targets import Backend
 from morefit.text.rounding import duration
 from morefit.text.tables import Column, text_table
-from morefit.toys.arguments import events_of_toys, without_events
+from morefit.toys.arguments import check_unweighted, events_of_toys, without_events
 from morefit.validate import check_level, name_of, number_list, whole_number
 
 NAME = "feldman_cousins"
@@ -250,8 +249,7 @@ def start_scan(
     likelihood: Term, best: FitResult | None, name: str, values: ArrayLike
 ) -> tuple[FitResult, Array]:
     """Return the best fit and the values to test in ascending order, if data and fit allow a scan of them."""
-    if likelihood.weighted:
-        raise DataError("feldman_cousins: toys have no weights, so the data must not have any")
+    check_unweighted(NAME, likelihood)
     best = best_fit(NAME, likelihood, best)
     silent = [name, *unseen(likelihood)]
     check_floating(NAME, best, name, *(p.name for p in likelihood.parameters if p.name not in silent))

@@ -100,7 +100,10 @@ def goodness_of_fit(
     bins = whole_number(f"{NAME}: bins", bins, 1)
     term = as_likelihood(NAME, likelihood, data, backend=backend)
     if term.weighted:
-        raise DataError(f"{NAME}: toys have no weights, so the data must not have any")
+        raise DataError(
+            f"{NAME}: toys have no weights, so the data must not have any; see the pulls of mf.plot, which have the errors"
+            " of weighted events"
+        )
     best = best_fit(NAME, term, best)
     fixed = [p.name for p in term.parameters if p.name not in best.floating]
     term = term.fixing(fixed) if fixed else term

@@ -152,7 +152,8 @@ def look_elsewhere(
     """Test that a parameter has a value and not a larger one at every point of another one, and how often toys look as bad.
 
     ``toys`` are drawn once with the parameter at its value, and fitted without a signal and at each of the ``points``; close
-    points are needed, closer than the resolution, for upcrossings. ``best``, ``executor`` and ``save`` are as for
+    points are needed, closer than the resolution, for upcrossings. Where the scanned parameter has an effect without a
+    signal as well, such as in a constraint, both fits are made at each point. ``best``, ``executor`` and ``save`` are as for
     ``feldman_cousins``.
     """
     name, other, value = name_of(parameter), name_of(scanned), finite_number(f"{NAME}: value", value)
@@ -164,15 +165,20 @@ def look_elsewhere(
     if len(values) < 2:
         raise OptionError(f"{NAME}: points must be two or more values of '{other}', got {len(values)}")
     (still,) = without_effect(likelihood, best, name, np.array([value]))
-    idle = tuple(dict.fromkeys([other, *(n for n in still if n in best.floating)]))
+    idle = tuple(n for n in still if n in best.floating)
     where = np.array([[value, *(best.values[n] for n in idle)]])
     silent = Bar("", 1, False)
-    full, nll = minimised(NAME, likelihood, best, (name, *idle), where, silent)
+    full, null = minimised(NAME, likelihood, best, (name, *idle), where, silent)
+    if (
+        other not in idle
+    ):  # it is in another part, a constraint or a signal that stays: one null hypothesis for each point
+        each = np.column_stack([np.tile(where, (len(values), 1)), values])
+        _, null = minimised(NAME, likelihood, best, (name, *idle, other), each, silent)
     names = [p.name for p in likelihood.all_parameters]
     truth = dict(zip(names, full[0].tolist(), strict=True))
     signal, lowest = minimised(NAME, likelihood, best, (other,), values[:, None], silent)
     fitted = signal[:, names.index(name)]
-    q = np.where(fitted > value, np.maximum(2 * (nll[0] - lowest), 0.0), 0.0)
+    q = np.where(fitted > value, np.maximum(2 * (null - lowest), 0.0), 0.0)
     drawn = np.empty((0, len(values)), np.float32)
     if count:
         hypotheses = Hypotheses(name, np.array([value]), (truth,), (dict(best.values),), (idle,))
@@ -226,9 +232,13 @@ def compute_block(tested: Tested, scanned: str, points: Array, block: int, repor
     column = at.free.floating.index(tested.name)
     for first, drawn in at.blocks():
         toys = drawn.stored()
-        null, _, null_known = at.timed("fits without a signal", at.conditional, toys, at.fixed)
+        nulls = (
+            [at.fixed] if scanned in at.fixed else [{**at.fixed, scanned: point} for point in points.tolist()]
+        )
+        without = [at.timed("fits without a signal", at.conditional, toys, fixed) for fixed in nulls]
         rows = slice(first, first + len(toys))
         for k, point in enumerate(points.tolist()):
+            null, _, null_known = without[k if len(without) > 1 else 0]
             nll, x, known = at.timed("fits at points", at.conditional, toys, {scanned: point})
             rise = np.where(x[:, column] > value, np.maximum(2 * (null - nll), 0.0), 0.0)
             q[rows, k] = np.where(known & null_known, rise, np.nan)

@@ -134,7 +134,8 @@ def start_test(
         )
     if likelihood.weighted:
         raise DataError(
-            f"{what}: events with weights have ratios of likelihoods of another distribution, so the data must not have any"
+            f"{what}: events with weights have ratios of likelihoods of another distribution, so the data must not have any;"
+            " take the value and the error of mf.fit, or the spread of mf.intervals.bootstrap"
         )
     if any(p.name == signal and p.blind and p.blind_by != "scale" for p in likelihood.all_parameters):
         raise DataError(

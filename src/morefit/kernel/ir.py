@@ -37,6 +37,11 @@ class Precision(Enum):
     DOUBLE = 64
     SINGLE = 32
 
+    @property
+    def kind(self) -> type[np.float64] | type[np.float32]:
+        """The same numbers in arrays."""
+        return np.float64 if self is Precision.DOUBLE else np.float32
+
 
 @dataclass(frozen=True)
 class Line:

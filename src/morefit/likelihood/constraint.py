@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, Integers
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, add_all, apply, evaluate, substitute, to_expr, to_text
+from morefit.likelihood.measured_values import expected_values, in_order
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, listed
 from morefit.random.host import stream_key
@@ -27,7 +28,7 @@ ASYMMETRY = 1e-9  # of a covariance matrix, in units of its errors: what roundin
 QUANTITY = "constraint: quantity"  # for messages
 SHOWN = 40  # characters of a quantity in print
 Kind = Literal["gaussian", "poisson", "lognormal"]
-Sample: TypeAlias = "Callable[[np.random.Generator, Mapping[str, float]], ArrayLike]"
+Sample: TypeAlias = "Callable[[np.random.Generator, Mapping[str, float]], ArrayLike | Mapping[str, float]]"
 
 
 class Constraint(ABC):
@@ -157,24 +158,38 @@ class FormulaConstraint(Constraint):
         if self.sample is None:
             raise ModelError(
                 f"constraint '{shown(self.formula)}': has no measured value that toys could draw anew; use"
-                " mf.constraint(quantity, value, error), give measured= and sample=, or say fluctuate=False"
+                " mf.constraint(quantity, value, error), give measured= and sample=, or pass fluctuate=False where"
+                " toys have that option"
             )
 
     def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
         assert self.sample is not None
-        rows = np.empty((len(toys), len(self.seen)))
+        rows, names = np.empty((len(toys), len(self.seen))), [p.name for p in self.seen]
         for row, toy in zip(rows, toys.tolist(), strict=True):
             rng = np.random.Generator(
                 np.random.Philox(key=stream_key(seed, "formula"), counter=[0, 0, 0, toy])
             )
-            drawn = np.atleast_1d(np.asarray(self.sample(rng, dict(values)), np.float64))
-            if drawn.shape != (len(self.seen),) or not np.isfinite(drawn).all():
+            drawn = self.sample(rng, dict(values))
+            if (numbers := in_order(names, drawn)) is None:
                 raise ModelError(
-                    f"constraint '{shown(self.formula)}': sample must return {len(self.seen)} finite numbers,"
-                    f" got {drawn!r}"
+                    f"constraint '{shown(self.formula)}': sample must return {len(names)} finite numbers, those of"
+                    f" {', '.join(map(repr, names))} in this order or by name, got {drawn!r}"
                 )
-            row[:] = drawn
+            row[:] = numbers
         return rows
+
+    def expected(self, values: Mapping[str, float]) -> tuple[float, ...]:
+        solved = (
+            expected_values(self.formula, [p.expr for p in self.seen], self.measured, values)
+            if self.seen
+            else ()
+        )
+        if solved is None:
+            raise ModelError(
+                f"constraint '{shown(self.formula)}': has no measured values with which it is lowest at the true parameters,"
+                " so that nothing is expected of it; use mf.constraint(quantity, value, error), or toys"
+            )
+        return tuple(map(float, solved))
 
     def __repr__(self) -> str:
         return f"constraint({shown(self.formula)})"
@@ -200,7 +215,8 @@ def constraint(
     kind : "gaussian"; "lognormal", the logarithm having the Gaussian error ln(1 + error / value); "poisson", the value
         being a count whose mean is the quantity.
     measured : for a formula, the parameters in it that stand for measured values, which are their start values.
-    sample : for a formula, a function of a numpy Generator and the true values by name that draws measured values.
+    sample : for a formula, a function of a numpy Generator and the true values by name that draws measured values, in order or
+        by name.
 
     >>> import morefit as mf
     >>> mf.constraint(mf.Parameter("sigma", 0.02), 0.016, 0.001)

@@ -11,8 +11,9 @@ from morefit.arrays import Array, Flags, Integers
 from morefit.data import Dataset
 from morefit.errors import DataError
 from morefit.integrals import SharedBoxes
+from morefit.memory import take_rows
 from morefit.pipeline import Bound, Columns, Compiled
-from morefit.targets import Events
+from morefit.targets import Buffer, Events
 
 
 @dataclass(eq=False)
@@ -20,12 +21,12 @@ class PartData:
     """The data of one part of a likelihood in each of many datasets.
 
     Events are shared by all datasets, or each has a slice of the columns. Weights are one for each event, or a row of
-    them for each dataset. Constraints may have measured another value in each.
+    them for each dataset; a backend may have them already. Constraints may have measured another value in each.
     """
 
     columns: Columns
     events: Events
-    weights: Array | None = None  # (events,) or (datasets, events)
+    weights: Array | Buffer | None = None  # (events,) or (datasets, events)
     measured: Array | None = None  # (datasets, values); None: those of the likelihood
     boxes: SharedBoxes = field(default_factory=SharedBoxes)
     apart: tuple[PartData, ...] = ()  # nodes at which slow terms are summed in the place of the events
@@ -38,15 +39,15 @@ class PartData:
             events, weights = self.events, self.weights
             if not events.shared:
                 events = Events(events.starts[sets], events.stops[sets], False)
-            if weights is not None and weights.ndim > 1:
-                weights = np.ascontiguousarray(weights[sets])
+            if isinstance(weights, np.ndarray) and weights.ndim > 1:
+                weights = take_rows(weights, sets)
             self.last = key, compiled, compiled.bind(self.columns, events, weights, self.boxes)
         return self.last[2]
 
     @property
     def same_for_all(self) -> bool:
         """Whether all datasets have the same events with the same weights."""
-        return self.events.shared and (self.weights is None or self.weights.ndim == 1)
+        return self.events.shared and not (isinstance(self.weights, np.ndarray) and self.weights.ndim > 1)
 
     def empty(self, sets: Integers) -> Flags:
         """Return which of some datasets have no events."""

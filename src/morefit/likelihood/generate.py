@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
@@ -107,6 +108,7 @@ def generate_likelihood(
     model: Term, truth: Any, seed: int, fluctuate: bool, *, backend: str | Backend, generator: Generator
 ) -> Term:
     """Return a likelihood of pseudo-data in the place of its data."""
+    warn_of_lost_weights("generate", model)
     values = {p.name: p.start for p in model.all_parameters}
     check_blinding(model.all_parameters, truth)
     chosen = numbers_by_name("truth", truth)
@@ -121,6 +123,17 @@ def generate_likelihood(
         data = part.generated(values, own, backend=backend, generator=generator)
         parts.append(part.replaced(data=data, constraints=drawn_constraints(part, values, own, fluctuate)))
     return model.with_parts(parts)
+
+
+def warn_of_lost_weights(what: str, likelihood: Term) -> None:
+    """Warn that pseudo-data in the place of events with weights have none."""
+    if likelihood.weighted:
+        warnings.warn(
+            f"{what}: events have weights, and those in their place have none, so that fits of them have the errors of events"
+            " that count once; use mf.intervals.bootstrap for those of weighted events",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def drawn_constraints(part: Likelihood, values: dict[str, float], seed: int, fluctuate: bool) -> Any:

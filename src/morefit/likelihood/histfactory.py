@@ -79,6 +79,14 @@ class HistFactoryLikelihood(CountsLikelihood):
         parts = self.model.counts.samples(full)[0, bins].T
         return self.counts[bins], dict(zip(self.model.channels[name], parts, strict=False))
 
+    def measuring(self, data: Any) -> Mapping[str, Array]:
+        if isinstance(data, Mapping):
+            if set(data) != set(self.channels):
+                known = ", ".join(map(repr, self.channels))
+                raise DataError(f"fit_many: counts by channel must have {known}, got {list(data)!r:.60}")
+            data = np.concatenate([np.atleast_1d(data[name]) for name in self.channels])
+        return super().measuring(data)
+
     # --------------------------------------------------------------------- evaluation
 
     @cached_property

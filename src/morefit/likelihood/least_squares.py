@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
+from morefit.data import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, Op, Operand, Quantity, symbols, to_expr
 from morefit.likelihood.datasets import PartData
@@ -90,9 +91,8 @@ class LeastSquares(TableLikelihood):
     def ndata(self) -> float:
         return float(self.model.count(self.events))
 
-    @property
-    def entries(self) -> float:
-        return self.ndata
+    def entries_of(self, data: Dataset) -> float:
+        return float(self.model.count(len(data)))
 
     def expected_rows(self, full: Array) -> Array:
         return super().expected_rows(full)[:, : self.model.count(self.events)]
@@ -102,6 +102,9 @@ class LeastSquares(TableLikelihood):
 
     def asimov(self, values: Mapping[str, float]) -> Self:
         return self.with_columns(self.model.measuring(self.expected_at(values)))
+
+    def measuring(self, data: Any) -> Mapping[str, Array]:
+        return self.model.measuring(numbers("y", data, int(self.ndata)))
 
     def replicas(self, weights: Callable[[], Array], seed: int, numbers: Integers) -> PartData:
         if self.correlated:

@@ -64,6 +64,15 @@ class Simultaneous:
             self._check(model)
         one_of_each(p for m in self.models.values() for way in decisions(m) for p in way.model.parameters)
 
+    def __getattr__(self, name: str) -> Any:
+        """Name the models as those that have an attribute of densities."""
+        if name.startswith("_") or name not in dir(Pdf):
+            raise AttributeError(f"'Simultaneous' object has no attribute '{name}'")
+        raise AttributeError(
+            f"simultaneous: has no '{name}', which its models have; take that of a label, as in"
+            f" models[{next(iter(self.models))!r}].{name}"
+        )
+
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters of all models, one of each name."""

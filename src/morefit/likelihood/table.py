@@ -16,6 +16,8 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.data.dataset import build
+from morefit.data.io.bins import as_numbers
+from morefit.data.io.histogram import is_histogram
 from morefit.errors import DataError, ModelError
 from morefit.expr import ONE, Expr, Op, apply
 from morefit.likelihood.base import Point
@@ -23,7 +25,8 @@ from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Pdf
-from morefit.pipeline import Columns, Settings
+from morefit.model.opaque import opaque_names
+from morefit.pipeline import Columns, Settings, able_backend
 from morefit.random.host import source_for, stream_key
 from morefit.targets import Backend, Drawn, Events, choose_backend
 
@@ -73,6 +76,11 @@ class TableModel(Pdf):
     def observables(self) -> tuple[Observable, ...]:
         return self.table
 
+    @cached_property
+    def calls_python(self) -> bool:
+        """Whether there are functions of Python in it, which NumPy evaluates."""
+        return bool(opaque_names(self))
+
     @property
     def measurements(self) -> tuple[str, ...]:
         """The columns of the table that a measurement fills in, as no other may depend on it."""
@@ -89,7 +97,8 @@ class TableLikelihood(Likelihood):
     ) -> None:
         """Set what the likelihood is made of, and where it is computed."""
         data = build({c.name: np.asarray(columns[c.name], np.float64) for c in model.table}, None, None)
-        settings = Settings(choose_backend(backend, len(data)))
+        place = choose_backend(backend, 0 if model.calls_python else len(data))
+        settings = Settings(able_backend(model, place) if model.calls_python else place)
         self.set_up(model, data, as_constraints(constraints), settings)
 
     @property
@@ -177,10 +186,18 @@ class TableLikelihood(Likelihood):
         return self.evaluate_many(data, sets, full, 2).hessian
 
     def read(self, data: Any) -> Dataset:
-        """Return the table of a toy."""
-        if isinstance(data, Dataset) and set(data.names) == set(self.data.names):
-            return data
-        raise DataError(f"fit_many: takes tables with the columns {list(self.data.names)}, got {data!r:.60}")
+        """Return the table of a toy, or of other numbers that are measured in the same rows."""
+        if not isinstance(data, Dataset):
+            return build({**self.data.columns, **self.measuring(data)}, None, None)
+        if set(data.names) != set(self.data.names):
+            raise DataError(
+                f"fit_many: takes tables with the columns {list(self.data.names)}, got {data!r:.60}"
+            )
+        return data
+
+    @abstractmethod
+    def measuring(self, data: Any) -> Mapping[str, Array]:
+        """Return what other numbers that are measured, as a user passes them, change in the table."""
 
     def without_events(self) -> TableLikelihood:
         """Return the likelihood itself: its rows are part of it."""
@@ -206,7 +223,20 @@ class CountsLikelihood(TableLikelihood):
 
     @cached_property
     def entries(self) -> float:
-        return float(self.counts.sum())
+        return self.entries_of(self.data)
+
+    def entries_of(self, data: Dataset) -> float:
+        return float(data[COUNT.name].sum())
+
+    def measuring(self, data: Any) -> Mapping[str, Array]:
+        counts = as_numbers("fit_many: counts", data.values() if is_histogram(data) else data).ravel()
+        if len(counts) != self.events:
+            raise DataError(
+                f"fit_many: takes the counts of {self.events} bins, one for each that is fitted, got {len(counts)}"
+            )
+        if not (np.isfinite(counts).all() and np.all(counts >= 0)):
+            raise DataError(f"fit_many: counts must be finite and not negative, got {counts.min():g}")
+        return self.counting(counts)
 
     def counting(self, counts: Array | Integers) -> dict[str, Array]:
         """Return what other counts, one bin after the other and (toys, bins) of toys, change in the table."""

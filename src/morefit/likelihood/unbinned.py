@@ -177,7 +177,11 @@ class Likelihood(EventSums):
     @property
     def entries(self) -> float:
         """How many events were counted."""
-        return float(len(self.data))
+        return self.entries_of(self.data)
+
+    def entries_of(self, data: Dataset) -> float:
+        """Return how many events were counted in other data of the same kind."""
+        return float(len(data))
 
     @property
     def extended(self) -> bool:
@@ -245,7 +249,7 @@ class Likelihood(EventSums):
 
     def replica(self, data: PartData, k: int) -> Dataset:
         """Return one of some replicas."""
-        assert data.weights is not None
+        assert isinstance(data.weights, np.ndarray)
         return self.data.with_weights(data.weights[k])
 
     @property

@@ -34,11 +34,12 @@ def whole_part(
     fluctuating: bool,
     rows: Array,
     boxes: SharedBoxes,
+    finer: int = 0,
 ) -> WholePart | CountsPart:
     """Return one part of a whole fit, without what draws its events.
 
     ``places`` are the parameters of the fit by name (others are fixed), ``columns`` what its events have, and ``rows``
-    the parameters of the part at which its numerical integrals must be accurate.
+    the parameters of the part at which its numerical integrals must be accurate; their boxes are halved ``finer`` more times.
     """
     common: Any = {
         "parameters": len(part.all_parameters) + len(part.measured),
@@ -59,7 +60,7 @@ def whole_part(
         derived=tuple(compiled.per_dataset),
         **common,
         integrals=tuple(
-            one.fix(part.with_measured(np.unique(rows, axis=0)), boxes) for one in compiled.integrals
+            one.fix(part.with_measured(np.unique(rows, axis=0)), boxes, finer) for one in compiled.integrals
         ),
     )
 

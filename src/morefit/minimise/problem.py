@@ -185,19 +185,19 @@ def check_no_ranges(what: str, ranges: Ranges | None) -> None:
         raise FitError(f"{what}: a likelihood has its own ranges; give them to mf.Likelihood, part by part")
 
 
-def check_data(likelihood: Term) -> None:
-    """Refuse data that leave nothing to fit."""
-    check_not_empty(likelihood.entries, *(part.extended for part in likelihood.parts))
-    for part in likelihood.parts:
-        check_weights(part.data)
-        if counted := counted_in(part.model):
-            check_whole_numbers(part.data, counted.intersection(part.data.names))
-
-
-def check_not_empty(entries: float, *extended: bool) -> None:
-    """Refuse to fit no events, unless a model has yields: that there are none is a measurement of them."""
-    if entries == 0 and not any(extended):
+def check_data(likelihood: Term, data: Sequence[Dataset] | None = None) -> None:
+    """Refuse data that leave nothing to fit: those of a likelihood, or others of the same kind, part by part."""
+    parts = likelihood.parts
+    each = [part.data for part in parts] if data is None else data
+    entries = sum(part.entries_of(own) for part, own in zip(parts, each, strict=True))
+    if entries == 0 and not any(
+        part.extended for part in parts
+    ):  # that there are none is a measurement of yields
         raise DataError("dataset: has no events; there is nothing to fit, unless the model has yields")
+    for part, own in zip(parts, each, strict=True):
+        check_weights(own)
+        if counted := counted_in(part.model):
+            check_whole_numbers(own, counted.intersection(own.names))
 
 
 def check_ranges(model: Pdf, fit_model: Pdf) -> None:
@@ -222,11 +222,12 @@ def check_weights(data: Dataset) -> None:
     """Refuse weights that leave nothing to fit: a likelihood of a sum below zero has no minimum."""
     if not data.weighted or not len(data):
         return
-    if data.sum_of_weights == 0 and not any(np.any(piece.weights) for piece in data.pieces()):
+    total = data.sum_of_weights
+    if total == 0 and not any(np.any(piece.weights) for piece in data.pieces()):
         raise DataError(f"dataset: weights: all {len(data)} are zero; there is nothing to fit")
-    if not 0 < data.sum_of_weights < math.inf:
+    if not 0 < total < math.inf:
         raise DataError(
-            f"dataset: weights: their sum must be positive, got {data.sum_of_weights:.6g}; too much is subtracted"
+            f"dataset: weights: their sum must be positive, got {total:.6g}; too much is subtracted"
         )
 
 

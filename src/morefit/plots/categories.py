@@ -13,7 +13,7 @@ from morefit.data import Dataset
 from morefit.data.dataset import dataset_of
 from morefit.data.histogram import Histogram, choose_edges, poisson_errors
 from morefit.data.sources import is_histogram
-from morefit.errors import DataError, OptionError
+from morefit.errors import DataError, ModelError, OptionError
 from morefit.likelihood import BinnedLikelihood
 from morefit.likelihood.simultaneous import Simultaneous
 from morefit.minimise import FitResult
@@ -207,6 +207,10 @@ def asymmetry(
 
     The other arguments are those of ``plot``.
     """
+    if not isinstance(models, Simultaneous):
+        raise ModelError(
+            f"asymmetry: takes mf.Simultaneous, whose labels are compared, got {type(models).__name__}"
+        )
     if not isinstance(labels, tuple | list) or len(labels) != 2:
         raise OptionError(f"asymmetry: labels must be two, got {labels!r}")
     drawing = Drawing(bins=bins, ax=ax, style=style, backend=backend)

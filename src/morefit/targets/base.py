@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -180,9 +180,30 @@ class ToyBatch:
     first: int  # the number of the first toy
     record: Array  # with which each fit begins
     parts: tuple[PartBatch, ...]
+    offsets: Integers | None = (
+        None  # of the numbers of toys from that of the first; None: one after the other
+    )
 
     def __len__(self) -> int:
         return len(self.sizes)
+
+    @property
+    def own_offsets(self) -> Integers:
+        return np.arange(len(self)) if self.offsets is None else self.offsets
+
+    def each(self) -> Iterator[ToyBatch]:
+        """Go through the toys, each as a batch of its own."""
+        for k, offset in enumerate(self.own_offsets.tolist()):
+            own = slice(k, k + 1)
+            parts = tuple(
+                replace(
+                    part,
+                    measured=None if part.measured is None else part.measured[own],
+                    starts=None if part.starts is None else part.starts[own],
+                )
+                for part in self.parts
+            )
+            yield replace(self, sizes=self.sizes[own], first=self.first + offset, parts=parts, offsets=None)
 
 
 class Backend(Protocol):

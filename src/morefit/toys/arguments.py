@@ -60,8 +60,7 @@ def template_of(
     if isinstance(model, Term):
         if given is not None:
             raise OptionError(f"{what}: a likelihood has its given columns already; leave given out")
-        if model.weighted:
-            raise DataError(f"{what}: toys have no weights, so the data must not have any")
+        check_unweighted(what, model)
         check_no_ranges(what, ranges)
         return model.with_constraints(extra) if extra else model
     if isinstance(model, Simultaneous):
@@ -72,6 +71,15 @@ def template_of(
     )
     rows = None if given is None else given_rows(what, model, given)
     return template if rows is None else template.replaced(data=Dataset(rows.columns))
+
+
+def check_unweighted(what: str, likelihood: Term) -> None:
+    """Refuse a likelihood of events with weights where toys are drawn."""
+    if likelihood.weighted:
+        raise DataError(
+            f"{what}: toys have no weights, so the data must not have any; use mf.intervals.bootstrap, or mf.fit_many of"
+            " datasets with weights"
+        )
 
 
 def template_of_all(what: str, model: Simultaneous, given: Any, **options: Any) -> Term:

@@ -15,6 +15,7 @@ from morefit.kernel.fit_layout import FitRows
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Term
 from morefit.likelihood.datasets import PartData
+from morefit.memory import concatenate
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits, methods
 from morefit.minimise.newton import is_valid
 from morefit.minimise.trust_region import CONVERGED
@@ -52,6 +53,11 @@ class Toys:
     def numbers(self) -> Integers:
         return np.arange(self.first, self.first + len(self))
 
+    @property
+    def offsets(self) -> Integers | None:
+        """Of the numbers of toys from that of the first; None: one after the other."""
+        return None
+
     @cached_property
     def drawn(self) -> tuple[Drawn, ...]:
         """The events of each part, one toy after the other, where the backend keeps them."""
@@ -69,7 +75,7 @@ class Toys:
             PartData(
                 columns=Columns.uploaded(self.named(k, self.drawn[k].columns), Settings(ensemble.backend)),
                 events=Events.slices(sizes),
-                weights=self.arrays[k][WEIGHT.name] if ensemble.weighted else None,
+                weights=self.drawn[k].columns[-1] if ensemble.weighted else None,
                 measured=ensemble.measured(k, self.numbers),
                 boxes=ensemble.boxes,
             )
@@ -104,6 +110,12 @@ class Toys:
     def one(self, toy: int) -> Toys:
         """Return one toy alone; it is drawn again, since the events of all may never have been in memory."""
         return Toys(self.ensemble, self.first + toy, self.sizes[toy : toy + 1])
+
+    def some(self, toys: Integers) -> Toys:
+        """Return some of these toys; they are drawn again."""
+        if any(self.is_stored(k) for k in range(self.sizes.shape[1])):
+            return StoredToys.of(self.ensemble, [self.one(int(toy)) for toy in toys])
+        return ChosenToys(self.ensemble, self.first + int(toys[0]), self.sizes[toys], toys - toys[0])
 
     def stored(self) -> StoredToys:
         """Return the same toys, drawn once for several fits."""
@@ -141,7 +153,8 @@ class Toys:
 
     def fit_again(self, fits: Fits, failed: Integers, ensemble: Ensemble) -> None:
         """Fit some toys again, many together; what fails for good stays marked so."""
-        for some in by_events(failed, self.events):
+        left = self.fit_finer(fits, failed, ensemble)
+        for some in by_events(left, self.events):
             toys = StoredToys.of(self.ensemble, [self.one(int(toy)) for toy in some])
             batch = toys.batch(ensemble)
             rows = Fits.none(batch.start)
@@ -150,6 +163,22 @@ class Toys:
             for method in np.unique(rows.method):
                 these = rows.method == method
                 fits.take(some[these], rows, these, int(method))
+
+    def fit_finer(self, fits: Fits, failed: Integers, ensemble: Ensemble) -> Integers:
+        """Fit some toys again in compiled code, with finer boxes for numerical integrals; return those that fail still."""
+        finer = ensemble.with_finer_boxes if len(failed) else None
+        if finer is None:
+            return failed
+        left = [self.fit_some_finer(fits, some, finer) for some in by_events(failed, self.events)]
+        return np.concatenate(left)
+
+    def fit_some_finer(self, fits: Fits, failed: Integers, finer: Ensemble) -> Integers:
+        again = self.some(failed).fit_whole(finer)
+        if again is None:
+            return failed
+        valid = np.flatnonzero(again.valid)
+        fits.take(failed[valid], again, valid, NEWTON)
+        return np.delete(failed, valid)
 
     def batch(self, ensemble: Ensemble) -> Batch:
         """Return the minimiser of these toys, with the parameters that an ensemble fits."""
@@ -196,6 +225,7 @@ class Toys:
             sizes=self.sizes,
             first=self.first,
             record=ensemble.first_record,
+            offsets=self.offsets,
             parts=tuple(self.part_batch(ensemble, k) for k in range(self.sizes.shape[1])),
         )
 
@@ -212,6 +242,21 @@ class Toys:
     def is_stored(self, k: int) -> bool:
         """Return whether the events of a part are not drawn where they are fitted."""
         return self.ensemble.sampler(k).compiled is None
+
+
+@dataclass(eq=False)
+class ChosenToys(Toys):
+    """Toys that do not follow one another; they can be fitted in compiled code alone."""
+
+    chosen: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # from the first
+
+    @property
+    def numbers(self) -> Integers:
+        return self.first + self.chosen
+
+    @property
+    def offsets(self) -> Integers:
+        return self.chosen
 
 
 @dataclass(eq=False)
@@ -238,10 +283,11 @@ class StoredToys(Toys):
         buffers = []
         for k, part in enumerate(ensemble.drawn.parts):
             own = [toy[k] for toy in datasets]
-            columns = [[d[o.name] for d in own] for o in part.model.observables]
+            tables = [d.columns for d in own]
+            columns = [[table[o.name] for table in tables] for o in part.model.observables]
             if ensemble.weighted:  # events of datasets without weights count once
                 columns.append([np.ones(len(d)) if d.weights is None else d.weights for d in own])
-            buffers.append(tuple(upload(np.concatenate(column)) for column in columns))
+            buffers.append(tuple(upload(concatenate(column)) for column in columns))
         known = np.arange(len(datasets)) if numbers is None else numbers
         return cls(ensemble, 0, sizes, tuple(buffers), known)
 

@@ -26,6 +26,8 @@ from morefit.sampling.generate import ToySampler
 from morefit.targets import Backend, CountsPart, WholeFit, WholePart
 from morefit.toys.batch import GOAL, Toys
 
+FINER = 2  # halvings of boxes that were not accurate enough for some toys
+
 
 @dataclass(eq=False)
 class Ensemble:
@@ -41,6 +43,7 @@ class Ensemble:
     thorough: bool = False  # every fit is started again elsewhere
     resample: bool = True  # toys draw rows of what a conditional model is given
     weighted: bool = False  # events are stored, with weights
+    finer: int = 0  # how many more times the boxes of integrals are halved in whole fits
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[ToySampler, ...] | None = field(default=None, repr=False)
     made: tuple[tuple[Compiled | None, ...], WholeFit] | None = field(init=False, default=None, repr=False)
@@ -114,6 +117,16 @@ class Ensemble:
         """Return the same with some parameters of the fit fixed at these values."""
         return replace(self, fitted=self.fitted.fixing(values), start={**self.start, **values})
 
+    @cached_property
+    def with_finer_boxes(self) -> Ensemble | None:
+        """The same with more accurate integrals in whole fits, if there are integrals by boxes and such fits."""
+        sums = (own for own in self.compiled if isinstance(own, Compiled)) if self.has_whole_fit else ()
+        if self.finer or not any(own.integrals for own in sums):
+            return None
+        other = replace(self, finer=FINER)
+        other.boxes = self.boxes
+        return other
+
     # --------------------------------------------------------------------- fits in compiled code alone
 
     @cached_property
@@ -179,6 +192,7 @@ class Ensemble:
                 fluctuating=self.fluctuate,
                 rows=np.array([self.values_of(part, {}), self.values_of(part, self.truth)]),
                 boxes=self.boxes,
+                finer=self.finer,
             )
             for part, drawn, compiled in zip(self.fitted.parts, self.drawn.parts, self.compiled, strict=True)
         )

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Flags
 from morefit.data import Dataset
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError
 from morefit.likelihood import BinnedLikelihood, Simultaneous, Term
 from morefit.likelihood.accuracy import is_simulated
+from morefit.likelihood.simultaneous import simultaneous_likelihood
 from morefit.likelihood.sums import check_constrained
 from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
 from morefit.minimise.check import invert
@@ -41,7 +42,8 @@ def fit_many(
 ) -> ToyResults:
     """Fit a model, or a likelihood, to each of many datasets in compiled code, as toys are fitted.
 
-    For a sum of likelihoods each dataset is a list, one for each part; for ``mf.Simultaneous`` as in ``fit``. Constraints keep what they measured. Errors are
+    For a sum of likelihoods each dataset is a list, one for each part; for ``mf.Simultaneous`` as in ``fit``. Counts of bins are histograms
+    or arrays, those of a HistFactory model also arrays by channel; points are arrays of y. Constraints keep what they measured. Errors are
     those of ``fit``, and so are ``ranges`` and ``yields_in``: from the sandwich for datasets with weights, else from the inverse Hessian. ``start`` are values by name.
 
     Example: ``mf.fit_many(model, mf.generate(model, [500] * 10, seed=2))``
@@ -54,6 +56,17 @@ def fit_many(
         raise DataError("fit_many: needs at least one dataset, got none")
     if isinstance(model, Pdf) and is_histogram(each[0]):
         model = BinnedLikelihood(model, each[0], backend="cpu")
+    if (
+        isinstance(model, Simultaneous)
+        and isinstance(each[0], Mapping)
+        and any(map(is_histogram, each[0].values()))
+    ):
+        model = simultaneous_likelihood(
+            model, each[0], constraints=constraints, ranges=ranges, yields_in=yields_in, backend="cpu"
+        )
+        constraints, ranges, yields_in = (), None, "full"
+    if isinstance(model, Term) and model.weighted:  # its own events play no role
+        model = model.with_parts([part.without_events() for part in model.parts])
     template = template_of("fit_many", model, constraints, ranges=ranges, yields_in=yields_in)
     check_constrained(template.parts)
     if isinstance(model, Simultaneous):
@@ -62,7 +75,7 @@ def fit_many(
     sizes = np.array([sum(map(len, data)) for data in checked], np.int64)
     place = choose_backend(backend, int(sizes.sum()))
     for data in checked:
-        check_data(with_data(template, data))
+        check_data(template, data)
     values = starts(template, {}, start, keep_fixed=True)
     ensemble = Ensemble(
         drawn=template, fitted=template, truth=values, start=values, seed=0, backend=place, fluctuate=False,
@@ -98,6 +111,8 @@ def datasets_of(template: Term, data: Any) -> tuple[Dataset, ...]:
     parts = template.parts
     if len(parts) == 1:
         return (parts[0].read(data),)
+    if isinstance(data, Mapping) and template.labels and set(data) == set(template.labels):
+        data = [data[label] for label in template.labels]
     if isinstance(data, str | Mapping | Dataset) or not isinstance(data, Sequence) or len(data) != len(parts):
         raise DataError(
             f"fit_many: each dataset must be a list of {len(parts)}, one for each part, got {data!r:.60}"
@@ -128,7 +143,16 @@ def sandwich_errors(batch: Batch, fits: Fits, datasets: Sequence[Sequence[Datase
         full = batch.base[sets]
         full[:, batch.columns] = fits.values[sets]
         scores = batch.likelihood.many_scores(batch.data, sets, full)
-        inverse, own = split_fixed(fits.covariance[sets], batch.evaluate(sets, fits.values[sets]).hessian)
+        inverse, own = fits.covariance[sets], np.zeros_like(scores)
+        limited = np.flatnonzero(at_limits(fits.values[sets], batch.limits))
+        if len(limited):
+            hessian = batch.evaluate(sets[limited], fits.values[sets[limited]]).hessian
+            inverse[limited], own[limited] = split_fixed(inverse[limited], hessian)
         variances = np.diagonal(own + sandwich(inverse, scores), axis1=1, axis2=2)
         errors[sets] = np.sqrt(np.where(variances >= 0, variances, np.nan))
     return errors
+
+
+def at_limits(values: Array, limits: Array) -> Flags:
+    """Return which fits (B, P) have a parameter at one of its limits (P, 2)."""
+    return np.asarray(np.any((values <= limits[:, 0]) | (values >= limits[:, 1]), axis=1), np.bool_)

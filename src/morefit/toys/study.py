@@ -39,7 +39,8 @@ from morefit.toys.results import LAYOUT, ToyResults
 from morefit.toys.task import Statistic, Task, compute_block, facts_of, last_ensemble, other_names
 
 MAX_EVENTS, MAX_TOYS = 32_000_000, 5_000  # of a block, unless the user chooses the number of toys
-SHORT = 0.05  # seconds; blocks that are done sooner become larger
+# seconds of a block: those that are done sooner become larger, up to so many times
+WANTED, MAX_GROWTH = 0.3, 8
 GROWN_EVENTS = 8 * MAX_EVENTS  # of a block that grew, if no statistic looks at them
 
 
@@ -54,9 +55,10 @@ class Pace:
 
     def update(self, seconds: float) -> None:
         """Adapt the number of toys to the time that the last block took."""
-        if seconds < SHORT and not self.fixed:
-            self.toys *= 2
-            self.events = min(2 * self.events, self.max_events)
+        growth = int(min(WANTED / max(seconds, 1e-9), MAX_GROWTH))
+        if growth > 1 and not self.fixed:
+            self.toys *= growth
+            self.events = min(growth * self.events, self.max_events)
 
 
 def cut_all(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from morefit.errors import ModelError
-from morefit.expr import ZERO, Expr, Op, add_all, const, substitute, to_expr, where
+from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, substitute, to_expr, where
 from morefit.model.arguments import described, listed, listing
 from morefit.model.compose.sum import Sum
 from morefit.model.density import Density
@@ -42,10 +43,24 @@ def Convolution(  # it stands where a density is made
 
     Example: ``mf.Convolution(mf.shapes.BreitWigner(m, 5.8, 0.1), mf.Gaussian(d, 0.0, sigma))``
     """
+    result = convolved(pdf, resolution, truth)
+    if result is pdf or (resolution.given and unaffected(pdf, resolution, truth)):
+        warnings.warn(
+            f"convolution: {type(pdf).__name__} over all true values has the same shape with any Gaussian, so that the resolution"
+            " has no effect; where true values begin or end, pass truth=(low, high), and for a decay from 0 on take"
+            " mf.shapes.Decay",
+            UserWarning,
+            stacklevel=2,
+        )
+    return result
+
+
+def convolved(pdf: Pdf, resolution: Pdf, truth: tuple[float, float] | None) -> Pdf:
+    """Return the convolution, by formula if there is one."""
     x, difference = check_parts(pdf, resolution)
     ends = check_truth(truth) or (None if holds_outside(pdf) else (x.low, x.high))
     if isinstance(pdf, Sum):
-        parts = [Convolution(part, resolution, truth=truth) for part in pdf.pdfs]
+        parts = [convolved(part, resolution, truth) for part in pdf.pdfs]
         weights: dict[str, Any] = {"yields": pdf.yields} if pdf.yields else {"fractions": pdf.fractions}
         return Sum(parts, labels=pdf.labels or None, **weights)
     exact = None if ends else by_formula(pdf, resolution)
@@ -54,12 +69,20 @@ def Convolution(  # it stands where a density is made
     if resolution.given:
         raise ModelError(
             f"convolution: a resolution with {listing(resolution.given)} given needs a formula, which Gaussians have for many"
-            " densities on their whole range of true values; this pair has none"
+            " densities on their whole range of true values; this pair has none; a decay from 0 on is mf.shapes.Decay"
         )
     if difference is x:
         width = x.high - x.low
         difference = Observable.interned(f"smear {x.name}", -width, width, "")
     return Convolved(x, difference, pdf, resolution, ends)
+
+
+def unaffected(pdf: Pdf, resolution: Pdf, truth: tuple[float, float] | None) -> bool:
+    """Return whether a density that holds everywhere has the same shape with a Gaussian resolution."""
+    if truth is not None or isinstance(pdf, Sum) or not isinstance(resolution, Gaussian):
+        return False
+    known = pdf.smeared(ZERO, ONE)
+    return known is not None and known[1] is pdf
 
 
 def holds_outside(pdf: Pdf) -> bool:
@@ -88,6 +111,8 @@ def by_formula(pdf: Pdf, resolution: Pdf) -> Pdf | None:
             f"convolution: of a sum of Gaussians none may depend on {listing(numbers)}, which is given: the shares of events in"
             " the range would depend on it; use one Gaussian, or a shape with such a resolution, as mf.shapes.Decay"
         )
+    if all(part is pdf for _, part in parts):  # so that their fractions mean nothing
+        return pdf
     # each Gaussian has its share of all events; of those in the range it has what its integral says
     areas = [weight * part.integral() for weight, part in parts]
     return Sum([part for _, part in parts], fractions=[area / add_all(*areas) for area in areas[:-1]])
@@ -95,8 +120,9 @@ def by_formula(pdf: Pdf, resolution: Pdf) -> Pdf | None:
 
 def conditional_on(numbers: Mapping[Observable, Parameter], pdf: Pdf) -> Pdf:
     """Return a new density with observables that are given in the place of parameters."""
-    vars(pdf)["given"] = tuple(numbers)
-    return pdf.replaced(Replacement([(number, o) for o, number in numbers.items()]))
+    own = pdf.replaced(lambda attribute: attribute)  # one that is the user's must not change
+    vars(own)["given"] = tuple(numbers)
+    return own.replaced(Replacement([(number, o) for o, number in numbers.items()]))
 
 
 @dataclass(frozen=True, eq=False)

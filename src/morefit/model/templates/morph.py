@@ -21,6 +21,7 @@ from morefit.model.integrate import integral_over
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Change, Pdf
 from morefit.model.recipes import Recipe, Recipes
+from morefit.model.region import Region
 
 Weights = Literal["linear", "cubic"]
 LABEL = 30  # characters of the parameter in a label
@@ -63,6 +64,13 @@ class Morph(Sum):
     def weights(self) -> tuple[Expr, ...]:
         """The factor of each density."""
         return weights_of("morph", self.parameter, self.points, self.interpolation)
+
+    def with_yields_in(self, region: Region) -> Pdf:
+        """Return it with the fractions of its densities counted in a region; its own weights count no events."""
+        pdfs = [pdf.with_yields_in(region) for pdf in self.pdfs]
+        if all(new is old for new, old in zip(pdfs, self.pdfs, strict=True)):
+            return self
+        return Morph(self.parameter, dict(zip(self.points, pdfs, strict=True)), self.interpolation)
 
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
         return super().recipe(recipes) if self.interpolation == "linear" else recipes.single(self)

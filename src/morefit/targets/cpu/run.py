@@ -16,7 +16,7 @@ from morefit.kernel import Kernel, Precision, Sample, Store, Sum
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
-from morefit.memory import PADDING, aligned, can_read_past
+from morefit.memory import PADDING, aligned, can_read_past, padded
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit, show_source, shows_source
@@ -34,25 +34,19 @@ WORTH_THREADS = 8e5  # lines times events; below it to meet other threads costs 
 class CpuColumn:
     """A column in memory: aligned, and safe to read a vector past its end."""
 
-    numbers: np.ndarray[Any, Any]  # padded
-    count: int
+    numbers: np.ndarray[Any, Any]
 
     @classmethod
     def of(cls, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
         """Copy numbers, unless they can be read where they are."""
-        count = len(column)
         if precision is Precision.DOUBLE and can_read_past(column):
-            return cls(column, count)
-        if precision is Precision.DOUBLE:
-            numbers = aligned(count + PADDING)
-            numbers[:count] = column
-        else:
-            numbers = aligned(count + PADDING, np.float32)
-            with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
-                numbers[:count] = column
-        # events that are there, so nothing odd can happen to them
-        numbers[count:] = column[-1] if count else 1.0
-        return cls(numbers, count)
+            return cls(column)
+        with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
+            return cls(padded(len(column), lambda numbers: np.copyto(numbers, column), precision.kind))
+
+    @property
+    def count(self) -> int:
+        return len(self.numbers)
 
     @property
     def address(self) -> int:
@@ -60,7 +54,7 @@ class CpuColumn:
 
     @property
     def values(self) -> Array:
-        return self.numbers[: self.count].astype(np.float64, copy=False)
+        return self.numbers.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -120,6 +114,8 @@ class Cpu:
         """Draw and fit toys, every thread on its own."""
         from morefit.targets.cpu.fit import run_whole_fits
 
+        if toys.offsets is not None:  # few of many
+            return np.concatenate([run_whole_fits(job, one, width, 1) for one in toys.each()])
         return run_whole_fits(job, toys, width, 1 if len(toys) == 1 else self.threads or available_cores())
 
     def fit_whole_together(self, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int) -> list[Array | None]:
@@ -326,7 +322,7 @@ class Workspace:
 
     def columns(self, rows: Array) -> tuple[CpuColumn, ...]:
         rows[:, self.count :] = rows[:, self.count - 1 : self.count] if self.count else 1.0
-        return tuple(CpuColumn(row, self.count) for row in rows)
+        return tuple(CpuColumn(row[: self.count]) for row in rows)
 
     def run(self, parameters: Array) -> None:
         if self.sets == 1:

@@ -23,7 +23,7 @@ from morefit.targets.opencl.fit_space import FEW_EVENTS, FitSpace, columns_of
 from morefit.targets.opencl.joined_toys import JoinedToys, can_join
 from morefit.targets.opencl.sums import words_of
 
-MAX_TOYS = 1 << 17  # in a launch: short enough for Ctrl-C and for displays that watch the device
+MAX_TOYS = 1 << 18  # in a launch: short enough for Ctrl-C and for displays that watch the device
 MAX_BYTES = 1 << 33  # of the events and records of a launch, if that is not more than a share of the memory
 SHARE = 1 / 16
 MAX_TEXTS = 64  # cached in this process

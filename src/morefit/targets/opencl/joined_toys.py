@@ -41,13 +41,11 @@ class JoinedToys:
     def of(cls, batches: Sequence[ToyBatch], numbers: Sequence[Sequence[Array]]) -> JoinedToys:
         """Join batches whose parts are drawn with these numbers."""
         lengths, first = [len(toys) for toys in batches], batches[0].first
-        numbered = [
-            np.arange(toys.first - first, toys.first - first + len(toys), dtype=np.int32) for toys in batches
-        ]
+        numbered = [toys.first - first + toys.own_offsets for toys in batches]
         return cls(
             sizes=np.concatenate([toys.sizes for toys in batches]) if len(batches) > 1 else batches[0].sizes,
             first=first,
-            offsets=np.concatenate(numbered),
+            offsets=np.concatenate(numbered).astype(np.int32),
             rows=np.repeat(np.arange(len(batches), dtype=np.int32), lengths),
             records=np.array([toys.record for toys in batches]),
             parts=tuple(
@@ -79,4 +77,9 @@ def can_join(one: ToyBatch, other: ToyBatch) -> bool:
     measured = all(
         (a.measured is None) == (b.measured is None) for a, b in zip(one.parts, other.parts, strict=True)
     )
-    return drawn and seeds and measured and 0 <= other.first - one.first <= MAX_OFFSET - len(other)
+    return (
+        drawn
+        and seeds
+        and measured
+        and 0 <= other.first - one.first <= MAX_OFFSET - int(other.own_offsets[-1])
+    )

@@ -25,10 +25,6 @@ from morefit.targets.opencl.source import render
 from morefit.targets.opencl.sums import MAX_EVENTS
 
 MAX_ITEMS = 512  # in a work-group
-KINDS: dict[Precision, type[np.float64] | type[np.float32]] = {
-    Precision.DOUBLE: np.float64,
-    Precision.SINGLE: np.float32,
-}
 
 
 @dataclass(frozen=True)
@@ -111,7 +107,7 @@ class OpenCL:
         """Copy a column to the device, if it is not there yet and there is room for it."""
         device = self.open()
         with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
-            numbers = np.ascontiguousarray(column, KINDS[precision])
+            numbers = np.ascontiguousarray(column, precision.kind)
         known: DeviceColumn | None = device.copies.find(numbers)
         if known is not None:
             return known

@@ -105,9 +105,8 @@ class Reference:
         return [None] * len(fits)
 
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> ReferenceColumn:
-        kind = np.float64 if precision is Precision.DOUBLE else np.float32
         with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
-            return ReferenceColumn(np.array(column, kind).astype(np.float64))
+            return ReferenceColumn(np.array(column, precision.kind).astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
