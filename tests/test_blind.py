@@ -10,7 +10,7 @@ import pytest
 
 import morefit as mf
 from backend_rows import COMPILED, JUDGE, there
-from morefit.jobs.fingerprint import fingerprint
+from morefit.jobs.digest import fingerprint
 
 X = mf.Observable("x", 0, 10)
 OPEN, BLIND = mf.Parameter("mass", 5.0, 3, 7), mf.Parameter("mass", 5.0, 3, 7, blind="a phrase")

@@ -32,13 +32,13 @@ SELDOM_NEEDED = (
     "numpy.ma", "numpy.random",
     "morefit.cli", "morefit.inspect", "morefit.intervals", "morefit.jobs", "morefit.plots", "morefit.toys",
     "morefit.targets.opencl", "morefit.targets.reference", "morefit.data.io", "morefit.data.reading",
-    "morefit.records.archive", "morefit.records.json", "morefit.minimise.text", "morefit.minimise.derived", "morefit.expr.show.dot",
+    "morefit.records.archive", "morefit.minimise.text", "morefit.minimise.derived", "morefit.expr.show.dot",
 )  # fmt: skip
 
 
 WRITERS = (  # of texts that are compiled: what another process compiled needs none
     "morefit.kernel.statements", "morefit.kernel.read_program", "morefit.targets.cpu.llvm", "morefit.targets.cpu.program",
-    "morefit.targets.cpu.vecmath", "morefit.targets.cpu.counts", "morefit.targets.cpu.steps", "morefit.minimise.minuit",
+    "morefit.targets.cpu.vecmath", "morefit.targets.cpu.counts", "morefit.minimise.minuit",
 )  # fmt: skip
 
 

@@ -38,9 +38,8 @@ def import_when_used(
         place = module_of[name]
         if place == package:
             return import_module(f"{package}.{name}")
-        value = getattr(
-            __import__(place, fromlist=[name]), name
-        )  # which imports modules of that package as well
+        # which imports modules of that package as well
+        value = getattr(__import__(place, fromlist=[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 

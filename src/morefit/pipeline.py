@@ -33,8 +33,7 @@ from morefit.expr.opaque import opaque_in
 from morefit.expr.quadrature import NodeDomain, Nodes
 from morefit.integrals import FollowedIntegral, Integral, SampleIntegral, SharedBoxes
 from morefit.kernel import Kernel, Precision
-from morefit.kernel.build import Loop, PerCall, build_kernel
-from morefit.kernel.cells import spell_functions
+from morefit.kernel.build import Loop, PerCall, build_kernel, spell_functions
 from morefit.kernel.families import Families
 from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fingerprint
 from morefit.kernel.specs import IntegralSpec, SampleSpec, Spec, SumSpec, ValueSpec
@@ -247,9 +246,8 @@ class Draft:
         self.program = self.settings.backend.compile(self.kernel, self.identity)
 
 
-MAX_STORED = (
-    1 << 21
-)  # bytes of tables in a record: envelopes have less, rows of given data may have any number
+# bytes of tables in a record: envelopes have less, rows of given data may have any number
+MAX_STORED = 1 << 21
 CACHE = "cache"  # the time to look for a record, and to read it
 PASSES: dict[str, Callable[[Draft], None]] = {
     "derive": Draft.derive,

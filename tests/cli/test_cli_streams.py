@@ -11,7 +11,7 @@ import pytest
 
 import morefit as mf
 from morefit.cli import BAD_INPUT, VALID, main
-from morefit.cli.command import PIPE_CLOSED
+from morefit.cli.options import PIPE_CLOSED
 from morefit.cli.screen import Screen
 
 MODEL = """\

@@ -183,7 +183,7 @@ def test_a_column_of_text_beside_is_not_looked_at(tmp_path):
 
 @all_kinds
 def test_files_are_read_in_pieces(suffix, tmp_path, monkeypatch):
-    monkeypatch.setattr(io.root, "ROWS", 7)
+    monkeypatch.setattr(io.formats, "ROWS", 7)
     monkeypatch.setattr(io.arrow, "ROWS", 7)
     monkeypatch.setattr(io.arrow, "BYTES", 200)
     numbers = np.random.default_rng(1).uniform(4.9, 7.0, 100)
@@ -197,7 +197,7 @@ def test_files_are_read_in_pieces(suffix, tmp_path, monkeypatch):
 
 
 def test_writing_in_pieces_gives_the_same_events(tmp_path, monkeypatch):
-    monkeypatch.setattr(io.root, "ROWS", 7)
+    monkeypatch.setattr(io.formats, "ROWS", 7)
     data = mf.Dataset({"m": np.linspace(5, 7, 50)})
     data.write(tmp_path / "a.root")
     assert mf.read(tmp_path / "a.root", M)["m"].tobytes() == data["m"].tobytes()
@@ -447,10 +447,10 @@ def test_a_missing_package_says_how_to_install_it(suffix, package, sample, tmp_p
     path = sample(suffix)
     imported = builtins.__import__
 
-    def without(name, *rest):
+    def without(name, *rest, **options):
         if name.partition(".")[0] == package:
             raise ImportError(name)
-        return imported(name, *rest)
+        return imported(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
     for use in (lambda: mf.read(path, M), lambda: mf.Dataset({"m": [5.5]}).write(tmp_path / f"new{suffix}")):

@@ -11,7 +11,7 @@ from scipy import optimize, stats
 import morefit as mf
 from morefit.errors import DataError, FitError, ModelError, OptionError
 from morefit.intervals import asimov, discovery, likelihood_ratio, ratio_toys, upper_limit
-from morefit.intervals.limit_record import SIGMAS
+from morefit.intervals.limit_methods import SIGMAS
 from morefit.sampling.generate import Sampler
 from morefit.toys.batch import Toys
 from tolerances import LIMIT, LOST_IN_BINS, PULL_SIGMAS, RATIO, SAME_MINIMUM

@@ -1,5 +1,6 @@
 """Drivers that use every construct of their language: each reads a record and two whole numbers, and writes into it."""
 
+import math
 from math import inf, isfinite, nan, sqrt
 
 from morefit.kernel.program import Layout, Record, Vector, parallel
@@ -34,6 +35,7 @@ def arithmetic(box: Box, i: int, j: int) -> None:
     box.out[6] = 1 / (a * a + 1)
     box.out[7] = a - (b - box.v[0]) / (2 * b)
     box.out[8] = a + i - j * b
+    box.out[9] = a * math.pi
 
 
 def whole_numbers(box: Box, i: int, j: int) -> None:

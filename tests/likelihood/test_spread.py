@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.data import files, spread
+from morefit.data import files
 from tolerances import EXACT_FIT_ERRORS
 
 pytest.importorskip("pyarrow", reason="needs the extra 'io'")
@@ -77,7 +77,7 @@ def test_a_fit_in_ranges_on_workers_has_the_bits_of_one_here(path):
 
 def test_a_group_that_dask_moves_is_read_again(path):
     pieces = mf.FileDataset(path, M)._pieces
-    group = spread.Group(pieces, 1, 4)
+    group = files.Group(pieces, 1, 4)
     group.computed["bound"] = lambda: 0  # does not pickle
     other = pickle.loads(pickle.dumps(group))
     assert [len(one) for one in other.datasets] == [300, 300, 300]
@@ -117,9 +117,9 @@ def test_lost_workers_are_explained():
     with pytest.raises(
         mf.BackendError, match=r"files: workers were lost .*; give them more memory or start more"
     ):
-        spread.result_of(Failing(KilledWorker("four times")))
+        files.result_of(Failing(KilledWorker("four times")))
     with pytest.raises(mf.DataError, match="file: gone"):
-        spread.result_of(Failing(mf.DataError("file: gone")))
+        files.result_of(Failing(mf.DataError("file: gone")))
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 import morefit as mf
 from backend_rows import COMPILED, JUDGE, there
-from morefit.jobs.fingerprint import fingerprint
+from morefit.jobs.digest import fingerprint
 from tolerances import INTEGRAL_PROMISE
 
 T, S, Z = mf.Observable("t", 0.0, 8.0), mf.Observable("s", 0.05, 0.5), mf.Observable("z", 0.0, 1.0)

@@ -11,7 +11,7 @@ import morefit as mf
 from backend_rows import COMPILED, there
 from morefit.errors import ModelError
 from morefit.expr import evaluate
-from morefit.jobs.fingerprint import fingerprint
+from morefit.jobs.digest import fingerprint
 from morefit.model.compose.convolution import Convolved
 
 M, T = mf.Observable("m", 4.5, 6.5), mf.Observable("t", -1.0, 8.0)

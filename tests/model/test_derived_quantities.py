@@ -8,7 +8,7 @@ import pytest
 import morefit as mf
 from backend_rows import COMPILED, JUDGE, there
 from morefit.expr import Op, evaluate, symbols
-from morefit.jobs.fingerprint import fingerprint
+from morefit.jobs.digest import fingerprint
 from shape_rows import all_rows
 
 X = mf.Observable("x", 0, 10)

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 import morefit as mf
 from backend_rows import JUDGE, STATISTICS, there
 from morefit.expr import Op, evaluate, toposort
-from morefit.jobs.fingerprint import fingerprint
+from morefit.jobs.digest import fingerprint
 from morefit.sampling import recipe as recipes
 from morefit.sampling.candidate import MARGIN
 from tolerances import DIFFERENCES, EXACT_FIT_ERRORS, INTEGRAL_PROMISE, NUMPY_SUM, SAME_LINES, TERM_INTEGRAL

@@ -9,7 +9,7 @@ import pytest
 
 import morefit as mf
 from morefit.expr import evaluate
-from morefit.jobs.fingerprint import fingerprint
+from morefit.jobs.digest import fingerprint
 from morefit.rewrite.derive import gradient, hessian
 
 X = mf.Observable("x", 0, 10)

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 import morefit as mf
 from morefit.expr import evaluate
-from morefit.jobs.fingerprint import fingerprint
+from morefit.jobs.digest import fingerprint
 from tolerances import (
     DIFFERENCES,
     EXACT_FIT_ERRORS,

@@ -14,7 +14,7 @@ from scipy.interpolate import CubicSpline, PchipInterpolator, RegularGridInterpo
 
 import morefit as mf
 from morefit.expr import evaluate
-from morefit.jobs.fingerprint import fingerprint
+from morefit.jobs.digest import fingerprint
 from morefit.model.templates.kernel_density import Estimate
 from morefit.rewrite.derive import gradient
 from tolerances import FEW_ROUNDINGS

@@ -30,7 +30,7 @@ def data():
 @pytest.fixture
 def plain_pictures(monkeypatch):
     """Write pictures without what is in them, for tests of the text around them: that takes longest."""
-    monkeypatch.setattr("morefit.plots.pictures.svg", lambda figure, **options: b"<svg/>")
+    monkeypatch.setattr("morefit.plots.report.svg", lambda figure, **options: b"<svg/>")
 
 
 class Page(HTMLParser):

@@ -21,10 +21,9 @@ from morefit.expr import (
 )
 from morefit.expr.quadrature import Axis, Domain
 from morefit.pipeline import Columns, Settings, compile_values
-from morefit.rewrite.bind import bind
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.precompute import READ_PRICE, choose_columns
-from morefit.rewrite.simplify import normalise
+from morefit.rewrite.simplify import bind, normalise
 from morefit.rewrite.stages import Depends, depends_on, regroup, split
 from morefit.targets import Events
 from morefit.targets.reference.run import Reference

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from morefit.errors import CompileError
-from morefit.targets.cpu import ahead
+from morefit.targets.cpu import compile as ahead
 from morefit.targets.cpu.memory import Code
 
 

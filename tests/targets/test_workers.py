@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from morefit.targets.cpu.compile import find_code
-from morefit.targets.cpu.threads import WORKERS, Pool, Workers, give_way
-from morefit.targets.cpu.threads_ir import LINE, PAUSE, POOL, pool_text
+from morefit.targets.cpu.threads import LINE, PAUSE, POOL, WORKERS, Pool, Workers, give_way, pool_text
 
 # table: where the next task is counted, how many there are, where to count what was done, and how often one was here
 TAKE = """

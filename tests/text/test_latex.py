@@ -2,8 +2,7 @@
 
 import pytest
 
-from morefit.text.latex import latex_measurement, latex_number, latex_table, latex_text
-from morefit.text.tables import Column
+from morefit.text.tables import Column, latex_measurement, latex_number, latex_table, latex_text
 
 
 @pytest.mark.parametrize(

@@ -23,15 +23,14 @@ from morefit import workers
 from morefit.errors import BackendError, BrokenJob, DataError, ModelError
 from morefit.jobs import run as run_module
 from morefit.jobs.checkpoint import read_saved
-from morefit.jobs.fingerprint import fingerprint
+from morefit.jobs.digest import fingerprint
 from morefit.likelihood import generate
 from morefit.random.host import stream_key
 from morefit.records.results import concatenate, save_result
 from morefit.sampling.generate import Sampler, poisson_sizes
-from morefit.toys import ARRAYS, ToyResults, blocks, toy_study
-from morefit.toys.blocks import MAX_EVENTS, WANTED, Pace, cut
+from morefit.toys import ARRAYS, ToyResults, study, toy_study
 from morefit.toys.results import LAYOUT
-from morefit.toys.study import choose_pace
+from morefit.toys.study import MAX_EVENTS, WANTED, Pace, choose_pace, cut
 from morefit.toys.task import STREAM, compute_block
 from tolerances import REPEATED
 
@@ -126,7 +125,7 @@ def test_bits_do_not_depend_on_blocks_or_threads(name):
 
 
 def test_bits_do_not_depend_on_the_kind_of_toys_around(monkeypatch):
-    monkeypatch.setattr(blocks, "SMALL", 150)
+    monkeypatch.setattr(study, "SMALL", 150)
     options = {"toys": 6, "events": [100, 200, 120, 130, 300, 90], "seed": 4}
     same(toy_study(gaussian(), block=1, **options), toy_study(gaussian(), **options))
 
@@ -562,7 +561,7 @@ def test_files_that_hold_no_study_are_refused(tmp_path):
 
 
 def test_fingerprints_are_the_same_in_every_process():
-    code = "import json, zoo; from morefit.jobs.fingerprint import fingerprint as f; print(json.dumps(f(zoo.crystal_ball(1)[0])))"
+    code = "import json, zoo; from morefit.jobs.digest import fingerprint as f; print(json.dumps(f(zoo.crystal_ball(1)[0])))"
     paths = os.pathsep.join(
         map(str, [Path(__file__).parent, Path(__file__).parents[1], Path(mf.__file__).parent.parent])
     )

@@ -16,8 +16,8 @@ import morefit as mf
 from morefit.errors import DataError, ModelError
 from morefit.intervals import feldman_cousins, neyman_belt
 from morefit.jobs import digest
-from morefit.jobs.facts import differences
-from morefit.jobs.fingerprint import fingerprint
+from morefit.jobs.checkpoint import differences
+from morefit.jobs.digest import fingerprint
 from morefit.toys import toy_study
 
 SCALE = 2.0

@@ -12,7 +12,7 @@ from morefit.acceptance.sampled import Made, SampledExpansion, SampledTable
 from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.errors import DataError, ModelError
-from morefit.functions.splines import basis
+from morefit.functions import basis
 from morefit.model import Observable, Pdf
 
 ROUNDING = 1e-9  # of an efficiency of one

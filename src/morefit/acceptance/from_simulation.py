@@ -16,7 +16,7 @@ from morefit.data import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import Op, leaves
 from morefit.expr.interpolate import checked_axis
-from morefit.functions.polynomials import MAX_DEGREE
+from morefit.functions import MAX_DEGREE
 from morefit.model import Observable, Pdf
 from morefit.model.acceptance import (
     BASES,

@@ -10,7 +10,7 @@ import numpy as np
 from morefit.arrays import Array, frozen_copy
 from morefit.expr import Expr, Quantity, to_expr
 from morefit.expr.interpolate import piecewise_family
-from morefit.functions.splines import spline
+from morefit.functions import spline
 from morefit.likelihood import Constraint, constraint
 from morefit.model import Observable, Parameter
 from morefit.model.acceptance import Expansion, nested_sum

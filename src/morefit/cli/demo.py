@@ -7,10 +7,9 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 import morefit as mf
-from morefit.cli.command import Command
 from morefit.cli.files import check_targets
 from morefit.cli.fit import exit_code, show_result, write_result
-from morefit.cli.options import add_drawing, add_output, add_place, backend_of, count
+from morefit.cli.options import Command, add_drawing, add_output, add_place, backend_of, count
 from morefit.cli.printing import open_console, show_tables
 from morefit.text.tables import Column
 

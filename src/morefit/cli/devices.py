@@ -7,9 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 import morefit as mf
-from morefit.cli.command import VALID, Command
 from morefit.cli.files import check_targets, write_json
-from morefit.cli.options import add_output
+from morefit.cli.options import VALID, Command, add_output
 from morefit.cli.printing import MINOR, open_console, say, show_tables
 from morefit.errors import BackendError
 from morefit.resources import available_cores

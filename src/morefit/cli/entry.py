@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import morefit as mf
-from morefit.cli.command import BAD_INPUT, CODES, INTERRUPTED, PIPE_CLOSED
 from morefit.cli.demo import DEMO
 from morefit.cli.devices import DEVICES
 from morefit.cli.explain import EXPLAIN
 from morefit.cli.feldman import FELDMAN
 from morefit.cli.fit import FIT
-from morefit.cli.options import add_behaviour
+from morefit.cli.options import BAD_INPUT, CODES, INTERRUPTED, PIPE_CLOSED, add_behaviour
 from morefit.cli.streams import prepare_streams, silence
 from morefit.cli.toys import TOYS
 from morefit.records.output import reason

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import morefit as mf
-from morefit.cli.command import VALID, Command
 from morefit.cli.files import check_targets, write_json, wrote
 from morefit.cli.fit import read_data
 from morefit.cli.model_file import load_model
-from morefit.cli.options import add_data, add_model, add_output, add_place, backend_of
+from morefit.cli.options import VALID, Command, add_data, add_model, add_output, add_place, backend_of
 from morefit.cli.printing import open_console, say, show_tables
 from morefit.expr import price, toposort
 from morefit.inspect.explain import ORDERS

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import morefit as mf
-from morefit.cli.command import INTERRUPTED, NOT_VALID, VALID, Command
 from morefit.cli.files import check_targets, write_figures, write_json
 from morefit.cli.fit import read_data, show_result
 from morefit.cli.model_file import ModelFile
 from morefit.cli.options import (
+    INTERRUPTED,
+    NOT_VALID,
+    VALID,
+    Command,
     add_data,
     add_model,
     add_output,

@@ -15,7 +15,7 @@ from morefit.cli.printing import MINOR, say
 from morefit.cli.streams import silence
 from morefit.errors import DataError
 from morefit.plots.canvas import load_pyplot
-from morefit.records.json import portable
+from morefit.records.archive import portable
 from morefit.records.output import complete_file, writable_place
 
 if TYPE_CHECKING:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import morefit as mf
-from morefit.cli.command import NOT_VALID, VALID, Command
 from morefit.cli.files import check_figures, check_targets, write_figures, write_json, wrote
 from morefit.cli.model_file import load_model
 from morefit.cli.options import (
+    MAX_CALLS,
+    NOT_VALID,
+    VALID,
+    Command,
     add_data,
     add_drawing,
     add_model,
@@ -19,8 +23,8 @@ from morefit.cli.options import (
     add_place,
     assignments,
     backend_of,
-    call_count,
     fixed_parameters,
+    limited,
     limits,
     merged,
     names,
@@ -82,7 +86,9 @@ def add_fitting(parser: ArgumentParser) -> None:
         "--tolerance", type=positive, default=0.1, metavar="X",
         help="fit until the distance to the minimum is below 0.001 X (default: %(default)s)",
     )  # fmt: skip
-    group.add_argument("--max-calls", type=call_count, metavar="N", help="of the likelihood by Minuit")
+    group.add_argument(
+        "--max-calls", type=partial(limited, most=MAX_CALLS), metavar="N", help="of the likelihood by Minuit"
+    )
 
 
 def run(options: Namespace) -> int:

@@ -1,10 +1,12 @@
-"""Options that several commands share, and what their texts mean."""
+"""What a command is, its exit codes, options that several commands share, and what their texts mean."""
 
 from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,16 +45,6 @@ def limited(text: str, most: int) -> int:
     return number
 
 
-def bin_count(text: str) -> int:
-    """Read a number of bins of a plot."""
-    return limited(text, MAX_BINS)
-
-
-def process_count(text: str) -> int:
-    """Read a number of processes."""
-    return limited(text, MAX_WORKERS)
-
-
 def to_number(text: str) -> float:
     """Read a finite number."""
     try:
@@ -70,11 +62,6 @@ def positive(text: str) -> float:
     if not number > 0:
         raise ArgumentTypeError(f"must be above 0, got '{text}'")
     return number
-
-
-def call_count(text: str) -> int:
-    """Read a number of calls that Minuit can count."""
-    return limited(text, MAX_CALLS)
 
 
 def fraction(text: str) -> float:
@@ -169,9 +156,8 @@ def backend_of(options: Namespace) -> str | Backend:
     if device:
         return chosen_device(device)
     if kind == "cpu" and vars(options).get("workers"):
-        return mf.Cpu(
-            threads=1
-        )  # as for "auto": processes with all threads each would be in each other's way
+        # as for "auto": processes with all threads each would be in each other's way
+        return mf.Cpu(threads=1)
     return "auto" if kind == "auto" else choose_backend(kind)
 
 
@@ -214,7 +200,7 @@ def add_place(parser: ArgumentParser, *, workers: bool = False) -> None:
     )
     if workers:
         group.add_argument(
-            "--workers", type=process_count, metavar="N",
+            "--workers", type=partial(limited, most=MAX_WORKERS), metavar="N",
             help="processes, of one thread each unless --threads is set (default: threads of this process)",
         )  # fmt: skip
 
@@ -231,17 +217,14 @@ def add_output(parser: ArgumentParser, *, json: str, plot: str = "") -> Group:
 
 def add_drawing(group: Group) -> None:
     group.add_argument(
-        "--bins", type=bin_count, metavar="N", help="of the plot (default: by the number of events)"
+        "--bins",
+        type=partial(limited, most=MAX_BINS),
+        metavar="N",
+        help="of the plot (default: by the number of events)",
     )
     group.add_argument("--log", action="store_true", help="plot on a logarithmic scale")
     group.add_argument(
         "--report", metavar="FILE", help="write a page of HTML: model, data, result, plots, goodness of fit"
-    )
-
-
-def add_seed(parser: Group) -> None:
-    parser.add_argument(
-        "--seed", type=int, metavar="N", help="seed of the random numbers (default: a new one)"
     )
 
 
@@ -250,7 +233,9 @@ def add_study(parser: Group, *, toys: int, what: str) -> None:
     parser.add_argument(
         "--toys", type=count, default=toys, metavar="N", help=f"{what} (default: %(default)s)"
     )
-    add_seed(parser)
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="seed of the random numbers (default: a new one)"
+    )
     parser.add_argument(
         "--save", metavar="FILE",
         help="keep what is finished in a file (.npz); the same command goes on where it stopped",
@@ -268,3 +253,30 @@ def add_behaviour(parser: ArgumentParser) -> None:
         "--traceback", action="store_true",
         help="show where in the code an error was raised; so does MOREFIT_TRACEBACK=1",
     )  # fmt: skip
+
+
+VALID, BAD_INPUT, NOT_VALID, INTERRUPTED, PIPE_CLOSED = 0, 2, 3, 130, 141  # the last two as shells have them
+CODES = """\
+exit codes:
+  0    all went well, and fits are valid
+  2    bad input: options, the model, the data or a file
+  3    a fit is not valid
+  130  interrupted by Ctrl-C; what was finished is shown, and saved with --save
+  141  standard output has no reader any more, such as after "| head"; files are written all the same"""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One of the commands: how it is called, what it takes, and what it does; ``run`` returns the exit code."""
+
+    name: str
+    summary: str
+    examples: str
+    add_options: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace], int]
+
+    @property
+    def epilog(self) -> str:
+        """The text below the options in ``--help``."""
+        lines = "\n".join(f"  {line}" for line in self.examples.strip().splitlines())
+        return f"examples:\n{lines}\n\n{CODES}"

@@ -60,9 +60,8 @@ class Dataset:
     _columns: dict[str, Array]
     _weights: Array | None
     _report: CutReport | None
-    _checked: tuple[
-        Ranged, ...
-    ]  # observables in whose ranges all events lie, if these are all columns; else empty
+    # observables in whose ranges all events lie, if these are all columns; else empty
+    _checked: tuple[Ranged, ...]
     _labels: dict[str, tuple[str, ...]]  # of the columns that have the numbers of labels
 
     __iter__: ClassVar[None] = None
@@ -196,7 +195,7 @@ class Dataset:
 
     def to_pandas(self, *, weight: str = "weight") -> Any:
         """Return a DataFrame with one row per event; weights become a column named ``weight``."""
-        from morefit.records.frame import data_frame
+        from morefit.records.fields import data_frame
 
         return data_frame(self._with_weights_as(weight))
 

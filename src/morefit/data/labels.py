@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array
 from morefit.data.sources import described, to_array
 from morefit.errors import DataError, ModelError
-from morefit.model.naming import check_name
+from morefit.model.observable import check_name
 from morefit.text.arguments import in_sentences
 
 if TYPE_CHECKING:

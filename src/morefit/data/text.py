@@ -8,8 +8,7 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.data.report import CutReport
-from morefit.text.html import html_table
-from morefit.text.tables import Column, text_table
+from morefit.text.tables import Column, html_table, text_table
 
 MAX_NAMES = 60  # characters of the names of columns in one line
 MAX_LABELS = 10  # of a column that are printed

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from morefit.expr.build import (
+    NamedQuantity,
     add_all,
     apply,
     column,
@@ -17,7 +18,6 @@ from morefit.expr.build import (
     with_name,
 )
 from morefit.expr.evaluate import evaluate
-from morefit.expr.named import NamedQuantity
 from morefit.expr.node import (
     MINUS_ONE,
     ONE,

@@ -1,10 +1,13 @@
-"""Functions that build expressions, besides the operators of ``node.py``."""
+"""Functions that build expressions, besides the operators of ``node.py``, and named quantities."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from operator import is_
+from typing import Any, Self
+from weakref import WeakValueDictionary
 
-from morefit.expr.node import ONE, ZERO, Expr, Operand, make, to_expr
+from morefit.expr.node import ONE, ZERO, Expr, Operand, Quantity, make, to_expr
 from morefit.expr.node_rule import NodeRule
 from morefit.expr.operations import Op, Operation
 from morefit.expr.quadrature import Domain
@@ -70,3 +73,28 @@ def node_sum(body: Expr, rule: NodeRule) -> Expr:
 def apply(op: Operation, *args: Operand) -> Expr:
     """Apply an operation."""
     return make(op, tuple(to_expr(a) for a in args))
+
+
+class NamedQuantity(Quantity, Symbol):
+    """A symbol that stands in formulas. Equal ones are the same object, since == makes a condition."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """Do nothing: all is done by ``__new__``."""
+
+    @classmethod
+    def interned(cls, *values: object) -> Self:
+        """Return the one object with these fields, making it if needed."""
+        key = (cls, *values)
+        known: Self | None = _named.get(key)
+        if known is None:
+            new = object.__new__(cls)
+            for field, value in zip(fields(cls), values, strict=True):
+                object.__setattr__(new, field.name, value)
+            known = _named.setdefault(key, new)
+        return known
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+
+_named: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()

@@ -10,7 +10,7 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr.build import add_all, apply, lookup, where
+from morefit.expr.build import add_all, lookup, where
 from morefit.expr.node import Expr, Operand, Quantity, make, to_expr
 from morefit.expr.number import as_double
 from morefit.expr.operations import Op
@@ -22,7 +22,7 @@ MAX_NUMBERS = 1 << 24  # of a table: their places are exact in single precision
 
 def clip(x: Operand, low: Operand, high: Operand) -> Expr:
     """Return x where it lies between two bounds, and the nearer bound elsewhere."""
-    return apply(Op.MIN, apply(Op.MAX, x, low), high)
+    return Op.MIN(Op.MAX(x, low), high)
 
 
 def interp(x: Operand, xs: Sequence[float] | Array, ys: Sequence[float] | Array) -> Expr:
@@ -132,10 +132,10 @@ def coefficients(axis: Array, values: Array, interpolation: Interpolation) -> Ar
     slopes = np.diff(values) / widths
     if interpolation == "linear":
         return np.array([values[:-1], slopes])
-    return hermite(axis, values, monotone_slopes(widths, slopes))
+    return cubic_cells(axis, values, monotone_slopes(widths, slopes))
 
 
-def hermite(axis: Array, values: Array, derivatives: Array) -> Array:
+def cubic_cells(axis: Array, values: Array, derivatives: Array) -> Array:
     """Return the cubic polynomials of cells with these values and derivatives at their edges."""
     widths = np.diff(axis)
     slopes = np.diff(values, axis=0) / widths

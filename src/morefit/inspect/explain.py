@@ -22,7 +22,7 @@ from morefit.rewrite.precompute import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
 from morefit.targets import Backend, Events
 from morefit.text.arguments import in_sentences
-from morefit.text.html import html_text
+from morefit.text.tables import html_text
 
 HTML_SHOWN = 10_000  # characters of one part in a notebook
 REPEATS = 5  # of an evaluation that is timed

@@ -10,7 +10,7 @@ from morefit.intervals.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from morefit.intervals.impacts import Impacts, impacts
 from morefit.intervals.interval import Interval
 from morefit.intervals.likelihood_ratio import LikelihoodRatio, likelihood_ratio
-from morefit.intervals.limit_record import UpperLimit
+from morefit.intervals.limit_methods import UpperLimit
 from morefit.intervals.look_elsewhere import LookElsewhere, look_elsewhere
 from morefit.intervals.neyman import NeymanBelt, neyman_belt
 from morefit.intervals.profile import Profile, profile

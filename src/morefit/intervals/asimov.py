@@ -103,10 +103,8 @@ def expected_events_of(part: Likelihood, values: Mapping[str, float]) -> Expecte
     for panels in (16, 64, 256):
         edges = [np.linspace(low, high, panels + 1) for low, high in pieces]
         low, width = (np.concatenate(some) for some in ([e[:-1] for e in edges], [np.diff(e) for e in edges]))
-        points, steps = (
-            (low[:, None] + width[:, None] * (nodes + 1) / 2).ravel(),
-            np.outer(width, shares / 2).ravel(),
-        )
+        points = (low[:, None] + width[:, None] * (nodes + 1) / 2).ravel()
+        steps = np.outer(width, shares / 2).ravel()
         columns = {x.name: np.tile(points, len(chosen))} | {
             n: np.repeat(r, len(points)) for n, r in rows.items()
         }

@@ -16,10 +16,9 @@ import numpy as np
 from morefit.arrays import Array, Flags, Frozen, frozen_copy
 from morefit.errors import FitError
 from morefit.intervals.interval import Interval
-from morefit.jobs.checkpoint import locks_file, read_saved
+from morefit.jobs.checkpoint import DIGEST, Facts, locks_file, read_saved, versions
 from morefit.jobs.digest import Digests
 from morefit.jobs.executors import Block, DaskClient, Report, Work, share
-from morefit.jobs.facts import DIGEST, Facts, versions
 from morefit.jobs.run import Job, run_job
 from morefit.likelihood import Term
 from morefit.minimise import FitResult

@@ -1,12 +1,13 @@
-"""Where a scan of tested values passes from accepted to excluded, and the error of that."""
+"""Where a scan of tested values passes from accepted to excluded, and order statistics of toys, with their errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import hypot, isfinite, nan
-from typing import NamedTuple
+from math import ceil, floor, hypot, inf, isfinite, nan, sqrt
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags
 from morefit.intervals.interval import End, Interval
@@ -78,3 +79,30 @@ def crossing(inner: tuple[float, float, float], outer: tuple[float, float, float
         return Crossing(y, abs(y - x), "crossing")
     error = abs(y - x) * hypot(high * low_error, low * high_error) / rise**2
     return Crossing(x - (y - x) * low / rise, error, "crossing")
+
+
+Unknown = Literal["lowest", "highest"]  # where toys without a number are taken to be
+
+
+def order_statistic(
+    ordered: NDArray[Any], index: int, fraction: float, unknown: Unknown
+) -> tuple[Array, Array]:
+    """Return the number at an index of each row and its error, from how a count of this fraction spreads.
+
+    Rows are ascending with nan last, as NumPy sorts.
+    """
+    count = ordered.shape[1]
+    spread = sqrt(count * fraction * (1 - fraction))
+    few, many = max(floor(index - spread), 0), min(ceil(index + spread), count - 1)
+    with np.errstate(invalid="ignore"):
+        width = pick(ordered, many, unknown) - pick(ordered, few, unknown)
+        errors = width * spread / max(many - few, 1)
+    return pick(ordered, index, unknown), np.where(np.isfinite(errors), errors, inf)
+
+
+def pick(ordered: NDArray[Any], index: int, unknown: Unknown) -> Array:
+    """Return the number at an index of each row; infinite if that toy has none."""
+    bad = np.count_nonzero(np.isnan(ordered), axis=1)
+    indices = index - bad if unknown == "lowest" else np.full(len(ordered), index)
+    picked = np.take_along_axis(ordered, np.maximum(indices, 0)[:, None], axis=1)[:, 0].astype(np.float64)
+    return np.where(indices < 0, -inf, np.where(np.isnan(picked), inf, picked))

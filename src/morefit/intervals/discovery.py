@@ -11,10 +11,10 @@ from statistics import NormalDist
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.intervals.levels import tail_probability
+from morefit.intervals.free_fits import ToyPValue
+from morefit.intervals.interval import tail_probability
 from morefit.intervals.nuisance import fit_data
 from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
-from morefit.intervals.toy_p_value import ToyPValue
 from morefit.jobs.checkpoint import locks_file
 from morefit.jobs.executors import DaskClient
 from morefit.likelihood import Term

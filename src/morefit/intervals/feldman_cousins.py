@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, Flags, Frozen
-from morefit.intervals.crossing import Scan
+from morefit.intervals.crossing import ROUNDING, Scan, Unknown, order_statistic
 from morefit.intervals.free_fits import TIE
-from morefit.intervals.interval import Interval
-from morefit.intervals.levels import two_sided
+from morefit.intervals.interval import Interval, two_sided
 from morefit.intervals.nuisance import fit_data
-from morefit.intervals.order import ROUNDING, Unknown, order_statistic
 from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
@@ -225,10 +223,8 @@ def feldman_cousins(
     Example: ``mf.intervals.feldman_cousins(nll, n_signal, [250, 300, 350], toys=20, seed=1, progress=False)``
     """
     level, toys = check_level(NAME, level), whole_number(f"{NAME}: toys", toys, 1)
-    term, name = (
-        as_likelihood(NAME, likelihood, data, constraints=constraints, backend=backend),
-        name_of(parameter),
-    )
+    term = as_likelihood(NAME, likelihood, data, constraints=constraints, backend=backend)
+    name = name_of(parameter)
     best, points = start_scan(term, best, name, points)
     fits = fit_data(NAME, term, best, name, points, progress)
     saved = read_saved(NAME, save, LAYOUT, FeldmanCousins)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags
 from morefit.errors import OptionError
-from morefit.intervals.interval import Interval
-from morefit.intervals.levels import HALVINGS, bisect, two_sided
+from morefit.intervals.interval import HALVINGS, Interval, bisect, two_sided
 from morefit.text.arguments import in_sentences
 from morefit.validate import as_number, check_level, finite_number, whole_number
 

@@ -12,7 +12,7 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.errors import DataError, ModelError
-from morefit.expr import Op, add_all, apply, column, scalar
+from morefit.expr import Op, add_all, column, scalar
 from morefit.kernel.sums import Request
 from morefit.likelihood import BinnedLikelihood, Likelihood
 from morefit.likelihood.table import CountsLikelihood, TableLikelihood
@@ -27,9 +27,8 @@ MIN_EXPECTED = 5.0  # counts of a bin; neighbours with fewer are merged
 REFERENCE = 1000  # events of the model that the energy test compares data with
 NEAR = 1e-3  # of the spread of an observable: closer events repel no more
 Values = Mapping[str, float]
-PartStatistic = Callable[
-    [Dataset, Values], float
-]  # of the data of one part at fitted values; larger is worse
+# of the data of one part at fitted values; larger is worse
+PartStatistic = Callable[[Dataset, Values], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +158,7 @@ class Energy:
         here = tuple(scalar(f"here {k}") for k in range(points.shape[1]))
         there = [column(f"there {k}") for k in range(points.shape[1])]
         squares = add_all(*((a - b) ** 2 for a, b in zip(here, there, strict=True)), NEAR**2)
-        request = Request(-0.5 * apply(Op.LOG, squares), (), 0, weighted=weights is not None)
+        request = Request(-0.5 * Op.LOG(squares), (), 0, weighted=weights is not None)
         columns = Columns({c.name: np.ascontiguousarray(x) for c, x in zip(there, others.T, strict=True)})
         sums = compile_sums(request, here, Settings(self.backend))
         return sums.bind(columns, Events.all_sets(len(others)), weights)(np.ascontiguousarray(points))[:, 0]

@@ -1,17 +1,20 @@
-"""Toys with their free fits, compared with fits at tested values: the ratios of their likelihoods."""
+"""Toys with their free fits, compared with fits at tested values: ratios of their likelihoods, and p-values of tests by toys."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import nan, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from morefit.arrays import Array, Flags
+from morefit.arrays import Array, Flags, Frozen
 from morefit.minimise.batch import Fits
 from morefit.minimise.quadratic_model import UNKNOWN
+from morefit.text.rounding import round_pdg
 from morefit.toys.batch import GOAL, StoredToys, Toys
 
 if TYPE_CHECKING:
@@ -67,11 +70,9 @@ class FreeFits:
             return self.point.conditional(self.toys, fixed)
         count = len(self.toys)
         some = self.point.conditional(self.stored.some(np.flatnonzero(wanted)), fixed)
-        nll, x, known = (
-            np.full(count, np.nan),
-            np.full((count, some[1].shape[1]), np.nan),
-            np.zeros(count, np.bool_),
-        )
+        nll = np.full(count, np.nan)
+        x = np.full((count, some[1].shape[1]), np.nan)
+        known = np.zeros(count, np.bool_)
         nll[wanted], x[wanted], known[wanted] = some
         return nll, x, known
 
@@ -107,3 +108,45 @@ def reached(fits: Fits) -> Flags:
     """Return which minima are known; at a limit one may be, although there are no errors."""
     there = (fits.edm <= GOAL) & np.isfinite(fits.nll) & (fits.nll < UNKNOWN)
     return np.asarray(fits.valid | there, np.bool_)
+
+
+class ToyPValue(Frozen):
+    """What records of tests say of their toys; those whose fits failed count as having a larger statistic."""
+
+    toys: Array  # their statistics, (T,), nan where a fit failed; empty if none were drawn
+
+    @property
+    @abstractmethod
+    def observed(self) -> float:
+        """The statistic of the data."""
+
+    @property
+    def tie(self) -> float:
+        """How much statistics may differ by the precision of fits: such ones are equal."""
+        return TIE
+
+    @property
+    def toy_p_value(self) -> float:
+        """The fraction of toys with a statistic at least as large; nan without toys."""
+        return self.toys_above / len(self.toys) if len(self.toys) else nan
+
+    @property
+    def toy_p_error(self) -> float:
+        """The binomial error of that fraction; never zero, as one toy more and one less is added."""
+        count = len(self.toys)
+        smoothed = (self.toys_above + 1) / (count + 2)
+        return sqrt(smoothed * (1 - smoothed) / count) if count else nan
+
+    @property
+    def toys_above(self) -> int:
+        """The number of toys with a statistic at least as large."""
+        return int(np.count_nonzero(~(self.toys < self.observed - self.tie)))
+
+    def toy_lines(self) -> list[str]:
+        """Return the p-value in print, and how many fits failed; nothing without toys."""
+        if not (count := len(self.toys)):
+            return []
+        failed = int(np.isnan(self.toys).sum())
+        verdict = f", FITS OF {failed} FAILED" if failed else ""
+        shown = " +- ".join(round_pdg(self.toy_p_value, self.toy_p_error))
+        return [f"  {count} toys: p-value {shown}{verdict}"]

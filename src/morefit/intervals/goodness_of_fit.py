@@ -13,7 +13,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import DataError, OptionError
 from morefit.intervals.fit_statistics import BinnedChiSquare, ChiSquare, Total, part_statistic
-from morefit.intervals.toy_p_value import ToyPValue
+from morefit.intervals.free_fits import ToyPValue
 from morefit.jobs.executors import DaskClient
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
@@ -56,9 +56,8 @@ class GoodnessOfFit(ToyPValue):
 
     @property
     def tie(self) -> float:
-        return (
-            super().tie if self.test == "saturated" else 0.0
-        )  # counts may be equal, but fits end at different places
+        # counts may be equal, but fits end at different places
+        return super().tie if self.test == "saturated" else 0.0
 
     def __str__(self) -> str:
         line = f"goodness of fit, {self.test}: {self.statistic:.6g}"

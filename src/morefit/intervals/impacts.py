@@ -125,11 +125,9 @@ def changes_of(term: Term, best: FitResult, name: str, names: list[str], moved: 
     if not len(which):
         return result
     base = np.tile([best.values[p.name] for p in term.all_parameters], (len(which), 1))
-    batch, own, sets = (
-        batch_of(term, best, best.floating, base),
-        best.floating.index(name),
-        np.arange(len(which)),
-    )
+    batch = batch_of(term, best, best.floating, base)
+    own = best.floating.index(name)
+    sets = np.arange(len(which))
     covariance = np.nan_to_num(best.covariance)
     away = points - batch.start[sets, which]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,10 +1,11 @@
-"""The type of all intervals: two ends that unpack, with their level, errors and kinds."""
+"""The type of all intervals: two ends that unpack, with their level, errors and kinds; and levels of a Gaussian."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import nan
+from math import erfc, nan, sqrt
+from statistics import NormalDist
 from typing import Literal, overload
 
 from morefit.text.rounding import round_pdg
@@ -78,3 +79,24 @@ def end_text(value: float, error: float, end: End) -> str:
     if end == "limit":
         return f"{value:.8g} (limit)"
     return " +- ".join(round_pdg(value, error)) if error else f"{value:.8g}"
+
+
+HALVINGS = 60
+
+
+def two_sided(level: float) -> float:
+    """Return the standard deviations within which a Gaussian has this probability."""
+    return NormalDist().inv_cdf(0.5 * (1 + level))
+
+
+def bisect(condition: Callable[[float], bool], low: float, high: float) -> float:
+    """Return where a condition that is true at ``low`` ceases to be so."""
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if condition(middle) else (low, middle)
+    return 0.5 * (low + high)
+
+
+def tail_probability(deviations: float) -> float:
+    """Return the probability of a Gaussian beyond a number of standard deviations; NormalDist has no digits from 8 on."""
+    return 0.5 * erfc(deviations / sqrt(2))

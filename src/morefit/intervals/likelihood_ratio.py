@@ -12,9 +12,9 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import DataError, OptionError
+from morefit.intervals.free_fits import ToyPValue
 from morefit.intervals.nuisance import minimised, without_effect
 from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
-from morefit.intervals.toy_p_value import ToyPValue
 from morefit.jobs.executors import DaskClient
 from morefit.likelihood import BinnedLikelihood, Likelihood, TemplateLikelihood, Term
 from morefit.likelihood.table import TableLikelihood

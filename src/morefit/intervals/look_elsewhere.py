@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, Frozen
 from morefit.errors import OptionError
-from morefit.intervals.levels import tail_probability
+from morefit.intervals.free_fits import ToyPValue
+from morefit.intervals.interval import tail_probability
 from morefit.intervals.nuisance import minimised, without_effect
 from morefit.intervals.ratio_toys import Hypotheses, start_test
 from morefit.intervals.scan import run_scan
-from morefit.intervals.toy_p_value import ToyPValue
 from morefit.intervals.toys_at_points import Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
 from morefit.jobs.executors import DaskClient, Report, Work, choose_place

@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, Frozen
 from morefit.errors import FitError, ModelError, OptionError
-from morefit.intervals.crossing import Scan
+from morefit.intervals.crossing import ROUNDING, Scan, order_statistic
 from morefit.intervals.interval import Interval
-from morefit.intervals.order import ROUNDING, order_statistic
 from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Estimator, Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved

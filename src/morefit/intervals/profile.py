@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Flags, Frozen
 from morefit.errors import FitError, OptionError
-from morefit.intervals.interval import End, Interval
-from morefit.intervals.levels import bisect, two_sided
+from morefit.intervals.interval import End, Interval, bisect, two_sided
 from morefit.likelihood import Simultaneous, Term
 from morefit.likelihood.simultaneous import undecided
 from morefit.minimise import FitResult, fit

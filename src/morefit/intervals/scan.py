@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.intervals.toys_at_points import Point, Tested
-from morefit.jobs.checkpoint import Saved
+from morefit.jobs.checkpoint import DIGEST, Facts, Saved, function_facts, versions
 from morefit.jobs.executors import Block, DaskClient, Report, Work, share
-from morefit.jobs.facts import DIGEST, Facts, function_facts, versions
 from morefit.jobs.run import Job, run_job
 from morefit.records.results import Layout, Result, concatenate
 from morefit.resources import check_memory

@@ -12,8 +12,15 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import FitError, OptionError
-from morefit.intervals.limit_methods import NAME, Asymptotic, both_hypotheses, from_toys
-from morefit.intervals.limit_record import Options, Statistic, UpperLimit
+from morefit.intervals.limit_methods import (
+    NAME,
+    Asymptotic,
+    Options,
+    Statistic,
+    UpperLimit,
+    both_hypotheses,
+    from_toys,
+)
 from morefit.intervals.nuisance import fit_data
 from morefit.intervals.ratio_toys import draw_ratios, start_test
 from morefit.jobs.checkpoint import locks_file

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from morefit.errors import BrokenJob, DataError, MorefitError
-from morefit.jobs.checkpoint import Checkpoint, Saved
+from morefit.jobs.checkpoint import Checkpoint, Facts, Saved, differences
 from morefit.jobs.executors import (
     Block,
     DaskClient,
@@ -24,7 +24,6 @@ from morefit.jobs.executors import (
     no_report,
     on_workers,
 )
-from morefit.jobs.facts import Facts, differences
 from morefit.records.results import Layout, Part, Result, concatenate, save_result
 from morefit.text.progress import Bar, tell
 from morefit.workers import on_worker, origin
@@ -54,9 +53,8 @@ class Job(Generic[R]):
     cut: Callable[[Sequence[Block]], Iterator[Block]]  # missing items into blocks
     work: Callable[[int, int, Report], Work[R]]
     collect: Callable[[Layout, Sequence[Part[R]]], R] = all_parts
-    check: Callable[[Part[R], Part[R]], None] = lambda first, new: (
-        None
-    )  # raises if they do not belong together
+    # raises if they do not belong together
+    check: Callable[[Part[R], Part[R]], None] = lambda first, new: None
     check_saved: Callable[[Part[R]], Iterable[str]] = lambda part: ()  # differences from the requested items
     timed: Callable[[float], None] = lambda seconds: None  # called after each block computed here
     steps: int = 1  # of an item, for the progress bar

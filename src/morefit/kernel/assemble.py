@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from morefit.expr import MINUS_ONE, ONE, ZERO, Expr, Op, apply, const, make, toposort, where
+from morefit.expr import MINUS_ONE, ONE, ZERO, Expr, Op, const, make, toposort, where
 from morefit.kernel.build import PairTerms, ScaledTerm, SumLoop
 from morefit.kernel.families import Families, Family, factors_of, masked
 from morefit.kernel.ir import COUNT, SCALED, Reduce, Result
@@ -250,7 +250,7 @@ class Assembler:
 
     def value_rows(self) -> Iterator[Row]:
         if self.request.weighted:
-            logs = [apply(Op.LOG, q.value) for q in self.inner]
+            logs = [Op.LOG(q.value) for q in self.inner]
             yield self.row(0, Reduce.EXACT, self.plain.value, *logs)
             return
         plain = self.plain.value.args if self.plain.value.op is Op.ADD else (self.plain.value,)

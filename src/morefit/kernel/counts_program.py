@@ -10,72 +10,19 @@ from __future__ import annotations
 from math import exp, log
 
 from morefit.arrays import Integers
-from morefit.kernel.counts_hessian import add_groups, add_pairs, add_shared, mix, square_slopes, weigh_cells
-from morefit.kernel.counts_layout import (
-    BENDS,
-    BIN_BAD,
-    BIN_BENDS,
-    BIN_CELLS,
-    BIN_CURVES,
-    BIN_GROUPS,
-    BIN_SLOPES,
-    BIN_TERMS,
-    BINS,
-    CELLS,
-    COEFFICIENTS,
-    CONTENT,
-    CURVES,
-    EXPECTED,
-    FACTOR_PARAMETERS,
-    FACTORS,
-    FAR,
-    FLOATING_PLACES,
-    GROUP_PARAMETERS,
-    GROUP_SAMPLES,
-    GROUPS_OF_BINS,
-    INNER,
-    LINEAR,
-    LOGS,
-    MEASURED,
-    MULTIPLIERS,
-    NOMINAL,
-    NORM_PARAMETERS,
-    NORM_VALUES,
-    NORMS,
-    NOTHING,
-    ORDER,
-    OUT_FIRST,
-    OUTER,
-    OUTPUTS,
-    PARAMETERS,
-    PARTS,
-    PRODUCTS,
-    SAMPLES,
-    SHAPE_PARAMETERS,
-    SHAPES,
-    SHIFTS,
-    SLOPES,
-    SMOOTH_NORMS,
-    SMOOTH_SHAPES,
-    STRAIGHT,
-    TERM_BAD,
-    TERM_PARAMETERS,
-    TERM_VALUES,
-    TERMS,
-    USED,
+from morefit.kernel import counts_layout as at
+from morefit.kernel.counts_derivatives import (
+    add_gradient,
+    add_groups,
+    add_pairs,
+    add_shared,
+    differentiate,
+    mix,
+    square_slopes,
+    weigh_cells,
 )
-from morefit.kernel.counts_pieces import (
-    BAD,
-    CURVE,
-    SLOPE,
-    VALUE,
-    constraint_of,
-    not_zero,
-    triangle_place,
-)
-from morefit.kernel.counts_profile import inner_parameter, minimise_inner
-from morefit.kernel.counts_reduce import newton_edm, reduce_inner
-from morefit.kernel.counts_slopes import add_gradient, differentiate
+from morefit.kernel.counts_layout import constraint_of, not_zero, triangle_place
+from morefit.kernel.counts_profile import inner_parameter, minimise_inner, newton_edm, reduce_inner
 from morefit.kernel.program import Vector, parallel
 
 
@@ -83,10 +30,10 @@ def sum_counts(words: Integers, numbers: Vector, point: Vector, work: Vector, ou
     """Sum over bins and constraints at one point, or at the minimum over the parameters that are eliminated."""
     multiply(words, numbers, point, work)
     shift(words, numbers, point, work)
-    if words[INNER] > 0:
+    if words[at.INNER] > 0:
         profile(words, numbers, point, work, out)
     else:
-        add_all(words, numbers, point, work, out, order=words[ORDER])
+        add_all(words, numbers, point, work, out, order=words[at.ORDER])
 
 
 def profile(words: Integers, numbers: Vector, point: Vector, work: Vector, out: Vector) -> None:
@@ -94,29 +41,29 @@ def profile(words: Integers, numbers: Vector, point: Vector, work: Vector, out: 
 
     Far from its minimum, a Hessian with negative curvature is replaced by one without.
     """
-    outer = words[OUTER]
+    outer = words[at.OUTER]
     minimise_inner(words, numbers, point, work)
     add_all(words, numbers, point, work, work, order=2)
     reduce_inner(words, numbers, point, work, goal=out, first=0)
     if newton_edm(words, work, out, 0) < 0.0:
-        add_all(words, numbers, point, work, work, order=LINEAR)
-        reduce_inner(words, numbers, point, work, goal=work, first=words[STRAIGHT])
-        if newton_edm(words, work, work, words[STRAIGHT]) > FAR:
+        add_all(words, numbers, point, work, work, order=at.LINEAR)
+        reduce_inner(words, numbers, point, work, goal=work, first=words[at.STRAIGHT])
+        if newton_edm(words, work, work, words[at.STRAIGHT]) > at.FAR:
             for i in parallel(outer * (outer + 1) // 2):
-                out[1 + outer + i] = work[words[STRAIGHT] + 1 + outer + i]
+                out[1 + outer + i] = work[words[at.STRAIGHT] + 1 + outer + i]
     last = 2 + outer + outer * (outer + 1) // 2
-    for i in parallel(words[INNER]):
+    for i in parallel(words[at.INNER]):
         out[last + i] = point[inner_parameter(words, i)]
 
 
 def add_all(words: Integers, numbers: Vector, point: Vector, work: Vector, out: Vector, order: int) -> None:
     """Add up all terms and their derivatives, once it is known what multiplies and shifts each sample."""
-    first = words[OUT_FIRST]
-    for i in parallel(words[OUTPUTS]):
+    first = words[at.OUT_FIRST]
+    for i in parallel(words[at.OUTPUTS]):
         out[first + i] = 0.0
     expect(words, numbers, point, work)
     weigh(words, point, work, order)
-    if 0 < order < LINEAR:  # which comes after the exact one
+    if 0 < order < at.LINEAR:  # which comes after the exact one
         differentiate(words, numbers, work)
     if order == 2:
         square_slopes(words, work)
@@ -131,14 +78,14 @@ def add_all(words: Integers, numbers: Vector, point: Vector, work: Vector, out: 
     constrain(words, numbers, point, work, out, order=order)
     value = 0.0
     bad = 0.0
-    for b in range(words[BINS]):
-        value += work[words[BIN_TERMS] + b]
-        bad += work[words[BIN_BAD] + b]
-    for t in range(words[TERMS]):
-        value += work[words[TERM_VALUES] + t]
-        bad += work[words[TERM_BAD] + t]
+    for b in range(words[at.BINS]):
+        value += work[words[at.BIN_TERMS] + b]
+        bad += work[words[at.BIN_BAD] + b]
+    for t in range(words[at.TERMS]):
+        value += work[words[at.TERM_VALUES] + t]
+        bad += work[words[at.TERM_BAD] + t]
     out[first] = -value
-    out[first + words[OUTPUTS] - 1] = bad
+    out[first + words[at.OUTPUTS] - 1] = bad
 
 
 # ------------------------------------------------------------------------------------ expected counts
@@ -146,22 +93,22 @@ def add_all(words: Integers, numbers: Vector, point: Vector, work: Vector, out: 
 
 def multiply(words: Integers, numbers: Vector, point: Vector, work: Vector) -> None:
     """Compute what multiplies each cell, f, as the product of all, and of each f'/f and f''/f."""
-    factors = words[FACTORS]
-    norms = words[NORMS]
-    for cell in parallel(words[CELLS]):
-        slopes = words[SLOPES] + cell * (factors + norms)
+    factors = words[at.FACTORS]
+    norms = words[at.NORMS]
+    for cell in parallel(words[at.CELLS]):
+        slopes = words[at.SLOPES] + cell * (factors + norms)
         product = 1.0
         for i in range(factors):
-            x = not_zero(point[words[words[FACTOR_PARAMETERS] + i]])
-            used = numbers[words[USED] + cell * factors + i]
+            x = not_zero(point[words[words[at.FACTOR_PARAMETERS] + i]])
+            used = numbers[words[at.USED] + cell * factors + i]
             product *= x if used > 0.0 else 1.0
             work[slopes + i] = used / x
-            work[words[CURVES] + cell * (factors + norms) + i] = 0.0
-        values = words[NORM_VALUES] + cell * norms
-        first = words[COEFFICIENTS] + cell * 6 * norms
-        curves = words[CURVES] + cell * (factors + norms) + factors
+            work[words[at.CURVES] + cell * (factors + norms) + i] = 0.0
+        values = words[at.NORM_VALUES] + cell * norms
+        first = words[at.COEFFICIENTS] + cell * 6 * norms
+        curves = words[at.CURVES] + cell * (factors + norms) + factors
         for g in range(norms):
-            a = point[words[words[NORM_PARAMETERS] + g]]
+            a = point[words[words[at.NORM_PARAMETERS] + g]]
             c1 = numbers[first + g]
             c2 = numbers[first + norms + g]
             c3 = numbers[first + 2 * norms + g]
@@ -174,16 +121,16 @@ def multiply(words: Integers, numbers: Vector, point: Vector, work: Vector) -> N
             work[values + g] = value
             work[slopes + factors + g] = slope / value
             work[curves + g] = curve / value
-        logs = words[LOGS] + cell * 2 * norms
+        logs = words[at.LOGS] + cell * 2 * norms
         for g in range(norms):
-            a = point[words[words[NORM_PARAMETERS] + g]]
-            if abs(a) >= 1.0 or words[SMOOTH_NORMS] == 0:
+            a = point[words[words[at.NORM_PARAMETERS] + g]]
+            if abs(a) >= 1.0 or words[at.SMOOTH_NORMS] == 0:
                 rate = numbers[logs + g] if a >= 0.0 else -numbers[logs + norms + g]
                 work[values + g] = exp(a * rate)
                 work[slopes + factors + g] = rate
                 work[curves + g] = rate * rate
             product *= work[values + g]
-        work[words[PRODUCTS] + cell] = product
+        work[words[at.PRODUCTS] + cell] = product
 
 
 def bend_of(words: Integers, a: float, order: int) -> float:
@@ -192,7 +139,7 @@ def bend_of(words: Integers, a: float, order: int) -> float:
     Outside -1 to 1 it is 8 |a|, which makes the interpolation linear; inside it is a polynomial, or the same.
     """
     square = a * a
-    inside = abs(a) < 1.0 and words[SMOOTH_SHAPES] > 0
+    inside = abs(a) < 1.0 and words[at.SMOOTH_SHAPES] > 0
     if order == 0:
         return square * (15.0 + square * (-10.0 + 3.0 * square)) if inside else 8.0 * abs(a)
     if order == 1:
@@ -202,61 +149,61 @@ def bend_of(words: Integers, a: float, order: int) -> float:
 
 def shift(words: Integers, numbers: Vector, point: Vector, work: Vector) -> None:
     """Compute what each sample of each bin has before it is multiplied."""
-    samples = words[SAMPLES]
-    shapes = words[SHAPES]
+    samples = words[at.SAMPLES]
+    shapes = words[at.SHAPES]
     for k in parallel(shapes):
         for order in range(3):
-            a = point[words[words[SHAPE_PARAMETERS] + k]]
-            work[words[BENDS] + order * shapes + k] = bend_of(words, a, order)
-    for b in parallel(words[BINS]):
-        content = words[CONTENT] + b * samples
+            a = point[words[words[at.SHAPE_PARAMETERS] + k]]
+            work[words[at.BENDS] + order * shapes + k] = bend_of(words, a, order)
+    for b in parallel(words[at.BINS]):
+        content = words[at.CONTENT] + b * samples
         for s in range(samples):
-            work[content + s] = numbers[words[NOMINAL] + b * samples + s]
+            work[content + s] = numbers[words[at.NOMINAL] + b * samples + s]
         for k in range(shapes):
-            a = point[words[words[SHAPE_PARAMETERS] + k]]
-            bent = work[words[BENDS] + k]
-            shifts = words[SHIFTS] + (b * shapes + k) * 2 * samples
+            a = point[words[words[at.SHAPE_PARAMETERS] + k]]
+            bent = work[words[at.BENDS] + k]
+            shifts = words[at.SHIFTS] + (b * shapes + k) * 2 * samples
             for s in range(samples):
                 work[content + s] += a * numbers[shifts + s] + bent * numbers[shifts + samples + s]
 
 
 def expect(words: Integers, numbers: Vector, point: Vector, work: Vector) -> None:
     """Compute what each sample of each bin expects, and what it is multiplied by."""
-    samples = words[SAMPLES]
-    for b in parallel(words[BINS]):
-        multipliers = words[MULTIPLIERS] + b * samples
+    samples = words[at.SAMPLES]
+    for b in parallel(words[at.BINS]):
+        multipliers = words[at.MULTIPLIERS] + b * samples
         for s in range(samples):
-            work[multipliers + s] = work[words[PRODUCTS] + words[words[BIN_CELLS] + b] + s]
-        for i in range(words[words[BIN_GROUPS] + b], words[words[BIN_GROUPS] + b + 1]):
-            q = words[words[GROUPS_OF_BINS] + i]
-            x = not_zero(point[words[words[GROUP_PARAMETERS] + q]])
+            work[multipliers + s] = work[words[at.PRODUCTS] + words[words[at.BIN_CELLS] + b] + s]
+        for i in range(words[words[at.BIN_GROUPS] + b], words[words[at.BIN_GROUPS] + b + 1]):
+            q = words[words[at.GROUPS_OF_BINS] + i]
+            x = not_zero(point[words[words[at.GROUP_PARAMETERS] + q]])
             for s in range(samples):
-                if numbers[words[GROUP_SAMPLES] + q * samples + s] > 0.0:
+                if numbers[words[at.GROUP_SAMPLES] + q * samples + s] > 0.0:
                     work[multipliers + s] *= x
         total = 0.0
         for s in range(samples):
-            part = work[words[CONTENT] + b * samples + s] * work[multipliers + s]
-            work[words[PARTS] + b * samples + s] = part
+            part = work[words[at.CONTENT] + b * samples + s] * work[multipliers + s]
+            work[words[at.PARTS] + b * samples + s] = part
             total += part
-        work[words[EXPECTED] + b] = 0.0 if abs(total) < NOTHING else total
+        work[words[at.EXPECTED] + b] = 0.0 if abs(total) < at.NOTHING else total
 
 
 def weigh(words: Integers, point: Vector, work: Vector, order: int) -> None:
     """Compute the term of each bin, relative to expecting its count, and its derivatives by what is expected."""
-    for b in parallel(words[BINS]):
-        mu = work[words[EXPECTED] + b]
-        n = point[words[PARAMETERS] + words[MEASURED] + b]
+    for b in parallel(words[at.BINS]):
+        mu = work[words[at.EXPECTED] + b]
+        n = point[words[at.PARAMETERS] + words[at.MEASURED] + b]
         possible = mu > 0.0 or (mu == 0.0 and n == 0.0)
         safe = mu if mu > 0.0 else 1.0
         term = mu - n
         if n > 0.0:
             term -= n * log(safe / n)
         slope = 1.0 - n / safe
-        work[words[BIN_TERMS] + b] = term if possible else 0.0
-        work[words[BIN_BAD] + b] = 0.0 if possible else 1.0
-        work[words[BIN_SLOPES] + b] = slope if possible else 0.0
-        work[words[BIN_BENDS] + b] = slope if possible and order < LINEAR else 0.0
-        work[words[BIN_CURVES] + b] = n / (safe * safe) if possible else 0.0
+        work[words[at.BIN_TERMS] + b] = term if possible else 0.0
+        work[words[at.BIN_BAD] + b] = 0.0 if possible else 1.0
+        work[words[at.BIN_SLOPES] + b] = slope if possible else 0.0
+        work[words[at.BIN_BENDS] + b] = slope if possible and order < at.LINEAR else 0.0
+        work[words[at.BIN_CURVES] + b] = n / (safe * safe) if possible else 0.0
 
 
 # ------------------------------------------------------------------------------------ constraints
@@ -264,15 +211,15 @@ def weigh(words: Integers, point: Vector, work: Vector, order: int) -> None:
 
 def constrain(words: Integers, numbers: Vector, point: Vector, work: Vector, out: Vector, order: int) -> None:
     """Add the constraints of single parameters."""
-    for t in parallel(words[TERMS]):
-        p = words[words[TERM_PARAMETERS] + t]
-        place = words[words[FLOATING_PLACES] + p]
+    for t in parallel(words[at.TERMS]):
+        p = words[words[at.TERM_PARAMETERS] + t]
+        place = words[words[at.FLOATING_PLACES] + p]
         x = point[p]
-        work[words[TERM_VALUES] + t] = constraint_of(words, numbers, point, t=t, x=x, what=VALUE)
-        work[words[TERM_BAD] + t] = constraint_of(words, numbers, point, t=t, x=x, what=BAD)
+        work[words[at.TERM_VALUES] + t] = constraint_of(words, numbers, point, t=t, x=x, what=at.VALUE)
+        work[words[at.TERM_BAD] + t] = constraint_of(words, numbers, point, t=t, x=x, what=at.BAD)
         if place >= 0 and order > 0:
-            slope = constraint_of(words, numbers, point, t=t, x=x, what=SLOPE)
-            out[words[OUT_FIRST] + 1 + place] -= slope
+            slope = constraint_of(words, numbers, point, t=t, x=x, what=at.SLOPE)
+            out[words[at.OUT_FIRST] + 1 + place] -= slope
         if place >= 0 and order > 1:
-            curve = constraint_of(words, numbers, point, t=t, x=x, what=CURVE)
+            curve = constraint_of(words, numbers, point, t=t, x=x, what=at.CURVE)
             out[triangle_place(words, place, place)] -= curve

@@ -96,15 +96,12 @@ class Family:
 
     factor: int
     slopes: dict[int, int]  # by parameter
-    pairs: set[tuple[int, int]] = field(
-        default_factory=set
-    )  # with the product of slopes in their second derivative
-    crossed: dict[tuple[int, int], int] = field(
-        default_factory=dict
-    )  # a member and another: factor of the slope
-    sums: list[tuple[int, tuple[tuple[int, int], ...]]] = field(
-        default_factory=list
-    )  # terms, with conditions
+    # with the product of slopes in their second derivative
+    pairs: set[tuple[int, int]] = field(default_factory=set)
+    # a member and another: factor of the slope
+    crossed: dict[tuple[int, int], int] = field(default_factory=dict)
+    # terms, with conditions
+    sums: list[tuple[int, tuple[tuple[int, int], ...]]] = field(default_factory=list)
     scaled: list[tuple[int, int, int]] = field(default_factory=list)  # place in the Hessian, sum, coefficient
 
 

@@ -3,10 +3,11 @@
 A driver (such as a step of the minimiser) is a Python function that runs as it is, and whose text is read into this
 form (``statements.py``), which targets render. The language is small: numbers, ``float``, ``int`` and ``bool``, arrays of numbers
 (``Vector``) and of whole ones (``Integers``), records of named arrays and numbers (``Record``), arithmetic,
-comparisons, ``if``, ``while``, ``for i in range(...)`` or ``parallel(...)``, calls of other such functions, and of ``exp``, ``log``,
-``sqrt``, ``abs``, ``min``, ``max``, ``isfinite``. What Python does not evaluate is not evaluated, but for elements of arrays, which are
-read on both sides of ``and``, ``or`` and ``else``. A function returns one number or nothing. What a target does itself,
-such as the sums over events, is a ``Stage``. ``Integers`` and addresses are for targets that have addresses.
+comparisons, ``if``, ``while``, ``for i in range(...)`` or ``parallel(...)``, calls of other such functions, and of
+``exp``, ``log``, ``sqrt``, ``abs``, ``min``, ``max``, ``isfinite``; constants are those of its module, or of one that
+it names. What Python does not evaluate is not evaluated, but for elements of arrays, which are read on both sides of
+``and``, ``or`` and ``else``. A function returns one number or nothing. What a target does itself, such as the sums
+over events, is a ``Stage``. ``Integers`` and addresses are for targets that have addresses.
 """
 
 from __future__ import annotations

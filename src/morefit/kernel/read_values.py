@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from morefit.errors import CompileError
@@ -97,12 +97,14 @@ class ValueReader:
         return self.number(node, self.constants[node.id])
 
     def attribute(self, node: ast.Attribute) -> Value:
-        layout = self.records.get(node.value.id) if isinstance(node.value, ast.Name) else None
+        owner = node.value.id if isinstance(node.value, ast.Name) else ""
+        if owner not in self.variables and isinstance(module := self.constants.get(owner), ModuleType):
+            return self.number(node, getattr(module, node.attr, None))
+        layout = self.records.get(owner)
         if layout is None or node.attr not in layout.slices:
             raise self.refused(node, "a field needs a record that has it")
-        assert isinstance(node.value, ast.Name)
         kind = Kind.VECTOR if node.attr in layout.arrays else Kind.FLOAT
-        return Part(node.value.id, node.attr, layout.first(node.attr), kind)
+        return Part(owner, node.attr, layout.first(node.attr), kind)
 
     def subscript(self, node: ast.Subscript) -> Value:
         array, index = self.value(node.value), self.value(node.slice)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from morefit.expr import ZERO, Expr, Op, apply, make, where
+from morefit.expr import ZERO, Expr, Op, make, where
 from morefit.kernel.assemble import Assembler
 from morefit.kernel.build import Loop, SampleLoop, StoreLoop, SumLoop
 from morefit.kernel.families import Families
@@ -160,5 +160,5 @@ def without_overflow(slope: Expr, integrand: Expr) -> Expr:
 
     Far below a threshold 1 / (1 + exp(z)) is zero, and its derivative infinity times zero.
     """
-    tiny = apply(Op.ABS, integrand) < NEXT_TO_NOTHING
-    return where(apply(Op.ABS, slope) <= LARGEST, slope, where(tiny, ZERO, slope))
+    tiny = Op.ABS(integrand) < NEXT_TO_NOTHING
+    return where(Op.ABS(slope) <= LARGEST, slope, where(tiny, ZERO, slope))

@@ -89,23 +89,6 @@ class Auxiliary:
             if total.hessian.size:
                 total.hessian[:] += every.hessian[:, columns][:, :, columns]
 
-    def single(self, full: Array, measured: Array) -> tuple[Array, Array, Array]:
-        """Return constraints of one parameter, and their first two derivatives by it, (sets, P)."""
-        values, first, second = np.zeros((3, *full.shape))
-        columns, places = self.gaussian.T
-        away = full[:, columns] - measured[:, places]
-        add_columns(values, columns, 0.5 * away**2 * self.precisions)
-        add_columns(first, columns, away * self.precisions)
-        add_columns(second, columns, np.broadcast_to(self.precisions, away.shape))
-        columns, places = self.counted.T
-        x, n = full[:, columns], measured[:, places]
-        possible, safe = x > 0, np.where(x > 0, x, 1.0)
-        terms = self.factors * x - n - n * np.log(self.factors * safe / np.where(n > 0, n, 1.0))
-        add_columns(values, columns, np.where(possible, terms, 0.0))
-        add_columns(first, columns, self.factors - np.where(possible, n / safe, 0.0))
-        add_columns(second, columns, np.where(possible, n / safe**2, 0.0))
-        return values, first, second
-
     @cached_property
     def single_terms(self) -> SingleTerms:
         """All constraints of one parameter."""
@@ -122,14 +105,6 @@ class Auxiliary:
     def elsewhere(self) -> list[int]:
         """The parameters of the other constraints."""
         return [column for _, columns in self.others for column in columns.tolist()]
-
-
-def add_columns(total: Array, columns: Integers, terms: Array) -> None:
-    """Add terms (sets, constraints) to columns of a total, one of which may have several; indices alone would keep the last."""
-    if len(columns) == len(set(columns.tolist())):
-        total[:, columns] += terms
-    else:
-        np.add.at(total.T, columns, terms.T)
 
 
 def general_term(term: Expr, place: Mapping[str, int], parameters: int) -> General:

@@ -12,8 +12,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.data import Dataset
-from morefit.data.files import FileDataset
-from morefit.data.spread import Group
+from morefit.data.files import FileDataset, Group
 from morefit.errors import DataError
 from morefit.expr import ZERO, Expr
 from morefit.integrals import MORE_POINTS, SharedBoxes

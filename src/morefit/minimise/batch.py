@@ -133,14 +133,14 @@ class Batch:
         self.rescue(fits, starts)
         return fits
 
-    def rescue(self, fits: Fits, starts: Sequence[Starts] = (), failed: Integers | None = None) -> None:
+    def rescue(self, fits: Fits, starts: Sequence[Starts] = ()) -> None:
         """Fit what failed again, all failures together: from other starts, and at last each with Minuit.
 
         Starts of the caller come first, each for those that are left. Then come points around the start, the lowest
         of three minima first, and others farther away. A minimum above where the fit failed, such as at a kink, is not
         the last word, and no minimum at all where that is in another valley, or where the start is lower.
         """
-        left = fits.failed if failed is None else failed
+        left = fits.failed
         tried, before, ceiling = left, Fits.none(self.start[left]), self.ceiling(fits, left)
         before.take(np.arange(len(left)), fits, left, FAILED)
         for choose in starts:

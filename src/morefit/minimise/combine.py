@@ -148,10 +148,8 @@ def block_of(k: int, result: Any, wanted: Sequence[str] | None) -> tuple[list[st
     elif isinstance(result, Mapping):
         pairs = {name_of(n): pair for n, pair in result.items() if wanted is None or name_of(n) in wanted}
         names = [*pairs]
-        values, covariance = (
-            np.array([number(k, n, pairs[n], 0) for n in names]),
-            np.diag([number(k, n, pairs[n], 1) ** 2 for n in names]),
-        )
+        values = np.array([number(k, n, pairs[n], 0) for n in names])
+        covariance = np.diag([number(k, n, pairs[n], 1) ** 2 for n in names])
     else:
         raise OptionError(
             f"{NAME}: result {k + 1} must be a fit result or (value, error) by name, got {result!r}"

@@ -19,9 +19,8 @@ from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
 from morefit.targets import Events
 
-Spread = Callable[
-    [Term, FitResult, list[str]], Array
-]  # the covariance of replicas; adds what is wrong with it
+# the covariance of replicas; adds what is wrong with it
+Spread = Callable[[Term, FitResult, list[str]], Array]
 Errors = Literal["auto", "naive", "gradients", "sumw2", "sandwich", "bootstrap"]
 KINDS = get_args(Errors)
 NOT_ONE = 0.1  # more than rounding can change a diagonal element of H^-1 H

@@ -132,11 +132,9 @@ def fit_choices(
     options: Options,
 ) -> FitResult:
     """Fit a model once for each way to decide its choices, and return the fit with the lowest nll and penalties."""
-    start, fixed, limits = (
-        mapping("start", overrides[0]),
-        fixed_values(overrides[1]),
-        mapping("limits", overrides[2]),
-    )
+    start = mapping("start", overrides[0])
+    fixed = fixed_values(overrides[1])
+    limits = mapping("limits", overrides[2])
     check_names(one_of_each([p for way in ways for p in way.model.parameters]), [*start, *fixed, *limits])
     results = []
     for way in ways:

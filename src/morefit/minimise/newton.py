@@ -21,9 +21,8 @@ from morefit.minimise.trust_region import CONVERGED, FLAT
 if TYPE_CHECKING:
     from morefit.likelihood.eliminate import Elimination
 
-Evaluate = Callable[
-    [Integers, Array], Evaluation
-]  # (sets, x of shape (len(sets), P)) -> value, gradient, Hessian
+# (sets, x of shape (len(sets), P)) -> value, gradient, Hessian
+Evaluate = Callable[[Integers, Array], Evaluation]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +91,7 @@ def minimise(
     What is done is left out of the next evaluation. Where it is ``thorough``, every minimisation is started again elsewhere;
     else only one that ends at a limit, from ``starts`` other points.
     """
-    from morefit.targets.cpu.steps import Steps  # which a fit in one call does not need
+    from morefit.targets.cpu.fit_driver import Steps  # which a fit in one call does not need
 
     layout = FitLayout(start.shape[1])
     starts = thorough_starts(layout.count) if thorough else starts

@@ -1,4 +1,4 @@
-"""The path of a fit: Newton's method first, Minuit where it ends without a minimum, and the result."""
+"""The path of a fit: Newton's method first, Minuit where it ends without a minimum, lower valleys beside it, and the result."""
 
 from __future__ import annotations
 
@@ -21,22 +21,67 @@ from morefit.minimise.check import (
     check_parabola,
     edm_goal,
     failure_reasons,
+    limits_of,
 )
 from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors, with_simulation
-from morefit.minimise.diagnosis import missing_derivatives
 from morefit.minimise.newton import Minima, is_valid, minimise, minimise_eliminated, prepare_steps
-from morefit.minimise.newton_program import HIGHER
+from morefit.minimise.newton_program import HIGHER, RIPPLE
 from morefit.minimise.objective import Objective
 from morefit.minimise.options import Options
-from morefit.minimise.problem import Problem
+from morefit.minimise.problem import Problem, missing_derivatives
 from morefit.minimise.result import FitResult
 from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT
-from morefit.minimise.valleys import in_words, lowest_beside, started_at
 from morefit.minimise.whole import expect_fit, fit_at_once
 from morefit.model.derived import derived_in
 from morefit.records.fields import NOTHING, ByName, floats
 from morefit.records.fields import regions as by_observable
+
+SCANNED = 3.0  # errors of a parameter, to both sides
+PLACES = 60  # along each
+
+
+@np.errstate(invalid="ignore")
+def lowest_beside(objective: Objective, verdict: Verdict) -> Array | None:
+    """Return the lowest of some places along each parameter, if it is lower than the minimum by more than a ripple."""
+    names, value = objective.problem.floating, verdict.last.value[0]
+    errors = np.sqrt(np.diagonal(verdict.covariance(names)))
+    moves = [
+        error * one * part
+        for error, one in zip(errors, np.eye(len(names)), strict=True)
+        for part in np.linspace(-SCANNED, SCANNED, PLACES)
+        if np.isfinite(error)
+    ]
+    if not moves:  # no parameter has an error
+        return None
+    points = np.clip(verdict.values + np.array(moves), *limits_of(objective).T)
+    try:
+        there = objective.likelihood.evaluate_full(objective.problem.full_rows(points), 0)
+    except ModelError:  # no integral at one of them
+        return None
+    values = np.where((there.bad == 0) & np.isfinite(there.value), there.value, np.inf)
+    best = int(np.argmin(values))
+    return points[best] if values[best] < value - RIPPLE else None
+
+
+def started_at(objective: Objective, place: Array) -> Objective:
+    """Return the same objective with another start; calls are counted together."""
+    problem = objective.problem
+    values = dict(problem.values) | dict(zip(problem.floating, place.tolist(), strict=True))
+    return Objective(
+        objective.likelihood, replace(problem, values=values), objective.by_scores, objective.calls
+    )
+
+
+def describe_valley(objective: Objective, verdict: Verdict, place: Array) -> str:
+    """Describe a place that is lower than the minimum."""
+    k = int(np.argmax(np.abs(place - verdict.values)))
+    lower = verdict.last.value[0] - objective.at(place, 0).value[0]
+    return (
+        f"this is a local minimum: the nll is lower by {lower:.2g} at {objective.problem.floating[k]} ="
+        f" {place[k]:.6g}, and has kinks at events between; scan it, or fit a density without them"
+    )
+
 
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
 MAX_VALLEYS = 5  # from one to a lower one beside it
@@ -94,7 +139,7 @@ def minimise_likelihood(
     seconds = {"compile": ready - begin + compiled, "minimise": spent, "hessian": checked}
     result = make_result(objective, verdict, name, problems, seconds)
     if lower is not None:
-        result = replace(result, notes=(in_words(objective, verdict, lower), *result.notes))
+        result = replace(result, notes=(describe_valley(objective, verdict, lower), *result.notes))
     objective.release()
     if chosen not in ("naive", "gradients"):
         result = with_errors(result, chosen, likelihood, problem, verdict, spread)

@@ -1,9 +1,9 @@
-"""The problem of a fit: which likelihood, which parameters float, their start values and limits."""
+"""The problem of a fit: its likelihood, which parameters float, start values and limits; and where derivatives do not exist."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -12,23 +12,71 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.errors import DataError, FitError, OptionError
-from morefit.likelihood import Evaluation, Term
+from morefit.expr import Expr
+from morefit.likelihood import Evaluation, Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.datasets import check_whole_numbers
 from morefit.likelihood.simultaneous import Simultaneous, likelihood_of, simultaneous_likelihood
-from morefit.minimise.diagnosis import missing_derivatives
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import counted_in
-from morefit.model.naming import check_limits, check_number
-from morefit.model.observable import Ranges
+from morefit.model.observable import Ranges, check_limits, check_number
 from morefit.model.region import YieldsIn, contains, region_text
 from morefit.records.fields import ByName, Interval, pairs, texts
+from morefit.rewrite.derive import gradient
+from morefit.rewrite.simplify import normalise
 from morefit.targets import Backend
 from morefit.text.suggest import suggest
 from morefit.validate import by_name, finite_number, name_of
+
+WORDS = {1: "derivative", 2: "second derivative"}
+
+
+def missing_derivatives(likelihood: Term, x: Array, names: Sequence[str], order: int) -> str:
+    """Describe for which event, and by which of the parameters named, the derivative of this order does not exist."""
+    sentences = [
+        f"the {WORDS[order]} by '{name}' does not exist for {place}"
+        for part, own in likelihood.own_points(x)
+        for name, place in missing(
+            part, own, [n for n in names if n in {p.name for p in part.parameters}], order
+        )
+    ]
+    return "; ".join(sentences) or f"a {WORDS[order]} is not finite"
+
+
+def missing(part: Likelihood, x: Array, names: Sequence[str], order: int) -> Iterator[tuple[str, str]]:
+    """Go through the parameters without a derivative, each with the first event that lacks it."""
+    full, _ = part.points(x)
+    symbols = [p.symbol for p in part.parameters if p.name in names]
+    wanted = [derivative(part.model.summed, symbol, order) for symbol in symbols]
+    if not part.events or not wanted:
+        return
+    before, lost = 0, dict[str, str]()
+    for piece in part.by_piece():
+        for name, numbers in zip(names, piece.event_values(full, *wanted)[0], strict=True):
+            wrong = np.flatnonzero(~np.isfinite(numbers))
+            if len(wrong) and name not in lost:
+                lost[name] = describe(piece, wrong, before)
+        before += piece.events
+    yield from lost.items()
+
+
+def derivative(log_intensity: Expr, symbol: Expr, order: int) -> Expr:
+    """Return the derivative of the term of one event."""
+    (result,) = normalise(log_intensity)
+    for _ in range(order):
+        (result,) = gradient(result, [symbol])
+    return result
+
+
+def describe(part: Likelihood, wrong: Integers, before: int) -> str:
+    """Name an event by its number, after some others, and what was measured, and count the others like it."""
+    first = int(wrong[0])
+    measured = ", ".join(f"{name} = {column[first]:.10g}" for name, column in part.data.columns.items())
+    more = f" nor for {len(wrong) - 1} others" if len(wrong) > 1 else ""
+    return f"event {before + first} ({measured}){more}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,11 +264,9 @@ def override(
     options: tuple[Any, Any, Any],
 ) -> list[str]:
     """Change values and ranges as start, fixed and limits of a call say; return the names of what floats."""
-    begin, constants, pairs = (
-        mapping("start", options[0]),
-        fixed_values(options[1]),
-        mapping("limits", options[2]),
-    )
+    begin = mapping("start", options[0])
+    constants = fixed_values(options[1])
+    pairs = mapping("limits", options[2])
     check_names(likelihood.all_parameters, [*begin, *constants, *pairs])
     values |= {n: check_number("parameter", n, "start", v, OptionError) for n, v in begin.items()}
     values |= {

@@ -32,8 +32,7 @@ from morefit.validate import name_of
 
 if TYPE_CHECKING:
     from morefit.likelihood import Term
-    from morefit.minimise.budget import ErrorBudget
-    from morefit.minimise.derived import Derived
+    from morefit.minimise.derived import Derived, ErrorBudget
     from morefit.model.region import YieldsIn
 
 FORMAT = "morefit fit result"
@@ -240,7 +239,7 @@ class FitResult(Frozen):
         ``groups`` are parameters, or lists of them, by name, as in {"luminosity": "lumi", "shape": [c1, c2]}. What is left
         where all of them are fixed is the statistical error.
         """
-        from morefit.minimise.budget import budget_of
+        from morefit.minimise.derived import budget_of
 
         return budget_of(self, parameter, groups)
 
@@ -261,7 +260,7 @@ class FitResult(Frozen):
 
         ``lower`` and ``upper`` are the errors of MINOS, NaN where it was not run.
         """
-        from morefit.records.frame import data_frame
+        from morefit.records.fields import data_frame
 
         minos = [self.minos.get(name, (nan, nan)) for name in self.names]
         limits = [self.limits.get(name, (-inf, inf)) for name in self.names]
@@ -293,7 +292,7 @@ class FitResult(Frozen):
 
         Numbers keep every bit; those that JSON cannot represent are the strings "nan", "inf" and "-inf".
         """
-        from morefit.records.json import to_json
+        from morefit.records.archive import to_json
         from morefit.records.output import complete_file
 
         content = {entry.name: getattr(self, entry.name) for entry in fields(self)}
@@ -316,7 +315,7 @@ class FitResult(Frozen):
     @classmethod
     def _from_text(cls, what: str, text: str | bytes) -> FitResult:
         """Return the result in JSON text; ``what`` begins the message if there is none. Later fields may be absent."""
-        from morefit.records.json import from_json
+        from morefit.records.archive import from_json
 
         content = from_json(what, text, format=FORMAT, version=VERSION, writer="FitResult.to_json()")
         absent = [one.name for one in fields(cls) if one.name not in content and is_required(one)]

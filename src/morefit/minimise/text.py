@@ -10,10 +10,8 @@ import numpy as np
 
 from morefit.minimise.result import ERRORS, FitResult
 from morefit.model.region import region_text
-from morefit.text.html import html_page
-from morefit.text.latex import latex_measurement, latex_table, latex_text
 from morefit.text.rounding import duration, round_pdg
-from morefit.text.tables import Column, text_table
+from morefit.text.tables import Column, html_page, latex_measurement, latex_table, latex_text, text_table
 
 if TYPE_CHECKING:
     from morefit.records.fields import Interval

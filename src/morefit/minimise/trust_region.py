@@ -1,6 +1,6 @@
 """A trust-region Newton method with exact Hessian and limits, in the language of drivers (``kernel/program.py``).
 
-``begin`` starts a fit, ``step`` takes what was summed at the trial point and chooses the next one; ``fit_errors.py``
+``begin`` starts a fit, ``step`` takes what was summed at the trial point and chooses the next one; ``newton_program.py``
 computes errors at the end. What a step does:
 
 1. *Accept.* The trial point is taken if all sums are finite, no event is bad, and the value does not grow. The radius
@@ -41,10 +41,8 @@ MOVING, CONVERGED, GIVEN_UP, FLAT, DEGENERATE = 0.0, 1.0, 2.0, 3.0, 4.0  # the s
 ROUNDING = 1e-12  # of the value: so small a change is none
 MAX_DOUBTS = 25.0  # steps in doubt; a valley that hardly bends needs some, rounding alone never ends
 MAX_SLOW = 4.0  # steps, each as slow as towards a point of inflection,
-FASTEST, SLOWEST = (
-    0.1,
-    0.33,
-)  # of the EDM is left by such a step: less next to a minimum, more towards the end of a shelf
+# of the EDM is left by such a step: less next to a minimum, more towards the end of a shelf
+FASTEST, SLOWEST = (0.1, 0.33)
 NEAR = 20.0  # goals: an EDM before a step from where a minimum with curvature is reached
 SLOPE_LEFT = 0.1  # of the slope along a parameter: more is left by a slow step,
 BENT = 0.3  # which changes the curvature by more than this part

@@ -29,7 +29,7 @@ from morefit.expr import (
     to_expr,
 )
 from morefit.expr.quadrature import NodeDomain
-from morefit.functions.polynomials import chebyshev_basis, legendre_basis
+from morefit.functions import chebyshev_basis, legendre_basis
 from morefit.model.arguments import described, listed
 from morefit.model.integrate.terms import grouped, integrate_factors, separate
 from morefit.model.observable import Observable

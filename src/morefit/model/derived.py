@@ -10,7 +10,7 @@ from morefit.errors import ModelError
 from morefit.expr import Expr, NamedQuantity, Op, Operand, symbols, to_expr, to_text, toposort, with_name
 from morefit.model.arguments import LINE, listing
 from morefit.model.in_use import once_per_model
-from morefit.model.naming import check_name
+from morefit.model.observable import check_name
 from morefit.text.arguments import in_sentences
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from morefit.errors import ModelError
 
 CHECKED = "checked"
 FACTS = ("its choices", "its counts", "its derived quantities", "its functions of python")
-CACHED = frozenset(
-    {"observables", "parameters", "summed", CHECKED, *FACTS}
-)  # attributes of a density that it computed itself
+# attributes of a density that it computed itself
+CACHED = frozenset({"observables", "parameters", "summed", CHECKED, *FACTS})
 Model = TypeVar("Model")
 Fact = TypeVar("Fact")
 

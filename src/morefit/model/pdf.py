@@ -12,24 +12,13 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import (
-    ONE,
-    Expr,
-    Op,
-    Operation,
-    Quantity,
-    add_all,
-    apply,
-    const,
-    leaves,
-)
-from morefit.model.arguments import check_arguments, check_call, check_observables, listed
+from morefit.expr import ONE, Expr, Op, Operation, Quantity, add_all, const, leaves
+from morefit.model.arguments import check_arguments, check_call, check_domain, check_observables, listed
 from morefit.model.conditional import accept_given, integral_given
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, freeze_attributes
 from morefit.model.integrate import integral_over, integral_over_all
-from morefit.model.naming import by_name
-from morefit.model.observable import Box, Observable, Ranges
+from morefit.model.observable import Box, Observable, Ranges, by_name
 from morefit.model.parameter import Parameter
 from morefit.model.printed import latex_text, short_text, tree_text
 from morefit.model.recipes import Recipe, Recipes
@@ -55,6 +44,7 @@ class Pdf(ABC):
 
     whole_numbers: ClassVar[bool] = False  # whether its events are whole numbers
     extends: ClassVar[bool] = True  # whether its formula holds outside of the ranges of its observables
+    defined_on: ClassVar[tuple[float, float] | None] = None  # where the range of its observable x must lie
     given: tuple[Observable, ...] = ()
 
     if not TYPE_CHECKING:
@@ -74,6 +64,8 @@ class Pdf(ABC):
     def __post_init__(self) -> None:
         """Check the arguments of a density that is a dataclass, as the types of its fields declare them."""
         check_arguments(self)
+        if self.defined_on is not None:
+            check_domain(self, *self.defined_on)
 
     def __add__(self, other: object) -> NoReturn:
         """Refuse: a sum of densities needs weights."""
@@ -229,11 +221,11 @@ class Pdf(ABC):
         density, integral = self.density(), self.integral()
         if density.op is not Op.EXP or density.args[0].op is not Op.WHERE or leaves(Op.COLUMN, integral):
             return density / integral
-        return apply(Op.EXP, density.args[0] - apply(Op.LOG, integral))
+        return Op.EXP(density.args[0] - Op.LOG(integral))
 
     def log_normalised(self) -> Expr:
         """Return the logarithm of the normalised density."""
-        return apply(Op.LOG, self.density()) - apply(Op.LOG, self.integral())
+        return Op.LOG(self.density()) - Op.LOG(self.integral())
 
     def quantile(self, probability: Expr) -> Expr | None:
         """Return the inverse of the distribution of a density in one observable, or None if there is no formula."""

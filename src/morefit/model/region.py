@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 YieldsIn = Literal["full", "range"]  # in which ranges yields and fractions count events
 Range = tuple[float, float]
-Region = Mapping[
-    str, tuple[Range, ...]
-]  # apart and in order; observables that it does not name are not restricted
+# apart and in order; observables that it does not name are not restricted
+Region = Mapping[str, tuple[Range, ...]]
 
 
 def check_region(observables: Sequence[Observable], ranges: Ranges) -> dict[str, tuple[Range, ...]]:

@@ -73,9 +73,8 @@ class Replacement:
     """Changes whatever a model is made of; what several parts share stays shared."""
 
     def __init__(self, chosen: Sequence[tuple[Any, Any]]) -> None:
-        self.known = {
-            id(old): (old, new) for old, new in chosen
-        }  # with the old one, so that no other object gets its address
+        # with the old one, so that no other object gets its address
+        self.known = {id(old): (old, new) for old, new in chosen}
         self.exprs = {old.expr: to_expr(new) for old, new in chosen if isinstance(old, Quantity)}
 
     def __call__(self, value: Any) -> Any:

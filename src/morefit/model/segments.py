@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
-from morefit.expr import ZERO, Expr, Op, Operand, add_all, apply, const, to_expr, where
+from morefit.expr import ZERO, Expr, Op, Operand, add_all, const, to_expr, where
 from morefit.model.arguments import Number
 from morefit.model.formulas import TINY, exprel, log1prel, normal_area
 from morefit.model.observable import Observable
@@ -120,9 +120,9 @@ class Core:
         """Return where the area from the lower end on reaches a target."""
         side = where(self.low + self.high > 0, -1, 1)  # from the end where a tail keeps its digits
         ends = (-side * end / (math.sqrt(2) * self.sigma) for end in (self.low, self.high))
-        below, above = (0.5 * apply(Op.ERFC, end) for end in ends)
-        share = target / apply(Op.MAX, self.area, const(TINY))
-        return side * self.sigma * apply(Op.NDTRI, below + share * (above - below))
+        below, above = (0.5 * Op.ERFC(end) for end in ends)
+        share = target / Op.MAX(self.area, const(TINY))
+        return side * self.sigma * Op.NDTRI(below + share * (above - below))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ class Tail:
 
     @property
     def near(self) -> Expr:
-        return apply(Op.EXP, -0.5 * self.a**2 - self.n * apply(Op.LOG, self.ratio))
+        return Op.EXP(-0.5 * self.a**2 - self.n * Op.LOG(self.ratio))
 
     @property
     def growth(self) -> Expr:
@@ -158,9 +158,8 @@ class Tail:
 
     def point(self, target: Expr) -> Expr:
         """Return where the area from the far end on reaches a target."""
-        plain = (self.area - target) / apply(
-            Op.MAX, self.near, const(TINY)
-        )  # the distance if it did not fall
+        # the distance if it did not fall
+        plain = (self.area - target) / Op.MAX(self.near, const(TINY))
         grown = self.growth * plain
         bent = log1prel((1 - self.n) * grown)
         return self.high - plain * bent * exprel(grown * bent)

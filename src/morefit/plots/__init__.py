@@ -6,8 +6,7 @@ from morefit.plots.correlations import correlation
 from morefit.plots.fitted import plot as data
 from morefit.plots.goodness import goodness_of_fit
 from morefit.plots.impacts import impacts
-from morefit.plots.limit_bands import LimitBands, limits
-from morefit.plots.limits import limit
+from morefit.plots.limits import LimitBands, limit, limits
 from morefit.plots.plane import Plane, plane
 from morefit.plots.points import Points
 from morefit.plots.projection import Projection, project

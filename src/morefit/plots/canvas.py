@@ -44,15 +44,8 @@ OWN_STYLE: dict[str, Any] = {
 DATA, MODEL, GREY = "black", "#1a5fb4", "0.55"
 COLOURS = ("#c01c28", "#26a269", "#e66100", "#813d9c", "#0f8f9f", "#986a44")  # of components
 DASHES = ((0, (6, 2)), (0, (3, 1.5)), (0, (6, 2, 1.5, 2)), (0, (1.2, 1.2)))
-ONLY_FILES = (
-    "agg",
-    "cairo",
-    "pdf",
-    "pgf",
-    "ps",
-    "svg",
-    "template",
-)  # backends of matplotlib without a screen
+# backends of matplotlib without a screen
+ONLY_FILES = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")
 GENERIC = ("serif", "sans-serif", "cursive", "fantasy", "monospace")  # names for lists of fonts
 SPARE = 0.04  # of the height of axes, between a legend and what is below it
 LOWEST = 0.3  # end of a legend; one that is lower gets two columns, and then smaller text

@@ -20,7 +20,6 @@ from morefit.minimise import FitResult
 from morefit.model import Observable, Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.region import named_observable
-from morefit.plots.bands import band
 from morefit.plots.canvas import (
     DATA,
     GREY,
@@ -33,6 +32,7 @@ from morefit.plots.canvas import (
     place_legends,
     styled,
 )
+from morefit.plots.components import band
 from morefit.plots.fitted import Drawing, own_values, the_observable
 from morefit.plots.panels import middles, x_label
 from morefit.plots.projection import Projection

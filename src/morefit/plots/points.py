@@ -15,8 +15,6 @@ from morefit.likelihood import LeastSquares
 from morefit.likelihood.evaluate import values_of
 from morefit.likelihood.points import Y_ERROR, X, Y, x_error
 from morefit.minimise import FitResult
-from morefit.plots.bands import band as band_of
-from morefit.plots.bands import slopes
 from morefit.plots.canvas import (
     DATA,
     MODEL,
@@ -28,6 +26,8 @@ from morefit.plots.canvas import (
     styled,
     two_panels,
 )
+from morefit.plots.components import band as band_of
+from morefit.plots.components import slopes
 from morefit.plots.panels import LOWER_LABELS, Lower, draw_band, without_handle
 from morefit.plots.projection import at_start
 

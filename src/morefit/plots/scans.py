@@ -12,7 +12,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import OptionError
 from morefit.intervals import Contour, FeldmanCousins, Interval, NeymanBelt, Profile
-from morefit.intervals.levels import two_sided
+from morefit.intervals.interval import two_sided
 from morefit.intervals.profile import local_cubic
 from morefit.plots.canvas import (
     COLOURS,

@@ -54,9 +54,8 @@ def toy_uniforms(seed: int, toys: NDArray[np.int64]) -> NDArray[np.float64]:
 def joined(high: Words, low: Words) -> NDArray[np.float64]:
     """Return numbers in [0, 1) of 53 bits from words of 32."""
     bits = (high << np.uint64(21)) | (low >> np.uint64(11))
-    return np.multiply(
-        bits.view(np.int64), 2.0**-53, dtype=np.float64
-    )  # signed: converted by vector instructions
+    # signed: converted by vector instructions
+    return np.multiply(bits.view(np.int64), 2.0**-53, dtype=np.float64)
 
 
 class Counted:

@@ -1,4 +1,4 @@
-"""npz files with a header in JSON, written complete or not at all."""
+"""npz files with a header in JSON, written complete or not at all, and records as JSON text with every bit of their numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import zipfile
 from collections.abc import Mapping
 from importlib import metadata
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -83,3 +84,35 @@ def unpack(name: str, file: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDArra
         raise DataError(
             f"{name}: not a file of morefit or damaged, got {cause}; name another file, or restore this one"
         ) from error
+
+
+def portable(item: Any) -> Any:
+    """Return an entry of a record as JSON can represent it; "nan", "inf" and "-inf" become strings."""
+    if isinstance(item, Mapping):
+        return {name: portable(value) for name, value in item.items()}
+    if isinstance(item, tuple | np.ndarray):
+        return [portable(value) for value in item]
+    if isinstance(item, float):
+        return float(item) if isfinite(item) else str(float(item))
+    return item
+
+
+def to_json(content: Mapping[str, Any], *, format: str, version: int) -> str:
+    """Return entries of a record as JSON text that begins with its format and version."""
+    return json.dumps({"format": format, "version": version} | portable(content), indent=1, allow_nan=False)
+
+
+def from_json(what: str, text: str | bytes, *, format: str, version: int, writer: str) -> dict[str, Any]:
+    """Return the entries of JSON text of this format and version; ``writer`` is the function that writes it."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{what}: not JSON text, {error}; it may be cut short or of another kind") from None
+    if not isinstance(content, dict) or content.get("format") != format:
+        raise DataError(f"{what}: the JSON text was not written by {writer}")
+    if content.get("version") != version:
+        got = content.get("version")
+        raise DataError(
+            f"{what}: format version must be {version}, got {got!r}; use the morefit that wrote it"
+        )
+    return content

@@ -1,14 +1,15 @@
-"""Types of the fields of records: read-only mappings by name, and converters that make them of any input."""
+"""Types of the fields of records, converters that make them of any input, and frames of pandas; the only file that imports it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, frozen_copy, read_only
+from morefit.errors import BackendError
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
@@ -98,3 +99,12 @@ def matrix(rows: Any) -> Array:
     """Return a read-only copy of a matrix."""
     array = np.array(rows, dtype=np.float64)
     return read_only(array.reshape(0, 0) if array.size == 0 else array)
+
+
+def data_frame(columns: Mapping[str, Any], index: Sequence[Any] | None = None) -> Any:
+    """Return a DataFrame with these columns; ``index`` names its rows, None numbers them."""
+    try:
+        import pandas  # type: ignore[import-untyped]
+    except ImportError:
+        raise BackendError("to_pandas: pandas is not installed; pip install pandas") from None
+    return pandas.DataFrame(dict(columns), index=None if index is None else pandas.Index(index))

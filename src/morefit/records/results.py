@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import read_only
 from morefit.errors import DataError
-from morefit.records.archive import morefit_version, read_archive, write_archive
-from morefit.records.json import portable
+from morefit.records.archive import morefit_version, portable, read_archive, write_archive
 
 VERSION = 2  # of all these files
 R = TypeVar("R", bound="Result")
@@ -93,9 +92,8 @@ def read_result(what: str, path: str | PathLike[str], layout: Layout) -> Content
         rule = f"format version must be {VERSION}, got {header.get('version')!r}"
         raise DataError(f"{what} '{path}': {rule}; use the morefit that wrote it")
     try:
-        fields = {
-            name: header[name] for name in layout.entries if name in header
-        }  # later fields have defaults
+        # later fields have defaults
+        fields = {name: header[name] for name in layout.entries if name in header}
         fields |= {name: arrays[name] for name in layout.arrays}
         if layout.mapping is not None:
             names = enumerate(header[layout.mapping])

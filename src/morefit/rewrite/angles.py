@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from morefit.expr import Expr, Op, apply, make, rebuild, toposort, wild
+from morefit.expr import Expr, Op, make, rebuild, toposort, wild
 from morefit.rewrite.rules import Rewriter, Rule, fill
 from morefit.rewrite.simplify import coefficient, scaled
 
 u = wild("u")
-COS, SIN = apply(Op.COS, u), apply(Op.SIN, u)
+COS, SIN = Op.COS(u), Op.SIN(u)
 DOUBLE_ANGLES = (
-    Rule("cosine of a doubled angle", apply(Op.COS, 2 * u), 2 * COS**2 - 1),
-    Rule("cosine of a doubled angle by its sine", apply(Op.COS, 2 * u), 1 - 2 * SIN**2),
-    Rule("sine of a doubled angle", apply(Op.SIN, 2 * u), 2 * COS * SIN),
+    Rule("cosine of a doubled angle", Op.COS(2 * u), 2 * COS**2 - 1),
+    Rule("cosine of a doubled angle by its sine", Op.COS(2 * u), 1 - 2 * SIN**2),
+    Rule("sine of a doubled angle", Op.SIN(2 * u), 2 * COS * SIN),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from morefit.expr import (
@@ -11,72 +12,41 @@ from morefit.expr import (
     ZERO,
     Expr,
     Op,
-    Operation,
     Trait,
-    apply,
     const,
+    leaves,
     make,
     price,
     rebuild,
     remake,
+    substitute_all,
     toposort,
     uses,
     where,
     wild,
     with_trait,
 )
-from morefit.rewrite.rules import Collector, Guard, Make, Rewriter, Rule
+from morefit.rewrite.guards import (
+    EVEN,
+    FALSE,
+    FRACTION,
+    NOT_NEGATIVE,
+    NUMBER,
+    ODD,
+    ODD_HALF,
+    TRUE,
+    WHOLE,
+    nonnegative,
+    positive,
+    whole,
+)
+from morefit.rewrite.rules import Collector, Make, Rewriter, Rule
 from morefit.rewrite.share import share
 
 x, y, z, a, b = (wild(name) for name in "xyzab")
 LONGEST = 40  # arguments of a sum in a sum, or a product in a product, that is opened again
-NEVER_NEGATIVE = with_trait(Trait.NOT_NEGATIVE)
-POSITIVE = with_trait(Trait.POSITIVE)
-KEEPS_SIGN = with_trait(Trait.KEEPS_SIGN)
 EVEN_FUNCTIONS, ODD_FUNCTIONS = with_trait(Trait.EVEN), with_trait(Trait.ODD)
 HIGH_POWER = 32  # from there on, a power of a number in everyday units may overflow
-DEPTH = 5  # how far down to look for a proof that something cannot be negative
-
-
-def nonnegative(node: Expr, depth: int = DEPTH) -> bool:
-    """Return whether an expression is known to be >= 0 (or NaN) everywhere."""
-    if node.op is Op.CONST:
-        return node.number >= 0
-    if node.op in NEVER_NEGATIVE:
-        return True
-    if depth == 0 or node.op not in KEEPS_SIGN:
-        return node.op is Op.POW and whole(node.args[1]) and node.args[1].number % 2 == 0
-    if node.op is Op.POW:
-        return nonnegative(node.args[0], depth - 1) or (whole(node.args[1]) and node.args[1].number % 2 == 0)
-    return all(nonnegative(arg, depth - 1) for arg in node.args)
-
-
-def positive(node: Expr) -> bool:
-    """Return whether an expression is known to be > 0 in exact arithmetic."""
-    return node.op in POSITIVE or (node.op is Op.CONST and node.number > 0)
-
-
-def whole(node: Expr) -> bool:
-    return node.op is Op.CONST and node.number == int(node.number)
-
-
-def odd(node: Expr) -> bool:
-    return whole(node) and node.number % 2 == 1
-
-
-NUMBER = Guard(lambda e: e.op is Op.CONST, (0.5, 1.5, -2.0, 3.0))
-WHOLE = Guard(whole, (-3.0, -1.0, 2.0, 4.0))
-ODD = Guard(odd, (-3.0, 1.0, 5.0))
-FRACTION = Guard(lambda e: e.op is Op.CONST and not whole(e), (0.5, -0.3, 1.5))
-EVEN = Guard(lambda e: whole(e) and e.number % 2 == 0, (-2.0, 2.0, 4.0))
-ODD_HALF = Guard(odd, (-1.0, 1.0, 3.0))
-TRUE = Guard(lambda e: e.op is Op.CONST and e.number != 0, (1.0, -2.0))
-FALSE = Guard(lambda e: e is ZERO, (0.0,))
-NOT_NEGATIVE = Guard(nonnegative, (0.0, 0.5, 3.0))
-
-
-def fn(op: Operation, *args: Expr) -> Expr:
-    return apply(op, *args)
 
 
 # ------------------------------------------------------------------ sums and products of any length
@@ -271,44 +241,44 @@ ALGEBRA: list[Rule | Collector] = [
         (2 * x + (3 * x + 1) + 4, 5 * x + 5), (x - x, ZERO), (x + y - (x + y), ZERO), (x - (y - x), 2 * x - y))),
     Collector("gather factors", Op.MUL, collect_factors, (
         (2 * x * (3 * x), 6 * x**2), (x**3 * x**-1, x**2), (x * 0, ZERO), (x**0.5 * x, x**1.5),
-        (fn(Op.EXP, x) * fn(Op.EXP, y), fn(Op.EXP, x + y)))),
+        (Op.EXP(x) * Op.EXP(y), Op.EXP(x + y)))),
     Collector("power of a product", Op.POW, power_of_product, (
-        ((2 * x) ** 3, 8 * x**3), ((x / y) ** 2, x**2 * y**-2), ((x * fn(Op.EXP, y)) ** 0.5,
-         fn(Op.SQRT, x) * fn(Op.EXP, 0.5 * y)))),
+        ((2 * x) ** 3, 8 * x**3), ((x / y) ** 2, x**2 * y**-2), ((x * Op.EXP(y)) ** 0.5,
+         Op.SQRT(x) * Op.EXP(0.5 * y)))),
     Collector("root of a product", Op.SQRT, root_of_product, (
-        (fn(Op.SQRT, 4 * x), 2 * fn(Op.SQRT, x)), (fn(Op.SQRT, fn(Op.EXP, x) * y**2), fn(Op.EXP, 0.5 * x) * fn(Op.ABS, y)))),
+        (Op.SQRT(4 * x), 2 * Op.SQRT(x)), (Op.SQRT(Op.EXP(x) * y**2), Op.EXP(0.5 * x) * Op.ABS(y)))),
     Collector("logarithm of a product", Op.LOG, open_logarithm, (
-        (fn(Op.LOG, fn(Op.EXP, x) * y), x + fn(Op.LOG, y)), (fn(Op.LOG, 2 * y), math.log(2) + fn(Op.LOG, y)))),
-    *(Collector(f"minus sign out of {op.name.lower()}", op, negative_argument, ((fn(op, -x), fn(op, x)),))
+        (Op.LOG(Op.EXP(x) * y), x + Op.LOG(y)), (Op.LOG(2 * y), math.log(2) + Op.LOG(y)))),
+    *(Collector(f"minus sign out of {op.name.lower()}", op, negative_argument, ((op(-x), op(x)),))
       for op in EVEN_FUNCTIONS),
-    *(Collector(f"minus sign out of {op.name.lower()}", op, negative_argument, ((fn(op, -x), -fn(op, x)),))
+    *(Collector(f"minus sign out of {op.name.lower()}", op, negative_argument, ((op(-x), -op(x)),))
       for op in ODD_FUNCTIONS),
-    Rule("name of an expression", fn(Op.NAMED, x), x),
+    Rule("name of an expression", Op.NAMED(x), x),
     Rule("power one", x**1, x),
     Rule("power zero", x**0, ONE),
     Rule("power of one", ONE**x, ONE),
-    Rule("power one half", x**0.5, fn(Op.SQRT, x)),
+    Rule("power one half", x**0.5, Op.SQRT(x)),
     Rule("power of a whole power", (x**a) ** b, x ** (a * b), {a: WHOLE, b: WHOLE}),
     Rule("power of a power", (x**a) ** b, x ** (a * b), {x: NOT_NEGATIVE, a: NUMBER, b: NUMBER}),
-    Rule("odd power of a root", fn(Op.SQRT, x) ** b, x ** (b * 0.5), {b: ODD_HALF}),
-    Rule("power of a root", fn(Op.SQRT, x) ** b, x ** (b * 0.5), {x: NOT_NEGATIVE, b: NUMBER}),
-    Rule("power of an exponential", fn(Op.EXP, x) ** y, fn(Op.EXP, x * y)),
-    Rule("even power of a size", fn(Op.ABS, x) ** b, x**b, {b: EVEN}),
-    Rule("root of an exponential", fn(Op.SQRT, fn(Op.EXP, x)), fn(Op.EXP, 0.5 * x)),
-    Rule("root of a square", fn(Op.SQRT, x**2), fn(Op.ABS, x)),
-    Rule("root of an even power", fn(Op.SQRT, x**b), fn(Op.ABS, x) ** (0.5 * b), {b: EVEN}),
-    Rule("exponential of a logarithm", fn(Op.EXP, fn(Op.LOG, x)), x, {x: NOT_NEGATIVE}),
-    Rule("logarithm of an exponential", fn(Op.LOG, fn(Op.EXP, x)), x),
-    Rule("logarithm of a power of two", fn(Op.LOG, fn(Op.EXP2, x)), math.log(2) * x),
-    Rule("logarithm of a power", fn(Op.LOG, x**a), a * fn(Op.LOG, x), {x: NOT_NEGATIVE, a: NUMBER}),
-    Rule("logarithm of an odd power", fn(Op.LOG, x**a), a * fn(Op.LOG, x), {a: ODD}),
-    Rule("logarithm of a fractional power", fn(Op.LOG, x**a), a * fn(Op.LOG, x), {a: FRACTION}),
-    Rule("logarithm of a root", fn(Op.LOG, fn(Op.SQRT, x)), 0.5 * fn(Op.LOG, x)),
-    Rule("log1p of expm1", fn(Op.LOG1P, fn(Op.EXPM1, x)), x),
-    Rule("size of what is not negative", fn(Op.ABS, x), x, {x: NOT_NEGATIVE}),
-    Rule("smaller of two alike", fn(Op.MIN, x, x), x),
-    Rule("larger of two alike", fn(Op.MAX, x, x), x),
-    Rule("less than itself", fn(Op.LESS, x, x), ZERO),
+    Rule("odd power of a root", Op.SQRT(x) ** b, x ** (b * 0.5), {b: ODD_HALF}),
+    Rule("power of a root", Op.SQRT(x) ** b, x ** (b * 0.5), {x: NOT_NEGATIVE, b: NUMBER}),
+    Rule("power of an exponential", Op.EXP(x) ** y, Op.EXP(x * y)),
+    Rule("even power of a size", Op.ABS(x) ** b, x**b, {b: EVEN}),
+    Rule("root of an exponential", Op.SQRT(Op.EXP(x)), Op.EXP(0.5 * x)),
+    Rule("root of a square", Op.SQRT(x**2), Op.ABS(x)),
+    Rule("root of an even power", Op.SQRT(x**b), Op.ABS(x) ** (0.5 * b), {b: EVEN}),
+    Rule("exponential of a logarithm", Op.EXP(Op.LOG(x)), x, {x: NOT_NEGATIVE}),
+    Rule("logarithm of an exponential", Op.LOG(Op.EXP(x)), x),
+    Rule("logarithm of a power of two", Op.LOG(Op.EXP2(x)), math.log(2) * x),
+    Rule("logarithm of a power", Op.LOG(x**a), a * Op.LOG(x), {x: NOT_NEGATIVE, a: NUMBER}),
+    Rule("logarithm of an odd power", Op.LOG(x**a), a * Op.LOG(x), {a: ODD}),
+    Rule("logarithm of a fractional power", Op.LOG(x**a), a * Op.LOG(x), {a: FRACTION}),
+    Rule("logarithm of a root", Op.LOG(Op.SQRT(x)), 0.5 * Op.LOG(x)),
+    Rule("log1p of expm1", Op.LOG1P(Op.EXPM1(x)), x),
+    Rule("size of what is not negative", Op.ABS(x), x, {x: NOT_NEGATIVE}),
+    Rule("smaller of two alike", Op.MIN(x, x), x),
+    Rule("larger of two alike", Op.MAX(x, x), x),
+    Rule("less than itself", Op.LESS(x, x), ZERO),
     Rule("known choice, yes", where(a, x, y), x, {a: TRUE}),
     Rule("known choice, no", where(a, x, y), y, {a: FALSE}),
     Rule("equal branches", where(z, x, x), x),
@@ -372,3 +342,9 @@ def simplify_all(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
 def simplify(root: Expr) -> Expr:
     """Return an equivalent expression of at most the same price."""
     return simplify_all((root,))[0]
+
+
+def bind(roots: Sequence[Expr], values: Mapping[str, float]) -> tuple[Expr, ...]:
+    """Replace the scalars named in ``values`` by numbers and simplify what is left."""
+    known = {leaf: const(values[leaf.name]) for leaf in leaves(Op.SCALAR, *roots) if leaf.name in values}
+    return normalise(*substitute_all(roots, known))

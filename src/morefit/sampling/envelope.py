@@ -59,13 +59,12 @@ def envelope_recipe(
     drawn: dict[str, Expr] = {}
     for axis, index in reversed(list(enumerate(indices_of(cell, envelope.shape)))):
         point = point_in(f"{name} {axis}", envelope.edges[axis], index, points[axis])
-        drawn[observables[axis].name] = apply(Op.MIN, point, const(observables[axis].high))
+        drawn[observables[axis].name] = Op.MIN(point, const(observables[axis].high))
     height = lookup(table(f"{name} height", envelope.heights), cell)
     here = substitute(density, {o.expr: drawn[o.name] for o in observables})
     if numbers.next % PER_CALL:
-        threshold = (
-            numbers.take()
-        )  # otherwise reuse what is left of the first, instead of another Philox call
+        # otherwise reuse what is left of the first, instead of another Philox call
+        threshold = numbers.take()
     accept = threshold * height < here
     return Recipe(drawn, accept, height < here, envelope.efficiency), float(volumes.sum())
 
@@ -73,7 +72,7 @@ def envelope_recipe(
 def draw_cell(name: str, weights: Array, number: Expr) -> tuple[Expr, Expr]:
     """Draw a cell by Walker's alias method; also return what is left of the random number, as another one."""
     share, alias = alias_table(weights)
-    place = apply(Op.FLOOR, number * len(weights))
+    place = Op.FLOOR(number * len(weights))
     left, own = number * len(weights) - place, lookup(table(f"{name} share", share), place)
     stays = left < own
     cell = where(stays, place, lookup(table(f"{name} alias", alias), place))
@@ -85,7 +84,7 @@ def indices_of(cell: Expr, shape: Sequence[int]) -> list[Expr]:
     indices = []
     for axis in reversed(range(len(shape))):
         # whole numbers, half a step from rounding
-        rows = apply(Op.FLOOR, (cell + 0.5) / shape[axis]) if axis else const(0)
+        rows = Op.FLOOR((cell + 0.5) / shape[axis]) if axis else const(0)
         indices.append(cell - rows * shape[axis])
         cell = rows
     return indices[::-1]

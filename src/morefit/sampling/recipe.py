@@ -31,7 +31,7 @@ from morefit.expr import (
 )
 from morefit.model import Observable, Pdf
 from morefit.model.parameter import blinded_in
-from morefit.rewrite.bind import bind
+from morefit.rewrite.simplify import bind
 from morefit.sampling.candidate import NEGATIVE, Numbers, Recipe, check_values
 from morefit.sampling.envelope import (
     SPARE,
@@ -49,8 +49,8 @@ from morefit.sampling.inversion import (
     drawn_point,
     inside_range,
     quantile_recipe,
+    singular_recipe,
 )
-from morefit.sampling.singular import singular_recipe
 
 ROUNDING = 1e-6  # of numerical integrals, relative to integrals over all of space
 
@@ -182,7 +182,7 @@ class CandidateRecipes:
         return Recipe(
             inner.drawn,
             accept if inner.accept is ONE else inner.accept * accept,
-            beyond if inner.above is ZERO else apply(Op.MAX, inner.above, beyond),
+            beyond if inner.above is ZERO else Op.MAX(inner.above, beyond),
             inner.efficiency * fraction,
         )
 
@@ -280,4 +280,4 @@ def upper_bound(acceptance: Expr, observables: Sequence[Observable], margin: flo
 
 
 def flat_point(x: Observable, number: Expr) -> Expr:
-    return apply(Op.MIN, x.low + (x.high - x.low) * number, const(x.high))
+    return Op.MIN(x.low + (x.high - x.low) * number, const(x.high))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -257,3 +259,14 @@ class Backend(Protocol):
     def fit_whole_together(self, fits: Sequence[tuple[WholeFit, ToyBatch]], width: int) -> list[Array | None]:
         """Do the same for several jobs."""
         ...
+
+
+def shows_source() -> bool:
+    """Return whether MOREFIT_SHOW says "source"."""
+    return os.environ.get("MOREFIT_SHOW") == "source"
+
+
+def show_source(source: str) -> None:
+    """Print a source to the standard error if the environment asks for it."""
+    if shows_source():
+        print(source, file=sys.stderr)

@@ -142,11 +142,9 @@ def load(key: str, ending: str = OBJECT) -> bytes | None:
     data = None if folder is None else read_private(folder / f"{key}{ending}")
     if data is None:
         return None
-    head, digest, payload = (
-        data[: len(MAGIC)],
-        data[len(MAGIC) : len(MAGIC) + DIGEST],
-        data[len(MAGIC) + DIGEST :],
-    )
+    head = data[: len(MAGIC)]
+    digest = data[len(MAGIC) : len(MAGIC) + DIGEST]
+    payload = data[len(MAGIC) + DIGEST :]
     if head != MAGIC or digest != hashlib.sha256(key.encode() + payload).digest():
         return None
     return payload

@@ -170,9 +170,8 @@ FADDEEVA_FAR = 1e4  # i z / (sqrt(pi) (z^2 - 1/2)) is right to 2^-54 from here o
 # Its error is exp(-2 pi d / step) K_nu(x cos(d)) for the best d < pi / 2, and this keeps it below 2^-54 of K_nu(x).
 BESSEL_STEP = (20.0, 2.05)
 BESSEL_STEPS_LIMIT, BESSEL_SERIES_LIMIT = 2000, 3000  # rounds, many more than any argument needs
-COSH_LESS_ONE = tuple(
-    2 / math.factorial(2 * k) for k in range(1, 8)
-)  # 2 (cosh(t) - 1) / t^2 in t^2, for t <= 1/4
+# 2 (cosh(t) - 1) / t^2 in t^2, for t <= 1/4
+COSH_LESS_ONE = tuple(2 / math.factorial(2 * k) for k in range(1, 8))
 INVERSE_ROOT_TWO_PI = 1 / math.sqrt(2 * math.pi)
 
 # The incomplete gamma function: lgamma(a) is Stirling's formula and, in 1 / a^2, this over a, from LARGE_SHAPE on.

@@ -264,9 +264,8 @@ class StoredToys(Toys):
     """Toys whose events are stored, one toy after the other."""
 
     buffers: tuple[tuple[Buffer, ...], ...] = ()  # of each part: a column for each observable, weights last
-    toy_numbers: Integers = field(
-        default_factory=lambda: np.empty(0, np.int64)
-    )  # for what constraints measure
+    # for what constraints measure
+    toy_numbers: Integers = field(default_factory=lambda: np.empty(0, np.int64))
 
     @classmethod
     def of(cls, ensemble: Ensemble, toys: Sequence[Toys]) -> StoredToys:

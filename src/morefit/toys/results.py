@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Frozen, frozen_copy
 from morefit.errors import DataError, ModelError, OptionError
-from morefit.records.fields import arrays, floats, words
-from morefit.records.frame import data_frame
+from morefit.records.fields import arrays, data_frame, floats, words
 from morefit.records.results import Layout, built, concatenate, read_result, save_result, split_result
 from morefit.text.suggest import suggest
 from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments

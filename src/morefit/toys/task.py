@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from morefit.arrays import read_only
 from morefit.errors import ModelError
-from morefit.jobs.facts import Facts, function_facts, versions
-from morefit.jobs.fingerprint import fingerprint
+from morefit.jobs.checkpoint import Facts, function_facts, versions
+from morefit.jobs.digest import fingerprint
 from morefit.likelihood import Likelihood, Term
 from morefit.minimise.batch import Fits
 from morefit.random.host import stream_key

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.text.html import html_page
 from morefit.text.rounding import duration, round_pdg
-from morefit.text.tables import Column, text_table
+from morefit.text.tables import Column, html_page, text_table
 from morefit.toys.summary import Bias, Coverage, PullSummary, moments
 
 LEVELS = (0.6827, 0.9545)  # of the coverages printed

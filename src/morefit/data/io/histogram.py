@@ -146,9 +146,8 @@ def split_bins(values: Array, variances: Array) -> tuple[NDArray[np.int64], Arra
     effective = np.zeros_like(values)
     effective[filled] = values[filled] ** 2 / variances[filled]
     whole = np.round(effective)
-    exact = (whole > 0) & (
-        np.abs(effective - whole) <= SAME * whole
-    )  # all weights are the same, as for counts
+    # all weights are the same, as for counts
+    exact = (whole > 0) & (np.abs(effective - whole) <= SAME * whole)
     counts = np.where(exact, whole, np.where(filled, np.maximum(np.ceil(effective), 2), 0))
     if counts.sum() > MAX_EVENTS:
         raise DataError(

@@ -3,17 +3,14 @@
 from collections.abc import KeysView
 
 from morefit.expr.operations.areas import Areas
-from morefit.expr.operations.arithmetic import Arithmetic
+from morefit.expr.operations.arithmetic import Arithmetic, Choices
 from morefit.expr.operations.bessel import Bessel
-from morefit.expr.operations.choices import Choices
-from morefit.expr.operations.exponential import Exponential
+from morefit.expr.operations.elementary import Exponential, Trigonometric
 from morefit.expr.operations.incomplete import Incomplete
-from morefit.expr.operations.leaves import Leaves
 from morefit.expr.operations.ratios import Ratios
 from morefit.expr.operations.record import Llvm, LlvmKind, Operation, Trait
 from morefit.expr.operations.special import Special
-from morefit.expr.operations.tables import Tables
-from morefit.expr.operations.trigonometric import Trigonometric
+from morefit.expr.operations.tables import Leaves, Tables
 
 __all__ = [
     "COMPARISONS",

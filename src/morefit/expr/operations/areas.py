@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from morefit.expr.operations.choices import Choices
-from morefit.expr.operations.exponential import Exponential
+from morefit.expr.operations.arithmetic import Choices
+from morefit.expr.operations.elementary import Exponential
 from morefit.expr.operations.record import Operation, Prefix
 from morefit.expr.operations.special import Special
 
@@ -63,9 +63,8 @@ def by_narrow_range(middle: Expr, width: Expr, sigma: Expr) -> tuple[Expr, Expr]
     """Return the same, exact also where the densities at both ends are almost equal."""
     side = Choices.WHERE(middle < 0, -1, 1)  # with a derivative in the middle, unlike a sign
     near = np.exp(-0.5 * ((side * middle - 0.5 * width) / sigma) ** 2)
-    rest = Exponential.EXPM1(
-        -side * middle * width / sigma**2
-    )  # of the far end: less one, in units of the near one
+    # of the far end: less one, in units of the near one
+    rest = Exponential.EXPM1(-side * middle * width / sigma**2)
     return side * near * rest, near * (1 + 0.5 * rest)
 
 

@@ -1,4 +1,8 @@
-"""Sums, products, powers and roots."""
+"""Sums, products, powers and roots; steps, comparisons and choices.
+
+A kink takes the slope of its right side, so that |x|, which the library uses for symmetric formulas, has its right
+second derivatives at 0 too.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from morefit.expr.operations.choices import Choices
 from morefit.expr.operations.record import (
     STANDS_ALONE,
     Around,
+    Infix,
+    Llvm,
+    LlvmKind,
     Operation,
     Prefix,
     Trait,
@@ -19,6 +25,96 @@ from morefit.expr.operations.record import (
     instruction,
     intrinsic,
 )
+
+
+def comparison(
+    rank: int, how: np.ufunc, sign: str, latex: str, predicate: str, more: Trait = Trait.NONE
+) -> Operation:
+    """Return a comparison as numbers, by the sign that Python and C write; ``predicate`` is that of LLVM."""
+    return Operation(
+        rank=rank,
+        arity=2,
+        price=1,
+        numpy=lambda x, y: how(x, y) * 1.0,
+        ufuncs=(how.__name__,),
+        partials=lambda x, y: (0, 0),
+        sign=sign,
+        latex=Infix(latex),
+        llvm=Llvm(LlvmKind.COMPARISON, predicate),
+        c=f"({{0}} {sign} {{1}}) ? 1.0 : 0.0",
+        traits=Trait.COMPARISON | Trait.NOT_NEGATIVE | more,
+    )
+
+
+class Choices:
+    """Operations with steps or kinks; a comparison is 1.0 where it holds and 0.0 elsewhere."""
+
+    ABS = Operation(
+        rank=32,
+        price=1,
+        numpy=np.abs,
+        ufuncs=("absolute", "fabs"),
+        partials=lambda x: (Choices.WHERE(x < 0, -1, 1),),
+        latex=Around(STANDS_ALONE, r"\left|", r"\right|"),
+        llvm=intrinsic("fabs"),
+        c="fabs({0})",
+        traits=Trait.EVEN | Trait.NOT_NEGATIVE,
+    )
+    FLOOR = Operation(
+        rank=33,
+        price=1,
+        numpy=np.floor,
+        partials=lambda x: (0,),
+        latex=Around(STANDS_ALONE, r"\lfloor ", r" \rfloor"),
+        llvm=intrinsic("floor"),
+        c="floor({0})",
+    )
+    SIGN = Operation(
+        rank=53,
+        price=2,
+        numpy=np.sign,
+        partials=lambda x: (0,),
+        latex=Prefix(r"\operatorname{sgn}"),
+        llvm=call("sign"),
+        c="({0} > 0) ? 1.0 : ({0} < 0) ? -1.0 : {0}",
+        traits=Trait.ODD,
+    )
+    MIN = Operation(  # a NaN wins, as in numpy
+        rank=34,
+        arity=2,
+        price=1,
+        numpy=np.minimum,
+        ufuncs=("minimum", "fmin"),
+        latex=Prefix(r"\min"),
+        llvm=Llvm(LlvmKind.CHOICE, "olt"),
+        c="({0} < {1} || isnan({0})) ? {0} : {1}",
+        traits=Trait.SYMMETRIC | Trait.KEEPS_SIGN | Trait.OWN_SLOPE,
+    )
+    MAX = Operation(
+        rank=35,
+        arity=2,
+        price=1,
+        numpy=np.maximum,
+        ufuncs=("maximum", "fmax"),
+        latex=Prefix(r"\max"),
+        llvm=Llvm(LlvmKind.CHOICE, "ogt"),
+        c="({0} > {1} || isnan({0})) ? {0} : {1}",
+        traits=Trait.SYMMETRIC | Trait.KEEPS_SIGN | Trait.OWN_SLOPE,
+    )
+    LESS = comparison(36, np.less, "<", " < ", "olt")
+    LESS_EQUAL = comparison(37, np.less_equal, "<=", r" \leq ", "ole")
+    EQUAL = comparison(38, np.equal, "==", " = ", "oeq", Trait.SYMMETRIC)
+    NOT_EQUAL = comparison(42, np.not_equal, "!=", r" \neq ", "une", Trait.SYMMETRIC)
+    WHERE: Operation = Operation(
+        rank=39,
+        arity=3,
+        price=1,
+        numpy=lambda c, x, y: np.where(np.not_equal(c, 0.0), x, y),
+        llvm=Llvm(LlvmKind.SELECT),
+        c="({0} != 0) ? {1} : {2}",
+        traits=Trait.OWN_SLOPE,
+    )
+
 
 SMALLEST = sys.float_info.min  # of the normal numbers
 
@@ -62,16 +158,13 @@ class Arithmetic:
         partials=lambda x, y: (y * x ** (y - 1), Choices.WHERE(x == 0, x**y / y, x**y * np.log(x))),
         singular=lambda x, y: (x == 0) & (y < 1),
         sign="**",
-        llvm=call("pow"),
-        c="pow({0}, {1})",
+        routine="pow",
         traits=Trait.KEEPS_SIGN,
     )
     SQRT = Operation(
         rank=14,
-        arity=1,
         price=16,
         numpy=np.sqrt,
-        ufuncs=("sqrt",),
         partials=lambda x: (0.5 * x**-0.5,),
         singular=lambda x: x == 0,
         latex=Around(STANDS_ALONE, r"\sqrt{", "}"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from morefit.expr.operations.record import Operation, Prefix, Trait, call, scipy_special
+from morefit.expr.operations.record import Operation, Prefix, Trait, scipy_special
 
 if TYPE_CHECKING:
     from morefit.expr.node import Expr
@@ -54,8 +54,7 @@ class Bessel:
             (1 + nu / x) * Bessel.KVE(nu, x) - Bessel.KVE(nu + 1, x),
         ),
         latex=Prefix(r"\operatorname{Ke}"),
-        llvm=call("kve"),
-        c="kve({0}, {1})",
+        routine="kve",
         traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
     )
     KVE_BY_ORDER: Operation = Operation(
@@ -70,8 +69,7 @@ class Bessel:
             - Bessel.KVE_BY_ORDER(nu + 1, x),
         ),
         latex=Prefix(r"\operatorname{Ke}^{(1)}"),
-        llvm=call("kve_by_order"),
-        c="kve_by_order({0}, {1})",
+        routine="kve_by_order",
     )
     KVE_BY_ORDER_TWICE: Operation = Operation(
         rank=62,
@@ -85,8 +83,7 @@ class Bessel:
             - Bessel.KVE_BY_ORDER_TWICE(nu + 1, x),
         ),
         latex=Prefix(r"\operatorname{Ke}^{(2)}"),
-        llvm=call("kve_by_order_twice"),
-        c="kve_by_order_twice({0}, {1})",
+        routine="kve_by_order_twice",
         traits=Trait.NOT_NEGATIVE,
     )
     # the logarithm of exp(x) K_nu(x) and the ratio K_{nu+1}(x) / K_nu(x), which obeys a Riccati equation: derivatives of both by
@@ -146,7 +143,6 @@ class Bessel:
         ),
         partials=lambda nu, x: (None, (nu / x - 1) * Bessel.IVE(nu, x) + Bessel.IVE(nu + 1, x)),
         latex=Prefix(r"\operatorname{Ie}"),
-        llvm=call("ive"),
-        c="ive({0}, {1})",
+        routine="ive",
         traits=Trait.NOT_NEGATIVE,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from morefit.expr.operations.record import Operation, Prefix, Trait, call, scipy_special
+from morefit.expr.operations.record import Operation, Prefix, Trait, scipy_special
 from morefit.expr.operations.special import Special
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ class Incomplete:
         ufuncs=("gammainc",),
         partials=lambda a, x: (Incomplete.GAMMAINC_BY_SHAPE(a, x), gamma_density(a, x)),
         latex=Prefix(r"P"),
-        llvm=call("gammainc"),
-        c="gammainc({0}, {1})",
+        routine="gammainc",
         traits=Trait.NOT_NEGATIVE,
     )
     GAMMAINCC: Operation = Operation(
@@ -87,8 +86,7 @@ class Incomplete:
         ufuncs=("gammaincc",),
         partials=lambda a, x: (-Incomplete.GAMMAINC_BY_SHAPE(a, x), -gamma_density(a, x)),
         latex=Prefix(r"Q"),
-        llvm=call("gammaincc"),
-        c="gammaincc({0}, {1})",
+        routine="gammaincc",
         traits=Trait.NOT_NEGATIVE,
     )
     GAMMAINC_BY_SHAPE: Operation = Operation(
@@ -101,8 +99,7 @@ class Incomplete:
             gamma_density(a, x) * log_distance(a, x),
         ),
         latex=Prefix(r"P^{(1)}"),
-        llvm=call("gammainc_by_shape"),
-        c="gammainc_by_shape({0}, {1})",
+        routine="gammainc_by_shape",
     )
     GAMMAINC_BY_SHAPE_TWICE: Operation = Operation(
         rank=67,
@@ -114,8 +111,7 @@ class Incomplete:
             gamma_density(a, x) * (log_distance(a, x) ** 2 - Special.TRIGAMMA(a)),
         ),
         latex=Prefix(r"P^{(2)}"),
-        llvm=call("gammainc_by_shape_twice"),
-        c="gammainc_by_shape_twice({0}, {1})",
+        routine="gammainc_by_shape_twice",
     )
     BETAINC: Operation = Operation(
         rank=68,
@@ -125,7 +121,6 @@ class Incomplete:
         ufuncs=("betainc",),
         partials=lambda a, b, x: (None, None, beta_density(a, b, x)),
         latex=Prefix(r"I"),
-        llvm=call("betainc"),
-        c="betainc({0}, {1}, {2})",
+        routine="betainc",
         traits=Trait.NOT_NEGATIVE,
     )

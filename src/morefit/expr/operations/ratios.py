@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from morefit.expr.operations.areas import numbers
-from morefit.expr.operations.choices import Choices
-from morefit.expr.operations.exponential import Exponential
+from morefit.expr.operations.arithmetic import Choices
+from morefit.expr.operations.elementary import Exponential
 from morefit.expr.operations.record import Operation, Prefix, Trait
 
 NEAR = 1 / 16  # squares of s = z/(2 + z) below which ln(1 + z)/z is a series of them: z from -0.4 to 0.67
@@ -48,7 +48,6 @@ def log_ratio(rank: int, order: int, **options: Any) -> Operation:
 
     return Operation(
         rank=rank,
-        arity=1,
         price=100 * (1 + order),
         numpy=lambda z: numbers(log1prel, (z, order), np.where, np.log1p),
         latex=Prefix(r"\operatorname{log1prel}" + "'" * order),

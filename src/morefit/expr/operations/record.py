@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum, Flag, auto
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from morefit.expr.node import Expr
 
@@ -89,23 +91,32 @@ class Operation:
 
     name: str = field(init=False)
     rank: int = 0  # orders the arguments of sums and products: a new operation takes the next number
-    arity: int  # 0: any number
+    arity: int = 1  # 0: any number
     price: int = (
         0  # of one evaluation, in additions (benchmarks/vecmath.py); of each argument after the first if NARY
     )
     numpy: Callable[..., Any]  # the reference meaning
-    ufuncs: tuple[str, ...] = ()  # functions of numpy and scipy.special that mean it
+    ufuncs: tuple[str, ...] = ()  # functions of numpy and scipy.special that mean it; of numpy: itself
     # d op(x, y) / dx, d op(x, y) / dy, None for one that is not known, and where a value is finite but a partial is not
     partials: Callable[..., tuple[Any, ...]] | None = None
     singular: Callable[..., Expr] | None = None
     sign: str = ""  # between arguments in text
     latex: Prefix | Around | Infix | None = None  # None: written by show/latex.py
+    routine: str = ""  # its name in targets/cpu/vecmath and in C, from which llvm and c follow
     llvm: Llvm | None = None  # None: never in a kernel
     spelled: Callable[..., Expr] | None = (
         None  # what kernels compute it by, where it is no function of its own
     )
     c: str = ""  # with {0}, {1}, ... for the arguments
     traits: Trait = Trait.NONE
+
+    def __post_init__(self) -> None:
+        if self.routine:
+            arguments = ", ".join(f"{{{k}}}" for k in range(self.arity))
+            object.__setattr__(self, "llvm", call(self.routine))
+            object.__setattr__(self, "c", f"{self.routine}({arguments})")
+        if not self.ufuncs and isinstance(self.numpy, np.ufunc):
+            object.__setattr__(self, "ufuncs", (self.numpy.__name__,))
 
     def __set_name__(self, owner: type, name: str) -> None:
         assert name not in _known, f"operation '{name}' exists already"

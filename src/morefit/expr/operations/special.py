@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from morefit.expr.operations.choices import Choices
-from morefit.expr.operations.record import Operation, Prefix, Trait, call, scipy_special
+from morefit.expr.operations.arithmetic import Choices
+from morefit.expr.operations.record import Operation, Prefix, Trait, scipy_special
 
 if TYPE_CHECKING:
     from morefit.expr.node import Expr
@@ -115,62 +115,52 @@ class Special:
 
     ERF = Operation(
         rank=25,
-        arity=1,
         price=60,
         numpy=plain_or(math.erf, "erf"),
         ufuncs=("erf",),
         partials=lambda x: (2 / math.sqrt(math.pi) * np.exp(-(x**2)),),
         latex=Prefix(r"\operatorname{erf}"),
-        llvm=call("erf"),
-        c="erf({0})",
+        routine="erf",
         traits=Trait.ODD | Trait.LEVELS_OFF,
     )
     ERFC = Operation(
         rank=26,
-        arity=1,
         price=90,
         numpy=plain_or(math.erfc, "erfc"),
         ufuncs=("erfc",),
         partials=lambda x: (-2 / math.sqrt(math.pi) * np.exp(-(x**2)),),
         latex=Prefix(r"\operatorname{erfc}"),
-        llvm=call("erfc"),
-        c="erfc({0})",
+        routine="erfc",
         traits=Trait.NOT_NEGATIVE | Trait.POSITIVE | Trait.LEVELS_OFF,
     )
     ERFCX: Operation = Operation(  # exp(x^2) erfc(x)
         rank=54,
-        arity=1,
         price=60,
         numpy=scipy_special("erfcx"),
         ufuncs=("erfcx",),
         partials=lambda x: (2 * x * Special.ERFCX(x) - 2 / math.sqrt(math.pi),),
         latex=Prefix(r"\operatorname{erfcx}"),
-        llvm=call("erfcx"),
-        c="erfcx({0})",
+        routine="erfcx",
         traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
     )
     NDTR = Operation(  # the standard normal distribution
         rank=55,
-        arity=1,
         price=70,
         numpy=scipy_special("ndtr"),
         ufuncs=("ndtr",),
         partials=lambda x: (1 / math.sqrt(2 * math.pi) * np.exp(-0.5 * x**2),),
         latex=Prefix(r"\Phi"),
-        llvm=call("ndtr"),
-        c="ndtr({0})",
+        routine="ndtr",
         traits=Trait.NOT_NEGATIVE | Trait.POSITIVE | Trait.LEVELS_OFF,
     )
     LOG_NDTR = Operation(
         rank=56,
-        arity=1,
         price=130,
         numpy=scipy_special("log_ndtr"),
         ufuncs=("log_ndtr",),
         partials=lambda x: (math.sqrt(2 / math.pi) / Special.ERFCX(-math.sqrt(0.5) * x),),
         latex=Prefix(r"\ln\Phi"),
-        llvm=call("log_ndtr"),
-        c="log_ndtr({0})",
+        routine="log_ndtr",
     )
     # the Faddeeva function w(x + i y): its real part u and imaginary part v obey w' = 2 i / sqrt(pi) - 2 z w
     WOFZ_REAL: Operation = Operation(
@@ -180,8 +170,7 @@ class Special:
         numpy=lambda x, y: faddeeva(x, y).real,
         partials=lambda x, y: (faddeeva_slope_real(x, y), -faddeeva_slope_imag(x, y)),
         latex=Prefix(r"\operatorname{Re}w"),
-        llvm=call("wofz_real"),
-        c="wofz_real({0}, {1})",
+        routine="wofz_real",
     )
     WOFZ_IMAG: Operation = Operation(
         rank=58,
@@ -190,8 +179,7 @@ class Special:
         numpy=lambda x, y: faddeeva(x, y).imag,
         partials=lambda x, y: (faddeeva_slope_imag(x, y), faddeeva_slope_real(x, y)),
         latex=Prefix(r"\operatorname{Im}w"),
-        llvm=call("wofz_imag"),
-        c="wofz_imag({0}, {1})",
+        routine="wofz_imag",
     )
     SMEARED_DECAY: Operation = smeared_decay_of(72, whole_part, lambda t, s: np.exp(-0.5 * (t / s) ** 2))
     # at the ends of a range around zero, where what a density has ten widths away is negligible in its integral
@@ -208,55 +196,45 @@ class Special:
     DECAY_AT_END: Operation = smeared_decay_of(81, end_part, lambda t, s: Special.GAUSSIAN_AT_END(t, s))
     NDTRI: Operation = Operation(  # the inverse of the standard normal distribution
         rank=27,
-        arity=1,
         price=120,
         numpy=scipy_special("ndtri"),
         ufuncs=("ndtri",),
         partials=lambda x: (math.sqrt(2 * math.pi) * np.exp(0.5 * Special.NDTRI(x) ** 2),),
         latex=Prefix(r"\Phi^{-1}"),
-        llvm=call("ndtri"),
-        c="ndtri({0})",
+        routine="ndtri",
     )
     LGAMMA = Operation(
         rank=28,
-        arity=1,
         price=200,
         numpy=scipy_special("gammaln"),
         ufuncs=("gammaln",),
         partials=lambda x: (Special.DIGAMMA(x),),
         latex=Prefix(r"\ln\Gamma"),
-        llvm=call("lgamma"),
-        c="lgamma({0})",
+        routine="lgamma",
     )
     DIGAMMA: Operation = Operation(
         rank=29,
-        arity=1,
         price=200,
         numpy=scipy_special("digamma"),
         ufuncs=("psi",),
         partials=lambda x: (Special.TRIGAMMA(x),),
         latex=Prefix(r"\psi"),
-        llvm=call("digamma"),
-        c="digamma({0})",
+        routine="digamma",
     )
     TRIGAMMA: Operation = Operation(
         rank=30,
-        arity=1,
         price=200,
         numpy=scipy_special("polygamma", 1),
         partials=lambda x: (Special.TETRAGAMMA(x),),
         latex=Prefix(r"\psi_{1}"),
-        llvm=call("trigamma"),
-        c="trigamma({0})",
+        routine="trigamma",
         traits=Trait.NOT_NEGATIVE,
     )
     TETRAGAMMA: Operation = Operation(
         rank=31,
-        arity=1,
         price=200,
         numpy=scipy_special("polygamma", 2),
         latex=Prefix(r"\psi_{2}"),
-        llvm=call("tetragamma"),
-        c="tetragamma({0})",
+        routine="tetragamma",
         traits=Trait.NO_SLOPE,
     )

@@ -1,4 +1,4 @@
-"""Tables and integrals."""
+"""Leaves, tables and integrals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.expr.operations.record import Llvm, LlvmKind, Operation, Prefix, Trait
+from morefit.expr.operations.record import Llvm, LlvmKind, Operation, Prefix, Trait, not_computed
 
 
 def cell_number(edges: Any, x: Any) -> Any:
@@ -31,7 +31,7 @@ class Tables:
         c="{0}[(int)({1})]",
     )
     # CELL(edges, x): between which of rising edges a value lies, from 0 on; the first or last cell where it lies beyond
-    # them, and one past the last where it is not a number. Kernels compute it by ``kernel/cells.py``.
+    # them, and one past the last where it is not a number. Kernels compute it by ``kernel/build.py``.
     CELL = Operation(
         rank=69,
         arity=2,
@@ -51,7 +51,6 @@ class Tables:
     # NAMED(expression): what a name stands for, a derived quantity or a blinded parameter; it is in no kernel
     NAMED = Operation(
         rank=70,
-        arity=1,
         price=1,
         numpy=lambda x: x,
         partials=lambda x: (1,),
@@ -65,3 +64,17 @@ class Tables:
         numpy=lambda body: body,  # of a number
         traits=Trait.OWN_SLOPE,
     )
+
+
+def leaf(rank: int) -> Operation:
+    return Operation(rank=rank, arity=0, numpy=not_computed, traits=Trait.LEAF)
+
+
+class Leaves:
+    """Operations without arguments."""
+
+    CONST = leaf(1)  # a number known now
+    SCALAR = leaf(2)  # one number per call: a parameter, or a value hoisted out of the loop
+    COLUMN = leaf(3)  # one number per event: an observable, or a value computed once per dataset
+    WILD = leaf(4)  # matches anything; lives only in rules
+    TABLE = leaf(5)  # numbers known now, to be looked up by their place

@@ -35,6 +35,7 @@ from morefit.expr.show.spell import (
 from morefit.expr.show.text import number_text
 from morefit.expr.symbol import Symbol
 
+DIGITS = 6  # of numbers
 GREEK = frozenset({
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu",
     "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega", "Gamma", "Delta",
@@ -42,13 +43,9 @@ GREEK = frozenset({
 })  # fmt: skip
 
 
-def to_latex(expr: Node, limit: int | None = 4000, digits: int = 6) -> str:
+def to_latex(expr: Node, limit: int | None = 4000) -> str:
     r"""Write an expression as LaTeX mathematics; what does not fit into ``limit`` characters is \ldots."""
-
-    def spell(slot: Slot, args: Sequence[Node], more: Sequence[str]) -> Spelling:
-        return latex_pieces(slot, args, more, digits)
-
-    return write(expr, spell, (r"\left(", r"\right)"), r"\ldots", math.inf if limit is None else limit)
+    return write(expr, latex_pieces, (r"\left(", r"\right)"), r"\ldots", math.inf if limit is None else limit)
 
 
 def latex_name(name: str) -> str:
@@ -67,15 +64,15 @@ def latex_word(word: str) -> str:
     return word if len(word) == 1 or word.isdigit() else r"\mathrm{" + word + "}"
 
 
-def latex_number(number: float, digits: int) -> str:
-    mantissa, _, exponent = number_text(number, digits).partition("e")
+def latex_number(number: float) -> str:
+    mantissa, _, exponent = number_text(number, DIGITS).partition("e")
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
 
 
-def latex_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: int) -> Spelling:
+def latex_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str]) -> Spelling:
     node = slot.node
     if node.op is Op.CONST:
-        text = latex_number(-node.number if slot.minus else node.number, digits)
+        text = latex_number(-node.number if slot.minus else node.number)
         return MULTIPLIES if text.startswith("-") or "cdot" in text else STANDS_ALONE, [text]
     if not node.args or isinstance(node.value, Symbol):
         return STANDS_ALONE, [latex_name(node.name)]
@@ -83,7 +80,7 @@ def latex_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: 
         return sum_pieces(args, more)
     fraction = product_or_power(slot, args)
     if fraction:
-        return latex_fraction(slot, fraction, more, digits)
+        return latex_fraction(slot, fraction, more)
     if node.op is Op.POW:
         return latex_power(node.args[0], node.args[1])
     latex = node.op.latex
@@ -98,7 +95,7 @@ def latex_pieces(slot: Slot, args: Sequence[Node], more: Sequence[str], digits: 
         return STANDS_ALONE, [r"\begin{cases} ", yes, *condition, no, r" & \text{otherwise} \end{cases}"]
     if node.op in (Op.INTEGRAL, Op.NODE_SUM):
         axes = axes_of(node.value)
-        signs = [rf"\int_{{{latex_number(a.low, digits)}}}^{{{latex_number(a.high, digits)}}} " for a in axes]
+        signs = [rf"\int_{{{latex_number(a.low)}}}^{{{latex_number(a.high)}}} " for a in axes]
         ends = [rf" \, \mathrm{{d}}{latex_name(axis.name)}" for axis in reversed(axes)]
         return MULTIPLIES, [*signs, Slot(node.args[0], MULTIPLIES), *ends]
     assert isinstance(latex, Prefix)
@@ -115,10 +112,10 @@ def latex_power(base: Node, exponent: Node | str) -> Spelling:
     return RAISES, [Slot(base, STANDS_ALONE), *raised]
 
 
-def latex_fraction(slot: Slot, fraction: Fraction, more: Sequence[str], digits: int) -> Spelling:
+def latex_fraction(slot: Slot, fraction: Fraction, more: Sequence[str]) -> Spelling:
     if fraction.is_factor and not more:
         return STANDS_ALONE, [Slot(fraction.above[0], slot.floor)]
-    above: list[Piece] = [latex_number(fraction.number, digits)] if fraction.shows_number(more) else []
+    above: list[Piece] = [latex_number(fraction.number)] if fraction.shows_number(more) else []
     lonely = len(fraction.above) + len(above) + len(more) == 1 and bool(fraction.below)
     for factor in fraction.above:
         above += [r" \cdot " if starts_with_number(factor) else r" \, "] if above else []
@@ -134,5 +131,5 @@ def latex_fraction(slot: Slot, fraction: Fraction, more: Sequence[str], digits: 
         elif power == 0.5:
             below += [r"\sqrt{", Slot(base), "}"]
         else:
-            below += latex_power(base, latex_number(power, digits))[1]
+            below += latex_power(base, latex_number(power))[1]
     return MULTIPLIES, [fraction.sign, r"\frac{", *above, "}{", *below, "}"]

@@ -42,9 +42,8 @@ class Slot:
 
 Piece = str | Slot
 Spelling = tuple[int, list[Piece]]  # how tightly the text binds, and its pieces
-Spell = Callable[
-    [Slot, Sequence[Node], Sequence[str]], Spelling
-]  # slot, arguments to show, what follows them
+# slot, arguments to show, what follows them
+Spell = Callable[[Slot, Sequence[Node], Sequence[str]], Spelling]
 
 
 def write(node: Node, spell: Spell, brackets: tuple[str, str], dots: str, limit: float) -> str:

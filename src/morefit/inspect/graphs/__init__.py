@@ -1,6 +1,5 @@
 """Figures of computation graphs: before and after optimisation, folded until they can be read."""
 
-from morefit.inspect.graphs.draw import draw
-from morefit.inspect.graphs.figure import Drawing
+from morefit.inspect.graphs.draw import Drawing, draw
 
 __all__ = ["Drawing", "draw"]

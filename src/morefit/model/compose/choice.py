@@ -12,8 +12,7 @@ from typing import Any, NoReturn
 from morefit.errors import ModelError
 from morefit.model.compose.checks import check_parts
 from morefit.model.in_use import once_per_model
-from morefit.model.naming import check_name, check_number
-from morefit.model.observable import Observable
+from morefit.model.observable import Observable, check_name, check_number
 from morefit.model.parts import parts_of
 from morefit.model.pdf import Branches, Change, Pdf
 from morefit.text.suggest import suggest

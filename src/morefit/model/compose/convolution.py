@@ -15,8 +15,7 @@ from morefit.model.arguments import described, listed, listing
 from morefit.model.compose.sum import Sum
 from morefit.model.density import Density
 from morefit.model.integrate import integral_over
-from morefit.model.naming import check_number
-from morefit.model.observable import Observable
+from morefit.model.observable import Observable, check_number
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf
 from morefit.model.recipes import Recipe, Recipes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, Operand, add_all, apply, evaluate, multiply_all
+from morefit.expr import ONE, Expr, Op, Operand, add_all, evaluate, multiply_all
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
 from morefit.model.compose.checks import check_observables_of, check_parts, given_to
 from morefit.model.observable import Box, Observable
@@ -111,10 +111,8 @@ class Sum(Pdf):
 
     def with_yields_in(self, region: Region) -> Pdf:
         pdfs = [pdf.with_yields_in(region) for pdf in self.pdfs]
-        inside, start = (
-            [probability_of(pdf, region) for pdf in pdfs],
-            {p.name: p.start for p in self.parameters},
-        )
+        inside = [probability_of(pdf, region) for pdf in pdfs]
+        start = {p.name: p.start for p in self.parameters}
         empty = [k for k, one in enumerate(inside) if not float(evaluate(one, start)) > 0]
         if empty:
             raise ModelError(
@@ -149,7 +147,7 @@ class Sum(Pdf):
         return total_of(self.yields) if self.yields else None
 
     def log_intensity(self) -> Expr:
-        return apply(Op.LOG, self.density())
+        return Op.LOG(self.density())
 
     def replaced(self, change: Change) -> Pdf:
         return Sum(

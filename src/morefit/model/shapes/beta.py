@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from morefit.expr import ONE, Expr, Op, to_expr
-from morefit.model.arguments import Positive, check_domain
+from morefit.model.arguments import Positive
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
@@ -19,13 +19,10 @@ class Beta(Pdf):
     Example: ``Beta(u, a=2.0, b=3.5)``
     """
 
+    defined_on = (0, 1)
     x: Observable
     a: Positive
     b: Positive
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_domain(self, 0, 1)
 
     def density(self) -> Expr:
         a, b = to_expr(self.a), to_expr(self.b)

@@ -1,4 +1,4 @@
-"""Breit-Wigner resonances."""
+"""Breit-Wigner resonances, and one with a Gaussian resolution: the Voigt density."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from morefit.expr import Expr, Op, const, to_expr
 from morefit.model.arguments import Number, Positive
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
-from morefit.model.shapes.voigt import Voigt
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +39,8 @@ class BreitWigner(Pdf):
         half = 0.5 * to_expr(self.gamma)
         low, high = ((const(end) - to_expr(self.mu)) / half for end in (self.x.low, self.x.high))
         # from the lower end by the tangent of a sum, so that a far range keeps its digits
-        step = Op.TAN(
-            0.5 * probability * angle_between(low, high)
-        )  # of half of the angle, below a quarter turn
+        # of half of the angle, below a quarter turn
+        step = Op.TAN(0.5 * probability * angle_between(low, high))
         grown = 2 * step / ((1 - step) * (1 + step) - 2 * low * step)
         return to_expr(self.mu) + half * (low + grown * (1 + low**2))
 
@@ -76,6 +74,30 @@ class RelativisticBreitWigner(Pdf):
             for s in (-1, 1)
         )
         return 0.5 * mass * width / square * (a * angles - b * (near - far))
+
+
+@dataclass(frozen=True, eq=False)
+class Voigt(Pdf):
+    r"""$\operatorname{Re}w(z)$ with $z=(x-\mu+i\Gamma/2)/\sqrt2\sigma$ and the Faddeeva function $w$.
+
+    A ``BreitWigner`` of full width $\Gamma$ convolved with a Gaussian of width $\sigma$. (RooVoigtian of RooFit;
+    scipy.special.voigt_profile with gamma/2)
+
+    Example: ``Voigt(m, mu=5.8, sigma=0.1, gamma=0.1)``
+    """
+
+    x: Observable
+    mu: Number
+    sigma: Positive
+    gamma: Positive
+
+    def density(self) -> Expr:
+        unit = math.sqrt(2) * to_expr(self.sigma)
+        return Op.WOFZ_REAL((self.x - self.mu) / unit, 0.5 * to_expr(self.gamma) / unit)
+
+    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
+        width = Op.SQRT(to_expr(self.sigma) ** 2 + sigma**2)
+        return self.sigma / width, Voigt(self.x, self.mu + mean, width, self.gamma)
 
 
 def angle_between(low: Expr, high: Expr) -> Expr:

@@ -1,14 +1,15 @@
-"""The Crystal Ball function: a Gaussian core with a power-law tail."""
+"""Crystal Ball functions: Gaussian cores with power-law tails on one side or both."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, apply, const, to_expr, where
+from morefit.expr import Expr, Op, Operand, const, to_expr, where
 from morefit.model.arguments import NonZero, Number, Positive
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
-from morefit.model.segments import Core, Tail, tail_ratio
+from morefit.model.segments import Core, Mirrored, Segment, SegmentedPeak, Tail, clipped, tail_ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class CrystalBall(Pdf):
         t = side * (self.x - self.mu) / self.sigma
         core = t > -a
         ratio = where(core, 1, tail_ratio(t, a, n))
-        return apply(Op.EXP, where(core, -0.5 * t**2, -0.5 * a**2 - n * apply(Op.LOG, ratio)))
+        return Op.EXP(where(core, -0.5 * t**2, -0.5 * a**2 - n * Op.LOG(ratio)))
 
     def integral(self) -> Expr:
         return self.integral_between(const(self.x.low), const(self.x.high))
@@ -53,10 +54,89 @@ class CrystalBall(Pdf):
         ends = [side * (edge - self.mu) for edge in (left, right)]
         low, high = where(side < 0, ends[1], ends[0]), where(side < 0, ends[0], ends[1])
         cut = -a * sigma
-        core = Core(sigma, apply(Op.MAX, low, cut), apply(Op.MAX, high, cut))
-        return side, core, Tail(sigma, a, n, apply(Op.MIN, low, cut), apply(Op.MIN, high, cut))
+        core = Core(sigma, Op.MAX(low, cut), Op.MAX(high, cut))
+        return side, core, Tail(sigma, a, n, Op.MIN(low, cut), Op.MIN(high, cut))
 
     def constants(self) -> tuple[Expr, Expr, Expr]:
         """Return the side of the tail (1 left, -1 right), the size of alpha, and n."""
         alpha = to_expr(self.alpha)
         return where(alpha < 0, -1, 1), abs(alpha), to_expr(self.n)
+
+
+@dataclass(frozen=True, eq=False)
+class DoubleCrystalBall(SegmentedPeak):
+    r"""With $t=(x-\mu)/\sigma$: $e^{-t^2/2}$ for $-\alpha_{left}<t<\alpha_{right}$, else $e^{-\alpha^2/2}(1+\frac\alpha n(|t|-\alpha))^{-n}$.
+
+    Outside, $\alpha$ and $n$ are those of the side. (J. E. Gaiser, SLAC-R-255, 1982, with a second tail)
+
+    Example: ``DoubleCrystalBall(m, mu=5.8, sigma=0.1, alpha_left=1.3, n_left=2.5, alpha_right=1.8, n_right=4.0)``
+    """
+
+    x: Observable
+    mu: Number
+    sigma: Positive
+    alpha_left: Positive
+    n_left: Positive
+    alpha_right: Positive
+    n_right: Positive
+
+    def density(self) -> Expr:
+        return two_tailed((self.x - self.mu) / self.sigma, self)
+
+    def segments(self, low: Expr, high: Expr) -> Sequence[Segment]:
+        sigma, left, right = (to_expr(v) for v in (self.sigma, self.alpha_left, self.alpha_right))
+        return (
+            left_tail(sigma, left, self.n_left, low, high),
+            Core(sigma, *clipped(low, high, -left * sigma, right * sigma)),
+            Mirrored(left_tail(sigma, right, self.n_right, -high, -low)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GeneralisedCrystalBall(SegmentedPeak):
+    r"""A ``DoubleCrystalBall`` with $t=(x-\mu)/\sigma_{left}$ on the left of the peak and $(x-\mu)/\sigma_{right}$ on the right.
+
+    (the generalised Crystal Ball of zfit, RooCrystalBall of RooFit)
+
+    Example: ``GeneralisedCrystalBall(m, mu=5.8, sigma_left=0.1, sigma_right=0.15, alpha_left=1.3, n_left=2.5, alpha_right=1.8, n_right=4.0)``
+    """
+
+    x: Observable
+    mu: Number
+    sigma_left: Positive
+    sigma_right: Positive
+    alpha_left: Positive
+    n_left: Positive
+    alpha_right: Positive
+    n_right: Positive
+
+    def density(self) -> Expr:
+        distance = self.x - self.mu
+        return two_tailed(distance / where(distance < 0, self.sigma_left, self.sigma_right), self)
+
+    def segments(self, low: Expr, high: Expr) -> Sequence[Segment]:
+        narrow, wide = to_expr(self.sigma_left), to_expr(self.sigma_right)
+        left, right = to_expr(self.alpha_left), to_expr(self.alpha_right)
+        return (
+            left_tail(narrow, left, self.n_left, low, high),
+            Core(narrow, *clipped(low, high, -left * narrow, 0)),
+            Core(wide, *clipped(low, high, 0, right * wide)),
+            Mirrored(left_tail(wide, right, self.n_right, -high, -low)),
+        )
+
+
+def two_tailed(t: Expr, shape: DoubleCrystalBall | GeneralisedCrystalBall) -> Expr:
+    """Return a Gaussian with a tail on each side; one logarithm and one exponential serve all three parts.
+
+    Sides are chosen between lines in t, not between their parameters, so that events cost no division.
+    """
+    a, b = to_expr(shape.alpha_left), to_expr(shape.alpha_right)
+    n, k = to_expr(shape.n_left), to_expr(shape.n_right)
+    left, right = t < -a, t > b
+    line = Op.LOG(where(left, tail_ratio(t, a, n), where(right, tail_ratio(-t, b, k), 1)))
+    return Op.EXP(where(left, -0.5 * a**2 - n * line, where(right, -0.5 * b**2 - k * line, -0.5 * t**2)))
+
+
+def left_tail(sigma: Expr, a: Expr, n: Operand, low: Expr, high: Expr) -> Tail:
+    """Return the tail on the left, between two distances from the peak."""
+    return Tail(sigma, a, to_expr(n), *clipped(low, high, None, -a * sigma))

@@ -12,8 +12,30 @@ from morefit.model.pdf import Pdf
 from morefit.model.resolution import Resolution, resolution_of
 
 
+class _MeasuredTimes(Pdf):
+    """Decay times that are measured with a resolution: a sum of Gaussians."""
+
+    sigma: Positives
+    mean: Numbers
+    fractions: Shares
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.resolution()
+
+    def resolution(self) -> Resolution:
+        """Return how times are measured."""
+        return resolution_of(type(self).__name__, self.sigma, self.mean, self.fractions)
+
+    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
+        """Return the density with another Gaussian on top of its resolution."""
+        widths = tuple(Op.SQRT(width**2 + sigma**2) for width in self.sigma) or (sigma,)
+        means = tuple(m + mean for m in self.mean if self.sigma) or (mean,)
+        return ONE, replace(self, sigma=widths, mean=means)  # type: ignore[type-var]
+
+
 @dataclass(frozen=True, eq=False)
-class Decay(Pdf):
+class Decay(_MeasuredTimes):
     r"""$e^{-t/\tau}$ for positive times, seen with a Gaussian resolution of width ``sigma``, if there is one.
 
     Two or more widths make a resolution of as many Gaussians, with a fraction for each but the last; ``mean`` is a bias
@@ -28,23 +50,11 @@ class Decay(Pdf):
     mean: Numbers = ()
     fractions: Shares = ()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.resolution()
-
-    def resolution(self) -> Resolution:
-        """Return how times are measured."""
-        return resolution_of(type(self).__name__, self.sigma, self.mean, self.fractions)
-
     def density(self) -> Expr:
         return self.resolution().decay(self.t.expr, 1 / to_expr(self.tau))
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         return self.resolution().decay_area(low, high, 1 / to_expr(self.tau))
-
-    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
-        widths, means = wider(self, mean, sigma)
-        return ONE, replace(self, sigma=widths, mean=means)
 
     def quantile(self, probability: Expr) -> Expr | None:
         if self.sigma:
@@ -57,7 +67,7 @@ class Decay(Pdf):
 
 
 @dataclass(frozen=True, eq=False)
-class BDecay(Pdf):
+class BDecay(_MeasuredTimes):
     r"""$e^{-t/\tau}(c_0\cosh\frac{\Delta\Gamma t}2+c_1\sinh\frac{\Delta\Gamma t}2+c_2\cos\Delta m\,t+c_3\sin\Delta m\,t)$ for positive times.
 
     Decay times of neutral mesons that mix: $c_2=\pm(1-2w)$ for unmixed and mixed decays with a mistag probability $w$;
@@ -80,14 +90,6 @@ class BDecay(Pdf):
     mean: Numbers = ()
     fractions: Shares = ()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.resolution()
-
-    def resolution(self) -> Resolution:
-        """Return how times are measured."""
-        return resolution_of(type(self).__name__, self.sigma, self.mean, self.fractions)
-
     def density(self) -> Expr:
         seen, rate, t = self.resolution(), 1 / to_expr(self.tau), self.t.expr
         decays = [(factor, seen.decay(t, rate + shift)) for factor, shift in self.decays()]
@@ -100,24 +102,12 @@ class BDecay(Pdf):
         waves = zip((self.cos, self.sin), seen.wave_area(low, high, rate, to_expr(self.delta_m)), strict=True)
         return weighted([*decays, *((to_expr(factor), wave) for factor, wave in waves)])
 
-    def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
-        widths, means = wider(self, mean, sigma)
-        return ONE, replace(self, sigma=widths, mean=means)
-
     def decays(self) -> list[tuple[Expr, Expr]]:
         """Return the exponentials that cosh and sinh are made of: factors, and what is added to the rate."""
         half, cosh, sinh = 0.5 * to_expr(self.delta_gamma), to_expr(self.cosh), to_expr(self.sinh)
         if to_expr(self.delta_gamma) is ZERO:
             return [(cosh, ZERO)]
         return [(0.5 * (cosh + sinh), -half), (0.5 * (cosh - sinh), half)]
-
-
-def wider(decay: Decay | BDecay, mean: Expr, sigma: Expr) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """Return the widths and means of a resolution with another Gaussian on top."""
-    if not decay.sigma:
-        return (sigma,), (mean,)
-    widths = tuple(Op.SQRT(width**2 + sigma**2) for width in decay.sigma)
-    return widths, tuple(m + mean for m in decay.mean) or (mean,)
 
 
 def weighted(terms: list[tuple[Expr, Expr]]) -> Expr:

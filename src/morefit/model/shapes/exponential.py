@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, apply, const, to_expr, where
+from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import Number
 from morefit.model.formulas import exprel
 from morefit.model.observable import Observable
@@ -27,7 +27,7 @@ class Exponential(Pdf):
     def density(self) -> Expr:
         # counted from an edge where it is largest, or nearly so, to avoid overflow
         edge = where(self.side() < 0, self.x.low, self.x.high)
-        return apply(Op.EXP, to_expr(self.slope) * (self.x - edge))
+        return Op.EXP(to_expr(self.slope) * (self.x - edge))
 
     def integral(self) -> Expr:
         width = self.x.high - self.x.low
@@ -36,16 +36,16 @@ class Exponential(Pdf):
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         edge, near = where(self.side() < 0, self.x.low, self.x.high), where(self.side() < 0, low, high)
         slope, width = to_expr(self.slope), high - low
-        return apply(Op.EXP, slope * (near - edge)) * width * exprel(-self.side() * slope * width)
+        return Op.EXP(slope * (near - edge)) * width * exprel(-self.side() * slope * width)
 
     def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
         slope = to_expr(self.slope)
-        return apply(Op.EXP, slope * (0.5 * slope * sigma**2 - mean)), self
+        return Op.EXP(slope * (0.5 * slope * sigma**2 - mean)), self
 
     def quantile(self, probability: Expr) -> Expr:
         width, slope = self.x.high - self.x.low, to_expr(self.slope)
-        falling = self.x.low + apply(Op.LOG, 1 + probability * apply(Op.EXPM1, slope * width)) / slope
-        rising = self.x.high + apply(Op.LOG, 1 + (1 - probability) * apply(Op.EXPM1, -slope * width)) / slope
+        falling = self.x.low + Op.LOG(1 + probability * Op.EXPM1(slope * width)) / slope
+        rising = self.x.high + Op.LOG(1 + (1 - probability) * Op.EXPM1(-slope * width)) / slope
         level = self.x.low + width * probability
         return where(abs(slope * width) < 1e-9, level, where(slope < 0, falling, rising))
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from morefit.expr import Expr, Op, const, to_expr, where
-from morefit.model.arguments import Positive, check_domain
+from morefit.model.arguments import Positive
 from morefit.model.formulas import TINY
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
@@ -20,13 +21,10 @@ class Gamma(Pdf):
     Example: ``Gamma(x, shape=3.0, scale=1.5)``
     """
 
+    defined_on = (0, inf)
     x: Observable
     shape: Positive
     scale: Positive
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_domain(self, 0)
 
     def density(self) -> Expr:
         return gamma_density(self.x / self.scale, to_expr(self.shape))
@@ -44,12 +42,9 @@ class ChiSquare(Pdf):
     Example: ``ChiSquare(x, degrees=4.0)``
     """
 
+    defined_on = (0, inf)
     x: Observable
     degrees: Positive
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_domain(self, 0)
 
     def density(self) -> Expr:
         return gamma_density(self.x / 2, to_expr(self.degrees) / 2)

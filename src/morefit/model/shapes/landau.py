@@ -1,4 +1,4 @@
-"""The Landau density, from tables of polynomials that are made when it is first used."""
+"""The Landau density, from tables of polynomials that are made when it is first used, and Moyal's approximation of it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from itertools import pairwise
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import Expr, Op, Table, const, lookup, to_expr, where
+from morefit.expr import ONE, Expr, Op, Table, const, lookup, to_expr, where
 from morefit.model.arguments import Number, Positive
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
+from morefit.model.segments import Core
 
 PEAK = -0.22278298008166536  # of the standard density
 LOWEST, HIGHEST = -7.7, 1e6  # where the logarithm of the density is tabulated; below, it underflows
@@ -66,9 +67,8 @@ def tabulated(name: str, z: Expr) -> Expr:
     inside = Op.MIN(Op.MAX(z, const(LOWEST)), const(HIGHEST))
     first, last = math.asinh(LOWEST), math.asinh(HIGHEST)
     place = (Op.ASINH(inside) - first) * (PIECES / (last - first))
-    cell = where(
-        z > LOWEST, Op.MIN(place, const(PIECES - 0.5)), 0
-    )  # whose whole part a lookup takes; none of nan
+    # whose whole part a lookup takes; none of nan
+    cell = where(z > LOWEST, Op.MIN(place, const(PIECES - 0.5)), 0)
     centres, *tables = (
         Table(f"Landau {name} {k}", row.tobytes(), f"{name}{k}")
         for k, row in enumerate(landau_tables()[name])
@@ -119,9 +119,8 @@ def standard_logarithms(z: Array) -> tuple[Array, Array, Array]:
         upper -= np.sum(weight * np.expm1(-np.exp(exponent)), axis=1)
     upper += rest_at(np.maximum(z[:, 0] + STEPS[-1], SEAM))
     with np.errstate(divide="ignore"):
-        far = (
-            np.log1p(-upper / math.pi) + steepness[:, 0]
-        )  # most of the distribution may lie before the nodes
+        # most of the distribution may lie before the nodes
+        far = np.log1p(-upper / math.pi) + steepness[:, 0]
         return (
             np.log(density / math.pi),
             np.where(z[:, 0] < 0, np.log(lower / math.pi), far),
@@ -151,3 +150,36 @@ def slope_of_v(rest: Array) -> Array:
     """Return the derivative of v by the angle."""
     phi = math.pi - rest
     return np.asarray(1 / phi + 2 / np.tan(rest) + phi / np.sin(rest) ** 2)
+
+
+FARTHEST = 5.0  # in -z/2: the Gaussian in its exponential is zero from 4 on
+
+
+@dataclass(frozen=True, eq=False)
+class Moyal(Pdf):
+    r"""$e^{-(z+e^{-z})/2}$ with $z=(x-\mu)/\sigma$; its peak is at $\mu$.
+
+    (J. E. Moyal, Phil. Mag. 46 (1955) 263; scipy.stats.moyal)
+
+    Example: ``Moyal(m, mu=5.5, sigma=0.1)``
+    """
+
+    x: Observable
+    mu: Number
+    sigma: Positive
+
+    def density(self) -> Expr:
+        z = (self.x - self.mu) / self.sigma
+        return Op.EXP(-0.5 * (z + Op.EXP(-z)))
+
+    def core(self, low: Expr, high: Expr) -> Core:
+        """Return the Gaussian in exp(-z / 2), which falls with x."""
+        ends = (Op.EXP(Op.MIN(-0.5 * (x - self.mu) / self.sigma, const(FARTHEST))) for x in (high, low))
+        return Core(ONE, *ends)
+
+    def integral_between(self, low: Expr, high: Expr) -> Expr:
+        return 2 * to_expr(self.sigma) * self.core(low, high).area
+
+    def quantile(self, probability: Expr) -> Expr:
+        core = self.core(const(self.x.low), const(self.x.high))
+        return to_expr(self.mu) - 2 * to_expr(self.sigma) * Op.LOG(core.point((1 - probability) * core.area))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from morefit.expr import Expr, Op, const, to_expr
-from morefit.model.arguments import Number, Positive, check_domain
+from morefit.model.arguments import Number, Positive
 from morefit.model.formulas import TINY
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
@@ -21,13 +22,10 @@ class LogNormal(Pdf):
     Example: ``LogNormal(x, mu=1.5, sigma=0.3)``
     """
 
+    defined_on = (0, inf)
     x: Observable
     mu: Number
     sigma: Positive
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_domain(self, 0)
 
     def density(self) -> Expr:
         return Op.EXP(-0.5 * ((Op.LOG(self.x) - self.mu) / self.sigma) ** 2) / self.x

@@ -101,9 +101,8 @@ class MultivariateGaussian(Pdf):
     def integral(self) -> Expr:
         if len(self.domain) == 1 or len(self.domain) in NUMERICAL:
             return super().integral()
-        return where(
-            self.outside() < OUTSIDE, self.total_area(), -self.total_area()
-        )  # a density that is refused
+        # a density that is refused
+        return where(self.outside() < OUTSIDE, self.total_area(), -self.total_area())
 
     def known_integral(self) -> Expr | None:
         return self.integral() if len(self.domain) not in NUMERICAL else None

@@ -43,10 +43,8 @@ class PhaseSpace(Pdf):
 
     def density(self) -> Expr:
         low, high, x = to_expr(self.lower), to_expr(self.upper), self.x.expr
-        some, others = (
-            to_expr(self.particles).number,
-            to_expr(self.total).number - to_expr(self.particles).number,
-        )
+        some = to_expr(self.particles).number
+        others = to_expr(self.total).number - to_expr(self.particles).number
         inside, width = (x > low) & (x < high), high - low
         left, right = (Op.LOG(Op.MAX(d / width, const(TINY))) for d in (x - low, high - x))
         return where(inside, Op.EXP((1.5 * some - 2.5) * left + (1.5 * others - 1) * right), ZERO)

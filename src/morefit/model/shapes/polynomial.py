@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, add_all, apply, const
+from morefit.expr import ONE, Expr, Op, add_all, const
 from morefit.model.arguments import Numbers
 from morefit.model.density import Density
 from morefit.model.formulas import TINY
@@ -63,8 +63,8 @@ class Polynomial(Pdf):
         (c,) = self.coefficients
         first, area = 1 + c * self.x.low, probability * self.integral()
         # the root of first*u + c*u**2/2 = area that is right at c = 0, and where the density vanishes at an edge
-        last = apply(Op.SQRT, apply(Op.MAX, first**2 + 2 * c * area, const(0)))
-        return self.x.low + 2 * area / apply(Op.MAX, first + last, const(TINY))
+        last = Op.SQRT(Op.MAX(first**2 + 2 * c * area, const(0)))
+        return self.x.low + 2 * area / Op.MAX(first + last, const(TINY))
 
 
 def smeared_power(centre: Expr, sigma: Expr, k: int) -> Expr:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from morefit.expr import Expr, Op, const, to_expr
-from morefit.model.arguments import Number, check_domain
+from morefit.model.arguments import Number
 from morefit.model.formulas import TINY, exprel, log1prel
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
@@ -20,12 +21,9 @@ class PowerLaw(Pdf):
     Example: ``PowerLaw(x, exponent=-2.5)``
     """
 
+    defined_on = (TINY, inf)
     x: Observable
     exponent: Number
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_domain(self, TINY)
 
     def density(self) -> Expr:
         return Op.EXP(to_expr(self.exponent) * Op.LOG(self.x / self.x.high))

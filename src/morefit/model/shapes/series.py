@@ -11,7 +11,7 @@ import numpy as np
 
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, add_all
-from morefit.functions.polynomials import bernstein_series, chebyshev_series, legendre_series
+from morefit.functions import bernstein_series, chebyshev_series, legendre_series
 from morefit.model.arguments import Numbers
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf

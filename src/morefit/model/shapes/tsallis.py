@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from morefit.expr import Expr, Op, const, to_expr, where
-from morefit.model.arguments import NotNegative, Number, Positive, check_domain
+from morefit.model.arguments import NotNegative, Number, Positive
 from morefit.model.formulas import TINY, exprel, log1prel
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
@@ -42,14 +43,11 @@ class Tsallis(Pdf):
     Example: ``Tsallis(x, mass=0.5, temperature=0.6, n=7.0)``
     """
 
+    defined_on = (0, inf)
     x: Observable
     mass: NotNegative
     temperature: Positive
     n: Positive
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_domain(self, 0)
 
     def transverse(self, x: Expr) -> Expr:
         """Return how much the transverse mass exceeds the mass, in units of n T."""

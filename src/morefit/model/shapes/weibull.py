@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from morefit.expr import Expr, Op, const, to_expr, where
-from morefit.model.arguments import Positive, check_domain
+from morefit.model.arguments import Positive
 from morefit.model.formulas import TINY
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
@@ -22,13 +23,10 @@ class Weibull(Pdf):
     Example: ``Weibull(x, shape=1.7, scale=4.0)``
     """
 
+    defined_on = (0, inf)
     x: Observable
     shape: Positive
     scale: Positive
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_domain(self, 0)
 
     def density(self) -> Expr:
         u, shape = Op.LOG(self.x / self.scale), to_expr(self.shape)

@@ -15,7 +15,7 @@ from morefit.expr.interpolate import (
     antiderivative,
     coefficients,
     corners,
-    hermite,
+    cubic_cells,
     monotone_slopes,
     piecewise,
 )
@@ -52,7 +52,7 @@ class Grid:
         """The polynomials of the cells of the only axis."""
         (axis,) = self.axes
         if self.slopes is not None:
-            return hermite(axis, self.values, self.slopes)
+            return cubic_cells(axis, self.values, self.slopes)
         return coefficients(axis, self.values, self.interpolation)
 
     def function(self, points: Sequence[Expr]) -> Expr:

@@ -13,7 +13,7 @@ import numpy as np
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, Operand, add_all, as_double, evaluate, substitute, to_text, where
 from morefit.expr.interpolate import inside
-from morefit.functions.splines import spline
+from morefit.functions import spline
 from morefit.model.arguments import ANY, check_operand, described
 from morefit.model.compose.checks import check_observables_of, check_parts, given_to
 from morefit.model.compose.sum import Sum

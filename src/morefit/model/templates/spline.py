@@ -11,7 +11,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand
-from morefit.functions.splines import Boundary, check_points, spline, spline_integral
+from morefit.functions import Boundary, check_points, spline, spline_integral
 from morefit.model.arguments import ANY, check_operand, described, listed
 from morefit.model.observable import Observable
 from morefit.model.pdf import Change, Pdf

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from morefit.kernel import Kernel, Sample, Sum
-from morefit.kernel.log_sums import WORDS
+from morefit.kernel.ir import WORDS
 
 if TYPE_CHECKING:
     from morefit.targets.cpu.writer import Writer

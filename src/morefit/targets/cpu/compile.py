@@ -1,14 +1,16 @@
-"""Machine code: LLVM's text compiled for this processor, cached in memory and on disk."""
+"""Machine code: LLVM's text compiled for this processor, beside other work, and cached in memory and on disk."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,10 +19,107 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from morefit.errors import CompileError
+from morefit.resources import available_cores
 from morefit.targets.cache import has_entry, key_of, load, store
-from morefit.targets.cpu.ahead import wait_for_all
-from morefit.targets.cpu.hoist import hoist
 from morefit.targets.cpu.memory import Code
+from morefit.text.progress import Bar
+
+_running: set[threading.Thread] = set()
+
+
+def compile_ahead(work: Callable[[], object]) -> threading.Thread | None:
+    """Start work on a thread, if there is a core for it; its errors are raised by the caller that waits for it and repeats it."""
+    if available_cores() == 1:
+        return None
+
+    def run() -> None:
+        with suppress(Exception):
+            work()
+        _running.discard(threading.current_thread())
+
+    thread = threading.Thread(target=run, name="morefit compiler")
+    _running.add(thread)
+    try:
+        thread.start()
+    except RuntimeError:  # no more threads, as at the end of the interpreter
+        _running.discard(thread)
+        return None
+    return thread
+
+
+def wait_for_all() -> None:
+    """Wait for all such threads, which a child of this process would not have."""
+    for thread in tuple(_running):
+        if thread is not threading.current_thread():
+            thread.join()
+
+
+class Pending:
+    """Machine code that a thread may be compiling."""
+
+    def __init__(self, find: Callable[[], Code], *, ahead: bool) -> None:
+        self.find = find
+        self.code: Code | None = None
+        self.seconds = 0.0
+        self.thread = compile_ahead(self.compile) if ahead else None
+
+    def compile(self) -> Code:
+        """Compile now."""
+        begin = time.thread_time()  # without what others compile before it
+        self.code = self.find()
+        self.seconds = time.thread_time() - begin
+        return self.code
+
+    def wait(self) -> Code:
+        """Return the code as soon as it is there; a child of a process does without the threads of its parent."""
+        if self.code is None and self.thread is not None:
+            self.thread.join()
+        return self.compile() if self.code is None else self.code
+
+    def wait_visibly(self) -> Code:
+        """Return the code, with a progress bar if that takes long."""
+        if self.code is not None:
+            return self.code
+        with Bar("compiling: machine code", 1, shown=True):
+            return self.wait()
+
+
+NAME = re.compile(r"%[\w.]+")
+ASSIGNMENT = re.compile(r"  (%[\w.]+) = (?!phi|load|alloca|[us]div|[us]rem)(.*)")
+OTHER_CALL = re.compile(r"call (?!.*@llvm\.)")
+NUMBERED = re.compile(r"(?<=%)(?=\d)|^(?=\d+:)")  # places of names that LLVM counted, which must be in order
+LOOPS = ("functions_first:", "loop:")  # the first that there is has the functions
+
+
+def hoist(text: str) -> str:
+    """Move lines of the loop of ``block`` whose operands are known before it to the end of its entry.
+
+    They are those of the first block of the loop, which always runs, and compute numbers only: parts of inlined functions
+    with a fixed argument. LLVM has a pass for it, which llvmlite does not offer; what is moved there after optimisation
+    depends on registers.
+    """
+    lines = text.split("\n")
+    begin = next(k for k, line in enumerate(lines) if line.startswith("define void @block("))
+    end = next(k for k in range(begin, len(lines)) if lines[k] == "}")
+    lines[begin:end] = [NUMBERED.sub("counted", line) for line in lines[begin:end]]
+    leave = next(k for k in range(begin, end) if lines[k].startswith("  br "))
+    starts = [k for label in LOOPS for k in range(begin, end) if lines[k].startswith(label)]
+    if not starts:
+        return text
+    loop = starts[0]
+    stop = next(k for k in range(loop, end) if lines[k].startswith("  br "))
+    known = set(NAME.findall(lines[begin]))
+    known.update(line.split()[0] for line in lines[begin:leave] if line.startswith("  %"))
+    moved, rest = [], []
+    for line in lines[loop + 1 : stop]:
+        match = ASSIGNMENT.match(line)
+        if match and not OTHER_CALL.search(line) and known.issuperset(NAME.findall(match[2])):
+            known.add(match[1])
+            moved.append(line)
+        else:
+            rest.append(line)
+    return "\n".join([*lines[:leave], *moved, *lines[leave : loop + 1], *rest, *lines[stop:]])
+
 
 MAX_PROGRAMS = 256  # cached in this process
 LEVEL = 2  # of LLVM's optimisation while it writes machine code; tests that run little of it take less

@@ -1,14 +1,56 @@
-"""Kernel lines as LLVM instructions: the record of an operation says which."""
+"""Kernel lines as LLVM instructions: the record of an operation says which; rare branches are computed only where a lane needs them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from heapq import heappop, heappush
 
-from morefit.expr.operations import LlvmKind, Operation
+from morefit.expr.operations import LlvmKind, Op, Operation
 from morefit.kernel import Atom, Body, Line, NodeLoop
-from morefit.targets.cpu.rare import rare_branches
-from morefit.targets.cpu.vecmath.arithmetic import where_any
+from morefit.targets.cpu.phases import is_function
 from morefit.targets.cpu.writer import ANY_DENORMALS, Writer
+
+# of choices by name: lines that only one side of them needs
+Branches = Mapping[str, Mapping[int, tuple[Line, ...]]]
+
+
+def rare_branches(body: Body) -> Branches:
+    """Return the lines of branches that have functions which nothing else needs."""
+    known = {line.target: line for line in body.lines if isinstance(line, Line)}
+    used = Counter[Atom](a for line in known.values() for a in line.args)
+    used.update(body.results)
+    for loop in (line for line in body.lines if not isinstance(line, Line)):
+        used.update(loop.body.reads)
+    order: dict[Atom, int] = {name: k for k, name in enumerate(known)}
+    branches: dict[str, dict[int, tuple[Line, ...]]] = {}
+    taken: set[str] = set()
+    for choice in reversed([line for line in known.values() if line.op is Op.WHERE]):
+        for side in (1, 2):
+            lines = own_lines(choice.args[side], known, used, order)
+            if any(map(is_function, lines)) and taken.isdisjoint(line.target for line in lines):
+                branches.setdefault(choice.target, {})[side] = lines
+                taken.update(line.target for line in lines)
+    return branches
+
+
+def own_lines(
+    name: Atom, known: Mapping[str, Line], used: Mapping[Atom, int], order: Mapping[Atom, int]
+) -> tuple[Line, ...]:
+    """Return the lines that nothing but a name is made of, in their order; none if it is used twice."""
+    if name not in known or used[name] > 1:
+        return ()
+    users, own = Counter[Atom]([name]), list[Line]()
+    waiting = [(-order[name], str(name))]  # users come before what they use
+    while waiting:
+        line = known[heappop(waiting)[1]]
+        if users[line.target] == used[line.target]:
+            own.append(line)
+            for arg in line.args:
+                if arg in known and not users[arg]:
+                    heappush(waiting, (-order[arg], str(arg)))
+                users[arg] += 1
+    return tuple(reversed(own))
 
 
 def instruction(w: Writer, name: str, *args: str) -> str:
@@ -16,7 +58,7 @@ def instruction(w: Writer, name: str, *args: str) -> str:
 
 
 def comparison(w: Writer, predicate: str, a: str, b: str) -> str:
-    return w.select(w.compare(predicate, a, b), w.number(1.0), w.number(0.0))
+    return w.select(w.compare(predicate, a, b), 1.0, 0.0)
 
 
 def choice(w: Writer, predicate: str, a: str, b: str) -> str:
@@ -26,7 +68,7 @@ def choice(w: Writer, predicate: str, a: str, b: str) -> str:
 
 
 def select(w: Writer, name: str, condition: str, a: str, b: str) -> str:
-    return w.select(w.compare("une", condition, w.number(0.0)), a, b)
+    return w.select(w.compare("une", condition, 0.0), a, b)
 
 
 def gather(w: Writer, name: str, table: str, place: str) -> str:
@@ -115,7 +157,7 @@ def emit_branch(writer: Writer, body: Body, registers: Mapping[str, str], mask: 
     inputs = [name for name in registers if name in reads]
     names = {name: f"%i{k}" for k, name in enumerate(inputs)}
     kinds = {name: "ptr" if name in body.tables else v.type for name in inputs}
-    value = where_any(w, "%mask", "%other", lambda: emit_body(w, body, names, flushed=True)[0])
+    value = w.where_any("%mask", "%other", lambda: emit_body(w, body, names, flushed=True)[0])
     full = f"@branch_{writer.prefix}{len(writer.definitions)}"
     arguments = [f"{v.mask} %mask", f"{v.type} %other", *(f"{kinds[name]} {names[name]}" for name in inputs)]
     head = f"define internal {v.type} {full}({', '.join(arguments)}) alwaysinline {ANY_DENORMALS} {{"

@@ -1,15 +1,17 @@
-"""The text of a whole fit: the program that is common to all targets, the stages of this one, and calls by address."""
+"""The text of a whole fit, or of its steps alone: the program common to all targets, the stages of this one, and calls by address."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+
+from morefit.arrays import Array, Flags, Integers
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import REPORT_WORDS, argument
-from morefit.targets.cpu.ahead import compile_ahead
-from morefit.targets.cpu.compile import build_object, find_by_key, is_compiled
+from morefit.targets.cpu.compile import build_object, compile_ahead, find_by_key, is_compiled
 from morefit.targets.cpu.fit_stages import advance_all, begin_all, draw, drive, sums
 from morefit.targets.cpu.memory import Code
 from morefit.targets.cpu.writer import Vector, Writer
@@ -100,3 +102,43 @@ def copy_text(columns: int) -> str:
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
         "define void @block(ptr %args, i64 %set, i64 %begin, i64 %end, i64 %task) {", *w.lines, "  ret void", "}",
     ])  # fmt: skip
+
+
+class Steps:
+    """The states of fits, which a step changes in place."""
+
+    def __init__(self, driver: Driver, layout: FitLayout, records: Array) -> None:
+        self.layout = layout
+        self.code: Code = driver_code(driver, layout)
+        self.states = np.ascontiguousarray(records[:, : layout.state_size])
+        self.scratch = np.zeros(layout.size)
+        self.run("begin_all")
+
+    def run(self, name: str) -> None:
+        words = (len(self.states), self.states.ctypes.data, self.layout.state_size, self.scratch.ctypes.data)
+        table = np.array(words, np.int64)
+        self.code.functions[name](int(table.ctypes.data))
+
+    def column(self, name: str) -> Array:
+        return self.states[:, self.layout.record.first(name)]
+
+    def columns(self, name: str) -> Array:
+        return self.states[:, self.layout.record.slice(name)]
+
+    @property
+    def running(self) -> Flags:
+        return np.asarray(self.column("running") > 0)
+
+    def take(self, chosen: Flags) -> Array:
+        """Remove some fits; return their states."""
+        gone = self.states[chosen]
+        self.states = np.ascontiguousarray(self.states[~chosen])
+        return gone
+
+    def advance(self, value: Array, gradient: Array, hessian: Array, bad: Integers) -> None:
+        """Take a step of each fit after the evaluation of its trial point."""
+        self.column("new_value")[:] = value
+        self.columns("new_gradient")[:] = gradient
+        self.columns("new_hessian")[:] = hessian.reshape(len(hessian), -1)
+        self.column("bad")[:] = bad
+        self.run("advance_all")

@@ -19,13 +19,11 @@ from morefit.kernel.program import Driver
 from morefit.memory import PADDING, aligned, can_read_past, padded
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
-from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
+from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit, show_source, shows_source
 from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Target, block_words, signed
-from morefit.targets.cpu.ahead import Pending
-from morefit.targets.cpu.compile import find_written, host, is_compiled
+from morefit.targets.cpu.compile import Pending, find_written, host, is_compiled
 from morefit.targets.cpu.memory import Arena, Code
 from morefit.targets.cpu.threads import WORKERS
-from morefit.targets.show import show_source, shows_source
 
 TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
 MAX_THREADS = 4096  # no machine has more cores, and each thread needs memory of its own

@@ -9,9 +9,8 @@ from morefit.kernel.symbols import EVENT
 from morefit.random.xoshiro import TABLE
 from morefit.targets.cpu.abi import REPORT_WORDS, argument
 from morefit.targets.cpu.emit import emit_body
-from morefit.targets.cpu.philox import Philox, integers
+from morefit.targets.cpu.random import Philox, Xoshiro, integers
 from morefit.targets.cpu.writer import ANY_DENORMALS, Vector, Writer
-from morefit.targets.cpu.xoshiro import Xoshiro
 
 
 def start_generator(kernel: Kernel, head: Writer, toy: str, names: Mapping[str, str]) -> Philox | Xoshiro:

@@ -12,10 +12,10 @@ from morefit.arrays import Array
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.read_program import read_program
+from morefit.targets.base import show_source
 from morefit.targets.opencl.device import Device, set_arguments
 from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.program import PREFIX, Writer, function_lines
-from morefit.targets.show import show_source
 
 NAME = "sum_all"
 GROUP = 32  # work items of a device that is no CPU

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.targets.base import ToyBatch, WholeFit
+from morefit.targets.base import ToyBatch, WholeFit, show_source
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device
 from morefit.targets.opencl.dialect import Dialect
@@ -22,7 +22,6 @@ from morefit.targets.opencl.fit_shape import FitShape, PartShape, shape_of
 from morefit.targets.opencl.fit_space import FEW_EVENTS, FitSpace, columns_of
 from morefit.targets.opencl.joined_toys import JoinedToys, can_join
 from morefit.targets.opencl.sums import words_of
-from morefit.targets.show import show_source
 
 MAX_TOYS = 1 << 18  # in a launch: short enough for Ctrl-C and for displays that watch the device
 MAX_BYTES = 1 << 33  # of the events and records of a launch, if that is not more than a share of the memory

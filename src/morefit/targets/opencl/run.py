@@ -15,7 +15,7 @@ from morefit.kernel import Kernel, Precision, Sample
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
-from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
+from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit, show_source
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn
 from morefit.targets.opencl.device import Device, open_device
 from morefit.targets.opencl.fit import MAX_TOYS, run_whole_fits
@@ -23,7 +23,6 @@ from morefit.targets.opencl.launch import OpenCLLaunch, SampleSpace
 from morefit.targets.opencl.lift import Lifted, lift_numbers
 from morefit.targets.opencl.source import render
 from morefit.targets.opencl.sums import MAX_EVENTS
-from morefit.targets.show import show_source
 
 MAX_ITEMS = 512  # in a work-group
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from morefit.kernel import COUNT, SCALED, Kernel, Reduce, Sample
-from morefit.kernel.log_sums import BIAS, EXPONENT_ONE, LN2_HIGH, LN2_LOW, MANTISSA, RANGE, SMALLEST, WORDS
+from morefit.kernel.ir import BIAS, EXPONENT_ONE, LN2_HIGH, LN2_LOW, MANTISSA, RANGE, SMALLEST, WORDS
 from morefit.targets.opencl.dialect import (
     Dialect,
     Names,

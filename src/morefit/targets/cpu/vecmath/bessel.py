@@ -13,19 +13,7 @@ from morefit.targets.coefficients import (
     COSH_LESS_ONE,
     INVERSE_ROOT_TWO_PI,
 )
-from morefit.targets.cpu.vecmath.arithmetic import (
-    INFINITY,
-    NAN,
-    absolute,
-    choose,
-    clamp,
-    either,
-    polynomial,
-    repeat,
-    where_any,
-    widened,
-)
-from morefit.targets.cpu.vecmath.function import vector_function
+from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function, widened
 from morefit.targets.cpu.writer import Writer
 
 TOGETHER = 4  # nodes in one round of the loop: their exponentials do not wait for each other
@@ -36,21 +24,21 @@ LIFT = 2.0**-1000  # keeps the power series from overflowing
 
 def _kve(w: Writer, nu: str, x: str, derivatives: int) -> str:
     """Return exp(x) K_nu(x) or one of its derivatives by the order."""
-    order, x = absolute(w, nu), clamp(w, x, 0.0, LARGE)
+    order, x = w.absolute(nu), w.clamp(x, 0.0, LARGE)
     sharpness = w.intrinsic("sqrt", w.fma(x, x, w.mul(order, order)))
-    step = w.fma(sharpness, w.number(BESSEL_STEP[1]), w.number(BESSEL_STEP[0]))
-    step = w.div(w.number(1.0), w.intrinsic("sqrt", step))
+    step = w.fma(sharpness, BESSEL_STEP[1], BESSEL_STEP[0])
+    step = w.div(1.0, w.intrinsic("sqrt", step))
     square = w.mul(step, step)
-    growth = w.mul(square, polynomial(w, COSH_LESS_ONE, square))  # 2 (cosh(step) - 1)
+    growth = w.mul(square, w.polynomial(COSH_LESS_ONE, square))  # 2 (cosh(step) - 1)
     slope = w.mul(order, step)
-    fall = w.call("exp", w.mul(slope, w.number(-2.0)))
+    fall = w.call("exp", w.mul(slope, -2.0))
     one, zero = w.number(1.0), w.number(0.0)
     start = [
         w.number(0.5 if derivatives == 0 else 0.0),  # the sum
         zero,  # the number of the node
         zero,  # the exponent there
         zero,  # cosh(t) - 1
-        w.mul(growth, w.number(0.5)),  # its next difference
+        w.mul(growth, 0.5),  # its next difference
         one,  # exp(-2 nu t)
     ]
 
@@ -68,20 +56,20 @@ def _kve(w: Writer, nu: str, x: str, derivatives: int) -> str:
             term = w.add(term, mirrored) if derivatives % 2 == 0 else w.sub(term, mirrored)
             for _ in range(derivatives):
                 term = w.mul(term, w.mul(k, step))
-            total = w.fma(w.number(0.5), term, total)
-        matters = w.compare("ogt", term, w.mul(total, w.number(NEGLIGIBLE)))
-        return [total, k, exponent, height, rise, ratio], either(
-            w, matters, w.compare("oge", exponent, before)
+            total = w.fma(0.5, term, total)
+        matters = w.compare("ogt", term, w.mul(total, NEGLIGIBLE))
+        return [total, k, exponent, height, rise, ratio], w.either(
+            matters, w.compare("oge", exponent, before)
         )
 
-    total = repeat(w, start, go, BESSEL_STEPS_LIMIT)[0]
+    total = w.repeat(start, go, BESSEL_STEPS_LIMIT)[0]
     return w.mul(total, step)
 
 
 def _edges(w: Writer, nu: str, x: str, result: str, at_zero: str) -> str:
     """Put in the values at zero, at infinity and below zero, and NaN."""
-    result = choose(w, "oeq", x, INFINITY, 0.0, choose(w, "oeq", x, 0.0, at_zero, result))
-    result = choose(w, "olt", x, 0.0, NAN, result)
+    result = w.choose("oeq", x, INFINITY, 0.0, w.choose("oeq", x, 0.0, at_zero, result))
+    result = w.choose("olt", x, 0.0, NAN, result)
     return w.select(w.compare("uno", nu, x), w.add(nu, x), result)
 
 
@@ -97,7 +85,7 @@ def kve(w: Writer, nu: str, x: str) -> str:
 def kve_by_order(w: Writer, nu: str, x: str) -> str:
     """Return the derivative of exp(x) K_nu(x) by nu."""
     size = _edges(w, nu, x, _kve(w, nu, x, 1), w.number(INFINITY))
-    return choose(w, "olt", nu, 0.0, w.neg(size), size)
+    return w.choose("olt", nu, 0.0, w.neg(size), size)
 
 
 @vector_function(out_of_line=True)
@@ -109,51 +97,51 @@ def kve_by_order_twice(w: Writer, nu: str, x: str) -> str:
 
 def _power_series(w: Writer, nu: str, x: str) -> str:
     """Return exp(-x) I_nu(x) as a sum of positive terms."""
-    half = w.mul(x, w.number(0.5))
+    half = w.mul(x, 0.5)
     square = w.mul(half, half)
     one = w.number(1.0)
-    large = w.compare("ogt", x, w.number(300.0))
-    start = w.select(large, w.number(LIFT), one)
+    large = w.compare("ogt", x, 300.0)
+    start = w.select(large, LIFT, one)
 
     def go(total: str, term: str, k: str) -> tuple[list[str], str]:
         k = w.add(k, one)
         term = w.mul(term, w.div(square, w.mul(k, w.add(k, nu))))
         total = w.add(total, term)
-        return [total, term, k], w.compare("ogt", term, w.mul(total, w.number(NEGLIGIBLE)))
+        return [total, term, k], w.compare("ogt", term, w.mul(total, NEGLIGIBLE))
 
-    total = repeat(w, [start, start, w.number(0.0)], go, BESSEL_SERIES_LIMIT)[0]
+    total = w.repeat([start, start, w.number(0.0)], go, BESSEL_SERIES_LIMIT)[0]
     power = w.mul(nu, w.call("log", half))
-    power = choose(w, "oeq", nu, 0.0, 0.0, power)
+    power = w.choose("oeq", nu, 0.0, 0.0, power)
     exponent = w.sub(w.sub(power, x), w.call("lgamma", w.add(nu, one)))
     # Half of the exponential before the sum, half after: neither overflows nor underflows where the result does not.
-    factor = w.call("exp", w.mul(exponent, w.number(0.5)))
-    return w.mul(w.mul(w.mul(total, factor), w.select(large, w.number(1.0 / LIFT), one)), factor)
+    factor = w.call("exp", w.mul(exponent, 0.5))
+    return w.mul(w.mul(w.mul(total, factor), w.select(large, 1.0 / LIFT, one)), factor)
 
 
 def _asymptotic(w: Writer, nu: str, x: str) -> str:
     """Return exp(-x) I_nu(x) for x > 30 + nu^2 / 2, by Hankel's expansion."""
-    four = w.mul(w.mul(nu, nu), w.number(4.0))
-    inverse = w.div(w.number(-0.125), x)
+    four = w.mul(w.mul(nu, nu), 4.0)
+    inverse = w.div(-0.125, x)
 
     def go(total: str, term: str, k: str) -> tuple[list[str], str]:
-        odd = w.fma(k, w.number(2.0), w.number(1.0))
-        k = w.add(k, w.number(1.0))
+        odd = w.fma(k, 2.0, 1.0)
+        k = w.add(k, 1.0)
         factor = w.div(w.mul(w.sub(four, w.mul(odd, odd)), inverse), k)
         term = w.mul(term, factor)
         total = w.add(total, term)
-        return [total, term, k], w.compare("ogt", absolute(w, term), w.number(NEGLIGIBLE))
+        return [total, term, k], w.compare("ogt", w.absolute(term), NEGLIGIBLE)
 
     one = w.number(1.0)
-    total = repeat(w, [one, one, w.number(0.0)], go, 60)[0]
-    return w.mul(total, w.div(w.number(INVERSE_ROOT_TWO_PI), w.intrinsic("sqrt", x)))
+    total = w.repeat([one, one, w.number(0.0)], go, 60)[0]
+    return w.mul(total, w.div(INVERSE_ROOT_TWO_PI, w.intrinsic("sqrt", x)))
 
 
 @vector_function(out_of_line=True)
 @widened
 def ive(w: Writer, nu: str, x: str) -> str:
     """Return exp(-x) I_nu(x) for x >= 0 and nu >= 0; NaN elsewhere."""
-    far = w.compare("ogt", x, w.fma(w.mul(nu, w.number(0.5)), nu, w.number(30.0)))
-    near = _power_series(w, nu, w.select(far, w.number(1.0), x))
-    result = where_any(w, far, near, lambda: _asymptotic(w, nu, w.select(far, x, w.number(1e9))))
-    at_zero = choose(w, "oeq", nu, 0.0, 1.0, 0.0)
-    return choose(w, "olt", nu, 0.0, NAN, _edges(w, nu, x, result, at_zero))
+    far = w.compare("ogt", x, w.fma(w.mul(nu, 0.5), nu, 30.0))
+    near = _power_series(w, nu, w.select(far, 1.0, x))
+    result = w.where_any(far, near, lambda: _asymptotic(w, nu, w.select(far, x, 1e9)))
+    at_zero = w.choose("oeq", nu, 0.0, 1.0, 0.0)
+    return w.choose("olt", nu, 0.0, NAN, _edges(w, nu, x, result, at_zero))

@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from morefit.targets.cpu.vecmath.arithmetic import (
-    Pair,
-    absolute,
-    both,
-    choose,
-    clamp,
-    copy_sign,
-    fast_two_sum,
-    multiply,
-    polynomial,
-    reciprocal,
-    two_product,
-    two_sum,
-    where_any,
-    widened,
-)
 from morefit.targets.cpu.vecmath.exponential import exp_modest, exp_of_pair
-from morefit.targets.cpu.vecmath.function import vector_function
-from morefit.targets.cpu.writer import Writer
+from morefit.targets.cpu.vecmath.function import vector_function, widened
+from morefit.targets.cpu.writer import Pair, Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
 # erf(x) / x in x^2, for |x| <= 1 (2^-56.9), and for |x| <= 1/2 (2^-57.7).
@@ -106,44 +90,44 @@ ERFC_ZERO = 27.25  # erfc is below half the smallest denormal number
 @widened
 def erf(w: Writer, x: str) -> str:
     """Return the error function."""
-    size = absolute(w, x)
-    small = w.mul(size, polynomial(w, ERF, w.mul(x, x)))
-    clamped = clamp(w, size, 1.0, 5.95)
-    fall = polynomial(w, ERF_TAIL, w.sub(clamped, w.number(1.0)))
-    large = w.sub(w.number(1.0), exp_modest(w, w.neg(fall)))
-    return copy_sign(w, choose(w, "olt", size, 1.0, small, large), x)
+    size = w.absolute(x)
+    small = w.mul(size, w.polynomial(ERF, w.mul(x, x)))
+    clamped = w.clamp(size, 1.0, 5.95)
+    fall = w.polynomial(ERF_TAIL, w.sub(clamped, 1.0))
+    large = w.sub(1.0, exp_modest(w, w.neg(fall)))
+    return w.copy_sign(w.choose("olt", size, 1.0, small, large), x)
 
 
 def _without_exponential(w: Writer, x: str) -> Pair:
     """Return exp(x^2) erfc(x) for x >= 1/2, as a pair."""
-    inverse = reciprocal(w, two_sum(w, x, w.number(POLE)))
-    t = w.fma(inverse[0], w.number(-2.0 * POLE), w.number(1.0))
-    lost = w.fma(inverse[0], w.number(-2.0 * POLE), w.sub(w.number(1.0), t))
-    t_low = w.fma(inverse[1], w.number(-2.0 * POLE), lost)
-    slope = w.fma(t, w.number(2.0 * ERFC[2]), w.number(ERFC[1]))
+    inverse = w.reciprocal(w.two_sum(x, POLE))
+    t = w.fma(inverse[0], -2.0 * POLE, 1.0)
+    lost = w.fma(inverse[0], -2.0 * POLE, w.sub(1.0, t))
+    t_low = w.fma(inverse[1], -2.0 * POLE, lost)
+    slope = w.fma(t, 2.0 * ERFC[2], ERFC[1])
     # The last two steps of the polynomial are pairs: their rounding would be half the error.
-    linear = fast_two_sum(w, w.number(ERFC[1]), w.mul(t, polynomial(w, ERFC[2:], t)))
-    rest, rest_low = two_product(w, t, linear[0])
-    high, low = fast_two_sum(w, w.number(ERFC[0]), rest)
+    linear = w.fast_two_sum(ERFC[1], w.mul(t, w.polynomial(ERFC[2:], t)))
+    rest, rest_low = w.two_product(t, linear[0])
+    high, low = w.fast_two_sum(ERFC[0], rest)
     low = w.add(low, w.fma(t, linear[1], rest_low))
-    low = w.add(low, w.fma(t_low, slope, polynomial(w, ERFC_LOW, t)))
-    return multiply(w, inverse, (high, low))
+    low = w.add(low, w.fma(t_low, slope, w.polynomial(ERFC_LOW, t)))
+    return w.multiply(inverse, (high, low))
 
 
 @vector_function()
 @widened
 def erfc(w: Writer, x: str) -> str:
     """Return 1 - erf(x), without loss for large x; vectors of numbers at which it is 0 or 2 are done at once."""
-    flat = choose(w, "olt", x, 0.0, 2.0, 0.0)
-    inner = both(w, w.compare("ugt", x, w.number(ERFC_TWO)), w.compare("ult", x, w.number(ERFC_ZERO)))
-    return where_any(w, inner, flat, lambda: _erfc(w, x))
+    flat = w.choose("olt", x, 0.0, 2.0, 0.0)
+    inner = w.both(w.compare("ugt", x, ERFC_TWO), w.compare("ult", x, ERFC_ZERO))
+    return w.where_any(inner, flat, lambda: _erfc(w, x))
 
 
 def _erfc(w: Writer, x: str) -> str:
-    size = absolute(w, x)
-    clamped = clamp(w, size, 0.5, ERFC_ZERO)
-    square, square_low = two_product(w, clamped, clamped)
+    size = w.absolute(x)
+    clamped = w.clamp(size, 0.5, ERFC_ZERO)
+    square, square_low = w.two_product(clamped, clamped)
     tail = exp_of_pair(w, (w.neg(square), w.neg(square_low)), _without_exponential(w, clamped))
-    outer = choose(w, "olt", x, 0.0, w.sub(w.number(2.0), tail), tail)
-    inner = w.fma(w.neg(x), polynomial(w, ERF_HALF, w.mul(x, x)), w.number(1.0))
-    return choose(w, "olt", size, 0.5, inner, outer)
+    outer = w.choose("olt", x, 0.0, w.sub(2.0, tail), tail)
+    inner = w.fma(w.neg(x), w.polynomial(ERF_HALF, w.mul(x, x)), 1.0)
+    return w.choose("olt", size, 0.5, inner, outer)

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from morefit.targets.cpu.vecmath.arithmetic import (
-    Pair,
-    absolute,
-    choose,
-    clamp,
-    copy_sign,
-    fast_two_sum,
-    lean_polynomial,
-    polynomial,
-    widened,
-)
-from morefit.targets.cpu.vecmath.function import vector_function
-from morefit.targets.cpu.writer import Writer
+from morefit.targets.cpu.vecmath.function import vector_function, widened
+from morefit.targets.cpu.writer import Pair, Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
 # (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2, relative to e^r (2^-57.9; float32: 2^-28.2).
@@ -144,19 +133,19 @@ SINGLE = Scale(
 def reduce(w: Writer, x: str, shift: str, scale: Scale, largest: float | None = None) -> Pair:
     """Return ``n`` in the lowest bits of a float, at most the largest, and ``x - n ln2``."""
     rounded, n, rest = _less_multiple(w, x, shift, scale, largest)
-    return rounded, w.fma(n, w.number(-scale.ln2[1]), rest)
+    return rounded, w.fma(n, -scale.ln2[1], rest)
 
 
 def _less_multiple(
     w: Writer, x: str, shift: str, scale: Scale, largest: float | None = None
 ) -> tuple[str, str, str]:
     """Return ``n`` in the lowest bits of a float, ``n``, and ``x`` less ``n`` times the high part of ln2."""
-    rounded = w.fma(x, w.number(INVERSE_LN2), shift)
+    rounded = w.fma(x, INVERSE_LN2, shift)
     if largest is not None:
-        rounded = choose(w, "ogt", rounded, largest, largest, rounded)
+        rounded = w.choose("ogt", rounded, largest, largest, rounded)
     n = w.sub(rounded, shift)
     # The difference is exact: the product is, inside fma, and the bits left fit.
-    return rounded, n, w.fma(n, w.number(-scale.ln2[0]), x)
+    return rounded, n, w.fma(n, -scale.ln2[0], x)
 
 
 def power_of_two(w: Writer, rounded: str, scale: Scale) -> str:
@@ -166,7 +155,7 @@ def power_of_two(w: Writer, rounded: str, scale: Scale) -> str:
 
 def less_one(w: Writer, r: str, coefficients: tuple[float, ...]) -> str:
     """Return e^r - 1 for a reduced argument."""
-    return w.fma(w.mul(r, r), polynomial(w, coefficients, r), r)
+    return w.fma(w.mul(r, r), w.polynomial(coefficients, r), r)
 
 
 @vector_function()
@@ -181,19 +170,19 @@ def exp(w: Writer, x: str) -> str:
 
 def _ends(w: Writer, x: str, scale: Scale) -> tuple[str, str, str]:
     """Return x clamped where e^x is neither 0 nor infinite, the shift to round it, and the last factor."""
-    x = clamp(w, x, scale.low, scale.high)
-    tiny = w.compare("olt", x, w.number(scale.tiny))
-    shift = w.select(tiny, w.number(scale.shift + scale.lift), w.number(scale.shift))
-    return x, shift, w.select(tiny, w.number(2.0 ** (1 - scale.lift)), w.number(2.0))
+    x = w.clamp(x, scale.low, scale.high)
+    tiny = w.compare("olt", x, scale.tiny)
+    shift = w.select(tiny, scale.shift + scale.lift, scale.shift)
+    return x, shift, w.select(tiny, 2.0 ** (1 - scale.lift), 2.0)
 
 
 def exp_of_pair(w: Writer, x: Pair, factor: Pair | None = None) -> str:
     """Return e to a sum, times an optional pair, in float64."""
     high, shift, last = _ends(w, x[0], DOUBLE)
     rounded, n, rest = _less_multiple(w, high, shift, DOUBLE)
-    r, low = fast_two_sum(w, rest, w.fma(n, w.number(-DOUBLE.ln2[1]), x[1]))
+    r, low = w.fast_two_sum(rest, w.fma(n, -DOUBLE.ln2[1], x[1]))
     power = power_of_two(w, rounded, DOUBLE)
-    square = w.fma(w.mul(r, r), polynomial(w, EXP, r), low)
+    square = w.fma(w.mul(r, r), w.polynomial(EXP, r), low)
     if factor is None:
         return w.mul(w.fma(power, w.add(r, square), power), last)
     # (1 + r + square) times the factor, largest last.
@@ -213,14 +202,14 @@ def exp_modest(w: Writer, x: str) -> str:
 def exp2(w: Writer, x: str) -> str:
     """Return 2^x; gradual underflow costs one rounding only."""
     scale, coefficients = (DOUBLE, EXP2) if w.vector.bits == 64 else (SINGLE, EXP2_SINGLE)
-    x = clamp(w, x, scale.low / LN2, scale.high / LN2)
-    tiny = w.compare("olt", x, w.number(scale.tiny / LN2))
-    shift = w.select(tiny, w.number(scale.shift + scale.lift), w.number(scale.shift))
+    x = w.clamp(x, scale.low / LN2, scale.high / LN2)
+    tiny = w.compare("olt", x, scale.tiny / LN2)
+    shift = w.select(tiny, scale.shift + scale.lift, scale.shift)
     rounded = w.add(x, shift)
     r = w.sub(x, w.sub(rounded, shift))
     power = power_of_two(w, rounded, scale)
-    whole = w.fma(power, w.mul(r, polynomial(w, coefficients, r)), power)
-    return w.mul(whole, w.select(tiny, w.number(2.0 ** (1 - scale.lift)), w.number(2.0)))
+    whole = w.fma(power, w.mul(r, w.polynomial(coefficients, r)), power)
+    return w.mul(whole, w.select(tiny, 2.0 ** (1 - scale.lift), 2.0))
 
 
 @vector_function(flushed=True)
@@ -228,12 +217,12 @@ def exp2_flushed(w: Writer, x: str) -> str:
     """Return 2^x where denormals count as zero: the same, but less exact from 1023.5 on, and cheaper."""
     scale, coefficients = (DOUBLE, EXP2) if w.vector.bits == 64 else (SINGLE, EXP2_SINGLE)
     low, shift = scale.flushed / LN2, w.number(scale.shift + 1)
-    x = choose(w, "olt", x, low, low, x)
+    x = w.choose("olt", x, low, low, x)
     rounded = w.add(x, shift)
-    rounded = choose(w, "ogt", rounded, scale.largest, scale.largest, rounded)
+    rounded = w.choose("ogt", rounded, scale.largest, scale.largest, rounded)
     r = w.sub(x, w.sub(rounded, shift))
     power = power_of_two(w, rounded, scale)
-    return w.fma(power, w.mul(r, lean_polynomial(w, coefficients, r)), power)
+    return w.fma(power, w.mul(r, w.lean_polynomial(coefficients, r)), power)
 
 
 @vector_function(flushed=True)
@@ -241,65 +230,65 @@ def exp_flushed(w: Writer, x: str) -> str:
     """Return e^x where denormals count as zero: the same, but less exact from 709.43 on, and cheaper."""
     scale = DOUBLE if w.vector.bits == 64 else SINGLE
     shift = w.number(scale.shift + 1)
-    x = choose(w, "olt", x, scale.flushed, scale.flushed, x)
+    x = w.choose("olt", x, scale.flushed, scale.flushed, x)
     rounded, r = reduce(w, x, shift, scale, scale.largest)
     power = power_of_two(w, rounded, scale)
     square = w.mul(r, r)
-    return w.fma(power, w.fma(square, lean_polynomial(w, scale.polynomial, r), r), power)
+    return w.fma(power, w.fma(square, w.lean_polynomial(scale.polynomial, r), r), power)
 
 
 @vector_function()
 @widened
 def expm1(w: Writer, x: str) -> str:
     """Return e^x - 1."""
-    clamped = clamp(w, x, -100.0, 710.0)
+    clamped = w.clamp(x, -100.0, 710.0)
     rounded, r = reduce(w, clamped, w.number(DOUBLE.shift), DOUBLE)
     half = power_of_two(w, rounded, DOUBLE)  # 2^n itself overflows a little too early
-    linear = w.fma(half, r, w.sub(half, w.number(0.5)))  # exact where the two would cancel
-    result = w.fma(half, w.mul(w.mul(r, r), polynomial(w, EXPM1, r)), linear)
-    return choose(w, "olt", absolute(w, x), 2.0**-54, x, w.mul(result, w.number(2.0)))
+    linear = w.fma(half, r, w.sub(half, 0.5))  # exact where the two would cancel
+    result = w.fma(half, w.mul(w.mul(r, r), w.polynomial(EXPM1, r)), linear)
+    return w.choose("olt", w.absolute(x), 2.0**-54, x, w.mul(result, 2.0))
 
 
 def _quarter_exp(w: Writer, x: str) -> Pair:
     """Return e^x / 4 as a pair, for 0 <= x < 710.6."""
     rounded, r = reduce(w, x, w.number(DOUBLE.shift - 1), DOUBLE)
     power = power_of_two(w, rounded, DOUBLE)
-    high, low = fast_two_sum(w, w.number(1.0), less_one(w, r, EXP))
+    high, low = w.fast_two_sum(1.0, less_one(w, r, EXP))
     return w.mul(power, high), w.mul(power, low)
 
 
 def _hyperbolic(w: Writer, size: str, sign: float) -> str:
     """Return (e^x + sign e^-x) / 2, from e^x / 4, which overflows later."""
-    high, low = _quarter_exp(w, clamp(w, size, 0.0, 710.6))
-    other = w.div(w.number(0.0625 * sign), high)
-    return w.mul(w.add(high, w.add(low, other)), w.number(2.0))
+    high, low = _quarter_exp(w, w.clamp(size, 0.0, 710.6))
+    other = w.div(0.0625 * sign, high)
+    return w.mul(w.add(high, w.add(low, other)), 2.0)
 
 
 @vector_function()
 @widened
 def sinh(w: Writer, x: str) -> str:
     """Return (e^x - e^-x) / 2."""
-    size = absolute(w, x)
+    size = w.absolute(x)
     square = w.mul(x, x)
-    small = w.fma(w.mul(size, square), polynomial(w, SINH, square), size)
-    return copy_sign(w, choose(w, "olt", size, 1.0, small, _hyperbolic(w, size, -1.0)), x)
+    small = w.fma(w.mul(size, square), w.polynomial(SINH, square), size)
+    return w.copy_sign(w.choose("olt", size, 1.0, small, _hyperbolic(w, size, -1.0)), x)
 
 
 @vector_function()
 @widened
 def cosh(w: Writer, x: str) -> str:
     """Return (e^x + e^-x) / 2."""
-    return _hyperbolic(w, absolute(w, x), 1.0)
+    return _hyperbolic(w, w.absolute(x), 1.0)
 
 
 @vector_function()
 @widened
 def tanh(w: Writer, x: str) -> str:
     """Return sinh(x) / cosh(x)."""
-    size = absolute(w, x)
+    size = w.absolute(x)
     square = w.mul(x, x)
-    small = w.fma(w.mul(size, square), polynomial(w, TANH, square), size)
-    clamped = clamp(w, size, 0.0, 20.0)
-    grown = w.add(exp_modest(w, w.add(clamped, clamped)), w.number(1.0))
-    large = w.sub(w.number(1.0), w.div(w.number(2.0), grown))
-    return copy_sign(w, choose(w, "olt", size, TANH_SMALL, small, large), x)
+    small = w.fma(w.mul(size, square), w.polynomial(TANH, square), size)
+    clamped = w.clamp(size, 0.0, 20.0)
+    grown = w.add(exp_modest(w, w.add(clamped, clamped)), 1.0)
+    large = w.sub(1.0, w.div(2.0, grown))
+    return w.copy_sign(w.choose("olt", size, TANH_SMALL, small, large), x)

@@ -1,10 +1,13 @@
-"""A function of the vector mathematics, known by the name of the Python function that writes it."""
+"""Functions of the vector mathematics, known by the names of the Python functions that write them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from inspect import signature
+
+from morefit.targets.cpu.writer import Vector, Writer
 
 Write = Callable[..., str]  # (writer, *arguments) -> the register of the result
 
@@ -37,3 +40,29 @@ def vector_function(
         return write
 
     return register
+
+
+INFINITY = float("inf")
+NAN = float("nan")
+
+
+def widened(body: Write) -> Write:
+    """Let a body for float64 serve float32 too, by computing in float64."""
+
+    @wraps(body)
+    def write(w: Writer, *arguments: str) -> str:
+        if w.vector.bits == 64:
+            return body(w, *arguments)
+        wide = w.widened(Vector(w.vector.width, 64))
+        result = body(
+            wide, *[wide.let(f"fpext {w.vector.type} {a} to {wide.vector.type}") for a in arguments]
+        )
+        return w.let(f"fptrunc {wide.vector.type} {result} to {w.vector.type}")
+
+    return write
+
+
+@vector_function()
+def sign(w: Writer, x: str) -> str:
+    """Return 1, -1, or x itself where that is zero or NaN."""
+    return w.choose("ogt", x, 0.0, 1.0, w.choose("olt", x, 0.0, -1.0, x))

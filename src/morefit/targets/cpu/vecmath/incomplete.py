@@ -4,24 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from morefit.targets.coefficients import (
-    INCOMPLETE_LIMIT,
-    INVERSE_ROOT_TWO_PI,
-    LARGE_SHAPE,
-    STIRLING_TAIL,
-)
-from morefit.targets.cpu.vecmath.arithmetic import (
-    INFINITY,
-    NAN,
-    absolute,
-    both,
-    choose,
-    either,
-    polynomial,
-    repeat,
-    widened,
-)
-from morefit.targets.cpu.vecmath.function import vector_function
+from morefit.targets.coefficients import INCOMPLETE_LIMIT, INVERSE_ROOT_TWO_PI, LARGE_SHAPE, STIRLING_TAIL
+from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function, widened
 from morefit.targets.cpu.writer import Writer
 
 NEGLIGIBLE = 2.0**-56
@@ -41,10 +25,10 @@ def _series(w: Writer, a: str, x: str) -> Sequence[str]:
         total = w.add(total, term)
         slope = w.fma(w.neg(term), first, slope)
         bend = w.fma(term, w.fma(first, first, second), bend)
-        going = w.compare("ogt", term, w.mul(total, w.number(NEGLIGIBLE)))
+        going = w.compare("ogt", term, w.mul(total, NEGLIGIBLE))
         return [total, slope, bend, term, k, first, second], going
 
-    return repeat(w, [one, zero, zero, one, zero, zero, zero], go, INCOMPLETE_LIMIT)[:3]
+    return w.repeat([one, zero, zero, one, zero, zero, zero], go, INCOMPLETE_LIMIT)[:3]
 
 
 def _fraction(w: Writer, a: str, x: str) -> Sequence[str]:
@@ -59,29 +43,29 @@ def _fraction(w: Writer, a: str, x: str) -> Sequence[str]:
         h, log_slope, log_bend, k, b, d, d1, d2, e, e1, e2 = state
         k = w.add(k, one)
         n = w.mul(w.neg(k), w.sub(k, a))  # its slope is k, that of b is -1
-        b = w.add(b, w.number(2.0))
+        b = w.add(b, 2.0)
         below = w.fma(n, d, b)
-        below1 = w.fma(n, d1, w.fma(k, d, w.number(-1.0)))
+        below1 = w.fma(n, d1, w.fma(k, d, -1.0))
         below2 = w.fma(n, d2, w.mul(w.add(k, k), d1))
         above = w.fma(n, e, b)
-        above1 = w.fma(n, e1, w.fma(k, e, w.number(-1.0)))
+        above1 = w.fma(n, e1, w.fma(k, e, -1.0))
         above2 = w.fma(n, e2, w.mul(w.add(k, k), e1))
         d, d1, d2, below_slope, below_bend = _inverse(w, below, below1, below2)
         e, e1, e2, above_slope, above_bend = _inverse(w, above, above1, above2)
         change = w.mul(d, above)
         slope, bend = w.sub(above_slope, below_slope), w.sub(above_bend, below_bend)
         # all three: the fraction of a whole shape ends, that of its neighbours does not
-        off = [absolute(w, v) for v in (w.sub(change, one), slope, bend)]
-        going = w.compare("ogt", w.add(off[0], w.add(off[1], off[2])), w.number(NEGLIGIBLE))
+        off = [w.absolute(v) for v in (w.sub(change, one), slope, bend)]
+        going = w.compare("ogt", w.add(off[0], w.add(off[1], off[2])), NEGLIGIBLE)
         slope, bend = w.add(log_slope, slope), w.add(log_bend, bend)
         return [w.mul(h, change), slope, bend, k, b, d, d1, d2, e, e1, e2], going
 
-    return repeat(w, start, go, INCOMPLETE_LIMIT)[:3]
+    return w.repeat(start, go, INCOMPLETE_LIMIT)[:3]
 
 
 def _inverse(w: Writer, y: str, y1: str, y2: str) -> tuple[str, str, str, str, str]:
     """Return 1 / y and its two derivatives, and two derivatives of log(y)."""
-    inverse = w.div(w.number(1.0), y)
+    inverse = w.div(1.0, y)
     slope = w.mul(y1, inverse)
     square = w.mul(slope, slope)
     curve = w.mul(y2, inverse)
@@ -91,35 +75,35 @@ def _inverse(w: Writer, y: str, y1: str, y2: str) -> tuple[str, str, str, str, s
 
 def _density(w: Writer, a: str, x: str) -> str:
     """Return x^a e^-x / Gamma(a); of large shapes by Stirling's formula about x = a, where little cancels."""
-    large = w.compare("oge", a, w.number(LARGE_SHAPE))
-    inverse = w.div(w.number(1.0), a)
+    large = w.compare("oge", a, LARGE_SHAPE)
+    inverse = w.div(1.0, a)
     distance = w.mul(w.sub(x, a), inverse)
-    tail = w.mul(inverse, polynomial(w, STIRLING_TAIL, w.mul(inverse, inverse)))
+    tail = w.mul(inverse, w.polynomial(STIRLING_TAIL, w.mul(inverse, inverse)))
     logarithm = w.call("log", w.select(large, w.mul(x, inverse), x))
-    close = w.compare("ogt", distance, w.number(-0.5))
+    close = w.compare("ogt", distance, -0.5)
     ratio = w.select(close, w.call("log1p", distance), logarithm)
     about = w.sub(w.mul(a, w.sub(ratio, distance)), tail)
     plain = w.sub(w.fma(a, logarithm, w.neg(x)), w.call("lgamma", a))
-    size = w.mul(w.intrinsic("sqrt", a), w.number(INVERSE_ROOT_TWO_PI))
-    factor = w.select(large, size, w.number(1.0))
+    size = w.mul(w.intrinsic("sqrt", a), INVERSE_ROOT_TWO_PI)
+    factor = w.select(large, size, 1.0)
     return w.mul(factor, w.call("exp", w.select(large, about, plain)))
 
 
 def _parts(w: Writer, a: str, x: str) -> tuple[str, str, Sequence[str], Sequence[str]]:
     """Return where the series is used, x^a e^-x / Gamma(a), the series and the fraction."""
-    low = w.compare("olt", x, w.add(a, w.number(1.0)))
-    series = _series(w, a, w.select(low, x, w.number(0.0)))
-    fraction = _fraction(w, a, w.select(low, w.add(a, w.number(100.0)), x))
+    low = w.compare("olt", x, w.add(a, 1.0))
+    series = _series(w, a, w.select(low, x, 0.0))
+    fraction = _fraction(w, a, w.select(low, w.add(a, 100.0), x))
     return low, _density(w, a, x), series, fraction
 
 
 def _ends(w: Writer, a: str, x: str, result: str, at_zero: float, at_infinity: float) -> str:
     """Put in the values at zero and infinity, and NaN outside a >= 0, x >= 0."""
-    result = choose(w, "oeq", x, 0.0, at_zero, choose(w, "oeq", x, INFINITY, at_infinity, result))
-    inside = both(w, w.compare("ogt", a, w.number(0.0)), w.compare("oge", x, w.number(0.0)))
-    inside = both(w, inside, w.compare("olt", a, w.number(INFINITY)))
-    limit = choose(w, "ogt", x, 0.0, at_infinity, NAN)
-    return w.select(inside, result, choose(w, "oeq", a, 0.0, limit, NAN))
+    result = w.choose("oeq", x, 0.0, at_zero, w.choose("oeq", x, INFINITY, at_infinity, result))
+    inside = w.both(w.compare("ogt", a, 0.0), w.compare("oge", x, 0.0))
+    inside = w.both(inside, w.compare("olt", a, INFINITY))
+    limit = w.choose("ogt", x, 0.0, at_infinity, NAN)
+    return w.select(inside, result, w.choose("oeq", a, 0.0, limit, NAN))
 
 
 def _gammainc(w: Writer, a: str, x: str) -> tuple[str, str, str]:
@@ -133,7 +117,7 @@ def _gammainc(w: Writer, a: str, x: str) -> tuple[str, str, str]:
 def gammainc(w: Writer, a: str, x: str) -> str:
     """Return P(a, x), the distribution function of a gamma distribution of shape a."""
     low, below, above = _gammainc(w, a, x)
-    return _ends(w, a, x, w.select(low, below, w.sub(w.number(1.0), above)), 0.0, 1.0)
+    return _ends(w, a, x, w.select(low, below, w.sub(1.0, above)), 0.0, 1.0)
 
 
 @vector_function(out_of_line=True)
@@ -141,7 +125,7 @@ def gammainc(w: Writer, a: str, x: str) -> str:
 def gammaincc(w: Writer, a: str, x: str) -> str:
     """Return Q(a, x) = 1 - P(a, x), without loss for large x."""
     low, below, above = _gammainc(w, a, x)
-    return _ends(w, a, x, w.select(low, w.sub(w.number(1.0), below), above), 1.0, 0.0)
+    return _ends(w, a, x, w.select(low, w.sub(1.0, below), above), 1.0, 0.0)
 
 
 @vector_function(out_of_line=True)
@@ -150,7 +134,7 @@ def gammainc_by_shape(w: Writer, a: str, x: str) -> str:
     """Return the derivative of P(a, x) by a."""
     low, density, series, fraction = _parts(w, a, x)
     logarithm = w.call("log", x)
-    below = w.sub(logarithm, w.call("digamma", w.add(a, w.number(1.0))))
+    below = w.sub(logarithm, w.call("digamma", w.add(a, 1.0)))
     above = w.add(w.sub(logarithm, w.call("digamma", a)), fraction[1])
     result = w.mul(w.div(density, a), w.fma(below, series[0], series[1]))
     result = w.select(low, result, w.neg(w.mul(w.mul(density, fraction[0]), above)))
@@ -162,7 +146,7 @@ def gammainc_by_shape(w: Writer, a: str, x: str) -> str:
 def gammainc_by_shape_twice(w: Writer, a: str, x: str) -> str:
     """Return the second derivative of P(a, x) by a."""
     low, density, series, fraction = _parts(w, a, x)
-    logarithm, up = w.call("log", x), w.add(a, w.number(1.0))
+    logarithm, up = w.call("log", x), w.add(a, 1.0)
     below = w.sub(logarithm, w.call("digamma", up))
     bend = w.fma(below, below, w.neg(w.call("trigamma", up)))
     result = w.fma(bend, series[0], w.fma(w.add(below, below), series[1], series[2]))
@@ -182,7 +166,7 @@ def _beta_fraction(w: Writer, a: str, b: str, x: str) -> str:
     def go(h: str, c: str, d: str, k: str) -> tuple[list[str], str]:
         k = w.add(k, one)
         twice = w.add(a, w.add(k, k))
-        even = w.div(w.mul(w.mul(k, w.sub(b, k)), x), w.mul(w.add(twice, w.number(-1.0)), twice))
+        even = w.div(w.mul(w.mul(k, w.sub(b, k)), x), w.mul(w.add(twice, -1.0), twice))
         d = w.div(one, w.fma(even, d, one))
         c = w.add(one, w.div(even, c))
         h = w.mul(h, w.mul(c, d))
@@ -191,10 +175,10 @@ def _beta_fraction(w: Writer, a: str, b: str, x: str) -> str:
         d = w.div(one, w.fma(odd, d, one))
         c = w.add(one, w.div(odd, c))
         change = w.mul(c, d)
-        going = w.compare("ogt", absolute(w, w.sub(change, one)), w.number(4 * NEGLIGIBLE))
+        going = w.compare("ogt", w.absolute(w.sub(change, one)), 4 * NEGLIGIBLE)
         return [w.mul(h, change), c, d, k], going
 
-    return repeat(w, [d, one, d, zero], go, INCOMPLETE_LIMIT)[0]
+    return w.repeat([d, one, d, zero], go, INCOMPLETE_LIMIT)[0]
 
 
 @vector_function(out_of_line=True)
@@ -203,17 +187,17 @@ def betainc(w: Writer, a: str, b: str, x: str) -> str:
     """Return the regularised incomplete beta function, the distribution function of a beta distribution."""
     one = w.number(1.0)
     total = w.add(a, b)
-    turned = w.compare("ogt", w.mul(x, w.add(total, w.number(2.0))), w.add(a, one))
+    turned = w.compare("ogt", w.mul(x, w.add(total, 2.0)), w.add(a, one))
     logarithm, other = w.call("log", x), w.call("log1p", w.neg(x))
     lgammas = w.sub(w.call("lgamma", total), w.add(w.call("lgamma", a), w.call("lgamma", b)))
     density = w.call("exp", w.fma(a, logarithm, w.fma(b, other, lgammas)))
     first, second = w.select(turned, b, a), w.select(turned, a, b)
     place = w.select(turned, w.sub(one, x), x)
-    outside = either(w, w.compare("ule", place, w.number(0.0)), w.compare("ogt", place, one))
+    outside = w.either(w.compare("ule", place, 0.0), w.compare("ogt", place, one))
     tail = w.mul(w.div(density, first), _beta_fraction(w, first, second, w.select(outside, one, place)))
-    tail = choose(w, "oeq", place, 0.0, 0.0, tail)
+    tail = w.choose("oeq", place, 0.0, 0.0, tail)
     result = w.select(turned, w.sub(one, tail), tail)
-    result = choose(w, "oeq", b, 0.0, 0.0, choose(w, "oeq", a, 0.0, 1.0, result))
-    shapes = both(w, w.compare("oge", a, w.number(0.0)), w.compare("oge", b, w.number(0.0)))
-    inside = both(w, w.compare("oge", x, w.number(0.0)), w.compare("ole", x, one))
-    return w.select(both(w, shapes, inside), result, w.number(NAN))
+    result = w.choose("oeq", b, 0.0, 0.0, w.choose("oeq", a, 0.0, 1.0, result))
+    shapes = w.both(w.compare("oge", a, 0.0), w.compare("oge", b, 0.0))
+    inside = w.both(w.compare("oge", x, 0.0), w.compare("ole", x, one))
+    return w.select(w.both(shapes, inside), result, NAN)

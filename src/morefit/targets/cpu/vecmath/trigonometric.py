@@ -4,24 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from morefit.targets.cpu.vecmath.arithmetic import (
-    Pair,
-    absolute,
-    choose,
-    clamp,
-    copy_sign,
-    divide,
-    fast_two_sum,
-    flip_sign,
-    lane_by_lane,
-    polynomial,
-    two_product,
-    two_sum,
-    where_any,
-    widened,
-)
-from morefit.targets.cpu.vecmath.function import vector_function
-from morefit.targets.cpu.writer import Writer
+from morefit.targets.cpu.vecmath.function import vector_function, widened
+from morefit.targets.cpu.writer import Pair, Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
 # (sin(r) / r - 1) / r^2 in r^2, for |r| <= pi / 2 (2^-61.7; float32: 2^-35.3), and for |r| <= pi / 4 (2^-57.9).
@@ -81,92 +65,92 @@ def _turn(w: Writer) -> Turn:
 def _less_turns(w: Writer, x: str, n: str, parts: tuple[float, float, float]) -> str:
     """Return x - n pi (Cody and Waite); the first difference is exact, as its bits fit."""
     for part in parts:
-        x = w.fma(n, w.number(-part), x)
+        x = w.fma(n, -part, x)
     return x
 
 
 def _sin_reduced(w: Writer, r: str, coefficients: tuple[float, ...]) -> str:
     """Return sin(r) for a reduced argument; rounding must not carry it past one."""
     z = w.mul(r, r)
-    return clamp(w, w.fma(w.mul(r, z), polynomial(w, coefficients, z), r), -1.0, 1.0)
+    return w.clamp(w.fma(w.mul(r, z), w.polynomial(coefficients, z), r), -1.0, 1.0)
 
 
 def _far(w: Writer, name: str, x: str, near: str) -> str:
     """Take lanes beyond the limit from a function that is not inlined."""
-    beyond = w.compare("ogt", absolute(w, x), w.number(_turn(w).limit))
-    return where_any(w, beyond, near, lambda: w.call(f"{name}_far", x))
+    beyond = w.compare("ogt", w.absolute(x), _turn(w).limit)
+    return w.where_any(beyond, near, lambda: w.call(f"{name}_far", x))
 
 
 @vector_function()
 def sin(w: Writer, x: str) -> str:
     """Return the sine."""
     c = _turn(w)
-    rounded = w.fma(x, w.number(INVERSE_PI), w.number(c.shift))
-    r = _less_turns(w, x, w.sub(rounded, w.number(c.shift)), c.pi)
-    near = copy_sign(w, _sin_reduced(w, r, c.polynomial), r)
-    return _far(w, "sin", x, flip_sign(w, near, w.to_bits(rounded)))
+    rounded = w.fma(x, INVERSE_PI, c.shift)
+    r = _less_turns(w, x, w.sub(rounded, c.shift), c.pi)
+    near = w.copy_sign(_sin_reduced(w, r, c.polynomial), r)
+    return _far(w, "sin", x, w.flip_sign(near, w.to_bits(rounded)))
 
 
 @vector_function()
 def cos(w: Writer, x: str) -> str:
     """Return the cosine, as the sine about the nearest odd multiple of pi / 2."""
     c = _turn(w)
-    rounded = w.add(w.fma(x, w.number(INVERSE_PI), w.number(0.5)), w.number(c.shift))
-    n = w.sub(w.sub(rounded, w.number(c.shift)), w.number(0.5))
+    rounded = w.add(w.fma(x, INVERSE_PI, 0.5), c.shift)
+    n = w.sub(w.sub(rounded, c.shift), 0.5)
     r = _less_turns(w, x, n, c.pi)
-    return _far(w, "cos", x, flip_sign(w, _sin_reduced(w, r, c.polynomial), w.to_bits(rounded)))
+    return _far(w, "cos", x, w.flip_sign(_sin_reduced(w, r, c.polynomial), w.to_bits(rounded)))
 
 
 @vector_function(far=True)
 def sin_far(w: Writer, x: str) -> str:
     """Return the sine of large arguments."""
-    return lane_by_lane(w, "sin", x)
+    return w.lane_by_lane("sin", x)
 
 
 @vector_function(far=True)
 def cos_far(w: Writer, x: str) -> str:
     """Return the cosine of large arguments."""
-    return lane_by_lane(w, "cos", x)
+    return w.lane_by_lane("cos", x)
 
 
 def sine_and_cosine(w: Writer, r: str, low: str) -> tuple[Pair, Pair]:
     """Return both as pairs, for |r| <= pi / 4."""
-    z, z_low = two_product(w, r, r)
-    half = w.mul(z, w.number(0.5))
-    shrunk = w.sub(w.number(1.0), half)
-    cubic = w.fma(w.mul(r, z), polynomial(w, SIN_QUARTER, z), w.mul(low, shrunk))
-    lost = w.sub(w.sub(w.number(1.0), shrunk), half)
-    tail = w.fma(w.mul(z, z), polynomial(w, COS_QUARTER, z), w.fma(z_low, w.number(-0.5), lost))
-    return fast_two_sum(w, r, cubic), fast_two_sum(w, shrunk, w.fma(w.neg(r), low, tail))
+    z, z_low = w.two_product(r, r)
+    half = w.mul(z, 0.5)
+    shrunk = w.sub(1.0, half)
+    cubic = w.fma(w.mul(r, z), w.polynomial(SIN_QUARTER, z), w.mul(low, shrunk))
+    lost = w.sub(w.sub(1.0, shrunk), half)
+    tail = w.fma(w.mul(z, z), w.polynomial(COS_QUARTER, z), w.fma(z_low, -0.5, lost))
+    return w.fast_two_sum(r, cubic), w.fast_two_sum(shrunk, w.fma(w.neg(r), low, tail))
 
 
 def _near_zero(w: Writer, r: str) -> Pair:
     """Return both for |r| <= pi / 4."""
     z = w.mul(r, r)
-    sine = w.fma(w.mul(r, z), polynomial(w, SIN_QUARTER, z), r)
-    return sine, w.fma(w.mul(z, z), polynomial(w, COS_QUARTER, z), w.fma(z, w.number(-0.5), w.number(1.0)))
+    sine = w.fma(w.mul(r, z), w.polynomial(SIN_QUARTER, z), r)
+    return sine, w.fma(w.mul(z, z), w.polynomial(COS_QUARTER, z), w.fma(z, -0.5, 1.0))
 
 
 def double_angle(w: Writer, half: str) -> Pair:
     """Return the sine and cosine of twice an angle of at most pi / 4, in float64."""
     sine, cosine = _near_zero(w, half)
     twice = w.add(sine, sine)
-    return w.mul(twice, cosine), w.fma(w.neg(twice), sine, w.number(1.0))
+    return w.mul(twice, cosine), w.fma(w.neg(twice), sine, 1.0)
 
 
 def sine_and_cosine_of(w: Writer, x: str) -> Pair:
     """Return both, in float64, of an angle of at most some hundred turns."""
     shift = w.number(DOUBLE.shift)
-    rounded = w.fma(x, w.number(TWO_OVER_PI), shift)
+    rounded = w.fma(x, TWO_OVER_PI, shift)
     n = w.sub(rounded, shift)
-    r = w.fma(n, w.number(-HALF_PI[1]), w.fma(n, w.number(-HALF_PI[0]), x))
+    r = w.fma(n, -HALF_PI[1], w.fma(n, -HALF_PI[0], x))
     sine, cosine = _near_zero(w, r)
     turns = w.to_bits(rounded)
     odd = w.let(f"trunc {w.vector.integers} {turns} to {w.vector.mask}")
     sine, cosine = w.select(odd, cosine, sine), w.select(odd, sine, cosine)
     half = w.integer_op("lshr", turns, w.integer(1))
     next_half = w.integer_op("lshr", w.integer_op("add", turns, w.integer(1)), w.integer(1))
-    return flip_sign(w, sine, half), flip_sign(w, cosine, next_half)
+    return w.flip_sign(sine, half), w.flip_sign(cosine, next_half)
 
 
 @vector_function(out_of_line=True)
@@ -174,16 +158,16 @@ def sine_and_cosine_of(w: Writer, x: str) -> Pair:
 def tan(w: Writer, x: str) -> str:
     """Return the tangent."""
     shift = w.number(DOUBLE.shift)
-    rounded = w.fma(x, w.number(TWO_OVER_PI), shift)
+    rounded = w.fma(x, TWO_OVER_PI, shift)
     n = w.sub(rounded, shift)
-    second, second_low = two_product(w, n, w.number(-HALF_PI[1]))
-    r, lost = two_sum(w, w.fma(n, w.number(-HALF_PI[0]), x), second)
-    low = w.add(lost, w.fma(n, w.number(-HALF_PI[2]), second_low))
+    second, second_low = w.two_product(n, -HALF_PI[1])
+    r, lost = w.two_sum(w.fma(n, -HALF_PI[0], x), second)
+    low = w.add(lost, w.fma(n, -HALF_PI[2], second_low))
     sine, cosine = sine_and_cosine(w, r, low)
     odd = w.let(f"trunc {w.vector.integers} {w.to_bits(rounded)} to {w.vector.mask}")
     above = tuple(w.select(odd, w.neg(c), s) for s, c in zip(sine, cosine, strict=True))
     below = tuple(w.select(odd, s, c) for s, c in zip(sine, cosine, strict=True))
-    near = divide(w, (above[0], above[1]), (below[0], below[1]))
-    near = choose(w, "oeq", x, 0.0, x, near)
-    beyond = w.compare("ogt", absolute(w, x), w.number(DOUBLE.limit))
-    return where_any(w, beyond, near, lambda: lane_by_lane(w, "tan", x))
+    near = w.divide((above[0], above[1]), (below[0], below[1]))
+    near = w.choose("oeq", x, 0.0, x, near)
+    beyond = w.compare("ogt", w.absolute(x), DOUBLE.limit)
+    return w.where_any(beyond, near, lambda: w.lane_by_lane("tan", x))

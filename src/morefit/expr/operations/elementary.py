@@ -1,4 +1,4 @@
-"""Exponentials, logarithms and hyperbolic functions."""
+"""Elementary functions: exponentials, logarithms, hyperbolic and trigonometric functions and their inverses."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ class Exponential:
 
     EXP = Operation(
         rank=9,
-        arity=1,
         price=18,
         numpy=np.exp,
-        ufuncs=("exp",),
         partials=lambda x: (np.exp(x),),
         latex=Around(RAISES, "e^{", "}"),
         llvm=call("exp", flushed="exp_flushed"),
@@ -35,10 +33,8 @@ class Exponential:
     )
     EXP2 = Operation(
         rank=10,
-        arity=1,
         price=15,
         numpy=np.exp2,
-        ufuncs=("exp2",),
         partials=lambda x: (math.log(2) * np.exp2(x),),
         latex=Around(RAISES, "2^{", "}"),
         llvm=call("exp2", flushed="exp2_flushed"),
@@ -47,44 +43,33 @@ class Exponential:
     )
     EXPM1 = Operation(
         rank=11,
-        arity=1,
         price=28,
         numpy=np.expm1,
-        ufuncs=("expm1",),
         partials=lambda x: (np.exp(x),),
         latex=Around(ADDS, "e^{", "} - 1"),
-        llvm=call("expm1"),
-        c="expm1({0})",
+        routine="expm1",
         traits=Trait.GROWS,
     )
     LOG = Operation(
         rank=12,
-        arity=1,
         price=26,
         numpy=np.log,
-        ufuncs=("log",),
         partials=lambda x: (1 / x,),
         latex=Prefix(r"\ln", raised=True),
-        llvm=call("log"),
-        c="log({0})",
+        routine="log",
     )
     LOG1P = Operation(
         rank=13,
-        arity=1,
         price=32,
         numpy=np.log1p,
-        ufuncs=("log1p",),
         partials=lambda x: (1 / (1 + x),),
         latex=Around(STANDS_ALONE, r"\ln\left(1 + ", r"\right)", inner=ADDS),
-        llvm=call("log1p"),
-        c="log1p({0})",
+        routine="log1p",
     )
     LOG2 = Operation(  # exact at powers of two
         rank=43,
-        arity=1,
         price=28,
         numpy=np.log2,
-        ufuncs=("log2",),
         partials=lambda x: (1 / (math.log(2) * x),),
         latex=Prefix(r"\log_{2}"),
         llvm=call("log2"),
@@ -92,10 +77,8 @@ class Exponential:
     )
     LOG10 = Operation(  # exact at powers of ten
         rank=44,
-        arity=1,
         price=40,
         numpy=np.log10,
-        ufuncs=("log10",),
         partials=lambda x: (1 / (math.log(10) * x),),
         latex=Prefix(r"\log_{10}"),
         llvm=call("log10"),
@@ -103,74 +86,127 @@ class Exponential:
     )
     SINH = Operation(
         rank=22,
-        arity=1,
         price=45,
         numpy=np.sinh,
-        ufuncs=("sinh",),
         partials=lambda x: (np.cosh(x),),
         latex=Prefix(r"\sinh", raised=True),
-        llvm=call("sinh"),
-        c="sinh({0})",
+        routine="sinh",
         traits=Trait.ODD | Trait.GROWS,
     )
     COSH = Operation(
         rank=23,
-        arity=1,
         price=45,
         numpy=np.cosh,
-        ufuncs=("cosh",),
         partials=lambda x: (np.sinh(x),),
         latex=Prefix(r"\cosh", raised=True),
-        llvm=call("cosh"),
-        c="cosh({0})",
+        routine="cosh",
         traits=Trait.EVEN | Trait.NOT_NEGATIVE | Trait.POSITIVE | Trait.GROWS,
     )
     TANH = Operation(
         rank=24,
-        arity=1,
         price=45,
         numpy=np.tanh,
-        ufuncs=("tanh",),
         partials=lambda x: (1 - np.tanh(x) ** 2,),
         latex=Prefix(r"\tanh", raised=True),
-        llvm=call("tanh"),
-        c="tanh({0})",
+        routine="tanh",
         traits=Trait.ODD | Trait.LEVELS_OFF,
     )
     ASINH = Operation(
         rank=50,
-        arity=1,
         price=70,
         numpy=np.arcsinh,
-        ufuncs=("arcsinh",),
         partials=lambda x: ((1 + x**2) ** -0.5,),
         latex=Prefix(r"\operatorname{arsinh}"),
-        llvm=call("asinh"),
-        c="asinh({0})",
+        routine="asinh",
         traits=Trait.ODD,
     )
     ACOSH = Operation(
         rank=51,
-        arity=1,
         price=70,
         numpy=np.arccosh,
-        ufuncs=("arccosh",),
         partials=lambda x: ((x - 1) ** -0.5 * (x + 1) ** -0.5,),
         singular=lambda x: x == 1,
         latex=Prefix(r"\operatorname{arcosh}"),
-        llvm=call("acosh"),
-        c="acosh({0})",
+        routine="acosh",
         traits=Trait.NOT_NEGATIVE,
     )
     ATANH = Operation(
         rank=52,
-        arity=1,
         price=60,
         numpy=np.arctanh,
-        ufuncs=("arctanh",),
         partials=lambda x: (1 / ((1 - x) * (1 + x)),),
         latex=Prefix(r"\operatorname{artanh}"),
-        llvm=call("atanh"),
-        c="atanh({0})",
+        routine="atanh",
         traits=Trait.ODD,
+    )
+
+
+class Trigonometric:
+    """Functions of angles, in radians."""
+
+    SIN = Operation(
+        rank=15,
+        price=26,
+        numpy=np.sin,
+        partials=lambda x: (np.cos(x),),
+        latex=Prefix(r"\sin", raised=True),
+        routine="sin",
+        traits=Trait.ODD,
+    )
+    COS = Operation(
+        rank=16,
+        price=26,
+        numpy=np.cos,
+        partials=lambda x: (-np.sin(x),),
+        latex=Prefix(r"\cos", raised=True),
+        routine="cos",
+        traits=Trait.EVEN,
+    )
+    TAN = Operation(
+        rank=17,
+        price=60,
+        numpy=np.tan,
+        partials=lambda x: (1 + np.tan(x) ** 2,),
+        latex=Prefix(r"\tan", raised=True),
+        routine="tan",
+        traits=Trait.ODD,
+    )
+    ASIN = Operation(
+        rank=18,
+        price=45,
+        numpy=np.arcsin,
+        partials=lambda x: ((1 - x**2) ** -0.5,),
+        singular=lambda x: abs(x) == 1,
+        latex=Prefix(r"\arcsin"),
+        routine="asin",
+        traits=Trait.ODD,
+    )
+    ACOS = Operation(
+        rank=19,
+        price=45,
+        numpy=np.arccos,
+        partials=lambda x: (-((1 - x**2) ** -0.5),),
+        singular=lambda x: abs(x) == 1,
+        latex=Prefix(r"\arccos"),
+        routine="acos",
+        traits=Trait.NOT_NEGATIVE,
+    )
+    ATAN = Operation(
+        rank=20,
+        price=35,
+        numpy=np.arctan,
+        partials=lambda x: (1 / (1 + x**2),),
+        latex=Prefix(r"\arctan"),
+        routine="atan",
+        traits=Trait.ODD | Trait.LEVELS_OFF,
+    )
+    ATAN2 = Operation(
+        rank=21,
+        arity=2,
+        price=60,
+        numpy=np.arctan2,
+        partials=lambda x, y: (y / (x**2 + y**2), -x / (x**2 + y**2)),
+        singular=lambda x, y: (x == 0) & (y == 0),
+        latex=Prefix(r"\operatorname{atan2}"),
+        routine="atan2",
     )
