@@ -9,7 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 import morefit as mf
 from derivatives import value_and_derivatives
@@ -20,7 +20,16 @@ from morefit.rewrite.simplify import normalise
 from recorded import recorded
 from shape_rows import EXACT_DIGITS, Point, Row, all_rows, families
 from shape_rows.exponential import exponential_point
-from tolerances import EXACT_FIT_ERRORS, FEW_ROUNDINGS, PART, SCIPY_DENSITY, SHAPE, UNIT_INTEGRAL, UNSCALED
+from tolerances import (
+    EXACT_FIT_ERRORS,
+    FEW_ROUNDINGS,
+    NUMERICAL,
+    PART,
+    SCIPY_DENSITY,
+    SHAPE,
+    UNIT_INTEGRAL,
+    UNSCALED,
+)
 
 PHI = np.pi
 ROWS = all_rows()
@@ -564,3 +573,21 @@ def test_derivatives_far_from_a_narrow_peak_are_zero(make):
     assert nll.value([0.01, 0.5]) == pytest.approx(np.log(40))
     np.testing.assert_allclose(nll.gradient([0.01, 0.5]), [0, 2], atol=1e-12)
     np.testing.assert_allclose(nll.hessian([0.01, 0.5]), [[0, 0], [0, 4]], atol=1e-12)
+
+
+def test_argus_with_a_negative_power_is_normalised():
+    # this used to be wrong by 24 in the logarithm: next to the end point a node of the integral met the largest density of all
+    c, power, end = -10.0, -0.66, 6.8
+    x = mf.Observable("x", 5.0, 7.0)
+    argus = mf.shapes.Argus(x, mf.Parameter("end", end, 5.0, 8.0), c, mf.Parameter("power", power, -1.0, 1.0))
+    u = 1 - (np.array([5.0, 6.0]) / end) ** 2
+    area = (
+        0.5 * end**2 * special.gamma(power + 1) * 10 ** -(power + 1) * special.gammainc(power + 1, 10 * u[0])
+    )
+    assert argus.pdf([6.0])[0] == pytest.approx(6 * u[1] ** power * np.exp(c * u[1]) / area, rel=NUMERICAL)
+
+
+def test_a_range_without_any_density_has_no_probabilities():
+    # this used to be one, as the integral was cut at the smallest number
+    step = mf.shapes.Fermi(mf.Observable("x", 5.0, 7.0), mf.Parameter("mu", -180.0), 0.02)
+    assert np.isnan(step.integrate({"x": (6.3, 6.9)}))
