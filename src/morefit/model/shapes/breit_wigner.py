@@ -33,7 +33,7 @@ class BreitWigner(Pdf):
         return half * angle_between((low - self.mu) / half, (high - self.mu) / half)
 
     def smeared(self, mean: Expr, sigma: Expr) -> tuple[Expr, Pdf]:
-        factor = math.sqrt(math.pi / 8) * to_expr(self.gamma) / sigma
+        factor = 0.5 * math.pi * to_expr(self.gamma)
         return factor, Voigt(self.x, self.mu + mean, sigma, self.gamma)
 
     def quantile(self, probability: Expr) -> Expr:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from morefit.expr import ONE, ZERO, Expr, Op, to_expr, where
 from morefit.model.arguments import NonZero, Number, Positive
+from morefit.model.formulas import largest, smallest
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 from morefit.model.resolution import gauss_area
@@ -54,6 +55,9 @@ class ExponentiallyModifiedGaussian(Pdf):
         asymptotic series of erfcx.
         """
         tau, sigma = abs(to_expr(self.tau)), to_expr(self.sigma)
+        usual = Op.SMEARED_DECAY(distance, 1 / tau, sigma) / tau
+        if FAR * smallest(self.tau) > largest(sigma):
+            return usual  # limits exclude a short tail, and a series costs time
         left = sigma - tau * distance / sigma  # of sigma, by a shift that vanishes with tau
         far, rest = left > FAR * tau, Op.MAX(left, FAR * tau)
         square = (tau / rest) ** 2
@@ -61,4 +65,4 @@ class ExponentiallyModifiedGaussian(Pdf):
         for coefficient in reversed(SERIES[:-1]):
             series = series * square + coefficient
         short = Op.EXP(-0.5 * (distance / sigma) ** 2) / (math.sqrt(2 * math.pi) * rest) * series
-        return where(far, short, Op.SMEARED_DECAY(distance, 1 / tau, sigma) / tau)
+        return where(far, short, usual)
