@@ -9,18 +9,28 @@ import mpmath as mp
 import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 import morefit as mf
 from derivatives import value_and_derivatives
-from morefit.expr import evaluate
+from morefit.expr import evaluate, toposort
 from morefit.model import formulas, shapes
 from morefit.rewrite.derive import gradient, hessian
 from morefit.rewrite.simplify import normalise
 from recorded import recorded
 from shape_rows import EXACT_DIGITS, Point, Row, all_rows, families
 from shape_rows.exponential import exponential_point
-from tolerances import EXACT_FIT_ERRORS, FEW_ROUNDINGS, PART, SCIPY_DENSITY, SHAPE, UNIT_INTEGRAL, UNSCALED
+from tolerances import (
+    DIFFERENCES,
+    EXACT_FIT_ERRORS,
+    FEW_ROUNDINGS,
+    NUMERICAL,
+    PART,
+    SCIPY_DENSITY,
+    SHAPE,
+    UNIT_INTEGRAL,
+    UNSCALED,
+)
 
 PHI = np.pi
 ROWS = all_rows()
@@ -564,3 +574,47 @@ def test_derivatives_far_from_a_narrow_peak_are_zero(make):
     assert nll.value([0.01, 0.5]) == pytest.approx(np.log(40))
     np.testing.assert_allclose(nll.gradient([0.01, 0.5]), [0, 2], atol=1e-12)
     np.testing.assert_allclose(nll.hessian([0.01, 0.5]), [[0, 0], [0, 4]], atol=1e-12)
+
+
+def test_argus_with_a_negative_power_is_normalised():
+    # this used to be wrong by 24 in the logarithm: next to the end point a node of the integral met the largest density of all
+    c, power, end = -10.0, -0.66, 6.8
+    x = mf.Observable("x", 5.0, 7.0)
+    argus = mf.shapes.Argus(x, mf.Parameter("end", end, 5.0, 8.0), c, mf.Parameter("power", power, -1.0, 1.0))
+    u = 1 - (np.array([5.0, 6.0]) / end) ** 2
+    area = (
+        0.5 * end**2 * special.gamma(power + 1) * 10 ** -(power + 1) * special.gammainc(power + 1, 10 * u[0])
+    )
+    assert argus.pdf([6.0])[0] == pytest.approx(6 * u[1] ** power * np.exp(c * u[1]) / area, rel=NUMERICAL)
+
+
+def test_a_range_without_any_density_has_no_probabilities():
+    # this used to be one, as the integral was cut at the smallest number
+    step = mf.shapes.Fermi(mf.Observable("x", 5.0, 7.0), mf.Parameter("mu", -180.0), 0.02)
+    assert np.isnan(step.integrate({"x": (6.3, 6.9)}))
+
+
+def test_a_voigt_with_a_narrow_resolution_has_the_derivatives_of_a_breit_wigner():
+    # second derivatives used to be noise, since slopes of the Faddeeva function cancel, and fits were not valid
+    x, mu, gamma = mf.Observable("x", 4.0, 8.0), mf.Parameter("mu", 5.8), mf.Parameter("gamma", 0.1)
+    voigt, peak = (
+        mf.shapes.Voigt(x, mu, mf.Parameter("sigma", 1e-6), gamma),
+        mf.shapes.BreitWigner(x, mu, gamma),
+    )
+    data = {"x": np.array([5.81, 5.93, 6.4])}
+    (_, slopes, bends), (_, exact, second) = (
+        value_and_derivatives(mf.Likelihood(pdf, data), at)
+        for pdf, at in ((voigt, [5.8, 1e-6, 0.1]), (peak, [5.8, 0.1]))
+    )
+    assert slopes[[0, 2]] == pytest.approx(exact, rel=DIFFERENCES)
+    assert bends[np.ix_([0, 2], [0, 2])] == pytest.approx(second, rel=DIFFERENCES)
+    assert bends[1, 1] == pytest.approx(slopes[1] / 1e-6, rel=DIFFERENCES)  # even in sigma
+
+
+def test_limits_that_exclude_a_series_leave_it_out():
+    x, mu = mf.Observable("x", 4.0, 8.0), mf.Parameter("mu", 5.8)
+    wide, any_width = (
+        mf.shapes.Voigt(x, mu, mf.Parameter("sigma", 0.1, *limits), 0.1) for limits in ((0.01, 1.0), ())
+    )
+    assert len(toposort(wide.density())) < 0.5 * len(toposort(any_width.density()))
+    assert wide.pdf([5.7, 6.3]) == pytest.approx(any_width.pdf([5.7, 6.3]), rel=SHAPE)

@@ -116,6 +116,8 @@ ROWS = {
             named("sharp", 5.0, 7.0, 5.79, (0.01, 0.01), 100.0, mu=5.8, width=1e-3),
             named("smooth", 5.0, 7.0, 5.79, (20.0, 20.0), 100.0, mu=5.8, width=20.0),
             named("all in the tail", 5.0, 7.0, 5.79, (0.1, 0.1), 1e3, mu=3.8, width=0.1),
+            named("a step at the end of the range", 5.0, 7.0, 6.0, (0.1, 0.1), 10.0, mu=7.0, width=0.1),
+            named("an event on the step", 5.0, 7.0, 5.8, (0.1, 0.1), 10.0, mu=5.8, width=0.2),
         ],
         lambda mu, width: around(mu, abs(width)),
         lengths=("mu", "width"),

@@ -63,3 +63,13 @@ def largest(value: Operand) -> float:
         return abs(expr.number)
     sizes = [largest(one) for one in expr.args] if expr.op in (Op.ADD, Op.MUL) else [math.inf]
     return math.fsum(sizes) if expr.op is Op.ADD else math.prod(sizes)
+
+
+def smallest(value: Operand) -> float:
+    """Return how small a quantity can get in size, as limits and ranges have it; zero if unknown."""
+    expr = to_expr(value)
+    if expr.op is Op.CONST:
+        return abs(expr.number)
+    if isinstance(expr.value, Parameter | Observable) and not getattr(expr.value, "blind", None):
+        return max(expr.value.low, -expr.value.high, 0.0)
+    return 0.0

@@ -51,13 +51,25 @@ class SegmentedPeak(Pdf):
 
 
 def clipped(low: Operand, high: Operand, left: Operand | None, right: Operand | None) -> tuple[Expr, Expr]:
-    """Return the part of a range that lies between two cuts; without a left or right cut it is open there."""
-    ends = [to_expr(low), to_expr(high)]
-    if left is not None:
-        ends = [Op.MAX(end, left) for end in ends]
-    if right is not None:
-        ends = [Op.MIN(end, right) for end in ends]
-    return ends[0], ends[1]
+    """Return the part of a range that lies between two cuts; without a left or right cut it is open there.
+
+    Where an end lies on a cut, one of the neighbours there has the slope of the end, and the other that of the cut: both ask
+    whether the end is below.
+    """
+
+    def inside(end: Expr) -> Expr:
+        below = end if right is None else where(end < right, end, right)
+        return below if left is None else where(end < left, left, below)
+
+    return inside(to_expr(low)), inside(to_expr(high))
+
+
+def mirrored(ends: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
+    """Return the ends of a part on the other side of the centre, as distances of a segment that is ``Mirrored``.
+
+    They are clipped before, so that neighbours compare the same numbers.
+    """
+    return -ends[1], -ends[0]
 
 
 @dataclass(frozen=True, eq=False)

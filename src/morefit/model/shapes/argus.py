@@ -29,6 +29,7 @@ class Argus(Pdf):
 
     def density(self) -> Expr:
         end, x = to_expr(self.end_point), self.x.expr
-        u = where(x < end, (1 - x / end) * (1 + x / end), 0)
+        # 1 - x / end is zero a rounding before the end, where a negative power is then the largest number of all
+        u = where(x < end, (end - x) / end * (1 + x / end), 0)
         inside = Op.EXP(to_expr(self.power) * Op.LOG(Op.MAX(u, const(FLOOR))) + to_expr(self.c) * u)
         return where(x < end, x / end * inside, ZERO)

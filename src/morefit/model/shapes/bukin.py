@@ -14,7 +14,8 @@ from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
 WIDTH = 2 * math.sqrt(2 * math.log(2))  # the full width at half maximum, in sigma
-FLAT = 1e-10  # a bend of a tail, in squares of its fall, below which it is none
+SERIES = (1.0, 1.0, 3.0, 15.0, 105.0, 945.0, 10395.0, 135135.0)  # of an exponential of a parabola
+STRAIGHT = 2000.0  # times its bend is less than the square of its slope: the next term is below 1e-17
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +92,21 @@ class Constants:
 
 
 def tail_area(between: Sequence[Expr], growth: Expr, fall: Expr) -> Expr:
-    r"""Return $\int e^{k y^2-c y}dy$ between two positive distances, by Dawson's function or erfcx as k is positive or not."""
-    k = where(abs(growth) < FLAT * fall**2, growth + 2 * FLAT * fall**2, growth)  # no formula divides by zero
-    root = Op.SQRT(abs(k))
+    r"""Return $\int e^{k y^2-c y}dy$ between two positive distances, by Dawson's function or erfcx as k is positive or not.
+
+    Both are the series of an almost straight exponent where k is small, and next to zero that has all derivatives.
+    """
     ends = []
     for y in between:
-        height, shift = Op.EXP((k * y - fall) * y), fall / (2 * root)
+        slope, height = fall - 2 * growth * y, Op.EXP((growth * y - fall) * y)
+        straight = STRAIGHT * abs(growth) < slope**2
+        bend, series = where(straight, 2 * growth / where(straight, slope, 1) ** 2, 0), to_expr(SERIES[-1])
+        for coefficient in reversed(SERIES[:-1]):
+            series = series * bend + coefficient
+        k = where(straight, fall**2, growth)  # no formula divides by zero
+        root = Op.SQRT(abs(k))
+        shift = fall / (2 * root)
         rising = 0.5 * math.sqrt(math.pi) * Op.WOFZ_IMAG(root * y - shift, 0)
-        ends.append(
-            height / root * where(k > 0, rising, -0.5 * math.sqrt(math.pi) * Op.ERFCX(root * y + shift))
-        )
+        bent = where(k > 0, rising, -0.5 * math.sqrt(math.pi) * Op.ERFCX(root * y + shift)) / root
+        ends.append(height * where(straight, -series / where(straight, slope, 1), bent))
     return ends[1] - ends[0]

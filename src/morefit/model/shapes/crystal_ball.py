@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from morefit.expr import Expr, Op, Operand, const, to_expr, where
+from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import NonZero, Number, Positive
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
-from morefit.model.segments import Core, Mirrored, Segment, SegmentedPeak, Tail, clipped, tail_ratio
+from morefit.model.segments import Core, Mirrored, Segment, SegmentedPeak, Tail, clipped, mirrored, tail_ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +86,11 @@ class DoubleCrystalBall(SegmentedPeak):
     def segments(self, low: Expr, high: Expr) -> Sequence[Segment]:
         sigma, left, right = (to_expr(v) for v in (self.sigma, self.alpha_left, self.alpha_right))
         return (
-            left_tail(sigma, left, self.n_left, low, high),
+            Tail(sigma, left, to_expr(self.n_left), *clipped(low, high, None, -left * sigma)),
             Core(sigma, *clipped(low, high, -left * sigma, right * sigma)),
-            Mirrored(left_tail(sigma, right, self.n_right, -high, -low)),
+            Mirrored(
+                Tail(sigma, right, to_expr(self.n_right), *mirrored(clipped(low, high, right * sigma, None)))
+            ),
         )
 
 
@@ -118,10 +120,12 @@ class GeneralisedCrystalBall(SegmentedPeak):
         narrow, wide = to_expr(self.sigma_left), to_expr(self.sigma_right)
         left, right = to_expr(self.alpha_left), to_expr(self.alpha_right)
         return (
-            left_tail(narrow, left, self.n_left, low, high),
+            Tail(narrow, left, to_expr(self.n_left), *clipped(low, high, None, -left * narrow)),
             Core(narrow, *clipped(low, high, -left * narrow, 0)),
             Core(wide, *clipped(low, high, 0, right * wide)),
-            Mirrored(left_tail(wide, right, self.n_right, -high, -low)),
+            Mirrored(
+                Tail(wide, right, to_expr(self.n_right), *mirrored(clipped(low, high, right * wide, None)))
+            ),
         )
 
 
@@ -135,8 +139,3 @@ def two_tailed(t: Expr, shape: DoubleCrystalBall | GeneralisedCrystalBall) -> Ex
     left, right = t < -a, t > b
     line = Op.LOG(where(left, tail_ratio(t, a, n), where(right, tail_ratio(-t, b, k), 1)))
     return Op.EXP(where(left, -0.5 * a**2 - n * line, where(right, -0.5 * b**2 - k * line, -0.5 * t**2)))
-
-
-def left_tail(sigma: Expr, a: Expr, n: Operand, low: Expr, high: Expr) -> Tail:
-    """Return the tail on the left, between two distances from the peak."""
-    return Tail(sigma, a, to_expr(n), *clipped(low, high, None, -a * sigma))

@@ -26,7 +26,7 @@ class Fermi(Pdf):
     def density(self) -> Expr:
         # 1 / (1 + exp(z)) = exp(-z) / (1 + exp(-z)), whichever does not overflow
         z = self.steps(self.x.expr)
-        small = Op.EXP(-abs(z))
+        small = Op.EXP(below_zero(z))
         return where(z > 0, small, 1) / (1 + small)
 
     def steps(self, x: Expr) -> Expr:
@@ -48,10 +48,15 @@ class Fermi(Pdf):
 
 def softplus(z: Expr) -> Expr:
     """Return log(1 + exp(z)), the integral of the step from -z on."""
-    return Op.MAX(z, const(0)) + Op.LOG1P(Op.EXP(-abs(z)))
+    return where(z > 0, z, 0) + Op.LOG1P(Op.EXP(below_zero(z)))
+
+
+def below_zero(z: Expr) -> Expr:
+    """Return -|z|, with a derivative at zero, unlike a sign."""
+    return where(z > 0, -z, z)
 
 
 def area(left: Expr, right: Expr) -> Expr:
     """Return the integral of the step in units of its width; exact for close ends and for far ones."""
-    close = -Op.LOG1P(Op.EXPM1(left - right) / (1 + Op.EXP(Op.MIN(left, const(700)))))
+    close = -Op.LOG1P(Op.EXPM1(left - right) / (1 + Op.EXP(left)))
     return where(right - left < 1, close, where(left > 0, close, softplus(-left) - softplus(-right)))

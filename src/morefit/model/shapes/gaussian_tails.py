@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from morefit.expr import Expr, Op, to_expr, where
 from morefit.model.arguments import Number, Positive
 from morefit.model.observable import Observable
-from morefit.model.segments import Core, Mirrored, Rising, Segment, SegmentedPeak, clipped
+from morefit.model.segments import Core, Mirrored, Rising, Segment, SegmentedPeak, clipped, mirrored
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,9 @@ class GaussianExponentialTail(SegmentedPeak):
 
     def segments(self, low: Expr, high: Expr) -> Sequence[Segment]:
         sigma, k = to_expr(self.sigma), to_expr(self.k)
-        return rising_tail(sigma, k, low, high), Core(sigma, *clipped(low, high, -k * sigma, None))
+        return rising_tail(sigma, k, clipped(low, high, None, -k * sigma)), Core(
+            sigma, *clipped(low, high, -k * sigma, None)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +59,10 @@ class GaussianExponentialTails(SegmentedPeak):
     def segments(self, low: Expr, high: Expr) -> Sequence[Segment]:
         sigma, left, right = to_expr(self.sigma), to_expr(self.k_left), to_expr(self.k_right)
         core = Core(sigma, *clipped(low, high, -left * sigma, right * sigma))
-        return rising_tail(sigma, left, low, high), core, Mirrored(rising_tail(sigma, right, -high, -low))
+        tail = rising_tail(sigma, right, mirrored(clipped(low, high, right * sigma, None)))
+        return rising_tail(sigma, left, clipped(low, high, None, -left * sigma)), core, Mirrored(tail)
 
 
-def rising_tail(sigma: Expr, k: Expr, low: Expr, high: Expr) -> Rising:
+def rising_tail(sigma: Expr, k: Expr, ends: tuple[Expr, Expr]) -> Rising:
     """Return the tail on the left of a Gaussian, between two distances from its mean."""
-    cut = -k * sigma
-    ends = clipped(low, high, None, cut)
-    return Rising(sigma / k, Op.EXP(-0.5 * k**2), cut, *ends)
+    return Rising(sigma / k, Op.EXP(-0.5 * k**2), -k * sigma, *ends)

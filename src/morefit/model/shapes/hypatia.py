@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from morefit.expr import ZERO, Expr, Op, Operand, const, to_expr, where
+from morefit.expr import Expr, Op, Operand, const, to_expr, where
 from morefit.model.arguments import Number, Positive
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
-from morefit.model.segments import clipped
+from morefit.model.segments import clipped, mirrored
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +45,15 @@ class Hypatia(Pdf):
 
     def integral(self) -> Expr:
         """Integrate the tails in closed form, and the core by one rule from cut to cut."""
-        ends = [const(end) - self.mu for end in (self.x.low, self.x.high)]
+        start, end = (const(end) - self.mu for end in (self.x.low, self.x.high))
         cuts = -to_expr(self.a_left) * self.sigma, to_expr(self.a_right) * self.sigma
-        low, high = clipped(ends[0], ends[1], cuts[0], cuts[1])
+        low, high = clipped(start, end, cuts[0], cuts[1])
         share = Observable.interned(f"share of {self.x.name}", 0.0, 1.0, "")
         core = (high - low) * Op.EXP(self.log_core(low + (high - low) * share))
         total = integral_over(core, [share], self.parameters)
         for cut, side, n in ((cuts[0], 1, to_expr(self.n_left)), (cuts[1], -1, to_expr(self.n_right))):
-            near, far = sorted_distances(cut, ends, side)
+            part = clipped(start, end, None, cut) if side > 0 else clipped(start, end, cut, None)
+            near, far = (side * cut + distance for distance in (mirrored(part) if side > 0 else part))
             growth = side * self.log_slope(cut) / n
             ratio = 1 + growth * near
             height = Op.EXP(self.log_core(cut) - n * Op.LOG(ratio))
@@ -82,9 +82,3 @@ class Hypatia(Pdf):
         nu, zeta, scale = to_expr(self.order) - 0.5, to_expr(self.zeta), self.scale()
         root = Op.SQRT(1 + (d / scale) ** 2)
         return to_expr(self.beta) - zeta * d / (scale**2 * root * Op.KV_RATIO(nu - 1, zeta * root))
-
-
-def sorted_distances(cut: Expr, ends: Sequence[Expr], side: int) -> tuple[Expr, Expr]:
-    """Return how far a range reaches beyond a cut, on the left (side 1) or right, from its near and to its far end."""
-    near, far = (Op.MAX(side * (cut - end), ZERO) for end in (ends[::-1] if side > 0 else ends))
-    return near, far

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from morefit.expr import ONE, ZERO, Expr, Op, to_expr
 from morefit.model.arguments import Number, Positive
 from morefit.model.observable import Observable
-from morefit.model.segments import Mirrored, Rising, Segment, SegmentedPeak, clipped
+from morefit.model.segments import Mirrored, Rising, Segment, SegmentedPeak, clipped, mirrored
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,4 +30,4 @@ class Laplace(SegmentedPeak):
     def segments(self, low: Expr, high: Expr) -> Sequence[Segment]:
         scale = to_expr(self.scale)
         left = Rising(scale, ONE, ZERO, *clipped(low, high, None, 0))
-        return left, Mirrored(Rising(scale, ONE, ZERO, *clipped(-high, -low, None, 0)))
+        return left, Mirrored(Rising(scale, ONE, ZERO, *mirrored(clipped(low, high, 0, None))))

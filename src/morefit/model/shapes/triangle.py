@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import Number, Positive
 from morefit.model.observable import Observable
-from morefit.model.segments import Mirrored, Segment, SegmentedPeak, clipped
+from morefit.model.segments import Mirrored, Segment, SegmentedPeak, clipped, mirrored
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Triangle(SegmentedPeak):
         left, right = to_expr(self.width_left), to_expr(self.width_right)
         return (
             Ramp(left, *clipped(low, high, -left, 0)),
-            Mirrored(Ramp(right, *clipped(-high, -low, -right, 0))),
+            Mirrored(Ramp(right, *mirrored(clipped(low, high, 0, right)))),
         )
 
 
