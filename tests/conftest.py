@@ -10,7 +10,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
-from morefit.targets.cpu.ahead import wait_for_all
+from morefit.targets.cpu.compile import wait_for_all
 
 from morefit.pipeline import compile_renamed, compile_sampler, compile_sums, compile_values
 from morefit.targets.cpu import compile as machine_code
