@@ -7,7 +7,8 @@ import pytest
 from scipy import integrate
 
 import morefit as mf
-from morefit.expr import evaluate
+from morefit.expr import Op, domain_of, evaluate, toposort
+from morefit.model.integrate import integral_over
 
 X, Y = mf.Observable("x", -1, 1), mf.Observable("y", 0, 1)
 A, B = mf.Parameter("a", 0.35, -0.1, 1.1), mf.Parameter("b", 0.28, -0.1, 1.1)
@@ -77,3 +78,34 @@ def test_derivatives_where_a_condition_that_cannot_be_solved_matters_are_refused
             derivative([1.2, 0.8])
         with pytest.raises(mf.ModelError, match="its integral has a kink that moves with 'a'"):
             derivative([[0.2, 0.1], [1.2, 0.8]])
+
+
+def area(p):
+    """Return the area of a disc below a slanted line, times three, and of the rest of a square."""
+    line = np.clip(p["c"] / np.sqrt(2) / p["r"], -1, 1)  # its distance from the middle, in radii
+    below = p["r"] ** 2 * (np.pi - np.arccos(line) + line * np.sqrt(1 - line**2))
+    return 4 + 2 * below
+
+
+@pytest.mark.parametrize("values", [{"r": 0.8, "c": 0.3}, {"r": 0.6, "c": -0.45}])
+def test_a_disc_may_be_cut_by_a_slanted_line(values):
+    # it used to be refused: where a root and a line cross was not solved for
+    x, y = mf.Observable("x", -1, 1), mf.Observable("y", -1, 1)
+    r, c = mf.Parameter("r", 0.8, 0.1, 0.95), mf.Parameter("c", 0.3, -1.5, 1.5)
+    model = mf.Density(mf.where((x**2 + y**2 < r**2) & (x + y < c), 3.0, 1.0), [x, y])
+    nll = mf.Likelihood(model, {"x": [-0.99], "y": [-0.99]})
+    point = [values[p.name] for p in nll.parameters]
+    gradient, step = nll.gradient(point), 1e-4
+    assert nll.value(point) == pytest.approx(np.log(area(values)), abs=1e-10)
+    for k, p in enumerate(nll.parameters):
+        low, high = (np.log(area(values | {p.name: values[p.name] + s * step})) for s in (-1, 1))
+        assert gradient[k] == pytest.approx((high - low) / (2 * step), abs=1e-6)
+
+
+def test_a_ball_has_edges_in_all_orders():
+    # two roots that cross were not solved for, so that each derivative was compared with differences for seconds
+    x, y, z = (mf.Observable(name, -1, 1) for name in "xyz")
+    r = mf.Parameter("r", 0.8, 0.1, 1.4)
+    density = mf.where(x**2 + y**2 + z**2 < r**2, 1.0, 0.1)
+    (integral,) = (n for n in toposort(integral_over(density, [x, y, z], [r])) if n.op is Op.INTEGRAL)
+    assert len(integral.args) == 2 + len(domain_of(integral).places)  # nothing was left unsolved

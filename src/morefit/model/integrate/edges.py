@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import COMPARISONS, ONE, Expr, Op, Table, const, evaluate, leaves, toposort
+from morefit.expr import COMPARISONS, ONE, Expr, Op, Operation, Table, const, evaluate, leaves, toposort
 from morefit.model.integrate.solve import MAX_STEPS, Span, nodes_with, polynomial, solve, solve_turns
 
 HUGE = 1e300  # compares with a number to tell whether it is one
 SPAN = 33  # points at which the span of an argument is looked at
 MAX_EDGES = 256  # of a table that boxes are cut at
 SCAN = 4097  # points at which the sign of a condition without parameters is looked at
+
+
+# what is zero where an operation of its last argument ends, or has infinite derivatives
+BASES: dict[Operation, Callable[[Expr], Expr]] = {
+    **dict.fromkeys((Op.SQRT, Op.LOG, Op.LOG2, Op.LOG10, Op.LGAMMA), lambda x: x),
+    **dict.fromkeys((Op.GAMMAINC, Op.GAMMAINCC, Op.KVE, Op.LOG_KVE), lambda x: x),
+    **dict.fromkeys((Op.LOG1P, Op.LOG1PREL), lambda x: ONE + x),
+    **dict.fromkeys((Op.ASIN, Op.ACOS, Op.ATANH), lambda x: ONE - x**2),
+    **dict.fromkeys((Op.NDTRI, Op.BETAINC), lambda x: x * (ONE - x)),
+    Op.ACOSH: lambda x: x - ONE,
+}
 
 
 @dataclass(frozen=True)
@@ -58,8 +69,9 @@ def find_breaks(
             kinks |= dict.fromkeys(solutions or ())
         if node.op is Op.FLOOR:
             steps = steps_of_floor(node.args[0], x, low, high)
-            if steps is None:
+            if steps is None:  # also where steps are solved for: there may be more of them elsewhere
                 unsolved[node] = None
+                steps = steps_that_move(node.args[0], x, span)
             kinks |= dict.fromkeys(steps or ())
         base = base_of_root(node)
         if base is not None and base in within:
@@ -87,7 +99,7 @@ def zeros_of_kinks(node: Expr) -> list[Expr]:
         return [node.args[0] - node.args[1]]
     if node.op in (Op.MIN, Op.MAX) and not is_condition(node):
         return [node.args[0] - node.args[1]]
-    if node.op is Op.ABS:
+    if node.op in (Op.ABS, Op.SIGN, Op.ATAN2):  # an angle steps by a turn where its first argument is zero
         return [node.args[0]]
     if node.op is Op.WHERE and not is_condition(node.args[0]):
         return [node.args[0]]
@@ -121,12 +133,8 @@ def is_condition(node: Expr) -> bool:
 
 def base_of_root(node: Expr) -> Expr | None:
     """Return what a root, logarithm or power is taken of, if its derivatives are infinite where that is zero."""
-    if node.op in (Op.SQRT, Op.LOG):
-        return node.args[0]
-    if node.op in (Op.LOG1P, Op.LOG1PREL):
-        return ONE + node.args[0]
-    if node.op in (Op.ASIN, Op.ACOS):
-        return ONE - node.args[0] ** 2
+    if node.op in BASES:
+        return BASES[node.op](node.args[-1])
     if node.op is Op.POW:
         exponent = node.args[1]
         whole = exponent.op is Op.CONST and exponent.number >= 0 and exponent.number == int(exponent.number)
@@ -148,6 +156,15 @@ def steps_of_floor(inside: Expr, x: Expr, low: float, high: float) -> list[Expr]
             return None
         steps += zeros
     return steps
+
+
+def steps_that_move(inside: Expr, x: Expr, span: Span) -> list[Expr] | None:
+    """Return where the floor of an expression steps, for all whole numbers that it may reach, if they are not too many."""
+    low, high = span(inside)
+    if high - low > MAX_STEPS:
+        return None
+    solutions = [solve(inside - k, x) for k in range(math.floor(low), math.ceil(high) + 1)]
+    return None if any(own is None for own in solutions) else [e for own in solutions for e in own or ()]
 
 
 def depends_on_only(expr: Expr, x: Expr) -> bool:
