@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import integrate, optimize
 
 import morefit as mf
 from morefit.expr import Op, domain_of, evaluate, toposort
@@ -70,7 +70,7 @@ def test_derivatives_where_a_condition_that_cannot_be_solved_matters_are_refused
     # at the start it does not, and a Hessian far away used to be wrong by a factor three
     x = mf.Observable("x", 0, 6)
     a, b = mf.Parameter("a", 0.2, -1.5, 1.5), mf.Parameter("b", 0.1, -1.5, 1.5)
-    model = mf.Density(np.maximum(1 + a * np.cos(x) + b * np.sin(2 * x), 0.05), [x])
+    model = mf.Density(np.maximum(1 + a * np.cos(40 * x) + b * np.sin(63 * x), 0.05), [x])
     nll = mf.Likelihood(model, {"x": np.array([1.0, 2.0, 5.0])})
     assert np.isfinite(nll.hessian([0.2, 0.1])).all()
     for derivative in (nll.gradient, nll.hessian, (nll + nll).hessian):
@@ -78,6 +78,40 @@ def test_derivatives_where_a_condition_that_cannot_be_solved_matters_are_refused
             derivative([1.2, 0.8])
         with pytest.raises(mf.ModelError, match="its integral has a kink that moves with 'a'"):
             derivative([[0.2, 0.1], [1.2, 0.8]])
+
+
+def test_functions_that_no_formula_solves_may_cross():
+    # they used to be refused
+    x = mf.Observable("x", 0, 6)
+    a, b = mf.Parameter("a", 1.2, 0.5, 3), mf.Parameter("b", 0.3, 0.05, 1)
+    nll = mf.Likelihood(mf.Density(np.maximum(np.exp(-a * x), b * (0.2 + x)), [x]), {"x": [0.01]})
+
+    def exact(a, b):
+        place = optimize.brentq(lambda u: np.exp(-a * u) - b * (0.2 + u), 0, 6, xtol=1e-15)
+        line = b * (0.2 * (6 - place) + (36 - place**2) / 2)
+        return np.log((1 - np.exp(-a * place)) / a + line) + 0.01 * a
+
+    for point in ([1.2, 0.3], [2.1, 0.6]):
+        hessian, steps = nll.hessian(point), np.eye(2) * 1e-3
+        assert nll.value(point) == pytest.approx(exact(*point), abs=1e-12)
+        for k, step in enumerate(steps):
+            low, high = exact(*(point - step)), exact(*(point + step))
+            assert nll.gradient(point)[k] == pytest.approx((high - low) / 2e-3, abs=1e-5)
+            assert hessian[k, k] == pytest.approx((high - 2 * exact(*point) + low) / 1e-6, abs=1e-4)
+
+
+def test_a_derivative_that_is_zero_is_not_refused():
+    # whole waves have the same area at any phase; what rounding left of that was taken for a kink
+    x, phase = mf.Observable("x", 0, 10), mf.Parameter("phase", -1.757, -3, 3)
+    a = mf.Parameter("a", 0.974, 0, 2)
+    wave = np.maximum(0.3, 1 + a * np.cos(phase + 0.4 * np.pi * x)) * (
+        1 + 0.32 * np.cos(0.44 + 0.2 * np.pi * x)
+    )
+    nll = mf.Likelihood(mf.Density(0.3 + 0.05 * wave, [x]), {"x": [7.0]})
+    known = mf.Likelihood(mf.Density(0.3 + 0.05 * wave, [x], integral=1.0), {"x": [7.0]})
+    point = [{"phase": -1.757, "a": 0.974}[p.name] for p in nll.parameters]
+    k = [p.name for p in nll.parameters].index("phase")
+    assert nll.gradient(point)[k] == pytest.approx(known.gradient(point)[k], abs=1e-10)
 
 
 def area(p):

@@ -43,6 +43,7 @@ from morefit.model.parameter import Parameter
 MAX_PARTS = 256  # of a density with kinks of their own
 MAX_PLACES = 400
 MAX_TRACKED = 64  # peaks that move,
+MAX_COPIES = 4  # of a density of one observable, in each of which choices are decided
 MAX_PAIRED = 12  # in several dimensions
 
 
@@ -236,7 +237,8 @@ class Cube:
         edges = Edges(x, self.body, self.mapped, self.points)
         panels = edges.panels(self.dimensions == 1)
         self.hidden |= edges.hidden
-        if self.dimensions > 1 and len(panels) > 1 and not self.poles:
+        poles = edges.any_singular and (self.poles or self.dimensions == 1)
+        if len(panels) > (MAX_COPIES if self.dimensions == 1 else 1) and not poles:
             self.join(x, edges, panels)
             return
         on_panels = [{x.expr: panel.at(column(name))} for panel in panels]
@@ -283,6 +285,9 @@ class Cube:
                 place = where((inside >= 0) & (inside <= 1), step + unit, place)
             return place / count
 
+        if self.dimensions == 1:
+            self.tracked = [on_axis(c) for c in edges.peaks[:MAX_TRACKED]]
+            self.guards += [p.width >= 0 for p in panels if leaves(Op.SCALAR, p.width)]
         self.peaks.append(len(edges.peaks))
         inner = [(k, substitute(place, at)) for k, place in self.places]
         self.places = [*inner, *((number, on_axis(c)) for c in edges.centres)]

@@ -11,11 +11,13 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.expr import COMPARISONS, ONE, Expr, Op, Operation, Table, const, evaluate, leaves, toposort
+from morefit.model.integrate.crossings import find_crossings
 from morefit.model.integrate.solve import MAX_STEPS, Span, nodes_with, polynomial, solve, solve_turns
 
 HUGE = 1e300  # compares with a number to tell whether it is one
 SPAN = 33  # points at which the span of an argument is looked at
 MAX_EDGES = 256  # of a table that boxes are cut at
+NOT_ZERO = 1e-6  # of the largest value of an expression
 SCAN = 4097  # points at which the sign of a condition without parameters is looked at
 
 
@@ -65,7 +67,7 @@ def find_breaks(
                 )  # two that are close show no change of sign
             if solutions is None:
                 unsolved[zero] = None  # also where turns are solved for: there may be more of them elsewhere
-                solutions = solve_turns(zero, x, span)
+                solutions = solve_turns(zero, x, span) or find_crossings(zero, x, ends, points)
             kinks |= dict.fromkeys(solutions or ())
         if node.op is Op.FLOOR:
             steps = steps_of_floor(node.args[0], x, low, high)
@@ -75,8 +77,17 @@ def find_breaks(
             kinks |= dict.fromkeys(steps or ())
         base = base_of_root(node)
         if base is not None and base in within:
-            singular |= dict.fromkeys(solve(base, x) or ())
+            zeros = (e for e in solve(base, x) or () if is_zero_at(base, x, e, points))
+            singular |= dict.fromkeys(zeros)
     return Breaks(tuple(kinks), tuple(singular), tuple(unsolved))
+
+
+@np.errstate(all="ignore")
+def is_zero_at(base: Expr, x: Expr, place: Expr, points: Mapping[str, Any]) -> bool:
+    """Return whether an expression may be zero where it was solved for that: a maximum of it and a number is not."""
+    size = np.abs(evaluate(base, points))
+    there = np.abs(evaluate(base, {**points, x.name: evaluate(place, points)}))
+    return not np.all(there > NOT_ZERO * np.nanmax(size, initial=0.0))
 
 
 def span_of(x: Expr, ends: tuple[float, float], points: Mapping[str, Any]) -> Span:
