@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.expr import Expr, Op, const, evaluate, leaves, substitute, where
+from morefit.expr import Expr, Op, const, evaluate, leaves, substitute, toposort, where
 
-SECTIONS = (1, 2, 4, 8, 16)  # of a range, in each of which there is to be one crossing at most
+SECTIONS = (1, 2, 4)  # of a range, in each of which there is to be one crossing at most
+MAX_NODES = 80  # of an expression, of which an edge has a score of copies
 CELLS = 256  # at whose ends signs are compared
 RARE = 0.01  # of all points, at which a section may have more crossings: derivatives there are compared with differences
 HALVINGS = 12  # of a section; they have no slope, so that derivatives come from the chords alone
@@ -27,7 +28,7 @@ def find_crossings(
 
     Where it does not, the start of the section is returned: an empty panel ends there.
     """
-    if any(leaf is not x for leaf in leaves(Op.COLUMN, zero)):
+    if any(leaf is not x for leaf in leaves(Op.COLUMN, zero)) or len(toposort(zero)) > MAX_NODES:
         return ()
     changes = sign_changes(zero, x, ends, points)
     counts = [changes.reshape(n, CELLS // n, -1).sum(axis=1) for n in SECTIONS]

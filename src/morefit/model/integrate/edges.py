@@ -226,7 +226,7 @@ def find_centres(
         coefficients = polynomial(node, x)
         if coefficients is not None and len(coefficients) == 3:
             centres[-coefficients[1] / (2 * coefficients[2])] = None
-        zeros = solve_turns(node, x, span)
+        zeros = solve_turns(node, x, span, choices=False)  # edges lie there in any case
         hidden |= zeros is None
         centres |= dict.fromkeys(zeros or ())
     return list(centres), hidden

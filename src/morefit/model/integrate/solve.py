@@ -46,7 +46,7 @@ def solve(zero: Expr, x: Expr) -> tuple[Expr, ...] | None:
     return solve_turns(zero, x, None)
 
 
-def solve_turns(zero: Expr, x: Expr, span: Span | None) -> tuple[Expr, ...] | None:
+def solve_turns(zero: Expr, x: Expr, span: Span | None, choices: bool = True) -> tuple[Expr, ...] | None:
     """Solve ``zero == 0`` for a leaf; periodic functions for the turns that their arguments span, if that is known."""
     solutions: dict[Expr, None] = {}
     open_equations, seen, tried = [(zero, ZERO)], dict[Expr, set[Expr]](), 0
@@ -63,7 +63,9 @@ def solve_turns(zero: Expr, x: Expr, span: Span | None) -> tuple[Expr, ...] | No
         if coefficients is not None:
             solutions |= dict.fromkeys(roots(difference(coefficients[0], right), coefficients[1:]))
             continue
-        simpler = invert(left, right, within, span) or without_choices(left, right, within)
+        simpler = invert(left, right, within, span)
+        if simpler is None and choices:
+            simpler = without_choices(left, right, within)
         if simpler is None or tried > MAX_EQUATIONS:
             return None
         open_equations += simpler
