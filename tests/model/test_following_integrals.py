@@ -259,7 +259,7 @@ def test_issue_the_error_of_the_mean_of_a_laplace_density_is_known():
 
 def test_a_kink_that_cannot_be_solved_for_is_refused():
     p, x = mf.Parameter("p", 1.0, 0.8, 1.2), mf.Observable("x", 0.0, 1.0)
-    hard = np.maximum(np.exp(-3 * p * x), 0.5 * x + 0.1 * np.sin(9 * x))
+    hard = np.maximum(np.exp(-3 * p * x), 0.4 + 0.3 * np.sin(500 * x))  # too many crossings
     with pytest.raises(
         mf.ModelError, match="has a kink that moves with 'p', from a condition that cannot be solved"
     ):

@@ -4,10 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import integrate, optimize
 
 import morefit as mf
-from morefit.expr import evaluate
+from morefit.expr import Op, domain_of, evaluate, toposort
+from morefit.model.integrate import integral_over
 
 X, Y = mf.Observable("x", -1, 1), mf.Observable("y", 0, 1)
 A, B = mf.Parameter("a", 0.35, -0.1, 1.1), mf.Parameter("b", 0.28, -0.1, 1.1)
@@ -69,7 +70,7 @@ def test_derivatives_where_a_condition_that_cannot_be_solved_matters_are_refused
     # at the start it does not, and a Hessian far away used to be wrong by a factor three
     x = mf.Observable("x", 0, 6)
     a, b = mf.Parameter("a", 0.2, -1.5, 1.5), mf.Parameter("b", 0.1, -1.5, 1.5)
-    model = mf.Density(np.maximum(1 + a * np.cos(x) + b * np.sin(2 * x), 0.05), [x])
+    model = mf.Density(np.maximum(1 + a * np.cos(40 * x) + b * np.sin(63 * x), 0.05), [x])
     nll = mf.Likelihood(model, {"x": np.array([1.0, 2.0, 5.0])})
     assert np.isfinite(nll.hessian([0.2, 0.1])).all()
     for derivative in (nll.gradient, nll.hessian, (nll + nll).hessian):
@@ -77,3 +78,68 @@ def test_derivatives_where_a_condition_that_cannot_be_solved_matters_are_refused
             derivative([1.2, 0.8])
         with pytest.raises(mf.ModelError, match="its integral has a kink that moves with 'a'"):
             derivative([[0.2, 0.1], [1.2, 0.8]])
+
+
+def test_functions_that_no_formula_solves_may_cross():
+    # they used to be refused
+    x = mf.Observable("x", 0, 6)
+    a, b = mf.Parameter("a", 1.2, 0.5, 3), mf.Parameter("b", 0.3, 0.05, 1)
+    nll = mf.Likelihood(mf.Density(np.maximum(np.exp(-a * x), b * (0.2 + x)), [x]), {"x": [0.01]})
+
+    def exact(a, b):
+        place = optimize.brentq(lambda u: np.exp(-a * u) - b * (0.2 + u), 0, 6, xtol=1e-15)
+        line = b * (0.2 * (6 - place) + (36 - place**2) / 2)
+        return np.log((1 - np.exp(-a * place)) / a + line) + 0.01 * a
+
+    for point in ([1.2, 0.3], [2.1, 0.6]):
+        hessian, steps = nll.hessian(point), np.eye(2) * 1e-3
+        assert nll.value(point) == pytest.approx(exact(*point), abs=1e-12)
+        for k, step in enumerate(steps):
+            low, high = exact(*(point - step)), exact(*(point + step))
+            assert nll.gradient(point)[k] == pytest.approx((high - low) / 2e-3, abs=1e-5)
+            assert hessian[k, k] == pytest.approx((high - 2 * exact(*point) + low) / 1e-6, abs=1e-4)
+
+
+def test_a_derivative_that_is_zero_is_not_refused():
+    # whole waves have the same area at any phase; what rounding left of that was taken for a kink
+    x, phase = mf.Observable("x", 0, 10), mf.Parameter("phase", -1.757, -3, 3)
+    a = mf.Parameter("a", 0.974, 0, 2)
+    wave = np.maximum(0.3, 1 + a * np.cos(phase + 0.4 * np.pi * x)) * (
+        1 + 0.32 * np.cos(0.44 + 0.2 * np.pi * x)
+    )
+    nll = mf.Likelihood(mf.Density(0.3 + 0.05 * wave, [x]), {"x": [7.0]})
+    known = mf.Likelihood(mf.Density(0.3 + 0.05 * wave, [x], integral=1.0), {"x": [7.0]})
+    point = [{"phase": -1.757, "a": 0.974}[p.name] for p in nll.parameters]
+    k = [p.name for p in nll.parameters].index("phase")
+    assert nll.gradient(point)[k] == pytest.approx(known.gradient(point)[k], abs=1e-10)
+
+
+def area(p):
+    """Return the area of a disc below a slanted line, times three, and of the rest of a square."""
+    line = np.clip(p["c"] / np.sqrt(2) / p["r"], -1, 1)  # its distance from the middle, in radii
+    below = p["r"] ** 2 * (np.pi - np.arccos(line) + line * np.sqrt(1 - line**2))
+    return 4 + 2 * below
+
+
+@pytest.mark.parametrize("values", [{"r": 0.8, "c": 0.3}, {"r": 0.6, "c": -0.45}])
+def test_a_disc_may_be_cut_by_a_slanted_line(values):
+    # it used to be refused: where a root and a line cross was not solved for
+    x, y = mf.Observable("x", -1, 1), mf.Observable("y", -1, 1)
+    r, c = mf.Parameter("r", 0.8, 0.1, 0.95), mf.Parameter("c", 0.3, -1.5, 1.5)
+    model = mf.Density(mf.where((x**2 + y**2 < r**2) & (x + y < c), 3.0, 1.0), [x, y])
+    nll = mf.Likelihood(model, {"x": [-0.99], "y": [-0.99]})
+    point = [values[p.name] for p in nll.parameters]
+    gradient, step = nll.gradient(point), 1e-4
+    assert nll.value(point) == pytest.approx(np.log(area(values)), abs=1e-10)
+    for k, p in enumerate(nll.parameters):
+        low, high = (np.log(area(values | {p.name: values[p.name] + s * step})) for s in (-1, 1))
+        assert gradient[k] == pytest.approx((high - low) / (2 * step), abs=1e-6)
+
+
+def test_a_ball_has_edges_in_all_orders():
+    # two roots that cross were not solved for, so that each derivative was compared with differences for seconds
+    x, y, z = (mf.Observable(name, -1, 1) for name in "xyz")
+    r = mf.Parameter("r", 0.8, 0.1, 1.4)
+    density = mf.where(x**2 + y**2 + z**2 < r**2, 1.0, 0.1)
+    (integral,) = (n for n in toposort(integral_over(density, [x, y, z], [r])) if n.op is Op.INTEGRAL)
+    assert len(integral.args) == 2 + len(domain_of(integral).places)  # nothing was left unsolved

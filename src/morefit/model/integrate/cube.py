@@ -17,19 +17,24 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.expr import (
+    ONE,
+    ZERO,
     Expr,
     Op,
     add_all,
+    apply,
     column,
+    const,
     evaluate,
     integral_of,
     leaves,
     multiply_all,
     substitute,
     toposort,
+    where,
 )
 from morefit.expr.quadrature import Axis, Domain
-from morefit.model.integrate.edges import zeros_of_kinks
+from morefit.model.integrate.edges import base_of_root, zeros_of_kinks
 from morefit.model.integrate.panels import AT_ENDS, AT_START, SAMPLES, Edges, Panel, Points, is_always_finite
 from morefit.model.integrate.pieces import decide, guarded
 from morefit.model.observable import Observable
@@ -38,6 +43,7 @@ from morefit.model.parameter import Parameter
 MAX_PARTS = 256  # of a density with kinks of their own
 MAX_PLACES = 400
 MAX_TRACKED = 64  # peaks that move,
+MAX_COPIES = 4  # of a density of one observable, in each of which choices are decided
 MAX_PAIRED = 12  # in several dimensions
 
 
@@ -194,6 +200,14 @@ def sample_points(observables: Sequence[Observable], parameters: Sequence[Parame
     return points
 
 
+def choose_panel(u: Expr, parts: Sequence[Expr]) -> Expr:
+    """Return the part of the panel that a point of an axis lies on, where each panel is as long as one."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return where(u < half, choose_panel(u, parts[:half]), choose_panel(u - half, parts[half:]))
+
+
 @dataclass
 class Cube:
     """A density of which some observables have been mapped onto the unit interval, the innermost first."""
@@ -209,6 +223,12 @@ class Cube:
     hidden: bool = False  # whether there may be peaks at other places
     unsolved: list[Expr] = field(default_factory=list)
     guards: list[Expr] = field(default_factory=list)  # conditions of parameters for the body to be right
+    poles: bool = False  # whether the density itself may have infinite derivatives
+
+    def __post_init__(self) -> None:
+        nodes = toposort(self.body, enter_integrals=False, enter_sums=False)
+        bases = (base_of_root(node) for node in nodes)
+        self.poles = any(base is not None and leaves(Op.COLUMN, base) for base in bases)
 
     def integrate(self, x: Observable) -> None:
         """Map the next observable."""
@@ -217,6 +237,10 @@ class Cube:
         edges = Edges(x, self.body, self.mapped, self.points)
         panels = edges.panels(self.dimensions == 1)
         self.hidden |= edges.hidden
+        poles = edges.any_singular and (self.poles or self.dimensions == 1)
+        if len(panels) > (MAX_COPIES if self.dimensions == 1 else 1) and not poles:
+            self.join(x, edges, panels)
+            return
         on_panels = [{x.expr: panel.at(column(name))} for panel in panels]
         own = [(number, panel.place_of(c)) for c in edges.centres for panel in panels]
         if self.dimensions == 1:
@@ -234,6 +258,44 @@ class Cube:
             parts.append(panel.filled(inside) if may_fail else panel.width * inside)
         self.body = add_all(*parts) if len(parts) > 1 else parts[0]
         self.axes.insert(0, Axis(name, edges.inside_unit(len(panels)), edges.any_singular))
+        self.mapped.add(column(name))
+
+    def join(self, x: Observable, edges: Edges, panels: Sequence[Panel]) -> None:
+        """Map the next observable by one axis for all panels, each as long as the others: there is one copy of the density.
+
+        Nodes are squares next to a singular end, where an edge of another observable ends as a root.
+        """
+        number = self.dimensions - 1 - len(self.axes)
+        name, count = f"u {number}", len(panels)
+        u = count * column(name)
+        steps = [const(k) for k in range(count)]
+        start, width, below = (
+            choose_panel(u, parts)
+            for parts in ([p.start for p in panels], [p.end - p.start for p in panels], steps)
+        )
+        within = u - below
+        place, slope = (within**2, 2 * within) if edges.any_singular else (within, ONE)
+        at = {x.expr: start + width * place}
+
+        def on_axis(c: Expr) -> Expr:
+            own = [panel.place_of(c) for panel in panels]
+            units = [apply(Op.SQRT, p) for p in own] if edges.any_singular else own
+            place = steps[0] + units[0]
+            for step, unit, inside in zip(steps[1:], units[1:], own[1:], strict=True):
+                place = where((inside >= 0) & (inside <= 1), step + unit, place)
+            return place / count
+
+        if self.dimensions == 1:
+            self.tracked = [on_axis(c) for c in edges.peaks[:MAX_TRACKED]]
+            self.guards += [p.width >= 0 for p in panels if leaves(Op.SCALAR, p.width)]
+        self.peaks.append(len(edges.peaks))
+        inner = [(k, substitute(place, at)) for k, place in self.places]
+        self.places = [*inner, *((number, on_axis(c)) for c in edges.centres)]
+        self.unsolved = [substitute(zero, at) for zero in (*self.unsolved, *edges.unsolved)]
+        size = choose_panel(u, [p.width for p in panels])
+        body = count * size * slope * substitute(self.body, at)
+        self.body = where(size > 0, body, ZERO)
+        self.axes.insert(0, Axis(name, tuple(k / count for k in range(count + 1))))
         self.mapped.add(column(name))
 
     def keep(self, x: Observable, cuts: Sequence[float] = ()) -> None:

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import COMPARISONS, ONE, Expr, Op, Table, const, evaluate, leaves, toposort
+from morefit.expr import COMPARISONS, ONE, Expr, Op, Operation, Table, const, evaluate, leaves, toposort
+from morefit.model.integrate.crossings import find_crossings
 from morefit.model.integrate.solve import MAX_STEPS, Span, nodes_with, polynomial, solve, solve_turns
 
 HUGE = 1e300  # compares with a number to tell whether it is one
 SPAN = 33  # points at which the span of an argument is looked at
 MAX_EDGES = 256  # of a table that boxes are cut at
+NOT_ZERO = 1e-6  # of the largest value of an expression
 SCAN = 4097  # points at which the sign of a condition without parameters is looked at
+
+
+# what is zero where an operation of its last argument ends, or has infinite derivatives
+BASES: dict[Operation, Callable[[Expr], Expr]] = {
+    **dict.fromkeys((Op.SQRT, Op.LOG, Op.LOG2, Op.LOG10, Op.LGAMMA), lambda x: x),
+    **dict.fromkeys((Op.GAMMAINC, Op.GAMMAINCC, Op.KVE, Op.LOG_KVE), lambda x: x),
+    **dict.fromkeys((Op.LOG1P, Op.LOG1PREL), lambda x: ONE + x),
+    **dict.fromkeys((Op.ASIN, Op.ACOS, Op.ATANH), lambda x: ONE - x**2),
+    **dict.fromkeys((Op.NDTRI, Op.BETAINC), lambda x: x * (ONE - x)),
+    Op.ACOSH: lambda x: x - ONE,
+}
 
 
 @dataclass(frozen=True)
@@ -54,17 +67,27 @@ def find_breaks(
                 )  # two that are close show no change of sign
             if solutions is None:
                 unsolved[zero] = None  # also where turns are solved for: there may be more of them elsewhere
-                solutions = solve_turns(zero, x, span)
+                solutions = solve_turns(zero, x, span) or find_crossings(zero, x, ends, points)
             kinks |= dict.fromkeys(solutions or ())
         if node.op is Op.FLOOR:
             steps = steps_of_floor(node.args[0], x, low, high)
-            if steps is None:
+            if steps is None:  # also where steps are solved for: there may be more of them elsewhere
                 unsolved[node] = None
+                steps = steps_that_move(node.args[0], x, span)
             kinks |= dict.fromkeys(steps or ())
         base = base_of_root(node)
         if base is not None and base in within:
-            singular |= dict.fromkeys(solve(base, x) or ())
+            zeros = (e for e in solve(base, x) or () if is_zero_at(base, x, e, points))
+            singular |= dict.fromkeys(zeros)
     return Breaks(tuple(kinks), tuple(singular), tuple(unsolved))
+
+
+@np.errstate(all="ignore")
+def is_zero_at(base: Expr, x: Expr, place: Expr, points: Mapping[str, Any]) -> bool:
+    """Return whether an expression may be zero where it was solved for that: a maximum of it and a number is not."""
+    size = np.abs(evaluate(base, points))
+    there = np.abs(evaluate(base, {**points, x.name: evaluate(place, points)}))
+    return not np.all(there > NOT_ZERO * np.nanmax(size, initial=0.0))
 
 
 def span_of(x: Expr, ends: tuple[float, float], points: Mapping[str, Any]) -> Span:
@@ -87,7 +110,7 @@ def zeros_of_kinks(node: Expr) -> list[Expr]:
         return [node.args[0] - node.args[1]]
     if node.op in (Op.MIN, Op.MAX) and not is_condition(node):
         return [node.args[0] - node.args[1]]
-    if node.op is Op.ABS:
+    if node.op in (Op.ABS, Op.SIGN, Op.ATAN2):  # an angle steps by a turn where its first argument is zero
         return [node.args[0]]
     if node.op is Op.WHERE and not is_condition(node.args[0]):
         return [node.args[0]]
@@ -121,12 +144,8 @@ def is_condition(node: Expr) -> bool:
 
 def base_of_root(node: Expr) -> Expr | None:
     """Return what a root, logarithm or power is taken of, if its derivatives are infinite where that is zero."""
-    if node.op in (Op.SQRT, Op.LOG):
-        return node.args[0]
-    if node.op in (Op.LOG1P, Op.LOG1PREL):
-        return ONE + node.args[0]
-    if node.op in (Op.ASIN, Op.ACOS):
-        return ONE - node.args[0] ** 2
+    if node.op in BASES:
+        return BASES[node.op](node.args[-1])
     if node.op is Op.POW:
         exponent = node.args[1]
         whole = exponent.op is Op.CONST and exponent.number >= 0 and exponent.number == int(exponent.number)
@@ -148,6 +167,15 @@ def steps_of_floor(inside: Expr, x: Expr, low: float, high: float) -> list[Expr]
             return None
         steps += zeros
     return steps
+
+
+def steps_that_move(inside: Expr, x: Expr, span: Span) -> list[Expr] | None:
+    """Return where the floor of an expression steps, for all whole numbers that it may reach, if they are not too many."""
+    low, high = span(inside)
+    if high - low > MAX_STEPS:
+        return None
+    solutions = [solve(inside - k, x) for k in range(math.floor(low), math.ceil(high) + 1)]
+    return None if any(own is None for own in solutions) else [e for own in solutions for e in own or ()]
 
 
 def depends_on_only(expr: Expr, x: Expr) -> bool:
@@ -198,7 +226,7 @@ def find_centres(
         coefficients = polynomial(node, x)
         if coefficients is not None and len(coefficients) == 3:
             centres[-coefficients[1] / (2 * coefficients[2])] = None
-        zeros = solve_turns(node, x, span)
+        zeros = solve_turns(node, x, span, choices=False)  # edges lie there in any case
         hidden |= zeros is None
         centres |= dict.fromkeys(zeros or ())
     return list(centres), hidden

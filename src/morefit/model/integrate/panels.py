@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array
 from morefit.expr import COMPARISONS, ZERO, Expr, Op, apply, const, evaluate, leaves, toposort, where
 from morefit.model.integrate.edges import HUGE, base_of_root, find_breaks, find_centres
+from morefit.model.integrate.tidy import difference, number_and_rest
 from morefit.model.observable import Observable
 
 SAMPLES = 1000  # values of parameters at which edges are compared,
@@ -21,7 +22,7 @@ MAX_CENTRES = 200  # of a formula that are places where a peak may hide
 # operations that make no peak, however large their arguments are
 PEAKLESS = (
     COMPARISONS
-    | {Op.CONST, Op.SCALAR, Op.COLUMN, Op.ADD, Op.MUL, Op.WHERE, Op.ABS, Op.MIN, Op.MAX}
+    | {Op.CONST, Op.SCALAR, Op.COLUMN, Op.ADD, Op.MUL, Op.WHERE, Op.ABS, Op.SIGN, Op.MIN, Op.MAX}
     | {Op.SIN, Op.COS, Op.SQRT}
 )
 BOUNDED = {Op.ERF, Op.ERFC, Op.TANH, Op.ATAN}
@@ -205,7 +206,7 @@ class Edges:
 
     def always_ordered(self, edges: list[Expr]) -> bool:
         """Return whether two edges are the two solutions of one square."""
-        return len(edges) == 2 and edges[0].op is Op.ADD and edges[1].op is Op.ADD and is_pair(*edges)
+        return len(edges) == 2 and is_pair(*edges)
 
 
 def agree(some: Array, values: Array) -> NDArray[np.bool_]:
@@ -216,9 +217,8 @@ def agree(some: Array, values: Array) -> NDArray[np.bool_]:
 
 def is_pair(lower: Expr, upper: Expr) -> bool:
     """Return whether two expressions are a - b and a + b with a root b."""
-    common = set(lower.args) & set(upper.args)
-    rest = [a for a in upper.args if a not in common]
-    return len(common) == 1 and len(rest) == 1 and rest[0].op is Op.SQRT
+    number, root = number_and_rest(difference(upper, lower))
+    return number > 0 and root.op is Op.SQRT
 
 
 def is_always_number(edge: Expr) -> bool:

@@ -70,6 +70,8 @@ def choose(node: Expr, args: tuple[Expr, ...], signs: Mapping[Expr, int]) -> Exp
         return args[0] if (sign > 0) is (node.op is Op.MAX) else args[1]
     if node.op is Op.ABS and sign:
         return args[0] if sign > 0 else -args[0]
+    if node.op is Op.SIGN and sign:
+        return const(sign)
     if node.op is Op.WHERE and (sign or args[0].op is Op.CONST):
         return args[1] if sign or args[0].number else args[2]
     if node.op in FOLDED and args and all(a.op is Op.CONST for a in args):

@@ -6,9 +6,23 @@ import math
 from collections.abc import Callable, Iterable, Sequence, Set
 from functools import lru_cache
 
-from morefit.expr import ONE, ZERO, Expr, Op, Operation, add_all, apply, leaves, multiply_all, toposort, where
+from morefit.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    Operation,
+    apply,
+    const,
+    leaves,
+    substitute,
+    toposort,
+    where,
+)
+from morefit.model.integrate.tidy import difference, product, quotient, square, total
 
 MAX_STEPS = 40  # of a floor, or turns of a periodic function, that are solved for; each is an edge
+MAX_EQUATIONS = 64  # that choices and roots lead to
 Span = Callable[[Expr], tuple[float, float]]  # between which numbers an expression may lie
 Equation = tuple[Expr, Expr]
 
@@ -32,24 +46,68 @@ def solve(zero: Expr, x: Expr) -> tuple[Expr, ...] | None:
     return solve_turns(zero, x, None)
 
 
-def solve_turns(zero: Expr, x: Expr, span: Span | None) -> tuple[Expr, ...] | None:
+def solve_turns(zero: Expr, x: Expr, span: Span | None, choices: bool = True) -> tuple[Expr, ...] | None:
     """Solve ``zero == 0`` for a leaf; periodic functions for the turns that their arguments span, if that is known."""
     solutions: dict[Expr, None] = {}
-    open_equations = [(zero, ZERO)]
+    open_equations, seen, tried = [(zero, ZERO)], dict[Expr, set[Expr]](), 0
     while open_equations:
         left, right = open_equations.pop()
+        if right in seen.setdefault(left, set()):
+            continue
+        seen[left].add(right)
+        tried += 1
         within = nodes_with(left, {x})
         if left not in within:
             continue
         coefficients = polynomial(left, x)
         if coefficients is not None:
-            solutions |= dict.fromkeys(roots(coefficients[0] - right, coefficients[1:]))
+            solutions |= dict.fromkeys(roots(difference(coefficients[0], right), coefficients[1:]))
             continue
         simpler = invert(left, right, within, span)
-        if simpler is None:
+        if simpler is None and choices:
+            simpler = without_choices(left, right, within)
+        if simpler is None or tried > MAX_EQUATIONS:
             return None
         open_equations += simpler
     return tuple(solutions)
+
+
+def without_choices(left: Expr, right: Expr, within: set[Expr]) -> list[Equation] | None:
+    """Return the equations with either side of a choice, or the square of one with a root; not all solutions are its own."""
+    nodes = [n for n in toposort(left, enter_integrals=False, enter_sums=False) if n in within]
+    for node in reversed(nodes):  # the outermost first, so that most of what is inside of it is left out
+        if node.op in SIDES:
+            return [(difference(substitute(left, {node: side}), right), ZERO) for side in sides_of(node)]
+    for node in nodes:
+        if node.op is Op.SQRT and (square := squared(difference(left, right), node)) is not None:
+            return [(square, ZERO)]
+    return None
+
+
+def sides_of(node: Expr) -> list[Expr]:
+    """Return what a choice may be, where choices are made between choices as well."""
+    seen: dict[Expr, None] = {}
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if one.op in SIDES and one not in seen:
+            stack += SIDES[one.op](*one.args)
+        seen[one] = None
+    return [one for one in seen if one.op not in SIDES]
+
+
+def squared(zero: Expr, root: Expr) -> Expr | None:
+    """Return an expression without a root, which is zero where one with it is; None if it is no polynomial in the root."""
+    coefficients = polynomial(zero, root)
+    if coefficients is None or len(coefficients) == 1:
+        return None
+    inside = root.args[0]
+    even, odd = coefficients[0], coefficients[1]
+    if len(coefficients) == 3:
+        even = total(even, product(coefficients[2], inside))
+    if odd is ZERO or even is ZERO:
+        return product(odd, inside) if even is ZERO else even
+    return difference(product(square(odd), inside), square(even))
 
 
 def polynomial(root: Expr, x: Expr) -> list[Expr] | None:
@@ -75,28 +133,36 @@ def combine(node: Expr, parts: Sequence[list[Expr] | None]) -> list[Expr] | None
         return None
     if node.op is Op.ADD:
         degree = max(len(part) for part in known)
-        return [add_all(*(part[k] for part in known if k < len(part))) for k in range(degree)]
-    total = [ONE]
+        return trimmed([total(*(part[k] for part in known if k < len(part))) for k in range(degree)])
+    powers = [ONE]
     for part in known:
-        longer: list[list[Expr]] = [[] for _ in range(len(total) + len(part) - 1)]
-        for i, a in enumerate(total):
+        longer: list[list[Expr]] = [[] for _ in range(len(powers) + len(part) - 1)]
+        for i, a in enumerate(powers):
             for j, b in enumerate(part):
-                if a is not ZERO and b is not ZERO:
-                    longer[i + j].append(b if a is ONE else a if b is ONE else a * b)
-        total = [add_all(*terms) if len(terms) > 1 else terms[0] if terms else ZERO for terms in longer]
-        if len(total) > 3:
+                longer[i + j].append(product(a, b))
+        powers = trimmed([total(*terms) for terms in longer])
+        if len(powers) > 3:
             return None
-    return total
+    return powers
+
+
+def trimmed(coefficients: list[Expr]) -> list[Expr]:
+    """Return the coefficients of a polynomial without the highest ones that are zero."""
+    while len(coefficients) > 1 and coefficients[-1] is ZERO:
+        coefficients = coefficients[:-1]
+    return coefficients
 
 
 def roots(constant: Expr, rest: Sequence[Expr]) -> list[Expr]:
     """Return the zeros of a polynomial of degree 1 or 2, the smaller first."""
+    if not rest:
+        return []
     if len(rest) == 1:
-        return [-constant / rest[0]]
+        return [quotient(product(const(-1), constant), rest[0])]
     slope, bend = rest
-    middle = -slope / (2 * bend)
-    half = apply(Op.SQRT, middle**2 - constant / bend)
-    return [middle - half, middle + half]
+    middle = quotient(slope, product(const(-2), bend))
+    half = apply(Op.SQRT, difference(square(middle), quotient(constant, bend)))
+    return [difference(middle, half), total(middle, half)]
 
 
 def invert(left: Expr, right: Expr, within: set[Expr], span: Span | None) -> list[Equation] | None:
@@ -104,11 +170,11 @@ def invert(left: Expr, right: Expr, within: set[Expr], span: Span | None) -> lis
     inner = [a for a in left.args if a in within]
     outer = [a for a in left.args if a not in within]
     if left.op is Op.ADD and len(inner) == 1:
-        return [(inner[0], right - add_all(*outer))]
+        return [(inner[0], difference(right, total(*outer)))]
     if left.op is Op.ADD and len(inner) == 2 and not outer and right is ZERO:
         return equal_logarithms(*inner)
     if left.op is Op.MUL and len(inner) == 1:
-        return [(inner[0], right / multiply_all(*outer) if right is not ZERO else ZERO)]
+        return [(inner[0], quotient(right, product(*outer)))]
     if left.op is Op.MUL and right is ZERO:
         return [(factor, ZERO) for factor in inner]
     if left.op is Op.POW:
@@ -129,22 +195,22 @@ def equal_logarithms(one: Expr, other: Expr) -> list[Equation] | None:
     logs = [logarithm(one), logarithm(other)]
     if logs[0] is None or logs[1] is None:
         return None
-    return [(logs[0] - logs[1], ZERO)]
+    return [(difference(logs[0], logs[1]), ZERO)]
 
 
 def logarithm(term: Expr) -> Expr | None:
     """Return the logarithm of the size of a product of exponentials and powers, written without one."""
-    total: list[Expr] = []
+    parts: list[Expr] = []
     for factor in term.args if term.op is Op.MUL else (term,):
         if factor.op is Op.EXP:
-            total.append(factor.args[0])
+            parts.append(factor.args[0])
         elif factor.op is Op.POW:
-            total.append(factor.args[1] * apply(Op.LOG, apply(Op.ABS, factor.args[0])))
+            parts.append(factor.args[1] * apply(Op.LOG, apply(Op.ABS, factor.args[0])))
         elif not leaves(Op.COLUMN, factor):
-            total.append(apply(Op.LOG, apply(Op.ABS, factor)))
+            parts.append(apply(Op.LOG, apply(Op.ABS, factor)))
         else:
             return None
-    return add_all(*total) if len(total) > 1 else total[0]
+    return total(*parts)
 
 
 def turns(op: Operation, value: Expr, low: float, high: float) -> list[Expr]:
@@ -174,12 +240,14 @@ def invert_power(base: Expr, exponent: Expr, right: Expr, within: set[Expr]) -> 
     return [(base, root)]
 
 
-def inverse_sinh(y: Expr) -> Expr:
-    size = apply(Op.ABS, y)
-    positive = apply(Op.LOG, size + apply(Op.SQRT, size**2 + 1))
-    return where(y < 0, -positive, positive)
-
-
+# what an operation is, on either side of where it changes
+SIDES: dict[Operation, Callable[..., Iterable[Expr]]] = {
+    Op.ABS: lambda x: [x, -x],
+    Op.SIGN: lambda x: [ONE, -ONE],
+    Op.MIN: lambda x, y: [x, y],
+    Op.MAX: lambda x, y: [x, y],
+    Op.WHERE: lambda condition, x, y: [x, y],
+}
 PERIODIC = frozenset({Op.SIN, Op.COS, Op.TAN})
 INVERSES: dict[Operation, Callable[[Expr], Iterable[Expr]]] = {
     Op.EXP: lambda y: [apply(Op.LOG, y)],
@@ -187,15 +255,21 @@ INVERSES: dict[Operation, Callable[[Expr], Iterable[Expr]]] = {
     Op.EXPM1: lambda y: [apply(Op.LOG1P, y)],
     Op.LOG: lambda y: [apply(Op.EXP, y)],
     Op.LOG1P: lambda y: [apply(Op.EXPM1, y)],
-    Op.SQRT: lambda y: [y**2],
+    Op.SQRT: lambda y: [square(y)],
     Op.ABS: lambda y: [y] if y is ZERO else [y, -y],
     Op.ASIN: lambda y: [apply(Op.SIN, y)],
     Op.ACOS: lambda y: [apply(Op.COS, y)],
     Op.ATAN: lambda y: [apply(Op.TAN, y)],
-    Op.SINH: lambda y: [inverse_sinh(y)],
-    Op.COSH: lambda y: [s * apply(Op.LOG, y + apply(Op.SQRT, y**2 - 1)) for s in (1, -1)],
-    Op.TANH: lambda y: [0.5 * apply(Op.LOG, (1 + y) / (1 - y))],
+    Op.SINH: lambda y: [apply(Op.ASINH, y)],
+    Op.COSH: lambda y: [apply(Op.ACOSH, y), -apply(Op.ACOSH, y)],
+    Op.TANH: lambda y: [apply(Op.ATANH, y)],
     Op.ERF: lambda y: [apply(Op.NDTRI, (1 + y) / 2) / math.sqrt(2)],
     Op.ERFC: lambda y: [apply(Op.NDTRI, 1 - y / 2) / math.sqrt(2)],
+    Op.ASINH: lambda y: [apply(Op.SINH, y)],
+    Op.ACOSH: lambda y: [apply(Op.COSH, y)],
+    Op.ATANH: lambda y: [apply(Op.TANH, y)],
+    Op.LOG2: lambda y: [apply(Op.EXP2, y)],
+    Op.LOG10: lambda y: [apply(Op.EXP, math.log(10) * y)],
+    Op.NDTR: lambda y: [apply(Op.NDTRI, y)],
     Op.NDTRI: lambda y: [0.5 * (1 + apply(Op.ERF, y / math.sqrt(2)))],
 }
