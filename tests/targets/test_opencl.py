@@ -166,7 +166,7 @@ def test_importing_morefit_does_not_import_pyopencl():
 def test_a_missing_package_is_named(monkeypatch, nothing_open):
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     with pytest.raises(
-        BackendError, match=r"'opencl': pyopencl is not installed; pip install morefit\[opencl\]"
+        BackendError, match=r"'opencl': pyopencl is not installed; pip install 'morefit\[opencl\]'"
     ):
         OpenCL().open()
 
