@@ -19,11 +19,12 @@ from morefit.model import Parameter
 from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, listed
 from morefit.random.host import stream_key
 from morefit.random.philox import toy_uniforms
+from morefit.resources import on_all_cores
 from morefit.sampling.generate import poisson_distribution
 from morefit.text.arguments import in_sentences
 from morefit.validate import as_number, finite_number
 
-PIECE = 1 << 13  # toys whose numbers are drawn together: they fit into the cache
+PIECE = 1 << 15  # toys: in the cache, and enough for threads not to wait for each other
 HALF_BIT = 2.0**-54  # keeps a uniform number of 53 bits away from zero
 ASYMMETRY = 1e-9  # of a covariance matrix, in units of its errors: what rounding can cause
 QUANTITY = "constraint: quantity"  # for messages
@@ -341,9 +342,11 @@ def normal_numbers(seed: int, which: int, toys: Integers) -> Array:
 
     key = stream_key(seed, f"normal {which}")
     numbers = np.empty(len(toys))
-    for first in range(0, len(toys), PIECE):  # threads would wait for each other, for so little work
-        cut = slice(first, first + PIECE)
+
+    def draw(cut: slice) -> None:
         ndtri(toy_uniforms(key, toys[cut]) + HALF_BIT, out=numbers[cut])
+
+    on_all_cores(draw, len(toys), PIECE)
     return numbers
 
 
