@@ -35,13 +35,13 @@ from morefit.toys.arguments import (
     whole,
     without_events,
 )
-from morefit.toys.batch import SMALL
 from morefit.toys.results import LAYOUT, ToyResults
 from morefit.toys.task import Statistic, Task, compute_block, facts_of, last_ensemble, other_names
+from morefit.toys.whole import SMALL
 
 MAX_EVENTS, MAX_TOYS = 32_000_000, 5_000  # of a block, unless the user chooses the number of toys
 # seconds of a block: those that are done sooner become larger, up to so many times
-WANTED, MAX_GROWTH = 0.3, 8
+WANTED, MAX_GROWTH = 0.5, 8
 GROWN_EVENTS = 8 * MAX_EVENTS  # of a block that grew, if no statistic looks at them
 
 
