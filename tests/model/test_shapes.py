@@ -618,3 +618,29 @@ def test_limits_that_exclude_a_series_leave_it_out():
     )
     assert len(toposort(wide.density())) < 0.5 * len(toposort(any_width.density()))
     assert wide.pdf([5.7, 6.3]) == pytest.approx(any_width.pdf([5.7, 6.3]), rel=SHAPE)
+
+
+@pytest.mark.parametrize("tau", [1e-4, 2e-3, 0.05])
+def test_a_lifetime_much_shorter_than_its_resolution_has_an_exact_hessian(tau):
+    """The curvature used to be -1697 instead of 32 at a hundredth of the resolution, with a finite value."""
+    t, times = mf.Observable("t", -1.0, 5.0), np.linspace(-0.2, 0.3, 12)
+    lifetime, sigma = mf.Parameter("tau", tau, 1e-6, 5.0), mf.Parameter("s", 0.1, 0.01, 1.0)
+    likelihood = mf.Likelihood(mf.shapes.Decay(t, lifetime, sigma=[sigma]), {"t": times})
+
+    def nll(tau, s):
+        def decay(d):
+            return mp.exp(s**2 / (2 * tau**2) - d / tau) * mp.erfc((s / tau - d / s) / mp.sqrt(2)) / 2
+
+        ends = [mp.erf(end / (s * mp.sqrt(2))) / 2 for end in (5, -1)]
+        area = tau * (ends[0] - ends[1] + decay(mp.mpf(-1)) - decay(mp.mpf(5)))
+        return len(times) * mp.log(area) - sum(mp.log(decay(mp.mpf(float(d)))) for d in times)
+
+    with mp.workdps(80):
+        at = mp.mpf(tau), mp.mpf(0.1)
+        order = [("tau", "s").index(p.name) for p in likelihood.parameters]
+        exact = [[float(mp.diff(nll, at, tuple(np.eye(2, dtype=int)[i] + np.eye(2, dtype=int)[j]))) for j in order]
+                 for i in order]  # fmt: skip
+        value = float(nll(*at))
+    point = [(tau, 0.1)[k] for k in order]
+    assert likelihood.value(point) == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(likelihood.hessian(point), exact, rtol=1e-7)

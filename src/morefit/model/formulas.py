@@ -61,6 +61,8 @@ def largest(value: Operand) -> float:
         return max(abs(expr.value.low), abs(expr.value.high))
     if expr.op is Op.CONST:
         return abs(expr.number)
+    if is_inverse(expr):
+        return inverse_size(smallest(expr.args[0]))
     sizes = [largest(one) for one in expr.args] if expr.op in (Op.ADD, Op.MUL) else [math.inf]
     return math.fsum(sizes) if expr.op is Op.ADD else math.prod(sizes)
 
@@ -72,4 +74,16 @@ def smallest(value: Operand) -> float:
         return abs(expr.number)
     if isinstance(expr.value, Parameter | Observable) and not getattr(expr.value, "blind", None):
         return max(expr.value.low, -expr.value.high, 0.0)
-    return 0.0
+    if is_inverse(expr):
+        return inverse_size(largest(expr.args[0]))
+    return math.prod(map(smallest, expr.args)) if expr.op is Op.MUL else 0.0
+
+
+def is_inverse(expr: Expr) -> bool:
+    """Return whether a formula is one divided by another."""
+    return expr.op is Op.POW and expr.args[1].op is Op.CONST and expr.args[1].number == -1
+
+
+def inverse_size(size: float) -> float:
+    """Return one divided by a size, infinite where that is zero."""
+    return 1 / size if size else math.inf

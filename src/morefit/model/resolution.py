@@ -16,6 +16,7 @@ from morefit.expr import (
     ZERO,
     Expr,
     Op,
+    Operand,
     Operation,
     Table,
     TermRule,
@@ -28,9 +29,37 @@ from morefit.expr import (
     to_expr,
     where,
 )
-from morefit.model.formulas import exprel, gaussian_area, is_wide
+from morefit.model.formulas import exprel, gaussian_area, is_wide, largest, smallest
 
 Complex = tuple[Expr, Expr]
+SERIES = (1.0, -1.0, 3.0, -15.0, 105.0, -945.0, 10395.0, -135135.0)  # of erfcx, in inverse squares
+FAR = 30.0  # from here on the next term is below 1e-17
+
+
+def may_be_short(tau: Operand, sigma: Operand) -> bool:
+    """Return whether limits let a lifetime be much shorter than a resolution."""
+    return FAR * smallest(tau) <= largest(sigma)
+
+
+def short_decay(t: Expr, tau: Expr, sigma: Expr) -> Expr:
+    """Return a normalised exponential decay seen with a Gaussian resolution, also where the lifetime is much shorter.
+
+    There derivatives by the rate cancel: it is a Gaussian times the asymptotic series of erfcx. That costs time.
+    """
+    left = sigma - tau * t / sigma  # of sigma, by a shift that vanishes with tau
+    far, rest = left > FAR * tau, Op.MAX(left, FAR * tau)
+    square = (tau / rest) ** 2
+    series = to_expr(SERIES[-1])
+    for coefficient in reversed(SERIES[:-1]):
+        series = series * square + coefficient
+    short = Op.EXP(-0.5 * (t / sigma) ** 2) / (math.sqrt(2 * math.pi) * rest) * series
+    return where(far, short, Op.SMEARED_DECAY(t, 1 / tau, sigma) / tau)
+
+
+def short_decay_area(low: Expr, high: Expr, tau: Expr, mean: Expr, sigma: Expr) -> Expr:
+    """Return its integral."""
+    first, last = (short_decay(end - mean, tau, sigma) for end in (low, high))
+    return gauss_area(low, high, mean, sigma) + tau * (first - last)
 
 
 def smeared_decay_area(low: Expr, high: Expr, rate: Expr, mean: Expr, sigma: Expr) -> Expr:
@@ -121,6 +150,12 @@ def gauss_area(low: Expr, high: Expr, mean: Expr, sigma: Expr) -> Expr:
 class Resolution(Protocol):
     """How decay times are measured: decays and waves as they are seen, and their integrals."""
 
+    def lifetime(self, t: Expr, tau: Expr) -> Expr:
+        """Return an exponential decay, by its lifetime, which may be short."""
+
+    def lifetime_area(self, low: Expr, high: Expr, tau: Expr) -> Expr:
+        """Return its integral."""
+
     def decay(self, t: Expr, rate: Expr) -> Expr:
         """Return an exponential decay."""
 
@@ -136,6 +171,12 @@ class Resolution(Protocol):
 
 class Perfect:
     """Times are exact, and positive."""
+
+    def lifetime(self, t: Expr, tau: Expr) -> Expr:
+        return self.decay(t, 1 / tau)
+
+    def lifetime_area(self, low: Expr, high: Expr, tau: Expr) -> Expr:
+        return self.decay_area(low, high, 1 / tau)
 
     def decay(self, t: Expr, rate: Expr) -> Expr:
         return where(t < 0, ZERO, Op.EXP(-rate * t))
@@ -158,6 +199,20 @@ class Smeared:
     """Times are smeared by Gaussians, each with its share, its mean and its width."""
 
     gaussians: Sequence[tuple[Expr, Expr, Expr]]
+
+    def lifetime(self, t: Expr, tau: Expr) -> Expr:
+        if not self.may_be_long(tau):
+            return self.decay(t, 1 / tau)
+        return tau * add_all(*(f * short_decay(t - mean, tau, sigma) for f, mean, sigma in self.gaussians))
+
+    def lifetime_area(self, low: Expr, high: Expr, tau: Expr) -> Expr:
+        if not self.may_be_long(tau):
+            return self.decay_area(low, high, 1 / tau)
+        return tau * add_all(*(f * short_decay_area(low, high, tau, mu, s) for f, mu, s in self.gaussians))
+
+    def may_be_long(self, tau: Expr) -> bool:
+        """Return whether limits let the resolution be much wider than a lifetime."""
+        return any(may_be_short(tau, sigma) for _, _, sigma in self.gaussians)
 
     def decay(self, t: Expr, rate: Expr) -> Expr:
         return add_all(*(f * Op.SMEARED_DECAY(t - mean, rate, sigma) for f, mean, sigma in self.gaussians))

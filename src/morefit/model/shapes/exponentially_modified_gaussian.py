@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from morefit.expr import ONE, ZERO, Expr, Op, to_expr, where
 from morefit.model.arguments import NonZero, Number, Positive
-from morefit.model.formulas import largest, smallest
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
-from morefit.model.resolution import gauss_area
-
-SERIES = (1.0, -1.0, 3.0, -15.0, 105.0, -945.0, 10395.0, -135135.0)  # in inverse squares
-FAR = 30.0  # from here on the next term is below 1e-17
+from morefit.model.resolution import gauss_area, may_be_short, short_decay
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,20 +44,8 @@ class ExponentiallyModifiedGaussian(Pdf):
         return where(to_expr(self.tau) < 0, -1, 1) * (x - to_expr(self.mu))
 
     def at(self, distance: Expr) -> Expr:
-        """Return the normalised density at a distance from the mean.
-
-        Derivatives of a decay by its rate cancel where it is much shorter than the width: there it is a Gaussian times the
-        asymptotic series of erfcx.
-        """
+        """Return the normalised density at a distance from the mean."""
         tau, sigma = abs(to_expr(self.tau)), to_expr(self.sigma)
-        usual = Op.SMEARED_DECAY(distance, 1 / tau, sigma) / tau
-        if FAR * smallest(self.tau) > largest(sigma):
-            return usual  # limits exclude a short tail, and a series costs time
-        left = sigma - tau * distance / sigma  # of sigma, by a shift that vanishes with tau
-        far, rest = left > FAR * tau, Op.MAX(left, FAR * tau)
-        square = (tau / rest) ** 2
-        series = to_expr(SERIES[-1])
-        for coefficient in reversed(SERIES[:-1]):
-            series = series * square + coefficient
-        short = Op.EXP(-0.5 * (distance / sigma) ** 2) / (math.sqrt(2 * math.pi) * rest) * series
-        return where(far, short, usual)
+        if may_be_short(self.tau, sigma):
+            return short_decay(distance, tau, sigma)
+        return Op.SMEARED_DECAY(distance, 1 / tau, sigma) / tau
