@@ -35,9 +35,9 @@ from morefit.toys.arguments import (
     whole,
     without_events,
 )
+from morefit.toys.batch import SMALL
 from morefit.toys.results import LAYOUT, ToyResults
 from morefit.toys.task import Statistic, Task, compute_block, facts_of, last_ensemble, other_names
-from morefit.toys.whole import SMALL
 
 MAX_EVENTS, MAX_TOYS = 32_000_000, 5_000  # of a block, unless the user chooses the number of toys
 # seconds of a block: those that are done sooner become larger, up to so many times
