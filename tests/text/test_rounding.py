@@ -108,8 +108,8 @@ def test_any_number_can_be_written_and_read(value, errors):
         (49.96, 400.0, (1.01, 50.0), ("50", "400")),
         (49.96, 4.0, (1.01, 49.97), ("49.96", "4")),  # not 50
         (0.9996, 0.4, (0.0, 0.9999), ("0.9996", "0.4")),
-        (0.827, 0.367, (0.0, 1.0), ("0.8", "0.4")),
-        (-0.092, 0.14, (-1.0, 1.0), ("-0.09", "0.14")),  # used to be -0.092
+        (0.827, 0.367, (0.0, 1.0), ("0.83", "0.4")),
+        (-500.0, 9000.0, (-inf, inf), ("-500", "9000")),
         (0.0, 0.119, (0.0, 1.0), ("0.00", "0.12")),
         (-3e-9, 0.035, (-3.0, 3.0), ("0.000", "0.035")),  # a zero but for rounding
         (1e-9, 0.035, (5e-10, 3.0), ("0.000000001", "0.035")),
@@ -117,9 +117,7 @@ def test_any_number_can_be_written_and_read(value, errors):
         (nan, 0.1, (0.0, 1.0), ("nan", "0.10")),
     ],
 )
-def test_the_value_of_a_parameter_keeps_its_limits_and_two_digits_if_its_error_is_beyond_them(
-    value, error, limits, expected
-):
+def test_the_value_of_a_parameter_keeps_two_digits_and_its_limits(value, error, limits, expected):
     assert round_pdg(value, error, limits=limits) == expected
 
 

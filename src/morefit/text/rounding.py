@@ -19,7 +19,7 @@ def round_pdg(value: float, *errors: float, limits: tuple[float, float] | None =
     If the three highest digits of that error lie between 100 and 354, two digits of it are shown; between 355
     and 949, one; between 950 and 999 it becomes 1000 and two are shown. Errors that are zero or not finite do
     not count; if none is left, the value has eight significant digits. With limits, as the value of a parameter has
-    them, it keeps enough digits not to be rounded out of them, and two if the error is larger than their distance.
+    them, it keeps two digits however large its error is, and enough not to be rounded out of the limits.
     """
     numbers = (value, *errors)
     sizes = [Decimal(repr(abs(float(e)))) for e in errors if isfinite(e) and e != 0]
@@ -30,15 +30,15 @@ def round_pdg(value: float, *errors: float, limits: tuple[float, float] | None =
     if first - last > MAX_DIGITS:
         return (repr(float(value)), *(f"{e:.2g}" for e in errors))
     shift = 0 if first in PLAIN else first
-    own = last if limits is None else digit_for(value, last, limits, float(min(sizes)))
+    own = last if limits is None else digit_for(value, last, limits)
     return round_at(value, own, shift), *(round_at(e, last, shift) for e in errors)
 
 
-def digit_for(value: float, last: int, limits: tuple[float, float], error: float) -> int:
+def digit_for(value: float, last: int, limits: tuple[float, float]) -> int:
     """Return the power of ten of the last digit to keep of a value: ``last``, or a lower one."""
     if not isfinite(value):
         return last
-    if value and error > limits[1] - limits[0] and highest_digit(value) >= last - MAX_BELOW:
+    if value and highest_digit(value) >= last - MAX_BELOW:
         last = min(last, highest_digit(value) - 1)
     exact = Decimal(repr(float(value)))
     lowest = min(last, highest_digit(value) - MAX_DIGITS)
