@@ -78,9 +78,8 @@ def padded(
     """Return ``count`` numbers that ``fill`` puts into an array, where vectors can read past the end."""
     numbers = aligned(count + PADDING, kind)
     fill(numbers[:count])
-    numbers[count:] = (
-        numbers[count - 1] if count else 1.0
-    )  # an event that is there: nothing odd can happen to it
+    # an event that is there: nothing odd can happen to it
+    numbers[count:] = numbers[count - 1] if count else 1.0
     return numbers[:count]
 
 

@@ -150,10 +150,10 @@ def gauss_area(low: Expr, high: Expr, mean: Expr, sigma: Expr) -> Expr:
 class Resolution(Protocol):
     """How decay times are measured: decays and waves as they are seen, and their integrals."""
 
-    def lifetime(self, t: Expr, tau: Expr) -> Expr:
+    def decay_by_lifetime(self, t: Expr, tau: Expr) -> Expr:
         """Return an exponential decay, by its lifetime, which may be short."""
 
-    def lifetime_area(self, low: Expr, high: Expr, tau: Expr) -> Expr:
+    def decay_by_lifetime_area(self, low: Expr, high: Expr, tau: Expr) -> Expr:
         """Return its integral."""
 
     def decay(self, t: Expr, rate: Expr) -> Expr:
@@ -172,10 +172,10 @@ class Resolution(Protocol):
 class Perfect:
     """Times are exact, and positive."""
 
-    def lifetime(self, t: Expr, tau: Expr) -> Expr:
+    def decay_by_lifetime(self, t: Expr, tau: Expr) -> Expr:
         return self.decay(t, 1 / tau)
 
-    def lifetime_area(self, low: Expr, high: Expr, tau: Expr) -> Expr:
+    def decay_by_lifetime_area(self, low: Expr, high: Expr, tau: Expr) -> Expr:
         return self.decay_area(low, high, 1 / tau)
 
     def decay(self, t: Expr, rate: Expr) -> Expr:
@@ -200,17 +200,17 @@ class Smeared:
 
     gaussians: Sequence[tuple[Expr, Expr, Expr]]
 
-    def lifetime(self, t: Expr, tau: Expr) -> Expr:
-        if not self.may_be_long(tau):
+    def decay_by_lifetime(self, t: Expr, tau: Expr) -> Expr:
+        if not self.may_be_wide(tau):
             return self.decay(t, 1 / tau)
         return tau * add_all(*(f * short_decay(t - mean, tau, sigma) for f, mean, sigma in self.gaussians))
 
-    def lifetime_area(self, low: Expr, high: Expr, tau: Expr) -> Expr:
-        if not self.may_be_long(tau):
+    def decay_by_lifetime_area(self, low: Expr, high: Expr, tau: Expr) -> Expr:
+        if not self.may_be_wide(tau):
             return self.decay_area(low, high, 1 / tau)
         return tau * add_all(*(f * short_decay_area(low, high, tau, mu, s) for f, mu, s in self.gaussians))
 
-    def may_be_long(self, tau: Expr) -> bool:
+    def may_be_wide(self, tau: Expr) -> bool:
         """Return whether limits let the resolution be much wider than a lifetime."""
         return any(may_be_short(tau, sigma) for _, _, sigma in self.gaussians)
 

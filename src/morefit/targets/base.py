@@ -180,9 +180,7 @@ class ToyBatch:
     first: int  # the number of the first toy
     record: Array  # with which each fit begins
     parts: tuple[PartBatch, ...]
-    offsets: Integers | None = (
-        None  # of the numbers of toys from that of the first; None: one after the other
-    )
+    offsets: Integers | None = None  # of toys' numbers from the first; None: one after the other
 
     def __len__(self) -> int:
         return len(self.sizes)

@@ -250,6 +250,10 @@ class ChosenToys(Toys):
 
     chosen: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # from the first
 
+    @cached_property
+    def drawn(self) -> tuple[Drawn, ...]:
+        raise NotImplementedError("toys that do not follow one another are drawn where they are fitted")
+
     @property
     def numbers(self) -> Integers:
         return self.first + self.chosen

@@ -51,10 +51,10 @@ class Decay(_MeasuredTimes):
     fractions: Shares = ()
 
     def density(self) -> Expr:
-        return self.resolution().lifetime(self.t.expr, to_expr(self.tau))
+        return self.resolution().decay_by_lifetime(self.t.expr, to_expr(self.tau))
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
-        return self.resolution().lifetime_area(low, high, to_expr(self.tau))
+        return self.resolution().decay_by_lifetime_area(low, high, to_expr(self.tau))
 
     def quantile(self, probability: Expr) -> Expr | None:
         if self.sigma:
