@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from morefit.expr import ZERO, Expr, Op, make, where
-from morefit.kernel.assemble import Assembler
-from morefit.kernel.build import Loop, SampleLoop, StoreLoop, SumLoop
-from morefit.kernel.families import Families
 from morefit.kernel.ir import Reduce, Result
 from morefit.kernel.sums import Request, Terms, event_terms, is_zero
 from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT
 from morefit.rewrite.simplify import normalise
+
+if TYPE_CHECKING:  # loops are made where no record of the kernel is
+    from morefit.kernel.build import Loop
+    from morefit.kernel.families import Families
 
 NEXT_TO_NOTHING = 1e-60  # of an integrand
 LARGEST = 1e300  # number that is one for sure
@@ -69,6 +70,8 @@ class SumSpec:
         return event_terms(self.request, self.tiles_from, scaled=self.scales_sums)
 
     def assemble(self, per_event: tuple[Expr, ...], families: Families | None) -> Loop:
+        from morefit.kernel.assemble import Assembler
+
         return Assembler(self.request, per_event, self.tiles_from, families).assemble()
 
 
@@ -91,6 +94,8 @@ class ValueSpec:
         return Terms(normalise(*self.outputs), {})
 
     def assemble(self, per_event: tuple[Expr, ...], families: Families | None) -> Loop:
+        from morefit.kernel.build import StoreLoop
+
         return StoreLoop(per_event)
 
 
@@ -115,6 +120,8 @@ class SampleSpec:
         return Terms(self.roots, {})
 
     def assemble(self, per_event: tuple[Expr, ...], families: Families | None) -> Loop:
+        from morefit.kernel.build import SampleLoop
+
         return SampleLoop(per_event)
 
 
@@ -145,6 +152,8 @@ class IntegralSpec:
         return Terms((*products, make(Op.MUL, (NODE_CONTRAST, self.integrand))), {})
 
     def assemble(self, per_event: tuple[Expr, ...], families: Families | None) -> Loop:
+        from morefit.kernel.build import SumLoop
+
         count = len(per_event)
         probes = enumerate(normalise(*self.probes), count)
         return SumLoop(
