@@ -29,7 +29,7 @@ SELDOM_NEEDED = (
     "iminuit",
     "scipy", "rich", "pandas", "matplotlib", "mplhep", "mpmath", "pyopencl", "uproot", "pyarrow", "hist", "numba",
     "distributed", "concurrent.futures", "multiprocessing", "importlib.metadata", "email", "html", "difflib", "csv",
-    "numpy.ma", "numpy.random",
+    "numpy.ma", "numpy.polynomial", "numpy.random", "secrets",
     "morefit.cli", "morefit.inspect", "morefit.intervals", "morefit.jobs", "morefit.plots", "morefit.toys",
     "morefit.targets.opencl", "morefit.targets.reference", "morefit.data.io", "morefit.data.reading",
     "morefit.records.archive", "morefit.minimise.text", "morefit.minimise.derived", "morefit.expr.show.dot",
@@ -38,7 +38,8 @@ SELDOM_NEEDED = (
 
 WRITERS = (  # of texts that are compiled: what another process compiled needs none
     "morefit.kernel.statements", "morefit.kernel.read_program", "morefit.targets.cpu.llvm", "morefit.targets.cpu.program",
-    "morefit.targets.cpu.vecmath", "morefit.targets.cpu.counts", "morefit.minimise.minuit",
+    "morefit.targets.cpu.vecmath", "morefit.targets.cpu.counts", "morefit.minimise.minuit", "morefit.kernel.build",
+    "morefit.kernel.assemble", "morefit.kernel.families", "morefit.rewrite.stages", "morefit.rewrite.base_two",
 )  # fmt: skip
 
 

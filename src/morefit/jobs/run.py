@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor
@@ -186,10 +187,8 @@ class State(Generic[R]):
 
     def save_elsewhere(self, path: Path) -> Path | None:
         """Write all finished parts to another folder than their file; return where, None if that fails as well."""
-        from tempfile import gettempdir
-
         name = f"{path.stem}-{os.urandom(4).hex()}{path.suffix}"
-        for folder in (Path.cwd, Path.home, gettempdir):
+        for folder in (Path.cwd, Path.home, tempfile.gettempdir):
             with suppress(DataError, OSError, RuntimeError):  # no such folder, or it cannot be written either
                 place = Path(folder()) / name
                 self.write(place)

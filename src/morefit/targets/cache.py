@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import sys
+import tempfile
 import time
 from functools import cache
 from pathlib import Path
@@ -177,8 +178,6 @@ def make_folder(folder: Path) -> None:
 
 def write_entry(path: Path, content: bytes) -> None:
     """Write a file all or nothing."""
-    import tempfile  # which reading needs not
-
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
