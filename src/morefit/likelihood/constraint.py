@@ -20,7 +20,7 @@ from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, 
 from morefit.random.host import stream_key
 from morefit.random.philox import toy_uniforms
 from morefit.resources import on_all_cores
-from morefit.sampling.generate import poisson_distribution
+from morefit.sampling.generate import poisson_counts
 from morefit.text.arguments import in_sentences
 from morefit.validate import as_number, finite_number
 
@@ -136,9 +136,7 @@ class PoissonConstraint(Constraint):
 
     def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
         (mean,) = self.measured if around_data else self.expected(values)
-        first, cumulative = poisson_distribution(mean)
-        numbers = toy_uniforms(stream_key(seed, "count"), toys)
-        return (first + np.searchsorted(cumulative, numbers, "right"))[:, None].astype(np.float64)
+        return poisson_counts(mean, stream_key(seed, "count"), toys)[:, None].astype(np.float64)
 
     def __repr__(self) -> str:
         return f"constraint({shown(self.quantity)} = {self.measured[0]:g}, a count)"
