@@ -338,12 +338,12 @@ def normal_numbers(seed: int, which: int, toys: Integers) -> Array:
     """Return a standard normal number for each toy."""
     from scipy.special import ndtri  # type: ignore[import-untyped]  # slow, and only constrained toys need it
 
-    numbers = toy_uniforms(stream_key(seed, f"normal {which}"), toys) + HALF_BIT
+    key, numbers = stream_key(seed, f"normal {which}"), np.empty(len(toys))
 
-    def transform(cut: slice) -> None:
-        ndtri(numbers[cut], out=numbers[cut])
+    def draw(cut: slice) -> None:
+        ndtri(toy_uniforms(key, toys[cut]) + HALF_BIT, out=numbers[cut])
 
-    on_all_cores(transform, len(toys), PIECE)
+    on_all_cores(draw, len(toys), PIECE)
     return numbers
 
 
