@@ -24,7 +24,7 @@ from morefit.sampling.generate import poisson_counts
 from morefit.text.arguments import in_sentences
 from morefit.validate import as_number, finite_number
 
-PIECE = 1 << 13  # toys: in the cache, and enough for threads not to wait for each other
+PIECE = 1 << 15  # toys: enough for threads not to wait for each other
 HALF_BIT = 2.0**-54  # keeps a uniform number of 53 bits away from zero
 ASYMMETRY = 1e-9  # of a covariance matrix, in units of its errors: what rounding can cause
 QUANTITY = "constraint: quantity"  # for messages
@@ -338,12 +338,12 @@ def normal_numbers(seed: int, which: int, toys: Integers) -> Array:
     """Return a standard normal number for each toy."""
     from scipy.special import ndtri  # type: ignore[import-untyped]  # slow, and only constrained toys need it
 
-    key, numbers = stream_key(seed, f"normal {which}"), np.empty(len(toys))
+    numbers = toy_uniforms(stream_key(seed, f"normal {which}"), toys) + HALF_BIT
 
-    def draw(cut: slice) -> None:
-        ndtri(toy_uniforms(key, toys[cut]) + HALF_BIT, out=numbers[cut])
+    def transform(cut: slice) -> None:
+        ndtri(numbers[cut], out=numbers[cut])
 
-    on_all_cores(draw, len(toys), PIECE)
+    on_all_cores(transform, len(toys), PIECE)
     return numbers
 
 
