@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from launching import KINDS, Layout, bind, model_of, sums_of, values_of
@@ -105,3 +108,26 @@ def test_toys_do_not_depend_on_those_fitted_before_in_the_same_memory(name):
     used = make()
     for some in sizes:
         np.testing.assert_array_equal(fit_rows(used, some), fit_rows(make(), some))
+
+
+KERNEL = """
+define double @f(double %a, double %b) {
+  %c = fmul contract double %a, %b
+  %d = fadd contract double %c, %b
+  ret double %d
+}
+"""
+FIRST_AND_LATER = """
+import sys
+from morefit.targets.cpu import compile as machine_code
+machine_code.LEVEL = 0  # at which LLVM selects instructions in another way, unless it is told not to
+machine_code.host()
+first, _, later = (machine_code.build_object(sys.argv[1], driver=driver) for driver in (False, True, False))
+print(first == later)
+"""
+
+
+def test_machine_code_does_not_depend_on_what_was_compiled_before():
+    # at the lowest level a kernel was another one before the first driver of a process than after it
+    command = [sys.executable, "-c", FIRST_AND_LATER, KERNEL]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"

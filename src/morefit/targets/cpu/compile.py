@@ -138,6 +138,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=before_fork, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
+IN_ORDER_OPTIONS = {"enable-misched": False}
+# loops of drivers are short: what finds better addresses, instructions and orders of them takes two thirds of the time, for
+# toys that are at most 2 % faster (docs/decisions/0006-llvm.md)
+DRIVER_OPTIONS = {
+    "disable-lsr": True, "fast-isel": True, "enable-misched": False, "disable-post-ra": True,
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Host:
     """The processor as LLVM knows it."""
@@ -154,6 +162,7 @@ def host() -> Host:
     with _lock:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+        switch(DRIVER_OPTIONS | IN_ORDER_OPTIONS, on=False)
         features, name = llvm.get_host_cpu_features(), llvm.get_host_cpu_name()
         triple = llvm.get_default_triple()
     machine = (
@@ -174,13 +183,6 @@ SHARED_WORK = "@mf_wofz_imag"  # comes with the real part, and once inlined most
 # a loop whose functions are computed ahead, and whose sums are in the order that needs fewest registers: LLVM's scheduler would
 # change it; a comment of the text says so
 IN_ORDER = "; sums in order"
-
-IN_ORDER_OPTIONS = {"enable-misched": False}
-# loops of drivers are short: what finds better addresses, instructions and orders of them takes two thirds of the time, for
-# toys that are at most 2 % faster (docs/decisions/0006-llvm.md)
-DRIVER_OPTIONS = {
-    "disable-lsr": True, "fast-isel": True, "enable-misched": False, "disable-post-ra": True,
-}  # fmt: skip
 
 # a loop with a function of several numbers, of which one is the same for all events, and so is much of the work
 FIXED_ARGUMENT = "; fixed argument"
@@ -271,16 +273,17 @@ def build_object(source: str, *, driver: bool, loops: bool = False) -> bytes:
 @contextmanager
 def switched(options: Mapping[str, bool]) -> Iterator[None]:
     """Switch options of LLVM, which are those of the process, and back."""
-
-    def switch(changed: bool) -> None:
-        for name, value in options.items():
-            llvm.set_option("morefit", f"-{name}={str(value is changed).lower()}")
-
-    switch(True)
+    switch(options, on=True)
     try:
         yield
     finally:
-        switch(False)
+        switch(options, on=False)
+
+
+def switch(options: Mapping[str, bool], *, on: bool) -> None:
+    """Switch options, or back. Before the first time some depend on the level, which made code depend on what was compiled before."""
+    for name, value in options.items():
+        llvm.set_option("morefit", f"-{name}={str(value is on).lower()}")
 
 
 def link(obj: bytes, names: Sequence[str]) -> Code | None:
