@@ -36,12 +36,13 @@ Complex = tuple[Expr, Expr]
 FAR = (
     math.sqrt(2) * TAIL_FROM
 )  # lifetimes in a width, from which on decays are made of what has a limit for short ones
+SHORT = 10.0  # lifetimes in a width: with fewer, what cancels is little
 LATE = 7.0  # after a decay so far out w counts for 1e-21 of an oscillation
 
 
 def may_be_short(tau: Operand, sigma: Operand) -> bool:
-    """Return whether limits let a lifetime be shorter than a resolution."""
-    return FAR * smallest(tau) <= largest(sigma)
+    """Return whether limits let a lifetime be so much shorter than a resolution that derivatives lose more than 1e-12."""
+    return SHORT * smallest(tau) <= largest(sigma)
 
 
 def short_decay(t: Expr, tau: Expr, sigma: Expr) -> Expr:
@@ -51,7 +52,7 @@ def short_decay(t: Expr, tau: Expr, sigma: Expr) -> Expr:
     """
     left = sigma - tau * t / sigma  # of sigma, by a shift that vanishes with tau
     far = sigma / tau - t / sigma > FAR
-    rest = where(far, left, FAR * tau)
+    rest = where(far, left, 0.5 * FAR * tau)  # elsewhere functions of it need not be computed
     height = Op.TAIL(rest / (math.sqrt(2) * tau)) / (math.sqrt(2 * math.pi) * rest)
     short = Op.EXP(-0.5 * (t / sigma) ** 2) * height
     return where(far, short, Op.SMEARED_DECAY(t, 1 / tau, sigma) / tau)

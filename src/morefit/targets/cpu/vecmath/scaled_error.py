@@ -65,10 +65,14 @@ def _erfcx_negative(w: Writer, size: str, forward: str) -> str:
 
 
 def _moment(w: Writer, x: str, coefficients: Sequence[float]) -> str:
-    """Return a polynomial in (x - from - from - pole) / (x + pole), of x or where it begins."""
-    far = w.choose("olt", x, ERFCX_TAIL_FROM, ERFCX_TAIL_FROM, x)
-    inverse = w.div(-2.0 * (ERFCX_TAIL_FROM + ERFCX_TAIL_POLE), w.add(far, ERFCX_TAIL_POLE))
-    return w.polynomial(coefficients, w.add(inverse, 1.0))
+    """Return a polynomial in (x - from - from - pole) / (x + pole), computed where a lane is beyond its begin."""
+    first = sum(c * (-1.0) ** k for k, c in enumerate(coefficients))
+
+    def polynomial() -> str:
+        inverse = w.div(-2.0 * (ERFCX_TAIL_FROM + ERFCX_TAIL_POLE), w.add(x, ERFCX_TAIL_POLE))
+        return w.polynomial(coefficients, w.add(inverse, 1.0))
+
+    return w.where_any(w.compare("uge", x, ERFCX_TAIL_FROM), w.number(first), polynomial)
 
 
 @vector_function()
