@@ -7,6 +7,7 @@ exp(-v - q v^2 / 2) over positive v; its derivatives by q are moments, of one si
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,23 @@ PANELS = (0.0, 2.0, 6.0, 14.0, 30.0, 60.0)  # of the integrals of the reference
 ROOT_PI, ROOT_HALF = math.sqrt(math.pi), math.sqrt(0.5)
 
 
-def tail_moment(order: int) -> Any:
-    """Return a function for a derivative of sqrt(pi) x erfcx(x) by 1 / (2 x^2), by Gauss-Legendre panels."""
+@cache
+def panels() -> tuple[Any, Any]:
+    """Return Gauss-Legendre points and weights for integrals of the reference, made at the first use."""
     nodes, weights = np.polynomial.legendre.leggauss(32)
     low, half = np.array(PANELS[:-1])[:, None], 0.5 * np.diff(PANELS)[:, None]
     v = (low + half * (1 + nodes)).ravel()
-    factors = (half * weights).ravel() * np.exp(-v) * (-0.5 * v**2) ** order
+    return v, (half * weights).ravel() * np.exp(-v)
+
+
+def tail_moment(order: int) -> Any:
+    """Return a function for a derivative of sqrt(pi) x erfcx(x) by 1 / (2 x^2), by an integral."""
 
     def moment(x: Any) -> Any:
+        v, weights = panels()
         q = 0.5 / np.maximum(np.asarray(x, np.float64), TAIL_FROM) ** 2
-        return np.where(np.isnan(x), np.nan, np.exp(-0.5 * q[..., None] * v**2) @ factors)[()]
+        moments = np.exp(-0.5 * q[..., None] * v**2) @ (weights * (-0.5 * v**2) ** order)
+        return np.where(np.isnan(x), np.nan, moments)[()]
 
     return moment
 
